@@ -301,6 +301,20 @@ def test_which_data_are_there(tmp_path: Path) -> None:
         folder.require("usps", "this")
 
 
+def test_what_is_missing_in_data_is_named(cli: Callable[..., Any], tmp_path: Path) -> None:
+    empty = cli("reproduce", "avh/fig23", "--data", tmp_path)
+    assert empty.code == 2 and "holds no data set by its usual name: --data names one that holds mnist.npz" in empty.err
+    (tmp_path / "imagenet_val5k.tar").touch()
+    (tmp_path / "mnist").mkdir()  # the folder stands in for mnist.npz
+    for words in ([], ["-o", tmp_path / "run"]):
+        done = cli("reproduce", "avh/fig23", "--data", tmp_path, *words)
+        line = done.out.splitlines()[0]
+        assert done.code == 0 and line.startswith(f"{tmp_path}: found imagenet_val5k.tar, mnist; not found: usps.npz, "), done.err
+        assert "imagenet_votes.npz" in line and "visda" not in line and "visda" in DataFolder(tmp_path).described("paper")
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "Not in --data: usps.npz, " in page and "imagenet_votes.npz" in page
+
+
 def test_a_cache_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(FileError, match="--cache names another place"):

@@ -40,7 +40,7 @@ def reproduce(
         hardsight reproduce avh/fig5 --data datasets/ -o run
         hardsight reproduce all --scale small -o run
     """
-    from hardsight.paper.catalogue import recipes
+    from hardsight.paper.catalogue import chosen, recipes
     from hardsight.screen import keep_table, print_line, print_next, print_wrote, progress_bar
 
     if not ids:
@@ -52,13 +52,15 @@ def reproduce(
         print_line("In brackets: data in --data DIR that make a recipe comparable to the paper. All run without them.")
         print_next("hardsight", "reproduce", "avh/table2")
         return
+    recipes_asked = chosen(ids)
     if output is None:
         from hardsight.errors import InputError
-        from hardsight.paper.catalogue import chosen, single_recipe
+        from hardsight.paper.catalogue import single_recipe
         from hardsight.paper.running import reproduce as run
 
         if len(ids) > 1:
-            raise InputError(f"{len(chosen(ids))} recipes at once need -o DIR, for a page with all of them.")
+            raise InputError(f"{len(recipes_asked)} recipes at once need -o DIR, for a page with all of them.")
+        print_data(settings)
         with progress_bar(ids[0]) as progress:
             outcome = run(ids[0], settings=settings, progress=progress)
         show(single_recipe(ids[0]), outcome)
@@ -67,6 +69,7 @@ def reproduce(
         return
     from hardsight.paper.running import reproduce_all
 
+    print_data(settings)
     skipped: dict[str, str] = {}
 
     def say(recipe: Recipe, outcome: Outcome | str) -> None:
@@ -79,6 +82,16 @@ def reproduce(
     for id, reason in skipped.items():  # again at the end: pages of results lie in between
         print_line(f"not run: {id}: {reason}")
     print_wrote(output / "report.html", f": {len(outcomes)} recipe{'s' * (len(outcomes) != 1)}")
+
+
+def print_data(settings: ReproduceSettings) -> None:
+    """Which data sets were found in --data: what is missing is replaced by built-in data."""
+    from hardsight.paper.running import data_folder
+    from hardsight.screen import print_line
+
+    if settings.data is not None:
+        folder = data_folder(settings)
+        print_line(folder.described(settings.scale), data=folder.present())
 
 
 def show(recipe: Recipe, outcome: Outcome | str) -> None:

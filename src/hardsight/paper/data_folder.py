@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from hardsight.errors import FileError
@@ -45,10 +45,12 @@ class DataFolder:
     """
 
     def __init__(self, directory: Path | None) -> None:
-        if directory is not None and not directory.is_dir():
-            some = ", ".join(list(FILES.values())[:3])
-            raise FileError(f"{directory} is not a directory: --data names one that holds {some} or others (docs/reproduce.md).")
         self.directory = directory
+        if directory is None or self.present():
+            return
+        wrong = "holds no data set by its usual name" if directory.is_dir() else "is not a directory"
+        some = ", ".join(list(FILES.values())[:3])
+        raise FileError(f"{directory} {wrong}: --data names one that holds {some} or others (docs/reproduce.md).")
 
     def find(self, name: str) -> Path | None:
         """The path of a data set of `NAMES`, or None."""
@@ -74,3 +76,19 @@ class DataFolder:
     def present(self) -> list[str]:
         """The names of what is there."""
         return [name for name in NAMES if self.directory is not None and (self.directory / NAMES[name]).exists()]
+
+    def described(self, scale: str) -> str:
+        """What is there and what is not, by file name, in one line."""
+        found = [NAMES[name] for name in self.present()]
+        return f"{self.directory}: found {', '.join(found)}; not found: {', '.join(missing(self.present(), scale)) or 'none'}."
+
+
+def missing(present: Collection[str], scale: str) -> list[str]:
+    """File names of what recipes of a scale would use but is not there; the folders are of the full protocols.
+
+    Example:
+        >>> missing(["mnist"], "small")[:2], missing(["mnist_folder"], "small")[:2]
+        (['usps.npz', 'cifar10_test.npz'], ['usps.npz', 'cifar10_test.npz'])
+    """
+    used = NAMES if scale == "paper" else FILES
+    return [used[name] for name in used if name not in present and INSTEAD.get(name) not in present]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hardsight.domains import results_page as rp
-from hardsight.paper.data_folder import NAMES
+from hardsight.paper.data_folder import NAMES, missing
 from hardsight.paper.keeping import file_name
 from hardsight.paper.recipe import VERDICTS, Claim, Outcome, Recipe, Table
 
@@ -44,10 +44,12 @@ def write_page(
     done = sorted(
         (recipe for recipe in recipes if recipe.id in outcomes), key=lambda each: papers.index(each.id.partition("/")[0])
     )
-    missing = [rp.paragraph(f"Not run: {id}. {reason}", "quiet") for id, reason in skipped.items()]
+    left_out = [rp.paragraph(f"Not run: {id}. {reason}", "quiet") for id, reason in skipped.items()]
+    if data:
+        left_out.append(rp.paragraph(f"Not in --data: {', '.join(missing(data, scale)) or 'nothing'}.", "quiet"))
     contents = _contents(done, outcomes) if len(done) > 1 else ""
     sections = [_section(recipe, outcomes[recipe.id]) for recipe in done]
-    return rp.page("The papers, reproduced", sentence, contents, *missing, *sections, style=STYLE)
+    return rp.page("The papers, reproduced", sentence, contents, *left_out, *sections, style=STYLE)
 
 
 def _data(names: Sequence[str]) -> str:

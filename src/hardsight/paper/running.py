@@ -96,8 +96,13 @@ def reproduce_all(
     return outcomes
 
 
+def data_folder(settings: ReproduceSettings) -> DataFolder:
+    """The directory of --data."""
+    return DataFolder(None if settings.data is None else place_on_disk(settings.data))
+
+
 def _context(settings: ReproduceSettings, progress: ProgressCallback | None) -> Context:
-    data = DataFolder(None if settings.data is None else place_on_disk(settings.data))
+    data = data_folder(settings)
     cache = Cache.of_user() if settings.cache is None else Cache(place_on_disk(settings.cache))
     return Context(settings.scale, data, cache, settings.seed, progress)
 
