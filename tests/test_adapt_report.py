@@ -16,9 +16,9 @@ torch = pytest.importorskip("torch")
 
 from adapt_runs import METHODS, QUICK, SHOWN, domains  # noqa: E402
 from hardsight.adapt import run, select_pseudo_labels  # noqa: E402
-from hardsight.adapt.measures import class_accuracies, mean_accuracy  # noqa: E402
 from hardsight.adapt.tables import Results  # noqa: E402
 from hardsight.data import BrokenImage  # noqa: E402
+from hardsight.domains.accuracy import class_accuracies, mean_accuracy  # noqa: E402
 from hardsight.domains.scaling import standards  # noqa: E402
 from hardsight.errors import RunError  # noqa: E402
 

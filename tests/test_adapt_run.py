@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 from adapt_runs import QUICK, by_sample_domain, domains  # noqa: E402
 from hardsight import Snapshot  # noqa: E402
 from hardsight.adapt import loop, run, select_pseudo_labels  # noqa: E402
-from hardsight.adapt.settings import Portions  # noqa: E402
+from hardsight.adapt.settings import AdaptSettings, Portions  # noqa: E402
 from hardsight.adapt.tables import Results, difference_table  # noqa: E402
 from hardsight.domains.comparison import paired_difference  # noqa: E402
 from hardsight.domains.opening import check_folder_names, domain_names, open_domain  # noqa: E402
@@ -239,6 +239,30 @@ def test_classes_are_matched_by_name() -> None:
 
     found = in_classes_of(open_domain(turned)[0], open_domain(source)[0])
     assert found.labels.tolist() == labels.tolist()  # type: ignore[union-attr]
+    more = Snapshot(here, None, 3 - labels, class_names=["zebra", "owl", "dog", "cat"])  # no sample is a zebra
+    assert in_classes_of(open_domain(more)[0], open_domain(source)[0]).labels.tolist() == labels.tolist()  # type: ignore[union-attr]
+    zebra = Snapshot(here, None, labels, class_names=["zebra", "dog", "owl"])
+    with pytest.raises(InputError, match="samples of a class that the source has not, 'zebra': leave them out, or their labels"):
+        in_classes_of(open_domain(zebra)[0], open_domain(source)[0])
+    with pytest.raises(InputError, match="labels up to 4, but the source knows classes 0 to 2: number both alike"):
+        in_classes_of(open_domain((here, labels + 2))[0], open_domain((there, labels))[0])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seeds": None}, "seeds must be comma-separated text or a list, got None"),
+        ({"seeds": 2.5}, "seeds must be comma-separated text or a list, got 2.5"),
+        ({"methods": None}, "methods must be comma-separated text or a list, got None"),
+        ({"methods": 3}, "methods must be comma-separated text or a list, got 3"),
+        ({"portion": None}, "portion is written start:step:stop, as in 0.2:0.05:0.5, or as one number; got None"),
+        ({"precision": "float16", "device": "cpu"}, "precision float16 needs a GPU"),
+    ],
+)
+def test_values_of_another_kind_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as error:
+        AdaptSettings(**options)
+    assert message in str(error.value)
 
 
 def test_portions_are_used_before_they_grow() -> None:
@@ -320,7 +344,6 @@ def test_the_optimizer_is_reset_before_each_round(tmp_path: Path) -> None:
 
 def test_labels_come_from_an_image_and_its_mirror_image() -> None:
     from hardsight.adapt.learner import Learner
-    from hardsight.adapt.settings import AdaptSettings
     from hardsight.models.trainable import open_trainable
 
     rng = np.random.default_rng(0)

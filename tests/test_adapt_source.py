@@ -59,7 +59,7 @@ def test_passes_asked_for_are_made_and_a_large_source_has_the_usual_ones(tmp_pat
     there, here, labels = domains()
     passes: list[int] = []
 
-    def counted(self: Any, learning: Any, number: int, epochs: int, among: Any = None) -> None:
+    def counted(self: Any, learning: Any, number: int, length: Any, among: Any = None) -> None:
         passes.append(number)
         assert among is None
 
@@ -79,5 +79,42 @@ def test_a_source_that_was_not_learned_is_named(tmp_path: Path) -> None:
     said: list[str] = []
     options: dict[str, Any] = {**QUICK, "methods": "source", "source_epochs": 1, "lr": 1e-9}
     run((there, labels), (here, labels), tmp_path / "run", say=said.append, **options)
-    assert len(said) == 1 and said[0].startswith("source-to-target  seed 0: the source has not been learned: ")
-    assert said[0].endswith("of its own samples are right, guessing gives 33 %. Try other --source-epochs or --source-lr.")
+    few, not_learned = said
+    assert few.startswith("warning: source-to-target: --source-epochs 1 makes 4 steps on 120 source samples, and fewer than 50 ")
+    assert few.endswith("13 epochs would make 52. Left out, held-out samples say how many.")
+    assert not_learned.startswith("source-to-target  seed 0: the source has not been learned: ")
+    assert not_learned.endswith("of its own samples are right, guessing gives 33 %. Try other --source-epochs or --source-lr.")
+
+
+@pytest.fixture
+def rates(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The share of the learning rate at every step."""
+    seen: list[float] = []
+    real = loop.Updater.set_rate
+
+    def set_rate(self: Any, factor: float) -> None:
+        seen.append(factor)
+        real(self, factor)
+
+    monkeypatch.setattr(loop.Updater, "set_rate", set_rate)
+    return seen
+
+
+def test_the_rate_rises_step_by_step(tmp_path: Path, rates: list[float]) -> None:
+    there, here, labels = domains()  # 120 samples: 4 steps an epoch
+    options: dict[str, Any] = {**QUICK, "source_epochs": 2, "rounds": 1, "epochs": 2, "warmup": 0.5}
+    run((there, labels), (here, labels), tmp_path / "run", methods="cbst", **options)
+    assert rates[:8] == [0.5, 1, 1, 1, 1, 1, 1, 1]
+    assert rates[8] < 1 and rates[-1] == 1  # rounds warm up again
+
+
+def test_all_samples_are_trained_on_at_the_rates_under_which_the_length_was_found(
+    tmp_path: Path, rates: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hardsight.domains.source_training.STEPS", 12)
+    there, here, labels = domains()
+    options: dict[str, Any] = {**QUICK, "source_epochs": None, "batch_size": 256, "schedule": "cosine", "lr": 1.0}
+    run((there, labels), (here, labels), tmp_path / "run", methods="source", **options)
+    learned = json.loads((tmp_path / "run/source-to-target/seed=0/source/rounds.json").read_text("utf-8"))[0]["source"]
+    found, again = rates[: -learned["epochs"]], rates[-learned["epochs"] :]
+    assert 1 < learned["epochs"] < 12 and again == found[: learned["epochs"]]  # one step an epoch

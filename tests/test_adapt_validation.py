@@ -248,7 +248,10 @@ def test_evenness_by_hand() -> None:
 
 def test_a_warning_says_what_fell() -> None:
     (source,), (worse,), (better,) = entries(0.8), entries(0.6), entries(0.9)
-    assert "from 0.8000 to 0.6000" in str(warning(source, worse)) and CHOSEN_BY in str(warning(source, worse))
+    assert warning(source, worse) == (
+        f"no sign that adapting helped: {CHOSEN_BY} went from 0.8000 to 0.6000, less than the 0.8050 that would show it; "
+        "compare with --methods source,weighted"
+    )
     assert warning(source, entries(0.804)[0]) and not warning(source, entries(0.806)[0])  # a fortieth of 0.2 is 0.005
     (sure,) = entries(0.968)  # as from MNIST to USPS, where a rise of 0.001 is a fortieth of what is left and more
     assert warning(sure, entries(0.9687)[0]) and not warning(sure, entries(0.969)[0])
@@ -266,7 +269,7 @@ def automatic(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_auto_writes_the_model_of_the_round_it_chose(automatic: Any) -> None:
-    from hardsight.adapt.measures import class_accuracies, mean_accuracy
+    from hardsight.domains.accuracy import class_accuracies, mean_accuracy
     from hardsight.models.opening import open_model
 
     done, (_, here, labels) = automatic, domains()
@@ -353,3 +356,33 @@ def test_target_labels_do_not_choose(automatic: Any, tmp_path: Path) -> None:
     assert (one["method"], one["round"], one["validators"]) == (other["method"], other["round"], other["validators"])
     assert (first / "head.safetensors").read_bytes() == (second / "head.safetensors").read_bytes()
     assert contents(first).keys() == contents(second).keys()
+
+
+ROWS, OTHERS = np.arange(12.0).reshape(4, 3), np.eye(3)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: circular_validation(ROWS, [0, 1, 0, 1], np.eye(2), [0, 1]),
+            "features, source_features must have the same number",
+        ),
+        (lambda: circular_validation(ROWS, [0, 1], OTHERS, [0, 1, 0]), "one label per sample, got 2 labels for 4 samples"),
+        (lambda: density_ratio(ROWS, np.eye(2), ROWS), "source, target, at must have the same number of columns"),
+        (lambda: density_ratio(ROWS, OTHERS, [[np.inf, 0, 0]]), "at must be finite numbers of at least one sample"),
+        (lambda: importance_weighted([1.0, 0.0], [1.0]), "one number per sample, got shapes (2,) and (1,)"),
+        (lambda: importance_weighted([1.0, 0.0], [1.0, -1.0]), "weights 0 or more"),
+        (lambda: deep_embedded_validation([[1.0]], [[1.0]]), "one number per sample, got shapes (1, 1) and (1, 1)"),
+        (lambda: deep_embedded_validation([1.0, np.nan], [1.0, 1.0]), "values and weights must be finite numbers"),
+        (lambda: class_evenness([0, 0], 1), "num_classes must be at least 2, got 1"),
+        (lambda: class_evenness([0, 5], 2), "labels must be 0 to 1 (or -1 for unlabeled)"),
+        (lambda: neighbour_agreement([[1], [0]], [0, 2], 2), "labels must be 0 to 1 (or -1 for unlabeled)"),
+        (lambda: neighbour_agreement([[1], [2]], [0, 1], 2), "row numbers of its own 2 samples, or -1, got int64 up to 2"),
+        (lambda: neighbour_agreement([[1], [0]], [0], 2), "one label per sample, got 1 labels for 2 samples"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(call: Any, message: str) -> None:
+    with pytest.raises(InputError) as error:
+        call()
+    assert message in str(error.value)

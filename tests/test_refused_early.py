@@ -103,6 +103,11 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "generalize, weights": (["generalize", "photos", "--model", "lenet", "--weights", "no.pt"], "there is no weights file no.pt"),
     "generalize, data": (["generalize", "nothing"], "got 'nothing', which does not exist"),
     "generalize, loss": (["generalize", "features.npz", "--losses", "softmax,drm+ahv"], "Did you mean avh?"),
+    "generalize, scales": (["generalize", "features.npz", "--scales", "5,10"], "softmax has none to choose: add a loss"),
+    "generalize, half on a CPU": (
+        ["generalize", "features.npz", "--precision", "float16", "--device", "cpu"],
+        "precision float16 needs a GPU; on a CPU use bfloat16",
+    ),
     "generalize, model": (["generalize", "domains", "--model", "cnn11"], "cnn11 is not a network to train"),
     "generalize, domains": (["generalize", "photos", "--model", "lenet"], "needs at least three domains"),
     "generalize, ids of lists": (

@@ -9,7 +9,7 @@
     running.py         `run`: checks and opens the input, and compares; work.py has every pair and method, loop.py the rounds
     learner.py         the network; objective.py, its loss between two selections
     baseline.py        plain logistic regression on the source
-    measures.py        accuracy and what was selected; tables.py and report.py present it
+    measures.py        what was selected; tables.py and report.py present it
 
 Zou et al., ECCV 2018 (CBST) and ICCV 2019 (CRST); Chen et al., ICML 2020 (CBST+AVH). Names load when first used: the
 pure functions need no torch.

@@ -18,7 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-SUBSPACE_SIZE = 30  # directions, where there are as many
+from hardsight.adapt.settings import CORAL_REG, SUBSPACE_SIZE
+from hardsight.checks import check_count, finite_rows
+from hardsight.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +41,7 @@ class Affine:
         return inner, bias + weight @ self.offset - inner @ self.centre
 
 
-def coral(source: np.ndarray, target: np.ndarray, reg: float = 1.0) -> Affine:
+def coral(source: np.ndarray, target: np.ndarray, reg: float = CORAL_REG) -> Affine:
     """What CORAL does to the source; the target stays as it is.
 
     Args:
@@ -53,6 +55,9 @@ def coral(source: np.ndarray, target: np.ndarray, reg: float = 1.0) -> Affine:
         >>> np.abs(np.cov(mapped.T) - np.cov(target.T)).max() < 1e-4
         np.True_
     """
+    source, target = finite_rows(source=source, target=target)
+    if not 0 < reg < np.inf:
+        raise InputError(f"reg must be a number above 0, got {reg!r}.")
     whitened = _power(_covariance(source, reg), -0.5)  # (d, d)
     coloured = _power(_covariance(target, reg), 0.5)  # (d, d)
     return Affine(source.mean(0, dtype=np.float64), whitened @ coloured, target.mean(0, dtype=np.float64))
@@ -65,6 +70,8 @@ def subspace(source: np.ndarray, target: np.ndarray, size: int = SUBSPACE_SIZE) 
         source, target: (n, d) and (m, d).
         size: k; at most d are taken.
     """
+    source, target = finite_rows(source=source, target=target)
+    size = check_count(size, "size", least=1)
     ours, theirs = _directions(source, size), _directions(target, size)  # (d, k) each
     none = np.zeros(ours.shape[1])
     return (

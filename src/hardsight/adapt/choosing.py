@@ -1,4 +1,4 @@
-"""`auto`: which method to take and at which round to stop, by a validator alone; and when to warn that adapting hurts.
+"""`auto`: which method to take and at which round to stop, by a validator alone; and when to warn.
 
 Nothing here looks at a label of the target. Which validator, and which limits, was decided on four pairs of domains and
 measured once on others: docs/results.md.
@@ -17,7 +17,7 @@ from hardsight.adapt.settings import SOURCE_ONLY
 CAREFUL = "weighted"  # the candidate that does not assume classes to be about as frequent as each other
 CANDIDATES = ("cbst", "crst", "cbst+avh", CAREFUL)  # the methods `auto` runs and chooses from
 CHOSEN_BY = "neighbours"  # the validator that chooses
-LEAST_GAIN = 0.025  # of what the source model leaves between that validator and 1: with less, adapting is taken to hurt
+LEAST_GAIN = 0.025  # of what the source model leaves between that validator and 1: with less, nothing shows that adapting helped
 LEAST_LEAD = 2.0  # of the same, times how uneven classes are: by as much a class-balanced method must lead the careful one
 BEST = "best.safetensors"  # a candidate's model at its best round, until `auto` has chosen
 
@@ -35,11 +35,6 @@ class Choice:
 
     method: Method
     entry: Mapping[str, Any]
-
-
-def candidates(images: bool) -> tuple[str, ...]:
-    """The methods `auto` chooses from; of images, those that align nothing."""
-    return tuple(name for name in CANDIDATES if not (images and Method.read(name).alignment))
 
 
 def judged(entry: Mapping[str, Any]) -> float:
@@ -110,8 +105,14 @@ def choose(histories: Mapping[str, History]) -> Choice:
 
 
 def warning(source: Mapping[str, Any], last: Mapping[str, Any]) -> str | None:
-    """A sentence where the validators say that a method made the model worse than the source model; None where not."""
+    """A sentence where the validator has not risen by what counts as better than the source model; None where it has.
+
+    It may have risen a little and accuracy with it, so the sentence says no more than what is known.
+    """
     before, after, least = judged(source), judged(last), to_reach(source)
     if not -math.inf < after < least:
         return None
-    return f"adapting seems to hurt: {CHOSEN_BY} went from {before:.4f} to {after:.4f}, where it should have reached {least:.4f}"
+    return (
+        f"no sign that adapting helped: {CHOSEN_BY} went from {before:.4f} to {after:.4f}, less than the {least:.4f} "
+        f"that would show it; compare with --methods {SOURCE_ONLY},{CAREFUL}"
+    )

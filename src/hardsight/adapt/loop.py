@@ -21,12 +21,13 @@ from torch.optim.swa_utils import AveragedModel
 
 from hardsight.adapt.choosing import BEST, CANDIDATES, best_round
 from hardsight.adapt.learner import Learner
-from hardsight.adapt.measures import class_accuracies, mean_accuracy, sample_columns, selection_statistics
+from hardsight.adapt.measures import sample_columns, selection_statistics
 from hardsight.adapt.methods import Method
 from hardsight.adapt.objective import self_training_loss
 from hardsight.adapt.selection import REGULARISED, PseudoLabels, select_pseudo_labels
 from hardsight.adapt.settings import AUTO, AdaptSettings
 from hardsight.adapt.validation import SOURCE_LOOKED_AT, class_evenness, neighbours_before, validators
+from hardsight.domains.accuracy import class_accuracies, mean_accuracy
 from hardsight.domains.source_training import TrainingLength, best_epoch, held_out_rows, is_over
 from hardsight.dynamics.gathering import num_processes
 from hardsight.files.reading import read_json
@@ -105,12 +106,14 @@ class Epoch:
         entropy: weight of the target's entropy.
         stream: what its random numbers are drawn from: (SOURCE, epoch) or (ROUNDS, round, epoch).
         number: counted through the whole training, from 1.
+        total: epochs that the learning-rate schedule is laid over.
     """
 
     source_rows: np.ndarray
     chosen: PseudoLabels | None
     stream: tuple[int, ...]
     number: int
+    total: int
     mrkld: float = 0.0
     entropy: float = 0.0
 
@@ -165,7 +168,7 @@ class SelfTraining:
         learning = self._begin(checkpoints, self.settings.source_lr, None)
         for number in range(learning.state.epoch + 1, epochs + 1):
             self.report(method.name, length.passes - length.epochs + number - 1)
-            self._source_epoch(learning, number, epochs)
+            self._source_epoch(learning, number, length)
             if number < epochs:  # the end itself needs none
                 checkpoints.save(learning.state, learning.modules, learning.updater.optimizer)
         if accuracy is None:
@@ -184,16 +187,18 @@ class SelfTraining:
         rest, history = np.setdiff1d(np.arange(len(self.source)), held_out), learning.state.history
         while not is_over([entry["loss"] for entry in history], length):
             self.report(method.name, len(history))
-            self._source_epoch(learning, len(history) + 1, length.epochs, rest)
+            self._source_epoch(learning, len(history) + 1, length, rest)
             loss, accuracy = self._on_source(learning.learner, held_out)
             history.append({"loss": loss, "accuracy": accuracy})
             checkpoints.save(learning.state, learning.modules, learning.updater.optimizer)
         best = best_epoch([entry["loss"] for entry in history])
         return best, history[best - 1]["accuracy"]
 
-    def _source_epoch(self, learning: Learning, number: int, epochs: int, among: np.ndarray | None = None) -> None:
-        learning.updater.set_rate(rate_factor(self.settings, number - 1, 1, epochs))
-        self._train(learning, Epoch(self._source_rows(1.0, SOURCE, number, among), None, (SOURCE, number), number))
+    def _source_epoch(self, learning: Learning, number: int, length: TrainingLength, among: np.ndarray | None = None) -> None:
+        """One pass over the source. The schedule spans all passes there may be, also where fewer are made in the end: a number of
+        passes that was found under some learning rates is right under these alone."""
+        rows = self._source_rows(1.0, SOURCE, number, among)
+        self._train(learning, Epoch(rows, None, (SOURCE, number), number, length.epochs))
         learning.state.epoch = number
 
     def _on_source(self, learner: Learner, rows: np.ndarray) -> tuple[float, float | None]:
@@ -238,8 +243,7 @@ class SelfTraining:
                 if epoch > 1 and s.relabel and method.rule is not None:
                     chosen = self._select(self.view(learning.judge), method.rule, portion)
                 done = (number - 1) * s.epochs + epoch - 1
-                learning.updater.set_rate(rate_factor(s, done, 1, s.rounds * s.epochs))
-                self._train(learning, Epoch(rows, chosen, (ROUNDS, number, epoch), done + 1, **weights))
+                self._train(learning, Epoch(rows, chosen, (ROUNDS, number, epoch), done + 1, s.rounds * s.epochs, **weights))
             view = self.view(learning.judge)  # evaluated now, and selected from in the next round
             learning.state.epoch = number
             evaluated = self._evaluated(learning.judge, view)
@@ -301,7 +305,8 @@ class SelfTraining:
         pairs = zip(
             self.source_batches.batches(ours, epoch.number), self.target_batches.batches(theirs, epoch.number), strict=True
         )
-        for source, target in pairs:
+        for step, (source, target) in enumerate(pairs, (epoch.number - 1) * len(batches)):
+            learning.updater.set_rate(rate_factor(self.settings, step, len(batches), epoch.total))
             inputs = np.concatenate([source.inputs, target.inputs])  # (b, ...), of several processes this one's share
             if not len(inputs) and num_processes() == 1:
                 continue

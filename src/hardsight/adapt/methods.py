@@ -46,12 +46,15 @@ class Method:
         rest: str | None = str(name).strip().lower()
         if rest == SOURCE_ONLY:
             return cls()
+        stages = str(rest).split("+")
+        if "" in stages[1:] or (stages[0] == "" and len(stages) > 1):
+            raise InputError(f"a plus stands between two stages, as in coral+cbst; got {str(name)!r}.")
         alignment, rest = _first_stage(rest, ALIGNMENTS)
         entropy, rest = _first_stage(rest, (ENTROPY,))
-        if rest is not None and rest.partition("+")[0] in (*ALIGNMENTS, ENTROPY, SOURCE_ONLY, AUTO):
+        if rest is not None and {*ALIGNMENTS, ENTROPY, SOURCE_ONLY, AUTO} & {*rest.split("+")}:
             raise InputError(
                 f"stages are an alignment, then entropy, then self-training, each once at most, and {SOURCE_ONLY} and {AUTO} "
-                f"stand alone; got {name!r}."
+                f"stand alone; got {name!r}.{_in_order(stages)}"
             )
         rule = None if rest is None else check_method(rest, also=(*ALIGNMENTS, ENTROPY, SOURCE_ONLY, AUTO))
         return cls(alignment, entropy is not None, rule)
@@ -76,6 +79,14 @@ class Method:
     def before(self) -> Method:
         """The method whose model this one starts from; of one that is trained on the source alone, itself."""
         return replace(self, rule=None) if self.rule is not None else replace(self, entropy=False)
+
+
+def _in_order(stages: list[str]) -> str:
+    """A hint where stages are right but for their order; otherwise an empty string."""
+    early = [stage for stage in (*ALIGNMENTS, ENTROPY) if stage in stages]
+    ordered = "+".join([*early, *(stage for stage in stages if stage not in early)])
+    right = len(set(stages)) == len(stages) and len({*ALIGNMENTS} & {*early}) < 2 and not {SOURCE_ONLY, AUTO} & {*stages}
+    return f" Write {ordered}: {early[0]} goes first." if right else ""
 
 
 def _first_stage(rest: str | None, known: Iterable[str]) -> tuple[str | None, str | None]:

@@ -28,6 +28,7 @@ from hardsight.domains.opening import (
     open_domain,
 )
 from hardsight.domains.running import refuse_early, write_run
+from hardsight.domains.source_training import few_steps
 from hardsight.errors import InputError
 from hardsight.files.parquet import read_parquet
 from hardsight.files.run import Run
@@ -99,7 +100,8 @@ def run(
     pairs = _pairs(source, target, settings.limit)
     first, smallest = next(iter(pairs.values()))[0], min(len(labeled) for labeled, _ in pairs.values())
     kind = "features" if isinstance(first, Features) else "images"
-    settings = settings.for_data(kind, _is_trained(settings.model), smallest)
+    trained, passes = _is_trained(settings.model), settings.source_epochs
+    settings = settings.for_data(kind, trained, smallest)
     check_network_options(first, settings)
     _check_alignment(first, settings.methods)
     shown = _pictures(pairs, settings.images)
@@ -107,7 +109,8 @@ def run(
     from hardsight.adapt.work import Work  # torch, which takes seconds to load, is loaded from here on
 
     work = Work.of(settings, pairs, say or (lambda sentence: None))
-    for sentence in _of_one_class(pairs):
+    undertrained = () if trained or passes is None else _undertrained(pairs, settings.batch_size, passes)
+    for sentence in (*_of_one_class(pairs), *undertrained):
         work.say(sentence)
 
     def compare(directory: Run, writes: bool) -> None:
@@ -180,6 +183,13 @@ def _of_one_class(pairs: dict[str, tuple[Data, Data]]) -> Iterator[str]:
         known = _classes(target)
         if len(known) == 1:
             yield f"{pair}: every labeled target sample is of the class {known[0]!r}; accuracy is that class's alone."
+
+
+def _undertrained(pairs: dict[str, tuple[Data, Data]], batch_size: int, passes: int) -> Iterator[str]:
+    """A sentence for each source that the passes asked for are too few for."""
+    for pair, (source, _) in pairs.items():
+        if sentence := few_steps(len(source), batch_size, passes):
+            yield f"warning: {pair}: --source-epochs {passes} makes {sentence}. Left out, held-out samples say how many."
 
 
 def _classes(data: Data) -> list[str]:

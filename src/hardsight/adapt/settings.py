@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from hardsight.domains.settings import DomainOptions, Standardize, check_different
+from hardsight.domains.settings import DomainOptions, Standardize, check_different, read_list
 from hardsight.errors import InputError
 from hardsight.options import Options, option
 from hardsight.training.settings import Optimizer, read_augment
@@ -21,6 +21,9 @@ KcValue = Literal["conf", "prob"]
 KcPolicy = Literal["cb", "global", "ucb"]
 SOURCE_ONLY = "source"  # the method that does nothing
 AUTO = "auto"  # the method that chooses between others
+LRENT = 0.25  # temperature of CRST's soft labels
+CORAL_REG = 1.0  # lambda of CORAL, for features of unit variance
+SUBSPACE_SIZE = 30  # directions of subspace alignment, where there are as many
 SOURCE_EPOCHS = 8  # passes over the source, where they make enough steps
 RECIPES: dict[str, dict[str, Any]] = {  # the defaults, by what is trained on
     "features": {"optimizer": "sgd", "lr": 0.03, "weight_decay": 0.05},
@@ -47,9 +50,8 @@ class Portions:
         """`start:step:stop`, one number for all rounds, or the three as a tuple."""
         if isinstance(text, Portions):
             return text
-        parts = str(text).split(":") if isinstance(text, (str, int, float)) else list(text)
         try:
-            numbers = [float(part) for part in parts]
+            numbers = [float(part) for part in (str(text).split(":") if isinstance(text, (str, int, float)) else text)]
         except (TypeError, ValueError) as error:
             raise InputError(f"{name} is written start:step:stop, as in 0.2:0.05:0.5, or as one number; got {text!r}.") from error
         if len(numbers) == 1:
@@ -70,7 +72,7 @@ def read_methods(value: Any) -> tuple[str, ...]:
     """Methods by name, with `source` for none at all and `auto` for a choice; a text has commas between them."""
     from hardsight.adapt.methods import Method
 
-    names = value.split(",") if isinstance(value, str) else list(value)
+    names = read_list(value, "methods")
     return tuple(AUTO if str(name).strip().lower() == AUTO else Method.read(name).name for name in names)
 
 
@@ -98,7 +100,7 @@ class RankingOptions(Options):
 class SelectionOptions(RankingOptions):
     """The options of `hardsight.adapt.select_pseudo_labels`."""
 
-    alpha: float = option(0.25, "Temperature of LRENT's soft labels; towards 0 it becomes CBST.", above=0)
+    alpha: float = option(LRENT, "Temperature of LRENT's soft labels; towards 0 it becomes CBST.", above=0)
     threshold: float | None = option(
         None,
         "Fixed probability for the method threshold, whatever the portion above 0. Default: that of all samples at the portion.",
@@ -157,12 +159,12 @@ class AdaptSettings(RankingOptions, DomainOptions):
         least=0,
         below=1,
     )
-    lrent: float = option(0.25, "Temperature of CRST's soft labels.", above=0)
+    lrent: float = option(LRENT, "Temperature of CRST's soft labels.", above=0)
     mrkld: float = option(
         0.01, "Weight of CRST's regularizer. Public code applies its weight twice: its 0.1 is 0.01 here.", least=0
     )
-    coral_reg: float = option(1.0, "Regularization of CORAL: added to the diagonal of its covariance matrices.", above=0)
-    subspace_size: int = option(30, "Number of principal directions that subspace alignment keeps.", least=1)
+    coral_reg: float = option(CORAL_REG, "Regularization of CORAL: added to the diagonal of its covariance matrices.", above=0)
+    subspace_size: int = option(SUBSPACE_SIZE, "Number of principal directions that subspace alignment keeps.", least=1)
     entropy_weight: float = option(0.1, "Weight of the target entropy in the loss, for the method entropy.", above=0)
     target_augment: str | None = option(
         None, "Augmentations of target images, in the form of --augment. Default: those of --augment.", read=read_augment

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -34,10 +34,12 @@ class Results:
     Attributes:
         rounds: (pair, method, seed) -> one entry per round; a model that is trained once has a round 0 alone.
         class_names: one per class.
+        starts: (pair, method, seed) -> the last entry of the model that a method starts from; else the source model.
     """
 
     rounds: dict[tuple[str, str, int], list[dict[str, Any]]]
     class_names: Sequence[str]
+    starts: dict[tuple[str, str, int], dict[str, Any]] = field(default_factory=dict)
 
     @property
     def pairs(self) -> list[str]:
@@ -80,7 +82,7 @@ class Results:
         return (self.rounds.get((pair, SOURCE_ONLY, seed)) or [{}])[-1]
 
     def warnings(self, pair: str) -> list[str]:
-        """A sentence for each method and seed that seems to have made the source model worse, by what needs no labels."""
+        """A sentence for each method and seed of which nothing that needs no labels shows that it helped."""
         return [
             f"{method}, seed {seed}: {sentence}."
             for method in self.methods
@@ -122,7 +124,7 @@ def rounds_table(results: Results) -> pa.Table:
     """One row per pair, method, seed and round; that of `auto` says which method it took."""
     rows = []
     for (pair, method, seed), rounds in results.rounds.items():
-        before = results.start(pair, seed)
+        before = results.starts.get((pair, method, seed)) or results.start(pair, seed)
         for entry in rounds:
             selection, looked_at = entry.get("selection") or {}, entry.get("validators") or {}
             row = {"pair": pair, "method": method, "seed": seed, "round": entry["round"], "portion": entry["portion"]}

@@ -24,7 +24,7 @@ from scipy.special import log_softmax
 
 from hardsight.adapt.measures import sample_columns
 from hardsight.adapt.selection import select_pseudo_labels
-from hardsight.checks import as_matrix, check_labels, to_numpy
+from hardsight.checks import as_array, as_matrix, as_numbers, check_count, check_labels, finite_rows, is_tensor, to_numpy
 from hardsight.errors import InputError
 from hardsight.head import Head, as_head
 from hardsight.threads import blocks, even_rows, share
@@ -97,7 +97,7 @@ def information_maximisation(logits: Any) -> float:
         >>> round(information_maximisation([[9.0, -9.0], [-9.0, 9.0]]), 3), information_maximisation([[1.0, 1.0], [1.0, 1.0]])
         (0.693, 0.0)
     """
-    log_p = log_softmax(_rows(logits, "logits"), axis=1)  # (n, c)
+    log_p = log_softmax(finite_rows(logits=logits)[0], axis=1)  # (n, c)
     p = np.exp(log_p)
     return float(_entropy(p.mean(0)) + (p * log_p).sum(1).mean())
 
@@ -123,7 +123,7 @@ def soft_neighbourhood_density(logits: Any, temperature: float = TEMPERATURE) ->
     """
     if not temperature > 0:
         raise InputError(f"temperature must be above 0, got {temperature!r}.")
-    p = np.exp(log_softmax(_rows(logits, "logits"), axis=1))  # (n, c)
+    p = np.exp(log_softmax(finite_rows(logits=logits)[0], axis=1))  # (n, c)
     unit = (p / np.linalg.norm(p, axis=1, keepdims=True)).astype(np.float32)
     n = len(unit)
     if n < 2:
@@ -179,7 +179,8 @@ def class_evenness(predicted: Any, num_classes: int) -> float:
         >>> class_evenness([0, 1, 0, 1, -1], 2), class_evenness([1, 1, 1], 2)
         (1.0, 0.0)
     """
-    predicted = np.asarray(predicted)
+    check_count(num_classes, "num_classes", least=2)
+    predicted = check_labels(predicted, len(predicted), num_classes)
     counts = np.bincount(predicted[predicted >= 0], minlength=num_classes)
     return abs(_entropy(counts / counts.sum())) / math.log(num_classes) if counts.sum() else math.nan
 
@@ -246,7 +247,12 @@ def neighbour_agreement(nearest: Any, predicted: Any, num_classes: int) -> float
         >>> neighbour_agreement([[1], [0], [1]], [0, 0, 1], num_classes=2)  # both of class 0 agree, that of class 1 does not
         0.5
     """
-    nearest, predicted = np.asarray(nearest), np.asarray(predicted)
+    nearest, num_classes = as_matrix(nearest, "nearest"), check_count(num_classes, "num_classes", least=1)
+    if nearest.size and (nearest.dtype.kind not in "iu" or nearest.max() >= len(nearest)):
+        raise InputError(
+            f"nearest must hold row numbers of its own {len(nearest)} samples, or -1, got {nearest.dtype} up to {nearest.max()}."
+        )
+    predicted = check_labels(predicted, len(nearest), num_classes)
     rows = np.flatnonzero((predicted >= 0) & (nearest >= 0).all(1)) if nearest.shape[1] else np.zeros(0, np.int64)
     if not len(rows):
         return math.nan
@@ -279,9 +285,8 @@ def circular_validation(features: Any, predicted: Any, source_features: Any, sou
     Returns:
         From 0 to 1.
     """
-    theirs, ours = _rows(features, "features"), _rows(source_features, "source_features")
-    predicted = check_labels(np.asarray(predicted), len(theirs), None)
-    labels = check_labels(np.asarray(source_labels), len(ours), None)
+    theirs, ours = finite_rows(features=features, source_features=source_features)
+    predicted, labels = check_labels(predicted, len(theirs), None), check_labels(source_labels, len(ours), None)
     present, codes, counts = np.unique(predicted, return_inverse=True, return_counts=True)  # classes that are predicted at all
     x, back = (np.hstack([_standardised(z), np.ones((len(z), 1))]) for z in (theirs, ours))  # (n, d + 1) and (m, d + 1)
     balanced = (len(x) / (len(present) * counts))[codes]  # (n,) the diagonal of D
@@ -307,14 +312,14 @@ def density_ratio(source: Any, target: Any, at: Any) -> np.ndarray:
     """
     from sklearn.linear_model import LogisticRegression
 
-    ours, theirs = _rows(source, "source"), _rows(target, "target")
+    ours, theirs, asked = finite_rows(source=source, target=target, at=at)
     both = np.concatenate([ours, theirs])
     centre, scale = both.mean(0), both.std(0)
     scale[scale == 0] = 1.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # domains that are apart let the coefficients grow; they are stopped in time
         classifier = LogisticRegression(max_iter=200).fit((both - centre) / scale, np.arange(len(both)) >= len(ours))
-    odds = classifier.decision_function((_rows(at, "at") - centre) / scale)  # (m,) log P(target | x) / P(source | x)
+    odds = classifier.decision_function((asked - centre) / scale)  # (m,) log P(target | x) / P(source | x)
     weights: np.ndarray = len(ours) / len(theirs) * np.exp(np.minimum(odds, 500.0))
     return weights
 
@@ -329,7 +334,7 @@ def importance_weighted(values: Any, weights: Any) -> float:
     Returns:
         NaN where all weights are 0.
     """
-    values, weights = np.asarray(values, np.float64), np.asarray(weights, np.float64)
+    values, weights = _weighted(values, weights)
     total = weights.sum()
     return float((weights * values).sum() / total) if total > 0 else math.nan
 
@@ -345,7 +350,7 @@ def deep_embedded_validation(values: Any, weights: Any) -> float:
         values: (m,) losses, or 1 where the model is right.
         weights: (m,) see `density_ratio`.
     """
-    values, weights = np.asarray(values, np.float64), np.asarray(weights, np.float64)
+    values, weights = _weighted(values, weights)
     product = weights * values
     if len(weights) < 2:
         return math.nan
@@ -354,12 +359,16 @@ def deep_embedded_validation(values: Any, weights: Any) -> float:
     return float(product.mean() + eta * (weights.mean() - 1))
 
 
-def _rows(x: Any, name: str) -> np.ndarray:
-    """(n, ...) float64, at least one row, all finite."""
-    rows = to_numpy(as_matrix(x, name)).astype(np.float64)
-    if len(rows) == 0 or not np.isfinite(rows).all():
-        raise InputError(f"{name} must be finite numbers of at least one sample, got shape {rows.shape}.")
-    return rows
+def _weighted(values: Any, weights: Any) -> tuple[np.ndarray, np.ndarray]:
+    """(m,) values and (m,) weights as float64: finite, and weights of 0 or more."""
+    values = to_numpy(values) if is_tensor(values) else as_array(values, "values")
+    values = values.astype(np.float64) if values.dtype == bool else to_numpy(as_numbers(values, "values")).astype(np.float64)
+    weights = to_numpy(as_numbers(weights, "weights")).astype(np.float64)
+    if values.ndim != 1 or values.shape != weights.shape:
+        raise InputError(f"values and weights must be one number per sample, got shapes {values.shape} and {weights.shape}.")
+    if not (np.isfinite(values).all() and np.isfinite(weights).all() and (weights >= 0).all()):
+        raise InputError("values and weights must be finite numbers, and weights 0 or more.")
+    return values, weights
 
 
 def _ridge(x: np.ndarray, y: np.ndarray, weights: np.ndarray, ridge: float) -> np.ndarray:

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 
 from hardsight.adapt.alignment import Affine, coral, subspace
 from hardsight.adapt.baseline import BASELINE, ROWS, logistic_regression
-from hardsight.adapt.choosing import BEST, CANDIDATES, candidates, choose, warning
+from hardsight.adapt.choosing import BEST, CANDIDATES, choose, warning
 from hardsight.adapt.learner import Learner
 from hardsight.adapt.loop import Report, Result, SelfTraining, TargetView, finish, finished
 from hardsight.adapt.methods import Method, models_for
@@ -39,6 +39,7 @@ from hardsight.training.settings import ProgressCallback
 
 History = list[dict[str, Any]]  # one entry per round
 Rounds = dict[tuple[str, str, int], History]  # by pair, method and seed
+Starts = dict[tuple[str, str, int], dict[str, Any]]  # the same: the last entry of the model that a method starts from
 
 
 @dataclass
@@ -250,23 +251,26 @@ class Work:
 
     def _all(self, run: Run, progress: ProgressCallback | None) -> Results:
         rounds: Rounds = {}
+        starts: Starts = {}
         lengths = {pair: self._lengths(job) for pair, job in self.jobs.items()}
         total, start = len(self.settings.seeds) * sum(sum(each.values()) for each in lengths.values()), 0
         for pair in self.jobs:
             for seed in self.settings.seeds:
                 report = _Progress(progress, start, total, f"{pair}  seed {seed}", lengths[pair])
-                self._fill(rounds, run.directory, pair, seed, report)
+                starts |= self._fill(rounds, run.directory, pair, seed, report)
                 start += sum(lengths[pair].values())
         order = [SOURCE_ONLY, BASELINE, *self.methods, AUTO]
         by_method = sorted(rounds, key=lambda key: (list(self.jobs).index(key[0]), order.index(key[1]), key[2]))
-        return Results({key: rounds[key] for key in by_method}, next(iter(self.jobs.values())).class_names)
+        return Results({key: rounds[key] for key in by_method}, next(iter(self.jobs.values())).class_names, starts)
 
-    def _fill(self, rounds: Rounds, directory: Path, pair: str, seed: int, report: _Progress) -> None:
-        """The rounds of every method of one pair and one seed."""
+    def _fill(self, rounds: Rounds, directory: Path, pair: str, seed: int, report: _Progress) -> Starts:
+        """The rounds of every method of one pair and one seed; returns what each method started from."""
         s, job = self.settings, self.jobs[pair]
         models = Models(job, s, seed, self.device, report, directory / pair / f"seed={seed}", keep=len(self.jobs) == 1)
+        last: dict[Method, dict[str, Any]] = {}
         for model in models_for(self.methods):
             history = models.history(model)
+            last[model] = history[-1]
             if model == Method():
                 rounds[pair, SOURCE_ONLY, seed] = history
                 self._say_if_not_learned(pair, seed, job.num_classes, history)
@@ -275,9 +279,10 @@ class Work:
                 rounds[pair, model.name, seed] = history
                 self._say_how_it_went(rounds, pair, model.name, seed)
         if AUTO in s.methods:
-            histories = {name: rounds[pair, name, seed] for name in (SOURCE_ONLY, *self.candidates)}
+            histories = {name: rounds[pair, name, seed] for name in (SOURCE_ONLY, *CANDIDATES)}
             rounds[pair, AUTO, seed] = models.chosen(histories)
             self._say_how_it_went(rounds, pair, AUTO, seed)
+        return {(pair, model.name, seed): last[model.before] for model in last if not model.is_source_model}
 
     def _say_how_it_went(self, rounds: Rounds, pair: str, method: str, seed: int) -> None:
         last = rounds[pair, method, seed][-1]
@@ -306,13 +311,8 @@ class Work:
     def methods(self) -> list[str]:
         """The methods that adapt, without the source model itself; `auto` brings those that it chooses from."""
         asked = [method for method in self.settings.methods if method not in (SOURCE_ONLY, AUTO)]
-        more = self.candidates if AUTO in self.settings.methods else ()
+        more = CANDIDATES if AUTO in self.settings.methods else ()
         return list(dict.fromkeys([*asked, *more]))
-
-    @property
-    def candidates(self) -> tuple[str, ...]:
-        """The methods that `auto` chooses from, for this kind of data."""
-        return candidates(images=not isinstance(next(iter(self.jobs.values())).source, ArrayInputs))
 
 
 @dataclass

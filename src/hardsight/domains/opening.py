@@ -105,17 +105,26 @@ def in_classes_of(target: Data, source: Data) -> Data:
     names, own = source.class_names, target.class_names
     labels = labels_of(target)
     if names is not None and own is not None and names != own:
-        unknown = [name for name in own if name not in names]
+        unknown = [own[k] for k in np.unique(labels[labels >= 0]) if own[k] not in names]
         if unknown:
-            raise InputError(f"the target has a class that the source has not: {unknown[0]!r}.")
-        labels = renumbered(labels, own, names)
+            raise InputError(
+                f"the target has samples of a class that the source has not, {unknown[0]!r}: "
+                "leave them out, or their labels (-1)."
+            )
+        labels = renumbered(labels, [name if name in names else names[0] for name in own], names)  # those others have no sample
     c = num_classes(source)
     if labels.max(initial=-1) >= c:
-        raise InputError(f"the target has labels up to {labels.max()}, but the source knows classes 0 to {c - 1}.")
+        raise InputError(
+            f"the target has labels up to {labels.max()}, but the source knows classes 0 to {c - 1}: "
+            "number both alike, give both class_names, or leave out those labels (-1)."
+        )
     if isinstance(target, Features):
         assert isinstance(source, Features)
         if target.values.shape[1] != source.values.shape[1]:
-            raise InputError(f"source features have {source.values.shape[1]} columns, target features {target.values.shape[1]}.")
+            raise InputError(
+                f"source features have {source.values.shape[1]} columns, target features {target.values.shape[1]}: "
+                "extract both with the same network."
+            )
     return replace(target, labels=labels, class_names=names)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -11,6 +12,15 @@ from hardsight.options import option
 from hardsight.training.settings import LearningOptions, NetworkOptions, ResourceOptions
 
 Standardize = Literal["domain", "source", "none"]
+
+
+def read_list(value: Any, name: str) -> list[Any]:
+    """A text with commas, or a sequence, as a list."""
+    if isinstance(value, str):
+        return value.split(",")
+    if not isinstance(value, Iterable):
+        raise InputError(f"{name} must be comma-separated text or a list, got {value!r}.")
+    return list(value)
 
 
 def read_seeds(value: Any) -> tuple[int, ...]:
@@ -30,7 +40,7 @@ def read_seeds(value: Any) -> tuple[int, ...]:
         if int(value) < 1:
             raise InputError(f"seeds must be 1 or more, got {value}.")
         return tuple(range(int(value)))
-    seeds = tuple(value)
+    seeds = tuple(read_list(value, "seeds"))
     if not all(isinstance(seed, numbers.Integral) and int(seed) >= 0 for seed in seeds):
         raise InputError(f"seeds must be whole numbers of 0 or more, got {value!r}.")
     return tuple(int(seed) for seed in seeds)
@@ -60,6 +70,8 @@ class DomainOptions(NetworkOptions, LearningOptions, ResourceOptions):
         """There must be at least one seed, and none twice."""
         super().check()
         check_different("seeds", self.seeds)
+        if self.precision == "float16" and self.device == "cpu":  # of device auto, torch knows
+            raise InputError("precision float16 needs a GPU; on a CPU use bfloat16.")
 
     def given_for_images(self) -> list[str]:
         """Names of the options that mean nothing for features, and differ from their defaults."""

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from hardsight.domains.accuracy import class_accuracies, mean_accuracy
 from hardsight.domains.source_training import TrainingLength, is_over
 from hardsight.dynamics.gathering import num_processes
 from hardsight.generalize.arriving import ArrivingHeads
@@ -53,8 +54,8 @@ class Predictions:
     @property
     def class_accuracy(self) -> float:
         """The mean over classes of the share that is right; NaN of no samples."""
-        shares = [self._right[self.labels == k].mean() for k in np.unique(self.labels)]
-        return float(np.mean(shares)) if shares else float("nan")
+        mean = mean_accuracy(class_accuracies(self.labels, self.probabilities.argmax(1), self.probabilities.shape[1]))
+        return float("nan") if mean is None else mean
 
     @property
     def loss(self) -> float:

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from hardsight.domains.settings import DomainOptions, check_different
+from hardsight.domains.settings import DomainOptions, check_different, read_list
 from hardsight.errors import InputError
 from hardsight.options import option
-from hardsight.training.loss_names import check_loss_options, loss_name
+from hardsight.training.loss_names import LOSS_OPTIONS, check_loss_options, loss_name
 from hardsight.training.settings import read_numbers, read_options
 
 Selection = Literal["validation", "last", "oracle"]
 DRM, DRM_TTA = "drm", "drm-tta"  # a head per domain; and one that keeps learning from arriving samples
+DRM_GAMMA = 1.0  # how much more a sure head's vote counts
 EPOCHS = 10  # passes over the training domains, where they make enough steps
 
 
@@ -49,7 +50,7 @@ def parts_of(name: str) -> LossParts:
 
 def _losses(value: Any) -> tuple[str, ...]:
     """Names with commas or in a sequence, as they are known inside."""
-    return tuple(_usual_name(str(name).strip().lower()) for name in (value.split(",") if isinstance(value, str) else value))
+    return tuple(_usual_name(str(name).strip().lower()) for name in read_list(value, "losses"))
 
 
 def _usual_name(name: str) -> str:
@@ -109,7 +110,9 @@ class GeneralizeSettings(DomainOptions):
         True, "Keep the model of each loss, unseen domain and seed.", flag="--keep-models/--no-keep-models"
     )
     drm_gamma: float = option(
-        1.0, "Power of the entropy by which DRM's heads vote: 0 for equal votes; below 0 the surest head decides alone."
+        DRM_GAMMA,
+        "Gamma of DRM, whose heads vote by their entropy to the power of minus gamma: 0 for equal votes; below 0 the surest head "
+        "decides alone.",
     )
     tta_confidence: float = option(
         0.9, "Minimum confidence at which drm-tta learns from its own prediction of an incoming sample.", least=0, most=1
@@ -137,5 +140,7 @@ class GeneralizeSettings(DomainOptions):
             if name not in self.losses:
                 raise InputError(f"options are given for {name}, which is not among the losses {', '.join(self.losses)}.")
             check_loss_options(parts_of(name).loss, options)
+        if self.scales and not any("scale" in LOSS_OPTIONS[parts_of(name).loss].split() for name in self.losses):
+            raise InputError(f"scales are given, but {', '.join(self.losses)} has none to choose: add a loss such as avh.")
         if any(not 0 < scale < math.inf for scale in self.scales):
             raise InputError(f"scales must be positive numbers, got {self.scales}.")

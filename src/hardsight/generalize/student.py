@@ -19,13 +19,13 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
+from hardsight.generalize.settings import DRM_GAMMA
 from hardsight.models.trainable import Trainable
 from hardsight.training.network import CutNetwork
 from hardsight.training.objective import Objective
 from hardsight.training.processes import gathered
 from hardsight.training.trainee import LossChoice
 
-GAMMA = 1.0
 SMALLEST = 1e-6  # entropy that counts as none: a head sure of everything would have infinite weight
 
 
@@ -41,7 +41,9 @@ class Student(CutNetwork):
 
     heads = ("common", "own")
 
-    def __init__(self, source: Trainable, sample: Tensor, loss: LossChoice, num_domains: int = 0, gamma: float = GAMMA) -> None:
+    def __init__(
+        self, source: Trainable, sample: Tensor, loss: LossChoice, num_domains: int = 0, gamma: float = DRM_GAMMA
+    ) -> None:
         super().__init__(source, sample)
         self.gamma = gamma
         self.common = loss.objective(self.num_features)
@@ -83,7 +85,7 @@ def head_logits(heads: nn.ModuleList, features: Tensor) -> Tensor:
     return torch.stack([head.classes.logits(features) for head in objectives(heads)])
 
 
-def voted(probabilities: Tensor, gamma: float = GAMMA) -> Tensor:
+def voted(probabilities: Tensor, gamma: float = DRM_GAMMA) -> Tensor:
     """(heads, b, c) -> (b, c): each head by its entropy to the power of -gamma; gamma below 0 takes the surest head alone."""
     entropy = -torch.special.xlogy(probabilities, probabilities).sum(2)  # (heads, b)
     if gamma < 0:

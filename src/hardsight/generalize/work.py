@@ -14,7 +14,6 @@ import torch
 from hardsight.domains.opening import Features, labels_of, num_classes
 from hardsight.domains.scaling import standards
 from hardsight.domains.source_training import TrainingLength, not_learned, training_length
-from hardsight.errors import InputError
 from hardsight.files.reading import read_json, reading
 from hardsight.files.writing import write_json
 from hardsight.generalize import tables
@@ -241,8 +240,6 @@ class Work:
 def _checked_losses(settings: GeneralizeSettings) -> GeneralizeSettings:
     """The same with the options that each loss takes."""
     names = settings.losses
-    if settings.scales and not any("scale" in LOSS_OPTIONS[parts_of(name).loss].split() for name in names):
-        raise InputError(f"scales are given, but {', '.join(names)} has none to choose.")
     epochs = settings.epochs or EPOCHS
     options = {name: with_defaults(parts_of(name).loss, settings.loss_options.get(name, {}), epochs) for name in names}
     return replace(settings, loss_options=options, lr=settings.learning_rate)
