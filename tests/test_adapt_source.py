@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch")
 
 from adapt_runs import QUICK, domains  # noqa: E402
 from hardsight.adapt import loop, run  # noqa: E402
+from hardsight.training.optimization import Updater  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -90,13 +91,13 @@ def test_a_source_that_was_not_learned_is_named(tmp_path: Path) -> None:
 def rates(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The share of the learning rate at every step."""
     seen: list[float] = []
-    real = loop.Updater.set_rate
+    real = Updater.set_rate
 
     def set_rate(self: Any, factor: float) -> None:
         seen.append(factor)
         real(self, factor)
 
-    monkeypatch.setattr(loop.Updater, "set_rate", set_rate)
+    monkeypatch.setattr(Updater, "set_rate", set_rate)
     return seen
 
 

@@ -102,13 +102,14 @@ def is_over(losses: Sequence[float], length: TrainingLength) -> bool:
     return bool(losses) and len(losses) - best_epoch(losses) >= max(1, round(PATIENCE * length.epochs))
 
 
-def not_learned(accuracy: float, num_classes: int, held_out: bool) -> str | None:
-    """A sentence where a source has not been learned, by its mean class accuracy; None where it has.
+def not_learned(accuracy: float, num_classes: int, held_out: bool, domains: Sequence[str] = ()) -> str | None:
+    """A sentence where what was trained on has not been learned, by its mean class accuracy; None where it has.
 
     Args:
         accuracy: 0 to 1.
         num_classes: c; guessing reaches 1 / c.
         held_out: whether the samples were held out of the training.
+        domains: names of the domains trained on; a source, of which there is one, needs no name.
 
     Example:
         >>> not_learned(0.4, 3, held_out=True)
@@ -117,6 +118,6 @@ def not_learned(accuracy: float, num_classes: int, held_out: bool) -> str | None
     chance = 1 / num_classes
     if (accuracy - chance) / (1 - chance) >= (LEARNED_HELD_OUT if held_out else LEARNED):
         return None
-    which = "its held-out samples" if held_out else "its own samples"
-    right, guessed = percent(accuracy, digits=0), percent(chance, digits=0)
-    return f"the source has not been learned: {right} % of {which} are right, guessing gives {guessed} %."
+    what, whose = (f"{' and '.join(domains)} have", "their") if domains else ("the source has", "its")
+    right, guessed, which = percent(accuracy, digits=0), percent(chance, digits=0), "held-out" if held_out else "own"
+    return f"{what} not been learned: {right} % of {whose} {which} samples are right, guessing gives {guessed} %."

@@ -148,15 +148,15 @@ class Work:
                     task = _Task(home / f"seed={seed}", loss, scales.get((loss, domain)), seed, s.keep_models)
                     history = self._history(task, fold, prepared, report(f"{loss}  without {domain}  seed {seed}"))
                     histories[loss, domain, seed] = history
-                    self._say_reached(f"{loss} without {domain}  seed {seed}", history)
+                    self._say_reached(f"{loss} without {domain}  seed {seed}", history, [self.domains[i] for i in left])
                     at += self._length(left).epochs
         return tables.Results(histories, scales, list(s.losses), self.domains, list(s.seeds), s.selection)
 
-    def _say_reached(self, words: str, history: History) -> None:
+    def _say_reached(self, words: str, history: History, trained_on: list[str]) -> None:
         reached = chosen_epoch(history, self.settings.selection)
         self.say(f"{words}  {percent(reached['test'])} % (epoch {reached['epoch']})")
         learned = reached["validation_class_accuracy"]  # NaN where nothing held out can be read
-        sentence = None if math.isnan(learned) else not_learned(learned, self.c, held_out=True)
+        sentence = None if math.isnan(learned) else not_learned(learned, self.c, True, trained_on)
         if sentence is not None:
             self.say(f"{words}: {sentence} Try other --epochs or --lr.")
 
