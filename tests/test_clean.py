@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,13 +18,14 @@ import hardsight
 from hardsight import Dynamics, FileError, InputError, Snapshot
 from hardsight.act.applying import apply_review
 from hardsight.act.error_count import count_from_shares, count_of_lost, leaky, score_all
+from hardsight.act.evidence import Evidence, right_since
 from hardsight.act.folds import fold_rows
 from hardsight.act.neighbourhood import Nearby, Neighbourhood, Repeats, far_out, mixed
 from hardsight.act.noise import confident_counts, estimated_noise, noise_factors
 from hardsight.act.ranking import by_epochs, confidence, margin, posterior
 from hardsight.act.settings import CleanSettings
 from hardsight.act.suspects import score_threshold
-from hardsight.act.verdicts import VERDICTS, Judged, verdict_codes
+from hardsight.act.verdicts import VERDICTS, Judged, judged, verdict_codes
 from hardsight.explorer.review import Review
 from hardsight.files.heads import save_head
 from hardsight.files.run import Run
@@ -131,7 +133,10 @@ def test_the_count_where_right_and_wrong_labels_are_apart() -> None:
 def test_labels_that_hardly_ever_won_are_counted() -> None:
     count = count_of_lost(np.array([0.0] * 40 + [0.25] * 10 + [1.0] * 350))
     assert count.errors == 40 and 25 < count.low < 30 and 50 < count.high < 60
-    assert count_of_lost(np.ones(5)).errors == count_of_lost(np.ones(5)).high == 0
+    none = count_of_lost(np.ones(500))
+    assert none.errors == none.low == 0 and none.high == 3  # the rule of three
+    assert count_of_lost(np.ones(2)).high == 2
+    assert count_from_shares(np.array([500, 0]), np.array([0.0, 500.0])).high == 3
 
 
 def test_errors_that_a_model_knows_are_counted_by_their_neighbours() -> None:
@@ -273,11 +278,21 @@ def test_every_verdict_once_the_first_that_applies() -> None:
 
 
 def test_back_and_forth_over_the_epochs_is_ambiguous() -> None:
-    facts = replace(FACTS, issue=np.zeros(6, dtype=bool), right=np.array([0.5, 1.0, 0.9, 0.75, 0.25, 0.1]))
+    right, since = np.array([0.5, 1.0, 0.9, 0.75, 0.25, 0.1]), np.array([0.5, 1.0, 0.9, 0.75, 0.25, 0.5])
+    facts = replace(FACTS, issue=np.zeros(6, dtype=bool), right=right, since=since)
     words = [*VERDICTS, None]
     assert [words[code] for code in verdict_codes(facts, None)] == [
         "ambiguous", None, None, "hard but right", "hard but right", "hard but right",
     ]  # fmt: skip
+
+
+def test_a_sample_that_was_learned_late_is_not_ambiguous() -> None:
+    """Wrong at first and right from then on, as most samples of a short training are."""
+    right, first = np.full(2, 2 / 3), np.array([6.0, 5.0])  # wrong, right, right; and right, wrong, right
+    epochs = {"cartography_confidence": np.full(2, 0.6), "cartography_correctness": right}
+    epochs["right_since_learned"] = right_since(right, first, np.array([5, 6, 7]))
+    facts = judged(Evidence("epochs", "epochs", np.full((2, 2), 0.5), epochs), np.array([0, 1]), np.zeros(2, dtype=bool))
+    np.testing.assert_array_equal(facts.ambiguous, [False, True])
 
 
 def test_explanations_are_sentences_with_the_numbers() -> None:
@@ -447,6 +462,27 @@ def test_a_final_model_that_was_trained_on_the_samples_is_warned_of() -> None:
     sure = np.full((200, 4), 0.01) + 0.96 * np.eye(4)[labels]
     with pytest.warns(UserWarning, match="the model agrees with every label"):
         hardsight.clean(probs=sure, labels=labels)
+
+
+def test_a_model_that_knows_little_is_warned_of() -> None:
+    rng = np.random.default_rng(0)
+    labels = np.arange(200) % 4
+    with pytest.warns(UserWarning, match=r"heads fitted to these features agree with \d+ % of the labels only"):
+        hardsight.clean(features=rng.normal(size=(200, 8)), labels=labels, neighbours=False)
+    with pytest.warns(UserWarning, match=r"these probabilities agree with \d+ % of the labels only"):
+        hardsight.clean(probs=rng.dirichlet(np.ones(4), 200), labels=labels)
+
+
+def test_probabilities_of_the_training_split_are_warned_of() -> None:
+    labels = np.arange(40) % 4
+    probs = np.random.default_rng(0).dirichlet(np.ones(4), 40) / 2 + np.eye(4)[labels] / 2
+    columns = {"split": ["train", "test"] * 20}
+    with pytest.warns(UserWarning, match="some of these samples are in the split 'train': if the model that gave the prob"):
+        hardsight.clean(Snapshot(probs=probs, labels=labels, columns=columns))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        hardsight.clean(Snapshot(probs=probs, labels=labels, columns=columns), split="test")
+        hardsight.clean(Snapshot(np.log(probs), labels=labels, columns=columns), probs=probs)  # out-of-sample ones
 
 
 # ---- runs, files and the command line ----

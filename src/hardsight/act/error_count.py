@@ -33,6 +33,7 @@ FLAT = 0.75  # the bound at HALF over that at SHARE: smaller where the model kno
 REPLICATES = 200
 BIAS = 0.1  # of the estimate: standard deviation of what it is off beyond chance, over the sets of `hardsight bench clean`
 WON = 0.25  # share of epochs: wrong labels win in fewer, as long as they are not learned by heart
+LEAST_HIGH = 3.0  # upper end of the interval where no error is seen: the rule of three
 LEVEL, NORMAL = 0.95, 1.96  # of the interval, and the normal quantile that belongs to it
 NUMBERS = 2**20  # probabilities looked at together
 
@@ -126,7 +127,11 @@ def count_of_lost(right: np.ndarray, seed: int = 0) -> ErrorCount:
 
 
 def _with_interval(errors: float, replicates: np.ndarray, num_samples: int) -> ErrorCount:
-    """The middle 95 % of the replicates, moved to where their median is the estimate, and widened by its usual bias."""
+    """The middle 95 % of the replicates, moved to where their median is the estimate, and widened by its usual bias.
+
+    None seen among n is not none at all: with 3 in n wrong, a sample without any is drawn one time in twenty.
+    """
     low, middle, high = np.quantile(replicates, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2])
     below, above = np.hypot([middle - low, high - middle], NORMAL * BIAS * errors)
-    return ErrorCount(float(errors), max(0.0, float(errors - below)), min(float(num_samples), float(errors + above)), num_samples)
+    highest = min(float(num_samples), max(LEAST_HIGH, float(errors + above)))
+    return ErrorCount(float(errors), max(0.0, float(errors - below)), highest, num_samples)

@@ -23,20 +23,26 @@ from hardsight.act.neighbourhood import Nearby, mixed, neighbour_probs
 from hardsight.act.settings import CleanSettings
 from hardsight.checks import as_matrix, check_labels, check_some_columns, to_numpy, widened
 from hardsight.errors import InputError
-from hardsight.files.dynamics import Stories, recorded
+from hardsight.files.dynamics import Stories, moments, recorded
 from hardsight.head import Head
 from hardsight.scores import SCORES
 from hardsight.scores.probabilities import check_distributions
 from hardsight.snapshot import Snapshot
 from hardsight.threads import blocks, share
 
-EPOCH_SCORES = ("aum", "cartography_confidence", "cartography_correctness", "aldr_lambda")
+EPOCH_SCORES = ("aum", "cartography_confidence", "cartography_correctness", "first_epoch_learned", "aldr_lambda")
+RIGHT_SINCE = "right_since_learned"  # share of epochs in which the given class won, of those since it first did
 BY_EPOCHS = ("epochs", "aum", "cartography_confidence", "aldr_lambda")
 NUMBERS = 2**22  # features whose logits are computed together
 MEMORISED = (
     "these samples were trained on, and only the final model is known: labels that it has memorised look right to it, and more "
     "may be wrong than expected here. Clean a run with dynamics (hardsight train), or pass probabilities of networks trained by "
     "folds (hardsight.out_of_sample with model=)."
+)
+IN_TRAINING = (
+    "some of these samples are in the split 'train': if the model that gave the probabilities was trained on them, labels that "
+    "it has memorised look right to it, and more may be wrong than expected here. Give out-of-sample probabilities "
+    "(hardsight.out_of_sample)."
 )
 ASSUMED = {  # printed beside the expected number of errors, which is too low otherwise; other kinds of evidence assume nothing
     "probs": "this assumes out-of-sample probabilities: a model that has memorised wrong labels hides them",
@@ -47,9 +53,16 @@ SUSPICIOUS = (
     "give out-of-sample probabilities (hardsight.out_of_sample)."
 )
 DOUBTFUL = (
-    "the model agrees with {share} of the labels only: many of these suspects are errors of the model, not of the labels. Give a "
-    "better model, or features without a head (hardsight extract --fit-head), which are judged by heads fitted to them."
+    "{model} agree with {share} of the labels only: many of these suspects are errors of the model, not of the labels. {better}"
 )
+WEAK = {  # what agrees with few labels, and what to give instead, by kind of evidence
+    "head": (
+        "predictions of the head",
+        "Give a better model, or features without a head (hardsight extract --fit-head): heads are then fitted to them.",
+    ),
+    "probs": ("these probabilities", "Give those of a better model, with one column per class in the order of the labels."),
+    "out-of-sample": ("heads fitted to these features", "Give features of a better model, or probabilities (--probs)."),
+}
 NONE_FINITE = "no sample can be scored: every row holds a value that is not finite."
 MANY = 100  # samples from which agreement says something
 
@@ -229,7 +242,21 @@ def _epoch_columns(samples: Samples, by: str | None) -> dict[str, np.ndarray]:
     if by == "aldr_lambda" and "aldr_lambda" not in wanted:
         raise InputError(f"{samples.run}: aldr_lambda is not in its dynamics; it is recorded where the loss has it: --loss aldr.")
     stories = Stories(samples.run, [SCORES[name] for name in wanted])
-    return {name: stories.of(SCORES[name], samples.ids) for name in wanted}
+    columns = {name: stories.of(SCORES[name], samples.ids) for name in wanted}
+    epochs = np.unique([moment.epoch for moment, _ in moments(samples.run)])  # (e,)
+    columns[RIGHT_SINCE] = right_since(columns["cartography_correctness"], columns["first_epoch_learned"], epochs)
+    return columns
+
+
+def right_since(right: np.ndarray, first: np.ndarray, epochs: np.ndarray) -> np.ndarray:
+    """Share of epochs that were right, of those since the first right one; of (n,) shares of all (e,) epochs.
+
+    Example:
+        >>> right_since(np.array([0.5, 0.5, 0.0]), np.array([3, 1, 5]), np.arange(1, 5))  # 0011, 1001 and 0000
+        array([1. , 0.5, 0. ])
+    """
+    left = len(epochs) - np.searchsorted(epochs, first)
+    return np.minimum(right * len(epochs) / np.maximum(left, 1), 1.0)
 
 
 def _trained_on(samples: Samples) -> bool:
@@ -237,15 +264,21 @@ def _trained_on(samples: Samples) -> bool:
 
 
 def _warnings(samples: Samples, kind: str, probs: np.ndarray) -> tuple[str, ...]:
-    if samples.features is not None and samples.head is not None and samples.probs is None and _trained_on(samples):
-        return (MEMORISED,)
+    said = []
+    if _trained_on(samples) and samples.probs is None and samples.head is not None:
+        said.append(MEMORISED)
+    if _trained_on(samples) and samples.features is None:  # probabilities beside features are out-of-sample ones
+        said.append(IN_TRAINING)
     known = (samples.labels >= 0) & np.isfinite(probs).all(axis=1)
     if known.sum() < MANY:
-        return ()
+        return tuple(said)
     agreeing = float((probs[known].argmax(axis=1) == samples.labels[known]).mean())
-    if agreeing < 0.5 and kind == "head":
-        return (DOUBTFUL.format(share=f"{100 * agreeing:.0f} %"),)
-    return (SUSPICIOUS,) if agreeing == 1 and kind in ("probs", "head") else ()
+    if agreeing < 0.5:
+        model, better = WEAK[kind]
+        said.append(DOUBTFUL.format(model=model, share=f"{100 * agreeing:.0f} %", better=better))
+    if agreeing == 1 and kind in ("probs", "head") and not said:
+        said.append(SUSPICIOUS)
+    return tuple(said)
 
 
 def check_samples(samples: Samples) -> None:

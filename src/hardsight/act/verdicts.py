@@ -3,8 +3,8 @@
 likely mislabeled   its score is among the expected number of errors, and another class is more likely
 near duplicate      nearly the same as a sample before it, or as one of the reference
 outlier             far from all other samples
-ambiguous           its class and another are about as likely: within a factor of two; or the model went back and forth,
-                    right in a quarter to three quarters of the epochs
+ambiguous           its class and another are about as likely: within a factor of two; or the model went back and forth:
+                    right in more than a quarter of the epochs, but in less than three quarters of those since it first was
 hard but right      the model gives it less than one half, or had it wrong in most epochs; but that happens more often
                     with right labels than with wrong ones
 """
@@ -16,14 +16,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hardsight.act.evidence import Evidence, Samples
+from hardsight.act.evidence import RIGHT_SINCE, Evidence, Samples
 from hardsight.act.neighbourhood import Neighbourhood, Repeats
 from hardsight.files.suspects import AMBIGUOUS, DUPLICATE, HARD, MISLABELED, OUTLIER
 
 VERDICTS = (MISLABELED, DUPLICATE, OUTLIER, AMBIGUOUS, HARD)  # the first that applies is given
 FACTOR = 2.0  # between two classes that are about as likely
 EVEN = 0.5  # a probability below it is less than even odds
-OFTEN = 0.75  # share of epochs: right in fewer, and wrong in fewer, is back and forth
+OFTEN = 0.75  # share of epochs: wrong in fewer, and right in fewer once it was right, is back and forth
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,13 @@ class Judged:
     rival: np.ndarray  # (n,) class that is most likely besides the given one
     rival_probability: np.ndarray  # (n,)
     right: np.ndarray | None  # (n,) share of epochs in which the given class won
+    since: np.ndarray | None = None  # (n,) the same of the epochs since it first won
 
     @property
     def ambiguous(self) -> np.ndarray:
         """(n,) whether the given class and another are about as likely."""
-        if self.right is not None:
-            return (self.right > 1 - OFTEN) & (self.right < OFTEN)
+        if self.right is not None and self.since is not None:  # epochs before it was learned are no back and forth
+            return (self.right > 1 - OFTEN) & (self.since < OFTEN)
         return (self.own <= FACTOR * self.rival_probability) & (self.rival_probability <= FACTOR * self.own)
 
     @property
@@ -59,14 +60,15 @@ def judged(evidence: Evidence, labels: np.ndarray, issue: np.ndarray) -> Judged:
     probs[at, given] = -1.0
     rival = probs.argmax(axis=1)
     known = (labels >= 0) & np.isfinite(evidence.probs).all(axis=1)
-    right = None
+    right = since = None
     if evidence.kind == "epochs":
         own, right = evidence.epochs["cartography_confidence"], evidence.epochs["cartography_correctness"]
+        since = evidence.epochs[RIGHT_SINCE]
         known = known & np.isfinite(own)
     other = probs[at, rival].astype(np.float64)
     if right is None:
         issue = issue & (other > own)  # more errors expected than labels that lose: the rest of them are not to be found
-    return Judged(known, issue, own, rival, other, right)
+    return Judged(known, issue, own, rival, other, right, since)
 
 
 def verdict_codes(facts: Judged, near: Neighbourhood | None) -> np.ndarray:
@@ -128,10 +130,10 @@ class Explainer:
 
     def _ambiguous(self, row: int) -> str:
         given, rival, own, other = self._labels(row)
-        if self.facts.right is None:
+        if self.facts.since is None:
             return f"labeled {given}, and {rival} is about as likely ({own:.2f} against {other:.2f})"
-        right = 100 * float(self.facts.right[row])
-        return f"labeled {given}; the model went back and forth, right in {right:.0f} % of the epochs; next is {rival}"
+        right = f"right in {100 * float(self.facts.since[row]):.0f} % of the epochs since it first was"
+        return f"labeled {given}; the model went back and forth, {right}; next is {rival}"
 
     def _hard(self, row: int) -> str:
         given, rival, own, other = self._labels(row)
