@@ -18,13 +18,13 @@ import hardsight
 from hardsight import Dynamics, FileError, InputError, Snapshot
 from hardsight.act.applying import apply_review
 from hardsight.act.error_count import count_from_shares, count_of_lost, leaky, score_all
-from hardsight.act.evidence import Evidence, right_since
+from hardsight.act.evidence import Evidence, right_since, samples_of
 from hardsight.act.folds import fold_rows
 from hardsight.act.neighbourhood import Nearby, Neighbourhood, Repeats, far_out, mixed
 from hardsight.act.noise import confident_counts, estimated_noise, noise_factors
 from hardsight.act.ranking import by_epochs, confidence, margin, posterior
 from hardsight.act.settings import CleanSettings
-from hardsight.act.suspects import score_threshold
+from hardsight.act.suspects import find_suspects, score_threshold
 from hardsight.act.verdicts import VERDICTS, Judged, judged, verdict_codes
 from hardsight.explorer.review import Review
 from hardsight.files.heads import save_head
@@ -251,6 +251,8 @@ def test_whole_networks_by_folds(tmp_path: Path) -> None:
     assert len(hardsight.clean(tmp_path / "out" / "out-of-sample.npz")) == 24
     with pytest.raises(InputError, match="give model= and output="):
         hardsight.out_of_sample(features, labels, epochs=3)
+    with pytest.raises(InputError, match="there is no option 'bogus'"):
+        hardsight.out_of_sample(features, labels, bogus=1, **options)
 
 
 # ---- verdicts ----
@@ -411,6 +413,39 @@ def test_a_reference_shows_what_has_leaked() -> None:
     assert [row["id"] for row in both if row["verdict"] == "near duplicate"] == [7, 27, 32]
     said = "nearly the same as train-40 of the reference (distance 0) and as 7 (distance 0)"
     assert both[27]["explanation"].startswith(said) and both[32]["explanation"].startswith("nearly the same as 8 (distance 0)")
+
+
+def test_rows_of_zeros_are_not_judged(cli: Cli, tmp_path: Path) -> None:
+    """They have no direction and no score in `hardsight score`, either."""
+    features, right = blobs(n=200)
+    labels, _ = flipped(right, 0.1)
+    features[::8] = 0.0
+    np.savez(tmp_path / "x.npz", features=features, labels=labels)
+    assert "samples without an error score: 25 are all zeros\n" in cli("clean", tmp_path / "x.npz").out
+    for head in (None, 3 * np.eye(8)[:4]):
+        table = hardsight.clean(features=features, labels=labels, head=head)
+        assert table.slice(0, 9).column("error_score").null_count == 2 and table.column("error_score").null_count == 25
+        assert not column(table, "is_label_issue")[::8].any() and table.column("verdict")[0].as_py() is None
+
+
+def test_classes_with_large_gaps_are_numbered_first() -> None:
+    """Class 3,000,000 would otherwise ask for n x 3,000,001 probabilities."""
+    features, right = blobs(n=120)
+    labels, _ = flipped(right, 0.1)
+    labels[5] = -1
+    gaps = np.where(labels < 0, -1, 10**6 * labels)
+    table = hardsight.clean(features=features, labels=labels)
+    suspects = find_suspects(samples_of(Snapshot(features, labels=gaps)), CleanSettings())
+    far = suspects.table
+    assert suspects.evidence.probs.shape == (120, 4)
+    np.testing.assert_array_equal(column(far, "error_score"), column(table, "error_score"))
+    for name in ("given_label", "suggested_label", "predicted_label"):
+        np.testing.assert_array_equal(column(far, name), 10**6 * column(table, name))
+    issue = int(np.flatnonzero(column(far, "is_label_issue"))[0])
+    assert far["explanation"][issue].as_py().startswith(f"labeled {far['given_label'][issue]}, but the model gives ")
+    probs = hardsight.out_of_sample(features, np.where(labels < 0, -1, 100 * labels))
+    np.testing.assert_array_equal(probs[:, ::100], hardsight.out_of_sample(features, labels))
+    assert probs.shape == (120, 301) and not np.delete(probs, [0, 100, 200, 300], axis=1).any()
 
 
 # ---- the table ----
@@ -609,7 +644,11 @@ def test_a_file_of_probabilities_and_one_of_features(cli: Cli, tmp_path: Path) -
     np.save(tmp_path / "probs.npy", probs)
     done = cli("clean", tmp_path / "probs.npz", "-o", tmp_path / "suspects.csv", "--top", "3")
     assert done.code == 0 and "worst 3" in done.out and (tmp_path / "suspects.csv").read_text().startswith('"id","given_label"')
-    both = cli("clean", tmp_path / "features.npy", "--labels", tmp_path / "labels.npy", "--pred-probs", tmp_path / "probs.npy")
+    np.savez(tmp_path / "two.npz", a=probs, b=probs)
+    ask = ("clean", tmp_path / "features.npy", "--labels", tmp_path / "labels.npy", "--pred-probs")
+    assert "evidence: probs" in cli(*ask, tmp_path / "probs.npz", "-o", tmp_path / "suspects.json").out  # its array probs
+    assert "must be the array probs or pred_probs, or the only one; arrays: a, b." in cli(*ask, tmp_path / "two.npz").err
+    both = cli(*ask, tmp_path / "probs.npy")
     assert both.code == 0 and "evidence: probs" in both.out and (tmp_path / "features.suspects.parquet").is_file()
     assert "next:" not in both.out  # the explorer would not have the labels
     alone = cli("clean", tmp_path / "features.npy", "--labels", tmp_path / "labels.npy", "--no-neighbours", "--first", "100")
@@ -642,6 +681,11 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str], str]] = {
     "equal": ({"probs": np.full((6, 2), 0.5), "labels": [0, 1] * 3}, [], "all rows of probabilities are equal"),
     "equal features": ({"features": np.ones((6, 2)), "labels": [0, 1] * 3}, [], "all rows of features are equal"),
     "nothing finite": ({"features": np.full((6, 2), np.nan), "labels": [0, 1] * 3}, [], "a value that is not finite"),
+    "too large": (
+        {"features": 1e40 * np.random.default_rng(0).normal(size=(6, 2)), "labels": [0, 1] * 3},
+        ["--no-neighbours"],
+        "features must be below 1e38: divide them by a number",
+    ),
     "class of one": ({"features": np.eye(5), "labels": [0, 0, 1, 1, 2]}, [], "every class needs two samples, one to learn from"),
     "no distribution": ({"probs": np.ones((4, 2)), "labels": [0, 1] * 2}, [], "probs must be probabilities that sum to 1"),
     "labels beyond": ({"probs": np.eye(3), "labels": [0, 1, 3]}, [], "labels must be 0 to 2"),
@@ -698,6 +742,7 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
         "features goes with arrays": {"source": Snapshot(probs=probs, labels=labels), "features": features},
         "there are probs already": {"source": Snapshot(probs=probs, labels=labels), "probs": probs},
         "a run, a file, a Snapshot or a table, or arrays by keyword, got list": {"source": [1]},
+        "clean needs samples: a run, a file, a Snapshot or a table; or labels= with features=": {"labels": labels},
     }.items():
         with pytest.raises(InputError, match=message):
             hardsight.clean(**ask)  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.act.folds import ProgressCallback, fewest_of_class, head_probs, predict_by_heads
+from hardsight.act.folds import ProgressCallback, fewest_of_class, head_probs, numbered, predict_by_heads, usable_rows
 from hardsight.act.neighbourhood import Nearby, mixed, neighbour_probs
 from hardsight.act.settings import CleanSettings
 from hardsight.checks import as_matrix, check_labels, check_some_columns, to_numpy, widened
@@ -63,7 +63,7 @@ WEAK = {  # what agrees with few labels, and what to give instead, by kind of ev
     "probs": ("these probabilities", "Give those of a better model, with one column per class in the order of the labels."),
     "out-of-sample": ("heads fitted to these features", "Give features of a better model, or probabilities (--probs)."),
 }
-NONE_FINITE = "no sample can be scored: every row holds a value that is not finite."
+NONE_FINITE = "no sample can be scored: every row is all zeros, or holds a value that is not finite."
 MANY = 100  # samples from which agreement says something
 
 
@@ -80,6 +80,7 @@ class Samples:
     splits: list[str | None] | None = None
     run: Path | None = None  # that has the dynamics of the samples
     name: str | None = None
+    classes: np.ndarray | None = None  # (c,) what the classes are called in the data, where they were renumbered
 
     def take(self, rows: np.ndarray) -> Samples:
         """Some of them."""
@@ -93,7 +94,16 @@ class Samples:
             None if self.splits is None else [self.splits[row] for row in rows],
             self.run,
             self.name,
+            self.classes,
         )
+
+    def without_gaps(self) -> Samples:
+        """Classes numbered 0 to c - 1, where the labels alone say which there are: n x c probabilities are held in memory."""
+        if self.probs is not None or self.head is not None:
+            return self
+        classes, labels = numbered(self.labels)
+        names = [str(label) if self.class_names is None else self.class_names[label] for label in classes.tolist()]
+        return replace(self, labels=labels, class_names=names, classes=classes)
 
 
 @dataclass(frozen=True)
@@ -223,11 +233,11 @@ def _probabilities(
 
 
 def _of_head(head: Head, features: np.ndarray) -> np.ndarray:
-    """(n, c) probabilities by a head, NaN where a row is not finite."""
+    """(n, c) probabilities by a head, NaN where a row is not finite, or all zeros."""
     result = np.full((len(features), head.num_classes), np.nan)
 
     def work(rows: slice) -> None:
-        good = rows.start + np.flatnonzero(np.isfinite(features[rows]).all(axis=1))
+        good = rows.start + np.flatnonzero(usable_rows(features[rows]))
         with np.errstate(invalid="ignore"):
             result[good] = head_probs(head, features[good])
 
@@ -291,7 +301,7 @@ def check_samples(samples: Samples) -> None:
     if samples.probs is not None or samples.features is None:
         return
     _check_features_differ(samples.features, where)
-    usable = np.isfinite(samples.features).all(axis=1)
+    usable = usable_rows(samples.features)
     if not (labeled & usable).any():
         raise InputError(where + NONE_FINITE)
     if samples.head is None:  # heads will be fitted

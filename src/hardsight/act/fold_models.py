@@ -40,7 +40,7 @@ def predict_by_folds(
     taken = [name for name in OURS if name in training]
     if taken:
         raise InputError(f"{taken[0]} is decided by the folds and cannot be given.")
-    samples = _samples(data if labels is None else (data, labels), TrainSettings(watch={}, **training))
+    samples = _samples(data if labels is None else (data, labels), TrainSettings.given(None, {"watch": {}, **training}))
     c = count_classes(samples)
     directory = place_on_disk(output)
     given = np.asarray(samples.labels)

@@ -61,23 +61,43 @@ def out_of_sample(
     check_some_columns(matrix, "features")
     if labels is None:
         raise InputError("out-of-sample predictions need labels to learn from: give labels=.")
-    known = whole_labels(align(labels, "labels", features, "features"), len(matrix), None)
     values, parts = to_numpy(matrix), check_count(folds, "folds", 2)
+    classes, known = numbered(whole_labels(align(labels, "labels", features, "features"), len(matrix), None))
     originals = find_repeats(values).originals(known, parts)
-    return predict_by_heads(values, known, originals, folds=parts, seed=seed, progress=progress)
+    predicted = predict_by_heads(values, known, originals, folds=parts, seed=seed, progress=progress)
+    result = np.zeros((len(predicted), int(classes.max(initial=-1)) + 1))  # a class without a label has no probability
+    result[:, classes] = predicted
+    result[np.isnan(predicted).any(axis=1)] = np.nan
+    return result
+
+
+def numbered(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The classes of (n,) labels in order, and the (n,) labels as indices into them; -1 stays -1.
+
+    Example:
+        >>> numbered(np.array([70, -1, 20, 70]))
+        (array([20, 70]), array([ 1, -1,  0,  1]))
+    """
+    classes = np.unique(labels[labels >= 0])
+    return classes, np.where(labels >= 0, np.searchsorted(classes, labels), -1)
+
+
+def usable_rows(features: np.ndarray) -> np.ndarray:
+    """(n,) whether a row says something: finite, and not all zeros, which have no direction and no score (`zero_norm`)."""
+    return np.asarray(np.isfinite(features).all(axis=1) & features.any(axis=1))
 
 
 def predict_by_heads(
     features: np.ndarray, labels: np.ndarray, originals: np.ndarray | None = None, *,
     folds: int = 5, seed: int = 0, progress: ProgressCallback | None = None,
 ) -> np.ndarray:  # fmt: skip
-    """The same of checked arrays, by logistic regression on standardised features. Rows that are not finite get NaN.
+    """The same of checked arrays, by logistic regression on standardised features. Rows that are not usable get NaN.
 
     Samples that share a number of the (n,) `originals` are copies, and in one fold.
 
     The heads are shrunk, and hesitate: one temperature for all makes their probabilities those of the given labels again.
     """
-    usable = np.isfinite(features).all(axis=1)
+    usable = usable_rows(features)
     known = np.flatnonzero((labels >= 0) & usable)
     c = int(labels.max(initial=-1)) + 1
     result = np.full((len(labels), c), np.nan)
@@ -153,18 +173,17 @@ def fewest_of_class(labels: np.ndarray) -> int:
         >>> fewest_of_class(np.array([0, 0, 0, 2, 2]))
         2
     """
-    counts = np.bincount(labels)
-    present = np.flatnonzero(counts)
+    present, counts = np.unique(labels, return_counts=True)
     if len(present) < 2:
         what = f"all {len(labels)} labels are class {present[0]}" if len(present) else "there are no labels"
         raise InputError(f"a model needs samples of two classes to tell them apart, but {what}.")
-    if counts[present].min() < 2:
-        scarce = present[counts[present].argmin()]
+    if counts.min() < 2:
+        scarce = present[counts.argmin()]
         raise InputError(
             f"every class needs two samples, one to learn from and one to predict, but class {scarce} has one. "
             "Drop or merge such classes."
         )
-    return int(counts[present].min())
+    return int(counts.min())
 
 
 def fit_head(features: np.ndarray, labels: np.ndarray, num_classes: int, shrinkage: float = 1.0) -> Head:
@@ -176,8 +195,9 @@ def fit_head(features: np.ndarray, labels: np.ndarray, num_classes: int, shrinka
     """
     from sklearn.linear_model import LogisticRegression
 
-    x = features.astype(np.float32)
-    mean, deviation = x.mean(axis=0, dtype=np.float64), x.std(axis=0, dtype=np.float64)  # (d,)
+    with np.errstate(over="ignore", invalid="ignore"):  # the message below says it
+        x = features.astype(np.float32)
+        mean, deviation = x.mean(axis=0, dtype=np.float64), x.std(axis=0, dtype=np.float64)  # (d,)
     deviation = np.where(deviation > 1e-6 * np.abs(mean), deviation, np.inf)  # a constant dimension gets no weight
     if not np.isfinite(mean).all():
         raise InputError("to fit a head, features must be below 1e38: divide them by a number.")

@@ -42,7 +42,7 @@ class CleanFileSettings(CleanSettings, TableColumns, SampleOptions):
     labels: Any = common("labels")
     probs: Any = option(
         None,
-        "Out-of-sample probabilities as .npy, in the order of the samples.",
+        "Out-of-sample probabilities as .npy or .npz, in the order of the samples.",
         flag=("--probs", "--pred-probs"),
         metavar="FILE",
     )

@@ -120,6 +120,10 @@ def _opened(source: Any, arrays: dict[str, Any]) -> Samples:
         files = {name: given[name] for name in ("head", "labels") if name in given}
         snapshot = source if isinstance(source, Snapshot) else Snapshot.load(source, **files)
         return samples_of(snapshot, given.get("probs"))
+    if not given.keys() & {"features", "probs", "logits"}:
+        raise InputError(
+            "clean needs samples: a run, a file, a Snapshot or a table; or labels= with features=, probs= or logits=."
+        )
     if "features" in given and "probs" in given:
         from hardsight.pandas_index import align
 
@@ -134,9 +138,10 @@ def find_suspects(samples: Samples, settings: CleanSettings, progress: ProgressC
     samples = _of_split(samples, settings.split)
     check_samples(samples)
     reference = _reference(samples, settings)
+    judged_samples = samples.without_gaps()
     # Folds and subsamples are drawn in the order of the ids: rows in another order give each sample the same result.
     order = order_of_ids(samples)
-    ordered = samples.take(order)
+    ordered = judged_samples.take(order)
     near: Neighbourhood | None = None
     originals: np.ndarray | None = None
     if settings.neighbours and ordered.features is not None:
@@ -154,7 +159,7 @@ def find_suspects(samples: Samples, settings: CleanSettings, progress: ProgressC
     evidence, scores = evidence.take(back), scores[back]
     if near is not None:
         near = _put_back(near, order, samples, reference)
-    table = _table(samples, evidence, scores, count, near, reference)
+    table = _table(judged_samples, evidence, scores, count, near, reference)
     say(4, STEPS, "done")
     return Suspects(table, evidence, count, samples)
 
@@ -240,6 +245,7 @@ def _table(
     codes = verdict_codes(facts, near)
     names = None if reference is None else [str(id) for id in reference.columns(["id"]).column("id").to_pylist()]
     explain = Explainer(samples, facts, near, names)
+    classes = np.arange(evidence.probs.shape[1]) if samples.classes is None else samples.classes  # (c,)
     rows = np.flatnonzero(codes >= 0)
     texts = np.full(len(codes), None, dtype=object)
     texts[rows] = [explain(int(row), int(codes[row])) for row in rows]
@@ -249,15 +255,15 @@ def _table(
     hidden = functools.partial(pa.array, mask=~np.isfinite(scores))
     arrays = [
         samples.ids,
-        pa.array(samples.labels, mask=samples.labels < 0),
-        pa.array(suggested, mask=~scored),
+        pa.array(classes[samples.labels], mask=samples.labels < 0),
+        pa.array(classes[suggested], mask=~scored),
         pa.array(probability.astype(np.float64), mask=~scored),
         hidden(scores),
         pa.array(verdict, pa.string()),
         pa.array(texts, pa.string()),
         pa.array(facts.issue),
         hidden(quality),
-        pa.array(predicted, mask=~scored),
+        pa.array(classes[predicted], mask=~scored),
     ]
     schema = pa.schema(
         [("id", samples.ids.type), *SUSPECTS], metadata={"hardsight": json.dumps(_notes(evidence, count, threshold))}

@@ -18,7 +18,7 @@ from hardsight.checks import given_probs
 from hardsight.errors import InputError
 from hardsight.files.class_names import read_class_names
 from hardsight.files.inputs import command, note_input
-from hardsight.files.npy import open_npy
+from hardsight.files.npy import open_npy, open_npz
 from hardsight.files.places import Place, place
 from hardsight.files.suspects import suspects_file
 from hardsight.files.table_writing import check_table_output
@@ -71,7 +71,7 @@ def clean_to_file(
         if target is not None:
             write_table(applied.table, target)
         return Cleaned(target, None, applied)
-    probs = np.asarray(open_npy(settings.probs)) if isinstance(settings.probs, (str, os.PathLike)) else settings.probs
+    probs = _read_probs(settings.probs) if isinstance(settings.probs, (str, os.PathLike)) else settings.probs
     if not settings.all_samples:
         rows = sample_rows(settings, len(snapshot))
         probs = None if probs is None else checked_probs(probs, len(snapshot), snapshot.num_classes)[rows]
@@ -83,6 +83,18 @@ def clean_to_file(
     if target is not None:
         write_table(suspects.table, target)
     return Cleaned(target, suspects, None)
+
+
+def _read_probs(path: str | os.PathLike[str]) -> np.ndarray:
+    """The array of a .npy file; of a .npz, its probs or pred_probs, or the only array."""
+    if Path(path).suffix != ".npz":
+        return np.asarray(open_npy(path))
+    arrays = open_npz(path)
+    names = [name for name in arrays if name in ("probs", "pred_probs")] or list(arrays)
+    if len(names) != 1:
+        there = ", ".join(sorted(arrays)) or "none"
+        raise InputError(f"{path}: probabilities must be the array probs or pred_probs, or the only one; arrays: {there}.")
+    return np.asarray(arrays[names[0]])
 
 
 def _target(source: Place, output: Place | None, settings: CleanFileSettings) -> Place | None:

@@ -13,8 +13,6 @@ from hardsight.cli.options import options_of
 from hardsight.cli.results import prints_tables
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from hardsight.act.applying import Applied
     from hardsight.act.suspects import Suspects
 
@@ -86,7 +84,7 @@ def print_suspects(suspects: Suspects, top: int) -> None:
     )
     if kind in ASSUMED and not suspects.evidence.warnings:
         print_line(ASSUMED[kind], assumed=ASSUMED[kind])
-    print_left_out(table)
+    print_left_out(suspects)
     counted = {entry["values"]: entry["counts"] for entry in pc.value_counts(table.column("verdict")).to_pylist()}
     print_table(("verdict", "samples"), [(verdict, number(counted.get(verdict, 0))) for verdict in VERDICTS], name="verdicts")
     issues = table.filter(table.column("is_label_issue"))
@@ -105,13 +103,21 @@ def print_suspects(suspects: Suspects, top: int) -> None:
         print_table(("id", "label", "suggested", "error_score"), rows, title=f"worst {len(rows)}", words=3, name="worst")
 
 
-def print_left_out(table: pa.Table) -> None:
+def print_left_out(suspects: Suspects) -> None:
     """Say how many samples have no error score, and why; nothing where all have one."""
+    import numpy as np
+
     from hardsight.screen import print_line
 
-    unlabeled = table.column("given_label").null_count
-    labeled = table.filter(table.column("given_label").is_valid())
-    said = {"could not be scored": labeled.column("error_score").null_count, "are unlabeled": unlabeled}
+    table, features = suspects.table, suspects.samples.features
+    unlabeled = table.column("given_label").is_null().to_numpy()
+    unscored = table.column("error_score").is_null().to_numpy() & ~unlabeled
+    zeros = np.zeros_like(unscored) if features is None else unscored & ~features.any(axis=1)
+    said = {
+        "are all zeros": int(zeros.sum()),
+        "could not be scored": int((unscored & ~zeros).sum()),
+        "are unlabeled": int(unlabeled.sum()),
+    }
     counted = [f"{count} {words}" for words, count in said.items() if count]
     if counted:
         print_line("samples without an error score: " + ", ".join(counted), unscored=sum(said.values()))
