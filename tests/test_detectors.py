@@ -50,8 +50,21 @@ def test_nearest_distance_by_hand() -> None:
     reference = on_circle(0, 10, 90) * 7
     values = hardsight.knn_distance(3 * on_circle(4), reference, k=2)
     assert values == pytest.approx([2 * np.sin(np.deg2rad(6) / 2)])
-    assert hardsight.knn_distance(on_circle(4), reference) == pytest.approx([2 * np.sin(np.deg2rad(86) / 2)])  # all there are
+    assert hardsight.knn_distance(on_circle(4), reference, k=50) == pytest.approx(
+        [2 * np.sin(np.deg2rad(86) / 2)]
+    )  # all there are
     assert hardsight.knn_distance(on_circle(10), reference, k=1)[0] < 1e-7
+
+
+@pytest.mark.parametrize(("n", "k"), [(3, 1), (149, 1), (151, 2), (260, 3)])
+def test_nearest_distance_takes_one_percent_of_the_reference(n: int, k: int) -> None:
+    """Of n directions, a tenth of a degree apart, the k-th; rows of zeros have no direction and do not count."""
+    reference = np.concatenate([on_circle(*np.arange(n) / 10), np.zeros((100, 2))])
+    expected = [2 * np.sin(np.deg2rad(k / 10) / 2)]
+    assert hardsight.knn_distance(on_circle(-0.1), reference) == pytest.approx(expected, rel=1e-4)
+    assert hardsight.knn_distance(on_circle(-0.1), reference, k=k) == pytest.approx(expected, rel=1e-4)
+    table = score(on_circle(-0.1), scores="knn_distance", reference=Snapshot(reference))
+    assert table.column("knn_distance").to_numpy() == pytest.approx(expected, rel=1e-4)
 
 
 def test_vim_by_hand() -> None:
@@ -144,7 +157,10 @@ def test_detectors_against_pytorch_ood() -> None:
     relative = theirs.RMD(None).fit_features(train, labels).predict_features(test)
     nearest = theirs.KNN(None, k=7).fit_features(train, labels).predict_features(test)
     virtual = theirs.ViM(None, d=3, w=single(HEAD.weight), b=single(HEAD.bias)).fit_features(train, labels).predict_features(test)
+    many = np.random.default_rng(1).normal(size=(300, 6))
+    one_percent = theirs.KNN(None, k=3).fit_features(single(many), torch.zeros(300)).predict_features(test)
     pairs = {
+        "knn_distance, default": (hardsight.knn_distance(TEST, many), one_percent),
         "mahalanobis_relative": (hardsight.mahalanobis_relative(TEST, TRAIN, LABELS), len(TRAIN) * relative),
         "knn_distance": (hardsight.knn_distance(TEST, TRAIN, k=7), nearest),
         "vim": (hardsight.vim(TEST, HEAD, TRAIN), virtual),
@@ -195,6 +211,7 @@ def test_a_number_in_the_name() -> None:
     assert (
         SCORES["knn_distance:3"].formula.endswith("k = 3") and SCORES["knn_distance:3"].summary == SCORES["knn_distance"].summary
     )
+    assert [SCORES[name].k for name in ("knn_distance:3", "mean_shift", "avh_nearest:4", "knn_distance")] == [3, 30, 4, None]
     assert "knn_distance:3" in SCORES and "knn_distance:3" not in list(SCORES)
     whole = "k must be a whole number of 1 or more, got"
     for name, said in {

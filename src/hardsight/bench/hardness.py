@@ -35,7 +35,8 @@ from hardsight.scores import SCORES
 from hardsight.threads import num_threads
 from hardsight.version import VERSION
 
-METHOD = "calibrated heads"  # change it if scores are computed in another way: finished cases are then measured again
+# Change it if scores are computed in another way: finished cases are then measured again.
+METHOD = "calibrated heads, k-nearest distance at 1 %"
 Say = Callable[[str], None]
 Row = dict[str, Any]
 

@@ -124,8 +124,8 @@ class NearestReference:
     terms: frozenset[str] = frozenset()
     labels = False
 
-    def __init__(self, k: int) -> None:
-        self.k = check_count(k, "k", least=1)
+    def __init__(self, k: int | None) -> None:
+        self.k = None if k is None else check_count(k, "k", least=1)
         self.candidates = Candidates()
 
     def see(self, x: Any, rows: Sweep) -> None:
@@ -140,11 +140,12 @@ class NearestReference:
         vectors = self.candidates.joined()  # (n, d)
         if len(vectors) == 0:
             return result
+        k = max(1, round(len(vectors) / 100)) if self.k is None else self.k
 
         def ask(part: slice) -> None:
             at = scored[part]
             query = unit_rows(x, at, rows.norm)
-            _, nearest = self.candidates.nearest(query, self.k)  # (q, k), or as many as there are
+            _, nearest = self.candidates.nearest(query, k)  # (q, k), or as many as there are
             result[at] = np.linalg.norm(query.astype(np.float64) - vectors[nearest[:, -1]], axis=1)
 
         share(ask, blocks(len(scored), QUERIES))
@@ -153,17 +154,16 @@ class NearestReference:
 
 @reference_score(
     lambda head, k: NearestReference(k),
-    k=50,
     hard="high",
     range="[0, 2]",
-    formula="distance of x / |x| to its k-th nearest x' / |x'| of the reference, k = 50",
+    formula="distance of x / |x| to its k-th nearest x' / |x'| of the reference's n, k = n / 100, rounded and at least 1",
     source="Sun et al., ICML 2022 (deep nearest neighbours)",
 )
-def knn_distance(features: Any, reference: Any, *, k: int = 50) -> FittedToReference:
+def knn_distance(features: Any, reference: Any, *, k: int | None = None) -> FittedToReference:
     """Distance of a feature's direction to the k-th nearest direction of the reference: high is atypical.
 
-    Of a reference with fewer than k samples, the farthest counts. The paper takes k = 50 of CIFAR's 50,000 samples and 1,000
-    of ImageNet's: `knn_distance:1000`.
+    By default, k is 1 % of the reference's samples. Of a reference with fewer than k, the farthest counts. The paper takes
+    k = 50 of CIFAR's 50,000 samples and 1,000 of ImageNet's: `knn_distance:1000`.
     """
     return ScoreInputs(features), NearestReference(k), ScoreInputs(reference)
 
@@ -305,7 +305,6 @@ def shifted_distance(x: np.ndarray, k: int) -> np.ndarray:
 
 @dataset_score(
     lambda head, k: MeanShift(k),
-    k=30,
     hard="high",
     range="[0, inf)",
     formula="|x - x'''|; x' is the mean of the k nearest other samples of x, three times over, k = 30",

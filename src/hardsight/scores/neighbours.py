@@ -61,7 +61,6 @@ def unit_rows(x: Any, rows: np.ndarray, norm: np.ndarray) -> np.ndarray:
 
 @dataset_score(
     lambda head, k: Neighbours(k),
-    k=10,
     hard="low",
     range="[0, 1]",
     formula="share of the k nearest samples by cosine that carry the same label, k = 10",

@@ -71,7 +71,7 @@ class Score:
     default: bool = field(repr=False, default=False)  # whether it is in the table that nobody asked anything else of
     needs_logits: bool = field(repr=False, default=False)  # whether probabilities, logits up to a constant, are not enough
     linear: bool = field(repr=False, default=False)  # whether it is defined for a linear head alone
-    k: int | None = field(repr=False, default=None)  # its number, where it has one
+    k: int | None = field(repr=False, default=None)  # its number, where it has one and that does not depend on the data
     at: Callable[[int], Score] | None = field(repr=False, default=None)  # the score with another k: `avh_nearest:10`
     terms: frozenset[str] = field(repr=False, default=frozenset())  # of the sweep: what its formula is made of
     of: Formula | None = field(repr=False, default=None)  # a row score on a finished sweep
@@ -186,7 +186,7 @@ def row_score_at(
             about = _with_k(formula, k)
             ask: Any = function
             ask = _function_with(ask, k)
-            return Score(f"{name}:{k}", hard, "row", True, range, about, source, ask, terms=frozenset(terms(k)), of=own)
+            return Score(f"{name}:{k}", hard, "row", True, range, about, source, ask, k=k, terms=frozenset(terms(k)), of=own)
 
         @functools.wraps(of)
         def function(features: Any, head: Any, labels: Any, *, bias: Any = None, k: int = k) -> np.ndarray:
@@ -212,7 +212,7 @@ def _function_with(function: Callable[..., np.ndarray], k: int) -> Callable[...,
 
 
 def _with_k(formula: str, k: int) -> str:
-    return re.sub(r"k = \d+", f"k = {k}", formula)
+    return re.sub(r"k = .*", f"k = {k}", formula)  # it is the last thing that a formula says
 
 
 class Fitted(Protocol):
@@ -233,11 +233,11 @@ FittedToReference = tuple[ScoreInputs, Fitted, ScoreInputs]  # arrays to score, 
 
 
 def dataset_score(
-    fit: Callable[..., Fitted], *, hard: Hard, range: str, formula: str, source: str, labels: bool = True, k: int | None = None
+    fit: Callable[..., Fitted], *, hard: Hard, range: str, formula: str, source: str, labels: bool = True
 ) -> Callable[[Callable[..., FittedTo]], Callable[..., np.ndarray]]:
     """Register a dataset score: `fit` makes a fresh one for a head, the decorated function is its form on arrays.
 
-    Where it has a number k, `fit` takes it after the head.
+    Where that has a number k, `fit` takes it after the head.
     """
 
     def register(ask: Callable[..., FittedTo]) -> Callable[..., np.ndarray]:
@@ -250,13 +250,13 @@ def dataset_score(
             return np.where(rows.ok, fitted.of(x, rows), np.nan)
 
         score = Score(ask.__name__, hard, "dataset", labels, range, formula, source, function)
-        return _fitted_score(score, ask, fit, k)
+        return _fitted_score(score, ask, fit)
 
     return register
 
 
 def reference_score(
-    fit: Callable[..., Fitted], *, hard: Hard, range: str, formula: str, source: str, k: int | None = None, **about: Any
+    fit: Callable[..., Fitted], *, hard: Hard, range: str, formula: str, source: str, **about: Any
 ) -> Callable[[Callable[..., FittedToReference]], Callable[..., np.ndarray]]:
     """Register a score that is fitted to another snapshot: as `dataset_score`, with the reference beside the arrays."""
 
@@ -274,28 +274,33 @@ def reference_score(
             return np.where(rows.ok, fitted.of(x, rows), np.nan)
 
         score = Score(ask.__name__, hard, "reference", False, range, formula, source, function, **about)
-        return _fitted_score(score, ask, fit, k)
+        return _fitted_score(score, ask, fit)
 
     return register
 
 
-def _fit_with(fit: Callable[..., Fitted], k: int, head: Head | None) -> Fitted:
+def _fit_with(fit: Callable[..., Fitted], k: int | None, head: Head | None) -> Fitted:
     return fit(head, k)
 
 
-def _fitted_score(score: Score, ask: Any, fit: Callable[..., Fitted], k: int | None) -> Callable[..., np.ndarray]:
+def _fitted_score(score: Score, ask: Any, fit: Callable[..., Fitted]) -> Callable[..., np.ndarray]:
     """Put a score that is fitted into the registry, with what it takes of a sweep and its other k."""
     score.function.__annotations__ = {**ask.__annotations__, "return": np.ndarray}
-    first: Callable[[Head | None], Fitted] = fit if k is None else functools.partial(_fit_with, fit, k)
+    number = inspect.signature(ask).parameters.get("k")
 
     def at(k: int) -> Score:
         ask_with = _function_with(score.function, check_count(k, "k", least=1))
         return replace(
             SCORES[score.name], name=f"{score.name}:{k}", formula=_with_k(score.formula, k), function=ask_with,
-            fit=functools.partial(_fit_with, fit, k), at=None,
+            fit=functools.partial(_fit_with, fit, k), k=k, at=None,
         )  # fmt: skip
 
-    SCORES[score.name] = replace(score, terms=first(None).terms, fit=first, at=None if k is None else at)
+    if number is not None:
+        score = replace(score, fit=functools.partial(_fit_with, fit, number.default), k=number.default, at=at)
+    else:
+        score = replace(score, fit=fit)
+    assert score.fit is not None
+    SCORES[score.name] = replace(score, terms=score.fit(None).terms)
     return score.function
 
 
