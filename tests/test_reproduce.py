@@ -18,7 +18,7 @@ from hardsight.dynamics.groups import Groups, everyone
 from hardsight.errors import FileError, InputError, MissingExtra, RunError, TrainingError
 from hardsight.files.dynamics import Moment
 from hardsight.paper import catalogue, running
-from hardsight.paper.avh import annotators, table1
+from hardsight.paper.avh import annotators, histograms, table1
 from hardsight.paper.avh.curve_claims import Watched, avh_claims, norm_claims
 from hardsight.paper.avh.embeddings import cone_width
 from hardsight.paper.avh.granularity import coarse_frequency
@@ -369,6 +369,13 @@ def test_answers_decide_only_where_their_groups_are_known(tmp_path: Path) -> Non
     assert (judged.verdict, judged.found) == ("holds", "They differ in 1 of 1 classes.")
     (tmp_path / "annotator_groups.csv").write_text("\n".join(rows).replace(",a,dog", ",a,cat"))
     assert annotators.figure_23(context).claims[0].verdict == "does not hold"
+
+
+@pytest.mark.parametrize(("low", "high", "verdict"), [(3, 3, "holds"), (0, 9, "does not hold"), (9, 0, "does not hold")])
+def test_both_ends_of_confidence_must_be_frequent(low: int, high: int, verdict: str) -> None:
+    confidence = [0.01] * low + [0.99] * high + [0.5] * (10 - low - high)
+    table = pa.table({"label": [0] * 10, "predicted": [0] * 10, "confidence": confidence})
+    assert histograms._medium(Panel("CIFAR-10H", {"net": table}, np.full(10, 0.5), True)).verdict == verdict
 
 
 def test_a_cone_of_two_sides_around_zero_degrees() -> None:

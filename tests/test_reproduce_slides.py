@@ -78,14 +78,17 @@ def test_agreement_draws_whole_images() -> None:
     assert one_image == pytest.approx((0.8, 0.8, 0.8))  # each image alone says 0.8, and so does any draw of them
 
 
-def test_discovery_5_needs_another_side() -> None:
-    above, below = np.tile([0.5, 0.4, 0.6], (3, 1)), np.tile([-0.5, -0.6, -0.4], (3, 1))
-    assert verdicts(consistency._claims({"net": {"avh": above, "norm": above}})) == ["holds", "does not hold"]
-    assert verdicts(consistency._claims({"net": {"avh": above, "norm": np.concatenate([above, below])[1:4]}})) == [
-        "holds",
-        "holds",
-    ]
-    assert verdicts(consistency._claims({"net": {"avh": below, "norm": below}})) == ["does not hold", "does not hold"]
+def test_discoveries_4_and_5_are_judged_by_one_rule() -> None:
+    above, below, neither = (np.tile(values, (6, 1)) for values in ([0.5, 0.4, 0.6], [-0.5, -0.6, -0.4], [0.0, -0.1, 0.1]))
+    one_off = np.concatenate([neither[:1], above[:5]])
+
+    def judged(avh: np.ndarray, norm: np.ndarray) -> list[str]:
+        return verdicts(consistency._claims({"net": {"avh": avh, "norm": norm}}))
+
+    assert judged(above, above) == judged(above, below) == ["holds", "does not hold"]  # always below 0 is consistent
+    assert judged(above, one_off) == judged(above, np.concatenate([above[:3], below[:3]])) == ["holds", "holds"]
+    assert judged(one_off, one_off) == judged(one_off, above) == ["does not hold", "does not hold"]  # no less consistent
+    assert judged(below, below) == ["does not hold", "does not hold"]
 
 
 def test_slower_is_a_smaller_change_from_epoch_to_epoch() -> None:

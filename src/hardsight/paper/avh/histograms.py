@@ -61,10 +61,10 @@ def _medium(panel: Panel) -> Claim:
     confidence = panel.tables[panel.best]["confidence"].to_numpy()[inside]
     low, high = float((confidence < EXTREME[0]).mean()), float((confidence > EXTREME[1]).mean())
     return claim(
-        f"Where people are divided, model confidence is often extremely low or high. {panel.name}.",
-        rule=f"Of images with a frequency of {MEDIUM[0]} to {MEDIUM[1]}, more than the 20 % of an even spread have a confidence "
-        f"below {EXTREME[0]} or above {EXTREME[1]}.",
-        holds=low + high > 0.2,
+        f"Where people are divided, model confidence is often either extremely low or extremely high. {panel.name}.",
+        rule=f"Of images with a frequency of {MEDIUM[0]} to {MEDIUM[1]}, more than the 10 % of an even spread have a confidence "
+        f"below {EXTREME[0]}, and more than 10 % one above {EXTREME[1]}.",
+        holds=min(low, high) > 0.1,
         found=f"{100 * (low + high):.1f} % of {inside.sum():,} images: {100 * low:.1f} % below, {100 * high:.1f} % above "
         f"({panel.best}). That is {100 * (low + high) * inside.mean():.1f} % of all {len(inside):,} images.",
     )
