@@ -122,10 +122,7 @@ def on_digits(context: Context, degradation: str) -> list[WatchedTraining]:
     for name, network, shortcuts, options in networks:
         trained = context.train(train, network, watch={"test": test}, degradations=(CONTRAST, NOISE), **ON_DIGITS, **options)
         run, groups = trained.directory, partial(by_level, trained.directory, degradation)
-        about = (
-            f"1,438 digits; 150 others are watched at five levels of {degradation}, which stand in for people. Averages are over "
-            "all watched images, at five levels of noise and five of contrast"
-        )
+        about = f"1,438 digits; 150 others are watched at five levels of {degradation}, which stand in for people"
         trainings.append(WatchedTraining(name, shortcuts, run, "test", _drops(ON_DIGITS), groups, about))
     return trainings
 
