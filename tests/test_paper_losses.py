@@ -101,6 +101,13 @@ def test_naive_bayes_needs_few_samples_where_classes_lie_far_apart() -> None:
     assert 2 <= needed <= 40
 
 
+def test_growth_with_the_dimension_is_judged_on_standardised_features() -> None:
+    needed = {"naive Bayes": [10.0, 12.0], "logistic regression": [10.0, 15.0], naive_bayes.RAW: [10.0, 80.0]}
+    judged = naive_bayes.grows_slower(needed)
+    assert judged.verdict == "does not hold" and judged.found.endswith("as in the authors' simulation, it holds.")
+    assert naive_bayes.grows_slower({**needed, "logistic regression": [10.0, 80.0]}).verdict == "holds"
+
+
 def test_forty_times_is_asked_at_the_number_of_classes_it_is_printed_for() -> None:
     same, faster = z_loss.step_claims({"log-softmax": [1, 2, 3, 80], "Z-loss": [1, 1, 1, 2]})
     assert (same.verdict, faster.verdict) == ("does not hold", "holds") and faster.rule.startswith("At 800,000 classes")

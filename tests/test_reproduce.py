@@ -18,14 +18,15 @@ from hardsight.dynamics.groups import Groups, everyone
 from hardsight.errors import FileError, InputError, MissingExtra, RunError, TrainingError
 from hardsight.files.dynamics import Moment
 from hardsight.paper import catalogue, running
-from hardsight.paper.avh import annotators, curve_claims, histograms, table1
+from hardsight.paper.avh import annotators, curve_claims, generalization, histograms, table1
 from hardsight.paper.avh.curve_claims import Watched, avh_claims, in_a_level, joined, norm_claims
 from hardsight.paper.avh.embeddings import cone_width
+from hardsight.paper.avh.generalization import wrong_averages
 from hardsight.paper.avh.granularity import coarse_frequency
 from hardsight.paper.avh.imagenet import read_votes
-from hardsight.paper.avh.panels import Panel, pair, selection
+from hardsight.paper.avh.panels import WORDS, Panel, pair, selection
 from hardsight.paper.avh.sphere import in_overlap, two_gaussians
-from hardsight.paper.avh.table2 import printed_claims, printed_rows
+from hardsight.paper.avh.table2 import printed_claims, printed_rows, recomputed
 from hardsight.paper.avh.trainings import WatchedTraining, of_levels
 from hardsight.paper.avh.wordnet import coarser
 from hardsight.paper.cache import Cache
@@ -325,11 +326,27 @@ def test_a_cache_that_cannot_be_made(tmp_path: Path) -> None:
 
 
 def test_the_one_inconsistent_row_is_named() -> None:
-    follows, significant = printed_claims(list(PRINTED))
+    follows, one_sided, two_sided = printed_claims(list(PRINTED))
     assert follows.verdict == "does not hold" and "Table 9, DenseNet-121, spearman: 6.2 is printed" in follows.found
     assert "the coefficients give 5.295" in follows.found and follows.found.startswith("11 of 12 rows")
-    assert significant.found == "7 of 12 rows two-sided, 12 one-sided."
-    assert verdicts(printed_claims(printed_rows(8))) == ["holds", "holds"]
+    assert (one_sided.verdict, one_sided.found) == ("holds", "12 of 12 rows.")
+    assert (two_sided.verdict, two_sided.found) == ("does not hold", "7 of 12 rows.") and two_sided.rule.startswith("Two-sided")
+    assert verdicts(printed_claims(printed_rows(8))) == ["holds", "holds", "holds"]
+
+
+def test_printed_fisher_scores_stand_beside_ours() -> None:
+    shown = dict(zip(recomputed(printed_rows(9)).header, recomputed(printed_rows(9)).rows[0], strict=True))
+    assert (shown["Z_avh printed"], shown["Z_mc printed"], shown["both again"]) == (0.4059, 0.355, "0.3850, 0.3417")
+    rows: list[dict[str, Any]] = [
+        {"model": "net", "score": score, "kind": "spearman", "bin": "all", "agreement": 0.36, "n": 9} for score in WORDS
+    ]
+    panel = Panel("CIFAR-10H", {"net": pa.table({"label": [0], "predicted": [0]})}, np.zeros(1), True)
+    assert table1._bins(panel, rows).cells()[1] == ["AVH", "0.377", "0.360"]
+
+
+def test_printed_averages_and_z_values_have_the_same_tolerance() -> None:
+    assert not wrong_averages(generalization.PRINTED) and not wrong_averages(generalization.SLIDES)
+    assert wrong_averages({"MLDG": [66.23, 66.88, 88.00, 58.96, 70.03]}) == {"MLDG": pytest.approx(70.0175)}
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,25 @@ values instead of rounding them. Eleven of its twelve rows follow from the print
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from hardsight.stats.coefficients import Kind
 from hardsight.stats.independent import Outcome, fisher_test
 
 PAPER_SAMPLES = 29987
+
+
+def follows(value: float, printed: str) -> bool:
+    """Whether a value, rounded or cut off at the last printed digit, is the printed one.
+
+    Example:
+        >>> [follows(value, "70.01") for value in (70.0051, 70.0149, 70.0175, 70.0049, 70.02)]
+        [True, True, True, False, False]
+    """
+    unit = 10 ** len(printed.partition(".")[2])
+    exact = round(value * unit, 6)  # a mean of printed numbers is exact to more digits than a float shows
+    return round(float(printed) * unit) in (math.floor(exact + 0.5), math.trunc(exact))
 
 
 @dataclass(frozen=True)
@@ -33,9 +46,8 @@ class PrintedRow:
 
     @property
     def consistent(self) -> bool:
-        """Whether the printed z follows from the printed coefficients, truncated at its last digit."""
-        digits = len(self.z.partition(".")[2])
-        return int(self.recomputed.statistic * 10**digits) == round(float(self.z) * 10**digits)
+        """Whether the printed z follows from the printed coefficients."""
+        return follows(self.recomputed.statistic, self.z)
 
 
 PRINTED = (

@@ -224,8 +224,8 @@ def _better_is_lower(runs: Sequence[Watched]) -> Claim:
     counted = ", ".join(f"{each.sum()} of {len(each)}" for each in lower)
     return claim(
         "Better models have lower AVH in every level of hardness, throughout training (observation 4).",
-        rule="In at least nine of ten epochs, mean AVH of the network that is more accurate in the end is lower, over all samples "
-        f"and in every level. {JOINED}",
+        rule="In at least nine of ten epochs, mean AVH of the network that is more accurate in the end is lower, over all "
+        f"samples and in every level. {JOINED}",
         holds=all(each.mean() >= THROUGHOUT for each in lower) if comparable else None,
         found=_each(order, said) + (f" Lower in {counted} epochs; the numbers are those of the last." if comparable else ""),
     )

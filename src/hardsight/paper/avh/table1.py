@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from hardsight.paper.avh.panels import WORDS, Panel, Row, accuracy, compared, panels, selection, total
 from hardsight.paper.context import Context
 from hardsight.paper.recipe import Claim, Outcome, Table, Value, claim, recipe
 
 BINS = ("[0, 0.2]", "[0.2, 0.4]", "[0.4, 0.6]", "[0.6, 0.8]", "[0.8, 1.0]")
 PRINTED: dict[str, list[float]] = {
+    "z-score of AVH and confidence": [0.377, 0.337],
     "samples": [29987, 837, 2732, 6541, 11066, 8811],
     "avh": [0.36, 0.228, 0.125, 0.124, 0.103, 0.094],
     "confidence": [0.325, 0.192, 0.122, 0.102, 0.078, 0.056],
@@ -24,9 +27,12 @@ PRINTED: dict[str, list[float]] = {
 def table_1(context: Context) -> Outcome:
     """Correlate each score with people; judge hypotheses 1, 2 and 4, and the sentence on bins."""
     compared_panels = [(panel, compared(context, panel)) for panel in panels(context)]
-    rows_on_paper: list[list[Value]] = [["number of samples", *PRINTED["samples"]]]
-    rows_on_paper += [[WORDS[name], *PRINTED[name]] for name in ("avh", "confidence", "norm_in_class")]
-    printed = Table("As printed: ResNet-50 on ImageNet", ("score", "all", *BINS), rows_on_paper, digits=4)
+    z_scores = [*PRINTED["z-score of AVH and confidence"], None]
+    rows_on_paper: list[list[Value]] = [["number of samples", None, *PRINTED["samples"]]]
+    rows_on_paper += [
+        [WORDS[name], z, *PRINTED[name]] for name, z in zip(("avh", "confidence", "norm_in_class"), z_scores, strict=True)
+    ]
+    printed = Table("As printed: ResNet-50 on ImageNet", ("score", "z-score", "all", *BINS), rows_on_paper, digits=4)
     return Outcome(
         about=_about(compared_panels),
         tables=[printed, *(_bins(panel, rows["table1"]) for panel, rows in compared_panels), _models(compared_panels)],
@@ -46,11 +52,13 @@ def _bins(panel: Panel, rows: list[Row]) -> Table:
     mine = [row for row in rows if row["model"] == network and row["kind"] == "spearman"]
     bins = list(dict.fromkeys(row["bin"] for row in mine))
     cells: dict[tuple[str, str], Row] = {(row["score"], row["bin"]): row for row in mine}
-    counted: list[Value] = ["number of samples", *(cells["avh", name]["n"] for name in bins)]
+    counted: list[Value] = ["number of samples", None, *(cells["avh", name]["n"] for name in bins)]
     table: list[list[Value]] = [counted]
-    table += [[words, *(cells[score, name]["agreement"] for name in bins)] for score, words in WORDS.items()]
+    for score, words in WORDS.items():
+        values = [cells[score, name]["agreement"] for name in bins]
+        table.append([words, None if values[0] is None or abs(values[0]) >= 1 else float(np.arctanh(values[0])), *values])
     note = "A dash: all samples of the bin share one value, so there is no coefficient." if panel.by_people else ""
-    return Table(f"{panel.name}: {network}", ("score", *bins), table, note=note)
+    return Table(f"{panel.name}: {network}", ("score", "z-score", *bins), table, note=note)
 
 
 def _models(compared_panels: list[tuple[Panel, dict[str, list[Row]]]]) -> Table:
