@@ -322,6 +322,33 @@ def test_a_cache_that_cannot_be_made(tmp_path: Path) -> None:
         Cache(tmp_path / "file" / "below").place("x", {})
 
 
+@pytest.mark.parametrize(
+    ("scale", "device", "place", "used"),
+    [
+        ("small", None, ("cpu", 1), ("cpu", 1)),
+        ("paper", None, ("auto", None), ("auto", None)),
+        ("paper", "mps", ("auto", None), ("mps", None)),
+    ],
+)
+def test_the_full_protocols_choose_the_device_themselves(
+    scale: Any, device: str | None, place: Any, used: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless one is asked for, which does not name another place in the cache."""
+    pytest.importorskip("torch")
+    from hardsight import extraction, training
+
+    given: list[dict[str, Any]] = []
+    keys: list[Any] = []
+    monkeypatch.setattr(training, "run", lambda *args, **settings: given.append(settings))
+    monkeypatch.setattr(extraction, "extract", lambda *args, **settings: given.append(settings))
+    context = Context(scale, cache=Cache(tmp_path), device=device)
+    monkeypatch.setattr(context.cache, "place", lambda name, key: keys.append(key) or tmp_path / name)
+    context.train("digits", "DigitsCNN")
+    context.extract("DigitsCNN", "digits")
+    assert [(each["device"], each["workers"]) for each in given] == [used] * 2
+    assert [(each["device"], each["workers"]) for each in keys] == [place] * 2
+
+
 # What the paper prints
 
 

@@ -104,6 +104,16 @@ def test_folders_of_cifar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert "cifar100, 3 epochs" in reproduce("avh/fig14", scale="paper", data=tmp_path).about
 
 
+def test_crops_of_imagenet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    imagenet()
+    for name, value in {"epochs": 1, "batch_size": 8, "size": 8}.items():
+        monkeypatch.setitem(benchmarks.IMAGENET, name, value)
+    monkeypatch.setattr(benchmarks, "NETWORKS", {"imagenet": "cifar_resnet20"})
+    outcome = reproduce("lgm/table4", scale="paper", data=tmp_path)
+    assert outcome.about.startswith("imagenet, cifar_resnet20, 1 epochs") and outcome.claims[0].verdict != "not comparable"
+    assert all(0 <= value <= 100 for row in outcome.tables[0].rows for value in row[1:5])  # type: ignore[operator]
+
+
 def test_losses_on_a_folder_of_mnist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for part in ("train", "test"):
         for label in "0123456789":

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Scale = Literal["small", "paper"]
 ProgressCallback = Callable[[int, int, str], None]  # done, of how many, in words
 LOCAL: dict[str, Any] = {"device": "cpu", "workers": 1}  # so small a network gains nothing from more
+AUTOMATIC: dict[str, Any] = {"device": "auto", "workers": None}
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Context:
         cache: where trainings and extractions are kept.
         seed: of everything random.
         report: called with what is done, of how many, and words; set by whoever runs the recipe.
+        device: for training, extraction and attacks; by default the CPU at small scale, automatic at scale paper.
     """
 
     scale: Scale = "small"
@@ -50,6 +52,17 @@ class Context:
     cache: Cache = field(default_factory=Cache.of_user)
     seed: int = 0
     report: ProgressCallback | None = None
+    device: str | None = None
+
+    @property
+    def machine(self) -> dict[str, Any]:
+        """Device and workers by default, which name a place in the cache; the device that was asked for does not."""
+        return LOCAL if self.scale == "small" else AUTOMATIC
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """The device that was asked for, if any; it comes before that of a recipe."""
+        return {} if self.device is None else {"device": self.device}
 
     def say(self, words: str, done: int = 0, total: int = 0) -> None:
         """What the recipe does now."""
@@ -72,7 +85,7 @@ class Context:
         from hardsight import training
         from hardsight.training.running import read_trained
 
-        settings = {"seed": self.seed, **LOCAL, **settings}
+        settings = {"seed": self.seed, **self.machine, **settings}
         watch = settings.get("watch") or {}
         key = {**settings, "watch": {name: fingerprint(watched) for name, watched in watch.items()}}
         place = self.cache.place("train", {"data": fingerprint(data), "model": model, **key})
@@ -80,7 +93,7 @@ class Context:
             return read_trained(place)
         words = f"training {model}"
         self.say(words)
-        return training.run(data, model, place, progress=self.progress(words), **settings)
+        return training.run(data, model, place, progress=self.progress(words), **{**settings, **self.asked})
 
     def extract(self, model: Any, data: Any, **settings: Any) -> Snapshot:
         """Extract features once.
@@ -95,13 +108,13 @@ class Context:
         from hardsight.snapshot import Snapshot
 
         name, make = model if isinstance(model, tuple) else (model, lambda: model)
-        settings = {**LOCAL, **settings}
+        settings = {**self.machine, **settings}
         place = self.cache.place("extract", {"model": fingerprint(name), "data": fingerprint(data), **settings})
         if (place / "run.json").exists():  # without building the network
             return Snapshot.load(place)
         words = f"extracting features of {Path(str(name)).name}"
         self.say(words)
-        return extract(make(), data, place, progress=self.progress(words), **settings)
+        return extract(make(), data, place, progress=self.progress(words), **{**settings, **self.asked})
 
     def handwriting(self, train: int | None = None, test: int | None = None) -> Handwriting:
         """MNIST from --data, or at small scale the built-in digits; `train` and `test` are the sizes of even subsamples."""

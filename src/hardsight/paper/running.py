@@ -104,7 +104,7 @@ def data_folder(settings: ReproduceSettings) -> DataFolder:
 def _context(settings: ReproduceSettings, progress: ProgressCallback | None) -> Context:
     data = data_folder(settings)
     cache = Cache.of_user() if settings.cache is None else Cache(place_on_disk(settings.cache))
-    return Context(settings.scale, data, cache, settings.seed, progress)
+    return Context(settings.scale, data, cache, settings.seed, progress, settings.device)
 
 
 def _outcome(run: Run, recipe: Recipe, context: Context) -> Outcome:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from hardsight.options import Options, common, option
+from hardsight.options import COMMON, Options, common, option
 
 
 @dataclass(frozen=True)
@@ -25,3 +25,6 @@ class ReproduceSettings(Options):
         decides=False,
     )
     seed: int = common("seed")
+    device: str | None = common(
+        "device", default=None, help=f"{COMMON['device'][1]} Default: cpu at scale small, auto at scale paper.", decides=False
+    )

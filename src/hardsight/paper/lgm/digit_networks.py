@@ -74,7 +74,7 @@ def attacked(context: Context, loss: str, num_features: int = 100) -> Attack:
     place = context.cache.place("attack", {"run": run.directory.name, "epsilon": EPSILONS})
     words = f"attacking {NAMES[loss]}"
     context.say(words)
-    options: dict[str, Any] = {"data": context.handwriting().test, "epsilon": EPSILONS, "device": "cpu", "workers": 1}
+    options: dict[str, Any] = {"data": context.handwriting().test, "epsilon": EPSILONS, **context.machine, **context.asked}
     return attack(str(run.directory), place, progress=context.progress(words), **options)
 
 
