@@ -160,7 +160,7 @@ def test_a_run_is_attacked_and_a_killed_one_is_resumed_to_the_same_bytes(
     trained: Path, tmp_path: Path, killed: Callable[..., Any], undrawn: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(attacking, "PART_IMAGES", 16)
-    options: dict[str, Any] = {"method": "pgd,fgsm", "epsilon": "0.3,0,8/255", "limit": 40, "steps": 2, "trajectories": 3}
+    options: dict[str, Any] = {"methods": "pgd,fgsm", "epsilon": "0.3,0,8/255", "limit": 40, "steps": 2, "trajectories": 3}
     options |= {"path_steps": 4, "workers": 1, "batch_size": 16}
     whole = hardsight.attack(trained, tmp_path / "whole", **options)
     table = whole.table.to_pandas()
@@ -222,7 +222,7 @@ def test_of_features_alone_the_model_must_be_named(trained: Path, tmp_path: Path
 REFUSED = {
     "epsilon": (["--epsilon", "8"], "epsilon must be above 0 and at most 1, for pixels of 0 to 1, got '8'. Write 8/255"),
     "no epsilon": (["--epsilon", "0"], "epsilon must be above 0"),
-    "method": (["--methods", "fgms"], "method must be one or more of fgsm, pgd, got 'fgms'. Did you mean fgsm?"),
+    "method": (["--methods", "fgms"], "methods must be one or more of fgsm, pgd, got 'fgms'. Did you mean fgsm?"),
     "images": (["--data", "nothing"], "got 'nothing', which does not exist"),
     "weights": (["--weights", "no.pt"], "there is no weights file no.pt"),
     "split": (["--split", "dev"], "split must be one that the data has"),
@@ -235,6 +235,13 @@ def test_bad_options_are_refused_in_one_line(case: str, trained: Path, tmp_path:
     done = cli("attack", trained, *words, "-o", tmp_path / "out")
     assert done.code == 2 and message in done.err and done.err.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_one_name_for_the_methods_and_the_one_that_runs_have_recorded() -> None:
+    for name in ("methods", "method"):
+        settings = AttackSettings.given(None, {name: "pgd,fgsm"})
+        assert settings.methods == ("pgd", "fgsm") and settings.as_dict()["method"] == ["pgd", "fgsm"]
+        assert "methods" not in settings.as_dict() and settings.as_words()[:2] == ["--methods", "pgd,fgsm"]
 
 
 def test_what_has_no_gradients_is_refused(tmp_path: Path, cli: Callable[..., Any]) -> None:

@@ -184,7 +184,7 @@ class _Job:
     @property
     def attacks(self) -> list[tuple[str, float]]:
         """Every method at every epsilon."""
-        return [(method, epsilon) for method in self.settings.method for epsilon in self.settings.epsilon]
+        return [(method, epsilon) for method in self.settings.methods for epsilon in self.settings.epsilon]
 
     def _write_part(self, name: Path, rows: range) -> None:
         """Some images, clean and by every attack, as rows of a snapshot."""
@@ -239,8 +239,8 @@ class _Job:
         yield inputs
         s, view = self.settings, _Pixels(self.model)
         pixels, labels = view.pixels(inputs), torch.as_tensor(self.inputs.labels[rows], device=self.model.device)
-        direction = gradient_sign.slope(view.logits, pixels, labels) if "fgsm" in s.method else None
-        noise = self._noise(rows, pixels) if "pgd" in s.method and s.random_start else None
+        direction = gradient_sign.slope(view.logits, pixels, labels) if "fgsm" in s.methods else None
+        noise = self._noise(rows, pixels) if "pgd" in s.methods and s.random_start else None
         for method, epsilon in self.attacks:
             if method == "fgsm":
                 assert direction is not None

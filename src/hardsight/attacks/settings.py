@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from hardsight.errors import InputError, did_you_mean
 from hardsight.extraction.settings import PreprocessingOptions
@@ -18,9 +19,9 @@ def _methods(value: Any) -> tuple[str, ...]:
     names = [name.strip().lower() for name in value.split(",")] if isinstance(value, str) else [str(name) for name in value]
     for name in names:
         if name not in METHODS:
-            raise InputError(f"method must be one or more of {', '.join(METHODS)}, got {name!r}.{did_you_mean(name, METHODS)}")
+            raise InputError(f"methods must be one or more of {', '.join(METHODS)}, got {name!r}.{did_you_mean(name, METHODS)}")
     if not names:
-        raise InputError(f"method must be one or more of {', '.join(METHODS)}, got none.")
+        raise InputError(f"methods must be one or more of {', '.join(METHODS)}, got none.")
     return tuple(dict.fromkeys(names))
 
 
@@ -49,9 +50,7 @@ def _epsilon(part: Any) -> float:
 class AttackSettings(PreprocessingOptions):
     """Options of an attack: how, how far, on which images and on which model."""
 
-    method: Any = option(
-        "fgsm", "Comma-separated attacks: fgsm (one step), pgd (many).", flag="--methods", read=_methods, metavar="[fgsm|pgd]"
-    )
+    methods: Any = option("fgsm", "Comma-separated attacks: fgsm (one step), pgd (many).", read=_methods, metavar="[fgsm|pgd]")
     epsilon: Any = option(
         "0.1,0.2,0.3", "Comma-separated perturbation limits, for pixels in 0..1; fractions such as 8/255 are allowed.",
         read=_epsilons, metavar="E,E,..",
@@ -84,7 +83,13 @@ class AttackSettings(PreprocessingOptions):
     device: Any = common("device", decides=False)
     workers: int | None = option(None, "Decoding threads. Default: one per core.", least=1, decides=False)
 
+    @classmethod
+    def given(cls, settings: Self | None, options: Mapping[str, Any]) -> Self:
+        """`method` is the former name of `methods` in Python."""
+        return super().given(settings, {"methods" if name == "method" else name: value for name, value in options.items()})
+
     def as_dict(self) -> dict[str, Any]:
         """What decides the result, without the options of preprocessing: what they result in is recorded as a whole."""
         own = {field.name for field in PreprocessingOptions.fields()}
-        return {name: value for name, value in super().as_dict().items() if name not in own}
+        kept = {name: value for name, value in super().as_dict().items() if name not in own}
+        return {"method": kept.pop("methods"), **kept}  # as runs of earlier versions have it, so that they can be resumed
