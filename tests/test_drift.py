@@ -13,9 +13,10 @@ import pyarrow.compute
 import pyarrow.parquet as pq
 import pytest
 from scipy.stats import binomtest
+from sklearn.datasets import load_digits
 
 from explorer_runs import digits_run, two_heads
-from hardsight import InputError, Snapshot, avh, drift
+from hardsight import InputError, Snapshot, avh, drift, score
 from hardsight.act.groups.moving import features_moved
 from hardsight.explorer.comparing import compare
 from hardsight.explorer.opening import open_sheet
@@ -180,6 +181,45 @@ def test_different_samples_of_one_model() -> None:
     assert notes_of(drift(*huge, unpaired=True))["features_moved"]["told"]["p"] < 1e-6
     with pytest.raises(InputError, match="different samples are compared by one model"):
         drift(parts[0], Snapshot(features, WEIGHT[::-1].copy(), labels), unpaired=True)
+
+
+@pytest.mark.filterwarnings("ignore:neither has a head")
+def test_without_heads_a_random_split_has_not_drifted_and_a_shift_is_seen() -> None:
+    """Heads fitted to each part would differ in themselves: 130 of 397 digits were harder, and every class."""
+    features, labels = (part.astype(kind) for part, kind in zip(load_digits(return_X_y=True), ("f4", "i8"), strict=True))
+    harder, verdicts = [], []
+    for seed in range(2):
+        order = np.random.default_rng(seed).permutation(1797)
+        for sides in ((order[:1400], order[1400:]), (order[1400:], order[:1400])):
+            table = drift(*(Snapshot(features[rows], labels=labels[rows]) for rows in sides), unpaired=True)
+            harder.append(np.mean([known for known in table["harder"].to_pylist() if known is not None]))
+            verdicts += [row["verdict"] for row in notes_of(table)["classes"]]
+    assert 0.03 < np.mean(harder) < 0.07 and max(harder) < 0.1  # 5 % are expected
+    assert set(verdicts) == {"no change found"}
+    before = Snapshot(features[order[:900]], labels=labels[order[:900]])
+    later = Snapshot(features[order[900:]] + 6 * (labels[order[900:], None] == 3), labels=labels[order[900:]])
+    notes = notes_of(drift(before, later, unpaired=True))
+    assert "harder" in next(row["verdict"] for row in notes["classes"] if row["class"] == "3") and notes["compared"] == "values"
+    noise = np.random.default_rng(0).normal(0, 0.06, (900, 64)).astype("f4")  # 1 % of the spread, in the same samples
+    notes = notes_of(drift(before, Snapshot(features[order[:900]] + noise, labels=labels[order[:900]])))
+    assert {row["verdict"] for row in notes["classes"]} == {"no change found"}
+
+
+def test_without_heads_what_cannot_be_one_model_is_refused(tmp_path: Path) -> None:
+    features, labels = clouds(90)
+    before = Snapshot(features, labels=labels)
+    with pytest.warns(UserWarning, match="neither has a head: one is fitted to the first snapshot, by cross-validation"):
+        drift(before, Snapshot(features, labels=labels))
+    with pytest.raises(InputError, match="one has 8 features, the other 7"):
+        drift(before, Snapshot(features[:, :7], labels=labels), unpaired=True)
+    with pytest.raises(InputError, match="does not know class 3 of the second: give --head"):
+        drift(before, Snapshot(features, labels=labels + 1), unpaired=True)
+    table = score(before)
+    for sides in ((table, table), (table, before), (Snapshot(features, WEIGHT, labels), table)):
+        with pytest.raises(InputError, match="different samples are compared by one model"):
+            drift(*sides, unpaired=True)
+    given = score(Snapshot(features, WEIGHT, labels))
+    assert len(drift(given, given, unpaired=True)) == 90  # one head, as far as a table can tell
 
 
 def test_bad_input_is_one_line(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

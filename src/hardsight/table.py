@@ -92,7 +92,7 @@ def hard_end(schema: pa.Schema, name: str) -> str:
 
 def is_hardness(schema: pa.Schema) -> bool:
     """Whether this is a hardness table, in which high is hard for every score, according to its metadata."""
-    return bool(_notes(schema).get("as") == HARDNESS)
+    return bool(table_notes(schema).get("as") == HARDNESS)
 
 
 def as_hardness(table: pa.Table) -> pa.Table:
@@ -110,7 +110,7 @@ def as_hardness(table: pa.Table) -> pa.Table:
 
 def noted_as_hardness(table: pa.Table) -> pa.Table:
     """Mark a table as a hardness table in its metadata; its scores already have their signs."""
-    return table.replace_schema_metadata(_noted(table.schema, {**_notes(table.schema), "as": HARDNESS}))
+    return table.replace_schema_metadata(_noted(table.schema, {**table_notes(table.schema), "as": HARDNESS}))
 
 
 def as_measured(table: pa.Table) -> pa.Table:
@@ -118,7 +118,7 @@ def as_measured(table: pa.Table) -> pa.Table:
     table = plain(table)
     if not is_hardness(table.schema):
         return table
-    notes = {key: value for key, value in _notes(table.schema).items() if key != "as"}
+    notes = {key: value for key, value in table_notes(table.schema).items() if key != "as"}
     return _turned(table).replace_schema_metadata(_noted(table.schema, notes))
 
 
@@ -130,7 +130,7 @@ def _turned(table: pa.Table) -> pa.Table:
     return table
 
 
-def _notes(schema: pa.Schema) -> dict[str, Any]:
+def table_notes(schema: pa.Schema) -> dict[str, Any]:
     """Our metadata of a table; empty if another tool wrote it."""
     try:
         notes = json.loads((schema.metadata or {}).get(b"hardsight", b"{}"))

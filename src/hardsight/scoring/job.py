@@ -160,6 +160,14 @@ def of_table(table: Any, features: Any, options: dict[str, Any]) -> Snapshot:
 
 
 @dataclass(frozen=True)
+class FoldHeads:
+    """Fitted heads, and which of them scores each row: one that was not fitted to it."""
+
+    heads: list[Head]
+    fold_of: np.ndarray  # (n,)
+
+
+@dataclass(frozen=True)
 class Job:
     """A scoring job: which rows, which scores, how strict. `parts` computes the table, `schema` has its columns."""
 
@@ -170,6 +178,7 @@ class Job:
     strict: bool = False
     allow_duplicates: bool = False
     beside: Beside = Beside()
+    fold_heads: FoldHeads | None = None  # instead of fitting heads, if there is none
 
     @property
     def headless(self) -> bool:
@@ -296,7 +305,7 @@ class Job:
         of_all = [fitted[score.name] for score in chosen if score.scope == "dataset"]
         rounds = 2 if of_all else 1
         seen_ids = SeenIds()
-        heads = self._fit_heads(rows, progress) if self.cross_validated and len(rows) else None
+        heads = self.fold_heads or self.fit_heads() if self.cross_validated and len(rows) else None
         self._fit_to_reference([fitted[score.name] for score in chosen if score.scope == "reference"])
         if of_all:
             for batch in self.snapshot.batches(rows.start, rows.stop):
@@ -377,7 +386,7 @@ class Job:
         self,
         piece: range,
         values_of: dict[str, Values] | None = None,
-        heads: Any = None,
+        heads: FoldHeads | None = None,
         seen: Callable[[Batch], None] = lambda batch: None,
     ) -> pa.Table:
         """One piece of the table. With a given head, row scores need only the piece, so it can be scored anywhere."""
@@ -422,7 +431,7 @@ class Job:
         }
         return _as_table(batch, swept, status, columns, self.schema)
 
-    def _sweep(self, batch: Batch, terms: frozenset[str], heads: Any) -> tuple[Any, Sweep]:
+    def _sweep(self, batch: Batch, terms: frozenset[str], heads: FoldHeads | None) -> tuple[Any, Sweep]:
         evidence = self.snapshot.source.evidence
         if evidence != "features":
             if evidence == "logits":
@@ -439,33 +448,30 @@ class Job:
                 return batch.values, sweep(batch.values, self.snapshot.head, batch.labels, terms)
             except InputError as error:  # a class vector without a direction
                 raise InputError(f"{self.snapshot.name}: {error}" if self.snapshot.name else str(error)) from error
-        fold_of, fold_heads, c = heads
         whole: Sweep | None = None
-        for fold, head in enumerate(fold_heads):  # each row with the head that did not see it
-            mine = np.flatnonzero(fold_of[batch.start - self.rows.start :][: len(batch)] == fold)
+        for fold, head in enumerate(heads.heads):  # each row with the head that did not see it
+            mine = np.flatnonzero(heads.fold_of[batch.start - self.rows.start :][: len(batch)] == fold)
             if len(mine):
                 part = sweep(to_numpy(batch.values)[mine], head, batch.labels[mine], terms)
                 whole = _scatter(whole, part, mine, len(batch))
         assert whole is not None
-        return batch.values, replace(whole, labels=batch.labels, num_classes=c)
+        return batch.values, replace(whole, labels=batch.labels, num_classes=heads.heads[0].num_classes)
 
-    def _fit_heads(self, rows: range, progress: ProgressCallback | None) -> tuple[np.ndarray, list[Head], int]:
-        """Which head scores each row: (n,) fold numbers, the heads, the number of classes."""
+    def fit_heads(self) -> FoldHeads:
+        """Heads fitted to the rows of this job by cross-validation."""
         if not self.snapshot.source.labeled:
             name = f"{self.snapshot.name}: " if self.snapshot.name else ""
             raise InputError(f"{name}features alone cannot be scored: pass a head, or labels to fit one to.")
-        everything = self.snapshot.in_memory(rows.start, rows.stop)
-        fold_of = np.zeros(len(rows), dtype=np.int64)
+        everything = self.snapshot.in_memory(self.rows.start, self.rows.stop)
+        fold_of = np.zeros(len(self.rows), dtype=np.int64)
         heads: list[Head] = []
         try:
             for at, head in out_of_sample_heads(to_numpy(everything.values), everything.labels):
                 fold_of[at] = len(heads)
                 heads.append(head)
-                if progress is not None:
-                    progress(0, len(rows))
         except InputError as error:
             raise InputError(f"{self.snapshot.name}: {error}" if self.snapshot.name else str(error)) from error
-        return fold_of, heads, heads[0].num_classes
+        return FoldHeads(heads, fold_of)
 
     def _refuse_if_strict(self, status: np.ndarray, batch: Batch) -> None:
         bad = np.flatnonzero((status != OK) & (status != UNLABELED))

@@ -7,6 +7,7 @@
     latent.py       groups that no column names: clusters that are worse than their class, tested on other samples
     auditing.py     `audit`: the table of groups
     drifting.py     `drift`: two snapshots, sample by sample and class by class
+    one_head.py     one fitted head for two snapshots that have none
     spaces.py       the features of the two: in one space or in two
     moving.py       whether features of one space moved; who is near whom in two
     to_file.py      what `hardsight audit` and `hardsight drift` do

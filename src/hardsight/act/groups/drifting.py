@@ -32,6 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.act.groups.comparing import COPIES, TOO_FEW
+from hardsight.act.groups.one_head import no_head_of, shared_heads
 from hardsight.act.groups.opening import (
     Measured,
     check_labeled,
@@ -48,13 +49,14 @@ from hardsight.errors import InputError
 from hardsight.options import takes
 from hardsight.scores import SCORES
 from hardsight.scores_table import ResultTable
-from hardsight.scoring.job import ProgressCallback
+from hardsight.scoring.job import FoldHeads, ProgressCallback
 from hardsight.scoring.one_scale import hardness_ranks, of_probabilities, why_two_scales
 from hardsight.screen import brief
 from hardsight.snapshot import Snapshot
 from hardsight.stats.coefficients import holm
 from hardsight.stats.means import design_effect, mean_interval, welch
 from hardsight.stats.proportions import fisher_exact, share_difference, sign_test
+from hardsight.threads import sample_rows
 from hardsight.version import VERSION
 
 OUTCOMES = np.array(["right in both", "right, then wrong", "wrong, then right", "wrong in both", None], dtype=object)
@@ -62,6 +64,7 @@ FEWEST = 10  # samples of a class that is tested
 BEYOND = 0.45  # unpaired: a rank this far above the middle is among the hardest twentieth
 TWENTY = 20  # samples of a class that have a hardest twentieth
 ALL = "all"
+TWO_MODELS = "If the features are of two models, give each its own head."
 
 Row = dict[str, Any]
 
@@ -113,18 +116,25 @@ def opened(
 ) -> tuple[Measured, Measured, str]:
     """Both, and the score that they are compared by: the loss where one of them has no features."""
     more: dict[str, Any] = {}
-    class_names = None
+    head = class_names = None
     if isinstance(settings, DriftFileSettings):
-        more, class_names = {"head": settings.head, "some": settings}, settings.class_names
-    first, second = (loaded(source, more.get("head")) for source in (first, second))
+        more, head, class_names = {"some": settings}, settings.head, settings.class_names
+    first, second = (loaded(source, head) for source in (first, second))
     if not settings.unpaired:
         _check_shared(first, second)  # before they are scored, which may take long
-    sides = [open_measured(source, settings.by, progress=progress, **more) for source in (first, second)]
+    sources = _sampled((first, second), settings)
+    heads = _fitted_heads(*sources, paired=not settings.unpaired)
+
+    def measured(by: str) -> list[Measured]:
+        pairs = zip(sources, heads, strict=True)
+        return [open_measured(source, by, head=own or head, progress=progress, **more) for source, own in pairs]
+
+    sides = measured(settings.by)
     for side in sides:
         check_labeled(side)
     names = [measured_by(side, settings.by) for side in sides]
     if names[0] != names[1]:
-        sides = [open_measured(source, "loss", progress=progress, **more) for source in (first, second)]
+        sides = measured("loss")
         names = [measured_by(side, "loss") for side in sides]
     if sides[0].name == sides[1].name:
         sides = [replace(side, name=f"the {which} snapshot") for side, which in zip(sides, ("first", "second"), strict=True)]
@@ -132,15 +142,43 @@ def opened(
     return before, after, names[0]
 
 
+def _sampled(sources: tuple[Any, Any], settings: DriftSettings) -> list[Any]:
+    """Snapshots of the samples that are compared; a table of scores is taken apart when it is opened."""
+    if not isinstance(settings, DriftFileSettings):
+        return list(sources)
+    return [x.of_rows(sample_rows(settings, len(x))) if isinstance(x, Snapshot) else x for x in sources]
+
+
+def _fitted_heads(first: Any, second: Any, *, paired: bool) -> tuple[FoldHeads | None, FoldHeads | None]:
+    """One head for both, where they have none and as many features; else each has its own, given or fitted."""
+    if not all(isinstance(side, Snapshot) and no_head_of(side) for side in (first, second)):
+        return None, None
+    widths = first.source.width, second.source.width
+    if widths[0] == widths[1]:
+        return shared_heads(first, second, paired=paired)
+    if not paired:
+        raise InputError(
+            f"different samples are compared by one model, but one has {widths[0]} features, the other {widths[1]}: "
+            "leave out --unpaired."
+        )
+    return None, None
+
+
 def find_drift(first: Measured, second: Measured, by: str, settings: DriftSettings) -> Drift:
     """The whole of `drift`, of samples that are open."""
     first, second = of_split(first, settings.split), of_split(second, settings.split)
-    why_ranks = why_two_scales(first.head, second.head, (first.name, second.name))
+    one_head = _one_fitted_head(first, second)
+    why_ranks = None if one_head else why_two_scales(first.head, second.head, (first.name, second.name))
     if of_probabilities(by) and _classes(first) == _classes(second):
         why_ranks = None
-    if settings.unpaired:
-        return _unpaired(first, second, by, why_ranks, settings)
-    return _paired(first, second, by, why_ranks, settings)
+    find = _unpaired if settings.unpaired else _paired
+    result = find(first, second, by, why_ranks, settings)
+    said = (f"neither has a head: one is fitted to {first.name}, by cross-validation, and scores both. {TWO_MODELS}",)
+    return replace(result, warnings=said + result.warnings) if one_head else result
+
+
+def _one_fitted_head(first: Measured, second: Measured) -> bool:
+    return first.fitted is not None and second.fitted is not None and first.fitted.heads is second.fitted.heads
 
 
 # The same samples twice
@@ -272,8 +310,7 @@ def _one_sample_p(values: np.ndarray, design: float) -> float:
 
 
 def _unpaired(first: Measured, second: Measured, by: str, why_ranks: str | None, settings: DriftSettings) -> Drift:
-    if why_ranks is not None and not (first.head is None and second.head is None):
-        raise InputError(f"different samples are compared by one model, but {why_ranks}: leave out --unpaired, or give one head.")
+    _check_one_model(first, second, why_ranks)
     sign = 1.0 if SCORES[by].hard == "high" else -1.0
     before, after = sign * first.scores[by], sign * second.scores[by]
     change, enough = np.full(len(second), np.nan), np.zeros(len(second), bool)
@@ -295,6 +332,16 @@ def _unpaired(first: Measured, second: Measured, by: str, why_ranks: str | None,
     }
     rows = [_unpaired_row(first, second, (before, after), label, settings.level) for label in _labels(second)]
     return _drift(columns, _corrected(rows, 1 - settings.level), (first, second), (by, why_ranks, features), settings, [])
+
+
+def _check_one_model(first: Measured, second: Measured, why_ranks: str | None) -> None:
+    """Refuse different samples by different heads: each of two heads finds its own samples easier or harder."""
+    why = None if first.head is None and second.head is None else why_ranks
+    for side in (first, second):
+        if why is None and side.fitted is not None and not _one_fitted_head(first, second):
+            why = f"{side.name} was scored by a head fitted to its own samples"
+    if why is not None:
+        raise InputError(f"different samples are compared by one model, but {why}: leave out --unpaired, or give one head.")
 
 
 def _unpaired_row(

@@ -23,9 +23,9 @@ from hardsight.files.wide_tables import snapshot_hint
 from hardsight.head import Head
 from hardsight.options import SampleOptions
 from hardsight.scores import SCORES
-from hardsight.scoring.job import Job, ProgressCallback
+from hardsight.scoring.job import CROSS_VALIDATED, FoldHeads, Job, ProgressCallback
 from hardsight.snapshot import Snapshot
-from hardsight.table import SCORE_IT, TABLES, read_scores, scores_given
+from hardsight.table import SCORE_IT, TABLES, read_scores, scores_given, table_notes
 from hardsight.threads import sample_rows
 
 NORM, CONFIDENCE = "norm", "predicted_confidence"
@@ -45,6 +45,7 @@ class Measured:
     class_names: list[str] | None = None
     snapshot: Snapshot | None = None  # the features, where there are any
     rows: np.ndarray | None = None  # (n,) where each sample stands in the snapshot; None: in its own place
+    fitted: FoldHeads | None = None  # the heads that scored it, where it came without one
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -103,7 +104,10 @@ def open_measured(
     some: SampleOptions | None = None,
     progress: ProgressCallback | None = None,
 ) -> Measured:
-    """A run directory, a snapshot (also a `Snapshot`) or a scores table, with the score `by` or what there is in its place."""
+    """A run directory, a snapshot (also a `Snapshot`) or a scores table, with the score `by` or what there is in its place.
+
+    `head` may also be heads that were fitted already, where there is none.
+    """
     if not isinstance(source, (Snapshot, str, os.PathLike)):
         source = scores_given(source)
     if not isinstance(source, (Snapshot, pa.Table, str, os.PathLike)):
@@ -112,7 +116,8 @@ def open_measured(
     _check_score(by)
     source = loaded(source, head, labels)
     if isinstance(source, Snapshot):
-        measured = _of_snapshot(source, by, some, progress)
+        fold_heads = head if isinstance(head, FoldHeads) else None
+        measured = _of_snapshot(source, by, some, fold_heads, progress)
     elif isinstance(source, pa.Table):
         measured = _of_table(source, "the table", by, some)
     else:
@@ -208,7 +213,13 @@ def with_groups(source: Any, group: Sequence[str], **files: Any) -> Any:
     return source
 
 
-def _of_snapshot(snapshot: Snapshot, by: str, some: SampleOptions | None, progress: ProgressCallback | None) -> Measured:
+def _of_snapshot(
+    snapshot: Snapshot,
+    by: str,
+    some: SampleOptions | None,
+    fold_heads: FoldHeads | None,
+    progress: ProgressCallback | None,
+) -> Measured:
     snapshot = snapshot if some is None else snapshot.of_rows(sample_rows(some, len(snapshot)))
     name = snapshot.name or "the snapshot"
     if not snapshot.source.labeled and snapshot.head is None and snapshot.source.evidence == "features":
@@ -218,6 +229,8 @@ def _of_snapshot(snapshot: Snapshot, by: str, some: SampleOptions | None, progre
     if by == "avh" and by not in possible:
         wanted[0] = "loss"
     job = Job(snapshot, wanted)
+    if job.cross_validated:
+        job = replace(job, fold_heads=fold_heads or job.fit_heads())
     parts = list(job.parts(progress))
     table = pa.concat_tables(parts) if parts else job.schema.empty_table()
     scores = {score: table.column(score).to_numpy() for score in wanted}
@@ -230,6 +243,7 @@ def _of_snapshot(snapshot: Snapshot, by: str, some: SampleOptions | None, progre
         _joined(snapshot.columns().combine_chunks(), _added_columns(snapshot)),
         snapshot.class_names,
         snapshot,
+        fitted=job.fold_heads,
     )
 
 
@@ -268,7 +282,9 @@ def _of_table(table: pa.Table, where: str, by: str, some: SampleOptions | None) 
             name for name in dict.fromkeys((by, "avh", "loss", NORM, CONFIDENCE)) if name in names and _is_number(table, name)
         ]
         scores = {name: table.column(name).cast(pa.float64()).to_numpy() for name in numeric}
-        return Measured(where, ids, labels, predicted, scores, table)
+        cross_validated = table_notes(table.schema).get("head") == CROSS_VALIDATED
+        fitted = FoldHeads([], np.empty(0)) if cross_validated else None  # the heads are not kept with the scores
+        return Measured(where, ids, labels, predicted, scores, table, fitted=fitted)
 
 
 def _classes_in(table: pa.Table, name: str) -> np.ndarray:
