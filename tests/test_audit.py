@@ -17,6 +17,7 @@ from scipy.stats import binomtest, fisher_exact, ttest_ind
 import hardsight
 from explorer_runs import digits_run
 from hardsight import FileError, InputError, Snapshot, audit
+from hardsight.act.groups.comparing import corrected
 from hardsight.act.groups.latent import k_means, nearest
 from hardsight.data import BrokenImage
 from hardsight.data.run_images import RunImages
@@ -60,10 +61,21 @@ def test_p_values_are_exact_and_corrected_for_all_tests() -> None:
     table = audit(**two_sites(), group="site")
     groups, notes = rows_of(table), json.loads(table.schema.metadata[b"hardsight"])
     assert notes["tests"] == 6  # accuracy, loss and overconfidence of two groups
-    p = fisher_exact([[45, 5], [30, 20]]).pvalue
-    # Holm multiplies the smallest by 6: no test here is smaller than Fisher's except Welch's of the same data.
-    assert p <= groups["A"]["accuracy_p"] <= 6 * p
-    assert groups["A"]["accuracy_p"] == groups["B"]["accuracy_p"]
+    loss = [-np.log(probs(*counts)[:, 0]) for counts in ((45, 5), (30, 20))]
+    gap = [np.repeat([-0.1, 0.9], counts) for counts in ((45, 5), (30, 20))]  # confidence minus right or wrong
+    p = [fisher_exact([[45, 5], [30, 20]]).pvalue, *(ttest_ind(*values, equal_var=False).pvalue for values in (loss, gap))]
+    first, second, third = np.sort(p)  # of each group; Holm multiplies the smallest of six by 6, the next by 5 and so on
+    by_holm = {first: 6 * first, second: max(6 * first, 4 * second), third: max(6 * first, 4 * second, 2 * third)}
+    for name in "AB":
+        corrected_p = [groups[name][f"{measure}_p"] for measure in ("accuracy", "loss", "overconfidence")]
+        assert corrected_p == pytest.approx([by_holm[value] for value in p])
+
+
+def test_a_measure_that_is_also_the_hardness_is_tested_once() -> None:
+    row = {"accuracy_p": 0.01, "norm_p": 0.02, "overconfidence_p": 0.5, "verdict": "no difference found"}
+    differences = {"accuracy_difference": -0.1, "norm_difference": -1.0}
+    (judged,) = corrected([row | differences], "norm", 0.95)
+    assert [judged[name] for name in ("accuracy_p", "norm_p", "overconfidence_p")] == pytest.approx([0.03, 0.04, 0.5])
 
 
 def test_statistics_against_scipy() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,9 @@ def test_a_curriculum_is_joined_by_id(tmp_path: Path) -> None:
     settings = TrainSettings(curriculum=f"{tmp_path / 's.parquet'}:avh", pace_start=0.5, epochs=4)
     opened = open_curriculum(settings, ["a", "b"], np.zeros(2, np.int64))
     assert opened is not None and opened.part(1).tolist() == [1] and opened.part(3).tolist() == [0, 1]
+    pq.write_table(pa.table({"id": ["a", "b"], "confidence": [0.3, 0.9]}), tmp_path / "sure.parquet")  # its low end is hard
+    opened = open_curriculum(replace(settings, curriculum=f"{tmp_path / 'sure.parquet'}:confidence"), ["a", "b"], 0 * labels)
+    assert opened is not None and opened.part(1).tolist() == [1]
     with pytest.raises(InputError, match="1 of the 2 training samples have no avh in .*s.parquet .the first: 'x'"):
         open_curriculum(settings, ["a", "x"], labels)
     with pytest.raises(InputError, match="no column 'loss'"):

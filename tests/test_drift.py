@@ -73,6 +73,13 @@ def test_a_score_whose_hard_end_is_low_and_unlabeled_samples() -> None:
     assert ((table.before - table.after)[5:] == table.change[5:]).all()  # less sure is harder
 
 
+def test_right_then_wrong_is_harder_whatever_a_score_says() -> None:
+    known = {"id": [0, 1, 2, 3], "label": [0, 0, 0, 0]}
+    before = pa.table({**known, "predicted": [0, 1, 0, 1], "loss": [0.5, 0.9, 0.5, 0.9]})
+    after = pa.table({**known, "predicted": [1, 0, 0, 1], "loss": [0.4, 1.0, 0.4, 1.0]})
+    assert drift(before, after, by="loss")["harder"].to_pylist() == [True, False, False, True]
+
+
 def test_two_heads_are_compared_as_the_explorer_does_it(tmp_path: Path) -> None:
     heads = two_heads()
     runs = [digits_run(tmp_path / name, n=80, head=head) for name, head in zip("ab", heads, strict=True)]

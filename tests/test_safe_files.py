@@ -293,6 +293,14 @@ def test_marks_beside_a_file_are_not_replaced(cli: Cli, snapshot: Path) -> None:
     assert file.read_bytes() == before
 
 
+@pytest.mark.parametrize(("name", "kind"), [("scores", "scores"), ("audit", "groups of an audit"), ("drift", "what drifted")])
+def test_names_that_later_commands_read_are_kept_for_their_tables(cli: Cli, run: Path, name: str, kind: str) -> None:
+    (run / f"{name}.parquet").unlink(missing_ok=True)  # not written yet
+    done = cli("select", run, "--budget", "2", "--method", "random", "-o", run / f"{name}.parquet")
+    refused(done, f"{name}.parquet is the name for {kind} in this run, and would hold a subset")
+    assert not (run / f"{name}.parquet").exists()
+
+
 def test_an_interrupted_run_does_not_become_complete(cli: Cli, run: Path, snapshot: Path) -> None:
     (run / "run.json").unlink()
     for name in ("run.json", "start.json"):

@@ -160,6 +160,8 @@ def test_unlabeled_samples_are_what_to_label_next() -> None:
     for method in ("coverage", "kcenter"):
         ids = chosen(hardsight.select(features=features, head=head, labels=labels, budget=10, method=method, unlabeled=True))
         assert min(ids) >= 60
+    far = hardsight.select(features=on_circle(0, 20, 40, 60), labels=[0, -1, -1, -1], budget=2, method="kcenter", unlabeled=True)
+    assert chosen(far) == [3, 1]  # farthest from the labeled one, which is a centre already; then between the two
     assert max(chosen(hardsight.select(features=features, head=head, labels=labels, budget=10, method="hardest"))) < 60
     none = chosen(hardsight.select(features=features, head=head, budget=10, method="coverage"))  # by entropy
     assert len(none) == 10
@@ -196,6 +198,9 @@ def test_the_curve_shows_what_is_lost() -> None:
     assert rows[-1]["subset"] == "all" and rows[-1]["budget"] == 320 and curve.tested_on == "80 samples held out at random"
     assert all(row["accuracy_low"] <= row["accuracy"] <= row["accuracy_high"] for row in rows)
     assert rows[-1]["accuracy"] > 0.85
+    at_random = cost_curve(snapshot, SelectSettings(budget=64, method="random")).table.to_pylist()
+    assert [row for row in rows if row["subset"] == "random"] == at_random[:4]  # the control is no choice of the method
+    assert [row["accuracy"] for row in rows[:4]] != [row["accuracy"] for row in at_random[:4]]
 
 
 def test_the_curve_of_small_budgets_and_rare_classes() -> None:

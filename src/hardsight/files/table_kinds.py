@@ -28,6 +28,16 @@ FIRST_COLUMNS = {  # the first columns of each of our tables
     "what drifted": ("id", "harder", "change"),
     "classes that drifted": ("class", "label", "n"),
 }
+RESERVED = {  # names in a run that later commands read
+    "scores.parquet": "scores",
+    "suspects.parquet": "suspects",
+    "labels.parquet": "labels after a review",
+    "subset.parquet": "a subset",
+    "audit.parquet": "groups of an audit",
+    "audit.samples.parquet": "the groups of each sample",
+    "drift.parquet": "what drifted",
+    "drift.classes.parquet": "classes that drifted",
+}
 
 
 def table_kind(columns: Iterable[str]) -> str | None:

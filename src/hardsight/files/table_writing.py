@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from hardsight.errors import InputError
+from hardsight.errors import FileError, InputError
 from hardsight.files.places import Place, place
-from hardsight.files.table_kinds import table_kind
+from hardsight.files.table_kinds import RESERVED, table_kind
 from hardsight.files.writing import check_output, replacing
 
 FORMATS = (".parquet", ".csv", ".json")
@@ -32,6 +32,9 @@ def check_format(path: Place) -> str:
 def check_table_output(path: Place, table: str) -> None:
     """Check, before anything slow, that a table of this kind (see `table_kinds.FIRST_COLUMNS`) may be written here."""
     check_format(path)
+    reserved = RESERVED.get(path.name, table)
+    if reserved != table and any(path.with_name(name).is_file() for name in ("start.json", "run.json")):
+        raise FileError(f"{path} is the name for {reserved} in this run, and would hold {table}; use another name.")
     check_output(path, table=table)
 
 

@@ -142,9 +142,8 @@ def _of_the_same_classes(measures: Measures, group: np.ndarray, rest: np.ndarray
 
 def corrected(rows: list[Row], hardness: str, level: float) -> list[Row]:
     """The rows with p values after Holm's correction for all tests in them, and a verdict in words."""
-    names = [
-        name for name in ("accuracy_p", f"{hardness}_p", "norm_p", f"{OVERCONFIDENCE}_p") if name in (rows[0] if rows else ())
-    ]
+    tested = dict.fromkeys(("accuracy_p", f"{hardness}_p", "norm_p", f"{OVERCONFIDENCE}_p"))  # norm once, also as the hardness
+    names = [name for name in tested if name in (rows[0] if rows else ())]
     p = np.array([[row[name] for name in names] for row in rows], dtype=np.float64).reshape(len(rows), len(names))
     after = holm(p.reshape(-1)).reshape(p.shape)
     judged = [{**row, **dict(zip(names, values.tolist(), strict=True))} for row, values in zip(rows, after, strict=True)]
