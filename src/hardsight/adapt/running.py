@@ -109,11 +109,12 @@ def run(
     from hardsight.adapt.work import Work  # torch, which takes seconds to load, is loaded from here on
 
     work = Work.of(settings, pairs, say or (lambda sentence: None))
-    undertrained = () if trained or passes is None else _undertrained(pairs, settings.batch_size, passes)
-    for sentence in (*_of_one_class(pairs), *undertrained):
+    for sentence in _of_one_class(pairs):
         work.say(sentence)
 
     def compare(directory: Run, writes: bool) -> None:
+        for sentence in () if trained or passes is None else _undertrained(pairs, settings.batch_size, passes):
+            work.say(sentence)
         results = work.all(directory, progress if writes else None)
         if writes:
             _finish(directory, results, shown)
