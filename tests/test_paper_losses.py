@@ -21,6 +21,7 @@ from hardsight.paper.context import Context
 from hardsight.paper.data_folder import DataFolder
 from hardsight.paper.losses import (
     collapse,
+    comp_sum,
     consistency_bounds,
     distillation,
     drm,
@@ -106,6 +107,29 @@ def test_growth_with_the_dimension_is_judged_on_standardised_features() -> None:
     judged = naive_bayes.grows_slower(needed)
     assert judged.verdict == "does not hold" and judged.found.endswith("as in the authors' simulation, it holds.")
     assert naive_bayes.grows_slower({**needed, "logistic regression": [10.0, 80.0]}).verdict == "holds"
+
+
+def test_adversarial_losses_are_judged_where_they_learn() -> None:
+    near = lambda value: value + 0.1 * np.arange(5)  # noqa: E731
+    plain, other, smooth, below = comp_sum.PLAIN, comp_sum.ON_ATTACKS, comp_sum.SMOOTH, comp_sum.SMOOTH_BELOW
+    clean = {plain: near(95), other: near(90), smooth: near(10), below: near(94)}
+    errors = {plain: near(80), other: near(30), smooth: near(90), below: near(25)}
+    judged = comp_sum.adversarial(clean, errors, below, 0.3, (10.0, 0.4))
+    assert [claim.verdict for claim in judged] == ["holds", "holds"]
+    assert (
+        judged[0].found.startswith("At nu 0.3 -55.0 [-55.0, -55.0] points of error, -1.0") and "At nu 3 +10.0" in judged[0].found
+    )
+    assert [claim.verdict for claim in comp_sum.adversarial(clean, errors, smooth, 3.0, (99.0, 9.0))] == ["does not hold"] * 2
+    nowhere = comp_sum.adversarial(clean, errors, None, None, (10.0, 0.4))
+    assert [claim.verdict for claim in nowhere] == ["not comparable"] * 2 and "With no nu are 90 %" in nowhere[0].found
+
+
+def test_the_largest_nu_that_learns_is_taken(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comp_sum, "trained", lambda context, digits, loss, options, seed: options["nu"])
+    monkeypatch.setattr(comp_sum, "accuracies", lambda runs: [95.0 if runs[0] < 0.4 else 60.0])
+    assert comp_sum.largest_nu(context, None) == 0.3  # type: ignore[arg-type]
+    monkeypatch.setattr(comp_sum, "accuracies", lambda runs: [60.0])
+    assert comp_sum.largest_nu(context, None) is None  # type: ignore[arg-type]
 
 
 def test_forty_times_is_asked_at_the_number_of_classes_it_is_printed_for() -> None:

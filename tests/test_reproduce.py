@@ -18,7 +18,7 @@ from hardsight.dynamics.groups import Groups, everyone
 from hardsight.errors import FileError, InputError, MissingExtra, RunError, TrainingError
 from hardsight.files.dynamics import Moment
 from hardsight.paper import catalogue, running
-from hardsight.paper.avh import annotators, curve_claims, generalization, histograms, table1
+from hardsight.paper.avh import annotators, curve_claims, generalization, granularity, histograms, table1
 from hardsight.paper.avh.curve_claims import Watched, avh_claims, in_a_level, joined, norm_claims
 from hardsight.paper.avh.embeddings import cone_width
 from hardsight.paper.avh.generalization import wrong_averages
@@ -462,6 +462,16 @@ def test_votes_and_what_stands_in_for_those_that_were_not_asked(tmp_path: Path) 
     context = Context(data=DataFolder(tmp_path), cache=Cache(tmp_path))
     coarse = coarse_frequency(context, ["imagenet/c", "imagenet/a"], np.array([0, 0, 1, 1]), read.frequency[[2, 0]])
     assert coarse.tolist() == [0.6, 1.0]  # label 1 is of the same coarser class, label 3 is not
+
+
+def test_proportion_needs_a_coefficient_above_0_and_enough_images() -> None:
+    cases: list[list[float | None]] = [[-0.2, -0.9], [-0.2, 0.1], [-0.2, None], [None, None]]
+    judged = [granularity.not_in_proportion(lows) for lows in cases]
+    assert verdicts(judged) == ["holds", "does not hold", "holds", "not comparable"]
+    assert judged[2].found == "So in 1 of 1. 1 of 2 has fewer than 20 images."
+    assert granularity.not_in_proportion([-0.2], "No people.").verdict == "not comparable"
+    assert "(the paper has 45; " in granularity._of_wordnet([61, 7, 1], 46)
+    assert granularity._of_wordnet([58, 7, 1], 45) == "45 coarser classes of WordNet"
 
 
 def test_which_images_people_judged_is_said() -> None:

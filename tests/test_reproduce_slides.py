@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from hardsight.paper.cache import Cache
 from hardsight.paper.catalogue import single_recipe
 from hardsight.paper.context import Context
 from hardsight.paper.recipe import Claim, Table
+from hardsight.paper.spearman import spearman_interval
 from hardsight.screen import interval, percent
 
 SEEDS = 5
@@ -72,10 +74,12 @@ def test_unseen_classes_are_told_by_the_larger_area_in_every_choice() -> None:
 
 def test_agreement_draws_whole_images() -> None:
     score = np.arange(20.0)
-    assert consistency.agreement(score, score**2, np.arange(20), 0) == pytest.approx((1, 1, 1))
-    assert consistency.agreement(score, -score, np.arange(20), 0) == pytest.approx((-1, -1, -1))
-    one_image = consistency.agreement(np.tile([1.0, 2, 3, 4], 5), np.tile([1.0, 2, 4, 3], 5), np.repeat(np.arange(5), 4), 0)
-    assert one_image == pytest.approx((0.8, 0.8, 0.8))  # each image alone says 0.8, and so does any draw of them
+    options: dict[str, Any] = {"replicates": 20, "seed": 0}
+    assert spearman_interval(score, score**2, **options) == pytest.approx((1, 1, 1))
+    assert spearman_interval(score, -score, **options) == pytest.approx((-1, -1, -1))
+    copies = np.tile([1.0, 2, 3, 4], 5), np.tile([1.0, 2, 4, 3], 5)  # each image alone says 0.8, and so does any draw of them
+    assert spearman_interval(*copies, clusters=np.repeat(np.arange(5), 4), **options) == pytest.approx((0.8, 0.8, 0.8))
+    assert np.isnan(spearman_interval(score, np.ones(20), **options)[0])
 
 
 def test_discoveries_4_and_5_are_judged_by_one_rule() -> None:

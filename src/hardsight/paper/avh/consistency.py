@@ -14,6 +14,7 @@ from hardsight.paper.avh.trainings import WatchedTraining, by_frequency
 from hardsight.paper.context import Context
 from hardsight.paper.losses.drawing import panels
 from hardsight.paper.recipe import Claim, Outcome, Table, Value, claim, recipe
+from hardsight.paper.spearman import spearman_interval
 from hardsight.plots.dynamics import COLOURS
 from hardsight.screen import interval
 
@@ -60,30 +61,12 @@ def _over_epochs(context: Context, training: WatchedTraining) -> dict[str, np.nd
             images = np.array([str(id).partition("#")[0] for id in table["id"].take(rows).to_pylist()])
             for name, values in coefficients.items():
                 score = table[name].to_numpy()[rows] * (1 if name == "avh" else -1)  # high is hard
-                values.append(agreement(score, -level[rows].astype(float), images, context.seed))
+                hardness = -level[rows].astype(float)
+                values.append(spearman_interval(score, hardness, replicates=REPLICATES, seed=context.seed, clusters=images))
         return {name: np.array(values) for name, values in coefficients.items()}
 
     key = {"run": training.run.name, "split": training.split, "replicates": REPLICATES, "seed": context.seed}
     return context.cache.arrays("discovery5", key, make)
-
-
-def agreement(score: np.ndarray, target: np.ndarray, images: np.ndarray, seed: int) -> tuple[float, float, float]:
-    """Spearman with its 95 % bootstrap interval; whole images are drawn, with all of their copies."""
-    from scipy.stats import rankdata
-
-    def spearman(rows: Any) -> float:
-        ranks = [rankdata(x[rows]) for x in (score, target)]
-        return float(np.corrcoef(*ranks)[0, 1]) if min(rank.std() for rank in ranks) > 0 else 0.0
-
-    names, of_row = np.unique(images, return_inverse=True)
-    order = np.argsort(of_row, kind="stable")
-    of_image = np.split(order, np.cumsum(np.bincount(of_row))[:-1])
-    rng = np.random.default_rng(seed)
-    draws = [
-        spearman(np.concatenate([of_image[k] for k in rng.integers(len(names), size=len(names))])) for _ in range(REPLICATES)
-    ]
-    low, high = np.percentile(draws, [2.5, 97.5])
-    return spearman(slice(None)), float(low), float(high)
 
 
 def _claims(by_network: dict[str, dict[str, np.ndarray]]) -> list[Claim]:

@@ -13,7 +13,8 @@ from hardsight.paper.avh import imagenet
 from hardsight.paper.avh.panels import Panel, cifar_panels, degraded_digits, imagenet_panels
 from hardsight.paper.avh.wordnet import coarser, find_wordnet
 from hardsight.paper.context import Context
-from hardsight.paper.recipe import Outcome, Table, Value, claim, recipe
+from hardsight.paper.recipe import Claim, Outcome, Table, Value, claim, recipe
+from hardsight.paper.spearman import spearman_interval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 COARSE = 45
 SIZES = (58, 7, 1)  # fine classes in the three that the paper shows
 SAMPLES = 1000  # of the bootstrap
+FEWEST = 20  # images: an interval of fewer reaches nearly from -1 to 1
 ANIMALS = {2, 3, 4, 5, 6, 7}  # of CIFAR-10
 NO_WORDNET = "No WordNet here (data.noun in --data, or Debian's wordnet-base)"
 
@@ -45,23 +47,41 @@ def figure_19(context: Context) -> Outcome:
     """Three coarser classes; Spearman of norm and frequency in each, with its interval."""
     about, shown, axis, why_not = _shown(context)
     rows: list[list[Value]] = []
-    inside = []
+    lows: list[float | None] = []  # of the intervals; None where there are too few images for one
     for each in shown:
-        coefficient, low, high = spearman_interval(each.norm, each.frequency, context.seed)
-        inside.append(low <= 0 <= high)
+        if len(each.norm) < FEWEST:
+            rows.append([each.name, each.size, len(each.norm), None, None])
+            lows.append(None)
+            continue
+        coefficient, low, high = spearman_interval(each.norm, each.frequency, replicates=SAMPLES, seed=context.seed)
         rows.append([each.name, each.size, len(each.norm), coefficient, f"[{low:+.3f}, {high:+.3f}]"])
+        lows.append(low)
     return Outcome(
         about=about,
-        tables=[Table("Spearman of norm and frequency", ("coarser class", "fine classes", "images", "Spearman", "95 %"), rows)],
-        figures={"Norm by frequency in three coarser classes": scatter(shown, axis)},
-        claims=[
-            claim(
-                "Norm and frequency are not in proportion, whatever the granularity of classes.",
-                rule="The 95 % bootstrap interval of Spearman's coefficient holds 0 in each of the three.",
-                holds=None if why_not else all(inside),
-                found=f"It holds 0 in {sum(inside)} of {len(inside)}.{why_not and f' {why_not}'}",
+        tables=[
+            Table(
+                "Spearman of norm and frequency",
+                ("coarser class", "fine classes", "images", "Spearman", "95 %"),
+                rows,
+                note=f"A dash: fewer than {FEWEST} images, whose interval says nothing." if None in lows else "",
             )
         ],
+        figures={"Norm by frequency in three coarser classes": scatter(shown, axis)},
+        claims=[not_in_proportion(lows, why_not)],
+    )
+
+
+def not_in_proportion(lows: list[float | None], why_not: str = "") -> Claim:
+    """Direct proportion: the norm grows with frequency. A coefficient below 0 is no direct proportion either."""
+    known = [low for low in lows if low is not None]
+    flat = sum(low <= 0 for low in known)
+    left_out = f" {len(lows) - len(known)} of {len(lows)} has fewer than {FEWEST} images." if len(known) < len(lows) else ""
+    return claim(
+        "Norm and frequency are not in direct proportion, whatever the granularity of classes.",
+        rule="The 95 % bootstrap interval of Spearman's coefficient does not lie above 0, in each of the three that has at "
+        f"least {FEWEST} images.",
+        holds=None if why_not or not known else flat == len(known),
+        found=f"So in {flat} of {len(known)}.{left_out}{why_not and f' {why_not}'}",
     )
 
 
@@ -99,17 +119,30 @@ def _of_imagenet(context: Context, panel: Panel, wordnet: Path) -> tuple[str, li
     of_class, names = coarser([str(info.index_to_label_name(k)) for k in range(1000)], wordnet, COARSE)
     of_class_array, table = np.array(of_class), panel.tables[panel.best]
     norm, labels = table["norm"].to_numpy(), table["label"].to_numpy()
-    frequency, counted = panel.target, "frequency of the given label"  # of other labels nothing is known at scale paper
+    frequency, counted, axis = panel.target, "frequency of the given label", panel.axis  # all that is known at scale paper
     if context.scale == "small":
         frequency = coarse_frequency(context, [str(id) for id in table["id"].to_pylist()], of_class_array, panel.target)
-        counted = "frequency counted in them"
+        counted, axis = "frequency counted in them", "share of people who choose a label of the coarser class"
     sizes = np.bincount(of_class_array, minlength=len(names))
     shown = []
     for wanted in SIZES:
         k = int(np.argmin(np.abs(sizes - wanted)))
         rows = of_class_array[labels] == k
         shown.append(Coarse(names[k], int(sizes[k]), norm[rows], frequency[rows]))
-    return f"{panel.best} on {panel.name}; {len(names)} coarser classes of WordNet, {counted}.", shown, panel.axis
+    return f"{panel.best} on {panel.name}; {_of_wordnet([each.size for each in shown], len(names))}, {counted}.", shown, axis
+
+
+def _of_wordnet(sizes: list[int], count: int) -> str:
+    """Which classes they are beside the paper's, and why they differ."""
+    words = f"{count} coarser classes of WordNet"
+    if count != COARSE:
+        words += (
+            f" (the paper has {COARSE}; here the largest is split until there are at least as many, and a split can add several)"
+        )
+    if sizes != list(SIZES):
+        words += f", those of {sizes[0]}, {sizes[1]} and {sizes[2]} fine classes shown as the nearest to the paper's "
+        words += f"{SIZES[0]}, {SIZES[1]} and {SIZES[2]}"
+    return words
 
 
 def coarse_frequency(context: Context, ids: list[str], of_class: np.ndarray, frequency: np.ndarray) -> np.ndarray:
@@ -123,22 +156,6 @@ def coarse_frequency(context: Context, ids: list[str], of_class: np.ndarray, fre
     np.maximum.at(highest, image[same], votes[same, 2] / imagenet.PEOPLE)
     rows = np.array([row_of[id.removeprefix("imagenet/")] for id in ids])
     return np.maximum(frequency, highest[rows])
-
-
-def spearman_interval(x: np.ndarray, y: np.ndarray, seed: int) -> tuple[float, float, float]:
-    """Spearman's coefficient with its 95 % bootstrap interval over samples; 0 and an open interval where it does not exist."""
-    from scipy.stats import rankdata
-
-    if len(np.unique(x)) < 2 or len(np.unique(y)) < 2:
-        return float("nan"), -1.0, 1.0
-    rng, values = np.random.default_rng(seed), []
-    for _ in range(SAMPLES):
-        rows = rng.integers(len(x), size=len(x))
-        a, b = rankdata(x[rows]), rankdata(y[rows])
-        if a.std() > 0 and b.std() > 0:
-            values.append(float(np.corrcoef(a, b)[0, 1]))
-    low, high = np.percentile(values, [2.5, 97.5])
-    return float(np.corrcoef(rankdata(x), rankdata(y))[0, 1]), float(low), float(high)
 
 
 def scatter(shown: list[Coarse], axis: str) -> Figure:

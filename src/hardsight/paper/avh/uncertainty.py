@@ -107,10 +107,11 @@ def _with_people(context: Context) -> tuple[str, list[Claim]]:
     """With CIFAR-10H, people's disagreement is the aleatoric part, and what two networks disagree about the epistemic one."""
     if not context.data.has("cifar10", "cifar10_people", "cifar10_resnet20", "cifar10_resnet32"):
         return "", []
-    from scipy.stats import rankdata, spearmanr
+    from scipy.stats import spearmanr
 
     from hardsight.files.npy import open_npy
     from hardsight.paper.avh.panels import scored
+    from hardsight.stats.bootstrap import bootstrap
     from hardsight.stats.uncertainty import pass_scores
 
     networks = [cifar_snapshot(context, depth) for depth in (20, 32)]
@@ -122,18 +123,14 @@ def _with_people(context: Context) -> tuple[str, list[Claim]]:
     networks_disagree = pass_scores(np.stack([_probs(snapshot) for snapshot in networks]))["passes_information"]
     avh = table["avh"].to_numpy()
     values = [float(spearmanr(avh, part).statistic) for part in (people, networks_disagree)]
-    rng, gaps = np.random.default_rng(context.seed), []
-    for _ in range(REPLICATES):
-        rows = rng.integers(len(avh), size=len(avh))
-        ranks = [rankdata(part[rows]) for part in (avh, people, networks_disagree)]
-        gaps.append(float(np.corrcoef(ranks[0], ranks[1])[0, 1] - np.corrcoef(ranks[0], ranks[2])[0, 1]))
-    low, high = np.percentile(gaps, [2.5, 97.5])
+    draws = bootstrap(np.stack([people, networks_disagree], axis=1), avh, replicates=REPLICATES, seed=context.seed)
+    low, high = draws.difference("spearman", 0, 1)
     return "With CIFAR-10H: ResNet-20, people's entropy, and the mutual information of ResNet-20 and ResNet-32.", [
         claim(
             "AVH is connected to aleatoric uncertainty more than to epistemic uncertainty. CIFAR-10H.",
             rule="Spearman of AVH with the entropy of people's answers minus that with the mutual information of two networks: "
             "the 95 % bootstrap interval over images lies above 0.",
-            holds=bool(low > 0),
+            holds=low > 0,
             found=f"People {values[0]:+.3f}, networks {values[1]:+.3f}: {values[0] - values[1]:+.3f} [{low:+.3f}, {high:+.3f}].",
         )
     ]
