@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from hardsight.paper.avh.curve_claims import Watched, avh_claims, in_a_level, jo
 from hardsight.paper.avh.embeddings import cone_width
 from hardsight.paper.avh.generalization import wrong_averages
 from hardsight.paper.avh.granularity import coarse_frequency
-from hardsight.paper.avh.imagenet import read_votes
+from hardsight.paper.avh.imagenet import read_votes, voted_rows
 from hardsight.paper.avh.panels import WORDS, Panel, pair, selection
 from hardsight.paper.avh.sphere import in_overlap, two_gaussians
 from hardsight.paper.avh.table2 import printed_claims, printed_rows, recomputed
@@ -266,6 +267,51 @@ def test_the_pages_say_what_is_kept() -> None:
     papers = doc_script("make_papers")
     for path, text in papers.pages(json.loads(papers.KEPT.read_text("utf-8"))).items():
         assert path.read_text("utf-8") == text, f"{path.name}: run python docs/make_papers.py"
+
+
+# Wrong files in --data
+
+
+@pytest.mark.parametrize(
+    ("id", "file", "arrays", "said"),
+    [
+        ("avh/fig23", "cifar10n_train.npz", {"clean": np.zeros(3)}, "random1 (n,), .*; random1 is missing. It holds clean"),
+        ("avh/fig23", "cifar10n_train.npz",
+         {"clean": np.zeros(3), "random1": np.zeros(2), "random2": np.zeros(3), "random3": np.zeros(3)},
+         r"random1 is of shape (2,), and n is 3 in the arrays before it"),
+        ("avh/fig23", "annotator_groups.csv", "label,answer\ncat,cat\n", "the columns label, group, answer; group is missing"),
+        ("avh/fig15", "mnist.npz", {"images": np.zeros((9, 28, 28), np.uint8)}, "the splits train and test .*; it holds no splits"),
+        ("avh/fig15", "mnist.npz",
+         {f"{split}_{name}": np.zeros((200, *shape), np.uint8)
+          for split in ("train", "test") for name, shape in (("images", (28, 28)), ("labels", ()))},
+         "at least 1280 training images, 20 batches of 64; it has 200"),
+        ("avh/fig4", "cifar10_test.npz", {"images": np.zeros((9, 32, 32, 3), np.uint8)}, "a label for each image"),
+        ("avh/fig4", "cifar10h_counts.npy", np.zeros((5, 10)), r"(9, 10) answers, one row for each image; it holds (5, 10)"),
+    ],
+)  # fmt: skip
+def test_wrong_arrays_are_named_with_what_the_file_must_hold(id: str, file: str, arrays: Any, said: str, tmp_path: Path) -> None:
+    np.savez(tmp_path / "cifar10_test.npz", images=np.zeros((9, 32, 32, 3), np.uint8), labels=np.arange(9))
+    np.save(tmp_path / "cifar10h_counts.npy", np.zeros((9, 10)))
+    if isinstance(arrays, str):
+        (tmp_path / file).write_text(arrays)
+    elif isinstance(arrays, dict):
+        np.savez(tmp_path / file, **arrays)
+    else:
+        np.save(tmp_path / file, arrays)
+    pattern = re.escape(f"{tmp_path / file} must h") + ".*" + re.escape(said).replace(r"\.\*", ".*")
+    with pytest.raises(FileError, match=pattern):
+        catalogue.single_recipe(id).run(Context(data=DataFolder(tmp_path), cache=Cache(tmp_path / "cache")))
+
+
+def test_votes_and_nouns_that_are_none(tmp_path: Path) -> None:
+    np.savez(tmp_path / "imagenet_votes.npz", ids=["a"], labels=[0])
+    with pytest.raises(FileError, match=r"imagenet_votes.npz must hold the arrays .*; given_votes is missing"):
+        read_votes(tmp_path / "imagenet_votes.npz")
+    with pytest.raises(FileError, match="must hold every image in ids; 1 of 2 are missing, such as b"):
+        voted_rows(tmp_path / "imagenet_votes.npz", ["a"], ["imagenet/a", "imagenet/b"])
+    (tmp_path / "data.noun").write_text("00000001 03 n 01 entity 0 000 | all\njunk\n")
+    with pytest.raises(FileError, match=r"data.noun of WordNet 3.0; line 2 is not a noun: 'junk'"):
+        coarser(["n00000001"], tmp_path / "data.noun", 1)
 
 
 # Pieces

@@ -1,4 +1,4 @@
-"""Arrays and columns of --data: a file without what a recipe needs is named, with what it must hold."""
+"""Images, arrays and columns of --data: a file without what a recipe needs is named, with what it must hold."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from hardsight.data import ImageData, open_data
 from hardsight.errors import FileError
 from hardsight.files.columns import read_columns
-from hardsight.files.npy import open_npz
+from hardsight.files.npy import open_npy, open_npz
 
 
 def read_arrays(path: Path, wanted: Mapping[str, str]) -> dict[str, np.ndarray]:
@@ -46,3 +47,27 @@ def read_answers(path: Path, wanted: tuple[str, ...]) -> dict[str, np.ndarray]:
     if not len(columns[wanted[0]]):
         raise FileError(f"{path} must have a row for each answer; it has none.")
     return {name: np.array([str(value) for value in columns[name]]) for name in wanted}
+
+
+def open_labeled(path: Path, splits: bool = False) -> ImageData:
+    """Images with labels, and with the splits train and test if they are needed."""
+    data = open_data(path)
+    names = set(data.columns.get("split", ()))
+    if splits and not {"train", "test"} <= names:
+        arrays = "train_images, train_labels, test_images and test_labels"
+        raise FileError(
+            f"{path} must hold the splits train and test ({arrays}); it holds {', '.join(sorted(names)) or 'no splits'}."
+        )
+    if data.labels is None:
+        raise FileError(f"{path} must hold a label for each image, as the array labels or in folders by class; it has none.")
+    return data
+
+
+def read_counts(path: Path, n: int, c: int) -> np.ndarray:
+    """(n, c) people's answers per class, one row for each image."""
+    stored = open_npy(path)
+    if stored.shape != (n, c) or stored.dtype.kind not in "iuf":
+        raise FileError(
+            f"{path} must hold ({n}, {c}) answers, one row for each image; it holds {stored.shape} of {stored.dtype}."
+        )
+    return np.asarray(stored)

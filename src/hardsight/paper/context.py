@@ -119,10 +119,11 @@ class Context:
     def handwriting(self, train: int | None = None, test: int | None = None) -> Handwriting:
         """MNIST from --data, or at small scale the built-in digits; `train` and `test` are the sizes of even subsamples."""
         from hardsight.data import open_data
+        from hardsight.paper.arrays import open_labeled
         from hardsight.threads import even_rows
 
         path = self.data.require("mnist", "the full protocol") if self.scale == "paper" else self.data.find("mnist")
-        data = open_data(path if path is not None else "digits")
+        data = open_data("digits") if path is None else open_labeled(path, splits=True)
         parts = []
         for split, most in (("train", train), ("test", test)):
             rows = np.flatnonzero(np.array(data.columns["split"]) == split)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from hardsight.dynamics.curves import read_curves
+from hardsight.errors import FileError
 from hardsight.paper.avh.trainings import subset
 from hardsight.paper.context import Context
 from hardsight.paper.recipe import Outcome, Table, claim, recipe
 from hardsight.plots.dynamics import curves_figure
+
+FEWEST = 20  # steps, to look at those after the tenth
 
 
 @recipe(
@@ -20,6 +23,11 @@ def figure_15(context: Context) -> Outcome:
     written = context.handwriting(test=300)
     size = 64 if written.name == "MNIST" else 24
     train = subset(written.train, 60 * size)
+    if len(train) < FEWEST * size:
+        path = context.data.require("mnist", "this recipe")
+        raise FileError(
+            f"{path} must hold at least {FEWEST * size} training images, {FEWEST} batches of {size}; it has {len(train)}."
+        )
     options = {"model_options": {"num_features": 64}} if written.name == "MNIST" else {}
     trained = context.train(
         train, written.model, watch={"test": written.test}, epochs=1, batch_size=size, lr=0.01, every=1, snapshot=False, **options

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hardsight.files.npy import open_npz
+from hardsight.paper.arrays import read_arrays
 from hardsight.paper.avh import imagenet
 from hardsight.paper.avh.panels import Panel, cifar_panels, degraded_digits, imagenet_panels
 from hardsight.paper.avh.wordnet import coarser, find_wordnet
@@ -147,14 +147,15 @@ def _of_wordnet(sizes: list[int], count: int) -> str:
 
 def coarse_frequency(context: Context, ids: list[str], of_class: np.ndarray, frequency: np.ndarray) -> np.ndarray:
     """(n,) the highest share of yes for any label of the given label's coarser class."""
-    arrays = open_npz(context.data.require("imagenet_votes", "this recipe"))
-    row_of = {str(id): row for row, id in enumerate(np.asarray(arrays["ids"]))}
-    labels = np.asarray(arrays["labels"])
+    path = context.data.require("imagenet_votes", "this recipe")
+    shapes = {"ids": "(n,)", "labels": "(n,)", "question_image": "(q,)", "question_label": "(q,)", "question_votes": "(q, 3)"}
+    arrays = read_arrays(path, shapes)
+    labels = arrays["labels"]
     highest = np.zeros(len(labels))
-    image, label, votes = (np.asarray(arrays[f"question_{name}"]) for name in ("image", "label", "votes"))
+    image, label, votes = (arrays[f"question_{name}"] for name in ("image", "label", "votes"))
     same = of_class[label] == of_class[labels[image]]
     np.maximum.at(highest, image[same], votes[same, 2] / imagenet.PEOPLE)
-    rows = np.array([row_of[id.removeprefix("imagenet/")] for id in ids])
+    rows = imagenet.voted_rows(path, [str(id) for id in arrays["ids"]], ids)
     return np.maximum(frequency, highest[rows])
 
 

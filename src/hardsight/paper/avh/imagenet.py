@@ -8,6 +8,7 @@ people answered no, maybe or yes for a label. Labels on which models and ImageNe
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from hardsight.errors import FileError, MissingExtra
-from hardsight.files.npy import open_npz
+from hardsight.paper.arrays import read_arrays
 from hardsight.paper.context import Context
 from hardsight.snapshot import Snapshot
 
@@ -50,11 +51,21 @@ def networks() -> list[int]:
 
 def read_votes(path: Path) -> Votes:
     """The share of yes among five votes, and which images were put to a vote at all."""
-    arrays = open_npz(path)
-    votes = np.asarray(arrays["given_votes"])  # (n, 3) no, maybe, yes; -1 where nobody was asked
+    arrays = read_arrays(path, {"ids": "(n,)", "given_votes": "(n, 3)"})
+    votes = arrays["given_votes"]  # (n, 3) no, maybe, yes; -1 where nobody was asked
     contested = votes[:, 0] >= 0
     frequency = np.where(contested, votes[:, 2] / PEOPLE, 1.0)
-    return Votes([str(id) for id in np.asarray(arrays["ids"])], frequency, contested)
+    return Votes([str(id) for id in arrays["ids"]], frequency, contested)
+
+
+def voted_rows(path: Path, known: Sequence[str], ids: Sequence[str]) -> np.ndarray:
+    """(n,) the row in the file of votes of each image, whose ids are `known`."""
+    row_of = {id: row for row, id in enumerate(known)}
+    names = [id.removeprefix("imagenet/") for id in ids]
+    missing = [name for name in names if name not in row_of]
+    if missing:
+        raise FileError(f"{path} must hold every image in ids; {len(missing)} of {len(names)} are missing, such as {missing[0]}.")
+    return np.array([row_of[name] for name in names])
 
 
 def snapshots(context: Context) -> dict[str, Snapshot]:

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from hardsight.data import ImageData
+from hardsight.paper.arrays import open_labeled, read_counts
 from hardsight.paper.avh import imagenet
 from hardsight.paper.context import Context
 from hardsight.snapshot import Snapshot
@@ -78,10 +80,10 @@ def imagenet_panels(context: Context) -> list[Panel]:
     """ImageNet twice: the images that were put to a vote, and all of them with the others counted as chosen by everybody."""
     if not imagenet.has_imagenet(context):
         return []
-    votes = imagenet.read_votes(context.data.require("imagenet_votes", "this recipe"))
+    path = context.data.require("imagenet_votes", "this recipe")
+    votes = imagenet.read_votes(path)
     tables = {name: scored(context, snapshot) for name, snapshot in imagenet.snapshots(context).items()}
-    row_of = {id: row for row, id in enumerate(votes.ids)}
-    rows = np.array([row_of[str(id).removeprefix("imagenet/")] for id in next(iter(tables.values()))["id"].to_pylist()])
+    rows = imagenet.voted_rows(path, votes.ids, [str(id) for id in next(iter(tables.values()))["id"].to_pylist()])
     frequency, contested = votes.frequency[rows], votes.contested[rows]
     some = {name: table.filter(pa.array(contested)) for name, table in tables.items()}
     answers = np.full(len(frequency), imagenet.PEOPLE)
@@ -95,15 +97,20 @@ def cifar_panels(context: Context) -> list[Panel]:
     """CIFAR-10's test images with about 51 answers each, seen by two ResNets."""
     if not context.data.has("cifar10", "cifar10_people", "cifar10_resnet20", "cifar10_resnet32"):
         return []
-    from hardsight.files.npy import open_npy
     from hardsight.stats.answers import selection_frequency
 
+    _, counts = cifar_with_people(context)
     tables = {f"ResNet-{depth}": scored(context, cifar_snapshot(context, depth)) for depth in (20, 32)}
-    counts = np.asarray(open_npy(context.data.require("cifar10_people", "this recipe")))
     first = next(iter(tables.values()))
     rows = np.array([int(id) for id in first["id"].to_pylist()])
     frequency = selection_frequency(counts[rows], first["label"].to_numpy())
     return [Panel("CIFAR-10H, 10,000 test images", tables, frequency, True)]
+
+
+def cifar_with_people(context: Context) -> tuple[ImageData, np.ndarray]:
+    """CIFAR-10's test images, and (n, 10) people's answers about them."""
+    data = open_labeled(context.data.require("cifar10", "this recipe"))
+    return data, read_counts(context.data.require("cifar10_people", "this recipe"), len(data), 10)
 
 
 def cifar_snapshot(context: Context, depth: int, **settings: Any) -> Snapshot:

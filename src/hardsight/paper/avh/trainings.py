@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.data import ImageData, open_data
+from hardsight.data import ImageData
 from hardsight.dynamics.groups import Groups, by_degradation, by_human
-from hardsight.paper.avh.panels import CONTRAST, NOISE
+from hardsight.paper.avh.panels import CONTRAST, NOISE, cifar_with_people
 from hardsight.paper.context import Context
 from hardsight.threads import even_rows
 
@@ -83,11 +83,9 @@ def on_imagenet(context: Context, degradation: str | None = None) -> list[Watche
 
 def on_cifar(context: Context) -> list[WatchedTraining]:
     """CIFAR-10's test images: the half that people doubt most is watched with as many others, and some of the rest train."""
-    from hardsight.files.npy import open_npy
     from hardsight.stats.answers import selection_frequency
 
-    data = open_data(context.data.require("cifar10", "this recipe"))
-    counts = np.asarray(open_npy(context.data.require("cifar10_people", "this recipe")))
+    data, counts = cifar_with_people(context)
     assert data.labels is not None
     frequency = selection_frequency(counts, data.labels)
     order = np.argsort(frequency, kind="stable")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.paper.avh.panels import DIGITS, NOISE, cifar_snapshot
+from hardsight.paper.avh.panels import DIGITS, NOISE, cifar_snapshot, cifar_with_people
 from hardsight.paper.context import Context
 from hardsight.paper.losses.drawing import panels, seed_dots
 from hardsight.paper.losses.few_digits import SEEDS, difference, interval, seeds, signed
@@ -109,15 +109,13 @@ def _with_people(context: Context) -> tuple[str, list[Claim]]:
         return "", []
     from scipy.stats import spearmanr
 
-    from hardsight.files.npy import open_npy
     from hardsight.paper.avh.panels import scored
     from hardsight.stats.bootstrap import bootstrap
     from hardsight.stats.uncertainty import pass_scores
 
     networks = [cifar_snapshot(context, depth) for depth in (20, 32)]
     table = scored(context, networks[0])
-    counts = np.asarray(open_npy(context.data.require("cifar10_people", "this recipe")), np.float64)
-    counts = counts[[int(id) for id in table["id"].to_pylist()]]
+    counts = cifar_with_people(context)[1].astype(np.float64)[[int(id) for id in table["id"].to_pylist()]]
     shares = counts / counts.sum(1, keepdims=True)
     people = -(shares * np.log(np.where(shares > 0, shares, 1.0))).sum(1)
     networks_disagree = pass_scores(np.stack([_probs(snapshot) for snapshot in networks]))["passes_information"]

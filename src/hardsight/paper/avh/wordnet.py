@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
+from hardsight.errors import FileError
 from hardsight.paper.context import Context
 
 DEBIAN = Path("/usr/share/wordnet/data.noun")
@@ -22,19 +23,29 @@ def find_wordnet(context: Context) -> Path | None:
 def read_parents(path: Path) -> tuple[dict[str, str], dict[str, str]]:
     """Offset -> offset of its (first) hypernym, and offset -> its first word."""
     parents, words = {}, {}
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
         if line.startswith(" "):
             continue  # the licence
-        parts = line.split()
-        offset, words[parts[0]] = parts[0], parts[4].replace("_", " ")
-        pointers = parts[4 + 2 * int(parts[3], 16) :]
-        for at in range(1, len(pointers) - 3, 4):
-            if pointers[at] in ("@", "@i"):
-                parents[offset] = pointers[at + 1]
-                break
-            if pointers[at] == "|":
-                break
+        try:
+            offset, word, parent = _read_noun(line)
+        except (IndexError, ValueError) as error:
+            raise FileError(f"{path} must be data.noun of WordNet 3.0; line {number} is not a noun: {line[:40]!r}.") from error
+        words[offset] = word.replace("_", " ")
+        if parent is not None:
+            parents[offset] = parent
     return parents, words
+
+
+def _read_noun(line: str) -> tuple[str, str, str | None]:
+    """Offset, first word and offset of the first hypernym: `offset file n WORDS word 0 ... POINTERS @ offset n 0000 ... | gloss`."""
+    parts = line.split()
+    pointers = parts[4 + 2 * int(parts[3], 16) :]
+    for at in range(1, len(pointers) - 3, 4):
+        if pointers[at] in ("@", "@i"):
+            return parts[0], parts[4], pointers[at + 1]
+        if pointers[at] == "|":
+            break
+    return parts[0], parts[4], None
 
 
 def coarser(synsets: list[str], path: Path, count: int) -> tuple[list[int], list[str]]:

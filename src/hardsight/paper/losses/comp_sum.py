@@ -157,12 +157,13 @@ def adversarial(
             theory, and the nu up to which a network trained on attacked images is better than the same answer for every image.
     """
     asked = (
-        f"Asked of the largest nu of {', '.join(f'{value:g}' for value in NUS)} with which {LEARNED:.0f} % of the training images "
-        "are right."
+        f"Asked of the largest nu of {', '.join(f'{value:g}' for value in NUS)} with which {LEARNED:.0f} % of the training "
+        "images are right."
     )
     at_theory = (
-        f"At nu {ADVERSARIAL['nu']:g} {{}}, with {learned[0]:.1f} % of its training images right: by this loss, the same answer "
-        f"for every image is better than any scaling of the networks trained on attacked images where nu is above {learned[1]:.2f}."
+        f"At nu {ADVERSARIAL['nu']:g} {{}}, with {learned[0]:.1f} % of its training images right: by this loss, the same "
+        "answer for every image is better than any scaling of the networks trained on attacked images where nu is above "
+        f"{learned[1]:.2f}."
     )
 
     def against(smooth: str, other: str) -> tuple[Mean, Mean]:

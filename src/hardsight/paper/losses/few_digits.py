@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardsight.data import ImageData
+from hardsight.paper.arrays import open_labeled
 from hardsight.paper.context import Context, Handwriting
 from hardsight.stats.means import Mean, mean_interval
 
@@ -40,7 +41,7 @@ def all_digits(context: Context) -> ImageData:
     from hardsight.data import open_data
 
     path = context.data.find("mnist")
-    return replace(open_data(path if path is not None else "digits"), columns={})
+    return replace(open_data("digits") if path is None else open_labeled(path), columns={})
 
 
 def few_digits(context: Context, data: ImageData | None = None) -> Handwriting:
