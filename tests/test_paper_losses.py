@@ -15,17 +15,18 @@ import pytest
 pytest.importorskip("torch")
 
 from hardsight.errors import InputError
+from hardsight.paper import few_digits
 from hardsight.paper.cache import Cache
 from hardsight.paper.catalogue import chosen, recipes
 from hardsight.paper.context import Context
 from hardsight.paper.data_folder import DataFolder
+from hardsight.paper.few_digits import difference, signed, with_wrong_labels
 from hardsight.paper.losses import (
     collapse,
     comp_sum,
     consistency_bounds,
     distillation,
     drm,
-    few_digits,
     known_and_new,
     naive_bayes,
     soft_labels,
@@ -34,7 +35,6 @@ from hardsight.paper.losses import (
 )
 from hardsight.paper.losses.comp_sum import BALL
 from hardsight.paper.losses.consistency_bounds import bounds, regrets, smallest_regret, tight
-from hardsight.paper.losses.few_digits import difference, signed, with_wrong_labels
 from hardsight.paper.losses.ldr import one_framework
 from hardsight.paper.losses.training_on_attacks import trained_on_attacks
 

@@ -280,7 +280,7 @@ def test_the_pages_say_what_is_kept() -> None:
          {"clean": np.zeros(3), "random1": np.zeros(2), "random2": np.zeros(3), "random3": np.zeros(3)},
          r"random1 is of shape (2,), and n is 3 in the arrays before it"),
         ("avh/fig23", "annotator_groups.csv", "label,answer\ncat,cat\n", "the columns label, group, answer; group is missing"),
-        ("avh/fig15", "mnist.npz", {"images": np.zeros((9, 28, 28), np.uint8)}, "the splits train and test .*; it holds no splits"),
+        ("avh/fig15", "mnist.npz", {"images": np.zeros((9, 28, 28), np.uint8)}, "splits train and test .*; it holds no splits"),
         ("avh/fig15", "mnist.npz",
          {f"{split}_{name}": np.zeros((200, *shape), np.uint8)
           for split in ("train", "test") for name, shape in (("images", (28, 28)), ("labels", ()))},

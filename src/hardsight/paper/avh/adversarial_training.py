@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from hardsight.paper.context import Context
-from hardsight.paper.losses.drawing import panels, seed_curves
-from hardsight.paper.losses.few_digits import SEEDS, difference, interval, seeds, signed
+from hardsight.paper.drawing import panels, seed_curves
+from hardsight.paper.few_digits import SEEDS, difference, interval, seeds, signed
 from hardsight.paper.recipe import Claim, Outcome, Table, Value, claim, recipe
 
 EPOCHS, BATCH, RATE, EPSILON = 12, 32, 2e-3, 0.15  # pixels of 0 to 1

@@ -14,8 +14,8 @@ import numpy as np
 
 from hardsight.paper.avh.panels import DIGITS, scored
 from hardsight.paper.context import Context, Handwriting
-from hardsight.paper.losses.drawing import panels, seed_curves
-from hardsight.paper.losses.few_digits import SEEDS, difference, interval, seeds, signed
+from hardsight.paper.drawing import panels, seed_curves
+from hardsight.paper.few_digits import SEEDS, difference, interval, seeds, signed
 from hardsight.paper.recipe import Claim, Outcome, Table, Value, claim, recipe
 
 if TYPE_CHECKING:

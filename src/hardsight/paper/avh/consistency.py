@@ -12,7 +12,7 @@ import numpy as np
 from hardsight.files.dynamics import moments, read_moment
 from hardsight.paper.avh.trainings import WatchedTraining, by_frequency
 from hardsight.paper.context import Context
-from hardsight.paper.losses.drawing import panels
+from hardsight.paper.drawing import panels
 from hardsight.paper.recipe import Claim, Outcome, Table, Value, claim, recipe
 from hardsight.paper.spearman import spearman_interval
 from hardsight.plots.dynamics import COLOURS

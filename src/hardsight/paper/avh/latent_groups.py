@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from hardsight.paper.avh.panels import DIGITS
 from hardsight.paper.context import Context
-from hardsight.paper.losses.drawing import panels, seed_curves
-from hardsight.paper.losses.few_digits import SEEDS, difference, interval, seeds, signed
-from hardsight.paper.losses.pixels import as_pixels
+from hardsight.paper.drawing import panels, seed_curves
+from hardsight.paper.few_digits import SEEDS, difference, interval, seeds, signed
+from hardsight.paper.pixels import as_pixels
 from hardsight.paper.recipe import Claim, Outcome, Table, Value, claim, recipe
 
 SHARES = (0.5, 0.1, 0.02)  # of the images in training that are inverted

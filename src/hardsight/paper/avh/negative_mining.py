@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardsight.paper.context import Context
-from hardsight.paper.losses.drawing import panels, seed_dots
-from hardsight.paper.losses.few_digits import SEEDS, all_digits, difference, interval, seeds, signed
-from hardsight.paper.losses.pixels import as_pixels
+from hardsight.paper.drawing import panels, seed_dots
+from hardsight.paper.few_digits import SEEDS, all_digits, difference, interval, seeds, signed
+from hardsight.paper.pixels import as_pixels
 from hardsight.paper.recipe import Claim, Outcome, Table, claim, recipe
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import numpy as np
 
 from hardsight.paper.avh.panels import DIGITS
 from hardsight.paper.context import Context
-from hardsight.paper.losses.drawing import panels, seed_dots
-from hardsight.paper.losses.few_digits import SEEDS, difference, interval, seeds, signed
+from hardsight.paper.drawing import panels, seed_dots
+from hardsight.paper.few_digits import SEEDS, difference, interval, seeds, signed
 from hardsight.paper.recipe import Claim, Outcome, Table, Value, claim, recipe
 
 UNSEEN, MOST_TRAINED = 3, 5000

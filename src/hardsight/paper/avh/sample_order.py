@@ -13,8 +13,8 @@ import numpy as np
 
 from hardsight.data import ImageData
 from hardsight.paper.context import Context
-from hardsight.paper.losses.drawing import panels, seed_dots
-from hardsight.paper.losses.few_digits import (
+from hardsight.paper.drawing import panels, seed_dots
+from hardsight.paper.few_digits import (
     SEEDS,
     TRAINING,
     WRONG,

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from hardsight.paper.avh.panels import DIGITS, NOISE, cifar_snapshot, cifar_with_people
 from hardsight.paper.context import Context
-from hardsight.paper.losses.drawing import panels, seed_dots
-from hardsight.paper.losses.few_digits import SEEDS, difference, interval, seeds, signed
+from hardsight.paper.drawing import panels, seed_dots
+from hardsight.paper.few_digits import SEEDS, difference, interval, seeds, signed
 from hardsight.paper.recipe import Claim, Outcome, Table, Value, claim, recipe
 from hardsight.snapshot import Snapshot
 

@@ -37,7 +37,7 @@ def read_parents(path: Path) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _read_noun(line: str) -> tuple[str, str, str | None]:
-    """Offset, first word and offset of the first hypernym: `offset file n WORDS word 0 ... POINTERS @ offset n 0000 ... | gloss`."""
+    """Offset, first word and offset of the first hypernym: `offset file n WORDS word 0 ... POINTERS @ offset n 0000 | gloss`."""
     parts = line.split()
     pointers = parts[4 + 2 * int(parts[3], 16) :]
     for at in range(1, len(pointers) - 3, 4):

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from hardsight.paper.context import Context
-from hardsight.paper.losses.drawing import panels, seed_curves
-from hardsight.paper.losses.few_digits import few_digits, interval, trained
-from hardsight.paper.losses.pixels import as_pixels
+from hardsight.paper.drawing import panels, seed_curves
+from hardsight.paper.few_digits import few_digits, interval, trained
+from hardsight.paper.pixels import as_pixels
 from hardsight.paper.recipe import Claim, Outcome, Table, claim, recipe
 
 EPOCHS = {"all": 60}  # three times the length at which cross-entropy has learned its training images

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardsight.paper.context import Context, Handwriting, fingerprint
-from hardsight.paper.losses.consistency_bounds import bounds, tight
-from hardsight.paper.losses.drawing import panels, seed_dots
-from hardsight.paper.losses.few_digits import (
+from hardsight.paper.drawing import panels, seed_dots
+from hardsight.paper.few_digits import (
     TRAINING,
     WRONG,
     about,
@@ -28,9 +27,10 @@ from hardsight.paper.losses.few_digits import (
     trained,
     trained_with_wrong_labels,
 )
+from hardsight.paper.losses.consistency_bounds import bounds, tight
 from hardsight.paper.losses.moved_margins import largest_weight
-from hardsight.paper.losses.pixels import as_pixels
 from hardsight.paper.losses.training_on_attacks import logits_of_pixels, trained_on_attacks
+from hardsight.paper.pixels import as_pixels
 from hardsight.paper.recipe import Claim, Outcome, Table, claim, recipe
 from hardsight.stats.means import Mean
 

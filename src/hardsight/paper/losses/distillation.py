@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from hardsight.paper.context import Context
-from hardsight.paper.losses.drawing import panels, seed_dots
-from hardsight.paper.losses.few_digits import SEEDS, TRAINING, accuracies, difference, few_digits, interval, seeds, signed
-from hardsight.paper.losses.pixels import as_pixels
+from hardsight.paper.drawing import panels, seed_dots
+from hardsight.paper.few_digits import SEEDS, TRAINING, accuracies, difference, few_digits, interval, seeds, signed
+from hardsight.paper.pixels import as_pixels
 from hardsight.paper.recipe import Claim, Outcome, Table, claim, recipe
 
 WIDTHS = {"teacher": 512, "student": 32}  # hidden units of a network with one hidden layer, on pixels

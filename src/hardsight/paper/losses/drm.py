@@ -11,8 +11,8 @@ import numpy as np
 
 from hardsight.paper.avh.generalization import digits_in_four_domains
 from hardsight.paper.context import Context, fingerprint
-from hardsight.paper.losses.drawing import panels, seed_dots
-from hardsight.paper.losses.few_digits import difference, interval, signed
+from hardsight.paper.drawing import panels, seed_dots
+from hardsight.paper.few_digits import difference, interval, signed
 from hardsight.paper.recipe import Outcome, Table, claim, recipe
 
 SMALL: dict[str, Any] = {

@@ -10,7 +10,7 @@ import numpy as np
 
 from hardsight.data import ImageData
 from hardsight.paper.context import Context, Handwriting
-from hardsight.paper.losses.few_digits import SEEDS, TRAINING, all_digits, features_of, trained
+from hardsight.paper.few_digits import SEEDS, TRAINING, all_digits, features_of, trained
 
 if TYPE_CHECKING:
     from hardsight.training.running import Trained

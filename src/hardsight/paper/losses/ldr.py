@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from hardsight.paper.context import Context
-from hardsight.paper.losses.drawing import panels, seed_dots
-from hardsight.paper.losses.few_digits import (
+from hardsight.paper.drawing import panels, seed_dots
+from hardsight.paper.few_digits import (
     WRONG,
     about,
     few_digits,

@@ -13,8 +13,8 @@ from functools import partial
 import numpy as np
 
 from hardsight.paper.context import Context
-from hardsight.paper.losses.drawing import panels, seed_curves
-from hardsight.paper.losses.few_digits import difference, interval, signed
+from hardsight.paper.drawing import panels, seed_curves
+from hardsight.paper.few_digits import difference, interval, signed
 from hardsight.paper.losses.known_and_new import about, features_of_new, trained_on_known
 from hardsight.paper.recipe import Claim, Outcome, Table, claim, recipe
 from hardsight.stats.means import Mean

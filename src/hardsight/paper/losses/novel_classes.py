@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from hardsight.paper.context import Context
+from hardsight.paper.drawing import panels, seed_dots
+from hardsight.paper.few_digits import difference, features_of, fitted, interval, seeds, signed
 from hardsight.paper.losses.directions import directions
-from hardsight.paper.losses.drawing import panels, seed_dots
-from hardsight.paper.losses.few_digits import difference, features_of, fitted, interval, seeds, signed
 from hardsight.paper.losses.known_and_new import KNOWN, about_seeds, known_and_new, trained_on_known
 from hardsight.paper.recipe import Outcome, Table, claim, recipe
 

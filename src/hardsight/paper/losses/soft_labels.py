@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from hardsight.paper.context import Context, fingerprint
-from hardsight.paper.losses.drawing import panels, seed_dots
-from hardsight.paper.losses.few_digits import difference, interval, signed
+from hardsight.paper.drawing import panels, seed_dots
+from hardsight.paper.few_digits import difference, interval, signed
 from hardsight.paper.recipe import Claim, Outcome, Table, claim, recipe
 
 METHODS = {

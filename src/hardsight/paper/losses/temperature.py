@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from hardsight.paper.context import Context
+from hardsight.paper.drawing import panels, seed_curves
+from hardsight.paper.few_digits import TRAINING, few_digits, interval
 from hardsight.paper.losses.directions import directions
-from hardsight.paper.losses.drawing import panels, seed_curves
-from hardsight.paper.losses.few_digits import TRAINING, few_digits, interval
-from hardsight.paper.losses.pixels import as_pixels
+from hardsight.paper.pixels import as_pixels
 from hardsight.paper.recipe import Claim, Outcome, Table, claim, recipe
 
 TEMPERATURES = (0.05, 0.1, 0.2, 0.5, 1.0)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardsight.paper.context import Context, Handwriting, fingerprint
-from hardsight.paper.losses.few_digits import TRAINING
-from hardsight.paper.losses.pixels import as_pixels
+from hardsight.paper.few_digits import TRAINING
+from hardsight.paper.pixels import as_pixels
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -13,8 +13,8 @@ import numpy as np
 
 from hardsight.data import ImageData
 from hardsight.paper.context import Context
-from hardsight.paper.losses.drawing import panels, seed_curves
-from hardsight.paper.losses.few_digits import about, features_of, few_digits, fitted, interval, seeds, signed, trained
+from hardsight.paper.drawing import panels, seed_curves
+from hardsight.paper.few_digits import about, features_of, few_digits, fitted, interval, seeds, signed, trained
 from hardsight.paper.recipe import Claim, Outcome, Table, claim, recipe
 from hardsight.stats.means import mean_interval
 

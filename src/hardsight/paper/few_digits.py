@@ -1,4 +1,4 @@
-"""What the recipes of losses share: few digits to train on, the others to test on, several seeds, paired differences.
+"""What recipes of several papers share: few digits to train on, the others to test on, several seeds, paired differences.
 
 With all digits every loss is nearly always right. With few of them losses differ, and the others make a larger test set.
 """

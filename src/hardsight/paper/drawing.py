@@ -1,4 +1,4 @@
-"""Figures of the recipes of losses: one dot per seed, and curves with their interval over seeds."""
+"""Figures over seeds: one dot per seed, and curves with their interval over seeds."""
 
 from __future__ import annotations
 
