@@ -66,7 +66,10 @@ def test_who_is_ahead_by_hand() -> None:
 
     attacks = {"softmax": attack_of(False, False, True, True), "center": attack_of(True, True, True, False)}
     assert error_gap({**attacks, "lgm": attack_of(True, True, True, True)}, "softmax", 0.2)[0] == 50
-    assert ahead({**attacks, "lgm": attack_of(True, True, True, True)}, 0.2).verdict == "holds"
+    close = ahead({**attacks, "lgm": attack_of(True, True, True, True)}, 0.2)  # fewer errors, but of four images
+    assert close.verdict == "does not hold" and "center +25.00 [-24.00, +74.00]" in close.found
+    many = {loss: attack_of(*(10 * each.table["correct"].to_pylist())) for loss, each in attacks.items()}
+    assert ahead({**many, "lgm": attack_of(*[True] * 40)}, 0.2).verdict == "holds"
     behind = ahead({**attacks, "lgm": attack_of(True, True, False, False)}, 0.2)
     assert behind.verdict == "does not hold" and "center -25.00" in behind.found and "FGSM at 0.2" in behind.text
 

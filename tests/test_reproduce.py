@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from hardsight.dynamics.groups import Groups, everyone
 from hardsight.errors import FileError, InputError, MissingExtra, RunError, TrainingError
 from hardsight.files.dynamics import Moment
 from hardsight.paper import catalogue, running
-from hardsight.paper.avh import annotators, curve_claims, generalization, granularity, histograms, table1
+from hardsight.paper.avh import annotators, curve_claims, generalization, granularity, histograms, table1, table3
 from hardsight.paper.avh.curve_claims import Watched, avh_claims, in_a_level, joined, norm_claims
 from hardsight.paper.avh.embeddings import cone_width
 from hardsight.paper.avh.generalization import wrong_averages
@@ -466,6 +467,17 @@ def test_both_ends_of_confidence_must_be_frequent(low: int, high: int, verdict: 
     confidence = [0.01] * low + [0.99] * high + [0.5] * (10 - low - high)
     table = pa.table({"label": [0] * 10, "predicted": [0] * 10, "confidence": confidence})
     assert histograms._medium(Panel("CIFAR-10H", {"net": table}, np.full(10, 0.5), True)).verdict == verdict
+
+
+def test_whether_one_adaptation_beats_another_is_said_with_intervals() -> None:
+    row = {"method": "cbst+avh", "against": "cbst", "difference": 0.012, "low": 0.004, "high": 0.021}
+    results: dict[str, Any] = {
+        "a to b": SimpleNamespace(differences=pa.Table.from_pylist([row])),
+        "b to c": SimpleNamespace(differences=pa.Table.from_pylist([{**row, "low": -0.003}])),
+    }
+    found = table3._beats(results, "cbst+avh", "cbst")
+    assert found.verdict == "does not hold"
+    assert found.found == "a to b +1.2 [+0.4, +2.1] points; b to c +1.2 [-0.3, +2.1] points; 1 of 2 beyond chance."
 
 
 def test_a_cone_of_two_sides_around_zero_degrees() -> None:

@@ -42,7 +42,7 @@ def with_passes(model: ScoredModel, passes: Any) -> ScoredModel:
     Args:
         model: the model whose samples they are.
         passes: (passes, n, c) probabilities, the .npy file of them, a list of at least two snapshots or their paths, or
-            a directory of snapshots, such as run/passes of `extract --passes`.
+            a directory of snapshots, such as run/passes of `extract --passes`: its dropout draws, or all if there are none.
     """
     if isinstance(passes, (list, tuple)) and len(passes) == 1 and isinstance(passes[0], (str, os.PathLike)):
         passes = passes[0]
@@ -63,13 +63,16 @@ def with_passes(model: ScoredModel, passes: Any) -> ScoredModel:
 
 
 def _below(path: Path) -> list[Path]:
-    """The snapshots in a directory, by name; a snapshot's own path gives just that one."""
+    """The snapshots in a directory, by name; a snapshot's own path gives just that one.
+
+    Dropout draws are samples of one posterior. The mirrored view that may lie beside them is not, and is left out.
+    """
     if not path.is_dir() or (path / "start.json").exists() or (path / "samples").exists():
         return [path]
     runs = sorted(each for each in path.iterdir() if (each / "run.json").is_file())
     if not runs:
         raise FileError(f"{path} holds no snapshots: pass the passes/ of a run of extract --passes, or several --passes.")
-    return runs
+    return [each for each in runs if each.name.startswith("dropout-")] or runs
 
 
 def _of_snapshots(passes: Sequence[Any], model: ScoredModel) -> dict[str, np.ndarray]:

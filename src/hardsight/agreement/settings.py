@@ -72,8 +72,8 @@ class StudySettings(CorrelateSettings):
     )
     passes: Any = option(
         None,
-        "Snapshots of several passes or ensemble members, a directory of them such as run/passes, or one .npy (passes, n, c); "
-        "repeatable.",
+        "Snapshots of several passes or ensemble members, a directory of them such as run/passes (its dropout draws, or all if "
+        "there are none), or one .npy (passes, n, c); repeatable.",
         repeat=True,
     )
     unseen: Any = option(None, "Snapshot of classes that the same model has not seen: also compute AUROC.", metavar="SNAPSHOT")

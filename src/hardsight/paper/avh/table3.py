@@ -9,6 +9,7 @@ import numpy as np
 from hardsight.paper.avh.adaptation import NEEDS, PAIRS, SMALL, adapted, differences, digits_as_features
 from hardsight.paper.context import Context
 from hardsight.paper.recipe import Claim, Outcome, Table, Value, claim, recipe
+from hardsight.screen import interval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -97,7 +98,10 @@ def _beats(results: dict[str, Adapted], method: str, other: str) -> Claim:
         f"{method.upper()} is significantly better than {other.upper()}.",
         rule="The 95 % interval of the paired difference over seeds lies above 0 for every pair of domains.",
         holds=all(better),
-        found="; ".join(f"{name} {100 * row['difference']:+.1f} points" for name, row in differences.items())
+        found="; ".join(
+            f"{name} {100 * row['difference']:+.1f} {interval(row['low'], row['high'], 1, factor=100)} points"
+            for name, row in differences.items()
+        )
         + f"; {sum(better)} of {len(better)} beyond chance.",
     )
 

@@ -45,7 +45,7 @@ def uncertainty(context: Context) -> Outcome:
         figures={"AVH against both parts of uncertainty": _figure(rho)},
         claims=[*_claims(rho), *claims],
         commands=[
-            "hardsight extract trained digits:test -o run --passes flip,dropout=20",
+            f"hardsight extract trained digits:test -o run --degrade {NOISE} --passes flip,dropout={PASSES}",
             "hardsight correlate run --passes run/passes --against passes_aleatoric",
         ],
     )
