@@ -2,7 +2,8 @@
 
 python docs/make_papers.py [RUN ...]
 
-docs/papers.json    the latest outcome of every recipe, with --data and without; those of the given runs replace older ones
+docs/papers.json    the latest outcome of every recipe, with --data and without; those of the given runs replace older ones.
+                    Of figures it lists those that docs/papers.md shows
 docs/papers.md      every recipe: command, claims with verdict and rule, tables, figures
 docs/results.md     a row per claim: its verdict on real and on built-in data, and what was measured
 docs/reproduce.md   how long the recipes take
@@ -25,7 +26,7 @@ from hardsight.paper.recipe import VERDICTS, Table
 DOCS = Path(__file__).resolve().parent
 KEPT = DOCS / "papers.json"
 FIGURES = DOCS / "images" / "papers"
-PHOTOGRAPHS = ("avh/fig1", "avh/fig21", "slides/disagreement")  # other people's images: their figures stay out of the docs
+PHOTOGRAPHS = ("avh/fig1", "slides/disagreement")  # other people's images: their figures stay out of the docs
 SIGNS: dict[str, str] = dict(zip(VERDICTS, ("✓", "✗", "–"), strict=True))
 LONG = 10  # seconds: recipes below that share a row
 Outcome = dict[str, Any]
@@ -86,10 +87,10 @@ class Reproduced:
         real, built_in = (claims_by_text(outcome) for outcome in (self.real, self.built_in))
         return [Finding(text, real.get(text), built_in.get(text)) for text in real | built_in]
 
-    def verdicts(self, kind: str) -> list[str]:
-        """Verdicts on `real` or `built_in` data."""
+    def claims(self, kind: str) -> list[dict[str, str]]:
+        """Claims on `real` or `built_in` data."""
         outcome = getattr(self, kind)
-        return [] if outcome is None else [claim["verdict"] for claim in outcome["claims"]]
+        return [] if outcome is None else outcome["claims"]
 
 
 def claims_by_text(outcome: Outcome | None) -> dict[str, dict[str, str]]:
@@ -149,7 +150,7 @@ def section(reproduced: Reproduced) -> str:
     for content in outcome["tables"]:
         shown = Table(**content)
         parts += [f"{shown.title}:", table(shown.header, shown.cells())] + ([shown.note] if shown.note else [])
-    parts += [f"![{caption}](images/papers/{name})" for caption, name in figures(outcome).items() if (FIGURES / name).exists()]
+    parts += [f"![{caption}](images/papers/{name})" for caption, name in figures(outcome).items()]
     if outcome["commands"]:
         parts.append("On your own data: " + "; ".join(f"`{command}`" for command in outcome["commands"]) + ".")
     return "\n\n".join(parts)
@@ -164,10 +165,24 @@ def bullet(finding: Finding) -> str:
     return "<br>\n  ".join([*lines, f"*Rule: {claim['rule']}*"])
 
 
+def only_shown(kept: Sequence[Outcome]) -> list[Outcome]:
+    """Outcomes with the figures that the docs show: no photographs, and of a recipe that was run on real data only those."""
+    with_data = {outcome["id"] for outcome in kept if outcome["with_data"]}
+
+    def shown(outcome: Outcome) -> bool:
+        return outcome["id"] not in PHOTOGRAPHS and outcome["with_data"] == (outcome["id"] in with_data)
+
+    return [outcome if shown(outcome) else {**outcome, "figures": {}} for outcome in kept]
+
+
 def figures(outcome: Outcome) -> dict[str, str]:
-    """File names by caption, of the figures that the docs may show."""
-    paths = {} if outcome["id"] in PHOTOGRAPHS else outcome["figures"]
-    return {caption: Path(path).name for caption, path in paths.items()}
+    """File names by caption."""
+    return {caption: Path(path).name for caption, path in outcome["figures"].items()}
+
+
+def missing_figures(kept: Sequence[Outcome]) -> list[str]:
+    """Figures that are listed but not in docs/images/papers."""
+    return [name for outcome in kept for name in figures(outcome).values() if not (FIGURES / name).is_file()]
 
 
 # docs/results.md
@@ -177,15 +192,11 @@ def summary(kept: Sequence[Outcome]) -> str:
     """How many claims hold in each paper, and a row per claim."""
     papers = by_paper(kept)
     kinds = {"real data": "real", "built-in data": "built_in"}
-    counts = []
-    for title, reproduced in papers.items():
-        cells = []
-        for kind in kinds.values():
-            verdicts = [verdict for each in reproduced for verdict in each.verdicts(kind)]
-            cells += [" / ".join(str(verdicts.count(verdict)) for verdict in VERDICTS) if verdicts else ""]
-        counts.append([title, str(len(reproduced)), *cells])
+    tallies = {kind: tally(papers, kind) for kind in kinds.values()}
+    counts = [[title, str(len(papers[title])), *(tallies[kind][title] for kind in tallies)] for title in papers]
     parts = [
-        f"Claims that {' / '.join(('hold', 'do not hold', 'are not comparable'))}:",
+        f"Claims that {' / '.join(('hold', 'do not hold', 'are not comparable'))}; one that several recipes share, with the same "
+        "rule and finding, counts once:",
         table(["paper", "recipes", *kinds], counts),
     ]
     missing = [
@@ -196,6 +207,18 @@ def summary(kept: Sequence[Outcome]) -> str:
         rows = [row for each in reproduced for row in claim_rows(each)]
         parts += [f"### {title}", table(["recipe", "claim", *kinds, "measured"], rows)]
     return "\n\n".join(parts)
+
+
+def tally(papers: dict[str, list[Reproduced]], kind: str) -> dict[str, str]:
+    """How many claims of each paper have each verdict; what several recipes found by the same computation counts once."""
+    seen: set[tuple[str, ...]] = set()
+    cells = {}
+    for title, reproduced in papers.items():
+        claims = {tuple(claim.values()): claim["verdict"] for each in reproduced for claim in each.claims(kind)}
+        verdicts = [verdict for key, verdict in claims.items() if key not in seen]
+        seen |= claims.keys()
+        cells[title] = " / ".join(str(verdicts.count(verdict)) for verdict in VERDICTS) if claims else ""
+    return cells
 
 
 def claim_rows(reproduced: Reproduced) -> list[list[str]]:
@@ -214,6 +237,16 @@ def verdict_cell(verdict: str) -> str:
 
 
 # docs/reproduce.md
+
+
+def cost(kept: Sequence[Outcome]) -> str:
+    """What all recipes without data take together, in a sentence."""
+    built_in = [outcome for outcome in kept if not outcome["with_data"]]
+    total = sum(map(spent, built_in))
+    return (
+        f"`hardsight reproduce all --scale small -o run` without data, from an empty cache, takes {total:,.0f} s of CPU on one "
+        f"thread for {len(built_in)} recipes: {total / 60:.0f} minutes of one core."
+    )
 
 
 def times(kept: Sequence[Outcome]) -> str:
@@ -257,17 +290,15 @@ def replace_part(text: str, name: str, part: str) -> str:
 
 
 def copy_figures(runs: Sequence[Run], kept: Sequence[Outcome]) -> None:
-    """The figures of the given runs that docs/papers.md shows; of a recipe that was run on real data, only those."""
+    """The figures of the given runs that are kept; any other file is removed."""
     FIGURES.mkdir(parents=True, exist_ok=True)
-    with_data = {outcome["id"] for outcome in kept if outcome["with_data"]}
+    shown = {name for outcome in kept for name in figures(outcome).values()}
+    kinds = {outcome["id"]: outcome["with_data"] for outcome in kept if outcome["figures"]}
     for run in runs:
         for outcome in run.outcomes:
-            if run.with_data == (outcome["id"] in with_data):
+            if kinds.get(outcome["id"]) == run.with_data:
                 for name in figures(outcome).values():
                     shutil.copyfile(run.directory / "figures" / name, FIGURES / name)
-    shown = {
-        name for outcome in kept if outcome["with_data"] == (outcome["id"] in with_data) for name in figures(outcome).values()
-    }
     for path in FIGURES.glob("*.png"):
         if path.name not in shown:
             path.unlink()
@@ -275,8 +306,10 @@ def copy_figures(runs: Sequence[Run], kept: Sequence[Outcome]) -> None:
 
 def pages(kept: Sequence[Outcome]) -> dict[Path, str]:
     """Every page by its path."""
+    if missing := missing_figures(kept):
+        raise SystemExit(f"{KEPT.name} lists {len(missing)} figures that {FIGURES} does not hold, such as {missing[0]}.")
     written = {DOCS / "papers.md": page(kept)}
-    for name, part in (("results", summary(kept)), ("reproduce", times(kept))):
+    for name, part in (("results", summary(kept)), ("reproduce", f"{cost(kept)}\n\n{times(kept)}")):
         path = DOCS / f"{name}.md"
         written[path] = replace_part(path.read_text("utf-8"), "papers", part)
     return written
@@ -285,7 +318,7 @@ def pages(kept: Sequence[Outcome]) -> dict[Path, str]:
 def main(names: Sequence[str]) -> None:
     """Write the pages."""
     runs = [Run.read(Path(name)) for name in names]
-    kept = update(json.loads(KEPT.read_text("utf-8")), runs)
+    kept = only_shown(update(json.loads(KEPT.read_text("utf-8")), runs))
     copy_figures(runs, kept)
     lines = ",\n".join(json.dumps(outcome, ensure_ascii=False) for outcome in kept)  # one recipe per line
     KEPT.write_text(f"[\n{lines}\n]\n", "utf-8")

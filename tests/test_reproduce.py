@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -248,6 +249,7 @@ def test_the_docs_are_written_from_runs(tmp_path: Path) -> None:
         {"id": "avh/fig3", "with_data": True, "seconds": 3},
     ]
     assert papers.times(times).splitlines()[2:] == ["| `lgm/fig1` |  | 40 |", "| all others | 3* | 0 |", "| all | 3* | 40 |"]
+    assert "takes 40 s of CPU on one thread for 1 recipes: 1 minutes" in papers.cost(times)
     assert papers.table(["a"], [["b|c"]]).splitlines()[-1] == "| b\\|c |"
 
 
@@ -262,6 +264,34 @@ def test_a_run_replaces_what_is_kept_of_its_recipes() -> None:
     assert [(row["with_data"], row["id"], row["seconds"]) for row in papers.update(kept, runs)] == [
         (True, "avh/table1", 4), (True, "lgm/fig1", 3), (False, "avh/fig3", 2),
     ]  # fmt: skip
+
+
+def test_only_figures_that_are_shown_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    papers = doc_script("make_papers")
+    outcomes = [
+        {"id": id, "with_data": with_data, "figures": {"caption": f"figures/{id.replace('/', '-')}.png"}}
+        for id, with_data in (("avh/fig1", True), ("avh/fig21", True), ("avh/fig3", False), ("avh/fig21", False))
+    ]
+    kept = papers.only_shown(outcomes)  # no photographs, and of two outcomes that on real data
+    assert [len(outcome["figures"]) for outcome in kept] == [0, 1, 1, 0]
+    monkeypatch.setattr(papers, "FIGURES", tmp_path)
+    (tmp_path / "avh-fig21.png").touch()
+    assert papers.missing_figures(kept) == ["avh-fig3.png"]
+    with pytest.raises(SystemExit, match="lists 1 figures that .* does not hold, such as avh-fig3.png"):
+        papers.pages(kept)
+
+
+def test_a_claim_of_several_recipes_counts_once() -> None:
+    papers = doc_script("make_papers")
+    same, other = (Claim("It grows.", "It does.", found, "does not hold") for found in ("No.", "Not here."))
+    outcomes: list[dict[str, Any]] = [
+        {"id": id, "with_data": False, "claims": [asdict(each) for each in claims]}
+        for id, claims in (("avh/fig2", [same]), ("avh/fig3", [same]), ("avh/fig4", [other]), ("slides/theory", [same]))
+    ]
+    assert list(papers.tally(papers.by_paper(outcomes), "built_in").values()) == ["0 / 2 / 0", "0 / 0 / 0"]
+    recipes = [Recipe(id, id, lambda context: Outcome("fine"), {}, "") for id in ("avh/a", "avh/b", "avh/c")]
+    found = {"avh/a": Outcome("a", claims=[same]), "avh/b": Outcome("b", claims=[same]), "avh/c": Outcome("c", claims=[other])}
+    assert "Of 2 claims, each counted once (3 with repetitions), 0 hold, 2 do not hold" in write_page(recipes, found, {}, "small")
 
 
 def test_the_pages_say_what_is_kept() -> None:

@@ -63,8 +63,11 @@ def _data(names: Sequence[str]) -> str:
 
 
 def _counted(claims: Sequence[Claim]) -> str:
-    counts = [(sum(claim.verdict == verdict for claim in claims), verdict) for verdict in VERDICTS]
-    return f"Of {len(claims)} claims " + ", ".join(f"{count} {_plural(count, verdict)}" for count, verdict in counts)
+    """How many hold; a claim that several recipes share, with the same rule and finding, counts once."""
+    distinct = set(claims)
+    counts = [(sum(claim.verdict == verdict for claim in distinct), verdict) for verdict in VERDICTS]
+    repeated = f", each counted once ({len(claims)} with repetitions)," if len(distinct) < len(claims) else ""
+    return f"Of {len(distinct)} claims{repeated} " + ", ".join(f"{count} {_plural(count, verdict)}" for count, verdict in counts)
 
 
 def _plural(count: int, verdict: str) -> str:
