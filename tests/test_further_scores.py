@@ -285,13 +285,27 @@ def test_variance_of_gradients_of_a_run(trained: Path) -> None:
     np.testing.assert_allclose(list(values.values()), expected, rtol=1e-3, atol=1e-4)
 
 
+def test_variance_of_gradients_finds_the_images_of_the_run(trained: Path) -> None:
+    named = score(trained, scores="vog", images="digits").column("vog").to_pylist()
+    assert score(trained, scores="vog").column("vog").to_pylist() == named and np.isfinite(named).all()
+
+
+def test_images_that_the_run_does_not_name_or_that_have_moved(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for start, match in (
+        ({}, "vog needs the images that .* was trained on: pass them with --images DATA"),
+        ({"sources": {"train": "/gone.npz"}}, "was trained on cannot be opened: .*'/gone.npz', .* Pass them with --images DATA"),
+    ):
+        monkeypatch.setattr("hardsight.scoring.checkpoints.read_json", lambda path, start=start: start)
+        with pytest.raises(InputError, match=match):
+            score(trained, scores="vog")
+
+
 def test_what_is_missing_for_them(trained: Path, tmp_path: Path) -> None:
     ids = ["x0", "x1"]
     np.savez(tmp_path / "other.npz", images=np.zeros((2, 8, 8), np.uint8), labels=[0, 1], ids=ids)
     other = {"scores": "vog", "images": str(tmp_path / "other.npz")}
     for source, options, match in (
         (trained, other, "has none of the labeled samples of .*Its ids look like 'x0', the samples' like '"),
-        (trained, {"scores": "vog"}, "vog needs the images that .* was trained on: pass them with --images DATA"),
         (Snapshot(FEATURES, HEAD), {"scores": "vog"}, "needs a model at several epochs, but arrays have none: .*--keep-epochs"),
         (trained, {"scores": "prediction_depth"}, "needs the features of several layers, but .* has none: .*--layers a,b,c"),
         (trained, {"scores": "prediction_depth:5"}, "prediction_depth:5 needs the features of several layers"),

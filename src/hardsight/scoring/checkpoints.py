@@ -11,7 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.data import BrokenImage, ImageData, open_data
-from hardsight.errors import InputError, require
+from hardsight.data.run_images import RunImages
+from hardsight.errors import HardsightError, InputError, require
+from hardsight.files.reading import read_json
 from hardsight.files.samples import Batch
 from hardsight.scores.gradients import within_class
 from hardsight.scores.sweep import Sweep
@@ -24,14 +26,24 @@ def kept_epochs(run: Path | None) -> list[Path]:
     return [] if run is None else sorted((run / "epochs").glob("epoch=*.safetensors"))
 
 
+def trained_on(run: Path | None) -> str | None:
+    """The images that a run was trained on, as its start.json names them."""
+    start = read_json(run / "start.json") if run is not None and (run / "start.json").is_file() else None
+    sources = start.get("sources") if isinstance(start, dict) else None
+    train = sources.get("train") if isinstance(sources, dict) else None
+    return next(iter(RunImages({"train": train}).specs), None)  # none if it is not images
+
+
 class GradientVariance:
     """How much the gradients of each sample vary over the checkpoints, within its class."""
 
     def __init__(self, run: Path, images: Any, samples: pa.Table, progress: Callable[[int, int], None] | None = None) -> None:
-        """Args: the run, its training images, the `id` and `label` of its samples, and a progress callback."""
+        """Args: the run, its training images if they are not where it says, `id` and `label` of its samples, a callback."""
         self.ids = samples.column("id").combine_chunks()
         labels = pc.fill_null(samples.column("label"), -1).to_numpy()
-        data, row_of = _joined(run, images, self.ids, labels)  # before loading torch, which takes seconds
+        spec = trained_on(run) if images is None else images
+        data = open_data(spec) if images is not None else _still_there(run, spec)  # before loading torch, which takes seconds
+        row_of = _joined(run, spec, data, self.ids, labels)
         require("torch", extra="torch", purpose="vog")
         values = np.full(len(self.ids), np.nan)
         for rows, variance in _variances(run, data, row_of, labels):
@@ -39,7 +51,7 @@ class GradientVariance:
             if progress is not None:
                 progress(0, len(values))
         if not np.isfinite(values).any():
-            raise InputError(f"{images}: none of the images can be read.")
+            raise InputError(f"{spec}: none of the images can be read.")
         self.values = within_class(values, labels)
 
     def of(self, batch: Batch, x: Any, rows: Sweep) -> np.ndarray:
@@ -48,17 +60,25 @@ class GradientVariance:
         return self.values[places.to_numpy(zero_copy_only=False).astype(np.int64)]
 
 
-def _joined(run: Path, images: Any, ids: pa.Array, labels: np.ndarray) -> tuple[ImageData, np.ndarray]:
-    """The images, and the row of the labeled sample of each; -1 for none."""
-    data = open_data(images)
+def _still_there(run: Path, spec: Any) -> ImageData:
+    try:
+        return open_data(spec)
+    except HardsightError as error:
+        raise InputError(
+            f"the images that {run} was trained on cannot be opened: {error} Pass them with --images DATA."
+        ) from error
+
+
+def _joined(run: Path, spec: Any, data: ImageData, ids: pa.Array, labels: np.ndarray) -> np.ndarray:
+    """The row of the labeled sample of each image; -1 for none."""
     rows = pc.fill_null(pc.index_in(pa.array(data.ids, type=ids.type), value_set=ids), -1).to_pylist()
     row_of = np.array([row if row >= 0 and labels[row] >= 0 else -1 for row in rows], np.int64)
     if not (row_of >= 0).any():
         raise InputError(
-            f"{images} has none of the labeled samples of {run}: pass the data it was trained on. Its ids look like "
+            f"{spec} has none of the labeled samples of {run}: pass the data it was trained on. Its ids look like "
             f"{next(iter(data.ids), '')!r}, the samples' like {ids[0].as_py() if len(ids) else ''!r}."
         )
-    return data, row_of
+    return row_of
 
 
 def _variances(run: Path, data: ImageData, row_of: np.ndarray, labels: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -33,7 +33,7 @@ from hardsight.scores.sweep import Sweep, sweep, sweep_logits
 from hardsight.scores.terms import ANGLES, LOGITS, NEAREST, NONFINITE, NONFINITE_LOGIT, OK, ZERO
 from hardsight.scores_table import ScoresTable
 from hardsight.scoring.beside import Beside
-from hardsight.scoring.checkpoints import GradientVariance, kept_epochs
+from hardsight.scoring.checkpoints import GradientVariance, kept_epochs, trained_on
 from hardsight.scoring.fitted_head import out_of_sample_heads
 from hardsight.scoring.layers import Depths, layers_of
 from hardsight.scoring.pictures import pictures_of
@@ -99,7 +99,7 @@ def score(
         allow_duplicates: accept repeated ids.
         reference: a `Snapshot`, or the path of one, of the model's training data, to fit reference scores to.
         models: snapshots of other models on the same samples, or their paths, for `model_agreement`.
-        images: the training data of the run, for `vog`.
+        images: the training data of the run, for `vog`. Default: the data named in its start.json.
         hardness: orient every score so that high is hard: scores whose low end is hard change sign. The table's metadata
             records this, and every reader reverts it.
         progress: called with the rows done and the total.
@@ -215,7 +215,8 @@ class Job:
             return [score for score in SCORES.values() if score.default and self._obstacle(score) is None]
         if isinstance(self.scores, str) and self.scores.strip() == "all":
             run = self.run_with_dynamics
-            possible = [score for score in SCORES.values() if self._obstacle(score) is None]
+            slow = () if self.beside.images is not None else ("checkpoints",)  # gradients of all images: if asked for
+            possible = [score for score in SCORES.values() if score.scope not in slow and self._obstacle(score) is None]
             chosen = [score for score in possible if run is None or recorded(run, score)]
         else:
             names = list(dict.fromkeys(_names(self.scores)))
@@ -270,7 +271,7 @@ class Job:
             return f"{name} needs the network's predictions, but {where} has no head."
         if score.scope == "checkpoints" and len(kept_epochs(self.run)) < 2:
             return f"{name} needs a model at several epochs, but {has} none: hardsight train --keep-epochs stores them."
-        if score.scope == "checkpoints" and self.beside.images is None:
+        if score.scope == "checkpoints" and self.beside.images is None and trained_on(self.run) is None:
             return f"{name} needs the images that {where} was trained on: pass them with --images DATA."
         return None
 

@@ -20,7 +20,9 @@ class ScoreSettings(TableColumns, SampleOptions, HardnessView):
     models: Any = option(
         None, "Comma-separated snapshots of other models on the same samples, for model_agreement.", metavar="RUNS"
     )
-    images: Any = option(None, "Images that the run was trained on, for vog.", metavar="DATA")
+    images: Any = option(
+        None, "Images that the run was trained on, for vog. Default: where the run says they are.", metavar="DATA"
+    )
     by: str | None = option(None, "Score to rank the hardest samples by. Default: avh, or loss without angles.")
     top: int = option(10, "Number of the hardest samples to print.", least=0)
     class_names: Any = common("class_names")
