@@ -21,7 +21,7 @@ from hardsight.dynamics.groups import Groups, everyone
 from hardsight.errors import FileError, InputError, MissingExtra, RunError, TrainingError
 from hardsight.files.dynamics import Moment
 from hardsight.paper import catalogue, running
-from hardsight.paper.avh import annotators, curve_claims, generalization, granularity, histograms, table1, table3
+from hardsight.paper.avh import adversarial, annotators, curve_claims, generalization, granularity, histograms, table1, table3
 from hardsight.paper.avh.curve_claims import Watched, avh_claims, in_a_level, joined, norm_claims
 from hardsight.paper.avh.embeddings import cone_width
 from hardsight.paper.avh.generalization import wrong_averages
@@ -552,6 +552,30 @@ def test_votes_and_what_stands_in_for_those_that_were_not_asked(tmp_path: Path) 
     assert coarse.tolist() == [0.6, 1.0]  # label 1 is of the same coarser class, label 3 is not
 
 
+def test_shrinking_first_is_what_hardsight_attack_says() -> None:
+    described = {"followed": 9, "switched": 8, "shrink_first": 0.75, "least_norm": 0.8}
+    assert adversarial.shrinks_first(described).verdict == "holds"
+    found = "8 samples switch; 75 % shrink first, and the median of the least norms is 80 % of the first."
+    assert adversarial.shrinks_first(described).found == found
+    assert adversarial.shrinks_first({**described, "shrink_first": 0.5}).verdict == "does not hold"
+    assert adversarial.shrinks_first({**described, "least_norm": 0.97}).verdict == "does not hold"
+    assert adversarial.shrinks_first({"followed": 9, "switched": 0}).verdict == "not comparable"
+
+
+def test_every_round_of_adaptation_counts() -> None:
+    def rounds_of(avh: list[float]) -> Any:
+        rows = [
+            {"method": method, "seed": 0, "round": number + 1, "accuracy": value}
+            for method, values in (("source", [0.5]), ("cbst", [0.6, 0.7]), ("crst", [0.6, 0.7]), ("cbst+avh", avh))
+            for number, value in enumerate(values)
+        ]
+        return SimpleNamespace(rounds=pa.Table.from_pylist(rows))
+
+    assert table3.above_in_every_round({"a to b": rounds_of([0.65, 0.75])}).verdict == "holds"
+    late = table3.above_in_every_round({"a to b": rounds_of([0.55, 0.75])})
+    assert (late.verdict, late.found) == ("does not hold", "a to b 1 of 2 rounds.")
+
+
 def test_proportion_needs_a_coefficient_above_0_and_enough_images() -> None:
     cases: list[list[float | None]] = [[-0.2, -0.9], [-0.2, 0.1], [-0.2, None], [None, None]]
     judged = [granularity.not_in_proportion(lows) for lows in cases]
@@ -669,8 +693,6 @@ def test_a_run_of_other_data_is_refused(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_paths_of_adversarial_samples_on_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
-    from hardsight.paper.avh import adversarial
-
     monkeypatch.setitem(adversarial.TRAINING, "epochs", 2)
     monkeypatch.setattr(adversarial, "ATTACKED", 30)
     outcome = hardsight.reproduce("avh/fig22")

@@ -18,7 +18,7 @@ ANSWERS = ("random1", "random2", "random3")  # of CIFAR-10N
 
 
 @dataclass(frozen=True)
-class Answers:
+class GroupedAnswers:
     """One row per answer: class of the image, who answered, and whether the answer is that class."""
 
     label: np.ndarray  # (n,) names
@@ -54,20 +54,20 @@ def figure_23(context: Context) -> Outcome:
     )
 
 
-def _answers(context: Context) -> Answers:
-    """Answers by group, or CIFAR-10N's, or generated ones."""
+def _answers(context: Context) -> GroupedAnswers:
+    """GroupedAnswers by group, or CIFAR-10N's, or generated ones."""
     path = context.data.find("annotator_groups")
     if path is not None:
         columns = read_answers(path, ("label", "group", "answer"))
         about = f"{path.name}: {len(columns['label']):,} answers of {len(np.unique(columns['group']))} groups of annotators."
         why_not = "" if len(np.unique(columns["group"])) > 1 else "There is one group only."
-        return Answers(columns["label"], columns["group"], columns["answer"] == columns["label"], about, why_not)
+        return GroupedAnswers(columns["label"], columns["group"], columns["answer"] == columns["label"], about, why_not)
     path = context.data.find("cifar10_annotators")
     if path is None:
         return _generated(context.seed)
     arrays = read_arrays(path, {"clean": "(n,)", **dict.fromkeys(ANSWERS, "(n,)")})
     labels, n = arrays["clean"], len(arrays["clean"])
-    return Answers(
+    return GroupedAnswers(
         np.tile(np.array([CLASSES[k] if 0 <= k < 10 else str(k) for k in labels.tolist()]), 3),
         np.repeat([f"answer {k}" for k in (1, 2, 3)], n),
         np.concatenate([arrays[name] == labels for name in ANSWERS]),
@@ -76,11 +76,11 @@ def _answers(context: Context) -> Answers:
     )
 
 
-def _generated(seed: int) -> Answers:
+def _generated(seed: int) -> GroupedAnswers:
     rng = np.random.default_rng(seed)
     labels = np.arange(2000) % 10
     right = [rng.random(2000) >= 0.1 + 0.3 * (labels == group) for group in range(3)]  # each group finds another class hard
-    return Answers(
+    return GroupedAnswers(
         np.tile(labels.astype(str), 3),
         np.repeat([f"group {group}" for group in range(3)], 2000),
         np.concatenate(right),
@@ -89,7 +89,7 @@ def _generated(seed: int) -> Answers:
     )
 
 
-def _counts(answers: Answers, rows: np.ndarray, groups: list[str]) -> np.ndarray:
+def _counts(answers: GroupedAnswers, rows: np.ndarray, groups: list[str]) -> np.ndarray:
     """(groups, 2) answers that are the given class, and others, among some rows."""
     chosen, group = answers.chosen[rows], answers.group[rows]
     return np.array([[(chosen & (group == name)).sum(), (~chosen & (group == name)).sum()] for name in groups])

@@ -19,6 +19,7 @@ from hardsight.paper.avh.panels import (
     selection,
     total,
 )
+from hardsight.paper.avh.table1 import correlates
 from hardsight.paper.context import Context
 from hardsight.paper.recipe import Claim, Outcome, Table, Value, claim, recipe
 from hardsight.snapshot import Snapshot
@@ -77,6 +78,11 @@ def figure_16(context: Context) -> Outcome:
     return Outcome(
         about=f"AVH of every network on each set of images, with Spearman's coefficient above. {selection(shown)}",
         figures={panel.name: _every_network(panel, _coefficients(context, panel)) for panel in shown},
+        claims=[
+            correlates(panel, compared(context, panel)["table1"], "avh", "AVH's correlation with people holds for all models")
+            for panel in shown
+            if panel.by_people
+        ],
     )
 
 

@@ -104,8 +104,8 @@ def _harder_is_weaker(panel: Panel, rows: list[Row]) -> Claim:
 def _claims(panel: Panel, rows: dict[str, list[Row]]) -> list[Claim]:
     people = "people" if panel.by_people else "the level of degradation"
     claims = [
-        _correlates(panel, rows["table1"], "avh", f"AVH correlates with {people} (hypothesis 1)"),
-        _correlates(panel, rows["table1"], "confidence", f"Model confidence correlates with {people} (hypothesis 2)"),
+        correlates(panel, rows["table1"], "avh", f"AVH correlates with {people} (hypothesis 1)"),
+        correlates(panel, rows["table1"], "confidence", f"Model confidence correlates with {people} (hypothesis 2)"),
     ]
     norm = [total(rows["table1"], network, "norm_in_class") for network in panel.tables]
     inside = [row["bootstrap_low"] <= 0 <= row["bootstrap_high"] for row in norm]
@@ -125,7 +125,8 @@ def _claims(panel: Panel, rows: dict[str, list[Row]]) -> list[Claim]:
     return claims
 
 
-def _correlates(panel: Panel, rows: list[Row], score: str, sentence: str) -> Claim:
+def correlates(panel: Panel, rows: list[Row], score: str, sentence: str) -> Claim:
+    """Whether a score goes with people in every network of a panel."""
     singles = [total(rows, network, score) for network in panel.tables]
     return claim(
         f"{sentence}. {panel.name}.",
