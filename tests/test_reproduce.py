@@ -21,7 +21,17 @@ from hardsight.dynamics.groups import Groups, everyone
 from hardsight.errors import FileError, InputError, MissingExtra, RunError, TrainingError
 from hardsight.files.dynamics import Moment
 from hardsight.paper import catalogue, running
-from hardsight.paper.avh import adversarial, annotators, curve_claims, generalization, granularity, histograms, table1, table3
+from hardsight.paper.avh import (
+    adversarial,
+    annotators,
+    curve_claims,
+    generalization,
+    granularity,
+    histograms,
+    panels,
+    table1,
+    table3,
+)
 from hardsight.paper.avh.curve_claims import Watched, avh_claims, in_a_level, joined, norm_claims
 from hardsight.paper.avh.embeddings import cone_width
 from hardsight.paper.avh.generalization import wrong_averages
@@ -682,6 +692,17 @@ def test_a_plateau_moves_by_a_tenth_of_the_range_at_most(last: float, verdict: s
     avh, ones = [11.0, 5, 1, 1, 1, 1, 1, 1, 1, 1, 1, last], [1.0] * 12
     run = story("shortcut", True, avh=[avh, avh], norm=[ones, ones], own_angle=[ones, ones], correct=[ones, ones])
     assert avh_claims([run])[1].verdict == verdict
+
+
+@pytest.mark.slow
+def test_figures_of_digits_run_without_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setitem(panels.DIGITS, "epochs", 1)
+    context = Context(cache=Cache(tmp_path))
+    for id in ("avh/fig1", "avh/fig5", "avh/fig20"):
+        outcome = catalogue.single_recipe(id).run(context)
+        assert outcome.figures and all(judged.found.endswith(".") for judged in outcome.claims), id
+    assert outcome.claims[0].verdict == "holds"  # of Figure 20, by the formulas
 
 
 def test_a_run_of_other_data_is_refused(tmp_path: Path) -> None:
