@@ -63,7 +63,8 @@ uses the head; norms and neighbours, which do not, are taken from zero.
   *dynamics* score depends on the epochs of a training run and is requested the same way: [dynamics.md](dynamics.md). A
   *reference* score is fitted to another snapshot, what the model was trained on: `--reference TRAIN` (`reference=`). Without
   one, `all` leaves these out. The other scopes need what their names say: several *models* (`--models RUN2,RUN3`), several
-  *layers* (`extract --layers`), or the *checkpoints* of a training (`train --keep-epochs`, and `--images DATA` if its images have moved).
+  *layers* (`extract --layers`), or the *checkpoints* of a training (`train --keep-epochs`, and `--images DATA` if its images
+  have moved).
 - **by name** means that a row score is not in the table unless it is asked for, by name or with `all`.
 - **k** in a formula is a number that a name can carry: `--scores avh_nearest:10,knn_distance:100`.
 - **label** says whether the row needs a label. *Not its own* means that other rows need one.
