@@ -350,6 +350,17 @@ def test_labels_are_groups_by_class_name() -> None:
     assert table["group"].to_pylist() == ["cat", "dog", "owl"] and table["accuracy_same_classes"].null_count == 3
 
 
+def test_what_makes_no_groups_is_refused_before_a_head_is_fitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hardsight.act.groups.opening.Job", None)
+    known: dict[str, Any] = {"features": np.eye(4), "labels": [0, 1, 0, 1]}
+    np.savez(tmp_path / "a.npz", **known, site=np.eye(4), day=np.arange(3), uid=["same"] * 4)
+    for name, said in (("site", r"shape \(4,\), but 'site' has shape \(4, 4\)"), ("day", r"shape \(3,\)"), ("uid", "uid")):
+        with pytest.raises(InputError, match=said):
+            audit(tmp_path / "a.npz", group=name)
+    with pytest.raises(InputError, match="there are no labels"):
+        audit(features=np.eye(4), labels=[-1] * 4)
+
+
 def test_a_missing_column_is_noticed_before_anything_is_scored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hardsight.act.groups.opening.Job", None)
     with pytest.raises(InputError, match="no column 'siet'; it has label, site. Did you mean site?"):

@@ -138,6 +138,8 @@ def test_a_curriculum_is_joined_by_id(tmp_path: Path) -> None:
         open_curriculum(TrainSettings(curriculum=f"{tmp_path / 'nowhere'}:avh"), ["a", "b"], labels)
     with pytest.raises(InputError, match="needs a score to order by"):
         check_choice(TrainSettings(order="easy-first"))
+    with pytest.raises(InputError, match="self-paced goes by the network's own loss and uses no score"):
+        check_choice(TrainSettings(order="self-paced", curriculum="run:avh"))
     with pytest.raises(InputError, match="--pace-start goes with a curriculum: give --curriculum RUN:SCORE"):
         TrainSettings(pace_start=0.5)
     with pytest.raises(InputError, match="subset and limit both choose"):

@@ -80,6 +80,13 @@ def test_right_then_wrong_is_harder_whatever_a_score_says() -> None:
     assert drift(before, after, by="loss")["harder"].to_pylist() == [True, False, False, True]
 
 
+def test_rounding_is_no_change() -> None:
+    features, labels = clouds()
+    rounded = Snapshot(features.astype(np.float16), WEIGHT, labels)
+    changes = drift(Snapshot(features.astype(np.float32), WEIGHT, labels), rounded)
+    assert np.mean(changes["harder"].to_pylist()) < 0.02 and np.mean(np.array(changes["change"].to_pylist()) > 0) > 0.4
+
+
 def test_two_heads_are_compared_as_the_explorer_does_it(tmp_path: Path) -> None:
     heads = two_heads()
     runs = [digits_run(tmp_path / name, n=80, head=head) for name, head in zip("ab", heads, strict=True)]
@@ -237,7 +244,7 @@ def test_bad_input_is_one_line(cli: Cli, tmp_path: Path, monkeypatch: pytest.Mon
     done = cli("drift", tmp_path / "a.npz", tmp_path / "b.npz", "-o", tmp_path / "drift.parquet")
     assert done.code == 2 and "share no id (such as 'x0' and 'y0')" in done.err and done.err.count("\n") == 1
     assert not (tmp_path / "drift.parquet").exists()
-    assert "there are no labels" in cli("drift", tmp_path / "a.npz", tmp_path / "c.npz").err
+    assert "to compare: store them with the samples." in cli("drift", tmp_path / "a.npz", tmp_path / "c.npz").err
     assert "is given twice" in cli("drift", tmp_path / "a.npz", tmp_path / "a.npz").err
     monkeypatch.setattr("hardsight.act.groups.drifting.open_measured", None)  # nothing is scored before both are there
     assert cli("drift", tmp_path / "a.npz", tmp_path / "nowhere.npz").err.endswith("nowhere.npz does not exist.\n")

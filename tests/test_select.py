@@ -203,6 +203,21 @@ def test_the_curve_shows_what_is_lost() -> None:
     assert [row["accuracy"] for row in rows[:4]] != [row["accuracy"] for row in at_random[:4]]
 
 
+def test_refused_before_a_head_is_fitted(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hardsight.act.subsets.pool.hardness_of", None)
+    features, _, labels = blobs(20)
+    with pytest.raises(InputError, match="but 1 appear more than once, such as 3"):
+        hardsight.select(features=features, labels=labels, ids=[*range(19), 3], budget=4)
+    with pytest.raises(InputError, match="class 3 has no samples to choose from"):
+        hardsight.select(features=features, labels=np.where(labels == 3, 4, labels), budget=8, per_class=True)
+    (tmp_path / "wide.csv").write_text("id,f0,f1,kind\na,1,0,x\nb,0,1,y\n")
+    done = cli("select", tmp_path / "wide.csv", "--budget", "1", "-o", tmp_path / "out.csv")
+    assert "is not a table of scores" in done.err and "--features 'f*' --label NAME" in done.err
+    write_table(pa.table({"id": [1], "label": [0], "predicted": [0], "status": ["ok"], "avh": [0.1]}), tmp_path / "s.parquet")
+    done = cli("select", tmp_path / "s.parquet", "--budget", "1", "--curve", "-o", tmp_path / "out.csv")
+    assert "--curve fits heads to features" in done.err
+
+
 def test_the_curve_of_small_budgets_and_rare_classes() -> None:
     features, head, labels = blobs(60)
     rare = np.where(labels == 3, 2, labels)

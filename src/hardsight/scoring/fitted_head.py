@@ -22,8 +22,6 @@ def out_of_sample_heads(
 
     Logistic regression on standardised features, folded back into a head on the raw features.
     """
-    from sklearn.model_selection import StratifiedKFold
-
     usable = np.isfinite(features).all(1)
     known = np.flatnonzero((labels >= 0) & usable)
     c = int(labels.max(initial=0)) + 1  # includes classes without a usable sample, for which no head can be fitted
@@ -34,6 +32,8 @@ def out_of_sample_heads(
             "to fit a head, every class 0..c-1 needs at least two labeled samples and there must be two classes; "
             f"class {scarce} of {c} has {counts[scarce]}. Pass a head, or merge or drop such classes." + counted_from_one(labels)
         )
+    from sklearn.model_selection import StratifiedKFold  # takes long to load, so after what is refused
+
     splits = StratifiedKFold(min(folds, int(counts.min())), shuffle=True, random_state=seed)
     jobs = [(known[train], known[test]) for train, test in splits.split(known, labels[known])]
     rest = np.setdiff1d(np.arange(len(labels)), known)

@@ -26,6 +26,10 @@ def check_choice(settings: TrainSettings) -> None:
         _wanted(settings.subset)
     if settings.curriculum is None and settings.order in ("easy-first", "hard-first"):
         raise InputError(f"--order {settings.order} needs a score to order by: give --curriculum RUN:avh, for example.")
+    if settings.curriculum is not None and settings.order == "self-paced":
+        raise InputError(
+            "--order self-paced goes by the network's own loss and uses no score: leave out --curriculum, or use easy-first."
+        )
     if isinstance(settings.curriculum, (str, os.PathLike)):
         run_and_score(os.fspath(settings.curriculum))
 

@@ -33,7 +33,15 @@ import pyarrow.compute as pc
 from hardsight.act.groups.comparing import COPIES, NO_DIFFERENCE, TOO_FEW, Measures, Row, compare, corrected
 from hardsight.act.groups.grouping import Grouping, describe, groupings_of
 from hardsight.act.groups.latent import find_latent
-from hardsight.act.groups.opening import Measured, check_labeled, measured_by, of_split, open_measured, with_groups
+from hardsight.act.groups.opening import (
+    Measured,
+    check_labeled,
+    check_labels_of,
+    measured_by,
+    of_split,
+    open_measured,
+    with_groups,
+)
 from hardsight.act.groups.settings import AuditSettings
 from hardsight.errors import InputError
 from hardsight.files.wide_tables import is_table
@@ -49,9 +57,7 @@ from hardsight.version import VERSION
 HARDEST = 12  # ids kept of a group
 FIRST = ("group", "n", "accuracy", "accuracy_low", "accuracy_high", "mean_avh", "by", "labeled")  # columns, before all others
 LATENT = "latent"
-TRAINED_ON = (
-    "some of these samples were trained on (split is train), where a model is right more often than elsewhere: try --split test."
-)
+TRAINED_ON = "some of these samples were trained on (split is train), where a model is right more often than elsewhere"
 
 
 @dataclass(frozen=True)
@@ -112,11 +118,26 @@ def audit(
     if files and not isinstance(source, (str, os.PathLike)):
         raise InputError(f"{next(iter(files))} goes with arrays; a snapshot holds its own.")
     opened = with_groups(Snapshot(**given) if source is None else source, settings.group, **files)
+    check_groups(opened, settings)
     measured = open_measured(opened, settings.by, **files, progress=progress)
     result = find_groups(measured, settings, progress)
     for sentence in result.warnings:
         warnings.warn(sentence, stacklevel=3)
     return ResultTable(result.table, counted="verdict", shown=("group", "n", "accuracy", "mean_avh", "verdict"))
+
+
+def check_groups(source: Any, settings: AuditSettings) -> None:
+    """Refuse columns that make no groups before a snapshot is scored, where all of its samples are compared."""
+    whole = settings.split is None and getattr(settings, "all_samples", True)
+    if not isinstance(source, Snapshot) or not settings.group or not whole:
+        return
+    check_labels_of(source)
+    columns = source.columns()
+    if all(name in columns.column_names for name in settings.group):
+        labels = columns.column("label").fill_null(-1).to_numpy()
+        none = np.full(len(labels), -1)
+        groupings_of(Measured(source.name or "the snapshot", columns.column("id").combine_chunks(), labels, none, {}, columns,
+                              source.class_names), settings.group)  # fmt: skip
 
 
 def find_groups(measured: Measured, settings: AuditSettings, progress: ProgressCallback | None = None) -> Audit:
@@ -223,8 +244,10 @@ def _notes(measured: Measured, settings: AuditSettings, hardness: str, tests: in
 def _cautions(measured: Measured, settings: AuditSettings) -> list[str]:
     said = []
     if settings.split is None and "split" in measured.columns.column_names:
-        if "train" in pc.unique(measured.columns.column("split")).to_pylist():
-            said.append(TRAINED_ON)
+        splits = set(pc.unique(measured.columns.column("split")).to_pylist())
+        others = sorted(splits - {"train", None}, key=lambda split: (split != "test", split))
+        if "train" in splits:
+            said.append(f"{TRAINED_ON}: try --split {others[0]}." if others else f"{TRAINED_ON}.")
     if measured.units is not None:
         said.append(COPIES)
     return said

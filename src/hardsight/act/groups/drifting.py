@@ -9,8 +9,9 @@
     feature_angle               degrees between its two features, where both are of one model
 
 A sample that was right and is wrong now got harder, whatever a score says, and the other way round; all others go by the change
-of the score. Values are compared where both are on one scale, else ranks within each snapshot: `scoring/one_scale.py`. Copies of
-one image (degraded versions) count by their design effect in the classes, and the first alone in the test of the features.
+of the score, if it is more than rounding. Values are compared where both are on one scale, else ranks within each snapshot:
+`scoring/one_scale.py`. Copies of one image (degraded versions) count by their design effect in the classes, and the first alone
+in the test of the features.
 
 Unpaired, of different samples of one model: `change` is the share of the first snapshot's samples of the same class that are
 easier, minus one half, and `harder` whether that share is above 0.95 (one sample in twenty, where nothing changed); null where
@@ -36,6 +37,7 @@ from hardsight.act.groups.one_head import no_head_of, shared_heads
 from hardsight.act.groups.opening import (
     Measured,
     check_labeled,
+    check_labels_of,
     loaded,
     measured_by,
     of_split,
@@ -83,6 +85,7 @@ class Drift:
     sides: tuple[Measured, Measured]
     warnings: tuple[str, ...]
     settings: DriftSettings
+    easier: int | None = None  # samples that got easier; not counted unpaired
 
 
 @takes(DriftSettings)
@@ -120,6 +123,9 @@ def opened(
     if isinstance(settings, DriftFileSettings):
         more, head, class_names = {"some": settings}, settings.head, settings.class_names
     first, second = (loaded(source, head) for source in (first, second))
+    for source in (first, second):
+        if isinstance(source, Snapshot):
+            check_labels_of(source, "store them with the samples")
     if not settings.unpaired:
         _check_shared(first, second)  # before they are scored, which may take long
     sources = _sampled((first, second), settings)
@@ -189,11 +195,13 @@ def _paired(first: Measured, second: Measured, by: str, why_ranks: str | None, s
     before, after = first.scores[by], second.scores[by]
     change = _change(before, after, by, why_ranks is None)
     outcome = _outcome(first, second)
-    harder = np.where(outcome == 1, 1.0, np.where(outcome == 2, 0.0, np.where(np.isnan(change), np.nan, change > 0)))
+    beyond = np.zeros(len(first)) if why_ranks else _rounding(first, second) * np.maximum(np.abs(before), np.abs(after))  # (n,)
+    side = np.where(np.isnan(change), np.nan, np.sign(change) * (np.abs(change) > beyond))  # 1 harder, -1 easier, 0 the same
+    side = np.select([outcome == 1, outcome == 2], [1.0, -1.0], side)
     features = compare_features(first, second, settings)
     columns: Row = {
         "id": first.ids,
-        "harder": pa.array(harder == 1, mask=np.isnan(harder)),
+        "harder": pa.array(side == 1, mask=np.isnan(side)),
         "change": _nulled(change),
         "label": pa.array(first.labels, mask=first.labels < 0),
         "before": _nulled(before),
@@ -208,7 +216,17 @@ def _paired(first: Measured, second: Measured, by: str, why_ranks: str | None, s
         1 - settings.level,
         ranked=why_ranks is not None,
     )
-    return _drift(columns, classes, (first, second), (by, why_ranks, features), settings, said)
+    result = _drift(columns, classes, (first, second), (by, why_ranks, features), settings, said)
+    return replace(result, easier=int((side == -1).sum()))
+
+
+def _rounding(first: Measured, second: Measured) -> float:
+    """Relative change of a score that rounding of the features alone may cause: a few units of the coarser of the two."""
+    kinds = [np.dtype(np.float32)]
+    for side in (first, second):
+        if side.snapshot is not None:
+            kinds.append(np.asarray(to_numpy(side.snapshot.in_memory(0, 1).values)).dtype)
+    return 4 * max(float(np.finfo(kind).eps) for kind in kinds if kind.kind == "f")
 
 
 def _check_shared(first: Any, second: Any) -> None:
@@ -447,6 +465,7 @@ def samples_in_words(drift: Drift) -> str:
     turned = drift.table.column("outcome").to_pylist()
     wrong, right = turned.count("right, then wrong"), turned.count("wrong, then right")
     how = f"rank of {drift.by}, because {drift.why_ranks}" if drift.why_ranks else drift.by
+    share += f", {drift.easier} easier ({100 * (drift.easier or 0) / max(known, 1):.1f} %)"
     return f"{share}: {wrong} turned wrong, {right} turned right; the others are compared by {how}."
 
 

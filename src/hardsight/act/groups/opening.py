@@ -17,6 +17,7 @@ from hardsight.checks import check_labels, to_numpy
 from hardsight.errors import FileError, InputError, did_you_mean
 from hardsight.files.class_names import read_class_names
 from hardsight.files.kinds import kind_of
+from hardsight.files.npy import open_npz
 from hardsight.files.places import missing, place
 from hardsight.files.reading import reading
 from hardsight.files.wide_tables import snapshot_hint
@@ -176,11 +177,20 @@ def of_split(measured: Measured, split: str | None) -> Measured:
 def check_labeled(measured: Measured) -> None:
     """Some labels, and predictions beside them."""
     if (measured.labels < 0).all():
-        raise InputError(
-            f"{measured.name}: there are no labels, so there is no accuracy or hardness to compare: give --labels FILE."
-        )
+        raise _unlabeled(measured.name, "give --labels FILE" if measured.snapshot is not None else "add a column label")
     if np.isnan(measured.correct).all():
         raise InputError(f"{measured.name}: no labeled sample has a prediction: give features and a head, logits or probs.")
+
+
+def check_labels_of(snapshot: Snapshot, way: str = "give --labels FILE") -> None:
+    """Some labels, which is known before anything is scored."""
+    labels = snapshot.columns(["label"]).column(0)  # (n,) null where unlabeled
+    if len(labels) and labels.null_count == len(labels):
+        raise _unlabeled(snapshot.name or "the snapshot", way)
+
+
+def _unlabeled(name: str, way: str) -> InputError:
+    return InputError(f"{name}: there are no labels, so there is no accuracy or hardness to compare: {way}.")
 
 
 def _check_score(by: str) -> None:
@@ -209,8 +219,20 @@ def with_groups(source: Any, group: Sequence[str], **files: Any) -> Any:
     if isinstance(source, Snapshot) and group:
         there = [*source.column_names, *_added_columns(source).column_names]
         for name in group:
+            _check_array(source, name)
             check_column(name, there, source.name or "the snapshot")
     return source
+
+
+def _check_array(snapshot: Snapshot, name: str) -> None:
+    """Refuse an array of an .npz that is there, but is no column because of its shape."""
+    path = (snapshot.loaded_from or {}).get("path")
+    if name in snapshot.column_names or not isinstance(path, Path) or path.suffix.lower() != ".npz":
+        return
+    arrays = open_npz(path)
+    if name in arrays and name not in ("features", "logits", "probs"):
+        n = len(snapshot)
+        raise InputError(f"{path}: a column has one value per sample, shape ({n},), but {name!r} has shape {arrays[name].shape}.")
 
 
 def _of_snapshot(
@@ -222,8 +244,7 @@ def _of_snapshot(
 ) -> Measured:
     snapshot = snapshot if some is None else snapshot.of_rows(sample_rows(some, len(snapshot)))
     name = snapshot.name or "the snapshot"
-    if not snapshot.source.labeled and snapshot.head is None and snapshot.source.evidence == "features":
-        raise InputError(f"{name}: there are no labels, so there is no accuracy or hardness to compare: give --labels FILE.")
+    check_labels_of(snapshot)
     possible = {score.name for score in Job(snapshot).chosen}
     wanted = [score for score in dict.fromkeys((by, NORM, CONFIDENCE)) if score in possible or score == by]
     if by == "avh" and by not in possible:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hardsight.act.groups.auditing import Audit, find_groups
+from hardsight.act.groups.auditing import Audit, check_groups, find_groups
 from hardsight.act.groups.drifting import Drift, find_drift, opened
 from hardsight.act.groups.opening import open_measured, with_class_names, with_groups
 from hardsight.act.groups.settings import AuditFileSettings, DriftFileSettings
@@ -72,9 +72,11 @@ def audit_to_file(
     if settings.features is None and settings.label is None:
         files = {"head": settings.head, "labels": settings.labels}
         given = with_groups(source, settings.group, **files)
+        check_groups(given, settings)
         measured = open_measured(given, settings.by, **files, some=settings, progress=progress)
     else:
         snapshot = with_groups(open_with_columns(path, settings), settings.group)
+        check_groups(snapshot, settings)
         measured = open_measured(snapshot, settings.by, some=settings, progress=progress)
     audit = find_groups(with_class_names(measured, settings.class_names), settings, progress)
     if check is not None:

@@ -128,6 +128,10 @@ def select_to_file(
         check_output(place(settings.curve), table="the cost curve of subsets")
         if place(settings.curve).resolve() == target.resolve():
             raise InputError(f"{target} is both the subset and its curve: give two files.")
+    if settings.curve and is_scores(path, settings):
+        raise InputError(
+            f"--curve fits heads to features, and {path} is a table of scores, which has none: give the run or snapshot."
+        )
     opened = path if is_scores(path, settings) else open_with_columns(path, settings)
     selected = choose(opened, settings, progress)
     curve = None

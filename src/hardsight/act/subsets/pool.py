@@ -88,8 +88,12 @@ def _of_table(table: pa.Table, where: str, settings: SelectSettings) -> Pool:
         what = "features" if method in BY_FEATURES else "a head, logits or probs"
         raise InputError(f"{method} needs {what}, and a table of scores has none: give the run or the snapshot.")
     columns = table.column_names
-    if not {"id", "label", "predicted"} & set(table.column_names):
-        has = ", ".join(table.column_names[:20])
+    usual = next((name for name in ("aum", "avh", "loss") if name in columns), "avh")
+    by = COLUMN_OF.get(method) or settings.by or usual
+    others = set(columns) - {"id", "label", "split", "path"}  # of a wide table, these are features
+    wide = method in BY_SCORE and settings.by is None and others and not others & {*SCORES, "predicted", by}
+    if wide or not {"id", "label", "predicted"} & set(columns):
+        has = ", ".join(columns[:20])
         way = f"Score it first ({SCORE_IT}), or name its columns: --features 'f*' --label NAME"
         raise InputError(f"{where} is not a table of scores: it has {has}. {way}.")
     check_columns(table, ("id",), where)
@@ -97,8 +101,7 @@ def _of_table(table: pa.Table, where: str, settings: SelectSettings) -> Pool:
     rows, notes = _rows(labels, table.column("split").to_pylist() if "split" in columns else None, settings)
     pool = Pool(ids, labels, np.arange(len(table)), notes=notes)
     if method in BY_SCORE:
-        usual = next((name for name in ("aum", "avh", "loss") if name in columns), "avh")
-        pool = _scored(pool, of_table(table, COLUMN_OF.get(method) or settings.by or usual, where))
+        pool = _scored(pool, of_table(table, by, where))
     return _usable(pool.take(rows), settings, int(labels.max(initial=-1)) + 1)
 
 
@@ -109,6 +112,9 @@ def _of_snapshot(snapshot: Snapshot, settings: SelectSettings) -> Pool:
     labels = np.asarray(columns.column("label").fill_null(-1).to_numpy(), np.int64)
     rows, notes = _rows(labels, columns.column("split").to_pylist() if "split" in names else None, settings)
     pool = Pool(columns.column("id").to_numpy(), labels, np.arange(len(labels)), class_names=snapshot.class_names, notes=notes)
+    num_classes = snapshot.num_classes or int(labels.max(initial=-1)) + 1
+    _check_ids(pool.ids if method in BY_SCORE else pool.ids[rows])  # before a head is fitted, which takes long
+    _check_budget(replace(pool.take(rows), num_classes=num_classes), settings)
     if method in UNCERTAIN:
         snapshot = with_head(snapshot)
         pool = _scored(pool, uncertainty(snapshot, method))
@@ -121,7 +127,7 @@ def _of_snapshot(snapshot: Snapshot, settings: SelectSettings) -> Pool:
         among_unlabeled = bool(len(rows)) and (labels[rows] < 0).all() and (labels >= 0).any()
         centres = unit[(labels >= 0) & np.isfinite(unit[:, 0])] if method == "kcenter" and among_unlabeled else None
         pool = replace(pool, unit=unit, centres=centres)
-    return _usable(pool.take(rows), settings, snapshot.num_classes or int(labels.max(initial=-1)) + 1)
+    return _usable(pool.take(rows), settings, num_classes)
 
 
 def usual_score(snapshot: Snapshot, labels: np.ndarray) -> str:
@@ -195,10 +201,16 @@ def _usable(pool: Pool, settings: SelectSettings, num_classes: int) -> Pool:
     ids, pool = pool.ids, replace(pool, num_classes=num_classes)
     rows = np.flatnonzero(fine)
     pool = pool.take(rows[np.argsort(ids[rows], kind="stable")])
-    if len(np.unique(pool.ids)) < len(pool):
-        raise InputError("ids must be unique to choose by them, and some appear more than once.")
+    _check_ids(pool.ids)
     _check_budget(pool, settings)
     return pool
+
+
+def _check_ids(ids: np.ndarray) -> None:
+    names, counts = np.unique(ids, return_counts=True)
+    if len(names) < len(ids):
+        twice = names[counts > 1].tolist()
+        raise InputError(f"ids must be unique to choose by them, but {len(twice)} appear more than once, such as {twice[0]!r}.")
 
 
 def _check_size(settings: SelectSettings, n: int) -> int:
