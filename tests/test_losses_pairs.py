@@ -101,6 +101,13 @@ def test_no_pair_and_no_triplet_is_no_loss() -> None:
         assert float(value.detach()) == 0 and x.grad is not None and (x.grad == 0).all()
 
 
+@pytest.mark.parametrize("mining", ["all", "hard"])
+def test_an_empty_batch_is_no_loss(mining: Any) -> None:
+    features, labels = torch.zeros(0, 3, requires_grad=True), torch.zeros(0, dtype=torch.long)
+    for loss in (triplet_loss(features, labels, mining=mining), contrastive_loss(features, labels, mining=mining)):
+        assert loss.item() == 0.0
+
+
 def test_proto_triplet_by_hand() -> None:
     prototypes = torch.tensor([[0.0, 0.0], [3.0, 0.0], [0.0, 8.0]])
     x = torch.tensor([[1.0, 0.0], [1.4, 0.0], [0.0, 0.0]])

@@ -198,6 +198,17 @@ def test_a_miner_finds_the_same_in_a_batch() -> None:
         TripletLoss(mining=lambda x, y: x)(x, y)  # type: ignore[arg-type, return-value]
 
 
+def test_a_memory_that_holds_the_batch_is_not_its_own_positive() -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("pytorch_metric_learning")
+    from hardsight.act.pairs import AngleMiner
+
+    x, y = torch.tensor([[1.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 1])
+    memory = torch.cat([x.clone(), torch.tensor([[1.0, 0.2], [0.2, 1.0]])])
+    anchor, positive, _ = AngleMiner(positive="nearest")(x, y, memory, torch.tensor([0, 1, 0, 1]))
+    assert anchor.tolist() == [0, 1] and positive.tolist() == [2, 3]
+
+
 def test_hard_mining_in_the_losses_by_hand() -> None:
     torch = pytest.importorskip("torch")
     from hardsight.losses import contrastive_loss, triplet_loss

@@ -192,13 +192,14 @@ def test_what_cannot_be_scored_is_left_out() -> None:
 def test_the_curve_shows_what_is_lost() -> None:
     features, head, labels = blobs(400)
     snapshot = Snapshot(features, head, labels)
-    curve = cost_curve(snapshot, SelectSettings(budget=64, method="coverage"))
+    curve = cost_curve(snapshot, settings=SelectSettings(budget=64, method="coverage"))
     rows = curve.table.to_pylist()
     assert [row["budget"] for row in rows if row["subset"] == "random"] == [8, 16, 32, 64]
     assert rows[-1]["subset"] == "all" and rows[-1]["budget"] == 320 and curve.tested_on == "80 samples held out at random"
     assert all(row["accuracy_low"] <= row["accuracy"] <= row["accuracy_high"] for row in rows)
     assert rows[-1]["accuracy"] > 0.85
-    at_random = cost_curve(snapshot, SelectSettings(budget=64, method="random")).table.to_pylist()
+    assert cost_curve(snapshot, budget=64).table.equals(curve.table)
+    at_random = cost_curve(snapshot, settings=SelectSettings(budget=64, method="random")).table.to_pylist()
     assert [row for row in rows if row["subset"] == "random"] == at_random[:4]  # the control is no choice of the method
     assert [row["accuracy"] for row in rows[:4]] != [row["accuracy"] for row in at_random[:4]]
 
@@ -224,11 +225,11 @@ def test_the_curve_of_small_budgets_and_rare_classes() -> None:
     rare[7] = 3  # one sample, which may be among those held out
     for seed in range(3):
         options = SelectSettings(budget=8, per_class=True, seed=seed)
-        assert len(cost_curve(Snapshot(features, head, rare), options).table) == 5  # 4 and 8 of each, and all
-    few = cost_curve(Snapshot(features, head, labels), SelectSettings(budget=2)).table.to_pylist()
+        assert len(cost_curve(Snapshot(features, head, rare), settings=options).table) == 5  # 4 and 8 of each, and all
+    few = cost_curve(Snapshot(features, head, labels), settings=SelectSettings(budget=2)).table.to_pylist()
     assert [row["budget"] for row in few] == [2, 2, 48]  # never more than the budget, though there are four classes
     with pytest.raises(InputError, match="of 1 samples none can be"):
-        cost_curve(Snapshot(features[:1], head, labels[:1]), SelectSettings(budget=1))
+        cost_curve(Snapshot(features[:1], head, labels[:1]), settings=SelectSettings(budget=1))
 
 
 def test_tables_of_scores_in_memory_and_columns_of_a_run(tmp_path: Path) -> None:

@@ -94,10 +94,13 @@ def test_bad_options_are_named() -> None:
     for wrong, said in (
         ({"temperature": 0}, "temperature"),
         ({"projection": 4}, "num_features"),
+        ({"projection": 2.5, "num_features": 6}, "projection"),
         ({"reduction": "max"}, "reduction"),
     ):
         with pytest.raises(InputError, match=said):
             SupConLoss(**wrong)
+    with pytest.raises(InputError, match="temperature must be a positive number"):
+        supcon_loss(x, y, temperature=0)
     with pytest.raises(InputError, match="one label per sample"):
         SupConLoss(projection=3, num_features=6)(x.float(), y[:3])
 

@@ -57,7 +57,7 @@ def contrastive_loss(
 
 def _pairs(mining: PairMining | Miner, features: Tensor, labels: Tensor, squares: Tensor) -> tuple[Tensor, Tensor]:
     """Indices of the pairs to use."""
-    if mining == "all":
+    if mining == "all" or len(labels) == 0:
         i, j = torch.triu_indices(len(labels), len(labels), 1, device=labels.device)
         return i, j
     if callable(mining):

@@ -28,6 +28,9 @@ def batch_triplets(
         farthest: whether the positive is the farthest sample of the class; otherwise the nearest.
         margin: of semi-hard negatives, in radians.
     """
+    if cosine.numel() == 0:  # no anchors, or nothing to compare them with
+        none = torch.empty(0, dtype=torch.long, device=cosine.device)
+        return none, none, none
     itself = cosine.isnan()
     own = cosine.masked_fill(~same | itself, torch.inf if farthest else -torch.inf)
     to_positive, positive = own.min(1) if farthest else own.max(1)  # (q,) each

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from hardsight.checks import check_count
 from hardsight.errors import InputError
 from hardsight.losses.contract import Reduction, check_pairs, check_positive, check_reduction, in_full_precision, reduce_plain
 from hardsight.losses.cosine_softmax import inverse_norms
@@ -25,6 +26,7 @@ def supcon_loss(features: Tensor, labels: Tensor, *, temperature: float = 0.1, r
         tensor([0.3133, 0.3133])
     """
     check_pairs(features, labels)
+    check_positive("temperature", temperature)
     (features,) = in_full_precision(features)
     classes, index, count = labels.unique(return_inverse=True, return_counts=True)
     anchors = count[index] > 1  # (n,)
@@ -76,7 +78,7 @@ class SupConLoss(nn.Module):
         self.temperature, self.reduction = check_positive("temperature", temperature), check_reduction(reduction)
         self.projection: nn.Module | None = None
         if projection:
-            check_positive("projection", projection)
+            check_count(projection, "projection", least=1)
             if num_features is None:
                 raise InputError("a projection needs num_features, the length of the features that go into it.")
             layers = nn.Linear(num_features, num_features), nn.ReLU(), nn.Linear(num_features, projection)

@@ -50,6 +50,10 @@ class AngleMiner(BaseMiner):  # type: ignore[misc]  # it has no types
         if ref_emb is embeddings:
             cosine.fill_diagonal_(torch.nan)  # nobody is their own positive
         same = labels[:, None] == ref_labels
+        if ref_emb is not embeddings:  # a memory of earlier batches may hold this one too
+            i, j = torch.nonzero(same & (cosine > 0.999), as_tuple=True)
+            itself = (embeddings[i] == ref_emb[j]).all(1)
+            cosine[i[itself], j[itself]] = torch.nan
         farthest = self.positive == "farthest"
         kind: Any = self.kind
         return batch_triplets(cosine, same, kind=kind, k=self.k, farthest=farthest, margin=self.margin)

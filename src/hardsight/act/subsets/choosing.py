@@ -138,7 +138,7 @@ def select_to_file(
     if settings.curve:
         from hardsight.act.subsets.cost import cost_curve, write_curve  # with statistics, which take time to load
 
-        curve = cost_curve(opened, settings, selected.pool)
+        curve = cost_curve(opened, settings=settings, pool=selected.pool)
         if isinstance(settings.curve, str):
             write_curve(curve, place(settings.curve))
     write_table(selected.table, target)

@@ -21,6 +21,7 @@ from hardsight.errors import InputError
 from hardsight.files.places import Place
 from hardsight.files.table_writing import FORMATS
 from hardsight.files.writing import replacing
+from hardsight.options import takes
 from hardsight.scoring.fitted_head import unconverged
 from hardsight.snapshot import Snapshot
 from hardsight.stats import wilson
@@ -41,12 +42,13 @@ class Curve:
     tested_on: str
 
 
-def cost_curve(source: Any, settings: SelectSettings, pool: Pool | None = None) -> Curve:
+@takes(SelectSettings)
+def cost_curve(source: Any, *, settings: SelectSettings, pool: Pool | None = None) -> Curve:
     """The accuracy of heads that are fitted to an eighth, a quarter, a half and all of the budget, and to all samples.
 
     Args:
         source: a run or a file by its path, or a `Snapshot`: features and labels.
-        settings: of `select`.
+        settings: of `select`, as one object; each is also a keyword of its own, see below.
         pool: the samples to choose among, if they are open already.
     """
     snapshot = source if isinstance(source, Snapshot) else Snapshot.load(source)
