@@ -17,6 +17,7 @@ from scipy.stats import binomtest, fisher_exact, ttest_ind
 import hardsight
 from explorer_runs import digits_run
 from hardsight import FileError, InputError, Snapshot, audit
+from hardsight.act.groups import audit_to_file
 from hardsight.act.groups.comparing import corrected
 from hardsight.act.groups.latent import k_means, nearest
 from hardsight.data import BrokenImage
@@ -359,6 +360,14 @@ def test_what_makes_no_groups_is_refused_before_a_head_is_fitted(tmp_path: Path,
             audit(tmp_path / "a.npz", group=name)
     with pytest.raises(InputError, match="there are no labels"):
         audit(features=np.eye(4), labels=[-1] * 4)
+
+
+def test_an_audit_by_other_columns_says_what_it_replaced(tmp_path: Path) -> None:
+    given = two_sites()
+    snapshot = {"probs": given["probs"], "labels": np.zeros(100, int), "site": given["columns"]["site"], "day": ["a", "b"] * 50}
+    np.savez(tmp_path / "x.npz", **snapshot)
+    replaced = [audit_to_file(tmp_path / "x.npz", group=by).replaced for by in ("site", "site", "day")]
+    assert replaced == [None, None, "site"]
 
 
 def test_a_missing_column_is_noticed_before_anything_is_scored(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -161,6 +161,7 @@ def test_unlabeled_samples_are_what_to_label_next() -> None:
         ids = chosen(hardsight.select(features=features, head=head, labels=labels, budget=10, method=method, unlabeled=True))
         assert min(ids) >= 60
     far = hardsight.select(features=on_circle(0, 20, 40, 60), labels=[0, -1, -1, -1], budget=2, method="kcenter", unlabeled=True)
+    assert "degrees from" not in repr(far).splitlines()[0]  # reasons that are all different are not counted
     assert chosen(far) == [3, 1]  # farthest from the labeled one, which is a centre already; then between the two
     assert max(chosen(hardsight.select(features=features, head=head, labels=labels, budget=10, method="hardest"))) < 60
     none = chosen(hardsight.select(features=features, head=head, budget=10, method="coverage"))  # by entropy

@@ -64,6 +64,8 @@ def audit(
     if audited.path is None and page is None:
         print_line("nothing was written: give -o audit.parquet")
         return
+    if audited.replaced is not None:
+        print_line(f"replaced the earlier audit by {audited.replaced}; -o another.parquet keeps both")
     if audited.path is not None:
         print_wrote(audited.path)
     page = page or (None if audited.path is None else audited.path.with_suffix(".html"))

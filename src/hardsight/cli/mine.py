@@ -65,6 +65,9 @@ def print_mined(mined: Mined, settings: MineFileSettings) -> None:
         left_out=mined.left_out,
         **facts,
     )
+    if settings.pairs:
+        pairs = len(mined.pairs()[0])
+        print_line(f"{pairs:,} distinct pairs of these triplets", pairs=pairs)
     left_out = [f"{count:,} {reason}" for reason, count in mined.left_out.items() if count]
     if left_out:
         print_line("no anchors: " + ", ".join(left_out))

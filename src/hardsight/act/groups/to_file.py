@@ -15,6 +15,7 @@ from hardsight.act.groups.settings import AuditFileSettings, DriftFileSettings
 from hardsight.errors import FileError, InputError
 from hardsight.files.beside import beside, second_table
 from hardsight.files.inputs import command, note_input
+from hardsight.files.parquet import read_parquet
 from hardsight.files.places import Place, missing, place
 from hardsight.files.table_writing import check_table_output
 from hardsight.files.writing import check_output
@@ -22,7 +23,7 @@ from hardsight.options import takes
 from hardsight.scoring.job import ProgressCallback
 from hardsight.scoring.to_file import open_with_columns
 from hardsight.screen import brief
-from hardsight.table import write_table
+from hardsight.table import table_notes, write_table
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class AuditedFile:
 
     path: Path | None
     audit: Audit
+    replaced: str | None = None  # what an earlier audit in this file grouped by, if that was something else
 
 
 @dataclass(frozen=True)
@@ -81,10 +83,20 @@ def audit_to_file(
     audit = find_groups(with_class_names(measured, settings.class_names), settings, progress)
     if check is not None:
         check(audit)
-    if target is not None:
-        write_table(audit.table, target)
-        write_table(audit.members, second_table(target, "samples"))
-    return AuditedFile(target, audit)
+    if target is None:
+        return AuditedFile(None, audit)
+    replaced = _replaced(target, audit)
+    write_table(audit.table, target)
+    write_table(audit.members, second_table(target, "samples"))
+    return AuditedFile(target, audit, replaced)
+
+
+def _replaced(target: Path, audit: Audit) -> str | None:
+    """The columns of an earlier audit in the same file, if this one has others."""
+    if not target.is_file() or target.suffix.lower() != ".parquet":
+        return None
+    before, now = (table_notes(schema).get("group") for schema in (read_parquet(target).schema, audit.table.schema))
+    return None if before is None or before == now else before if isinstance(before, str) else ", ".join(before)
 
 
 @takes(DriftFileSettings)

@@ -87,7 +87,7 @@ def select(
         source = of_table(source, given.pop("features", None), given)
     elif given:
         raise InputError(f"{next(iter(given))} goes with arrays; a run, a file or a snapshot holds its own.")
-    return ResultTable(choose(source, settings, progress).table, counted="reason")
+    return ResultTable(choose(source, settings, progress).table)  # nearly every reason is its own: nothing to count
 
 
 def choose(source: Any, settings: SelectSettings, progress: ProgressCallback | None = None) -> Selected:
