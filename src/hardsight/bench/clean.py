@@ -20,12 +20,13 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.act import clean, out_of_sample
+from hardsight.act.folds import head_probs
 from hardsight.act.ranking import BY_PROBS
 from hardsight.bench import peers
 from hardsight.bench.finding import detection
 from hardsight.bench.injection import mislabeled
 from hardsight.bench.pictures import MOST, ImageSet, ProgressCallback, as_json, available, load, place, train
-from hardsight.bench.scored import as_hardness, error_score, softmax, suspects
+from hardsight.bench.scored import as_hardness, error_score, suspects
 from hardsight.bench.settings import CleanBenchSettings
 from hardsight.bench.timing import Measurement, compared
 from hardsight.errors import InputError
@@ -191,7 +192,7 @@ def _whole(shape: tuple[int, ...], rounds: int) -> list[Measurement]:
     weight = rng.standard_normal((c, d), dtype=np.float32)
     features = rng.standard_normal((n, d), dtype=np.float32) + np.float32(0.3) * weight[labels]
     head = Head("linear", weight / np.float32(d**0.5))
-    probs = softmax(head.logits(features))
+    probs = head_probs(head, features)
     noisy = mislabeled("uniform", features, labels, 0.1, 0)
     ours, table = "hardsight: clean", "hardsight: table of row and dataset scores"
     work: dict[str, Callable[[], object]] = {

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from hardsight.act.folds import head_probs
 from hardsight.bench.pictures import ImageSet, ProgressCallback, train
-from hardsight.bench.scored import Scores, softmax
+from hardsight.bench.scored import Scores
 from hardsight.scores import SCORES
 from hardsight.scores.depth import prediction_depth
 from hardsight.scores.ensembles import model_agreement
@@ -57,7 +58,7 @@ def probabilities(run: Path) -> np.ndarray:
     snapshot = Snapshot.load(run)
     assert snapshot.head is not None
     order = _in_order(snapshot.columns(["id"]).column("id").to_pylist())
-    return softmax(snapshot.head.logits(np.asarray(snapshot.in_memory().values)))[order]
+    return head_probs(snapshot.head, np.asarray(snapshot.in_memory().values))[order]
 
 
 def _variance_of_gradients(run: Path, inputs: np.ndarray, labels: np.ndarray) -> np.ndarray:

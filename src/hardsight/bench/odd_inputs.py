@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow.compute as pc
 
+from hardsight.act.folds import head_probs
 from hardsight.bench import peers
 from hardsight.bench.injection import VIEWS, copied, scrambled
 from hardsight.bench.pictures import ImageSet, ProgressCallback, train
-from hardsight.bench.scored import EPOCHS, FINAL, REFERENCE, Scores, as_hardness, softmax
+from hardsight.bench.scored import EPOCHS, FINAL, REFERENCE, Scores, as_hardness
 from hardsight.head import Head
 from hardsight.scores import SCORES
 from hardsight.scores.duplicates import near_duplicates
@@ -95,7 +96,7 @@ class OddInputs:
         names = [name for name, entry in SCORES.items() if entry.scope == "reference"]
         reference = Snapshot(train_features, self._head, train_labels)
         ours = as_hardness(score(features, self._head, labels, scores=names, reference=reference)) if names else {}
-        probs, train_probs = (softmax(self._head.logits(x)) for x in (features, train_features))
+        probs, train_probs = (head_probs(self._head, x) for x in (features, train_features))
         return ours | peers.outliers(features, probs, (train_features, train_probs, train_labels))
 
     @cached_property

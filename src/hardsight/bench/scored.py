@@ -106,10 +106,3 @@ def suspects(*source: Any, **options: Any) -> pa.Table:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return clean(*source, **options)
-
-
-def softmax(logits: Any) -> np.ndarray:
-    """(n, c) logits -> probabilities."""
-    from scipy import special
-
-    return np.asarray(special.softmax(np.asarray(logits, dtype=np.float64), axis=1))
