@@ -175,7 +175,7 @@ def find_drift(first: Measured, second: Measured, by: str, settings: DriftSettin
     first, second = of_split(first, settings.split), of_split(second, settings.split)
     one_head = _one_fitted_head(first, second)
     why_ranks = None if one_head else why_two_scales(first.head, second.head, (first.name, second.name))
-    if of_probabilities(by) and _classes(first) == _classes(second):
+    if of_probabilities(by) and first.num_classes == second.num_classes:
         why_ranks = None
     find = _unpaired if settings.unpaired else _paired
     result = find(first, second, by, why_ranks, settings)
@@ -467,12 +467,6 @@ def samples_in_words(drift: Drift) -> str:
     how = f"rank of {drift.by}, because {drift.why_ranks}" if drift.why_ranks else drift.by
     share += f", {drift.easier} easier ({100 * (drift.easier or 0) / max(known, 1):.1f} %)"
     return f"{share}: {wrong} turned wrong, {right} turned right; the others are compared by {how}."
-
-
-def _classes(measured: Measured) -> int:
-    if measured.snapshot is not None and measured.snapshot.num_classes is not None:
-        return measured.snapshot.num_classes
-    return int(max(measured.labels.max(initial=-1), measured.predicted.max(initial=-1))) + 1
 
 
 def _nulled(values: np.ndarray) -> pa.Array:

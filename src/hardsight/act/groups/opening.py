@@ -62,6 +62,13 @@ class Measured:
         """The model's head, if the samples came with it."""
         return None if self.snapshot is None else self.snapshot.head
 
+    @property
+    def num_classes(self) -> int:
+        """Of the snapshot, or as many as labels and predictions name."""
+        if self.snapshot is not None and self.snapshot.num_classes is not None:
+            return self.snapshot.num_classes
+        return int(max(self.labels.max(initial=-1), self.predicted.max(initial=-1))) + 1
+
     def features(self) -> np.ndarray | None:
         """(n, d), or None where there are none."""
         if self.snapshot is None or self.snapshot.source.evidence != "features":
@@ -145,7 +152,7 @@ def with_class_names(measured: Measured, class_names: Any) -> Measured:
     """The same with names of the classes from a file, if there is one."""
     if class_names is None:
         return measured
-    return replace(measured, class_names=read_class_names(class_names, _classes(measured)))
+    return replace(measured, class_names=read_class_names(class_names, measured.num_classes))
 
 
 def measured_by(measured: Measured, by: str) -> str:
@@ -317,9 +324,3 @@ def _classes_in(table: pa.Table, name: str) -> np.ndarray:
 def _is_number(table: pa.Table, name: str) -> bool:
     kind = table.schema.field(name).type
     return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
-
-
-def _classes(measured: Measured) -> int | None:
-    if measured.snapshot is not None and measured.snapshot.num_classes is not None:
-        return measured.snapshot.num_classes
-    return int(max(measured.labels.max(initial=-1), measured.predicted.max(initial=-1))) + 1
