@@ -114,12 +114,16 @@ def _of_snapshot(snapshot: Snapshot, settings: SelectSettings) -> Pool:
     pool = Pool(columns.column("id").to_numpy(), labels, np.arange(len(labels)), class_names=snapshot.class_names, notes=notes)
     num_classes = snapshot.num_classes or int(labels.max(initial=-1)) + 1
     _check_ids(pool.ids if method in BY_SCORE else pool.ids[rows])  # before a head is fitted, which takes long
-    _check_budget(replace(pool.take(rows), num_classes=num_classes), settings)
+    by = settings.by or usual_score(snapshot, labels[rows])
+    needs_labels = method in BY_SCORE and method not in UNCERTAIN and by in SCORES and SCORES[by].labels
+    scorable = rows[labels[rows] >= 0] if needs_labels else rows
+    if len(scorable):
+        _check_budget(replace(pool.take(scorable), num_classes=num_classes), settings)
     if method in UNCERTAIN:
         snapshot = with_head(snapshot)
         pool = _scored(pool, uncertainty(snapshot, method))
     elif method in BY_SCORE:
-        pool = _scored(pool, hardness_of(snapshot, settings.by or usual_score(snapshot, labels[rows])))
+        pool = _scored(pool, hardness_of(snapshot, by))
     if method in BY_FEATURES:
         if snapshot.source.evidence != "features":
             raise InputError(f"{method} needs features, and there are only {snapshot.source.evidence}.")
