@@ -1,9 +1,9 @@
 """Write docs/which-score.md from the measured table beside it: python docs/make_which_score.py > docs/which-score.md
 
-The table, docs/which-score.json, is made of the files that `hardsight bench hardness` and `bench clean` print with --json. If
-none of them is of `bench hardness`, only the cases of `bench clean` are replaced:
+The table, docs/which-score.json, is made of the files that `hardsight bench hardness` and `bench clean` print with --json. It may
+be one of them itself, to keep what was not measured again:
 
-python docs/make_which_score.py FILE [FILE ...]
+python docs/make_which_score.py FILE [FILE ...] [docs/which-score.json]
 
 Of a case that is in several files, the first counts; scores that only a later one has are added.
 """
@@ -410,13 +410,11 @@ def taken_over(files: Iterable[Path]) -> dict[str, Any]:
     from hardsight.scores import SCORES
 
     documents = [json.loads(file.read_text(encoding="utf-8")) for file in files]
-    read = [document.get("summary", document) for document in documents]  # of --json, or of a file as it was written before
+    tables = [document for document in documents if isinstance(document.get("results"), dict)]  # made by this script
+    read = [
+        document.get("summary", document) for document in documents if document not in tables
+    ]  # of --json, or as written before
     runs = [run for run in read if "results" in run]
-    clean = [line for run in read for line in run.get("measurements", ())]
-    if not runs:
-        before = json.loads(MEASURED.read_text(encoding="utf-8"))
-        cases = {line["case"] for line in clean}
-        return {**before, "clean": [*map(_rounded, clean), *(line for line in before["clean"] if line["case"] not in cases)]}
     results: dict[str, Any] = {}
     sets: dict[str, Any] = {}
     for run in runs:
@@ -427,13 +425,24 @@ def taken_over(files: Iterable[Path]) -> dict[str, Any]:
             cell = results.setdefault(row["data"], {}).setdefault(row["kind"], {}).setdefault(f"{row['rate']:g}", {})
             fewer = [row["seeds"]] if row["seeds"] < sets[row["data"]]["seeds"] else []  # said on the page
             cell.setdefault(f"{row['evidence']}: {row['score']}", [*(round(row[name], 4) for name in NUMBERS), *fewer])
+    clean = [_rounded(line) for run in read for line in run.get("measurements", ())]
     installed = {name for run in runs for name in run["peers"]}
+    for table in tables:
+        sets = {**table["sets"], **sets}
+        for data, kinds in table["results"].items():
+            for kind, rates_of in kinds.items():
+                for rate, cell in rates_of.items():
+                    known = results.setdefault(data, {}).setdefault(kind, {}).setdefault(rate, {})
+                    known.update({name: numbers for name, numbers in cell.items() if name not in known})
+        cases = {line["case"] for line in clean}
+        clean += [line for line in table["clean"] if line["case"] not in cases]
+        installed |= set(LIBRARIES) - set(table["not_installed"])
     measured = {name.partition(": ")[2] for name in _names(results)}
     return {
         "sets": sets,
         "not_installed": [name for name in LIBRARIES if name not in installed],
         "not_run": [name for name in SCORES if name not in measured],
-        "clean": [_rounded(line) for line in clean],
+        "clean": clean,
         "results": results,
     }
 

@@ -81,6 +81,8 @@ def holds_features(data: Any) -> bool:
     """Whether some data is a snapshot of features rather than images, by its kind alone."""
     if not isinstance(data, (str, os.PathLike)):
         return isinstance(data, Snapshot)
+    if not os.fspath(data):
+        return False  # no name: whoever reads images says so
     path = place(split_domain(os.fspath(data))[0])
     if isinstance(path, Remote) or path.suffix.lower() in (".csv", ".tsv") or kind_of(path) != "snapshot":
         return False

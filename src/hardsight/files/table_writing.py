@@ -32,10 +32,10 @@ def check_format(path: Place) -> str:
 def check_table_output(path: Place, table: str) -> None:
     """Check, before anything slow, that a table of this kind (see `table_kinds.FIRST_COLUMNS`) may be written here."""
     check_format(path)
+    check_output(path, table=table)
     reserved = RESERVED.get(path.name, table)
     if reserved != table and any(path.with_name(name).is_file() for name in ("start.json", "run.json")):
         raise FileError(f"{path} is the name for {reserved} in this run, and would hold {table}; use another name.")
-    check_output(path, table=table)
 
 
 class RowsWriter(AbstractContextManager["RowsWriter"]):
