@@ -94,53 +94,66 @@ def predict_by_heads(
     """The same of checked arrays, by logistic regression on standardised features. Rows that are not usable get NaN.
 
     Samples that share a number of the (n,) `originals` are copies, and in one fold.
+    """
+    result = np.full((len(labels), int(labels.max(initial=-1)) + 1), np.nan)
+    for rows, head in unseen_heads(features, labels, originals, folds=folds, seed=seed, progress=progress):
+        result[rows] = head_probs(head, features[rows])
+    return result
+
+
+def unseen_heads(
+    features: np.ndarray, labels: np.ndarray, originals: np.ndarray | None = None, *,
+    folds: int = 5, seed: int = 0, progress: ProgressCallback | None = None,
+) -> list[tuple[np.ndarray, Head]]:  # fmt: skip
+    """Rows, and the head that was fitted without them, once per fold; unlabeled rows have one fitted to all labeled ones.
 
     The heads are shrunk, and hesitate: one temperature for all makes their probabilities those of the given labels again.
     """
     usable = usable_rows(features)
     known = np.flatnonzero((labels >= 0) & usable)
     c = int(labels.max(initial=-1)) + 1
-    result = np.full((len(labels), c), np.nan)
     copies = None if originals is None else originals[known]
     parts = [(known[train], known[test]) for train, test in fold_rows(labels[known], folds, seed, copies)]
     rest = np.flatnonzero((labels < 0) & usable)
     jobs = [*parts, (known, rest)] if len(rest) else parts
 
-    def predict(rows: tuple[np.ndarray, np.ndarray]) -> None:
-        train, test = rows
-        shrinkage = SHRINKAGE * len(np.unique(labels[train])) / len(train)
-        result[test] = head_probs(fit_head(features[train], labels[train], c, shrinkage), features[test])
+    def fit(rows: tuple[np.ndarray, np.ndarray]) -> Head:
+        train, _ = rows
+        return fit_head(features[train], labels[train], c, SHRINKAGE * len(np.unique(labels[train])) / len(train))
 
+    heads = []
     with unconverged(), thread_pool() as pool:  # a fold per core: the threads of a product are slow on small data
-        for done, _ in enumerate(pool.map(predict, jobs), start=1):
+        for done, head in enumerate(pool.map(fit, jobs), start=1):
+            heads.append(head)
             if progress is not None:
                 progress(done, len(jobs))
-    result[usable] = calibrated(result[usable], labels[usable])
-    return result
+    logits = np.empty((len(labels), c))
+    for head, (_, test) in zip(heads, jobs, strict=True):
+        logits[test] = _logits(head, features[test])
+    power = sharpness(logits[known], labels[known])
+    sharp = [Head("linear", power * to_numpy(head.weight), power * to_numpy(head.bias)) for head in heads]
+    return [(test, head) for head, (_, test) in zip(sharp, jobs, strict=True)]
 
 
-def calibrated(probs: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """(n, c) probabilities to the power that gives the (n,) labels the highest likelihood: temperature scaling.
+def sharpness(logits: np.ndarray, labels: np.ndarray) -> float:
+    """Factor of (n, c) logits that gives the (n,) labels the highest likelihood: temperature scaling.
 
     Example:
-        >>> probs, labels = np.array([[0.6, 0.4]] * 10 + [[0.4, 0.6]] * 10), np.array([0] * 9 + [1] * 10 + [0])
-        >>> calibrated(probs, labels)[0].round(3)  # nine in ten of these labels are class 0
+        >>> logits, labels = np.log([[0.6, 0.4]] * 10 + [[0.4, 0.6]] * 10), np.array([0] * 9 + [1] * 10 + [0])
+        >>> scaled = np.exp(sharpness(logits, labels) * logits[0])
+        >>> (scaled / scaled.sum()).round(3)  # nine in ten of these labels are class 0
         array([0.9, 0.1])
     """
     from scipy.optimize import minimize_scalar
     from scipy.special import log_softmax
 
-    with np.errstate(divide="ignore"):
-        logits = np.log(probs)
-    rows = np.flatnonzero(labels >= 0)
-    rows = rows[even_rows(len(rows), CALIBRATED_ON)]
+    rows = even_rows(len(labels), CALIBRATED_ON)
 
     def surprise(log_power: float) -> float:
         own = log_softmax(np.exp(log_power) * logits[rows], axis=1)[np.arange(len(rows)), labels[rows]]
         return -float(np.maximum(own, -50.0).mean())
 
-    power = np.exp(minimize_scalar(surprise, bounds=(-3.0, 3.0), method="bounded").x)
-    return np.exp(log_softmax(power * logits, axis=1))
+    return float(np.exp(minimize_scalar(surprise, bounds=(-3.0, 3.0), method="bounded").x))
 
 
 def fold_rows(
@@ -217,4 +230,8 @@ def head_probs(head: Head, features: np.ndarray) -> np.ndarray:
     """(n, c) softmax of the head's logits, in float64."""
     from scipy.special import softmax
 
-    return np.asarray(softmax(to_numpy(head.logits(features)).astype(np.float64), axis=1))
+    return np.asarray(softmax(_logits(head, features), axis=1))
+
+
+def _logits(head: Head, features: np.ndarray) -> np.ndarray:
+    return to_numpy(head.logits(features)).astype(np.float64)

@@ -16,15 +16,14 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.act import clean
-from hardsight.act.folds import SHRINKAGE, calibrated, fit_head, fold_rows, head_probs
+from hardsight.act.folds import head_probs, unseen_heads
+from hardsight.act.neighbourhood import find_repeats
 from hardsight.bench import peers
-from hardsight.head import Head
 from hardsight.scores import SCORES
 from hardsight.scoring import score
-from hardsight.scoring.fitted_head import unconverged
 from hardsight.snapshot import Snapshot
-from hardsight.threads import thread_pool
 
+FOLDS = 5  # the default of `hardsight.out_of_sample`
 Scores = dict[tuple[str, str], np.ndarray]  # (evidence, name) -> (n,) high is hard
 
 EPOCHS, FINAL, UNSEEN, REFERENCE = "epochs", "final model", "out-of-sample heads", "reference"
@@ -65,35 +64,13 @@ def by_unseen_heads(features: np.ndarray, labels: np.ndarray) -> tuple[dict[str,
     """Row scores and (n, c) probabilities from heads fitted without the samples: from (n, d) and (n,)."""
     names = [name for name, entry in SCORES.items() if entry.scope == "row"]
     columns: dict[str, np.ndarray] = {}
-    heads, probs = unseen_heads(features, labels)
-    for rows, head in heads:
+    probs = np.full((len(labels), int(labels.max()) + 1), np.nan)
+    for rows, head in unseen_heads(features, labels, find_repeats(features).originals(labels, FOLDS), folds=FOLDS):
+        probs[rows] = head_probs(head, features[rows])
         table = score(features[rows], head, labels[rows], scores=names)
         for name, values in as_hardness(table).items():
             columns.setdefault(name, np.full(len(labels), np.nan))[rows] = values
     return columns, probs
-
-
-def unseen_heads(features: np.ndarray, labels: np.ndarray) -> tuple[list[tuple[np.ndarray, Head]], np.ndarray]:
-    """The heads of `hardsight.out_of_sample`, each with the rows it was fitted without, and its (n, c) probabilities."""
-    c, folds = int(labels.max()) + 1, list(fold_rows(labels, 5, 0))
-
-    def fit(train: np.ndarray) -> Head:
-        return fit_head(features[train], labels[train], c, SHRINKAGE * len(np.unique(labels[train])) / len(train))
-
-    with unconverged(), thread_pool() as pool:
-        heads = list(pool.map(fit, [train for train, _ in folds]))
-    hesitant = np.zeros((len(labels), c))
-    for (_, rows), head in zip(folds, heads, strict=True):
-        hesitant[rows] = head_probs(head, features[rows])
-    probs = calibrated(hesitant, labels)
-    power = float(np.median(log_odds(probs) / log_odds(hesitant)))  # one temperature for all
-    sharp = [Head(head.kind, power * head.weight, power * head.bias) for head in heads]
-    return [(rows, head) for (_, rows), head in zip(folds, sharp, strict=True)], probs
-
-
-def log_odds(probs: np.ndarray) -> np.ndarray:
-    """(n,) log odds of the likeliest against the least likely class."""
-    return np.asarray(np.ptp(np.log(probs), axis=1))
 
 
 def error_score(table: pa.Table) -> np.ndarray:
