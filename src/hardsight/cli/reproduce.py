@@ -86,12 +86,16 @@ def reproduce(
 
 def print_data(settings: ReproduceSettings) -> None:
     """Which data sets were found in --data: what is missing is replaced by built-in data."""
+    from hardsight.paper.avh.imagenet import missing_packages
     from hardsight.paper.running import data_folder
     from hardsight.screen import print_line
 
-    if settings.data is not None:
-        folder = data_folder(settings)
-        print_line(folder.described(settings.scale), data=folder.present())
+    if settings.data is None:
+        return
+    folder = data_folder(settings)
+    print_line(folder.described(settings.scale), data=folder.present())
+    if folder.has("imagenet5k", "imagenet_votes") and (packages := missing_packages()):
+        print_line(f"The ImageNet images are not used: that needs {' and '.join(packages)} (docs/reproduce.md).")
 
 
 def show(recipe: Recipe, outcome: Outcome | str) -> None:

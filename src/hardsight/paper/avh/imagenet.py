@@ -40,8 +40,13 @@ class Votes:
 
 def has_imagenet(context: Context) -> bool:
     """Whether images, votes, timm and the weights of a network are there."""
-    packages = all(importlib.util.find_spec(name) for name in ("timm", "torch"))
-    return context.data.has("imagenet5k", "imagenet_votes") and packages and bool(networks())
+    return context.data.has("imagenet5k", "imagenet_votes") and not missing_packages()
+
+
+def missing_packages() -> list[str]:
+    """What must be installed before a network can see the images."""
+    missing = [name for name in ("torch", "timm") if importlib.util.find_spec(name) is None]
+    return missing if networks() else [*missing, _package(0)]
 
 
 def networks() -> list[int]:
