@@ -26,7 +26,7 @@ from hardsight.paper.recipe import VERDICTS, Table
 DOCS = Path(__file__).resolve().parent
 KEPT = DOCS / "papers.json"
 FIGURES = DOCS / "images" / "papers"
-PHOTOGRAPHS = ("avh/fig1", "slides/disagreement")  # other people's images: their figures stay out of the docs
+PHOTOGRAPHS = ("avh/fig1", "avh/fig21", "slides/disagreement")  # images of the data sets themselves: they stay out of the docs
 SIGNS: dict[str, str] = dict(zip(VERDICTS, ("✓", "✗", "–"), strict=True))
 LONG = 10  # seconds: recipes below that share a row
 Outcome = dict[str, Any]

@@ -282,12 +282,12 @@ def test_only_figures_that_are_shown_are_listed(tmp_path: Path, monkeypatch: pyt
     papers = doc_script("make_papers")
     outcomes = [
         {"id": id, "with_data": with_data, "figures": {"caption": f"figures/{id.replace('/', '-')}.png"}}
-        for id, with_data in (("avh/fig1", True), ("avh/fig21", True), ("avh/fig3", False), ("avh/fig21", False))
+        for id, with_data in (("avh/fig1", True), ("avh/fig22", True), ("avh/fig3", False), ("avh/fig22", False))
     ]
-    kept = papers.only_shown(outcomes)  # no photographs, and of two outcomes that on real data
+    kept = papers.only_shown(outcomes)  # no images of data sets, and of two outcomes that on real data
     assert [len(outcome["figures"]) for outcome in kept] == [0, 1, 1, 0]
     monkeypatch.setattr(papers, "FIGURES", tmp_path)
-    (tmp_path / "avh-fig21.png").touch()
+    (tmp_path / "avh-fig22.png").touch()
     assert papers.missing_figures(kept) == ["avh-fig3.png"]
     with pytest.raises(SystemExit, match="lists 1 figures that .* does not hold, such as avh-fig3.png"):
         papers.pages(kept)
