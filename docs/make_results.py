@@ -48,6 +48,20 @@ def adapted(*runs: Path) -> str:
     )
 
 
+def first_selection(*runs: Path) -> str:
+    """One row per class-balanced method: what it selects in the first round, as means over pairs (the AVH paper's Table 4)."""
+    columns = {"selected": ".0f", "true_positive_rate": ".1%", "avh": ".4f", "avc": ".4f", "confidence": ".3f", "norm": ".2f"}
+    rows = [row for run in runs for row in _rows(run / "selection.parquet") if row["round"] == 1]
+    found = {}
+    for name in ("cbst", "crst", "cbst+avh"):
+        own = [row for row in rows if row["method"] == name]
+        if own:
+            means = {column: sum(row[column] for row in own) / len(own) for column in columns}
+            found[name] = [format(means[column], text).replace("%", " %") for column, text in columns.items()]
+    head = ["method", "selected", "correct", "AVH", "AVC", "confidence", "norm"]
+    return _table(head, ([f"`{name}`", *cells] for name, cells in found.items()))
+
+
 def generalized(run: Path) -> str:
     """One row per loss: accuracy on each unseen domain, their average, and its difference to the first loss."""
     rows = _rows(run / "accuracy.parquet")
@@ -100,6 +114,6 @@ def _rows(path: Path) -> list[Row]:
 if __name__ == "__main__":
     for methods, group in groupby(map(Path, sys.argv[1:]), _methods):
         runs = list(group)
-        tables = [adapted(*runs)] if methods is not None else [generalized(run) for run in runs]
+        tables = [adapted(*runs), first_selection(*runs)] if methods is not None else [generalized(run) for run in runs]
         print(f"{', '.join(run.name for run in runs)}\n")
         print(*tables, sep="\n\n", end="\n\n")

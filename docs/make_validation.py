@@ -3,13 +3,13 @@
 python docs/make_validation.py RUN [RUN ...]
 
 The methods of `auto` must be among those of the runs; whether `auto` itself is does not matter: its choice follows from
-the validators of every round, which are in rounds.parquet.
+the validators of every round, which are in rounds.parquet. Runs on rare classes are those of docs/make_domains.py.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,13 @@ import pyarrow.parquet as pq
 from scipy.stats import spearmanr
 
 from hardsight.adapt.baseline import BASELINE
-from hardsight.adapt.choosing import CANDIDATES, choose, warning
+from hardsight.adapt.choosing import CANDIDATES, CAREFUL, CHOSEN_BY, LEAST_GAIN, best_round, choose, judged, to_lead, warning
 from hardsight.adapt.validation import VALIDATORS
 from hardsight.domains.comparison import paired_difference
 from hardsight.screen import interval
 
 CHOSEN_ON = ("art_painting-to-cartoon", "cartoon-to-art_painting", "photo-to-art_painting", "mnist-to-usps")
+RARE = "-rare"  # of the names of pairs with rare classes
 Entry = dict[str, Any]
 
 
@@ -157,15 +158,91 @@ def warned(some: Sequence[Trial]) -> str:
     return f"harmful: {sum(harmful)} of {len(harmful)} warned of; harmless: {sum(harmless)} of {len(harmless)} warned of"
 
 
+@dataclass
+class End:
+    """The last round of a method in a trial, with what a rule may look at. No label of the target is among it."""
+
+    trial: Trial
+    method: str
+
+    @property
+    def last(self) -> Entry:
+        """Its entry."""
+        return self.trial.histories[self.method][-1]
+
+    @property
+    def harmful(self) -> bool:
+        """Whether it ends below the source model: what a rule is to find out."""
+        return bool(self.last["accuracy"] < self.trial.source["accuracy"])
+
+    @property
+    def balanced(self) -> bool:
+        """Whether the method selects the same share of each class."""
+        return self.method != CAREFUL
+
+    def rise(self, name: str) -> float:
+        """How far a validator has risen."""
+        return float(self.last["validators"][name] - self.trial.source["validators"][name])
+
+    @property
+    def share(self) -> float:
+        """The rise of `neighbours` as a share of the room left by the source model."""
+        return self.rise(CHOSEN_BY) / (1 - judged(self.trial.source))
+
+    @property
+    def uneven(self) -> float:
+        """1 - evenness of the classes that the source model predicts."""
+        return 1 - float(self.trial.source["evenness"])
+
+    def leads(self, part: float) -> bool:
+        """Whether its `neighbours` lead those of the careful method by this part of what `auto` asks for."""
+        history = self.trial.histories[CAREFUL]
+        careful = next(entry for entry in history if entry["round"] == best_round(history))
+        asked = judged(careful) + part * (to_lead(self.trial.source, careful) - judged(careful))
+        return judged(self.last) > asked
+
+
+RULES: dict[str, Callable[[End], bool]] = {
+    f"`neighbours` rises by less than {LEAST_GAIN} (the default)": lambda end: end.share < LEAST_GAIN,
+    "`neighbours` rises by less than 0.1": lambda end: end.share < 0.1,
+    "`neighbours` rises by less than 0.2": lambda end: end.share < 0.2,
+    f"`neighbours` rises by less than {LEAST_GAIN} + 2 (1 - evenness of the source model)": (
+        lambda end: end.share < LEAST_GAIN + 2 * end.uneven * end.balanced
+    ),
+    f"`neighbours` rises by less than {LEAST_GAIN} + 5 (1 - evenness of the source model)": (
+        lambda end: end.share < LEAST_GAIN + 5 * end.uneven * end.balanced
+    ),
+    "`neighbours` does not lead that of `weighted` as `auto` asks": lambda end: end.balanced and not end.leads(1),
+    "`neighbours` does not lead that of `weighted` by half as much": lambda end: end.balanced and not end.leads(0.5),
+    "evenness of the source model is below 0.96": lambda end: end.balanced and end.uneven > 0.04,
+    "evenness rises": lambda end: end.balanced and end.last["evenness"] > end.trial.source["evenness"],
+    "`infomax` rises by less than 0.2": lambda end: end.rise("infomax") < 0.2,
+    "`circular` falls": lambda end: end.rise("circular") < 0,
+    "`mean_avc` rises by less than 0.02": lambda end: end.rise("mean_avc") < 0.02,
+}
+
+
+def rules(some: Sequence[Trial]) -> str:
+    """One row per rule for warning: the harmful runs it catches, and its false alarms."""
+    ends = [End(trial, method) for trial in some for method in trial.histories]
+    harmful, harmless = [end for end in ends if end.harmful], [end for end in ends if not end.harmful]
+    return _table(
+        ["warn if", f"caught, of {len(harmful)}", f"false alarms, of {len(harmless)}"],
+        ([name, f"{sum(map(rule, harmful))}", f"{sum(map(rule, harmless))}"] for name, rule in RULES.items()),
+    )
+
+
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows))
 
 
 if __name__ == "__main__":
     everything = trials(map(Path, sys.argv[1:]))
-    for title, members in (
-        ("chosen on", [trial for trial in everything if trial.pair in CHOSEN_ON]),
-        ("reported", [trial for trial in everything if trial.pair not in CHOSEN_ON]),
-    ):
+    rare = [trial for trial in everything if RARE in trial.pair]
+    chosen_on = [trial for trial in everything if trial.pair in CHOSEN_ON]
+    reported = [trial for trial in everything if trial not in rare and trial not in chosen_on]
+    for title, members in (("chosen on", chosen_on), ("rare classes", rare), ("reported", reported)):
         if members:
             print(f"{title}\n\n{choices(members)}\n\n{against(members)}\n\n{by_validator(members)}\n\n{warned(members)}\n")
+    if chosen_on and rare:
+        print(f"rules tried for the warning, on the pairs chosen on and those with rare classes\n\n{rules(chosen_on + rare)}")

@@ -328,6 +328,11 @@ def test_the_tables_of_the_results_page_are_printed_from_a_run(automatic: Any) -
     assert "harmless: " in validation_page.warned([trial])
     head, _, line = results.adapted(automatic.directory).splitlines()
     assert "cbst+avh - source" in head and "cbst+avh - cbst" in head and gains[1] in line  # one seed: no intervals
+    first = next(row for row in automatic.selection.to_pylist() if (row["method"], row["round"]) == ("cbst", 1))
+    row = results.first_selection(automatic.directory).splitlines()[2]
+    assert row.startswith(
+        f"| `cbst` | {first['selected']:.0f} | {100 * first['true_positive_rate']:.1f} % | {first['avh']:.4f} |"
+    )
 
 
 def test_auto_is_compared_with_each_method_over_pairs() -> None:
@@ -343,6 +348,39 @@ def test_auto_is_compared_with_each_method_over_pairs() -> None:
     assert rows[0] == ["`source`", "+15.0 [-48.5, +78.5]", "0 of 2", "0.0"]  # t of one degree: 12.706 * 5
     assert rows[1] == ["`cbst`", "+0.0 [+0.0, +0.0]", "0 of 2", "0.0"]
     assert rows[2] == ["`crst`", "-15.0 [-78.5, +48.5]", "2 of 2", "20.0 one"]
+
+
+def test_rules_for_the_warning_are_counted_by_what_they_catch() -> None:
+    page = doc_script("make_validation")
+
+    def entry(number: int, accuracy: float, neighbours: float, evenness: float = 0.9) -> dict[str, Any]:
+        validators = {CHOSEN_BY: neighbours, "infomax": neighbours, "circular": neighbours, "mean_avc": 0.0}
+        return {"round": number, "accuracy": accuracy, "validators": validators, "evenness": evenness}
+
+    ends = {"cbst": (0.4, 0.51), "crst": (0.6, 0.58), "cbst+avh": (0.4, 0.78), CAREFUL: (0.7, 0.7)}  # accuracy, neighbours
+    histories = {name: [entry(1, *found)] for name, found in ends.items()}
+    trial = page.Trial("one", entry(0, 0.5, 0.5), histories)
+    table = [line.strip("| ").split(" | ") for line in page.rules([trial]).splitlines()]
+    assert table[0] == ["warn if", "caught, of 2", "false alarms, of 2"]
+    counts = {name: (int(caught), int(alarms)) for name, caught, alarms in table[2:]}
+    assert len(counts) == len(page.RULES)
+    assert counts["`neighbours` rises by less than 0.025 (the default)"] == (1, 0)  # cbst: 0.01 of the room of 0.5
+    assert counts["`neighbours` rises by less than 0.2"] == (1, 1)  # crst: 0.16
+    assert counts["`neighbours` rises by less than 0.025 + 5 (1 - evenness of the source model)"] == (1, 1)
+    # 0.7 + 2 * 0.1 * 0.5 = 0.8, more than any has; half as much is 0.75, less than cbst+avh has
+    assert counts["`neighbours` does not lead that of `weighted` as `auto` asks"] == (2, 1)
+    assert counts["`neighbours` does not lead that of `weighted` by half as much"] == (1, 1)
+    assert counts["evenness of the source model is below 0.96"] == (2, 1)  # not asked of the careful method
+    assert counts["evenness rises"] == (0, 0) and counts["`mean_avc` rises by less than 0.02"] == (2, 2)
+
+
+def test_rare_classes_are_cut_to_a_twelfth() -> None:
+    page = doc_script("make_domains")
+    labels = np.repeat(np.arange(5), 24)
+    rows = np.arange(len(labels))
+    one, other = (page.rare(rows, labels, draw) for draw in (1, 2))
+    assert sorted(np.bincount(labels[one])) == sorted(np.bincount(labels[other])) == [2, 2, 2, 24, 24]
+    assert not np.array_equal(one, other) and np.array_equal(one, page.rare(rows, labels, 1))
 
 
 @pytest.mark.usefixtures("undrawn")
