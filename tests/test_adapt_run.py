@@ -201,6 +201,9 @@ def test_every_pair_of_domains(tmp_path: Path, cli: Callable[..., Any]) -> None:
         (["both.npz:day", "narrow.npz"], "source features have 8 columns, target features 2"),
         (["narrow.npz"], "needs a domain column with at least two domains"),
         (["digits", "digits", "--methods", "cbst"], "images need a model"),
+        (["digits", "digits", "--model", "lenet", "--hidden", "9"], "hidden is for features; these are images"),
+        (["digits", "digits", "--model", "lenet", "--standardize", "source"], "standardize is for features"),
+        (["digits", "digits", "--model", "lenet", "--coral-reg", "2"], "coral_reg is for features"),
         (["digitz", "digits", "--model", "lennet"], "lennet is not a network to train"),  # before any data is looked for
     ],
 )

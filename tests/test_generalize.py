@@ -286,8 +286,8 @@ def test_images_in_domain_folders(tmp_path: Path, cli: Callable[..., Any]) -> No
 
 def test_options_of_images_are_named() -> None:
     asked = GeneralizeSettings(weights=Path("w.safetensors"), pretrained=True, model_options={"size": 8}, head_hidden=2)
-    assert asked.given_for_images() == ["model_options", "weights", "pretrained", "head_hidden"]
-    assert GeneralizeSettings(augment="none").given_for_images() == []
+    assert asked.given_among(asked.FOR_IMAGES) == ["model_options", "weights", "pretrained", "head_hidden"]
+    assert GeneralizeSettings(augment="none").given_among(asked.FOR_IMAGES) == []
 
 
 @pytest.mark.parametrize(

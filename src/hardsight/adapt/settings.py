@@ -114,6 +114,7 @@ class AdaptSettings(RankingOptions, DomainOptions):
     """The options of `hardsight.adapt.run` and `hardsight adapt`."""
 
     FOR_IMAGES: ClassVar[tuple[str, ...]] = (*DomainOptions.FOR_IMAGES, "target_augment", "flip_labels")
+    FOR_FEATURES: ClassVar[tuple[str, ...]] = (*DomainOptions.FOR_FEATURES, "standardize", "coral_reg", "subspace_size")
     methods: tuple[str, ...] = option(
         "cbst+avh",
         "Comma-separated methods to compare: cbst, crst, crst-mrkld, crst-lrent, cbst+avh, cbst+SCORE, avc, threshold, weighted, "

@@ -129,12 +129,14 @@ def in_classes_of(target: Data, source: Data) -> Data:
 
 
 def check_network_options(data: Data, settings: DomainOptions) -> None:
-    """Images need a network; features have none, so its options are refused, not ignored."""
-    if not isinstance(data, Features):
-        if settings.model is None:
-            raise InputError("images need a model: lenet, cnn10, timm:NAME, or a run that hardsight trained.")
-    elif asked := settings.given_for_images():
-        raise InputError(f"{asked[0]} is for images; features get a head of `hidden` units.")
+    """Images need a network; features have none. Options that would do nothing are refused, not ignored."""
+    if isinstance(data, Features):
+        if asked := settings.given_among(settings.FOR_IMAGES):
+            raise InputError(f"{asked[0]} is for images; features get a head of `hidden` units.")
+    elif settings.model is None:
+        raise InputError("images need a model: lenet, cnn10, timm:NAME, or a run that hardsight trained.")
+    elif asked := settings.given_among(settings.FOR_FEATURES):
+        raise InputError(f"{asked[0]} is for features; these are images, for the network of `model`.")
 
 
 def labeled_only(data: Data) -> Data:

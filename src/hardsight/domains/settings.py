@@ -59,6 +59,7 @@ class DomainOptions(NetworkOptions, LearningOptions, ResourceOptions):
     """Options of a comparison over domains and seeds."""
 
     FOR_IMAGES: ClassVar[tuple[str, ...]] = ("model", *(field.name for field in NetworkOptions.fields()), "augment")
+    FOR_FEATURES: ClassVar[tuple[str, ...]] = ("hidden",)
     seeds: tuple[int, ...] = option(1, "Number of seeds, counted from 0, or comma-separated seeds.", read=read_seeds)
     model: Any = option(None, "Network for images: lenet, mnist_cnn, timm:NAME, ..., or a trained run.", metavar="MODEL")
     hidden: int = option(512, "Hidden units of the head that is trained on features.", least=1)
@@ -73,7 +74,7 @@ class DomainOptions(NetworkOptions, LearningOptions, ResourceOptions):
         if self.precision == "float16" and self.device == "cpu":  # of device auto, torch knows
             raise InputError("precision float16 needs a GPU; on a CPU use bfloat16.")
 
-    def given_for_images(self) -> list[str]:
-        """Names of the options that mean nothing for features, and differ from their defaults."""
+    def given_among(self, names: tuple[str, ...]) -> list[str]:
+        """Those of these options that ask for something: they differ from their defaults, and are not `none`."""
         default = {field.name: field.default for field in self.fields()}
-        return [name for name in self.FOR_IMAGES if getattr(self, name) not in (default[name], "none")]
+        return [name for name in names if getattr(self, name) not in (default[name], "none")]
