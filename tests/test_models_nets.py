@@ -64,6 +64,25 @@ def test_every_network_of_the_package_has_a_name() -> None:
         assert importlib.import_module(f"hardsight.models.{module}").NETWORKS == names
 
 
+@pytest.mark.parametrize("name", ["DigitsCNN", "lenet"])
+def test_hyperspherical_convolutions_are_cosines_of_patches_and_filters(name: str) -> None:
+    torch.manual_seed(0)
+    trainable = open_trainable(name, 10, options={"sphere": True})
+    images = sample(trainable).abs()
+    images[0] = 0  # no direction
+    layers = [module for module in trainable.module.modules() if isinstance(module, torch.nn.Conv2d)]
+    assert len(layers) == 2 and all(layer.bias is None for layer in layers)
+    layer = layers[0]
+    patches = torch.nn.functional.unfold(images, layer.kernel_size, padding=layer.padding).mT  # (b, places, pixels)
+    cosines = torch.nn.functional.cosine_similarity(patches[:, :, None], layer.weight.flatten(1)[None, None], dim=-1, eps=1e-9)
+    found = layer(images).flatten(2).mT
+    assert torch.allclose(found, cosines, atol=1e-5) and not found[0].any()
+    assert torch.allclose(layer(100 * images), layer(images), atol=1e-5)  # norms are left out
+    images.requires_grad_()
+    trainable.module(images).sum().backward()
+    assert images.grad.isfinite().all()
+
+
 def test_cnn10_has_ten_convolutions_and_lgm_thirteen() -> None:
     def convolutions(name: str) -> list[tuple[int, int]]:
         layers = open_trainable(name, 5).module.modules()

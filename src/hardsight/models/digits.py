@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from hardsight.models.sphere_conv import SphereConv2d
+
 NETWORKS = ("DigitsCNN",)  # what a config.json may name
 
 
 class DigitsCNN(nn.Module):
-    """Two convolutions, a hidden layer of 64 features, and a linear head on it; dropout before both layers, if asked for."""
+    """Two convolutions, a hidden layer of 64 features, and a linear head on it.
 
-    def __init__(self, num_classes: int = 10, dropout: float = 0.0) -> None:
+    Args:
+        num_classes: rows of the head.
+        dropout: before the hidden layer and the head.
+        sphere: hyperspherical convolutions, which leave norms out.
+    """
+
+    def __init__(self, num_classes: int = 10, dropout: float = 0.0, sphere: bool = False) -> None:
         super().__init__()
+        convolution = SphereConv2d if sphere else nn.Conv2d
         self.trunk = nn.Sequential(
-            nn.Conv2d(1, 16, 3, padding=1),
+            convolution(1, 16, 3, padding=1),
             nn.ReLU(),
-            nn.Conv2d(16, 32, 3, padding=1),
+            convolution(16, 32, 3, padding=1),
             nn.ReLU(),
             nn.MaxPool2d(2),  # (b, 32, 4, 4)
             nn.Flatten() if dropout == 0 else nn.Sequential(nn.Flatten(), nn.Dropout(dropout)),

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from hardsight.models.preprocessing import Preprocessing
+from hardsight.models.sphere_conv import SphereConv2d
 
 NETWORKS = ("lenet",)
 
@@ -29,7 +30,7 @@ class LeNet(nn.Module):
 
 def lenet(
     num_classes: int = 10, num_features: int = 128, relu: bool = True, hidden: int | None = None,
-    channels: Sequence[int] = (20, 50), prelu: bool = False,
+    channels: Sequence[int] = (20, 50), prelu: bool = False, sphere: bool = False,
 ) -> LeNet:  # fmt: skip
     """LeNet for 28 x 28 grey images.
 
@@ -40,11 +41,13 @@ def lenet(
         hidden: units of a layer before them, which few features need; None for none.
         channels: of the two convolutions.
         prelu: a learned slope below zero in the place of every other ReLU.
+        sphere: hyperspherical convolutions, which leave norms out.
     """
+    convolution = SphereConv2d if sphere else nn.Conv2d
     (first, second), bend = channels, nn.PReLU if prelu else nn.ReLU
     trunk = nn.Sequential(
-        nn.Conv2d(1, first, 5), nn.MaxPool2d(2), bend(),  # 28 -> 24 -> 12; pooled first, as that leaves less to bend
-        nn.Conv2d(first, second, 5), nn.MaxPool2d(2), bend(),  # 12 -> 8 -> 4
+        convolution(1, first, 5), nn.MaxPool2d(2), bend(),  # 28 -> 24 -> 12; pooled first, as that leaves less to bend
+        convolution(first, second, 5), nn.MaxPool2d(2), bend(),  # 12 -> 8 -> 4
         nn.Flatten(), *([nn.Linear(16 * second, hidden), bend()] if hidden else []),
         nn.Linear(hidden or 16 * second, num_features), *([nn.ReLU()] if relu else []),
     )  # fmt: skip

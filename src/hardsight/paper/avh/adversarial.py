@@ -1,4 +1,4 @@
-"""Figure 22 and appendix G: the path of an adversarial sample in angle and norm, in a plain and in a normalised network.
+"""Figure 22 and appendix G: the path of an adversarial sample in angle and norm, in a plain and in a hyperspherical network.
 
 The sample goes up the gradient of its own class's loss in small steps, until it is predicted as another class.
 """
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 STEPS, STEP, ATTACKED = 40, 0.02, 200  # of pixels in 0..1
+NETWORKS: dict[str, dict[str, Any]] = {
+    "plain CNN": {"loss": "softmax"},
+    "SphereNet-style CNN": {"loss": "avh", "model_options": {"sphere": True}},
+}
 SHRUNK = 0.95  # of the first norm
 TRAINING: dict[str, Any] = {
     "epochs": 12,
@@ -48,16 +52,17 @@ class Paths:
 
 @recipe("avh/fig22", "An adversarial sample's path in angle and norm, plain and normalised networks", needs="MNIST")
 def figure_22(context: Context) -> Outcome:
-    """Attack held-out digits in a softmax network and in one trained with the AVH loss, which knows no norms."""
+    """Attack held-out digits in a softmax network, and in one whose convolutions and loss look at angles alone."""
     written = context.handwriting(train=5000, test=ATTACKED)
     model = written.model if written.name == "digits" else "lenet"
     attacked = {}
-    for name, loss in (("plain CNN", "softmax"), ("SphereNet-style CNN (AVH loss)", "avh")):
-        trained = context.train(written.train, model, loss=loss, **TRAINING)
+    for name, options in NETWORKS.items():
+        trained = context.train(written.train, model, **options, **TRAINING)
         attacked[name] = _attacked(context, trained.directory, written.test)
     plain = attacked["plain CNN"]
     return Outcome(
-        about=f"{len(written.test)} held-out images of {written.name}, {STEPS} steps of {STEP} along the sign of the gradient.",
+        about=f"{len(written.test)} held-out images of {written.name}, {STEPS} steps of {STEP} along the sign of the gradient. "
+        "The SphereNet-style CNN has hyperspherical convolutions, and learns with the AVH loss.",
         tables=[_table(attacked)],
         figures={"Paths of adversarial samples": paths_figure(attacked)},
         claims=[
