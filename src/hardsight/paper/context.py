@@ -15,6 +15,7 @@ from hardsight.paper.cache import Cache
 from hardsight.paper.data_folder import DataFolder
 
 if TYPE_CHECKING:
+    from hardsight.attacks.attacking import Attack
     from hardsight.snapshot import Snapshot
     from hardsight.training.running import Trained
 
@@ -115,6 +116,25 @@ class Context:
         words = f"extracting features of {Path(str(name)).name}"
         self.say(words)
         return extract(make(), data, place, progress=self.progress(words), **{**settings, **self.asked})
+
+    def attack(self, model: Any, data: Any, of: str, **settings: Any) -> Attack:
+        """Attack images once.
+
+        Args:
+            model: a run of `train`; or `(key, network)`: an nn.Module, and what tells it apart from others.
+            data: what `hardsight.attack` takes.
+            of: a word for the model, for the user.
+            settings: options of `hardsight.attack`.
+        """
+        require_installed("torch", extra="torch", purpose="attacks")
+        from hardsight.attacks.attacking import attack
+
+        key, network = model if isinstance(model, tuple) else (model.directory.name, str(model.directory))
+        settings = {**self.machine, **settings}
+        place = self.cache.place("attack", {"model": key, "data": fingerprint(data), **settings})
+        words = f"attacking {of}"
+        self.say(words)
+        return attack(network, place, data=data, progress=self.progress(words), **{**settings, **self.asked})
 
     def handwriting(self, train: int | None = None, test: int | None = None) -> Handwriting:
         """MNIST from --data, or at small scale the built-in digits; `train` and `test` are the sizes of even subsamples."""

@@ -6,17 +6,18 @@ The sample goes up the gradient of its own class's loss in small steps, until it
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hardsight.data import ImageData
-from hardsight.paper.context import LOCAL, Context, fingerprint
+from hardsight.paper.context import Context
 from hardsight.paper.recipe import Claim, Outcome, Table, Value, claim, recipe
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from hardsight.training.running import Trained
 
 STEPS, STEP, ATTACKED = 40, 0.02, 200  # of pixels in 0..1
 NETWORKS: dict[str, dict[str, Any]] = {
@@ -58,7 +59,7 @@ def figure_22(context: Context) -> Outcome:
     attacked = {}
     for name, options in NETWORKS.items():
         trained = context.train(written.train, model, **options, **TRAINING)
-        attacked[name] = _attacked(context, trained.directory, written.test)
+        attacked[name] = _attacked(context, trained, written.test, name)
     plain = attacked["plain CNN"]
     return Outcome(
         about=f"{len(written.test)} held-out images of {written.name}, {STEPS} steps of {STEP} along the sign of the gradient. "
@@ -77,14 +78,11 @@ def figure_22(context: Context) -> Outcome:
     )
 
 
-def _attacked(context: Context, run: Path, test: ImageData) -> Paths:
+def _attacked(context: Context, run: Trained, test: ImageData, name: str) -> Paths:
     """`hardsight.attack` on the test images; the paths of those that are classified rightly."""
-    from hardsight.attacks.attacking import attack
     from hardsight.attacks.trajectory import describe_paths, paths
 
-    options: dict[str, Any] = {"epsilon": STEPS * STEP, "path_steps": STEPS, "trajectories": ATTACKED, **LOCAL}
-    place = context.cache.place("attack", {"run": run.name, "data": fingerprint(test), **options})
-    done = attack(str(run), place, data=test, progress=context.progress("attacking"), **options)
+    done = context.attack(run, test, f"the {name}", epsilon=STEPS * STEP, path_steps=STEPS, trajectories=ATTACKED)
     columns = {name: values.T for name, values in paths(done.trajectories).items()}  # (steps + 1, n) each
     switched = columns["predicted"] != columns["label"]
     return Paths(columns["own_angle"], columns["norm"], columns["avh"], switched, describe_paths(done.trajectories))

@@ -68,14 +68,7 @@ def trained(context: Context, loss: str, num_features: int) -> Trained:
 
 def attacked(context: Context, loss: str, num_features: int = 100) -> Attack:
     """The test images by FGSM at epsilon 0, 0.1, 0.2 and 0.3."""
-    from hardsight.attacks.attacking import attack
-
-    run = trained(context, loss, num_features)
-    place = context.cache.place("attack", {"run": run.directory.name, "epsilon": EPSILONS})
-    words = f"attacking {NAMES[loss]}"
-    context.say(words)
-    options: dict[str, Any] = {"data": context.handwriting().test, "epsilon": EPSILONS, **context.machine, **context.asked}
-    return attack(str(run.directory), place, progress=context.progress(words), **options)
+    return context.attack(trained(context, loss, num_features), context.handwriting().test, NAMES[loss], epsilon=EPSILONS)
 
 
 def reaches(context: Context, loss: str, num_features: int, wanted: float) -> Claim:

@@ -107,14 +107,10 @@ def comp_sum(context: Context) -> Outcome:
 
 def attacked(context: Context, name: str, models: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
     """(seeds,) accuracy on the test images and (seeds,) error on the same attacked by PGD, both in per cent."""
-    from hardsight.attacks.attacking import attack
-
-    options: dict[str, Any] = {"method": "pgd", "epsilon": EPSILON, "trajectories": 0}
     digits, right, wrong = few_digits(context), [], []
     for which, model in models.items():
-        key = {"model": which, "training": {**TRAINING, **BALL}, "data": fingerprint((digits.train, digits.test)), **options}
-        context.say(f"attacking {name} by PGD")
-        done = attack(model, context.cache.place("attack", key), data=digits.test, device="cpu", workers=1, **options)
+        key = {"model": which, "training": {**TRAINING, **BALL}, "data": fingerprint(digits.train)}
+        done = context.attack((key, model), digits.test, f"{name} by PGD", method="pgd", epsilon=EPSILON, trajectories=0)
         error = {row["epsilon"] > 0: 100 * row["error"] for row in done.by_epsilon.to_pylist()}
         right.append(100 - error[False])
         wrong.append(error[True])
