@@ -163,7 +163,7 @@ def paths_figure(attacked: dict[str, Paths]) -> Figure:
             title=name,
             xlabel="angle to the own class (degrees)",
             ylabel="norm",
-            ylim=(0, 1.05 * paths.norm[:, chosen].max(initial=0.01)),
         )
+        axes.set_ylim(bottom=0)
         axes.spines[["top", "right"]].set_visible(False)
     return figure
