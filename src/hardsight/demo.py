@@ -9,8 +9,6 @@ same images at a fifth of their contrast, without labels. The result is a run di
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -37,7 +35,7 @@ from hardsight.scoring.job import score
 from hardsight.screen import percent
 from hardsight.snapshot import Snapshot
 from hardsight.table import Summary, hardest, read_scores, write_table
-from hardsight.threads import even_rows
+from hardsight.threads import even_rows, one_torch_thread
 from hardsight.training.settings import ProgressCallback
 
 if TYPE_CHECKING:
@@ -88,7 +86,7 @@ def run_demo(directory: str | Path, *, seed: int = 0, progress: ProgressCallback
         require_installed("torch", extra="torch", purpose="the demo")
     run = Run(directory, "hardsight demo", {"seed": seed}, {"data": "digits"})
     if not run.complete:
-        with run.only_writer(), _one_thread():
+        with run.only_writer(), one_torch_thread():
             _fill(run, seed, progress)
     if not (directory / "report.html").exists():
         from hardsight.explorer.report import report
@@ -141,19 +139,6 @@ def found_errors(directory: Path) -> FoundErrors | None:
     wrong = labels.column("label").to_numpy() != labels.column("true_label").to_numpy()
     flagged = suspects.column("is_label_issue").to_numpy()
     return FoundErrors(len(wrong), int(wrong.sum()), int(flagged.sum()), int((flagged & wrong).sum()))
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Such a small network gains nothing from more threads, and with one thread sums do not depend on the number of cores."""
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _fill(run: Run, seed: int, progress: ProgressCallback | None) -> None:

@@ -92,6 +92,19 @@ def num_workers(xp: ModuleType) -> int:
     return num_threads() if xp is np else 1
 
 
+@contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """One thread for torch: small networks gain nothing from more, and sums then do not depend on the number of cores."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
 def num_threads() -> int:
     """Number of cores this process can keep busy; OMP_NUM_THREADS lowers it, as it does for BLAS."""
     cores = available()
