@@ -63,7 +63,8 @@ class Trial:
 
     def highest(self, validator: str) -> float:
         """What the round with the highest value of a validator reaches, the last among equals."""
-        return float(max(self.rounds, key=lambda entry: (entry["validators"][validator], entry["round"]))["accuracy"])
+        known = [entry for entry in self.rounds if entry["validators"][validator] is not None]
+        return float(max(known, key=lambda entry: (entry["validators"][validator], entry["round"]))["accuracy"])
 
 
 def trials(runs: Iterable[Path]) -> list[Trial]:
@@ -134,8 +135,8 @@ def by_validator(some: Sequence[Trial]) -> str:
     """One row per validator: what choosing its highest round costs against the oracle, and the rank correlation."""
 
     def rank(trial: Trial, name: str) -> float:
-        values = [entry["validators"][name] for entry in trial.rounds]
-        accuracies = [entry["accuracy"] for entry in trial.rounds]
+        known = [entry for entry in trial.rounds if entry["validators"][name] is not None]
+        values, accuracies = [entry["validators"][name] for entry in known], [entry["accuracy"] for entry in known]
         return float(spearmanr(values, accuracies)[0]) if len(set(values)) > 1 else 0.0  # a constant orders nothing
 
     rows = []
