@@ -6,6 +6,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,23 @@ KINDS: dict[str, tuple[Callable[[Path], object], list[Reader]]] = {
 }
 
 
+def ends_soon(read: Callable[[], object], seconds: float, names_it: Callable[[HardsightError], bool]) -> None:
+    """It is read, or refused by an error that names it, in so many seconds of CPU.
+
+    What takes long by itself takes long each time. Memory does so once: a flipped byte makes Arrow ask for 140 MB, and the
+    system takes up to a second to hand them out; after that the process has them.
+    """
+    for _ in range(3):
+        started = time.process_time()
+        try:
+            read()
+        except HardsightError as error:
+            assert names_it(error), error
+        if time.process_time() - started < seconds:
+            return
+    pytest.fail(f"takes more than {seconds} s")
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_flipped_bytes_end_in_one_error_or_none(tmp_path: Path, name: str) -> None:
     """Bytes changed in many positions, one to four at a time, and truncated files."""
@@ -132,12 +150,7 @@ def test_flipped_bytes_end_in_one_error_or_none(tmp_path: Path, name: str) -> No
         path.unlink()  # a new file each time: to truncate one waits for the disk
         path.write_bytes(damaged if rng.random() < 0.9 else damaged[: rng.integers(0, len(whole))])
         for read in readers:
-            started = time.process_time()
-            try:
-                read(path)
-            except HardsightError as error:
-                assert not isinstance(error, FileError) or name in str(error) or str(tmp_path) in str(error)
-            assert time.process_time() - started < 2
+            ends_soon(partial(read, path), 2, lambda e: not isinstance(e, FileError) or name in str(e) or str(tmp_path) in str(e))
 
 
 @pytest.mark.parametrize("field", [4, 6])  # the version that made it, the version needed to extract it
@@ -176,11 +189,13 @@ def test_more_rows_than_there_are_is_refused_at_once(tmp_path: Path, monkeypatch
     whole = path.read_bytes()
     footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
     path.write_bytes(whole[:footer] + whole[footer:].replace(varint(rows), varint(claimed)))
-    started = time.process_time()
     how = "but holds" if limit > rows else "in [0-9]+ bytes"
-    with pytest.raises(FileError, match=rf"s\.parquet: damaged: .*claims {claimed} rows {how}"):
-        Snapshot.load(path).in_memory()
-    assert time.process_time() - started < 1
+
+    def read() -> None:
+        with pytest.raises(FileError, match=rf"s\.parquet: damaged: .*claims {claimed} rows {how}"):
+            Snapshot.load(path).in_memory()
+
+    ends_soon(read, 1, lambda error: False)
 
 
 def test_every_byte_of_a_footer(tmp_path: Path) -> None:
@@ -196,12 +211,7 @@ def test_every_byte_of_a_footer(tmp_path: Path) -> None:
         damaged[at] ^= 4
         path.unlink()  # as above
         path.write_bytes(damaged)
-        started = time.process_time()
-        try:
-            everything(path)
-        except HardsightError as error:
-            assert "s.parquet" in str(error)
-        assert time.process_time() - started < 1
+        ends_soon(partial(everything, path), 1, lambda error: "s.parquet" in str(error))
 
 
 @pytest.mark.parametrize("kind", ["parquet", "npz", "npy"])
