@@ -183,16 +183,6 @@ def test_more_rows_than_there_are_is_refused_at_once(tmp_path: Path, monkeypatch
     assert time.process_time() - started < 1
 
 
-def refusal_seconds(path: Path) -> float:
-    """Seconds of CPU to read a snapshot, or to refuse it by its name."""
-    started = time.process_time()
-    try:
-        everything(path)
-    except HardsightError as error:
-        assert path.name in str(error)
-    return time.process_time() - started
-
-
 def test_every_byte_of_a_footer(tmp_path: Path) -> None:
     """An offset that was two bytes too large made Arrow spend a gigabyte and seconds on reading 2 kB."""
     path = tmp_path / "s.parquet"
@@ -201,15 +191,19 @@ def test_every_byte_of_a_footer(tmp_path: Path) -> None:
     pq.write_table(table, path, write_page_checksum=True, compression="zstd", use_dictionary=["id", "label"])
     whole = path.read_bytes()
     footer = int.from_bytes(whole[-8:-4], "little")
+    # One byte makes Arrow ask for 140 MB. The system takes up to a second to hand them out: taken here, they are not measured.
+    np.frombuffer(pa.allocate_buffer(150_000_000), np.uint8).fill(1)
     for at in range(len(whole) - 8 - footer, len(whole)):
         damaged = bytearray(whole)
         damaged[at] ^= 4
         path.unlink()  # as above
         path.write_bytes(damaged)
-        seconds = [refusal_seconds(path)]
-        if seconds[0] >= 1:  # one byte makes Arrow ask for 140 MB, which the system may take a second to hand out the first time
-            seconds.append(refusal_seconds(path))
-        assert seconds[0] < 2 and seconds[-1] < 1, (at, seconds)
+        started = time.process_time()
+        try:
+            everything(path)
+        except HardsightError as error:
+            assert "s.parquet" in str(error)
+        assert time.process_time() - started < 1
 
 
 @pytest.mark.parametrize("kind", ["parquet", "npz", "npy"])
