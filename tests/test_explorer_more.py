@@ -171,7 +171,7 @@ def test_the_report_opens_from_disk_and_is_the_same_page(watched: Watched, tmp_p
     inside = np.degrees(table.own_angle).between(box[3], box[4]) & table.norm.between(box[5], box[6])
     assert abs(counted(page) - inside.sum()) <= 2  # numbers are kept in 16 bits here
     for tab, place in (
-        ("Class angles", "#view-angles canvas"),
+        ("Class angles", "#view-angles .matrix"),
         ("Dynamics", "#view-dynamics canvas"),
         ("Agreement", "#view-agreement .headline"),
     ):

@@ -200,6 +200,15 @@ def test_classes_and_confusions_filter(watched: Watched, address: str, run: Path
     unit = weight / np.linalg.norm(weight, axis=1, keepdims=True)
     top = np.max((unit @ unit.T)[np.triu_indices(10, 1)])
     assert float(page.locator("#view-angles tbody td").first.inner_text()) == pytest.approx(top, rel=1e-3)
+    angle = page.locator("#view-angles tbody tr").first.locator("td").last.inner_text()
+    assert angle == f"{np.degrees(np.arccos(top)):.1f}°"
+    names = page.locator("#view-angles .names")  # beside and below the cells
+    assert [names.nth(at).locator("bdi").all_inner_texts() for at in (0, 1)] == [[f"digit {k}" for k in range(10)]] * 2
+    far = np.abs((unit @ unit.T)[np.triu_indices(10, 1)]).max()
+    ends = [f"{sign * far:.2g} ({np.degrees(np.arccos(sign * far)):.1f}°)" for sign in (-1, 1)]
+    assert page.locator("#view-angles .scale").inner_text().split("\n") == ends
+    cells, beside = (page.locator(f"#view-angles {at}").first.bounding_box() for at in (".matrix", ".names"))
+    assert cells["height"] == pytest.approx(beside["height"], abs=1)  # each name beside its row
 
 
 def test_filters_live_in_the_address(watched: Watched, address: str, run: Path) -> None:

@@ -9,17 +9,19 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from explorer_browser import Watched, cut_off, downloads, eventually, expect, first_tile, ready, served, settled
-from explorer_runs import digits_run, write_suspects
+from explorer_runs import class_means, digits_run, write_suspects
 from hardsight.errors import FileError, InputError
 from hardsight.explorer.report import report
 from hardsight.explorer.review import Review, review_file
 from hardsight.explorer.starting import start
 from hardsight.files.checksums import own_checksum
 from hardsight.files.locking import lock
+from hardsight.head import Head
 from hardsight.snapshot import Snapshot
 from hardsight.table import read_scores, write_table
 
@@ -274,6 +276,38 @@ def test_a_run_without_scores_opens_where_nothing_can_be_written(tmp_path: Path,
     started = start(run, port=0)
     started.socket.close()
     assert not (run / "scores.parquet").exists() and f"{run} cannot be written to" in " ".join(started.notes)
+
+
+def test_of_a_thousand_classes_the_likely_ones_are_offered_first(watched: Watched, tmp_path: Path) -> None:
+    weight = np.concatenate([np.random.default_rng(0).normal(size=(990, 64)).astype(np.float32), class_means()[0]])
+    names = [f"species {k}" for k in range(1000)]
+    run = digits_run(tmp_path / "run", n=20, names=names, head=Head("cosine", weight, scale=20.0))
+    hardest = read_scores(run).to_pandas().sort_values("avh", ascending=False, kind="stable").id.iloc[0]
+    snapshot = Snapshot.load(run).in_memory()
+    logits = Head("cosine", weight, scale=20.0).logits(snapshot.values[int(hardest)][None])[0]
+    expected = [names[k] for k in np.argsort(-np.asarray(logits), kind="stable")[:8]]
+    with served(run) as address:
+        page = watched.open(address)
+        first_tile(page, hardest)
+        page.keyboard.press("s")
+        page.keyboard.press("w")
+        options = page.locator("#chooser .options .option bdi")
+        eventually(page, lambda: options.all_inner_texts()[:8], expected)
+        page.keyboard.type(expected[3])
+        page.keyboard.press("Enter")
+        settled(page, "wrong label", "#grid .tile:nth-child(1) .badge")
+        watched.leave()
+    assert rows(run / "review.parquet") == {hardest: ("wrong label", names.index(expected[3]))}
+
+
+def test_a_verdict_has_one_color_whatever_else_was_found(watched: Watched, tmp_path: Path) -> None:
+    run = digits_run(tmp_path / "run", n=40)
+    write_suspects(run, likely=0)  # ambiguous is the first verdict that there is
+    with served(run) as address:
+        page = watched.open(address, "colour=verdict")
+        expect(page.locator("#legend .entry")).to_have_text(["ambiguous"])
+        expect(page.locator("#legend .entry .dot")).to_have_css("background-color", "rgb(224, 100, 42)")  # of the second verdict
+        watched.leave()
 
 
 def test_suspects_are_reviewed_by_verdict_with_one_key(watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

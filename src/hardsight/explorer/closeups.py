@@ -42,6 +42,21 @@ def _by_angle(theta: np.ndarray, label: int, predicted: int) -> list[dict[str, A
     ]
 
 
+def top_classes(sheet: Sheet, row: int) -> list[int]:
+    """The classes that the model holds most likely, its prediction first; none without a head, logits or probabilities."""
+    snapshot = sheet.snapshot
+    if snapshot is None or (snapshot.source.evidence == "features" and snapshot.head is None):
+        return []
+    values = _values_of(sheet, [row]).get(row)
+    if values is None:
+        return []
+    try:
+        likely = values if snapshot.head is None else to_numpy(snapshot.head.logits(values[None]))[0]  # (c,)
+    except InputError:  # a row that has no direction
+        return []
+    return np.argsort(-likely, kind="stable")[:NEAREST_CLASSES].tolist() if np.isfinite(likely).all() else []
+
+
 def neighbours(sheet: Sheet, row: int) -> list[dict[str, Any]]:
     """The samples with the most similar features by cosine, read a batch at a time."""
     feature = features_of(sheet, [row]).get(row)
@@ -93,19 +108,23 @@ def cosines(sheet: Sheet) -> np.ndarray | None:
 
 
 def features_of(sheet: Sheet, rows: Sequence[int]) -> dict[int, np.ndarray]:
-    """(d,) features of some rows, each piece of the files read once."""
-    if sheet.snapshot is None or sheet.snapshot.source.evidence != "features":
-        return {}
+    """(d,) features of some rows."""
+    return _values_of(sheet, rows) if sheet.snapshot is not None and sheet.snapshot.source.evidence == "features" else {}
+
+
+def _values_of(sheet: Sheet, rows: Sequence[int]) -> dict[int, np.ndarray]:
+    """(d,) features, or (c,) logits or probabilities, of some rows; each piece of the files is read once."""
+    assert sheet.snapshot is not None
     row_of = {row if sheet.snapshot_rows is None else int(sheet.snapshot_rows[row]): row for row in rows}
     wanted = sorted(at for at in row_of if at >= 0)
-    features: dict[int, np.ndarray] = {}
+    values: dict[int, np.ndarray] = {}
     for piece in sheet.snapshot.pieces():
         mine = [at for at in wanted if piece.start <= at < piece.stop]
         for batch in sheet.snapshot.batches(mine[0], mine[-1] + 1) if mine else ():
             for at in mine:
                 if batch.start <= at < batch.start + len(batch):
-                    features[row_of[at]] = np.asarray(to_numpy(batch.values[at - batch.start]), np.float64)
-    return features
+                    values[row_of[at]] = np.asarray(to_numpy(batch.values[at - batch.start]), np.float64)
+    return values
 
 
 def _sheet_rows(sheet: Sheet) -> np.ndarray | None:

@@ -229,6 +229,7 @@ def _sample(page: Page, request: Request) -> Response:
             "path": None if sheet.paths is None else sheet.paths[row].as_py(),
             "values": {name: _value(column, row) for name, column in page.columns.items()},
             "classes": closeups.nearest_classes(sheet, [row]).get(row, []),
+            "top": closeups.top_classes(sheet, row),
             "versions": closeups.versions(sheet, row),
             "trouble": page.pictures.trouble(row) if page.pictures.any else None,
             "explanation": None if sheet.suspects is None else sheet.suspects.explanations[row].as_py(),

@@ -60,9 +60,8 @@ def add_suspects(sheet: Sheet, split: str | None = None) -> None:
         values, there = plain(table.column(name))
         sheet.add(replaced(numbers(name, np.where(there, values, np.nan)), hard=hard, about=about))
     counts = _counts(table)
-    names = list(counts) or list(VERDICTS)  # a legend of what there is
-    verdicts = integers(pc.index_in(table.column("verdict"), value_set=pa.array(names)))
-    sheet.add(codes("verdict", verdicts, names, "What hardsight clean says of the sample."))
+    verdicts = integers(pc.index_in(table.column("verdict"), value_set=pa.array(VERDICTS)))
+    sheet.add(codes("verdict", verdicts, list(VERDICTS), "What hardsight clean says of the sample."))  # a verdict keeps its color
     suggested = integers(table.column("suggested_label"))
     suggested = np.where(suggested < len(sheet.class_names), suggested, -1)
     sheet.add(codes("suggested_label", suggested, sheet.class_names, "The class that hardsight clean suggests."))

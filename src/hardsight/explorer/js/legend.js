@@ -13,7 +13,12 @@ export function drawLegend(parent, columns, colour, choose) {
     return;
   }
   if (meta.names) {
-    const entries = meta.names.slice(0, SHOWN).map((word, code) => {
+    const some = meta.names.length,
+      held = new Uint8Array(some + 1); // whether a sample has it; the last: whether one has none
+    columns.get(colour)?.forEach((code) => (held[Math.min(code, some)] = 1));
+    const there = meta.names.map((_, code) => code).filter((code) => held[code]);
+    const entries = there.slice(0, SHOWN).map((code) => {
+      const word = meta.names[code];
       const dot = el("span", { class: "dot" });
       dot.style.background = groupColour(code, colour);
       return el(
@@ -23,25 +28,30 @@ export function drawLegend(parent, columns, colour, choose) {
         name(word, 24),
       );
     });
-    if (meta.names.length > SHOWN) entries.push(quiet(`and ${meta.names.length - SHOWN} more`));
-    const without = columns.get(colour)?.some((code) => code >= meta.names.length) ? noValue(`no ${spoken(colour)}`) : [];
+    if (there.length > SHOWN) entries.push(quiet(`and ${there.length - SHOWN} more`));
+    const without = held[some] ? noValue(`no ${spoken(colour)}`) : [];
     parent.replaceChildren(...entries, ...without);
     return;
   }
   const [low, high] = rampEnds(columns, colour);
-  const bar = el("canvas", { class: "ramp", width: 160, height: 1, "aria-hidden": "true" });
-  const context = bar.getContext("2d");
-  for (let x = 0; x < 160; x++) {
-    context.fillStyle = rampColour(x / 159, isChange(colour));
-    context.fillRect(x, 0, 1, 1);
-  }
   parent.replaceChildren(
     el("span", {}, withSign(colour, meta)),
     quiet(measured(low, meta.unit)),
-    bar,
+    ramp(isChange(colour)),
     quiet(measured(high, meta.unit)),
   );
   if (columns.get(colour).some(Number.isNaN)) parent.append(...noValue("no value"));
+}
+
+// A bar with the colours of numbers, from low to high.
+export function ramp(diverging) {
+  const bar = el("canvas", { class: "ramp", width: 160, height: 1, "aria-hidden": "true" });
+  const context = bar.getContext("2d");
+  for (let x = 0; x < 160; x++) {
+    context.fillStyle = rampColour(x / 159, diverging);
+    context.fillRect(x, 0, 1, 1);
+  }
+  return bar;
 }
 
 const quiet = (words) => el("span", { class: "quiet" }, words);

@@ -417,6 +417,7 @@ class Page {
 
   marksChanged() {
     if (!this.selection) return;
+    if (this.view.colour === "mark") this.legendOf = null; // it lists the marks that there are
     if (this.view.filters.some((filter) => filter[1] === "mark") || this.view.colour === "mark" || this.view.sort === "mark")
       this.redraw();
     else if (this.view.tab === "review") this.review.draw();

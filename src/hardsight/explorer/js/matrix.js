@@ -1,10 +1,13 @@
-// Cosines between the class vectors: which classes the head itself holds to be alike.
+// Angles between the class vectors: which classes the head itself holds to be alike.
 
 import { rampColour, rgb } from "./colours.js";
+import { ramp } from "./legend.js";
 import { aligned, el, name, number } from "./words.js";
 import { Table } from "./tables.js";
 
 const PAIRS = 50;
+const NAMED = 24; // classes whose names fit beside the cells
+const degrees = (cosine) => `${((Math.acos(Math.max(-1, Math.min(1, cosine))) * 180) / Math.PI).toFixed(1)}°`;
 
 export class Matrix {
   constructor(page) {
@@ -31,10 +34,14 @@ export class Matrix {
     const context = canvas.getContext("2d"),
       image = context.createImageData(c, c);
     for (let k = 0; k < c * c; k++) {
-      image.data.set([...rgb(rampColour(0.5 + cosines[k] / (2 * far || 1), true)), 255], 4 * k);
+      const same = k % (c + 1) === 0; // a class and itself: no colour, or it would be the only strong one
+      image.data.set([...rgb(rampColour(0.5 + cosines[k] / (2 * far || 1), true)), same ? 0 : 255], 4 * k);
     }
     context.putImageData(image, 0, 0);
-    const said = el("p", { class: "quiet said" }, `From −${number(far)} (blue) to ${number(far)} (red); point at a cell.`);
+    const end = (cosine) => el("span", { class: "quiet" }, `${number(cosine, 2)} (${degrees(cosine)})`);
+    const scale = el("p", { class: "scale" }, end(-far), ramp(true), end(far));
+    const side = () => (c > NAMED ? null : el("div", { class: "names" }, ...names.map((one) => name(one, 12))));
+    const said = el("p", { class: "quiet said" }, "Cosine (angle) of two class vectors; point at a cell.");
     canvas.addEventListener("pointermove", (event) => {
       const box = canvas.getBoundingClientRect();
       const [i, j] = [
@@ -42,21 +49,21 @@ export class Matrix {
         Math.floor(((event.clientX - box.left) / box.width) * c),
       ];
       if (i < 0 || j < 0 || i >= c || j >= c) return;
-      const degrees = (Math.acos(Math.max(-1, Math.min(1, cosines[i * c + j]))) * 180) / Math.PI;
       said.replaceChildren(
         name(names[i], 30),
         " and ",
         name(names[j], 30),
-        `: cosine ${number(cosines[i * c + j])}, ${degrees.toFixed(1)}°`,
+        `: cosine ${number(cosines[i * c + j])}, ${degrees(cosines[i * c + j])}`,
       );
     });
-    const side = el("div", {});
-    this.panel.append(el("div", { class: "pair" }, el("figure", {}, canvas, el("figcaption", {}, said)), side));
+    const picture = el("div", { class: "named" }, side(), canvas, side()),
+      beside = el("div", {});
+    this.panel.append(el("div", { class: "pair" }, el("figure", {}, scale, picture, el("figcaption", {}, said)), beside));
     const pairs = [];
     for (let i = 0; i < c; i++) for (let j = i + 1; j < c; j++) pairs.push({ a: i, b: j, cosine: cosines[i * c + j] });
     pairs.sort((a, b) => b.cosine - a.cosine);
     const table = new Table(
-      side,
+      beside,
       "The most alike class vectors",
       [
         {
@@ -66,6 +73,7 @@ export class Matrix {
           words: true,
         },
         { title: "cosine", value: (row) => row.cosine, show: (row) => aligned(row.cosine) },
+        { title: "angle", value: (row) => -row.cosine, show: (row) => degrees(row.cosine) },
       ],
       { pick: (row) => this.page.addFilter(["in", "label", [names[row.a], names[row.b]]]), sortBy: 1, down: true },
     );

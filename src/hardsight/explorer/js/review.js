@@ -142,12 +142,14 @@ export class Review {
     next();
   }
 
-  // Which class it should be: one key each for the first 36, letters typed for more, Enter for what is suggested or predicted.
+  // Which class it should be: one key each for up to 36, of more the likely ones first and letters typed for the others, Enter
+  // for what is suggested or predicted.
   choose(row, next) {
     const dialog = document.getElementById("chooser"),
       classes = this.page.about.classes;
     const suggested = this.suggested(row),
-      guess = suggested ?? this.page.columns.get("predicted")?.[row],
+      predicted = this.page.columns.get("predicted")?.[row],
+      guess = suggested ?? predicted,
       given = this.page.columns.get("label")?.[row];
     const few = classes.length <= CLASS_KEYS.length;
     const own = few && classes.every((name) => name.length === 1 && CLASS_KEYS.includes(name)); // digits, letters: their own keys
@@ -165,11 +167,14 @@ export class Review {
         name(classes[code], 30),
         code === given ? el("span", { class: "quiet" }, " given") : null,
         code === guess ? el("span", { class: "quiet" }, suggested === null ? " ↵ predicted" : " ↵ suggested") : null,
+        code !== guess && code !== given && first.has(code) ? el("span", { class: "quiet" }, " likely") : null,
       );
     const list = el("div", { class: "options" });
+    let first = new Set(few ? [] : [guess, predicted]); // of many classes, those that are likely
     const fill = (text) => {
       const wanted = text.toLowerCase();
-      const matching = classes.map((_, code) => code).filter((code) => classes[code].toLowerCase().includes(wanted));
+      const order = [...new Set([...first, ...classes.keys()])];
+      const matching = order.filter((code) => classes[code]?.toLowerCase().includes(wanted));
       list.replaceChildren(...matching.slice(0, few ? 36 : 40).map(button));
       return matching;
     };
@@ -190,6 +195,12 @@ export class Review {
     dialog.replaceChildren(title, ...(search ? [search] : []), list, none);
     dialog.showModal();
     (search ?? title).focus();
+    if (few) return;
+    const offer = ({ top }) => {
+      first = new Set([guess, predicted, ...top]);
+      if (list.isConnected) fill(search.value);
+    };
+    this.page.until(this.page.source.sample(row).then(offer, () => null)); // without an answer the list stays as it is
   }
 
   draw() {
