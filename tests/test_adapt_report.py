@@ -141,6 +141,26 @@ def test_many_classes_lie_down_and_a_dollar_is_no_formula(tmp_path: Path) -> Non
     thumbnails({"$": [(np.zeros((4, 4), np.uint8), "is $5_ for $")]}, "$", ["$"]).savefig(tmp_path / "two.png")
 
 
+def test_twelve_classes_and_five_methods_fit_on_a_laptop(watched: Any, tmp_path: Path) -> None:
+    from types import SimpleNamespace
+
+    from hardsight.adapt.report import write_report
+
+    def entry(accuracy: float) -> dict[str, Any]:
+        return {"round": 0, "portion": 0.2, "accuracy": accuracy, "class_accuracy": [accuracy] * 12}
+
+    methods = ("source", "logistic regression", "cbst", "crst", "cbst+avh")
+    rounds = {("a-to-b", method, seed): [entry(0.1 * seed)] for method in methods for seed in range(3)}
+    start = {"arguments": {}, "versions": {}, "words": ""}
+    place = SimpleNamespace(directory=tmp_path, start=start, folder=lambda name: tmp_path)
+    write_report(place, Results(rounds, [f"motorcycle {k}" for k in range(12)]), {}, lambda *_: tmp_path)  # type: ignore[arg-type]
+    page = watched.page
+    page.goto((tmp_path / "report.html").as_uri())  # 1280 pixels wide
+    table = page.locator(".wide").first
+    assert table.locator("tr").last.inner_text().split("\t") == ["best round (oracle)", *["10.00 ± 10.00"] * 5]
+    assert table.evaluate("(box) => box.scrollWidth - box.clientWidth") == 0
+
+
 def test_pictures_with_right_and_wrong_labels_are_apart() -> None:
     from hardsight.adapt.report import _pictures
 

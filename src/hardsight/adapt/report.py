@@ -30,7 +30,7 @@ SHOWN = 18  # thumbnails
 SIDE = 320  # longest side of one, in pixels: twice what the figure shows
 SHOWN_WRONG = 6  # of them, at most, with a wrong label
 RIGHT, WRONG, UNKNOWN = "right pseudo-label", "wrong pseudo-label", "label unknown"
-MANY = 20  # classes: more do not fit beside each other
+MANY = 20  # classes: more would push the rest of the page away
 SHOWN_STATISTICS = ("avh", "avc", "confidence", "norm", "not_selected_by_cbst", "only_selected_by_cbst")
 TABLES = {
     "accuracy": accuracy_table,
@@ -194,26 +194,24 @@ def _differences(results: Results, differences: pa.Table) -> str:
 
 
 def _per_class(results: Results, accuracy: pa.Table, pair: str) -> str:
-    """Table 3: classes and their mean by methods; lying down where there are many classes."""
+    """Table 3, a column for each method: there are fewer of them than classes. Many classes are folded below their mean."""
     methods = [row for row in accuracy.to_pylist() if row["pair"] == pair]
     if not methods:
         return ""
-    columns: list[tuple[str, list[rp.Cell]]] = [("method", [row["method"] for row in methods])]
-    columns += [
-        (name, [percent(row[f"class {name}"], row[f"class {name} std"]) for row in methods]) for name in results.class_names
-    ]
-    columns.append(("mean", [percent(row["accuracy"], row["accuracy std"]) for row in methods]))
-    best = [(percent(row["oracle_accuracy"], row["oracle_accuracy std"]), "quiet") for row in methods]
-    columns.append(("best round (oracle)", [*best]))
-    if len(results.class_names) <= MANY:
-        rows = [[cells[at] for _, cells in columns] for at in range(len(methods))]
-        return rp.heading("Accuracy by class") + rp.table([name for name, _ in columns], rows)
-    sums = rp.table(
-        ("method", "mean", "best round (oracle)"),
-        [list(row) for row in zip(*(columns[at][1] for at in (0, -2, -1)), strict=True)],
+
+    def line(words: str, name: str, kind: str = "") -> list[rp.Cell]:
+        return [words, *((percent(row[name], row[f"{name} std"]), kind) for row in methods)]
+
+    classes = [line(name, f"class {name}") for name in results.class_names]
+    sums = [line("mean", "accuracy"), line("best round (oracle)", "oracle_accuracy", "quiet")]
+    methods_by = ["class", *(row["method"] for row in methods)]
+    if len(classes) <= MANY:
+        return rp.heading("Accuracy by class") + rp.table(methods_by, [*classes, *sums], last=2)
+    return (
+        rp.heading("Accuracy")
+        + rp.table(["", *methods_by[1:]], sums)
+        + rp.folded("Accuracy by class", rp.table(methods_by, classes))
     )
-    classes = rp.table(("class", *(row["method"] for row in methods)), [[name, *cells] for name, cells in columns[1:-2]])
-    return rp.heading("Accuracy") + sums + rp.folded("Accuracy by class", classes)
 
 
 def _selected(selection: pa.Table, pair: str) -> str:

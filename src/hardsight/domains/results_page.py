@@ -19,7 +19,8 @@ STYLE = """
 :root { color-scheme: light dark }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 78rem; margin: 2rem auto; padding: 0 1rem }
 h1 { margin-bottom: .2rem } h2 { margin: 2rem 0 .3rem; font-size: 1.25rem }
-.wide { overflow-x: auto }
+.wide { overflow-x: auto; background: linear-gradient(to left, Canvas 1rem, transparent) local right / 2rem 100% no-repeat,
+  linear-gradient(to left, #8888, transparent) right / .8rem 100% no-repeat } /* a shadow where there is more to scroll to */
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 14px; margin: .4rem 0 1rem }
 td, th { padding: .22rem .6rem; text-align: right; border-bottom: 1px solid #8884; white-space: nowrap }
 th { font-weight: 600; vertical-align: bottom } .word { text-align: left }
