@@ -374,3 +374,17 @@ def test_a_missing_column_is_noticed_before_anything_is_scored(monkeypatch: pyte
     monkeypatch.setattr("hardsight.act.groups.opening.Job", None)
     with pytest.raises(InputError, match="no column 'siet'; it has label, site. Did you mean site?"):
         audit(features=np.eye(4), labels=[0, 1, 0, 1], head=np.eye(2, 4), columns={"site": list("abab")}, group="siet")
+
+
+def test_a_group_of_two_is_drawn_smaller_and_paler_than_one_of_many() -> None:
+    from hardsight.plots.groups import TOO_FEW, WORSE, GroupPanel, groups_with_intervals
+
+    value = np.array([0.5, 0.6])
+    panel = GroupPanel("accuracy", value, value - 0.1, value + 0.1, 0.7)
+    figure = groups_with_intervals(["site = A", "site = B"], np.array([1882, 2]), [panel], np.array([1.0, np.nan]))
+    lines, points = figure.axes[0].collections
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["site = A  (n = 1,882)", "site = B  (n = 2)"]
+    assert points.get_sizes()[0] > 3 * points.get_sizes()[1]  # type: ignore[attr-defined]
+    from matplotlib.colors import to_hex
+
+    assert [to_hex(colour) for colour in lines.get_edgecolors()] == [WORSE, TOO_FEW]  # type: ignore[attr-defined]

@@ -388,6 +388,47 @@ def test_figures_beside_png(tmp_path: Path) -> None:
         pass
 
 
+def test_a_figure_as_wide_as_a_column_has_words_that_can_be_read(tmp_path: Path) -> None:
+    from matplotlib.figure import Figure
+    from matplotlib.text import Text
+    from PIL import Image
+
+    figure = Figure(figsize=(12, 3), layout="constrained", dpi=100)
+    for axes in figure.subplots(1, 4):
+        axes.plot([0, 1], [0, 1])
+        axes.set_title("accuracy", fontsize=9)
+    with figures_as("png", width=3.3):
+        (path,) = save_figure(figure, tmp_path / "panels.png")
+    assert Image.open(path).size == (330, 330)  # two by two instead of four by one
+    assert min(text.get_fontsize() for text in figure.findobj(Text)) >= 6  # type: ignore[attr-defined]
+    boxes = [axes.get_position() for axes in figure.axes]
+    assert boxes[0].y0 > boxes[2].y1 and boxes[0].x1 < boxes[1].x0
+    with pytest.raises(InputError, match="must be 2 to 40 inches, got 330. A column of a paper has about 3.3"), figures_as("png", 330):
+        pass
+
+
+def test_every_band_and_bar_says_what_it_is() -> None:
+    from hardsight.plots import adaptation, agreement, attacks, generalization
+
+    rng = np.random.default_rng(0)
+    row = {"score": "avh", "model": "1", "agreement": 0.3, "low": 0.2, "high": 0.4, "accuracy": 0.9, "mean": 0.1}
+    row |= {"bootstrap_low": 0.2, "bootstrap_high": 0.4}
+    rounds = {f"method {k}": rng.uniform(size=(3, 4)) for k in range(9)}
+    figures = {
+        "bands: ± one standard deviation over 3 seeds": adaptation.accuracy_per_round(rounds, rng.uniform(size=3), "a to b"),
+        "bars: ± one standard deviation over 3 seeds": generalization.accuracy_per_domain(rounds, ["a", "b", "c", "d"], ""),
+        "bands: 95 % intervals": attacks.error_curves({"fgsm": [(0.0, 0.1, 0.0, 0.2), (0.1, 0.5, 0.4, 0.6)]}),
+        "bands: 90 % intervals": agreement.over_epochs([row], target="people", words=str, level=0.9),
+    }
+    for words, figure in figures.items():
+        assert figure.get_supxlabel() == words
+    lines = figures["bands: ± one standard deviation over 3 seeds"].axes[0].lines[1:]
+    assert len({(line.get_color(), line.get_marker()) for line in lines}) == 9  # each method can be told from the others
+    beside = agreement.side_by_side([row], target="people", words=str, level=0.9)
+    assert beside is not None and beside.legends[0].get_title().get_text() == "bars: 90 % intervals of the bootstrap"
+
+
+
 def test_every_score_turned_to_hardness(photos: Path, tmp_path: Path) -> None:
     measured, turned = (score(photos, scores="avh,confidence,norm", hardness=turn) for turn in (False, True))
     assert turned.column("avh").equals(measured.column("avh"))

@@ -118,10 +118,10 @@ def _drawn(study: Study) -> dict[str, Figure]:
     for agreement in correlations.main:
         drawn[f"{_file(agreement.model)}-{_file(agreement.target.key)}"] = correlations.draw(agreement)
     if len({agreement.model for agreement in correlations.main}) > 1:
-        beside = side_by_side(_first_target(correlations), target=target, words=score_words)
+        beside = side_by_side(_first_target(correlations), target=target, words=score_words, level=correlations.settings.level)
         drawn |= {} if beside is None else {"models": beside}
     if correlations.epochs:
-        drawn["epochs"] = over_epochs(correlations.epochs, target=target, words=score_words)
+        drawn["epochs"] = over_epochs(correlations.epochs, target=target, words=score_words, level=correlations.settings.level)
     for calibration in study.calibrations:
         curves = {"as it is": calibration.before, f"temperature {calibration.temperature:.2f}": calibration.after}
         title = f"Calibration of {calibration.model}, on {calibration.judged_on} samples"

@@ -1,4 +1,4 @@
-"""Options about what a command shows, defined once: `--quiet`, `--json` and `--table`, and `--figures`.
+"""Options about what a command shows, defined once: `--quiet`, `--json` and `--table`, `--figures` and `--width`.
 
     @app.command()
     @prints_tables
@@ -47,6 +47,11 @@ FIGURES: Option = (
         "png", "--figures", metavar="[png|pdf|svg]", help="Comma-separated figure formats: png, pdf, svg. PNG is always written."
     ),
 )
+WIDTH: Option = (
+    "width",
+    float,
+    typer.Option(None, "--width", metavar="INCHES", help="Width of figures; a column of a paper has about 3.3, a page 6.9."),
+)
 
 
 def prints_lines(command: Command) -> Command:
@@ -60,8 +65,8 @@ def prints_tables(command: Command) -> Command:
 
 
 def draws_figures(command: Command) -> Command:
-    """Give a command `--figures`."""
-    return _with_options(command, _drawn_as, FIGURES)
+    """Give a command `--figures` and `--width`."""
+    return _with_options(command, _drawn_as, FIGURES, WIDTH)
 
 
 def _with_options(command: Command, around: Callable[..., AbstractContextManager[None]], *options: Option) -> Command:
@@ -83,13 +88,13 @@ def _with_options(command: Command, around: Callable[..., AbstractContextManager
 
 
 @contextmanager
-def _drawn_as(command: str, others: list[Any], figures: str) -> Iterator[None]:
-    if figures == "png":
+def _drawn_as(command: str, others: list[Any], figures: str, width: float | None) -> Iterator[None]:
+    if figures == "png" and width is None:
         yield
         return
     from hardsight.plots.saving import figures_as
 
-    with figures_as(figures):
+    with figures_as(figures, width):
         yield
 
 

@@ -139,11 +139,15 @@ def _figure(audit: Audit, rows: list[Row]) -> str:
     rows = rows[:MOST_DRAWN]
     if not rows:
         return ""
-    figure = groups_with_intervals([_name(row) for row in rows], _panels(audit, rows), np.array([_verdict(row) for row in rows]))
+    counts, verdicts = np.array([row["n"] for row in rows]), np.array([_verdict(row) for row in rows])
+    figure = groups_with_intervals([_name(row) for row in rows], counts, _panels(audit, rows), verdicts)
     stream = io.BytesIO()
     figure.savefig(stream, format="png", metadata={"Software": None})
     line = "no difference from the rest of the class" if rows[0]["by"] == LATENT else "all samples"
-    said = f"Dotted: {line}. Orange: worse than the rest; blue: better; grey: no difference found; hollow: too few to say."
+    said = (
+        f"Lines: {100 * audit.level:g} % intervals; points grow with the samples of a group. Dotted: {line}. Orange: worse than "
+        "the rest; blue: better; gray: no difference found; pale and hollow: too few to say."
+    )
     return rp.drawn(stream.getvalue(), "groups with intervals") + rp.paragraph(said, "quiet")
 
 

@@ -11,6 +11,9 @@ import numpy as np
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")  # apart for colour-blind eyes
 
 
+MARKERS = "osD^vPX*"  # of another number than the colours: two lines of one colour have two markers
+
+
 def colours() -> Iterator[str]:
     """A colour for each line, again from the first after the last."""
     return cycle(COLOURS)
@@ -19,6 +22,11 @@ def colours() -> Iterator[str]:
 def plain(text: str) -> str:
     """A name that may hold a dollar, which would begin a formula."""
     return text.replace("$", r"\$")
+
+
+def state(figure: Any, words: str) -> None:
+    """Say below a figure what its bands or bars are."""
+    figure.supxlabel(words, fontsize=8, color="0.35")
 
 
 def accuracy_per_round(
@@ -40,14 +48,16 @@ def accuracy_per_round(
     axes.axhline(100 * start.mean(), color="0.5", linestyle="--", linewidth=1, label="source only")
     for (method, level), grey in zip((levels or {}).items(), cycle(("0.1", "0.35", "0.65")), strict=False):
         axes.axhline(100 * level, color=grey, linestyle=":", linewidth=1.3, label=method)
-    for (method, values), colour in zip(curves.items(), colours(), strict=False):
+    for (method, values), colour, marker in zip(curves.items(), colours(), cycle(MARKERS), strict=False):
         rounds = np.arange(values.shape[1] + 1)
         values = 100 * np.concatenate([start[:, None], values], axis=1)  # (seeds, rounds + 1)
         mean = values.mean(0)
-        axes.plot(rounds, mean, marker="o", markersize=3, color=colour, label=method)
+        axes.plot(rounds, mean, marker=marker, markersize=4, color=colour, label=method)
         if len(values) > 1:
             spread = values.std(0, ddof=1)
             axes.fill_between(rounds, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
+    if len(start) > 1 and curves:
+        state(figure, f"bands: ± one standard deviation over {len(start)} seeds")
     axes.set(xlabel="round", ylabel="mean class accuracy (%)", title=plain(title))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))

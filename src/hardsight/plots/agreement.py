@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardsight.plots.adaptation import colours, plain
+from hardsight.plots.adaptation import colours, plain, state
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -203,7 +203,9 @@ def reliability_diagram(curves: Mapping[str, Any], *, title: str) -> Figure:
     return figure
 
 
-def over_epochs(rows: Sequence[Mapping[str, Any]], *, target: str, words: Callable[[str], str]) -> Figure:
+def over_epochs(
+    rows: Sequence[Mapping[str, Any]], *, target: str, words: Callable[[str], str], level: float = 0.95
+) -> Figure:
     """Spearman's coefficient of each score over epochs, with its interval (Observation 3); `words` names the scores."""
     from matplotlib.figure import Figure
 
@@ -225,11 +227,14 @@ def over_epochs(rows: Sequence[Mapping[str, Any]], *, target: str, words: Callab
     axes.set(xlabel="epoch", ylabel="agreement (Spearman)", title=plain(f"Agreement with {target} over epochs"))
     if names:
         axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+        state(figure, f"bands: {100 * level:g} % intervals")
     axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 
-def side_by_side(rows: Sequence[Mapping[str, Any]], *, target: str, words: Callable[[str], str]) -> Figure | None:
+def side_by_side(
+    rows: Sequence[Mapping[str, Any]], *, target: str, words: Callable[[str], str], level: float = 0.95
+) -> Figure | None:
     """Models by accuracy: their mean AVH, and how far scores agree (Observation 4); `words` names the scores.
 
     A panel without a point is left out, and the figure if there is none: without labels there is no accuracy.
@@ -256,7 +261,8 @@ def side_by_side(rows: Sequence[Mapping[str, Any]], *, target: str, words: Calla
     if names:
         _agreements(axes["agreement"], [row for row in compared if row["score"] in names], names, words)
         axes["agreement"].set(ylabel="agreement (Spearman)", title=plain(f"Agreement with {target}"))
-        figure.legend(loc="outside lower center", ncols=2, frameon=False)
+        bars = f"bars: {100 * level:g} % intervals of the bootstrap"
+        figure.legend(loc="outside lower center", ncols=2, frameon=False, title=bars, title_fontsize=8)
     return figure
 
 

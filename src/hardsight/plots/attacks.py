@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hardsight.plots.adaptation import state
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -30,7 +32,7 @@ def error_curves(curves: Mapping[str, Sequence[tuple[float, float, float, float]
     """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.2, 3.6), layout="constrained", dpi=130)
+    figure = Figure(figsize=(6.4, 3.6), layout="constrained", dpi=130)
     axes = figure.subplots()
     for (name, points), colour, marker in zip(curves.items(), COLOURS, "osD^vPX*", strict=False):
         epsilon, error, low, high = np.array(points, np.float64).T
@@ -38,8 +40,9 @@ def error_curves(curves: Mapping[str, Sequence[tuple[float, float, float, float]
         axes.fill_between(epsilon, 100 * low, 100 * high, color=colour, alpha=0.2, linewidth=0)
     axes.set(xlabel="epsilon (pixels of 0 to 1)", ylabel="error (%)", ylim=(0, 100))
     axes.set_title(title, fontsize=11)
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     axes.spines[["top", "right"]].set_visible(False)
+    state(figure, "bands: 95 % intervals")
     return figure
 
 
@@ -135,9 +138,8 @@ def trajectories(path: Mapping[str, np.ndarray], *, title: str = "") -> Figure:
     _draw_many(angle_axes, epsilon, {name: np.degrees(x) for name, x in angles.items()})
     angle_axes.set(ylabel="angle (degrees)")
     angle_axes.legend(frameon=False, fontsize=9)
-    norm_axes.set_title(
-        f"{len(rows)} samples {'that change class' if len(switched) else 'followed'}: median, quartiles", fontsize=9
-    )
+    norm_axes.set_title(f"{len(rows)} samples {'that change class' if len(switched) else 'followed'}: medians", fontsize=9)
+    state(figure, "bands: from the lower to the upper quartile of the samples")
     return figure
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardsight.errors import InputError
+from hardsight.plots.adaptation import state
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,6 +21,7 @@ COLOURS = (
     *("#000000", "#7f7f7f", "#8c510a", "#762a83", "#1b7837", "#b2182b"),
 )
 MOST_BANDS = 6
+FEW = 10  # samples below which a group's mean says little: its line is thin and pale, without a band
 MARKERS = "osD^vP*X<>ph"
 WORDS = {
     "norm": "norm of the feature",
@@ -69,16 +71,19 @@ def curves_figure(
     figure = Figure(figsize=(4.2 * wide + (2.0 if legend else 0), 2.9 * high + 0.3), layout="constrained", dpi=130)
     figure.get_layout_engine().set(w_pad=0.1, h_pad=0.08)  # type: ignore[call-arg, union-attr]
     panels = np.ravel(figure.subplots(high, wide))
-    often = max(1, len(curves.moments) // 12)
+    often, banded = max(1, len(curves.moments) // 12), False
     for panel, name in zip(panels, columns, strict=True):
         scale = SCALE.get(name, 1.0)
         for index, group in enumerate(present):
             mean, std = scale * curves.mean[name][group], scale * curves.std[name][group]
+            few = curves.count[group].max() < FEW
             panel.plot(
-                curves.times, mean, color=colours[index], marker=MARKERS[index], markersize=4, linewidth=1.6,
+                curves.times, mean, color=colours[index], marker=MARKERS[index], markersize=4,
+                linewidth=0.8 if few else 1.6, alpha=0.4 if few else 1.0,
                 markevery=(index * often // max(1, len(present)), often), label=_label(curves, group), zorder=3,
             )  # fmt: skip
-            if name != "correct" and len(present) <= MOST_BANDS:
+            if name != "correct" and len(present) <= MOST_BANDS and not few:
+                banded = True
                 panel.fill_between(
                     curves.times,
                     mean - std,
@@ -100,6 +105,8 @@ def curves_figure(
         figure.legend(handles, labels, title=curves.groups.name, loc="outside right center", frameon=False, fontsize=8.5)
     if title:
         figure.suptitle(title, fontsize=10.5)
+    pale = [f"pale: fewer than {FEW} samples"] if any(curves.count[group].max() < FEW for group in present) else []
+    state(figure, "; ".join([*(["bands: ± one standard deviation over samples"] if banded else []), *pale]))
     return figure
 
 

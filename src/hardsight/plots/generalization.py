@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.plots.adaptation import colours, plain
+from hardsight.plots.adaptation import colours, plain, state
 
 
 def accuracy_per_domain(reached: Mapping[str, np.ndarray], domains: Sequence[str], title: str) -> Any:
@@ -22,10 +22,13 @@ def accuracy_per_domain(reached: Mapping[str, np.ndarray], domains: Sequence[str
 
     figure = Figure(figsize=(1.6 + 1.3 * len(domains), 4), layout="constrained", dpi=120)
     axes = figure.subplots()
+    seeds = max(map(len, reached.values()), default=0)
     for number, ((loss, values), colour) in enumerate(zip(reached.items(), colours(), strict=False)):
         at = np.arange(len(domains)) + 0.5 * ((number + 0.5) / len(reached) - 0.5)
         spread = 100 * values.std(0, ddof=1) if len(values) > 1 else None
         axes.errorbar(at, 100 * values.mean(0), yerr=spread, fmt="o", markersize=5, capsize=3, color=colour, label=loss)
+    if seeds > 1:
+        state(figure, f"bars: ± one standard deviation over {seeds} seeds")
     axes.set(ylabel="accuracy (%)", title=title, xticks=np.arange(len(domains)))
     axes.set_xticklabels([plain(name) for name in domains])
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
@@ -43,7 +46,7 @@ def accuracy_per_epoch(curves: Mapping[str, Mapping[str, np.ndarray]], title: st
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    figure = Figure(figsize=(2.6 * len(curves) + 1.2, 2.9), layout="constrained", dpi=120)
+    figure = Figure(figsize=(2.6 * len(curves) + 0.4, 3.2), layout="constrained", dpi=120)
     figure.suptitle(title, fontsize=11)
     panels = np.atleast_1d(figure.subplots(1, len(curves)))
     for axes, (domain, losses) in zip(panels, curves.items(), strict=True):
@@ -53,5 +56,6 @@ def accuracy_per_epoch(curves: Mapping[str, Mapping[str, np.ndarray]], title: st
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.spines[["top", "right"]].set_visible(False)
     panels[0].set_ylabel("accuracy (%)")
-    panels[-1].legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    handles, names = panels[0].get_legend_handles_labels()
+    figure.legend(handles, names, frameon=False, loc="outside lower center", ncols=6)
     return figure

@@ -11,7 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-BETTER, WORSE, NEITHER = "#0072b2", "#d55e00", "#777777"  # apart for colour-blind eyes
+BETTER, WORSE, NEITHER, TOO_FEW = "#0072b2", "#d55e00", "#777777", "#c4c4c4"  # apart for colour-blind eyes
 LONGEST_NAME = 34
 INCH_PER_GROUP = 0.27
 
@@ -27,13 +27,16 @@ class GroupPanel:
     overall: float  # of all samples: the line
 
 
-def groups_with_intervals(names: Sequence[str], panels: Sequence[GroupPanel], verdicts: np.ndarray) -> Figure:
-    """One line per group, from the top; one panel per measure.
+def groups_with_intervals(
+    names: Sequence[str], counts: np.ndarray, panels: Sequence[GroupPanel], verdicts: np.ndarray
+) -> Figure:
+    """One line per group, from the top; one panel per measure. The larger a group, the larger its point.
 
     Args:
         names: (k,) of the groups.
+        counts: (k,) samples of each.
         panels: the measures, from left to right.
-        verdicts: (k,) 1 for worse than the rest, -1 for better, 0 for neither, NaN for too few samples: a hollow point.
+        verdicts: (k,) 1 for worse than the rest, -1 for better, 0 for neither, NaN for too few samples: pale and hollow.
     """
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
@@ -42,17 +45,21 @@ def groups_with_intervals(names: Sequence[str], panels: Sequence[GroupPanel], ve
     figure = Figure(figsize=(10, 1.1 + INCH_PER_GROUP * k), layout="constrained", dpi=120)
     every = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     place = np.arange(k)
-    colours = [WORSE if verdict == 1 else BETTER if verdict == -1 else NEITHER for verdict in verdicts]
+    colours = [
+        TOO_FEW if np.isnan(verdict) else WORSE if verdict == 1 else BETTER if verdict == -1 else NEITHER for verdict in verdicts
+    ]
+    sizes = 8 + 28 * np.sqrt(counts / counts.max())
     for axes, panel in zip(every, panels, strict=True):
         axes.axvline(panel.overall, color="#999999", linewidth=1, linestyle=":")
         axes.hlines(place, panel.low, panel.high, colors=colours, linewidth=1.6)
         faces = ["white" if np.isnan(verdict) else colour for verdict, colour in zip(verdicts, colours, strict=True)]
-        axes.scatter(panel.value, place, s=26, c=faces, edgecolors=colours, zorder=3)
+        axes.scatter(panel.value, place, s=sizes, c=faces, edgecolors=colours, zorder=3)
         axes.set_title(panel.title, fontsize=9)
         axes.xaxis.set_major_locator(MaxNLocator(nbins=4))  # more of small numbers would touch each other
         axes.tick_params(labelsize=8)
         axes.spines[["top", "right"]].set_visible(False)
     short = [name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…" for name in names]
-    every[0].set_yticks(place, [name.replace("$", r"\$") for name in short])
+    shown = [f"{name}  (n = {count:,})" for name, count in zip(short, counts, strict=True)]
+    every[0].set_yticks(place, [name.replace("$", r"\$") for name in shown])
     every[0].set_ylim(k - 0.4, -0.6)
     return figure

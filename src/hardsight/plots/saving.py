@@ -1,6 +1,6 @@
-"""Figures as files: PNG always, for pages show it; PDF and SVG beside it where they are asked for.
+"""Figures as files: PNG always, for pages show it; PDF and SVG beside it, and a width in inches, where they are asked for.
 
-with figures_as("svg"):
+with figures_as("svg", width=3.3):  # a column of a paper
     hardsight.agreement.reporting.save(run, study)  # figures/*.png and figures/*.svg
 """
 
@@ -23,6 +23,9 @@ UNDATED: dict[str, dict[str, None]] = {  # no date and no version: the same figu
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
     "svg": {"Date": None, "Creator": None},
 }
+SMALLEST = 6.0  # points: smaller words cannot be read in print
+PANEL = 1.6  # inches: narrower panels stand below each other
+_width: ContextVar[float | None] = ContextVar("width of figures", default=None)
 _chosen: ContextVar[tuple[str, ...]] = ContextVar("formats of figures", default=("png",))
 
 
@@ -41,22 +44,53 @@ def figure_formats(text: str) -> tuple[str, ...]:
 
 
 @contextmanager
-def figures_as(formats: str) -> Iterator[None]:
-    """Inside, every figure is written in these formats, with commas between: svg, or pdf,svg."""
-    token = _chosen.set(figure_formats(formats))
+def figures_as(formats: str, width: float | None = None) -> Iterator[None]:
+    """Inside, every figure is written in these formats, with commas between: svg, or pdf,svg; `width` is in inches."""
+    if width is not None and not 2 <= width <= 40:
+        raise InputError(f"the width of figures must be 2 to 40 inches, got {width:g}. A column of a paper has about 3.3.")
+    tokens = _chosen.set(figure_formats(formats)), _width.set(width)
     try:
         yield
     finally:
-        _chosen.reset(token)
+        _chosen.reset(tokens[0])
+        _width.reset(tokens[1])
 
 
 def save_figure(figure: Figure, path: Path, **options: Any) -> list[Path]:
     """Write a figure to a .png, and beside it in the other formats that were asked for; returns all paths, the .png first."""
     import matplotlib
 
+    if (width := _width.get()) is not None:
+        _set_width(figure, width)
     paths = [path.with_suffix(f".{form}") for form in _chosen.get()]
     for file in paths:
         form = file.suffix[1:]
         with replacing(file) as temporary, matplotlib.rc_context({"svg.hashsalt": path.stem}):  # ids in SVG are random else
             figure.savefig(temporary, format=form, metadata=UNDATED[form], **options)
     return paths
+
+
+def _set_width(figure: Figure, width: float) -> None:
+    """Draw it so wide: lines and words shrink with it as far as words can be read, and panels side by side move below each other."""
+    from matplotlib.lines import Line2D
+    from matplotlib.text import Text
+
+    before, height = figure.get_size_inches()
+    specs = [axes.get_subplotspec() for axes in figure.axes]
+    grids = {spec.get_gridspec() for spec in specs if spec is not None}
+    if len(grids) == 1 and not figure.subfigs and None not in specs and (grid := grids.pop()).nrows == 1 and width / grid.ncols < PANEL:
+        across = max(1, int(width / PANEL))
+        down = -(-grid.ncols // across)
+        stacked = figure.add_gridspec(down, across)
+        for at, axes in enumerate(figure.axes):
+            axes.set_subplotspec(stacked[divmod(at, across)])
+        before, height = before * across / grid.ncols, height * down
+    share = min(1.0, width / before)
+    for text in figure.findobj(Text):
+        assert isinstance(text, Text)
+        text.set_fontsize(max(min(SMALLEST, text.get_fontsize()), share * text.get_fontsize()))
+    for line in figure.findobj(Line2D):
+        assert isinstance(line, Line2D)
+        line.set_linewidth(share * line.get_linewidth())
+        line.set_markersize(share * line.get_markersize())
+    figure.set_size_inches(width, height * width / before)

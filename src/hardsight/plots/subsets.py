@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from hardsight.plots.adaptation import state
 from hardsight.plots.dynamics import COLOURS, MARKERS
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def cost_figure(table: pa.Table, words: str) -> Figure:
     from matplotlib.figure import Figure
     from matplotlib.ticker import NullLocator
 
-    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    figure = Figure(figsize=(7.6, 4.2), layout="constrained")
     axes = figure.add_subplot()
     column = {name: table.column(name).to_numpy() for name in table.column_names}
     subsets = [name for name in dict.fromkeys(column["subset"].tolist()) if name != "all"]
@@ -41,5 +42,6 @@ def cost_figure(table: pa.Table, words: str) -> Figure:
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("samples")
     axes.set_ylabel(f"{words} (%)")
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    state(figure, "bars: 95 % intervals")
     return figure

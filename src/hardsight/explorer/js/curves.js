@@ -21,7 +21,7 @@ export class Curves {
     new ResizeObserver(() => this.lines && this.draw()).observe(this.canvas);
   }
 
-  // lines: [{name, colour, y: [...], spread: [...] or undefined, dots}]; x: the common axis.
+  // lines: [{name, colour, y: [...], spread: [...] or undefined, dots, pale}]; x: the common axis.
   show({ x, lines, xTitle, yTitle }) {
     const at = this.at < x.length ? (this.at ?? null) : null; // what is pointed at stays pointed at
     Object.assign(this, { x, lines, xTitle, yTitle, at });
@@ -102,7 +102,7 @@ export class Curves {
 
   line(context, line, px, py) {
     const points = this.x.map((x, i) => [x, line.y[i], line.spread?.[i] ?? 0]).filter((point) => point[1] !== null);
-    if (line.spread) {
+    if (line.spread && !line.pale) {
       context.beginPath();
       for (const [x, y, s] of points) context.lineTo(px(x), py(y + s));
       for (const [x, y, s] of [...points].reverse()) context.lineTo(px(x), py(y - s));
@@ -113,8 +113,10 @@ export class Curves {
     context.beginPath();
     for (const [x, y] of points) context.lineTo(px(x), py(y));
     context.strokeStyle = line.colour;
-    context.lineWidth = 2;
+    context.lineWidth = line.pale ? 1 : 2;
+    context.setLineDash(line.pale ? [3, 4] : []);
     context.stroke();
+    context.setLineDash([]);
     if (points.length > 40 && !line.dots) return;
     context.fillStyle = line.colour;
     for (const [x, y] of points) {

@@ -6,6 +6,7 @@ import { packed } from "./selection.js";
 import { count, el, spoken, titled } from "./words.js";
 
 const STEP = 650; // milliseconds an epoch takes when played
+const FEW = 10; // samples below which a group's mean says little
 
 export class Dynamics {
   constructor(page) {
@@ -34,7 +35,7 @@ export class Dynamics {
       el(
         "p",
         { class: "quiet" },
-        "Mean of each group; the band is one standard deviation over its samples." +
+        `Mean of each group; the band is one standard deviation over its samples. Dashed, without a band: fewer than ${FEW} samples.` +
           (about.moving.length ? "" : " In this file they cover all samples, whatever is selected."),
       ),
     );
@@ -62,7 +63,8 @@ export class Dynamics {
           : groupColour(meta?.names ? meta.names.indexOf(group.name) : 0, this.by.value),
       y: group.mean,
       spread: group.std,
-      note: count(group.count),
+      note: count(group.count) + (group.count < FEW ? " (few)" : ""),
+      pale: group.count < FEW,
     }));
     this.curves.show({
       x: curves.epochs,
