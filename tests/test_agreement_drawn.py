@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -60,6 +61,15 @@ def test_models_side_by_side_have_no_empty_panel() -> None:
     assert drawn(rows[1:]) == drawn([{**known, "score": "norm"}]) == ["Agreement with people"]
     assert drawn([{**row, "agreement": None} for row in rows]) == ["Better models have smaller AVH?"]
     assert drawn([{**row, "accuracy": None} for row in rows]) == []
+
+
+def test_latex_has_intervals_and_names_that_people_use(correlations: hardsight.Correlations) -> None:
+    text, row = table1(correlations), single(correlations, "avh")
+    total = f"${row['agreement']:.3f}_{{[{row['bootstrap_low']:.2f},\\,{row['bootstrap_high']:.2f}]}}$"
+    assert f"AVH & ${row['fisher_z']:.3f}$ & {total} &" in text and r"95\,\% intervals" in text
+    for written in (text, pairs(correlations)):
+        assert "angular gap" in written and "AVH" in written
+        assert not re.search(r"avh|angular\\?_gap|spearman", written)
 
 
 def test_latex_is_balanced_and_escaped(correlations: hardsight.Correlations) -> None:

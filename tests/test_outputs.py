@@ -347,6 +347,14 @@ def test_a_missing_value_and_words_among_numbers_in_a_file(tmp_path: Path) -> No
     assert as_markdown(table) == "**t**\n\n| n\\_ame | v |\n| :-- | --: |\n| \\[a\\] \\| b | 1 ± 2 → 3 |\n"
 
 
+def test_latex_says_the_names_of_scores_and_sets_numbers() -> None:
+    rows = [("-a_gap", "-25.2 [-31.0, +0.5]", "1.014e-05")]
+    table = ShownTable("t", ("id", "mean avh", "angular_gap"), rows, "by avh_relative of my_run", 1, {})
+    lines = as_latex(table).splitlines()
+    assert lines[2] == r"\caption{by AVH $\times$ classes of my\_run}" and lines[5] == r"id & mean AVH & angular gap \\"
+    assert lines[7] == r"-a\_gap & $-$25.2 [$-$31.0, +0.5] & $1.014 \times 10^{-5}$ \\"
+
+
 @pytest.mark.slow
 def test_latex_compiles(photos: Path, cli: Cli, tmp_path: Path) -> None:
     """Hostile cells, and what `score --table` and `correlate -o` write."""
@@ -399,11 +407,15 @@ def test_a_figure_as_wide_as_a_column_has_words_that_can_be_read(tmp_path: Path)
         axes.set_title("accuracy", fontsize=9)
     with figures_as("png", width=3.3):
         (path,) = save_figure(figure, tmp_path / "panels.png")
-    assert Image.open(path).size == (330, 330)  # two by two instead of four by one
+    with Image.open(path) as picture:
+        assert picture.size == (330, 330)  # two by two instead of four by one
     assert min(text.get_fontsize() for text in figure.findobj(Text)) >= 6  # type: ignore[attr-defined]
     boxes = [axes.get_position() for axes in figure.axes]
     assert boxes[0].y0 > boxes[2].y1 and boxes[0].x1 < boxes[1].x0
-    with pytest.raises(InputError, match="must be 2 to 40 inches, got 330. A column of a paper has about 3.3"), figures_as("png", 330):
+    with (
+        pytest.raises(InputError, match="must be 2 to 40 inches, got 330. A column of a paper has about 3.3"),
+        figures_as("png", 330),
+    ):
         pass
 
 
@@ -426,7 +438,6 @@ def test_every_band_and_bar_says_what_it_is() -> None:
     assert len({(line.get_color(), line.get_marker()) for line in lines}) == 9  # each method can be told from the others
     beside = agreement.side_by_side([row], target="people", words=str, level=0.9)
     assert beside is not None and beside.legends[0].get_title().get_text() == "bars: 90 % intervals of the bootstrap"
-
 
 
 def test_every_score_turned_to_hardness(photos: Path, tmp_path: Path) -> None:

@@ -24,6 +24,11 @@ WIDTH = 100  # characters per line of a repr
 FIRST_LINE, LONGEST_GAP = 10.0, 60.0  # seconds until the first line of progress in a log, and the longest gap between lines
 
 
+def spoken(name: str) -> str:
+    """A column's name as people say it: "AVH" for avh."""
+    return {"avh": "AVH", "avh_relative": "AVH × classes", "el2n": "EL2N", "aum": "AUM"}.get(name, name.replace("_", " "))
+
+
 def printable(text: str, longest: int | None = None) -> str:
     """Escape control, bidirectional and other invisible characters, and truncate long names.
 

@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from hardsight.errors import FileError, InputError
 from hardsight.files.inputs import is_written
-from hardsight.files.latex import escaped, tabular
+from hardsight.files.latex import escaped, numbers, tabular
 from hardsight.files.places import place
 from hardsight.files.table_writing import FORMATS
 from hardsight.files.writing import check_output, replacing
-from hardsight.screen import Shown, ShownTable, printable
+from hardsight.screen import Shown, ShownTable, printable, spoken
 from hardsight.table import write_table
 
 ENDINGS = (".csv", ".tex", ".md", ".json", ".parquet")
@@ -99,8 +99,15 @@ def _column(values: list[Any]) -> pa.Array:
 
 def as_latex(table: ShownTable) -> str:
     """A table environment with what was printed."""
-    rows = [[escaped(cell) for cell in row] for row in table.rows]
-    return tabular([escaped(name) for name in table.header], rows, escaped(_caption(table)), table.words)
+    rows = [[*map(escaped, row[: table.words]), *map(numbers, row[table.words :])] for row in table.rows]
+    return tabular([escaped(_spoken(name)) for name in table.header], rows, escaped(_spoken(_caption(table))), table.words)
+
+
+def _spoken(text: str) -> str:
+    """Text with the names of scores as people say them: AVH for avh, angular gap for angular_gap."""
+    from hardsight.scores import SCORES
+
+    return re.sub(r"\w+", lambda word: spoken(word[0]) if word[0] in SCORES else word[0], text)
 
 
 def as_markdown(table: ShownTable) -> str:

@@ -85,11 +85,6 @@ def numbers(name: str, values: Any) -> Column:
     return Column(name, array, hard=hard, about="" if score is None else f"{score.summary} Formula: {score.formula}")
 
 
-def spoken(name: str) -> str:
-    """A column's name as people say it: "AVH" for avh."""
-    return {"avh": "AVH", "avh_relative": "AVH × classes", "el2n": "EL2N", "aum": "AUM"}.get(name, name.replace("_", " "))
-
-
 def sign(column: Column) -> str:
     """What follows the name of a column with the other sign."""
     return f", {OTHER_SIGN}" if OTHER_SIGN in column.unit else ""

@@ -19,7 +19,7 @@ from hardsight.errors import HardsightError
 from hardsight.explorer import closeups
 from hardsight.explorer.again import reported_again
 from hardsight.explorer.agreement import HUMAN, agreement
-from hardsight.explorer.columns import Column, numbers, sign, spoken
+from hardsight.explorer.columns import Column, numbers, sign
 from hardsight.explorer.groups import groups_of, listed
 from hardsight.explorer.one_file import base64_text, one_file, packed, packed_column
 from hardsight.explorer.opening import ProgressCallback, Sheet, open_sheet, turn_scores
@@ -32,6 +32,7 @@ from hardsight.explorer.suspects import add_suspects
 from hardsight.files.inputs import command, note_input
 from hardsight.files.writing import check_page_output, replacing
 from hardsight.options import takes
+from hardsight.screen import spoken
 from hardsight.threads import even_rows
 
 MOST_ROWS = 60_000  # of more, an even subsample is kept, with the hardest

@@ -23,6 +23,22 @@ def escaped(text: str) -> str:
     return SPECIAL.sub(lambda match: ESCAPES[match[0]], "".join(c for c in text if c.isprintable()))
 
 
+def numbers(text: str) -> str:
+    r"""Text escaped for LaTeX, its numbers as they are set: a minus instead of a hyphen, and powers of ten.
+
+    Example:
+        >>> numbers("-25.2 [-31.0, 1e-05]")
+        '$-$25.2 [$-$31.0, $10^{-5}$]'
+    """
+    minus = re.sub(r"(?<![\w.-])-(?=[.\d])", "−", text)
+    return re.sub(r"(?<![\w.])(\d[\d.]*)e([+-]\d+)(?!\w)", _power, escaped(minus))
+
+
+def _power(number: re.Match[str]) -> str:
+    times = "" if number[1] == "1" else rf"{number[1]} \times "
+    return f"${times}10^{{{int(number[2])}}}$"
+
+
 def tabular(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str, words: int = 1) -> str:
     """A table environment from cells that are already LaTeX; the first columns hold text, the others numbers."""
     lines = [

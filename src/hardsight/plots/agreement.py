@@ -203,9 +203,7 @@ def reliability_diagram(curves: Mapping[str, Any], *, title: str) -> Figure:
     return figure
 
 
-def over_epochs(
-    rows: Sequence[Mapping[str, Any]], *, target: str, words: Callable[[str], str], level: float = 0.95
-) -> Figure:
+def over_epochs(rows: Sequence[Mapping[str, Any]], *, target: str, words: Callable[[str], str], level: float = 0.95) -> Figure:
     """Spearman's coefficient of each score over epochs, with its interval (Observation 3); `words` names the scores."""
     from matplotlib.figure import Figure
 

@@ -27,9 +27,7 @@ class GroupPanel:
     overall: float  # of all samples: the line
 
 
-def groups_with_intervals(
-    names: Sequence[str], counts: np.ndarray, panels: Sequence[GroupPanel], verdicts: np.ndarray
-) -> Figure:
+def groups_with_intervals(names: Sequence[str], counts: np.ndarray, panels: Sequence[GroupPanel], verdicts: np.ndarray) -> Figure:
     """One line per group, from the top; one panel per measure. The larger a group, the larger its point.
 
     Args:

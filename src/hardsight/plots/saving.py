@@ -78,7 +78,13 @@ def _set_width(figure: Figure, width: float) -> None:
     before, height = figure.get_size_inches()
     specs = [axes.get_subplotspec() for axes in figure.axes]
     grids = {spec.get_gridspec() for spec in specs if spec is not None}
-    if len(grids) == 1 and not figure.subfigs and None not in specs and (grid := grids.pop()).nrows == 1 and width / grid.ncols < PANEL:
+    if (
+        len(grids) == 1
+        and not figure.subfigs
+        and None not in specs
+        and (grid := grids.pop()).nrows == 1
+        and width / grid.ncols < PANEL
+    ):
         across = max(1, int(width / PANEL))
         down = -(-grid.ncols // across)
         stacked = figure.add_gridspec(down, across)
