@@ -78,7 +78,7 @@ def test_latex_is_balanced_and_escaped(correlations: hardsight.Correlations) -> 
         assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") >= 1
         body = [line for line in text.splitlines() if line.endswith(r"\\")]
         assert len({line.count("&") for line in body}) <= 2  # the same in every row of a table
-        assert "norm\\_in\\_class" in text and "nan" not in text and "None" not in text
+        assert "norm in class" in text and "nan" not in text and "None" not in text
 
 
 def test_options_are_read_without_heavy_libraries(fresh_python: Callable[..., Any]) -> None:

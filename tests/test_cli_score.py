@@ -282,7 +282,7 @@ def test_a_wrong_command_line_is_one_line(cli: Cli, words: list[str], message: s
 
 def test_no_words_at_all_show_the_help(cli: Cli) -> None:
     done = cli()
-    assert done.code == 2 and "Commands:" in done.out + done.err and "hardsight: " not in done.err
+    assert done.code == 2 and "Look:" in done.out + done.err and "hardsight: " not in done.err
 
 
 def test_the_installed_script_answers_quickly(fresh_python: Callable[..., Any]) -> None:

@@ -52,6 +52,16 @@ def test_no_help_is_cut_short_or_shows_types() -> None:
     assert "Usage: hardsight adapt [OPTIONS] SOURCE [TARGET]\n" in page and "correlate [OPTIONS] RUN...\n" in page
 
 
+def test_every_command_is_under_one_purpose() -> None:
+    from hardsight.cli.help_page import PURPOSES
+
+    whole: Any = get_command(app)
+    assert sorted(name for names in PURPOSES.values() for name in names) == sorted(whole.commands)
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    titles = re.findall(r"^([A-Z][a-z]+):$", page.partition("## hardsight adapt")[0], re.MULTILINE)
+    assert titles == ["Options", "Look", "Fix", "Adapt", "Research", "Tools"]
+
+
 @pytest.mark.parametrize("name", SCORES)
 def test_every_score_is_documented_as_it_is(name: str) -> None:
     page = ROOT / "docs" / "scores.md"

@@ -127,6 +127,11 @@ def test_fiftyone_layout_with_scores_as_attributes(run: Path, files: Path, tmp_p
         assert not {"id", "label", "confidence", "tags", "logits"} & own.keys()
         assert all(isinstance(value, str | float | int) for value in own.values())
     assert document["labels"]["000003"]["attributes"]["mark"] == "wrong label"
+    predictions = read(tmp_path / "arrays" / "predictions.json")
+    assert predictions["classes"] == NAMES and predictions["labels"].keys() == document["labels"].keys()
+    for id, guess in zip(table.index, predictions["labels"].values(), strict=True):
+        assert guess["label"] == table.predicted[id]
+        assert guess["confidence"] == pytest.approx(table.predicted_confidence[id], rel=1e-5)
     done = export(files, "fiftyone", tmp_path / "files", images=str(files.parent / "photos"))
     data = read(tmp_path / "files" / "data.json")
     assert data.keys() == read(tmp_path / "files" / "labels.json")["labels"].keys() and len(data) == N - 1
@@ -142,10 +147,14 @@ import fiftyone as fo
 layout = fo.types.FiftyOneImageClassificationDataset
 for folder in sys.argv[1:]:
     dataset = fo.Dataset.from_dir(folder, layout, data_path="data.json", label_field="ground_truth", progress=False)
+    dataset.merge_dir(
+        folder, layout, data_path="data.json", labels_path="predictions.json", label_field="predictions", progress=False
+    )
     by = "error_score" if "error_score" in dataset.first().ground_truth else "avh"
     ranked = dataset.sort_by(f"ground_truth.{by}", reverse=True)
     seen = [[sample.filepath, sample.ground_truth.label, sample.ground_truth.to_dict()] for sample in ranked]
-    print("seen", json.dumps({"classes": dataset.default_classes, "samples": seen}, default=str))
+    guessed = [[sample.predictions.label, sample.predictions.confidence] for sample in ranked]
+    print("seen", json.dumps({"classes": dataset.default_classes, "samples": seen, "guessed": guessed}, default=str))
     dataset.delete()
 """
 
@@ -170,6 +179,9 @@ def test_fiftyone_itself_opens_it_and_sorts_by_a_score(
         row = table.loc[target["sample_id"]]
         assert Path(file).is_file() and label == NAMES[row.label] and target["avh"] == pytest.approx(row.avh, rel=1e-5)
         assert target.get("verdict") == (row.verdict if pd.notna(row.verdict) else None)
+    for (_, _, target), (label, confidence) in zip(arrays["samples"], arrays["guessed"], strict=True):
+        row = table.loc[target["sample_id"]]
+        assert label == NAMES[row.predicted] and confidence == pytest.approx(row.predicted_confidence, rel=1e-5)
     assert {Path(file).parent for file, _, _ in of_files["samples"]} == {(files.parent / "photos" / "some").resolve()}
 
 

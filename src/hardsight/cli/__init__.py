@@ -12,13 +12,14 @@ from typing import Any, NoReturn
 
 import typer
 
-from hardsight.cli.help_page import App
+from hardsight.cli.help_page import App, Group
 from hardsight.cli.old_spellings import renewed
 from hardsight.cores import limit_spinning
 from hardsight.errors import HardsightError, did_you_mean
 
 app = App(
     name="hardsight",
+    cls=Group,
     help="Measure how hard every sample is for a classifier, show it, and act on it.",
     no_args_is_help=True,
     add_completion=False,

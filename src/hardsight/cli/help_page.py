@@ -1,4 +1,4 @@
-"""How the help of a command looks: arguments by their names in capitals, without the types that typer adds."""
+"""How help looks: commands by what they are for, and arguments by their names in capitals, without the types that typer adds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,27 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
+
+PURPOSES = {  # commands in the order in which they are most often used
+    "Look": ("demo", "extract", "score", "explore", "report", "audit", "drift"),
+    "Fix": ("clean", "select", "curriculum", "mine"),
+    "Adapt": ("train", "adapt", "generalize"),
+    "Research": ("dynamics", "correlate", "attack", "reproduce"),
+    "Tools": ("export", "verify", "bench"),
+}
+
+
+class Group(TyperGroup):
+    """The commands under what they are for."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """A section for each purpose."""
+        widest = max(map(len, self.commands))
+        for purpose, names in PURPOSES.items():
+            helps = [(name, self.commands[name].get_short_help_str(formatter.width - widest - 4)) for name in names]
+            with formatter.section(purpose):
+                formatter.write_dl([(name.ljust(widest), words) for name, words in helps])
 
 
 class Command(TyperCommand):

@@ -1,9 +1,10 @@
 """FiftyOne: the layout of `FiftyOneImageClassificationDataset`.
 
-    labels.json    classes, and for each sample its class with confidence and attributes: all scores and verdicts
-    data.json      where each sample's image is: a file of the user's, or one in data/, where they were no files
+    labels.json         classes, and for each sample its class with confidence and attributes: all scores and verdicts
+    predictions.json    the same classes, and for each sample the predicted one with its confidence
+    data.json           where each sample's image is: a file of the user's, or one in data/, where they were no files
 
-FiftyOne looks into data/ unless it is told of data.json. The format knows a sample by a name without dots: its place, as six
+FiftyOne looks into data/ unless it is told of data.json, and reads one field at a time. The format knows a sample by a name without dots: its place, as six
 digits. The id is an attribute, `sample_id`.
 """
 
@@ -16,8 +17,9 @@ from hardsight.exporting.material import Material, needs_labels
 from hardsight.files.writing import write_json
 
 OPENS = (
-    'fiftyone.Dataset.from_dir("{folder}", fiftyone.types.FiftyOneImageClassificationDataset, data_path="data.json", '
-    'label_field="ground_truth")'
+    'layout = fiftyone.types.FiftyOneImageClassificationDataset; dataset = fiftyone.Dataset.from_dir("{folder}", layout, '
+    'data_path="data.json", label_field="ground_truth"); dataset.merge_dir("{folder}", layout, data_path="data.json", '
+    'labels_path="predictions.json", label_field="predictions")'
 )
 TAKEN = {"id": "sample_id", "tags": "sample_tags", "logits": "sample_logits", "attributes": "sample_attributes"}  # a label's own
 
@@ -29,20 +31,33 @@ def check(material: Material) -> None:
 
 
 def write(material: Material) -> None:
-    """Write labels.json, data.json, and data/ where images are no files yet."""
+    """Write labels.json, predictions.json, data.json, and data/ where images are no files yet."""
     places = place_images(material, "data")
-    labels, data = {}, {}
+    labels, predictions, data = {}, {}, {}
+    index_of = {name: index for index, name in enumerate(material.class_names)}
     for at, (label, sample) in enumerate(zip(material.labels().tolist(), material.samples(), strict=True)):
         file = places.files[at]
         if file is not None:
             labels[f"{at:06d}"] = None if label < 0 else _target(label, sample)
+            predictions[f"{at:06d}"] = _prediction(index_of, sample)
             data[f"{at:06d}"] = places.name(at) if places.written else str(file.resolve())  # below the folder, which may move
     write_json(material.folder / "labels.json", {"classes": material.class_names, "labels": labels})
+    write_json(material.folder / "predictions.json", {"classes": material.class_names, "labels": predictions})
     write_json(material.folder / "data.json", data)
 
 
 def _target(label: int, sample: dict[str, Any]) -> dict[str, Any]:
     """A class by its index in `classes`, and what is known of the sample as the label's attributes."""
     attributes = {TAKEN.get(name, name): value for name, value in sample.items() if name not in ("label", "confidence")}
-    confidence = {"confidence": abs(sample["confidence"])} if "confidence" in sample else {}  # a probability, also as hardness
-    return {"label": label, **confidence, "attributes": attributes}
+    return {"label": label, **_confidence(sample, "confidence"), "attributes": attributes}
+
+
+def _prediction(index_of: dict[str, int], sample: dict[str, Any]) -> dict[str, Any] | None:
+    """The predicted class with its confidence; None where nothing is predicted."""
+    if "predicted" not in sample:
+        return None
+    return {"label": index_of[sample["predicted"]], **_confidence(sample, "predicted_confidence")}
+
+
+def _confidence(sample: dict[str, Any], column: str) -> dict[str, float]:
+    return {"confidence": abs(sample[column])} if column in sample else {}  # a probability, also as hardness

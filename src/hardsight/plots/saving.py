@@ -71,20 +71,15 @@ def save_figure(figure: Figure, path: Path, **options: Any) -> list[Path]:
 
 
 def _set_width(figure: Figure, width: float) -> None:
-    """Draw it so wide: lines and words shrink with it as far as words can be read, and panels side by side move below each other."""
+    """Draw it so wide: words shrink with it as far as they can be read, and panels side by side move below each other."""
     from matplotlib.lines import Line2D
     from matplotlib.text import Text
 
     before, height = figure.get_size_inches()
     specs = [axes.get_subplotspec() for axes in figure.axes]
     grids = {spec.get_gridspec() for spec in specs if spec is not None}
-    if (
-        len(grids) == 1
-        and not figure.subfigs
-        and None not in specs
-        and (grid := grids.pop()).nrows == 1
-        and width / grid.ncols < PANEL
-    ):
+    grid = grids.pop() if len(grids) == 1 and not figure.subfigs and None not in specs else None
+    if grid is not None and grid.nrows == 1 and width / grid.ncols < PANEL:
         across = max(1, int(width / PANEL))
         down = -(-grid.ncols // across)
         stacked = figure.add_gridspec(down, across)
