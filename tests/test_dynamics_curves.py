@@ -352,7 +352,7 @@ def test_a_figure_has_a_line_and_a_band_per_group(run: Path) -> None:
     assert np.asarray(accuracy.lines[0].get_ydata())[-1] == pytest.approx(100)
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["0 (n = 10)", "1 (n = 10)", "2 (n = 10)"]
-    assert figure.get_supxlabel() == "bands: ± one standard deviation over samples"
+    assert figure.get_suptitle() == "bands: ± one standard deviation over samples"
 
 
 def test_a_group_of_two_is_pale_and_has_no_band(run: Path) -> None:
@@ -360,7 +360,7 @@ def test_a_group_of_two_is_pale_and_has_no_band(run: Path) -> None:
     figure = curves_figure(read_curves(run, groups, split="test"), ("norm",))
     pale = {line.get_label(): line.get_alpha() for line in figure.axes[0].lines}
     assert pale == {"others (n = 28)": 1.0, "two (n = 2)": 0.4} and len(figure.axes[0].collections) == 1
-    assert figure.get_supxlabel().endswith("; pale: fewer than 10 samples")
+    assert figure.get_suptitle().endswith("\npale: fewer than 10 samples")
 
 
 def test_too_many_groups_are_not_drawn(run: Path) -> None:

@@ -4,8 +4,8 @@
     predictions.json    the same classes, and for each sample the predicted one with its confidence
     data.json           where each sample's image is: a file of the user's, or one in data/, where they were no files
 
-FiftyOne looks into data/ unless it is told of data.json, and reads one field at a time. The format knows a sample by a name without dots: its place, as six
-digits. The id is an attribute, `sample_id`.
+FiftyOne looks into data/ unless it is told of data.json, and reads one field at a time. The format knows a sample by a name
+without dots: its place, as six digits. The id is an attribute, `sample_id`.
 """
 
 from __future__ import annotations

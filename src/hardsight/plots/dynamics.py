@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardsight.errors import InputError
-from hardsight.plots.adaptation import state
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -103,10 +102,9 @@ def curves_figure(
     if legend:
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, title=curves.groups.name, loc="outside right center", frameon=False, fontsize=8.5)
-    if title:
-        figure.suptitle(title, fontsize=10.5)
+    bands = ["bands: ± one standard deviation over samples"] if banded else []
     pale = [f"pale: fewer than {FEW} samples"] if any(curves.count[group].max() < FEW for group in present) else []
-    state(figure, "; ".join([*(["bands: ± one standard deviation over samples"] if banded else []), *pale]))
+    figure.suptitle("\n".join(filter(None, [title, *bands, *pale])), fontsize=10)
     return figure
 
 

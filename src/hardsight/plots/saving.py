@@ -25,6 +25,8 @@ UNDATED: dict[str, dict[str, None]] = {  # no date and no version: the same figu
 }
 SMALLEST = 6.0  # points: smaller words cannot be read in print
 PANEL = 1.6  # inches: narrower panels stand below each other
+NARROW = 5.0  # inches
+ROW = 1.4  # inches: lower panels show nothing
 _width: ContextVar[float | None] = ContextVar("width of figures", default=None)
 _chosen: ContextVar[tuple[str, ...]] = ContextVar("formats of figures", default=("png",))
 
@@ -94,4 +96,9 @@ def _set_width(figure: Figure, width: float) -> None:
         assert isinstance(line, Line2D)
         line.set_linewidth(share * line.get_linewidth())
         line.set_markersize(share * line.get_markersize())
-    figure.set_size_inches(width, height * width / before)
+    rows = max((spec.rowspan.stop for axes in figure.axes if (spec := axes.get_subplotspec()) is not None), default=1)
+    height = max(height * width / before, ROW * rows)
+    for legend in figure.legends if width < NARROW else []:
+        legend.set_loc("outside lower center")  # beside the panels there is no room
+        height += 0.2 * (2 + len(legend.get_texts()))
+    figure.set_size_inches(width, height)
