@@ -409,7 +409,7 @@ def test_a_figure_as_wide_as_a_column_has_words_that_can_be_read(tmp_path: Path)
         (path,) = save_figure(figure, tmp_path / "panels.png")
     with Image.open(path) as picture:
         assert picture.size == (330, 330)  # two by two instead of four by one
-    assert min(text.get_fontsize() for text in figure.findobj(Text)) >= 6  # type: ignore[attr-defined]
+    assert min(float(text.get_fontsize()) for text in figure.findobj(Text)) >= 6  # type: ignore[attr-defined]
     boxes = [axes.get_position() for axes in figure.axes]
     assert boxes[0].y0 > boxes[2].y1 and boxes[0].x1 < boxes[1].x0
     with (
