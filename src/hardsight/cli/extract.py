@@ -35,7 +35,7 @@ def extract(
     \b
     Example:
         hardsight extract timm:resnet18 photos/ --weights resnet18.safetensors -o run
-        hardsight score run
+        hardsight clean run
     """
     from hardsight.extraction.extracting import extract as run
     from hardsight.screen import print_line, print_next, progress_bar
@@ -43,4 +43,5 @@ def extract(
     with progress_bar("extracting") as progress:
         snapshot = run(model, data, output, settings=settings, progress=progress, say=print_line)
     print_line(f"{len(snapshot)} rows of {snapshot.source.width} features in {output}")
-    print_next("hardsight", "score", output)
+    labels = snapshot.columns(["label"]).column("label").unique().drop_null()
+    print_next("hardsight", "clean" if len(labels) > 1 else "score", output)

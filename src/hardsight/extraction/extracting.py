@@ -38,6 +38,7 @@ from hardsight.extraction.passes import FOLDER as PASSES
 from hardsight.extraction.passes import ImageView, views_of
 from hardsight.extraction.settings import ExtractSettings
 from hardsight.files.checksums import check
+from hardsight.files.class_names import given_class_names
 from hardsight.files.heads import save_head
 from hardsight.files.parquet import open_parquet
 from hardsight.files.places import place_on_disk, shown_address
@@ -114,7 +115,9 @@ def extract(
     if output is None:
         raise InputError("extract needs an output directory, except for loaders: output='run'.")
     say = say or _silent
+    names = given_class_names(s.class_names)
     rows, sources = _rows_of(data, model, s, preprocessing, say)
+    rows = rows if names is None else _named(rows, names)
     opened = _opened(model, s, preprocessing)
     if isinstance(rows, Features):
         _check_width(opened, rows)
@@ -141,6 +144,15 @@ def _rows_of(
     for note in images.notes:
         say(note)
     return images, {"data": _source(data, images), "roots": [str(root.resolve()) for root in images.roots]}
+
+
+def _named(data: ImageData | Features, names: list[str]) -> ImageData | Features:
+    """The data with these class names: its own are found among them, unless they are other words for as many classes."""
+    ours, labels = data.class_names, data.labels
+    renamed = ours is not None and len(ours) == len(names) and not set(ours) & set(names)
+    if labels is not None:
+        labels = check_labels(labels, len(data), len(names)) if ours is None or renamed else renumbered(labels, ours, names)
+    return replace(data, labels=labels, class_names=names)  # type: ignore[arg-type]  # features have labels
 
 
 def _check_width(model: Any, features: Features) -> None:
@@ -377,16 +389,21 @@ class _Job:
             self.say("leaving the model's head out; score will fit one to the features by cross-validation")
             return None
         c, ours, theirs = self.model.head.num_classes, self.data.class_names, self.model.class_names
+        if self.settings.class_names is not None and ours is not None and len(ours) == c:
+            theirs = ours  # what a user says of the model's classes holds
         if ours is not None and theirs is not None and list(theirs) != ours and set(ours) <= set(theirs):
             self._renumber(ours, theirs)
             ours = self.data.class_names
         count = self.data.num_classes if isinstance(self.data, Features) else num_classes(self.data)
-        if (count > c if ours is None else count != c) and not self.settings.keep_head:
-            self.say(
-                f"the data has {count} classes, the model {c}: its head is left out, and score will fit one to the "
-                "features by cross-validation (--keep-head keeps it)"
-            )
-            return None
+        if count > c if ours is None else count != c:
+            if self.settings.keep_head and ours is not None:
+                raise InputError(_no_match(ours, theirs, c))
+            if not self.settings.keep_head:
+                self.say(
+                    f"the data has {count} classes, the model {c}: its head is left out, and score will fit one to the "
+                    "features by cross-validation (--keep-head keeps it)"
+                )
+                return None
         if self.data.labels is not None:
             check_labels(self.data.labels, len(self.data), c)
         return list(ours if ours is not None and len(ours) == c else theirs or [])
@@ -417,7 +434,10 @@ class _Job:
             values = self.data.columns[column]
             columns[column] = pa.array(self._repeat([values[row] for row in kept]), kind)
         matrix = np.concatenate(features) if features else np.zeros((0, self.model.head.num_features), np.float32)
-        write_samples(name, matrix, columns, metadata={BROKEN: json.dumps(broken).encode()})
+        metadata = {BROKEN: json.dumps(broken).encode()}
+        if self.data.class_names is not None:  # with the labels, whatever becomes of the head
+            metadata[b"hardsight"] = json.dumps({"class_names": self.data.class_names}).encode()
+        write_samples(name, matrix, columns, metadata)
 
     def _write_layers(self, name: Path, kept: list[int], watched: list[dict[str, np.ndarray]]) -> None:
         """Write the features of extra layers for the same rows: layers/00-NAME/part-00000.parquet."""
@@ -465,6 +485,15 @@ class _Job:
                 save_head(parts[-1], self.model.head, class_names or None)
             view.finish(parts, counts, rows)
         run.finish(written, counts, rows)
+
+
+def _no_match(ours: Sequence[str], theirs: Sequence[str] | None, c: int) -> str:
+    """Why a head cannot be kept for labels by name."""
+    if theirs is None:
+        why = f"but the model has none: give all {c} in its order with --class-names FILE"
+    else:
+        why = f"but {next(name for name in ours if name not in theirs)!r} is none of them"
+    return f"--keep-head: the data's {len(ours)} classes are matched to the model's {c} by name, {why}, or leave out --keep-head."
 
 
 def layer_part(name: Path, number: int, layer: str) -> Path:

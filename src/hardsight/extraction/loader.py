@@ -6,6 +6,7 @@ written as soon as it is full, so that the features of a large loader are never 
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ import numpy as np
 from hardsight.checks import check_labels, to_numpy
 from hardsight.errors import InputError, RunError
 from hardsight.extraction.settings import ExtractSettings
+from hardsight.files.class_names import given_class_names
 from hardsight.files.heads import save_head
 from hardsight.files.places import place_on_disk
 from hardsight.files.run import Run
@@ -32,37 +34,42 @@ def extract_loader(
     model: Model, loader: Iterable[Any], output: str | os.PathLike[str] | None, settings: ExtractSettings
 ) -> Snapshot:
     """The loader's snapshot: in memory, or in the run directory `output`. Ids are row numbers."""
-    split = settings.split
-    rows = _rows(model, loader, settings)
+    split, names = settings.split, given_class_names(settings.class_names)
+    rows = _rows(model, loader, settings, names)
     if output is not None:
-        return _written(model, rows, place_on_disk(output), settings)
+        return _written(model, rows, place_on_disk(output), settings, names)
     batches = list(rows)
     if not batches:
         raise InputError("the loader returned no images.")
     features, labels = (np.concatenate(each) for each in zip(*batches, strict=True))
     columns = {} if split is None else {"split": np.full(len(features), split)}
     if settings.fit_head:
-        return Snapshot(features, labels=labels, columns=columns)
-    names = list(model.class_names) if model.class_names else None
-    return Snapshot(features, model.head, labels, class_names=names, columns=columns)
+        return Snapshot(features, labels=labels, class_names=names, columns=columns)
+    return Snapshot(features, model.head, labels, class_names=names or _names_of(model), columns=columns)
 
 
-def _rows(model: Model, loader: Iterable[Any], settings: ExtractSettings) -> Iterator[Rows]:
+def _names_of(model: Model) -> list[str] | None:
+    return list(model.class_names) if model.class_names else None
+
+
+def _rows(model: Model, loader: Iterable[Any], settings: ExtractSettings, names: list[str] | None) -> Iterator[Rows]:
     """Features and labels, batch by batch, of the `first` images."""
     first, batch_size = settings.first, 32 if settings.batch_size == "auto" else settings.batch_size
     seen = 0
-    for images, labels in _batches(loader, batch_size, list(model.class_names) if model.class_names else None):
+    for images, labels in _batches(loader, batch_size, names or _names_of(model)):
         if first is not None:
             images, labels = images[: first - seen], labels[: first - seen]
         features, _ = model(np.ascontiguousarray(images, dtype=np.float32))  # (b, d)
-        num_classes = None if settings.fit_head else model.head.num_classes
+        num_classes = (None if names is None else len(names)) if settings.fit_head else model.head.num_classes
         yield features, check_labels(labels, len(images), num_classes, first_row=seen)
         seen += len(images)
         if first is not None and seen >= first:
             return
 
 
-def _written(model: Model, rows: Iterator[Rows], output: Path, settings: ExtractSettings) -> Snapshot:
+def _written(
+    model: Model, rows: Iterator[Rows], output: Path, settings: ExtractSettings, names: list[str] | None
+) -> Snapshot:
     """Write part by part. A loader cannot be compared with an earlier one, so it is always read from the start."""
     split, fitted = settings.split, {"fit_head": True} if settings.fit_head else {}
     run = Run(output, COMMAND, {"source": "a loader", "split": split, **fitted}, {"model": model.fingerprint()})
@@ -77,14 +84,15 @@ def _written(model: Model, rows: Iterator[Rows], output: Path, settings: Extract
         for features, labels in _parts(rows, lambda: rows_per_part(model.head.num_features)):
             part = folder / f"part-{len(counts):05d}.parquet"
             columns = {"id": np.arange(at, at + len(labels)), "label": labels, "split": [split] * len(labels)}
-            counts[part.name] = write_samples(part, features, columns)
+            metadata = None if names is None else {b"hardsight": json.dumps({"class_names": names}).encode()}
+            counts[part.name] = write_samples(part, features, columns, metadata)
             at += len(labels)
         if not counts:
             raise InputError("the loader returned no images.")
         written = [folder / name for name in counts]
         if not settings.fit_head:
             written.append(run.directory / "head.safetensors")
-            save_head(written[-1], model.head, list(model.class_names) if model.class_names else None)
+            save_head(written[-1], model.head, names or _names_of(model))
         run.finish(written, {"rows": at}, counts)
     return Snapshot.load(output)
 

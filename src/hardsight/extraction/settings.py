@@ -138,6 +138,10 @@ class ExtractSettings(PreprocessingOptions):
         decides=False,
     )
     labels_from: Any = common("labels_from")
+    class_names: Any = common(
+        "class_names", help="File of class names, in the order of the model's classes or of the labels: one per line, or a JSON "
+        "list. Default: the folders' names, or the model's.", decides=False,
+    )  # fmt: skip
     degradations: Any = option(
         (), "Degradation, such as contrast=0.1,0.3,1.0 or noise=0.0,0.2: each image once per level, instead of the "
         "original; repeatable.", flag="--degrade", read=_degradations, repeat=True,
@@ -150,7 +154,7 @@ class ExtractSettings(PreprocessingOptions):
         (), "Extra passes over the images, each a snapshot in passes/: flip (mirrored), dropout=N (N times with dropout "
         "enabled); correlate --passes reads them.", read=_passes, metavar="flip,dropout=20", decides=False,
     )  # fmt: skip
-    keep_head: bool = option(False, "Keep the model's head even if its classes differ from the data's.")
+    keep_head: bool = option(False, "Keep the model's head even if its classes differ from the data's; names are matched.")
     fit_head: bool = option(
         False, "Leave the model's head out: score fits one to the features by cross-validation.", decides=False
     )

@@ -27,6 +27,13 @@ def read_class_names(path: str | os.PathLike[str], num_classes: int | None = Non
         raise InputError(f"{path}: {error}") from error
 
 
+def given_class_names(names: Any) -> list[str] | None:
+    """The names of a file, or a list of them; None if there are none."""
+    if names is None or not isinstance(names, (str, os.PathLike)):
+        return None if names is None else check_class_names(names, None)
+    return read_class_names(names)
+
+
 def _lines(text: str) -> list[str]:
     lines = text.split("\n")
     while lines and not lines[-1].strip():

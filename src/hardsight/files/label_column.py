@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterable
 from typing import Any
@@ -80,12 +81,13 @@ def as_text(column: Any) -> Any:
 
 
 def class_label_names(schema: pa.Schema, name: str) -> list[str] | None:
-    """Class names from the schema of a Hugging Face file: the `ClassLabel` of a column."""
-    try:
-        features = json.loads((schema.metadata or {}).get(b"huggingface", b"null"))["info"]["features"]
-        names = features[name]["names"] if features[name]["_type"] == "ClassLabel" else None
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
+    """Class names from the schema of a file: our own, or the `ClassLabel` of a column of a Hugging Face file."""
+    names, metadata = None, schema.metadata or {}
+    with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        names = json.loads(metadata.get(b"hardsight", b"{}")).get("class_names")
+    with contextlib.suppress(ValueError, TypeError, KeyError, RecursionError):
+        column = json.loads(metadata.get(b"huggingface", b"null"))["info"]["features"][name]
+        names = column["names"] if column["_type"] == "ClassLabel" else names
     if isinstance(names, list) and names and all(isinstance(word, str) for word in names):
         if len(set(names)) != len(names):
             raise InputError(f"the class names of {name} must be unique, but {len(names) - len(set(names))} are repeated.")
