@@ -48,6 +48,14 @@ def test_other_and_hidden_files_are_left_out(tmp_path: Path) -> None:
     assert open_data(tmp_path).ids == ["cat/a.png"]
 
 
+def test_pictures_that_are_not_read_are_counted(tmp_path: Path) -> None:
+    for name in ("cat/1.png", "cat/2.HEIC", "dog/3.heic", "dog/4.avif", "dog/5.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+    data = open_data(tmp_path)
+    assert len(data) == 2 and data.notes == ("3 pictures are not read (2 .heic, 1 .avif): convert them to JPEG or PNG.",)
+
+
 def test_flat_folder_is_unlabeled(tmp_path: Path) -> None:
     data = open_data(tree(tmp_path, "a.png", "b.png"))
     assert data.labels is None and data.class_names is None

@@ -516,3 +516,18 @@ def test_a_directory_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_what_is_not_installed_is_said_first() -> None:
     with pytest.raises(MissingExtra, match=r"a thing needs no_such_library: pip install 'hardsight\[torch\]'"):
         require_installed("no_such_library", extra="torch", purpose="a thing")
+
+
+def test_the_true_cause_of_a_failed_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library that is installed, and misses another or does not fit it, is not what to install."""
+    from hardsight.models.torchvision_models import import_with_torchvision
+
+    (tmp_path / "seer.py").write_text("import no_such_vision.ops")
+    (tmp_path / "old_seer.py").write_text("raise ImportError('needs seer 2, got 1')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(MissingExtra, match="^seer:NAME needs no_such_vision, which seer imports .*: pip install no_such_vision$"):
+        import_with_torchvision("seer", "seer:NAME")
+    with pytest.raises(MissingExtra, match="installed but cannot be imported: needs seer 2, got 1"):
+        import_with_torchvision("old_seer", "seer:NAME")
+    with pytest.raises(MissingExtra, match="^seer:NAME needs no_such_seer: pip install no_such_seer$"):
+        import_with_torchvision("no_such_seer", "seer:NAME")

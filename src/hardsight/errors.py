@@ -48,7 +48,22 @@ def require(module: str, *, extra: str, purpose: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise MissingExtra(f"{purpose} needs {module}: pip install 'hardsight[{extra}]'") from error
+        raise MissingExtra(why_missing(purpose, module, error, f"'hardsight[{extra}]'")) from error
+
+
+def why_missing(purpose: str, module: str, error: ImportError, install: str) -> str:
+    """Why a module could not be imported, with what to install: the module itself, or what it misses.
+
+    Example:
+        >>> why_missing("timm:NAME", "timm", ModuleNotFoundError("No module named 'torchvision'", name="torchvision"), "timm")
+        'timm:NAME needs torchvision, which timm imports and which is not installed: pip install torchvision'
+    """
+    own, absent = module.partition(".")[0], (error.name or "").partition(".")[0]
+    if isinstance(error, ModuleNotFoundError) and absent in ("", own):
+        return f"{purpose} needs {module}: pip install {install}"
+    if isinstance(error, ModuleNotFoundError):
+        return f"{purpose} needs {absent}, which {own} imports and which is not installed: pip install {absent}"
+    return f"{purpose} needs {module}, which is installed but cannot be imported: {first_line(error)}"
 
 
 def require_installed(module: str, *, extra: str, purpose: str) -> None:

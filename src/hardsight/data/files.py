@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import stat
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +18,28 @@ from hardsight.errors import InputError
 from hardsight.files.places import utf8_name
 
 
+UNREAD = (".heic", ".heif", ".avif", ".raw", ".cr2", ".nef", ".dng", ".dcm", ".svg")  # pictures that are not opened
+
+
 def is_image_name(name: str) -> bool:
     """Whether the name ends like an image's and is not hidden (`.name`, as some systems leave beside each file)."""
     file = name.rpartition("/")[2]
     return not file.startswith(".") and os.path.splitext(file)[1].lower() in SUFFIXES
+
+
+def unread_note(names: Iterable[str]) -> tuple[str, ...]:
+    """A note that counts the pictures among these files that are not read; empty if there are none.
+
+    Example:
+        >>> unread_note(["a.jpg", "b.HEIC", "c.heic", "d.avif"])
+        ('3 pictures are not read (2 .heic, 1 .avif): convert them to JPEG or PNG.',)
+    """
+    endings = Counter(os.path.splitext(name)[1].lower() for name in names)
+    counted = {ending: endings[ending] for ending in UNREAD if endings[ending]}
+    if not counted:
+        return ()
+    n, each = sum(counted.values()), ", ".join(f"{count:,} {ending}" for ending, count in counted.items())
+    return (f"{n:,} picture{'s are' if n > 1 else ' is'} not read ({each}): convert {'them' if n > 1 else 'it'} to JPEG or PNG.",)
 
 
 def path_below(root: str, text: str, where: str) -> str:

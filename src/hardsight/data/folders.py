@@ -6,17 +6,16 @@ import os
 from pathlib import Path
 
 from hardsight.data.dataset import ImageData
-from hardsight.data.files import ImageFiles, is_image_name
+from hardsight.data.files import UNREAD, ImageFiles, is_image_name, unread_note
 from hardsight.data.layout import read_layout
 from hardsight.errors import FileError, InputError
 from hardsight.files.places import utf8_name
 
-UNREAD = (".heic", ".heif", ".avif", ".raw", ".cr2", ".nef", ".dng", ".dcm", ".svg")  # pictures that Pillow does not open
-
 
 def read_folder(root: Path, level: int | None = None) -> ImageData:
     """Every image below root, sorted by path; `layout` reads what the folders mean."""
-    paths = sorted(_walk(str(root)))
+    files = _walk(str(root))
+    paths = sorted(filter(is_image_name, files))
     if not paths:
         raise InputError(
             f"{root}: a data folder must hold images (.jpg, .png, .webp, ...) at some depth, found none. "
@@ -32,14 +31,14 @@ def read_folder(root: Path, level: int | None = None) -> ImageData:
         class_names=layout.class_names,
         columns={"path": names, **layout.columns},
         roots=[Path(os.path.realpath(root))],
-        notes=layout.notes,
+        notes=layout.notes + unread_note(files),
     )
 
 
 def _walk(root: str) -> list[str]:
-    """Posix paths below root of all files named like images. Hidden folders are left out."""
+    """Posix paths below root of all files. Hidden files and folders are left out."""
     real_root = os.path.realpath(root)
-    images: list[str] = []
+    files: list[str] = []
     waiting = [""]
     while waiting:
         folder = waiting.pop()
@@ -54,9 +53,9 @@ def _walk(root: str) -> list[str]:
                     waiting.append(path)
             elif entry.is_symlink() and entry.is_dir():
                 _check_link(entry.path, real_root)
-            elif is_image_name(entry.name):
-                images.append(path)
-    return images
+            elif not entry.name.startswith("."):
+                files.append(path)
+    return files
 
 
 def _check_link(link: str, root: str) -> None:

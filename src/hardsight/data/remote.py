@@ -10,7 +10,7 @@ from PIL import Image
 
 from hardsight.data.dataset import ImageData
 from hardsight.data.decoding import BrokenImage, decode
-from hardsight.data.files import hash_lines, is_image_name
+from hardsight.data.files import hash_lines, is_image_name, unread_note
 from hardsight.data.layout import read_layout
 from hardsight.errors import FileError, InputError
 from hardsight.files.places import Remote, place
@@ -47,7 +47,8 @@ class RemoteImages:
 
 def read_remote_folder(root: Remote, level: int | None = None) -> ImageData:
     """Every image below a folder of a store, sorted by path; folders mean what they mean on a disk."""
-    files = sorted(entry for entry in root.files_below() if is_image_name(entry[0]) and "/." not in f"/{entry[0]}")
+    listed = [entry for entry in root.files_below() if "/." not in f"/{entry[0]}"]
+    files = sorted(entry for entry in listed if is_image_name(entry[0]))
     if not files:
         raise InputError(f"{root}: a data folder must hold images (.jpg, .png, .webp, ...) at some depth, found none.")
     names = [name for name, _, _ in files]
@@ -59,5 +60,5 @@ def read_remote_folder(root: Remote, level: int | None = None) -> ImageData:
         labels=layout.labels,
         class_names=layout.class_names,
         columns={"path": names, **layout.columns},
-        notes=layout.notes,
+        notes=layout.notes + unread_note(name for name, _, _ in listed),
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from hardsight.errors import InputError, MissingExtra, did_you_mean
+from hardsight.errors import InputError, MissingExtra, did_you_mean, why_missing
 from hardsight.models.model import BuiltNetwork
 from hardsight.models.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
 
@@ -74,7 +74,7 @@ def import_torchvision() -> Any:
     try:
         return importlib.import_module("torchvision")
     except ImportError as error:
-        raise MissingExtra("torchvision:NAME needs torchvision: pip install torchvision") from error
+        raise MissingExtra(why_missing("torchvision:NAME", "torchvision", error, "torchvision")) from error
     except RuntimeError as error:
         if "torchvision::nms does not exist" not in str(error):
             raise
@@ -90,4 +90,4 @@ def import_with_torchvision(module: str, spec: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise MissingExtra(f"{spec} needs {module}: pip install {module}") from error
+        raise MissingExtra(why_missing(spec, module, error, module)) from error
