@@ -73,7 +73,7 @@ def test_a_row_by_hand(tmp_path: Path) -> None:
     with Dynamics(tmp_path) as tracker:
         tracker.update(1, 2 * circle[:1], circle[1:], [0], ["a"])
     (row,) = rows(tmp_path)
-    assert list(row) == list(COLUMNS)
+    assert list(row) == [*COLUMNS, "predicted"] and row.pop("predicted") == 0
     assert (row["id"], row["split"], row["label"], row["correct"]) == ("a", "train", 0, True)
     expected = {"own_angle": np.pi / 6, "nearest_angle": np.pi / 3, "avh": 0.125, "norm": 2, "logit_margin": 3**0.5 - 1}
     for name, value in expected.items():

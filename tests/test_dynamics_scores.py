@@ -226,3 +226,54 @@ def test_without_dynamics_they_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="s.npz has none: score a run of hardsight train"):
         score(tmp_path / "s.npz", scores="aum")
     assert not set(score(tmp_path / "s.npz", scores="all").column_names) & set(OURS)
+
+
+def test_a_folder_of_epochs_is_a_snapshot_of_its_mean_probabilities(tmp_path: Path) -> None:
+    """By hand: the given and the predicted class as recorded, the rest of each epoch shared by the others."""
+    with hardsight.Dynamics(tmp_path) as tracker:
+        for epoch, own in ((1, [0.2, 0.7, 0.1]), (2, [0.6, 0.3, 0.1])):
+            logits = np.log([own, [0.1, 0.1, 0.8], [0.1, 0.2, 0.7]])
+            tracker.update(epoch, logits, np.eye(3), labels=[0, 2, -1], ids=["a", "b", "c"])
+            tracker.update(epoch, logits[:1], np.eye(3), labels=[1], ids=["a"], split="val")  # another sample of that name
+    snapshot = hardsight.Snapshot.load(tmp_path)
+    # a: (0.2, 0.7, 0.1) was wrong and is whole; of (0.6, 0.3, 0.1) the winner is known, and the others share 0.4.
+    expected = [[0.4, 0.45, 0.15], [0.1, 0.1, 0.8], [0.0, 0.0, 1.0]]
+    np.testing.assert_allclose(snapshot.in_memory().values, expected, atol=1e-6)
+    assert snapshot.columns().to_pydict() == {"id": ["a", "b", "c"], "label": [0, 2, None], "split": ["train"] * 3}
+
+
+def test_epochs_of_an_own_loop_are_cleaned_and_scored(tmp_path: Path, cli: Callable[..., Any]) -> None:
+    """No run.json and no features: a folder that Dynamics wrote in a training loop."""
+    rng, n = np.random.default_rng(0), 300
+    truth, flipped = np.arange(n) % 3, np.arange(0, n, 14)
+    labels = truth.copy()
+    labels[flipped] = (truth[flipped] + 1) % 3
+    ids = np.array([f"img{row}" for row in range(n)])
+    with hardsight.Dynamics(tmp_path / "loop") as tracker:
+        for epoch in range(1, 6):
+            x = epoch * np.eye(3)[truth] + rng.normal(size=(n, 3))
+            tracker.update(epoch, x, np.eye(3), labels=labels, ids=ids)
+    done = cli("clean", tmp_path / "loop")
+    assert done.code == 0 and "evidence: epochs" in done.out and (tmp_path / "loop/suspects.parquet").is_file(), done.err
+    table = hardsight.clean(tmp_path / "loop")  # again, with what was written there
+    worst = table.sort_by([("error_score", "descending")]).slice(0, len(flipped))
+    assert set(worst["id"].to_pylist()) == set(ids[flipped])
+    assert worst["suggested_label"].to_pylist() == [truth[int(id[3:])] for id in worst["id"].to_pylist()]
+    (tmp_path / "loop/figures").mkdir()
+    (tmp_path / "loop/figures/dynamics.png").write_bytes(b"")
+    assert cli("score", tmp_path / "loop", "-o", tmp_path / "scores.parquet").code == 0
+    scores = hardsight.score(tmp_path / "loop")
+    assert "aum" in scores.column_names and "avh" not in scores.column_names
+    assert set(scores.hardest("aum", len(flipped))["id"].to_pylist()) == set(ids[flipped])
+    with pytest.raises(InputError, match="avh is of one model, and .* holds the epochs of a training alone"):
+        hardsight.score(tmp_path / "loop", scores="avh")
+    assert hardsight.score(tmp_path / "loop", limit=10).column_names == scores.column_names
+
+
+def test_epochs_of_an_earlier_version_say_so(tmp_path: Path) -> None:
+    with hardsight.Dynamics(tmp_path) as tracker:
+        tracker.update(1, np.eye(2), np.eye(2), labels=[0, 1], ids=["a", "b"])
+    file = tmp_path / "dynamics/epoch=0001.parquet"
+    pq.write_table(pq.read_table(file).drop_columns(["predicted"]), file)
+    with pytest.raises(hardsight.FileError, match="no column predicted: it was recorded by an earlier version; train again"):
+        hardsight.Snapshot.load(tmp_path)

@@ -235,6 +235,7 @@ class Snapshot:
         further = {name: columns.column(name) for name in columns.column_names[2:]}
         ids = columns.column("id").to_numpy() if len(rows) else None
         source = ArraySource(self.source.evidence, values, labels, ids, further, missing if missing.any() else None)
+        source.of_epochs = self.source.of_epochs
         taken = Snapshot.__new__(Snapshot)
         taken._set(source, self.head, self.class_names, self.name)
         taken.read_from = self.read_from
@@ -282,9 +283,9 @@ class Snapshot:
         """Open a snapshot without reading its rows yet; only wide tables are read into memory.
 
         Args:
-            path: a run directory, a `.npz` with the standard names, a Parquet file (or a folder of shards) with `features`
-                (or `logits` or `probs`), `label` and `id` columns, a `.npy` with features alone, or a wide `.csv`, `.tsv` or
-                Parquet table.
+            path: a run directory, a folder that `Dynamics` wrote, a `.npz` with the standard names, a Parquet file (or a folder
+                of shards) with `features` (or `logits` or `probs`), `label` and `id` columns, a `.npy` with features alone, or
+                a wide `.csv`, `.tsv` or Parquet table.
             head: a Head, a weight array or a file, to add or override the head.
             labels: an array or a `.npy` file, to add or override labels; for a table, the name of a column.
             features: columns of a wide table, as names or patterns: "f*", or "width,height".

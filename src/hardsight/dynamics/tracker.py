@@ -22,7 +22,7 @@ from hardsight.checks import as_matrix, as_numbers, check_count, check_ids, to_n
 from hardsight.dynamics.kept_features import KeptFeatures, from_bytes, to_bytes
 from hardsight.dynamics.measuring import WaitingBatch, alike, batch_to_wait, head_of, join, sweep_batch, sweep_batches
 from hardsight.errors import InputError, RunError
-from hardsight.files.dynamics import COLUMNS, EXTRA, Moment, moments, read_moment
+from hardsight.files.dynamics import COLUMNS, EXTRA, PREDICTED, Moment, moments, read_moment
 from hardsight.files.writing import replacing
 from hardsight.pandas_index import align
 from hardsight.scores import SCORES
@@ -34,6 +34,7 @@ Gather = Callable[[pa.Table], "list[pa.Table] | None"]
 
 
 ENOUGH_WAIT = 2**18  # entries of the (b, c) products to queue before measuring; a sample counts for at least 128
+WRITTEN = (*COLUMNS, PREDICTED, *EXTRA)
 _NO_SUMS = {"n": 0, "correct": 0, "avh": 0.0, "norm": 0.0, "loss": 0.0}
 
 
@@ -283,17 +284,18 @@ class _Pool:
             "split": pa.concat_arrays(splits),
             "label": pa.array(rows.labels, mask=~rows.labeled),
             "correct": pa.array(rows.labels == rows.predicted, mask=~(rows.labeled & rows.ok)),
+            PREDICTED: pa.array(rows.predicted, pa.int64(), mask=~rows.ok),
             "aldr_lambda": pa.concat_arrays(lambdas),
         }
         for name in COLUMNS:
             if name not in arrays:
                 column = values(SCORES[name], rows).astype(np.float32)
                 arrays[name] = pa.array(column, mask=np.isnan(column))
-        self.parts.append(pa.table({name: arrays[name] for name in (*COLUMNS, *EXTRA)}))
+        self.parts.append(pa.table({name: arrays[name] for name in WRITTEN}))
         self.waiting, self.rows_waiting = [], 0
 
 
-_NO_ROWS = pa.table({name: pa.array([], pa.null()) for name in (*COLUMNS, *EXTRA)})
+_NO_ROWS = pa.table({name: pa.array([], pa.null()) for name in WRITTEN})
 
 
 _KEPT = b"hardsight kept features"

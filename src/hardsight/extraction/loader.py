@@ -67,9 +67,7 @@ def _rows(model: Model, loader: Iterable[Any], settings: ExtractSettings, names:
             return
 
 
-def _written(
-    model: Model, rows: Iterator[Rows], output: Path, settings: ExtractSettings, names: list[str] | None
-) -> Snapshot:
+def _written(model: Model, rows: Iterator[Rows], output: Path, settings: ExtractSettings, names: list[str] | None) -> Snapshot:
     """Write part by part. A loader cannot be compared with an earlier one, so it is always read from the start."""
     split, fitted = settings.split, {"fit_head": True} if settings.fit_head else {}
     run = Run(output, COMMAND, {"source": "a loader", "split": split, **fitted}, {"model": model.fingerprint()})

@@ -25,6 +25,7 @@ from hardsight.scores.registry import Score
 COLUMNS = (
     "id", "split", "label", "own_angle", "nearest_angle", "avh", "norm", "confidence", "logit_margin", "el2n", "correct", "loss",
 )  # fmt: skip
+PREDICTED = "predicted"  # the class with the highest logit; files of earlier versions do not have it
 EXTRA = ("aldr_lambda",)  # only some losses have it: otherwise null, or not in the file
 NUMBERS = (*COLUMNS[3:], *EXTRA)
 FILE_NAME = re.compile(r"(epoch|step)=(\d+)\.parquet")
@@ -161,6 +162,66 @@ class Stories:
             result[here] = score.story(story)[places[here]]
             missing &= ~here
         return result
+
+
+def has_dynamics(run: Any) -> bool:
+    """Whether a directory on this machine holds epochs of a training."""
+    return isinstance(run, Path) and any((run / "dynamics").glob("epoch=*.parquet"))
+
+
+@dataclass(frozen=True)
+class EpochMeans:
+    """What a training saw of n samples, on average over its epochs; an id of several splits is that of "train"."""
+
+    ids: pa.Array
+    labels: np.ndarray  # (n,) as of the last epoch, -1 unlabeled
+    splits: pa.Array
+    probs: np.ndarray  # (n, c) float32, NaN for a sample that was never scored
+
+
+def epoch_means(run: Path) -> EpochMeans:
+    """The mean probabilities of each sample, from what the files hold: those of the given and of the predicted class.
+
+    The rest of an epoch's probability is shared by the other classes. An unlabeled sample counts as its predicted classes.
+    """
+    files = [path for _, path in moments(run)]
+    absent = [path for path in files if PREDICTED not in parquet_columns(path)]
+    if absent:
+        raise FileError(f"{absent[0]}: it has no column predicted: it was recorded by an earlier version; train again.")
+    classes = [read_moment(path, ["label", PREDICTED]) for path in files]
+    c = 1 + max((pc.max(column).as_py() or 0 for table in classes for column in table.columns), default=0)
+    known, sums, shared, seen = KnownIds(), np.zeros((0, c), np.float32), np.zeros(0), np.zeros(0)
+    labels, splits = np.zeros(0, np.int64), np.zeros(0, object)
+    for path in files:
+        table = read_moment(path, ["id", "split", "label", "confidence", "logit_margin", PREDICTED])
+        train_first = np.argsort(table.column("split").to_numpy() != "train", kind="stable")
+        table = table.take(pa.array(train_first))
+        codes = table.column("id").combine_chunks().dictionary_encode().indices.to_numpy()
+        table = table.take(pa.array(np.unique(codes, return_index=True)[1]))  # the first of an id in several splits
+        at = known.learn(table.column("id").combine_chunks())
+        more = len(known) - len(sums)
+        if more:
+            sums = np.concatenate([sums, np.zeros((more, c), np.float32)])
+            shared, seen = (np.concatenate([column, np.zeros(more)]) for column in (shared, seen))
+            labels, splits = np.concatenate([labels, np.full(more, -1)]), np.concatenate([splits, np.full(more, None)])
+        own, won = (table.column(name).fill_null(-1).to_numpy().astype(np.int64) for name in ("label", PREDICTED))
+        labels[at], splits[at] = own, table.column("split").to_numpy()
+        p, margin = number_column(table, "confidence"), number_column(table, "logit_margin")
+        top = np.where(own < 0, 1.0, np.where(own == won, p, np.minimum(p * np.exp(np.minimum(-margin, 700)), 1 - p)))
+        ok = (won >= 0) & np.isfinite(top)
+        at, own, won, p, top = at[ok], own[ok], won[ok], p[ok], top[ok]
+        wrong = (own >= 0) & (own != won)
+        rest = (1 - top - np.where(wrong, p, 0)) / np.maximum(c - 1 - wrong, 1)  # of each other class
+        sums[at, won] += top - rest
+        sums[at[wrong], own[wrong]] += (p - rest)[wrong]
+        shared[at] += rest
+        seen[at] += 1
+    with np.errstate(invalid="ignore", divide="ignore"):
+        probs = (sums + shared[:, None]) / seen[:, None]
+        probs = np.clip(probs, 0, 1)
+        probs /= probs.sum(axis=1, keepdims=True)
+    assert known.ids is not None
+    return EpochMeans(known.ids, labels, pa.array(splits, pa.string()), probs.astype(np.float32))
 
 
 def recorded(run: str | Path, score: Score) -> bool:

@@ -38,7 +38,8 @@ def _kind_of_directory(path: Path) -> Kind:
         return "snapshot"
     if (path / "scores.parquet").is_file():
         return "scores"
-    return "snapshot" if (path / "start.json").is_file() else "images"  # an incomplete run: its reader reports it
+    # An incomplete run: its reader reports it; or the epochs that a training loop recorded.
+    return "snapshot" if (path / "start.json").is_file() or any((path / "dynamics").glob("epoch=*.parquet")) else "images"
 
 
 def _kind_of_columns(names: Iterable[str]) -> Kind:

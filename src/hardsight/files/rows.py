@@ -29,6 +29,7 @@ class Source(Protocol):
     itemsize: int
     labeled: bool
     named: bool  # whether the labels were given as names
+    of_epochs: bool  # whether the values are means over the epochs of a training, and nothing else is known
     id_type: pa.DataType
 
     def pieces(self, rows: int) -> list[range]:
@@ -58,6 +59,7 @@ class ArraySource:
 
     name: str | None = None
     named = False  # whether the labels were given as names
+    of_epochs = False
 
     def __init__(
         self, evidence: str, values: Any, labels: Any, ids: Any, columns: dict[str, Any], missing: np.ndarray | None = None

@@ -6,12 +6,14 @@ Each opens as rows, plus the head and class names if the file has them.
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hardsight.checks import is_list_column, list_matrix
 from hardsight.errors import FileError, InputError
+from hardsight.files.dynamics import epoch_means, has_dynamics
 from hardsight.files.heads import ARRAYS, head_from_arrays, load_head
 from hardsight.files.inputs import note_input
 from hardsight.files.npy import RowsOnDisk, open_npy, open_npz
@@ -35,6 +37,8 @@ def open_files(path: Place) -> Opened:
     """The rows of a run, of shards or of one file, with the head and class names if present."""
     ending = path.suffix.lower()
     if path.is_dir():
+        if _is_tracked(path):
+            return _from_epochs(path)
         shards = _shards(path)
         return (SampleFiles(shards), None, None) if shards else _from_run(path)
     if ending == ".npz":
@@ -49,6 +53,20 @@ def open_files(path: Place) -> Opened:
         f"{path}: a snapshot is a run directory, .npz, .npy, .parquet or .csv. {_instead(ending)}: "
         "np.savez('snapshot.npz', features=..., weight=..., bias=..., labels=...)"
     )
+
+
+def _is_tracked(path: Place) -> bool:
+    """Whether a folder was written by `Dynamics` in a training loop: no command's run, but epochs."""
+    return not any((path / name).is_file() for name in ("run.json", "start.json")) and has_dynamics(path)
+
+
+def _from_epochs(path: Place) -> Opened:
+    """What a training recorded of its samples, where there are no features: probabilities, on average over the epochs."""
+    assert isinstance(path, Path)
+    held = epoch_means(path)
+    source = ArraySource("probs", held.probs, held.labels, held.ids.to_numpy(zero_copy_only=False), {"split": held.splits})
+    source.of_epochs = True
+    return source, None, None
 
 
 def _instead(ending: str) -> str:
@@ -133,6 +151,8 @@ def _from_run(path: Place) -> Opened:
         counted = None if None in rows.values() else sum(rows.values())
         files: list[Place] = [path / name for name in rows]
         own = all(file.resolve().is_relative_to(path.resolve()) for file in files)
+    if not files and has_dynamics(path):
+        return _from_epochs(path)
     if not files or not own:
         raise FileError(f"{manifest}: lists no samples.")
     note_input(manifest, *files)

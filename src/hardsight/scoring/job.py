@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from hardsight.checks import check_count, given_probs, to_numpy, widened
 from hardsight.errors import InputError
-from hardsight.files.dynamics import Stories, recorded
+from hardsight.files.dynamics import Stories, has_dynamics, recorded
 from hardsight.files.samples import Batch
 from hardsight.files.wide_tables import is_table, take_apart
 from hardsight.head import Head
@@ -206,14 +206,14 @@ class Job:
     @functools.cached_property
     def run_with_dynamics(self) -> Path | None:
         """The run directory, if it has dynamics of the samples."""
-        return self.run if self.run is not None and any((self.run / "dynamics").glob("epoch=*.parquet")) else None
+        return self.run if has_dynamics(self.run) else None
 
     @functools.cached_property
     def chosen(self) -> list[Score]:
         """The requested scores, or the default row scores that the input allows."""
-        if self.scores is None:
+        if self.scores is None and not self.snapshot.source.of_epochs:
             return [score for score in SCORES.values() if score.default and self._obstacle(score) is None]
-        if isinstance(self.scores, str) and self.scores.strip() == "all":
+        if self.scores is None or (isinstance(self.scores, str) and self.scores.strip() == "all"):
             run = self.run_with_dynamics
             slow = () if self.beside.images is not None else ("checkpoints",)  # gradients of all images: if asked for
             possible = [score for score in SCORES.values() if score.scope not in slow and self._obstacle(score) is None]
@@ -236,6 +236,8 @@ class Job:
         name, source, head = score.name, self.snapshot.source, self.snapshot.head
         if score.scope in ("dynamics", "layers", "checkpoints"):
             return self._missing_in_run(score)
+        if source.of_epochs:
+            return f"{name} is of one model, and {self.snapshot.name} holds the epochs of a training alone: score its features."
         if score.scope == "models":
             if not self.beside.models:
                 return f"{name} compares several models: pass the runs of the others with --models RUN2,RUN3."
