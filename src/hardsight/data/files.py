@@ -17,7 +17,6 @@ from hardsight.data.decoding import SUFFIXES, BrokenImage, decode
 from hardsight.errors import InputError
 from hardsight.files.places import utf8_name
 
-
 UNREAD = (".heic", ".heif", ".avif", ".raw", ".cr2", ".nef", ".dng", ".dcm", ".svg")  # pictures that are not opened
 
 
