@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hardsight.errors import InputError
+from hardsight.errors import InputError, MissingExtra, why_missing
 from hardsight.plots.table_views import TableView, as_html, as_text
 from hardsight.scores import SCORES
-from hardsight.table import Summary, hardest, plain, write_table
+from hardsight.table import Summary, hardest, noted_class_names, plain, table_notes, with_class_names, write_table
 
 RANKED_BY = ("avh", "loss", "confidence")  # the first available one ranks the samples
 FIXED = ["id", "label", "predicted", "status"]
@@ -97,7 +97,31 @@ class ResultTable:
             ...     Path(folder, "table.csv").read_text()
             '"id","n"\\n"a",3\\n'
         """
-        write_table(self.arrow, path)
+        write_table(self._named(), path)
+
+    def to_pandas(self, **options: Any) -> Any:
+        """The table as a pandas DataFrame, with class names where they are known."""
+        try:
+            import pandas  # noqa: F401
+        except ImportError as error:
+            raise MissingExtra(why_missing("to_pandas()", "pandas", error, "pandas")) from error
+        return with_class_names(self._named()).to_pandas(**options)
+
+    def _named(self) -> pa.Table:
+        """The Arrow table with the class names in its metadata."""
+        notes = table_notes(self.arrow.schema)
+        if self.class_names is None or "class_names" in notes:
+            return self.arrow
+        held = {**(self.arrow.schema.metadata or {}), b"hardsight": json.dumps({**notes, "class_names": self.class_names}).encode()}
+        return self.arrow.replace_schema_metadata(held)
+
+    def _notes(self) -> list[str]:
+        """What holds for all rows and must be read with them: warnings first, then the expected errors."""
+        notes = table_notes(self.arrow.schema)
+        warnings = notes.get("warnings")
+        said = [f"warning: {text}" for text in warnings if isinstance(text, str)] if isinstance(warnings, list) else []
+        rests_on = notes.get("rests_on") or notes.get("assumed")
+        return said + [text for text in (_expectation(notes), rests_on, notes.get("features")) if isinstance(text, str)]
 
     def _view(self) -> TableView:
         columns, counts = self.arrow.column_names, {}
@@ -107,7 +131,10 @@ class ResultTable:
             held = {str(entry["values"]): entry["counts"] for entry in entries if entry["values"] is not None}
             counts = held if len(entries) <= FEW and (len(self) == 1 or len(held) < len(self)) else {}
         rows = self.arrow.slice(0, 10) if by is None else hardest(self.arrow, by)
-        return TableView(type(self).__name__, rows, len(self), columns, self.class_names, by, counts=counts, chosen=self.shown)
+        return TableView(
+            type(self).__name__, rows, len(self), columns, self.class_names, by, counts=counts, chosen=self.shown,
+            notes=self._notes(),
+        )  # fmt: skip
 
     def _again(self, arrow: pa.Table) -> Any:
         again = type(self).__new__(type(self))
@@ -188,7 +215,7 @@ class ScoresTable(ResultTable):
         num_classes: int | None = None,
     ) -> None:
         super().__init__(arrow, by)
-        self.class_names = list(class_names) if class_names is not None else _names_in(arrow)
+        self.class_names = list(class_names) if class_names is not None else noted_class_names(arrow.schema)
         self.pictures = pictures
         self.num_classes = num_classes if self.class_names is None else len(self.class_names)
 
@@ -240,13 +267,15 @@ class ScoresTable(ResultTable):
         return self.__dict__ | {"pictures": None}  # images are not pickled
 
 
-def _names_in(arrow: pa.Table) -> list[str] | None:
-    """Class names from the table's metadata."""
+def _expectation(notes: dict[str, Any]) -> str | None:
+    """How many labels are expected to be wrong, in words; None if the table does not say."""
     try:
-        names = json.loads((arrow.schema.metadata or {}).get(b"hardsight", b"{}")).get("class_names")
-    except (ValueError, AttributeError):
+        errors, low, high = (float(notes[f"expected_errors{end}"]) for end in ("", "_low", "_high"))
+    except (KeyError, TypeError, ValueError):
         return None
-    return [str(name) for name in names] if isinstance(names, list) else None
+    if notes.get("certainty") == "cannot tell":
+        return f"expected label errors: cannot tell, between {low:,.0f} and {high:,.0f}"
+    return f"expected label errors: {errors:,.0f}, 95 % interval {low:,.0f} to {high:,.0f}"
 
 
 def _all_numbers(arrow: pa.Table) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +18,7 @@ import pyarrow.compute as pc
 from hardsight.checks import check_count
 from hardsight.errors import FileError, InputError, did_you_mean, first_line
 from hardsight.files.inputs import note_input
+from hardsight.files.label_column import as_text, holds_names
 from hardsight.files.parquet import read_parquet
 from hardsight.files.places import Place, place
 from hardsight.files.reading import existing_file, read_json, reading
@@ -27,6 +29,7 @@ from hardsight.files.wide_tables import as_arrow, is_pandas, is_table
 from hardsight.pandas_index import index_ids
 from hardsight.scores import SCORES
 
+CLASSES = ("label", "predicted", "given_label", "suggested_label", "predicted_label")  # columns of class numbers
 TABLES = (*FORMATS, ".pq", ".tsv")  # extensions of scores tables that can be read
 HARDNESS = "hardness"  # metadata key of a table whose scores are oriented so that high is hard
 HARD_END = "hard_end"  # the equivalent column in formats without metadata
@@ -79,7 +82,7 @@ def scores_given(source: Any) -> Any:
     try:
         if not is_pandas(source):
             return as_measured(as_arrow(source))
-        table, ids = pa.Table.from_pandas(source, preserve_index=False), index_ids(source)
+        table, ids = with_class_numbers(pa.Table.from_pandas(source, preserve_index=False)), index_ids(source)
         return table if ids is None or "id" in table.column_names else table.add_column(0, "id", pa.array(ids))
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise InputError(f"a table of scores has one kind of value per column: {first_line(error)}") from error
@@ -139,6 +142,51 @@ def table_notes(schema: pa.Schema) -> dict[str, Any]:
     return notes if isinstance(notes, dict) else {}
 
 
+def noted_class_names(schema: pa.Schema) -> list[str] | None:
+    """The class names in a table's metadata."""
+    names = table_notes(schema).get("class_names")
+    return [str(name) for name in names] if isinstance(names, list) and names else None
+
+
+def with_class_names(table: pa.Table, names: Sequence[str] | None = None) -> pa.Table:
+    """The table with names in place of class numbers, as text; by default those of its metadata.
+
+    Numbers stay where the names are numbers themselves: read again, "7" could not be told from class 7.
+
+    Example:
+        >>> with_class_names(pa.table({"id": ["a", "b"], "label": [1, None]}), ["cat", "dog"])["label"].to_pylist()
+        ['dog', None]
+    """
+    names = names or noted_class_names(table.schema)
+    if not names or all(name.strip().isdecimal() for name in names):
+        return table
+    words = pa.array(names, pa.string())
+    for index, column in enumerate(table.schema):
+        if column.name in CLASSES and pa.types.is_integer(column.type):
+            numbers = table.column(index)
+            known = pc.and_(pc.greater_equal(numbers, 0), pc.less(numbers, len(names)))
+            text = pc.if_else(known, words.take(pc.if_else(known, numbers, 0)), numbers.cast(pa.string()))
+            table = table.set_column(index, pa.field(column.name, pa.string()), text)
+    return table
+
+
+def with_class_numbers(table: pa.Table) -> pa.Table:
+    """The inverse, of a table that was read from a format without metadata: names in sorted order become the classes."""
+    held = [name for name in CLASSES if name in table.column_names and pa.types.is_string(table.schema.field(name).type)]
+    if not held or not _is_result(table):
+        return table
+    names = sorted({word for name in held for word in table.column(name).unique().to_pylist() if word})
+    for name in held:
+        numbers = pc.index_in(table.column(name), value_set=pa.array(names, pa.string()), skip_nulls=True).cast(pa.int64())
+        table = table.set_column(table.column_names.index(name), name, numbers)
+    return table.replace_schema_metadata(_noted(table.schema, {**table_notes(table.schema), "class_names": names}))
+
+
+def _is_result(table: pa.Table) -> bool:
+    """Whether `score` or `clean` wrote a table: labels of others may be words for anything."""
+    return bool(set(table.column_names) & {"predicted", "status", "given_label"})
+
+
 def _noted(schema: pa.Schema, notes: dict[str, Any]) -> dict[bytes, bytes] | None:
     others = {key: value for key, value in (schema.metadata or {}).items() if key != b"hardsight"}
     return {**others, **({b"hardsight": json.dumps(notes).encode()} if notes else {})} or None
@@ -155,9 +203,9 @@ def read_scores(path: str | os.PathLike[str]) -> pa.Table:
     path = path / "scores.parquet" if path.is_dir() else path
     note_input(path)
     if path.suffix.lower() in (".csv", ".tsv"):
-        return as_measured(_without_mark(_read_csv(existing_file(path))))
+        return as_measured(_without_mark(with_class_numbers(_read_csv(existing_file(path)))))
     if path.suffix.lower() == ".json":
-        return as_measured(_without_mark(_read_json(existing_file(path))))
+        return as_measured(_without_mark(with_class_numbers(_read_json(existing_file(path)))))
     return as_measured(read_parquet(path))
 
 
@@ -165,7 +213,7 @@ def _without_mark(table: pa.Table) -> pa.Table:
     """Recognize a hardness table in CSV and JSON, which have no metadata, by the column `hard_end`."""
     if HARD_END not in table.column_names or pc.unique(table.column(HARD_END)).to_pylist() != ["high"]:
         return table
-    return noted_as_hardness(table.drop_columns([HARD_END]).replace_schema_metadata(None))
+    return noted_as_hardness(table.drop_columns([HARD_END]))
 
 
 def with_mark(table: pa.Table) -> pa.Table:
@@ -174,15 +222,17 @@ def with_mark(table: pa.Table) -> pa.Table:
 
 
 def _read_csv(path: Place) -> pa.Table:
-    kinds = {"id": pa.string(), "label": pa.int64(), "path": pa.string(), "split": pa.string(), "status": pa.string()}
-    try:
-        table = read_csv(path, "not a readable scores table", kinds)
-    except FileError as error:
-        if "conversion error to int64" in str(error):
-            raise FileError(
-                f"{path}: a table of scores has class numbers in label. Score a table of features first: {SCORE_IT}."
-            ) from error
-        raise
+    kinds = {"id": pa.string(), "path": pa.string(), "split": pa.string(), "status": pa.string()}
+    table = read_csv(path, "not a readable scores table", kinds)
+    for name in CLASSES:
+        if name in table.column_names:
+            column = table.column(name)
+            kind = pa.string() if holds_names(column.type) else pa.int64()
+            with reading(path, "not a readable scores table"):
+                column = as_text(column) if kind == pa.string() else column.cast(kind)
+            table = table.set_column(table.column_names.index(name), name, column)
+    if "label" in table.column_names and holds_names(table.schema.field("label").type) and not _is_result(table):
+        raise FileError(f"{path}: a table of scores has class numbers in label. Score a table of features first: {SCORE_IT}.")
     ids = table.column("id") if "id" in table.column_names else None
     if ids is not None and len(ids) and pc.all(pc.match_substring_regex(ids, "^(0|[1-9][0-9]{0,17})$"), skip_nulls=False).as_py():
         table = table.set_column(table.column_names.index("id"), "id", ids.cast(pa.int64()))  # ids in a CSV are read as text
@@ -257,15 +307,22 @@ class Summary:
 
 
 class TableWriter(RowsWriter):
-    """Write a scores table part by part. A hardness table is marked in its metadata, or in a column if the format has none."""
+    """Write a scores table part by part: Parquet as it is, with class names and the mark of a hardness table in its metadata.
+
+    The other formats have no metadata: names stand in place of class numbers, and the mark is a column.
+    """
 
     def __init__(self, path: str | os.PathLike[str], schema: pa.Schema) -> None:
-        self.marked = is_hardness(schema) and place(path).suffix.lower() != ".parquet"
-        super().__init__(path, schema.append(pa.field(HARD_END, pa.string())) if self.marked else schema)
+        self.own_format = place(path).suffix.lower() == ".parquet"
+        super().__init__(path, schema if self.own_format else _as_read(schema.empty_table()).schema)
 
     def write(self, part: pa.Table) -> None:
         """Append rows."""
-        super().write(with_mark(plain(part)) if self.marked else plain(part))
+        super().write(plain(part) if self.own_format else _as_read(plain(part)))
+
+
+def _as_read(table: pa.Table) -> pa.Table:
+    return with_mark(with_class_names(table))
 
 
 def write_table(table: pa.Table, path: str | os.PathLike[str]) -> None:

@@ -29,7 +29,7 @@ from hardsight.files.run import images_hint
 from hardsight.scores import SCORES
 from hardsight.scoring.job import score
 from hardsight.snapshot import SNAPSHOTS, Snapshot
-from hardsight.table import TABLES, read_scores, write_table
+from hardsight.table import TABLES, noted_class_names, read_scores, write_table
 
 if TYPE_CHECKING:
     from hardsight.explorer.quick_filters import QuickFilter
@@ -130,7 +130,7 @@ def open_sheet(
     has_samples = split is not None or snapshot is not None or epochs is not None or (where / "scores.parquet").is_file()
     rounds = None if has_samples else Rounds.of(where)
     table = _table(where, snapshot, epochs, rounds, keep, progress) if split is None else _split(where, epochs, split)
-    names = _class_names(where, snapshot, rounds, class_names)
+    names = _class_names(where, snapshot, rounds, class_names) or noted_class_names(table.schema)
     with reading(where, "not a readable scores table"):
         sheet = _sheet(where, table, names)
     sheet.snapshot, sheet.epochs = snapshot, epochs

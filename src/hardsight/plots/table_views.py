@@ -7,6 +7,7 @@ import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from textwrap import fill
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from hardsight.table import Summary, hard_end
 
 BESIDE = ("avh", "confidence", "angular_gap")  # scores shown beside the one that ranks
 MOST_COUNTS = 6  # words that are counted in the headline
+WIDTH = 100  # of a line of a note
 SIDE = 64  # longest side of a thumbnail, in pixels
 MOST_BYTES = 100_000  # of all thumbnails in one view
 
@@ -35,6 +37,7 @@ class TableView:
     summary: Summary | None = None
     counts: dict[str, int] = field(default_factory=dict)  # rows by the words of one column
     chosen: tuple[str, ...] = ()  # columns to show
+    notes: Sequence[str] = ()  # sentences about all rows
 
     @property
     def headline(self) -> str:
@@ -115,7 +118,8 @@ class TableView:
 
 def as_text(view: TableView) -> str:
     """At most twenty lines or so."""
-    lines = [f"{view.name}: {view.headline}", *([view.odd] if view.odd else []), view.title]
+    notes = [line for note in view.notes for line in fill(printable(note), WIDTH, subsequent_indent="  ").splitlines()]
+    lines = [f"{view.name}: {view.headline}", *notes, *([view.odd] if view.odd else []), view.title]
     rows = view.cells()
     if rows:
         lines += aligned([view.shown, *rows], [view.is_words(name) for name in view.shown])
@@ -137,7 +141,8 @@ def as_html(view: TableView, image_of: Callable[[Any], Any] | None = None) -> st
     if any(pictures):
         header, sides = ["", *header], ["left", *sides]
         rows = [[_img(picture), *row] for picture, row in zip(pictures, rows, strict=True)]
-    parts = [f"<div><b>{escape(view.headline)}</b></div>", *([f"<div>{escape(view.odd)}</div>"] if view.odd else [])]
+    notes = [*view.notes, *([view.odd] if view.odd else [])]
+    parts = [f"<div><b>{escape(view.headline)}</b></div>", *(f"<div>{escape(note)}</div>" for note in notes)]
     parts += [f"<div>{escape(view.title)}</div>", _table(header, rows, sides) if rows else ""]
     if view.means:
         means = [[escape(name), mean, view.hard_end(name)] for name, mean in view.means]
