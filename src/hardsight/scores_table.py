@@ -10,7 +10,7 @@ import functools
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -75,16 +75,25 @@ class ResultTable:
     """
 
     class_names: list[str] | None = None
+    features: str | None = None  # which columns of a table they were, in words
+    pictures: PictureSource | None = None
 
     def __init__(self, arrow: pa.Table, by: str | None = None, counted: str | None = None, shown: Sequence[str] = ()) -> None:
         self.arrow: pa.Table = arrow
         self.by, self.counted, self.shown = by, counted, tuple(shown)
 
+    def of(self, snapshot: Any) -> Self:
+        """The same table, with what the snapshot of its samples knows: class names, feature columns, where images are."""
+        from hardsight.scoring.pictures import pictures_of
+
+        self.class_names, self.features, self.pictures = snapshot.class_names, snapshot.source.note, pictures_of(snapshot)
+        return self
+
     def __repr__(self) -> str:
         return as_text(self._view())
 
     def _repr_html_(self) -> str:
-        return as_html(self._view())
+        return as_html(self._view(), None if self.pictures is None else self.pictures.image)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the table as .parquet, .csv or .json, depending on the extension.
@@ -121,7 +130,7 @@ class ResultTable:
         warnings = notes.get("warnings")
         said = [f"warning: {text}" for text in warnings if isinstance(text, str)] if isinstance(warnings, list) else []
         rests_on = notes.get("rests_on") or notes.get("assumed")
-        return said + [text for text in (_expectation(notes), rests_on, notes.get("features")) if isinstance(text, str)]
+        return said + [text for text in (_expectation(notes), rests_on, self.features) if isinstance(text, str)]
 
     def _view(self) -> TableView:
         columns, counts = self.arrow.column_names, {}
@@ -162,6 +171,9 @@ class ResultTable:
             return self._repeated(method(*map(plain, values), **arrow))
 
         return of_arrow
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"pictures": None}  # images are not pickled
 
     def __dir__(self) -> list[str]:
         return sorted({*object.__dir__(self), *(name for name in dir(self.arrow) if not name.startswith("_"))})
@@ -248,9 +260,6 @@ class ScoresTable(ResultTable):
         names = [self.by, *RANKED_BY, *SCORES]
         return next((name for name in names if name is not None and self.arrow.column_names.count(name) == 1), None)
 
-    def _repr_html_(self) -> str:
-        return as_html(self._view(), None if self.pictures is None else self.pictures.image)
-
     def _view(self) -> TableView:
         """The hardest rows and a summary, or the first rows of a table with other columns."""
         name, by, columns = type(self).__name__, self.ranked_by, self.arrow.column_names
@@ -261,10 +270,7 @@ class ScoresTable(ResultTable):
             summary = Summary(by=by, num_classes=self.num_classes or 0)  # 0: unknown, and not counted
             summary.add(self.arrow)
         rows = summary.hardest if summary is not None else hardest(self.arrow, by)
-        return TableView(name, rows, len(self), columns, self.class_names, by, summary)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"pictures": None}  # images are not pickled
+        return TableView(name, rows, len(self), columns, self.class_names, by, summary, notes=self._notes())
 
 
 def _expectation(notes: dict[str, Any]) -> str | None:

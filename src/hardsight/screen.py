@@ -12,6 +12,7 @@ import shlex
 import sys
 import time
 import unicodedata
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
@@ -196,7 +197,7 @@ class Shown:
         }
 
 
-_shown = Shown()
+_shown = _outside = Shown()  # while no command runs
 
 
 @contextmanager
@@ -221,6 +222,20 @@ def print_warning(sentence: str) -> None:
     _shown.warnings.append(sentence)
     if not _shown.quiet:
         print(f"warning: {printable(sentence)}", file=sys.stderr, flush=True)
+
+
+def print_in_command(sentence: str) -> None:
+    """Print a sentence if a command runs; in Python, results say it themselves."""
+    if _shown is not _outside:
+        print_line(sentence)
+
+
+def warn(sentence: str) -> None:
+    """A warning of the command that runs, or a `UserWarning` in Python."""
+    if _shown is _outside:
+        warnings.warn(sentence, stacklevel=4)
+    else:
+        print_warning(sentence)
 
 
 def print_wrote(path: Any, more: str = "") -> None:

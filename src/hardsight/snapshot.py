@@ -36,13 +36,13 @@ from hardsight.files.rows import ArraySource, Source
 from hardsight.files.samples import Batch, SampleFiles
 from hardsight.files.snapshot_files import OWN_NAMES, is_column, open_files, open_table, relabeled
 from hardsight.files.table_kinds import LIST_COLUMNS, SAMPLES
-from hardsight.files.wide_tables import is_table, names_columns, take_apart
+from hardsight.files.wide_tables import check_columns, is_table, names_columns, take_apart, warn_of_scales
 from hardsight.files.writing import check_output, replacing
 from hardsight.fitted_estimator import FittedEstimator, fitted_columns
 from hardsight.head import Head, as_head, is_estimator
 from hardsight.named_labels import names_that_hold
 from hardsight.pandas_index import align, class_names_in, in_class_order, index_ids, same_columns
-from hardsight.screen import printable, wrapped
+from hardsight.screen import print_in_command, printable, wrapped
 
 BATCH_BYTES = 32 * 2**20  # features per batch when reading from files
 EVIDENCE = ("features", "logits", "probs")
@@ -93,15 +93,18 @@ class Snapshot:
         probs = given_probs(probs, pred_probs)
         if is_estimator(features):
             raise InputError("the samples come first, and the model after them: score(X, model, y).")
+        note, names = None, ()
         if is_table(features) and names_columns(features, None, labels, ids):
             parts = take_apart(features, fitted_columns(head), labels, ids)
             class_names, columns = class_names or parts.class_names, {**parts.columns, **(columns or {})}
-            features, labels, ids = None, parts.labels, parts.ids
+            features, labels, ids, note, names = None, parts.labels, parts.ids, parts.note, parts.names
             features, logits, probs = (parts.values if parts.evidence == name else None for name in EVIDENCE)
         arrays = {name: x for name, x in zip(EVIDENCE, (features, logits, probs), strict=True) if x is not None}
         if len(arrays) != 1:
             raise InputError(f"a snapshot holds one of features, logits or probs, got {' and '.join(arrays) or 'none'}.")
         ((evidence, values),) = arrays.items()
+        if evidence == "features" and is_table(values):
+            names = check_columns(values)
         if bias is not None and head is None:
             raise InputError("bias goes with a weight, and there is none: give head= as well.")
         missing, values = None, from_stream(values)
@@ -122,6 +125,9 @@ class Snapshot:
             named = class_names_in(head, 0) if evidence == "features" else class_names_in(values, 1)
             class_names = names_that_hold(labels, named)
         source = ArraySource(evidence, matrix, labels, ids, further, missing)
+        source.note = note
+        if head is None and names:
+            warn_of_scales(matrix, names)
         if is_estimator(head):
             head, class_names = source.behind(FittedEstimator(head), values, class_names)
         self._set(source, None if head is None else as_head(head, bias), class_names, name=None)
@@ -235,7 +241,7 @@ class Snapshot:
         further = {name: columns.column(name) for name in columns.column_names[2:]}
         ids = columns.column("id").to_numpy() if len(rows) else None
         source = ArraySource(self.source.evidence, values, labels, ids, further, missing if missing.any() else None)
-        source.of_epochs = self.source.of_epochs
+        source.of_epochs, source.note = self.source.of_epochs, self.source.note
         taken = Snapshot.__new__(Snapshot)
         taken._set(source, self.head, self.class_names, self.name)
         taken.read_from = self.read_from
@@ -308,6 +314,10 @@ class Snapshot:
             source = relabeled(source, labels)
         if isinstance(source, ArraySource):
             source.name = str(path)
+            if source.note is not None:
+                print_in_command(source.note)
+                if own_head is None and head is None and source.evidence == "features":
+                    warn_of_scales(source.values, source.feature_names)
         snapshot = cls.__new__(cls)
         try:
             if is_estimator(head):

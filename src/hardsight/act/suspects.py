@@ -62,14 +62,14 @@ class Suspects:
 
 @takes(CleanSettings)
 def clean(
-    source: Any = None, *, features: Any = None, labels: Any = None, probs: Any = None, pred_probs: Any = None,
+    source: Any = None, labels: Any = None, *, features: Any = None, probs: Any = None, pred_probs: Any = None,
     logits: Any = None, head: Any = None, ids: Any = None, settings: CleanSettings, progress: ProgressCallback | None = None,
 ) -> ResultTable:  # fmt: skip
     """Find wrong labels, ambiguous and hard samples, outliers and near duplicates: one row per sample.
 
     Args:
-        source: a run directory, a file (.npz, .npy, .parquet, .csv) or a `Snapshot`; a wide table, such as a pandas frame; or
-            nothing, and arrays by keyword.
+        source: a run directory, a file (.npz, .npy, .parquet, .csv) or a `Snapshot`; a wide table, such as a pandas frame; (n, d)
+            features; or nothing, and arrays by keyword.
         features: (n, d) inputs of the last linear layer; of a table, names or patterns of columns: "f*".
         labels: (n,) given class; -1 or null for unlabeled. Of a table, the name of a column.
         probs: (n, c) out-of-sample probabilities, alone or beside features; `pred_probs` is another name of them.
@@ -93,21 +93,22 @@ def clean(
 
     probs = given_probs(probs, pred_probs)
     arrays = {"features": features, "labels": labels, "probs": probs, "logits": logits, "head": head, "ids": ids}
-    suspects = find_suspects(_opened(source, arrays), settings, progress)
+    snapshot, beside = _opened(source, arrays)
+    suspects = find_suspects(samples_of(snapshot, beside), settings, progress)
     for sentence in suspects.evidence.warnings:
         warnings.warn(sentence, stacklevel=3)
     shown = ("id", "given_label", "suggested_label", "error_score", "verdict")
-    table = ResultTable(suspects.table, "error_score", "verdict", shown)
-    table.class_names = suspects.samples.class_names
-    return table
+    return ResultTable(suspects.table, "error_score", "verdict", shown).of(snapshot)
 
 
-def _opened(source: Any, arrays: dict[str, Any]) -> Samples:
-    """The samples of a snapshot, a path or arrays."""
+def _opened(source: Any, arrays: dict[str, Any]) -> tuple[Snapshot, Any]:
+    """The samples of a snapshot, a path or arrays, and the probabilities beside their features."""
     given = {name: value for name, value in arrays.items() if value is not None}
     if is_table(source):
         beside = given.pop("probs", None)
-        return samples_of(of_table(source, given.pop("features", None), given), beside)
+        return of_table(source, given.pop("features", None), given), beside
+    if source is not None and not isinstance(source, (Snapshot, str, os.PathLike)) and "features" not in given:
+        source, given = None, {"features": source, **given}
     if source is not None:
         allowed = {"probs"} if isinstance(source, Snapshot) else {"probs", "head", "labels"}
         extra = [name for name in given if name not in allowed]
@@ -119,7 +120,7 @@ def _opened(source: Any, arrays: dict[str, Any]) -> Samples:
             )
         files = {name: given[name] for name in ("head", "labels") if name in given}
         snapshot = source if isinstance(source, Snapshot) else Snapshot.load(source, **files)
-        return samples_of(snapshot, given.get("probs"))
+        return snapshot, given.get("probs")
     if not given.keys() & {"features", "probs", "logits"}:
         raise InputError(
             "clean needs samples: a run, a file, a Snapshot or a table; or labels= with features=, probs= or logits=."
@@ -128,8 +129,8 @@ def _opened(source: Any, arrays: dict[str, Any]) -> Samples:
         from hardsight.pandas_index import align
 
         beside = align(given.pop("probs"), "probs", given["features"], "features", given.get("ids"))
-        return samples_of(Snapshot(**given), beside)
-    return samples_of(Snapshot(**given))
+        return Snapshot(**given), beside
+    return Snapshot(**given), None
 
 
 def find_suspects(samples: Samples, settings: CleanSettings, progress: ProgressCallback | None = None) -> Suspects:

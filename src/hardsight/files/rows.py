@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,6 +29,7 @@ class Source(Protocol):
     itemsize: int
     labeled: bool
     named: bool  # whether the labels were given as names
+    note: str | None  # which columns of a table the values are
     of_epochs: bool  # whether the values are means over the epochs of a training, and nothing else is known
     id_type: pa.DataType
 
@@ -60,6 +61,8 @@ class ArraySource:
     name: str | None = None
     named = False  # whether the labels were given as names
     of_epochs = False
+    note: str | None = None
+    feature_names: Sequence[str] = ()
 
     def __init__(
         self, evidence: str, values: Any, labels: Any, ids: Any, columns: dict[str, Any], missing: np.ndarray | None = None

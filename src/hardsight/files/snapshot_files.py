@@ -138,7 +138,9 @@ def open_table(path: Place, features: Any, column: str | None) -> Opened:
     try:
         parts = take_apart(table, features, column)
         values, gaps = list_matrix(parts.values, str(path)) if is_list_column(parts.values) else (parts.values, None)
-        return ArraySource(parts.evidence, values, parts.labels, parts.ids, parts.columns, gaps), None, parts.class_names
+        source = ArraySource(parts.evidence, values, parts.labels, parts.ids, parts.columns, gaps)
+        source.note, source.feature_names = parts.note, parts.names
+        return source, None, parts.class_names
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
 

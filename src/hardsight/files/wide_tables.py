@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
+import re
 import sys
+import warnings
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +24,10 @@ from hardsight.errors import InputError
 from hardsight.files.label_column import as_text, class_label_names, holds_names
 from hardsight.files.samples import evidence_of
 from hardsight.files.table_kinds import LIST_COLUMNS
+from hardsight.screen import warn
 
+SERIES = 8  # columns that are numbered alike, as few as make a series
+OUTWEIGHS = 100  # times the median spread of the columns: such a column decides distances alone
 OWN = ("id", "label", "split", "path")  # columns that are features only if requested
 
 
@@ -35,6 +41,8 @@ class Parts:
     ids: Any = None
     columns: dict[str, Any] = field(default_factory=dict)  # all other columns
     class_names: list[str] | None = None  # for numeric labels, if the schema has them
+    names: Sequence[str] = ()  # of the feature columns
+    note: str | None = None  # which they are, in words
 
 
 def is_table(x: Any) -> bool:
@@ -70,7 +78,7 @@ def take_apart(table: Any, features: Any = None, labels: Any = None, ids: Any = 
         table: a pandas or polars frame, an Arrow table, or anything else that `is_table` accepts.
         features: comma-separated column names or patterns such as "f*", used in the order of the table; or a list of names,
             used in its own order. Default: a column of lists named features, logits or probs; otherwise every numeric column
-            except labels and ids.
+            except labels and ids; of those, only a numbered series (f0, f1, ...) that most of them belong to.
         labels: a column name, or (n,) labels from outside the table. Default: the column `label`, if there is one.
         ids: a column name, or (n,) ids from outside the table. Default: the column `id`, if there is one.
     """
@@ -93,7 +101,47 @@ def take_apart(table: Any, features: Any = None, labels: Any = None, ids: Any = 
         _column(held, names, id) if id is not None else ids,
         {name: column for name, column in further.items() if _is_flat(column) and not set(name) & set("/\\")},
         None if pandas or label is None else class_label_names(held.schema, label),
+        chosen,
+        _described(chosen, [name for name in further if name not in OWN and _holds_numbers(held, names, name)]),
     )
+
+
+def check_columns(table: Any) -> list[str]:
+    """The names of a table's columns, all of them features: refused if one does not hold numbers."""
+    names = _column_names(table)
+    wrong = [name for name in names if not _holds_numbers(table, names, name)]
+    if wrong and len(names) > 1:
+        raise InputError(
+            f"all columns of this table are features, but {wrong[0]!r} does not hold numbers"
+            f"{_first_word(table, names, wrong[0])}: drop it, or name the feature columns."
+        )
+    return names
+
+
+def warn_of_scales(values: Any, names: Sequence[str]) -> None:
+    """Warn of columns that outweigh all others by their scale: distances, and heads that are fitted, go by it."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a column without numbers
+        spread = np.nanstd(np.asarray(values, dtype=np.float64), axis=0)  # (d,)
+    if len(spread) < 3 or len(names) != len(spread):
+        return
+    large = [name for name, one in zip(names, spread.tolist(), strict=True) if one > OUTWEIGHS * np.median(spread) > 0]
+    if not large:
+        return
+    few = ", ".join(large[:3]) + (f" and {len(large) - 3} more" if len(large) > 3 else "")
+    verb = "has" if len(large) == 1 else "have"
+    warn(
+        f"the feature column{'s' * (len(large) > 1)} {few} {verb} more than {OUTWEIGHS} times the spread of the others and "
+        "will outweigh them: leave out what is no feature (features=, --features 'f*'), or scale the columns alike."
+    )
+
+
+def _described(chosen: Sequence[str], left_out: Sequence[str]) -> str:
+    """Which columns are the features, and which numbers are not."""
+    shown = ", ".join(chosen) if len(chosen) < 5 else f"{chosen[0]}, {chosen[1]}, ..., {chosen[-1]}"
+    more = ", ".join(left_out[:5]) + (f" and {len(left_out) - 5} more" if len(left_out) > 5 else "")
+    said = f"features: {shown} ({len(chosen):,} column{'s' * (len(chosen) != 1)})"
+    return f"{said}; numbers that are not used: {more}" if left_out else said
 
 
 def as_arrow(table: Any) -> pa.Table:
@@ -137,7 +185,7 @@ def _features(table: Any, names: Sequence[str], asked: Any, taken: set[str | Non
         chosen = [name for name in names if name not in taken and name not in OWN and _holds_numbers(table, names, name)]
         if not chosen:
             raise InputError(f"no column of the table holds numbers for features: {_there(names)}")
-        return chosen
+        return _series(chosen)
     patterns = [word.strip() for word in asked.split(",")] if isinstance(asked, str) else [str(word) for word in asked]
     picked: dict[str, None] = {}
     for pattern in patterns:
@@ -151,6 +199,15 @@ def _features(table: Any, names: Sequence[str], asked: Any, taken: set[str | Non
         word = _first_word(table, names, wrong[0])
         raise InputError(f"features must be numeric columns, but {wrong[0]!r} is not{word}: change {', '.join(patterns)}.")
     return chosen
+
+
+def _series(names: list[str]) -> list[str]:
+    """Of numeric columns, the numbered series that most of them belong to, such as f0 to f1279 but not width; else all."""
+    of = [re.sub("[0-9]+", "#", name) for name in names]
+    pattern, count = Counter(of).most_common(1)[0]
+    if "#" not in pattern or count < SERIES or 2 * count <= len(names):
+        return names
+    return [name for name, one in zip(names, of, strict=True) if one == pattern]
 
 
 def _values(table: Any, names: Sequence[str], chosen: Sequence[str]) -> tuple[Any, str]:

@@ -125,7 +125,9 @@ def score(
     parts = list(job.parts(progress))
     table = pa.concat_tables(parts) if parts else job.schema.empty_table()
     table = as_hardness(table) if hardness else table
-    return ScoresTable(table, snapshot.class_names, pictures_of(snapshot, images), num_classes=snapshot.num_classes)
+    scored = ScoresTable(table, snapshot.class_names, pictures_of(snapshot, images), num_classes=snapshot.num_classes)
+    scored.features = snapshot.source.note
+    return scored
 
 
 def _opened(source: Any, options: dict[str, Any], arrays: dict[str, Any]) -> Snapshot:
@@ -156,7 +158,9 @@ def of_table(table: Any, features: Any, options: dict[str, Any]) -> Snapshot:
     held = take_apart(table, features, options.pop("labels", None), options.pop("ids", None))
     names, columns = options.pop("class_names", None) or held.class_names, {**held.columns, **options.pop("columns", {})}
     own = {held.evidence: held.values, "labels": held.labels, "ids": held.ids, "columns": columns, "class_names": names}
-    return Snapshot(**options, **own)
+    snapshot = Snapshot(**options, **own)
+    snapshot.source.note = held.note
+    return snapshot
 
 
 @dataclass(frozen=True)
