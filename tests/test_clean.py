@@ -741,7 +741,7 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
         "got 3 for 4 classes": {"features": features, "head": np.eye(8)[:4], "probs": probs[:, :3] / 0.75, "labels": labels},
         "features goes with arrays": {"source": Snapshot(probs=probs, labels=labels), "features": features},
         "there are probs already": {"source": Snapshot(probs=probs, labels=labels), "probs": probs},
-        "a run, a file, a Snapshot or a table, or arrays by keyword, got list": {"source": [1]},
+        "features must be two-dimensional, one row per sample": {"source": [1]},
         "clean needs samples: a run, a file, a Snapshot or a table; or labels= with features=": {"labels": labels},
     }.items():
         with pytest.raises(InputError, match=message):

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 
 from explorer_runs import digits_run, write_suspects
+from hardsight import clean, explore, score
 from hardsight.errors import FileError, InputError
 from hardsight.explorer.columns import words
 from hardsight.explorer.exporting import selection_table
@@ -108,3 +113,26 @@ def test_the_report_begins_with_the_suspects(run: Path, written: Path) -> None:
     assert first == {"sentence": expected, "rows": worst}
     assert data["explanations"][str(worst[0])] == "why likely mislabeled <b>" and len(data["explanations"]) == 9
     assert all(str(row) in data["thumbs"] for row in worst)
+
+
+def test_tables_in_memory_are_shown_with_their_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What clean and score give needs no file of its own; images are found by a column of paths, or by ids that are paths."""
+    monkeypatch.chdir(tmp_path)
+    y, paths = np.arange(40) % 2, [f"pics/{row}.png" for row in range(40)]
+    (tmp_path / "pics").mkdir()
+    for row, path in enumerate(paths):
+        Image.new("RGB", (8, 8), (row, 0, 0)).save(path)
+    frame = pd.DataFrame({"a": y + 0.0, "b": 1.0 - y, "c": np.arange(40) % 7, "y": np.where(y == 0, "cat", "dog")})
+    frame.loc[0, "y"] = "dog"
+    for table in (clean(frame.assign(path=paths), "y"), clean(frame.set_index(pd.Index(paths)), "y")):
+        assert table._repr_html_().count("<img") == 10
+        with closing(explore(table)) as view:
+            sheet, pictures = view.page.sheet, view.page.pictures
+            assert sheet.class_names == ["cat", "dog"] and words(sheet.columns["label"]).to_pylist()[:2] == ["dog", "dog"]
+            assert sheet.suspects is not None and sheet.by == "error_score"
+            assert [pictures.image(row).getpixel((0, 0)) for row in (0, 39)] == [(0, 0, 0), (39, 0, 0)]
+    assert report(table) == Path("report.html") and len(data_of(tmp_path / "report.html")["thumbs"]) == 40
+    with closing(explore(score(frame, labels="y").filter(pa.array(y == 1)))) as view:
+        assert len(view.page.sheet) == 20 and "avh" in view.page.sheet.columns and not view.page.pictures.any
+    with closing(explore(clean(frame, "y").to_pandas())) as view:  # names are numbered again
+        assert view.page.sheet.class_names == ["cat", "dog"]

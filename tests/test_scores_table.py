@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -24,10 +26,11 @@ from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
 from hardsight.head import Head
 from hardsight.plots.table_views import MOST_BYTES, thumbnails
+from hardsight.scores_table import ResultTable
 from hardsight.scoring.hardness import hardness_of
 from hardsight.scoring.job import Job
 from hardsight.screen import wrapped
-from hardsight.table import write_table
+from hardsight.table import noted_class_names, read_scores, write_table
 
 FEATURES = np.array([[2.0, 0.0], [1.0, 1.0], [0.0, 3.0]])
 
@@ -221,3 +224,47 @@ def test_long_lists_are_cut_with_the_number_left_out() -> None:
     lines = wrapped("columns: ", [f"column{number}" for number in range(100)], most=2)
     assert len(lines) == 2 and re.search(r"and (\d+) more$", lines[1])
     assert len(re.findall(r"column\d+", " ".join(lines))) + int(lines[1].split()[-2]) == 100
+
+
+def test_names_stand_where_people_read_and_numbers_in_parquet(tmp_path: Path) -> None:
+    named = score(FEATURES, np.eye(2), ["dog", "ant", None], ids=["a", "b", "c"], class_names=["dog", "ant"])
+    suspects = hardsight.clean(probs=np.array([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.1, 0.9]]), labels=[0, 0, 1, 1])
+    suspects.class_names = ["dog", "ant"]
+    assert named.to_pandas()[["label", "predicted"]].values.tolist()[0] == ["dog", "dog"]
+    assert suspects.to_pandas()["given_label"].tolist() == ["dog", "dog", "ant", "ant"]
+    for ending in ("csv", "json", "parquet"):
+        named.save(tmp_path / f"named.{ending}")
+        suspects.save(tmp_path / f"suspects.{ending}")
+        back = read_scores(tmp_path / f"named.{ending}")  # of a file without metadata, in sorted order of the names
+        names = noted_class_names(back.schema)
+        assert names is not None and sorted(names) == ["ant", "dog"], ending
+        assert [None if k is None else names[k] for k in back["label"].to_pylist()] == ["dog", "ant", None]
+    assert '"a","dog","dog"' in (tmp_path / "named.csv").read_text()
+    assert '"given_label": "dog"' in (tmp_path / "suspects.json").read_text()
+    parquet = pq.read_table(tmp_path / "suspects.parquet")
+    assert parquet["given_label"].to_pylist() == [0, 0, 1, 1] and noted_class_names(parquet.schema) == ["dog", "ant"]
+    assert hardness_of(named.to_pandas(), "avh").labels.tolist() == [1, 0, -1]  # ant, dog: by name
+    digits = score(FEATURES, np.eye(2), [0, 1, 1], class_names=["1", "2"])
+    assert digits.to_pandas()["label"].tolist() == [0, 1, 1]  # "1" would be read as class 1 again
+
+
+def test_a_result_says_how_many_errors_and_what_that_rests_on() -> None:
+    notes = {"expected_errors": 7.4, "expected_errors_low": 4.0, "expected_errors_high": 11.2, "rests_on": "Heads agree.",
+             "certainty": "estimated", "warnings": ["<b> is odd"]}  # fmt: skip
+
+    def of(**changed: object) -> ResultTable:
+        return ResultTable(pa.table({"id": [1]}).replace_schema_metadata({"hardsight": json.dumps(notes | changed)}))
+
+    lines = repr(of()).splitlines()
+    assert lines[1:4] == ["warning: <b> is odd", "expected label errors: 7, 95 % interval 4 to 11", "Heads agree."]
+    assert "<div>warning: &lt;b&gt; is odd</div>" in of()._repr_html_()
+    assert "expected label errors: cannot tell, between 4 and 11" in repr(of(certainty="cannot tell"))
+    assert "expected" not in repr(of(expected_errors=None)) and "expected label errors" in repr(
+        hardsight.clean(probs=np.array([[0.9, 0.1], [0.1, 0.9]]), labels=[0, 1])
+    )
+
+
+def test_pandas_that_is_missing_is_named(table: ScoresTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(hardsight.MissingExtra, match=r"^to_pandas\(\) needs pandas: pip install pandas$"):
+        table.to_pandas()

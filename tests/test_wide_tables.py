@@ -116,10 +116,8 @@ def test_what_takes_no_frame_says_what_it_takes() -> None:
         select(frame, budget=5)
     with pytest.raises(InputError, match=r"got DataFrame. For a table, use hardsight.Snapshot"):
         drift(frame, frame)
-    with pytest.raises(
-        InputError, match=r"give a run directory or a file, got ScoresTable. A table is saved first: table.save\("
-    ):
-        explore(score(frame, labels="y", features="f*"))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"give a run directory, a file, or the table that score or clean gives, got list"):
+        explore([1, 2])
     with pytest.raises(InputError, match="has one row for two classes: pass the classifier itself as head"):
         score(frame[["f0", "f1"]], np.ones((1, 2)), np.arange(60) % 2)
 
@@ -205,3 +203,49 @@ def test_bad_tables(tmp_path: Path, cli: Callable[..., Any]) -> None:
         score(pd.DataFrame(np.eye(2), columns=["a", "a"]), np.eye(2), features="a")
     with pytest.raises(InputError, match="no column of the table holds numbers"):
         score(pd.DataFrame({"a": ["x"], "y": [0]}), np.eye(2), "y")
+
+
+def embeddings() -> pd.DataFrame:
+    """Twelve numbered features of three classes, and three columns that are none."""
+    rng, y = np.random.default_rng(0), np.arange(60) % 3
+    frame = pd.DataFrame(np.eye(3)[y].repeat(4, axis=1) + 0.3 * rng.normal(size=(60, 12)), columns=[f"f{k}" for k in range(12)])
+    return frame.assign(width=rng.integers(200, 900, 60), camera="phone", y=np.array(["cat", "cow", "dog"])[y])
+
+
+def test_a_numbered_series_is_the_features_and_said_to_be(tmp_path: Path, cli: Callable[..., Any]) -> None:
+    frame = embeddings()
+    said = "features: f0, f1, ..., f11 (12 columns); numbers that are not used: width"
+    table = clean(frame, labels="y")
+    assert said in repr(table) and said in table._repr_html_() and said in repr(score(frame, labels="y"))
+    assert table.equals(clean(frame[[f"f{k}" for k in range(12)]], frame["y"]))
+    frame.to_csv(tmp_path / "df.csv")  # with the index, which has no name
+    for command in ("clean", "score"):
+        done = cli(command, tmp_path / "df.csv", "--label", "y")
+        assert done.code == 0 and said in done.out and done.err == "", done.err
+
+
+def test_a_column_that_outweighs_all_others_is_warned_of(tmp_path: Path, cli: Callable[..., Any]) -> None:
+    frame = embeddings()
+    warning = "the feature column width has more than 100 times the spread of the others"
+    for call in (
+        lambda: clean(frame, labels="y", features="f*,width"),
+        lambda: clean(frame.drop(columns=["camera", "y"]), frame["y"]),
+    ):
+        with pytest.warns(UserWarning, match=warning):
+            call()
+    frame.to_csv(tmp_path / "df.csv")
+    done = cli("clean", tmp_path / "df.csv", "--label", "y", "--features", "f*,width")
+    assert done.code == 0 and done.err.startswith(f"warning: {warning}")
+    score(frame, np.ones((3, 13)), "y", features="f*,width", scores="norm")  # what a head makes of them is its own matter
+
+
+def test_arrays_by_position_and_columns_that_hold_no_numbers() -> None:
+    frame = embeddings()
+    x, y = frame[[f"f{k}" for k in range(12)]].to_numpy(), np.arange(60) % 3
+    assert clean(x, y).equals(clean(features=x, labels=y))
+    with pytest.raises(
+        InputError, match=r"all columns of this table are features, but 'camera' does not hold numbers \(row 0 holds"
+    ):
+        clean(frame.drop(columns="y"), y)
+    with pytest.raises(InputError, match="features must be numeric columns, but 'camera' is not"):
+        clean(frame, "y", features="f*,camera")

@@ -121,7 +121,10 @@ class ResultTable:
         notes = table_notes(self.arrow.schema)
         if self.class_names is None or "class_names" in notes:
             return self.arrow
-        held = {**(self.arrow.schema.metadata or {}), b"hardsight": json.dumps({**notes, "class_names": self.class_names}).encode()}
+        held = {
+            **(self.arrow.schema.metadata or {}),
+            b"hardsight": json.dumps({**notes, "class_names": self.class_names}).encode(),
+        }
         return self.arrow.replace_schema_metadata(held)
 
     def _notes(self) -> list[str]:

@@ -172,12 +172,14 @@ def with_class_names(table: pa.Table, names: Sequence[str] | None = None) -> pa.
 
 def with_class_numbers(table: pa.Table) -> pa.Table:
     """The inverse, of a table that was read from a format without metadata: names in sorted order become the classes."""
-    held = [name for name in CLASSES if name in table.column_names and pa.types.is_string(table.schema.field(name).type)]
+    held = [name for name in CLASSES if name in table.column_names and holds_names(table.schema.field(name).type)]
     if not held or not _is_result(table):
         return table
-    names = sorted({word for name in held for word in table.column(name).unique().to_pylist() if word})
+    names = sorted({word for name in held for word in as_text(table.column(name)).unique().to_pylist() if word})
     for name in held:
-        numbers = pc.index_in(table.column(name), value_set=pa.array(names, pa.string()), skip_nulls=True).cast(pa.int64())
+        numbers = pc.index_in(as_text(table.column(name)), value_set=pa.array(names, pa.string()), skip_nulls=True).cast(
+            pa.int64()
+        )
         table = table.set_column(table.column_names.index(name), name, numbers)
     return table.replace_schema_metadata(_noted(table.schema, {**table_notes(table.schema), "class_names": names}))
 

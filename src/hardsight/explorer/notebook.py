@@ -32,11 +32,12 @@ PATIENCE = 20.0  # seconds for the server to start or to end
 
 
 @takes(ExploreSettings)
-def explore(run: str | Path, second: str | Path | None = None, *, settings: ExploreSettings, height: int = HEIGHT) -> View:
+def explore(run: Any, second: str | Path | None = None, *, settings: ExploreSettings, height: int = HEIGHT) -> View:
     """Look at a run in a notebook: the page of `hardsight explore` in a frame. Elsewhere the address is printed.
 
     Args:
-        run: a run directory, a scores table (.parquet, .csv) or a snapshot (.npz, .npy, .parquet).
+        run: a run directory, a scores table (.parquet, .csv) or a snapshot (.npz, .npy, .parquet); or the table that score or
+            clean gave, whose marks are then in `View.marks` alone.
         second: a run to compare with, on the ids that both have.
         settings: all options as one object; each is also a keyword of its own, see below.
         height: of the frame, in pixels.

@@ -6,15 +6,19 @@ target samples and what was kept of them. A scores table or a snapshot alone wil
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from hardsight.errors import FileError, HardsightError, InputError, first_line
 from hardsight.explorer.columns import Column, codes, from_arrow, integers, numbers, replaced, signed, turned, words
@@ -26,10 +30,12 @@ from hardsight.files.kinds import kind_of
 from hardsight.files.places import missing
 from hardsight.files.reading import read_json, reading
 from hardsight.files.run import images_hint
+from hardsight.files.suspects import suspects_file
 from hardsight.scores import SCORES
 from hardsight.scoring.job import score
+from hardsight.scoring.pictures import RunPictures
 from hardsight.snapshot import SNAPSHOTS, Snapshot
-from hardsight.table import TABLES, noted_class_names, read_scores, write_table
+from hardsight.table import TABLES, noted_class_names, read_scores, scores_given, table_notes, write_table
 
 if TYPE_CHECKING:
     from hardsight.explorer.quick_filters import QuickFilter
@@ -118,8 +124,7 @@ def open_sheet(
     next time.
     """
     if not isinstance(path, (str, os.PathLike)):
-        save = "table.save('scores.parquet')"
-        raise InputError(f"give a run directory or a file, got {type(path).__name__}. A table is saved first: {save}.")
+        raise InputError(f"give a run directory, a file, or the table that score or clean gives, got {type(path).__name__}.")
     if "://" in str(path):
         raise InputError(f"{path}: the explorer needs files on this machine: copy the run here first.")
     where = Path(path)
@@ -146,6 +151,42 @@ def open_sheet(
         column = sheet.columns.get("split")
         epochs.match(sheet.ids, None if column is None else words(column))
     return sheet
+
+
+def in_file(run: Any, images: str | None) -> tuple[Any, str | None]:
+    """Where a table that score or clean gave is written for the page, and where its images are; a path as it is."""
+    table = scores_given(run)
+    if not isinstance(table, pa.Table) or "id" not in table.column_names:
+        return run, images
+    names, pictures = getattr(run, "class_names", None), getattr(run, "pictures", None)
+    _TABLES.append(TemporaryDirectory(prefix="hardsight-"))
+    path = Path(_TABLES[-1].name) / "table.parquet"
+    notes = {**table_notes(table.schema), **({} if names is None else {"class_names": names})}
+    table = table.replace_schema_metadata({"hardsight": json.dumps(notes)})
+    if "given_label" in table.column_names:
+        pq.write_table(table, suspects_file(path))
+        known = {"given_label": "label", "predicted_label": "predicted"}
+        table = (
+            table.select(["id", *known]).rename_columns(["id", *known.values()]).replace_schema_metadata(table.schema.metadata)
+        )
+    if isinstance(pictures, RunPictures):
+        with contextlib.suppress(HardsightError):  # moved or damaged: a page without images
+            table = _located(table, pictures.columns)
+            images = images or next(iter([*pictures.source.roots, *pictures.source.specs]), None)
+    pq.write_table(table, path)
+    return path, images
+
+
+_TABLES: list[TemporaryDirectory[str]] = []  # until the process ends
+
+
+def _located(table: pa.Table, columns: pa.Table) -> pa.Table:
+    """The table with the columns that locate its images, by id."""
+    rows = pc.index_in(table.column("id"), value_set=columns.column("id").combine_chunks())
+    for name in columns.column_names:
+        if name not in table.column_names:
+            table = table.append_column(name, columns.column(name).take(rows))
+    return table
 
 
 def turn_scores(sheet: Sheet) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from hardsight.explorer.agreement import HUMAN, agreement
 from hardsight.explorer.columns import Column, numbers, sign
 from hardsight.explorer.groups import groups_of, listed
 from hardsight.explorer.one_file import base64_text, one_file, packed, packed_column
-from hardsight.explorer.opening import ProgressCallback, Sheet, open_sheet, turn_scores
+from hardsight.explorer.opening import ProgressCallback, Sheet, in_file, open_sheet, turn_scores
 from hardsight.explorer.pictures import Pictures
 from hardsight.explorer.quick_filters import add_quick_filters
 from hardsight.explorer.review import Review
@@ -51,17 +52,20 @@ MOST_FIGURES, LARGEST_FIGURE = 4, 300_000  # figures of the run's own, and bytes
 @takes(ReportSettings)
 @command()
 def report(
-    run: str | Path, output: str | Path | None = None, *, settings: ReportSettings, progress: ProgressCallback | None = None
+    run: Any, output: str | Path | None = None, *, settings: ReportSettings, progress: ProgressCallback | None = None
 ) -> Path:
     """Write a run's report as one HTML file, and return its path.
 
     Args:
-        run: a run directory, a scores table or a snapshot, as for `hardsight explore`.
+        run: a run directory, a scores table or a snapshot, as for `hardsight explore`; or the table that score or clean gave.
         output: the file; when not given, report.html in the run directory or beside the file, or samples.html where the
-            run has a report.html of its own.
+            run has a report.html of its own; of a table in memory, report.html in the current directory.
         settings: all options at once; each is a keyword, too.
         progress: called with rows done and rows in all, while a run without scores is scored.
     """
+    path, images = in_file(run, settings.images)
+    if path is not run:  # a table, which has no place of its own
+        run, output, settings = path, output or "report.html", replace(settings, images=images)
     note_input(run, settings.class_names, settings.human, settings.subset, settings.audit, settings.drift)
     if output is not None:
         check_page_output(Path(output))

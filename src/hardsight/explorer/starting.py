@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import socket
 import webbrowser
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 from hardsight.explorer.again import explored_again
 from hardsight.explorer.comparing import compare
-from hardsight.explorer.opening import ProgressCallback, open_sheet, turn_scores
+from hardsight.explorer.opening import ProgressCallback, in_file, open_sheet, turn_scores
 from hardsight.explorer.pictures import Pictures
 from hardsight.explorer.ports import listen
 from hardsight.explorer.quick_filters import add_quick_filters
@@ -47,7 +47,7 @@ class Started:
 
 @takes(ExploreSettings)
 def start(
-    run: str | Path, second: str | Path | None = None, *, settings: ExploreSettings, progress: ProgressCallback | None = None,
+    run: Any, second: Any = None, *, settings: ExploreSettings, progress: ProgressCallback | None = None,
     in_notebook: bool = False,
 ) -> Started:  # fmt: skip
     """Open a run, or two to compare, and a port to show it at.
@@ -56,7 +56,9 @@ def start(
     `notes` of what is returned say where, or why not. With `in_notebook`, a notebook on this machine may show the page in a
     frame, and the page tells what is selected in it.
     """
-    page, notes = _open_page(run, second, settings, progress)
+    run, images = in_file(run, settings.images)
+    second = None if second is None else in_file(second, None)[0]
+    page, notes = _open_page(run, second, replace(settings, images=images), progress)
     page.in_notebook = in_notebook
     listener, note = listen(settings.host, settings.port)
     port = listener.getsockname()[1]

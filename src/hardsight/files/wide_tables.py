@@ -28,7 +28,7 @@ from hardsight.screen import warn
 
 SERIES = 8  # columns that are numbered alike, as few as make a series
 OUTWEIGHS = 100  # times the median spread of the columns: such a column decides distances alone
-OWN = ("id", "label", "split", "path")  # columns that are features only if requested
+OWN = ("id", "label", "split", "path", "", "Unnamed: 0")  # features only if requested; the last two: a pandas index in a CSV
 
 
 @dataclass(frozen=True)
@@ -108,6 +108,7 @@ def take_apart(table: Any, features: Any = None, labels: Any = None, ids: Any = 
 
 def check_columns(table: Any) -> list[str]:
     """The names of a table's columns, all of them features: refused if one does not hold numbers."""
+    table = table if is_pandas(table) else as_arrow(table)
     names = _column_names(table)
     wrong = [name for name in names if not _holds_numbers(table, names, name)]
     if wrong and len(names) > 1:

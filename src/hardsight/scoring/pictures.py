@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,18 @@ import pyarrow.compute as pc
 from PIL import Image
 
 from hardsight.data.degradation import Degradation, degrade
+from hardsight.data.files import is_image_name
 from hardsight.data.run_images import RunImages
 from hardsight.errors import HardsightError
 from hardsight.files.reading import read_json
 from hardsight.snapshot import Snapshot
 
 COLUMNS = ("id", "path", "base_id", "degradation", "level")
+SOME = 100  # paths that are looked for
 
 
 class RunPictures:
-    """Images by id, read on demand."""
+    """Images by id, read on demand: those of a run, below a folder that a user named, or at the paths of a table."""
 
     def __init__(self, snapshot: Snapshot, directory: Path | None, images: str | None) -> None:
         self.snapshot, self.directory, self.given = snapshot, directory, images
@@ -28,14 +31,28 @@ class RunPictures:
     @functools.cached_property
     def source(self) -> RunImages:
         """Where the images are."""
+        if self.directory is None and self.given is None:
+            return RunImages({"roots": self._roots()})
         manifest = None if self.directory is None else read_json(self.directory / "run.json")
         sources = manifest.get("sources") if isinstance(manifest, dict) else None
         return RunImages(sources if isinstance(sources, dict) else {}, self.directory, self.given)
 
     @functools.cached_property
     def columns(self) -> pa.Table:
-        """The columns that locate a sample's image."""
-        return self.snapshot.columns([name for name in COLUMNS if name in self.snapshot.column_names])
+        """The columns that locate a sample's image; where nothing else does, ids are taken for paths."""
+        held = self.snapshot.columns([name for name in COLUMNS if name in self.snapshot.column_names])
+        if "path" in held.column_names or self.directory is not None or self.given is not None:
+            return held
+        return held.append_column("path", held.column("id").cast(pa.string()))
+
+    def _roots(self) -> list[str]:
+        """The folder that the paths of a table are below: their own, that of the table's file, or the current one."""
+        paths = [str(path) for path in self.columns.column("path").drop_null().slice(0, SOME).to_pylist()]
+        whole = [path for path in paths if os.path.isabs(path)]
+        if whole:
+            return [os.path.commonpath([os.path.dirname(path) for path in whole])]
+        folders = [Path.cwd()] if self.snapshot.name is None else [Path(self.snapshot.name).parent, Path.cwd()]
+        return [str(folder) for folder in folders if any(is_image_name(p) and (folder / p).is_file() for p in paths)][:1]
 
     def image(self, id: Any) -> Image.Image | None:
         """The image of a sample, degraded like the sample; None if there is none."""
@@ -55,8 +72,9 @@ class RunPictures:
 
 
 def pictures_of(snapshot: Snapshot, images: Any = None) -> RunPictures | None:
-    """Where to find the images of a snapshot's samples; None for arrays, which have none."""
+    """Where to find the images of a snapshot's samples; None if nothing could lead to them."""
     path = (snapshot.loaded_from or {}).get("path")
     directory = path if isinstance(path, Path) and path.is_dir() else None
     image_path = str(images) if isinstance(images, (str, Path)) else None
-    return RunPictures(snapshot, directory, image_path) if directory is not None or image_path is not None else None
+    located = "path" in snapshot.column_names or pa.types.is_string(snapshot.source.id_type)
+    return RunPictures(snapshot, directory, image_path) if located or directory is not None or image_path is not None else None
