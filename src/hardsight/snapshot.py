@@ -93,7 +93,8 @@ class Snapshot:
         probs = given_probs(probs, pred_probs)
         if is_estimator(features):
             raise InputError("the samples come first, and the model after them: score(X, model, y).")
-        note, names = None, ()
+        note: str | None = None
+        names: Sequence[str] = ()
         if is_table(features) and names_columns(features, None, labels, ids):
             parts = take_apart(features, fitted_columns(head), labels, ids)
             class_names, columns = class_names or parts.class_names, {**parts.columns, **(columns or {})}

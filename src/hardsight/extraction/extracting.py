@@ -390,7 +390,7 @@ class _Job:
             return None
         c, ours, theirs = self.model.head.num_classes, self.data.class_names, self.model.class_names
         if self.settings.class_names is not None and ours is not None and len(ours) == c:
-            theirs = ours  # what a user says of the model's classes holds
+            theirs = tuple(ours)  # what a user says of the model's classes holds
         if ours is not None and theirs is not None and list(theirs) != ours and set(ours) <= set(theirs):
             self._renumber(ours, theirs)
             ours = self.data.class_names

@@ -131,7 +131,7 @@ class SampleFiles:
     itemsize = 8
     named = False  # whether the labels are names, set by `name_classes`
     of_epochs = False
-    note = None
+    note: str | None = None
 
     def __init__(self, files: list[Place]) -> None:
         self.files = files
