@@ -82,11 +82,9 @@ class ResultTable:
         self.arrow: pa.Table = arrow
         self.by, self.counted, self.shown = by, counted, tuple(shown)
 
-    def of(self, snapshot: Any) -> Self:
-        """The same table, with what the snapshot of its samples knows: class names, feature columns, where images are."""
-        from hardsight.scoring.pictures import pictures_of
-
-        self.class_names, self.features, self.pictures = snapshot.class_names, snapshot.source.note, pictures_of(snapshot)
+    def of(self, snapshot: Any, pictures: PictureSource | None) -> Self:
+        """The same table, with what is known of its samples: class names, feature columns, images."""
+        self.class_names, self.features, self.pictures = snapshot.class_names, snapshot.source.note, pictures
         return self
 
     def __repr__(self) -> str:

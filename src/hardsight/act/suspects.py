@@ -40,6 +40,7 @@ from hardsight.options import takes
 from hardsight.scores_table import ResultTable
 from hardsight.scoring.beside import check_reference
 from hardsight.scoring.job import of_table
+from hardsight.scoring.pictures import pictures_of
 from hardsight.screen import brief
 from hardsight.snapshot import Snapshot
 from hardsight.version import VERSION
@@ -98,7 +99,7 @@ def clean(
     for sentence in suspects.evidence.warnings:
         warnings.warn(sentence, stacklevel=3)
     shown = ("id", "given_label", "suggested_label", "error_score", "verdict")
-    return ResultTable(suspects.table, "error_score", "verdict", shown).of(snapshot)
+    return ResultTable(suspects.table, "error_score", "verdict", shown).of(snapshot, pictures_of(snapshot))
 
 
 def _opened(source: Any, arrays: dict[str, Any]) -> tuple[Snapshot, Any]:
