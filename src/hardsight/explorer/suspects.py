@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,16 @@ import pyarrow.compute as pc
 from hardsight.errors import InputError
 from hardsight.explorer.columns import codes, integers, numbers, plain, replaced
 from hardsight.explorer.opening import Sheet
-from hardsight.files.suspects import VERDICTS, expected_errors, read_suspects, suspects_file
+from hardsight.files.suspects import (
+    DUPLICATE,
+    DUPLICATE_OF,
+    VERDICTS,
+    count_in_words,
+    noted_warnings,
+    read_suspects,
+    suspects_file,
+    suspects_notes,
+)
 
 ABOUT = {  # column -> its hard end, and what it is
     "error_score": ("high", "How likely the given class is wrong: higher is more likely."),
@@ -27,18 +36,17 @@ class SuspectsSummary:
 
     counts: dict[str, int]  # verdict -> samples
     explanations: Any  # (n,) strings, null for none
-    expected: tuple[float, float, float] | None = None  # wrong labels, and the ends of the interval
+    duplicates: np.ndarray  # (n,) bool: whether the sample repeats another, whatever its verdict
+    duplicate_of: Any = None  # (n,) ids of the samples that they repeat, null for none; None where the file does not say
+    expected: str = ""  # how many labels are wrong, in words
+    warnings: list[str] = field(default_factory=list)  # what a person must know first
 
     def described(self) -> dict[str, Any]:
-        """For JSON."""
-        return {"counts": [[verdict, count] for verdict, count in self.counts.items()], "expected": self.expectation()}
-
-    def expectation(self) -> str:
-        """How many labels are expected to be wrong, in words; empty where that is not known."""
-        if self.expected is None:
-            return ""
-        errors, low, high = self.expected
-        return f"About {errors:,.0f} labels are expected to be wrong (95 % interval {low:,.0f} to {high:,.0f})."
+        """For JSON. Each group is a name, its samples, and the column and value that select it."""
+        groups = [[verdict, count, "verdict", verdict] for verdict, count in self.counts.items() if verdict != DUPLICATE]
+        count = int(self.duplicates.sum())
+        groups += [["duplicates", count, "duplicate", "duplicate"]] if count else []
+        return {"groups": groups, "expected": self.expected, "warnings": self.warnings}
 
 
 def add_suspects(sheet: Sheet, split: str | None = None) -> None:
@@ -67,7 +75,14 @@ def add_suspects(sheet: Sheet, split: str | None = None) -> None:
     sheet.add(codes("suggested_label", suggested, sheet.class_names, "The class that hardsight clean suggests."))
     issue = integers(table.column("is_label_issue"))
     sheet.add(codes("is_label_issue", issue, ["false", "true"], "Whether the label is above the threshold for errors."))
-    sheet.suspects = SuspectsSummary(counts, table.column("explanation").combine_chunks(), expected_errors(table))
+    twins = table.column(DUPLICATE_OF).combine_chunks() if DUPLICATE_OF in table.column_names else None
+    repeated = pc.equal(table.column("verdict"), DUPLICATE) if twins is None else twins.is_valid()
+    repeated = integers(repeated) == 1
+    if repeated.any():
+        about = "Whether the sample is nearly the same as an earlier one, whatever its verdict."
+        sheet.add(codes("duplicate", np.where(repeated, 0, -1), ["duplicate"], about))
+    notes, explanations = suspects_notes(table), table.column("explanation").combine_chunks()
+    sheet.suspects = SuspectsSummary(counts, explanations, repeated, twins, count_in_words(notes), noted_warnings(notes))
     _note(sheet, rows, integers(table.column("given_label")))
 
 

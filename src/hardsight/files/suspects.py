@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,7 +34,10 @@ SUSPECTS = pa.schema(
         ("predicted_label", pa.int64()),
     ]
 )
+DUPLICATE_OF = "duplicate_of"  # id of the earlier sample that it repeats, null for none; older files do not have it
 BESIDE = ".suspects.parquet"
+CANNOT_TELL = "cannot tell"
+MOST_WARNINGS = 20  # that are shown
 
 
 def suspects_file(path: Path) -> Path:
@@ -52,10 +57,11 @@ def read_suspects(path: Path) -> pa.Table | None:
         return None
     note_input(file)
     table = read_parquet(file)
-    missing = [name for name in ("id", *SUSPECTS.names) if name not in table.column_names]
+    kinds = {"id": pa.string(), **{column.name: column.type for column in SUSPECTS}, DUPLICATE_OF: pa.string()}
+    missing = [name for name in kinds if name not in table.column_names and name != DUPLICATE_OF]
     if missing:
         raise FileError(f"{file}: not written by hardsight clean: it has no column {missing[0]}. Remove or rename it.")
-    schema = pa.schema([("id", pa.string()), *SUSPECTS], table.schema.metadata)
+    schema = pa.schema([(name, kind) for name, kind in kinds.items() if name in table.column_names], table.schema.metadata)
     try:
         table = table.select(schema.names).cast(schema).combine_chunks()
     except pa.ArrowException as error:
@@ -76,11 +82,36 @@ def _check(file: Path, table: pa.Table) -> None:
         raise FileError(f"{file}: unknown verdict {unknown[0].as_py()!r:.80}; verdicts are {', '.join(VERDICTS)}.")
 
 
-def expected_errors(suspects: pa.Table) -> tuple[float, float, float] | None:
-    """The expected number of wrong labels and its interval; None if the file does not have it."""
+def suspects_notes(suspects: pa.Table) -> dict[str, Any]:
+    """What `hardsight clean` noted of all samples: the expected errors, warnings, how a table was opened; empty if nothing."""
     try:
-        notes = json.loads((suspects.schema.metadata or {})[b"hardsight"])
+        notes = json.loads((suspects.schema.metadata or {}).get(b"hardsight", b"{}"))
+    except (ValueError, RecursionError):
+        return {}
+    return notes if isinstance(notes, dict) else {}
+
+
+def noted_warnings(notes: Mapping[str, Any]) -> list[str]:
+    """The sentences that a person must read before the suspects."""
+    said = notes.get("warnings")
+    return [text for text in said if isinstance(text, str)][:MOST_WARNINGS] if isinstance(said, list) else []
+
+
+def count_in_words(notes: Mapping[str, Any]) -> str:
+    """How many labels are expected to be wrong, with the interval, and what that rests on; empty where it is not known.
+
+    Example:
+        >>> count_in_words({"expected_errors": 7.4, "expected_errors_low": 4.0, "expected_errors_high": 11.2})
+        'About 7 labels are expected to be wrong (95 % interval 4 to 11).'
+    """
+    try:
         errors, low, high = (float(notes[f"expected_errors{end}"]) for end in ("", "_low", "_high"))
-    except (KeyError, TypeError, ValueError, RecursionError):
-        return None
-    return (errors, low, high) if math.isfinite(errors + low + high) else None
+    except (KeyError, TypeError, ValueError):
+        return ""
+    if not math.isfinite(errors + low + high):
+        return ""
+    words = f"About {errors:,.0f} labels are expected to be wrong (95 % interval {low:,.0f} to {high:,.0f})."
+    if notes.get("certainty") == CANNOT_TELL:
+        words = f"Cannot tell how many labels are wrong: between {low:,.0f} and {high:,.0f}."
+    rests_on = notes.get("rests_on")
+    return f"{words} {rests_on}" if isinstance(rests_on, str) and rests_on else words
