@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Lock
@@ -62,6 +63,16 @@ class RunImages:
             raise BrokenImage("missing", id)
         data, at = rows[id]
         return data.image(at)
+
+    def file(self, path: str) -> Path:
+        """The image file at a path below one of the roots. Raises BrokenImage where it is missing or lies outside."""
+        for root in self.roots:
+            with contextlib.suppress(InputError):
+                file = os.path.join(root, path_below(root, path, "path"))
+                real = os.path.realpath(file)
+                if os.path.commonpath([root, real]) == root and os.path.isfile(real):
+                    return Path(file)
+        raise BrokenImage("missing", path)
 
     def open(self) -> dict[str, tuple[ImageData, int]]:
         """By id, the data that it is in and its row there; opened when the first image is asked for."""

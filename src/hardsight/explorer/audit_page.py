@@ -21,9 +21,9 @@ from hardsight.act.groups.grouping import TIMES
 from hardsight.data.run_images import RunImages
 from hardsight.domains import results_page as rp
 from hardsight.explorer.columns import from_arrow
-from hardsight.explorer.opening import Sheet, read_start
+from hardsight.explorer.opening import Sheet
 from hardsight.explorer.pictures import Pictures
-from hardsight.files.run import command_line
+from hardsight.files.run import command_line, read_start
 from hardsight.files.writing import check_page_output, replacing
 from hardsight.scores import SCORES
 from hardsight.screen import interval, spoken

@@ -28,8 +28,8 @@ from hardsight.files.class_names import read_class_names
 from hardsight.files.heads import load_head
 from hardsight.files.kinds import kind_of
 from hardsight.files.places import missing
-from hardsight.files.reading import read_json, reading
-from hardsight.files.run import images_hint
+from hardsight.files.reading import reading
+from hardsight.files.run import images_hint, read_start
 from hardsight.files.suspects import suspects_file
 from hardsight.scores import SCORES
 from hardsight.scoring.job import score
@@ -324,17 +324,6 @@ def _text(table: pa.Table, name: str) -> Any:
     if name not in table.column_names or table.column(name).null_count == len(table):
         return None
     return table.column(name).cast(pa.string()).combine_chunks()
-
-
-def read_start(where: Path) -> dict[str, Any]:
-    """What is written about the run: run.json if it is complete, else start.json."""
-    for name in ("run.json", "start.json"):
-        file = where / name
-        if where.is_dir() and file.is_file():
-            content = read_json(file)
-            if isinstance(content, dict):
-                return content
-    return {}
 
 
 def _add_samples(sheet: Sheet, snapshot: Snapshot) -> None:

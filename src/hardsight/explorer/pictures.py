@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +17,6 @@ from PIL import Image, ImageDraw
 
 from hardsight.data import BrokenImage, Degradation, degrade
 from hardsight.data.decoding import MAX_PIXELS, before_pixels
-from hardsight.data.files import path_below
 from hardsight.data.run_images import RunImages
 from hardsight.errors import HardsightError, InputError
 from hardsight.explorer.opening import Sheet
@@ -117,13 +115,7 @@ class Pictures:
         path = None if self.sheet.paths is None else self.sheet.paths[row].as_py()
         if path is None or not self.roots or self._degradation(row) is not None:
             return None
-        for root in self.roots:
-            with contextlib.suppress(InputError):
-                file = os.path.join(root, path_below(root, path, "path"))
-                real = os.path.realpath(file)
-                if os.path.commonpath([root, real]) == root and os.path.isfile(real):
-                    return Path(file)
-        raise BrokenImage("missing", path)
+        return self.source.file(path)
 
     def trouble(self, row: int) -> str | None:
         """Why the picture cannot be shown, or None."""

@@ -2,7 +2,7 @@
 
 Those of a run are in its `review.parquet`; those of a file are beside it: `photo.review.parquet` for `photo.npz`.
 
-Each mark is one change to one id, made under a lock on what the file says now. So neither two tabs nor two servers on
+Each mark, of one sample or of a group, is one change, made under a lock on what the file says now. So neither two tabs nor two servers on
 the same run lose each other's marks; and a tab undoes its own marks only.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -47,9 +47,8 @@ class Mark:
 @dataclass(frozen=True)
 class _Change:
     tab: str
-    id: str
-    before: Mark | None
-    after: Mark | None
+    before: dict[str, Mark | None]  # of every sample that it changed
+    after: dict[str, Mark | None]
 
 
 def review_file(path: Path) -> Path:
@@ -98,22 +97,34 @@ class Review:
         """Mark a sample, or take its mark away with None."""
         after = None if mark is None else self._checked(mark, suggestion)
         with self._writing():
-            before = self.marks.get(id)
-            self._set(id, after)
-            self._changes.append(_Change(tab, id, before, after))
-            del self._changes[:-MOST_UNDONE]
+            self._change(tab, {id: after})
 
-    def undo(self, tab: str) -> str | None:
-        """Take back the tab's last change and give its id; None if there is none, or another tab has changed it since."""
+    def put_all(self, tab: str, mark: str, suggestions: Mapping[str, int | None]) -> int:
+        """Mark all samples of a group that have no mark yet, each with its own suggestion, as one change. How many there were."""
+        after = {id: self._checked(mark, suggestion) for id, suggestion in suggestions.items()}
+        with self._writing():
+            fresh: dict[str, Mark | None] = {id: made for id, made in after.items() if id not in self.marks}
+            if fresh:
+                self._change(tab, fresh)
+            return len(fresh)
+
+    def _change(self, tab: str, after: dict[str, Mark | None]) -> None:
+        self._changes.append(_Change(tab, {id: self.marks.get(id) for id in after}, after))
+        del self._changes[:-MOST_UNDONE]
+        self._set(after)
+
+    def undo(self, tab: str) -> list[str]:
+        """Take back the tab's last change, as far as no other tab has changed it since, and give its ids."""
         with self._writing():
             for at in reversed(range(len(self._changes))):
                 change = self._changes[at]
                 if change.tab == tab:
                     del self._changes[at]
-                    if self.marks.get(change.id) == change.after:
-                        self._set(change.id, change.before)
-                        return change.id
-            return None
+                    mine = [id for id, after in change.after.items() if self.marks.get(id) == after]
+                    if mine:
+                        self._set({id: change.before[id] for id in mine})
+                        return mine
+            return []
 
     def table(self) -> pa.Table:
         """All marks as rows, in the order of the ids' first marks."""
@@ -141,11 +152,12 @@ class Review:
             )
         return Mark(mark, suggestion, time.time_ns() // 1_000_000)
 
-    def _set(self, id: str, mark: Mark | None) -> None:
-        if mark is None:
-            self.marks.pop(id, None)
-        else:
-            self.marks[id] = mark
+    def _set(self, marks: Mapping[str, Mark | None]) -> None:
+        for id, mark in marks.items():
+            if mark is None:
+                self.marks.pop(id, None)
+            else:
+                self.marks[id] = mark
         self.version += 1
 
     @contextlib.contextmanager

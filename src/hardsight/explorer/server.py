@@ -29,7 +29,7 @@ from starlette.routing import Route
 from hardsight.errors import HardsightError
 from hardsight.explorer import closeups, exporting
 from hardsight.explorer.agreement import HUMAN, agreement, within
-from hardsight.explorer.columns import Column, is_angle, on_screen
+from hardsight.explorer.columns import Column, is_angle, on_screen, signed
 from hardsight.explorer.comparing import SECOND, ScoreChanges
 from hardsight.explorer.groups import groups_of, listed
 from hardsight.explorer.maps import Maps
@@ -60,6 +60,7 @@ class Page:
     in_notebook: bool = False  # the page tells what is selected
     selection: np.ndarray | None = None  # (n,) bool, as the page told it last; None for all
     again: list[str] = field(default_factory=list)  # commands that show the same again
+    apply: str = ""  # the command that applies the marks, where there is one
 
     def __post_init__(self) -> None:
         rounds = self.sheet.rounds
@@ -101,6 +102,7 @@ class Page:
             "marks": list(MARKS),
             "unmarked": self.unmarked,
             "review": None if self.review.path is None else str(self.review.path),
+            "apply": self.apply,
             "write_token": self.write_token,
             "notebook": self.in_notebook,
             "start": {
@@ -233,6 +235,7 @@ def _sample(page: Page, request: Request) -> Response:
             "versions": closeups.versions(sheet, row),
             "trouble": page.pictures.trouble(row) if page.pictures.any else None,
             "explanation": None if sheet.suspects is None else sheet.suspects.explanations[row].as_py(),
+            "duplicate_of": None if sheet.suspects is None else sheet.suspects.twin(row),
         }
     )
 
@@ -354,7 +357,23 @@ def _undo(page: Page, request: Request, body: bytes) -> Response:
     if page.unmarked is not None:
         return _json({"error": page.unmarked}, 403)
     undone = page.review.undo(str(_object(body).get("tab", ""))[:64])
-    return _json(_marks(page) | {"row": None if undone is None else _places(page, [undone])[0]})
+    return _json(_marks(page) | {"undone": len(undone)})
+
+
+def _mark_all(page: Page, request: Request, body: bytes) -> Response:
+    """All samples of a selection that have no mark yet: as fine, or as wrong with the class that is suggested for each."""
+    if page.unmarked is not None:
+        return _json({"error": page.unmarked}, 403)
+    mark, sheet, chosen = request.query_params.get("mark", ""), page.sheet, _mask(page, body)
+    suggested = np.full(len(sheet), -1)
+    if mark == "wrong label":
+        suggested = signed(sheet.columns["suggested_label"]) if "suggested_label" in sheet.columns else suggested
+        chosen &= (suggested >= 0) & (suggested != sheet.labels())
+    rows = np.flatnonzero(chosen)
+    classes = [None if code < 0 else code for code in suggested[rows].tolist()]
+    ids = sheet.ids.take(pa.array(rows)).to_pylist()
+    marked = page.review.put_all(request.query_params.get("tab", "")[:64], mark, dict(zip(ids, classes, strict=True)))
+    return _json(_marks(page) | {"marked": marked})
 
 
 def _selection(page: Page, request: Request, body: bytes) -> Response:
@@ -398,6 +417,7 @@ POSTS: dict[str, Callable[[Page, Request, bytes], Response]] = {
     "/api/map/{method}": _start_map,
     "/api/map/{method}/stop": _stop_map,
     "/api/mark": _mark,
+    "/api/mark-all": _mark_all,
     "/api/undo": _undo,
     "/api/export": _export,
     "/api/selection": _selection,

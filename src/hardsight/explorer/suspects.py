@@ -41,6 +41,10 @@ class SuspectsSummary:
     expected: str = ""  # how many labels are wrong, in words
     warnings: list[str] = field(default_factory=list)  # what a person must know first
 
+    def twin(self, row: int) -> str | None:
+        """Id of the sample that one repeats, where there is one and that is known."""
+        return None if self.duplicate_of is None else self.duplicate_of[row].as_py()
+
     def described(self) -> dict[str, Any]:
         """For JSON. Each group is a name, its samples, and the column and value that select it."""
         groups = [[verdict, count, "verdict", verdict] for verdict, count in self.counts.items() if verdict != DUPLICATE]

@@ -12,7 +12,7 @@ import pyarrow as pa
 from hardsight.data.run_images import RunImages
 from hardsight.errors import InputError, did_you_mean
 from hardsight.explorer.exporting import selection_table
-from hardsight.explorer.opening import open_sheet, read_start
+from hardsight.explorer.opening import open_sheet
 from hardsight.explorer.pictures import Pictures
 from hardsight.explorer.review import Review, review_file
 from hardsight.explorer.suspects import add_suspects
@@ -20,6 +20,7 @@ from hardsight.exporting.image_files import check_source
 from hardsight.exporting.material import Material, check_folder, claim_folder, default_folder
 from hardsight.exporting.settings import TOOLS, WITHOUT_IMAGES, ExportSettings
 from hardsight.files.inputs import command, note_input
+from hardsight.files.run import read_start
 from hardsight.options import takes
 from hardsight.table import as_hardness
 from hardsight.threads import sample_rows

@@ -288,3 +288,14 @@ def command_line() -> str:
     program = Path(sys.argv[0])
     name = "hardsight" if (program.parent.name, program.name) == ("hardsight", "__main__.py") else program.name
     return shlex.join([name, *sys.argv[1:]])
+
+
+def read_start(where: Path) -> dict[str, Any]:
+    """What is written about the run: run.json if it is complete, else start.json."""
+    for name in ("run.json", "start.json"):
+        file = where / name
+        if where.is_dir() and file.is_file():
+            content = read_json(file)
+            if isinstance(content, dict):
+                return content
+    return {}

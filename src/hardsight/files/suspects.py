@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from hardsight.errors import FileError, first_line
 from hardsight.files.inputs import note_input
-from hardsight.files.parquet import read_parquet
+from hardsight.files.parquet import open_parquet, read_parquet
 
 MISLABELED, AMBIGUOUS, HARD = "likely mislabeled", "ambiguous", "hard but right"
 OUTLIER, DUPLICATE = "outlier", "near duplicate"
@@ -36,6 +36,7 @@ SUSPECTS = pa.schema(
 )
 DUPLICATE_OF = "duplicate_of"  # id of the earlier sample that it repeats, null for none; older files do not have it
 BESIDE = ".suspects.parquet"
+WIDE = (".csv", ".tsv", ".parquet", ".pq")  # files that may hold a wide table
 CANNOT_TELL = "cannot tell"
 MOST_WARNINGS = 20  # that are shown
 
@@ -84,11 +85,38 @@ def _check(file: Path, table: pa.Table) -> None:
 
 def suspects_notes(suspects: pa.Table) -> dict[str, Any]:
     """What `hardsight clean` noted of all samples: the expected errors, warnings, how a table was opened; empty if nothing."""
+    return _notes(suspects.schema)
+
+
+def _notes(schema: pa.Schema) -> dict[str, Any]:
     try:
-        notes = json.loads((suspects.schema.metadata or {}).get(b"hardsight", b"{}"))
+        notes = json.loads((schema.metadata or {}).get(b"hardsight", b"{}"))
     except (ValueError, RecursionError):
         return {}
     return notes if isinstance(notes, dict) else {}
+
+
+def _notes_beside(path: Path) -> dict[str, Any]:
+    """The notes of the suspects of a run directory or a file, from the footer alone."""
+    file = suspects_file(path)
+    if not file.is_file():
+        return {}
+    with open_parquet(file) as opened:
+        return _notes(opened.schema_arrow)
+
+
+def clean_columns(path: Path) -> dict[str, Any] | None:
+    """Which columns of a wide table `hardsight clean` was told to take: features and label; None if there is no such table."""
+    said = _notes_beside(path).get("columns") if path.is_file() and path.suffix.lower() in WIDE else None
+    if not isinstance(said, dict) or not all(isinstance(said.get(name), str | None) for name in ("features", "label")):
+        return None
+    return {name: said.get(name) for name in ("features", "label")}
+
+
+def clean_class_names(path: Path) -> list[str] | None:
+    """The class names that `hardsight clean` knew; None if it knew none."""
+    names = _notes_beside(path).get("class_names")
+    return names if isinstance(names, list) and names and all(isinstance(name, str) for name in names) else None
 
 
 def noted_warnings(notes: Mapping[str, Any]) -> list[str]:

@@ -75,6 +75,7 @@ export class Detail {
           el("dd", { class: given !== null && given !== guess ? "wrong" : "" }, name(guess, 60)),
         ]),
         ...this.suggestion(sample),
+        ...this.twin(sample),
       ),
     );
     if (about.suspects && sample.values.verdict)
@@ -91,6 +92,15 @@ export class Detail {
     this.drawMarks();
     if (sample.path && sample.path !== sample.id) parts.push(el("p", { class: "quiet path" }, name(sample.path, 200)));
     return el("div", {}, ...parts);
+  }
+
+  // Which sample it repeats.
+  twin({ duplicate_of: twin }) {
+    if (!twin) return [];
+    const open = () => this.open(twin.row);
+    const of = name(twin.id, 60);
+    const who = twin.row === null ? of : el("button", { type: "button", class: "pick", onclick: open }, of);
+    return [el("dt", {}, "repeats"), el("dd", {}, who)];
   }
 
   // Which class `hardsight clean` suggests, with its probability; nothing where it is the given one.

@@ -60,8 +60,14 @@ class Embedded {
       values[meta.name] = meta.names ? (meta.names[column[row]] ?? null) : Number.isNaN(column[row]) ? null : column[row];
     }
     const classes = this.data.classes[row] ?? [],
-      explanation = this.data.explanations[row] ?? null;
-    return { row, id: this.ids[row], path: null, values, classes, explanation, versions: [], trouble: null };
+      explanation = this.data.explanations[row] ?? null,
+      duplicate_of = this.data.twins[row] ?? null;
+    return { row, id: this.ids[row], path: null, values, classes, explanation, duplicate_of, versions: [], trouble: null };
+  }
+
+  // The marks that there were when the report was written.
+  async marks() {
+    return { version: 0, marks: this.data.marks };
   }
 
   async cosines() {

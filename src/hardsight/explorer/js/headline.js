@@ -29,30 +29,39 @@ export function drawHeadline(headline, page) {
 const whole = (share) => (Number.isFinite(share) ? `${Math.round(100 * share)} %` : "–");
 
 // The suspects with their pictures, most likely wrong first; a click opens one.
-async function suspects({ sentence, rows }, page) {
+async function suspects({ sentence, rows, duplicates }, page) {
   const { columns, about, source } = page;
   await columns.need(["label", "suggested_label", "suggested_probability", "verdict"]);
-  const ids = await source.rows(rows);
+  const tile = (row, id, caption, below) => {
+    const mark = columns.word("mark", row);
+    const button = el(
+      "button",
+      { type: "button", class: "tile", title: id, onclick: () => page.open(row) },
+      about.pictures ? page.picture(source.thumb(row)) : el("span", { class: "nopicture" }, id),
+      el("span", { class: "caption" }, ...caption),
+      el("span", { class: "caption quiet" }, below),
+      mark === null ? null : el("span", { class: "badge", "data-mark": mark }, mark),
+    );
+    button.setAttribute("aria-label", `${id}, ${below}` + (mark === null ? "" : `, marked ${mark}`));
+    return button;
+  };
+  const known = async (places) => (await source.rows(places)).map(({ id }) => harmless(id).slice(0, 100));
+  const ids = await known(rows),
+    copies = await known(duplicates.rows);
   const tiles = rows.map((row, at) => {
     const given = columns.word("label", row),
       suggested = page.review.suggested(row),
       verdict = columns.word("verdict", row) ?? "";
-    const id = harmless(ids[at].id).slice(0, 100);
-    const tile = el(
-      "button",
-      { type: "button", class: "tile", title: id, onclick: () => page.open(row) },
-      about.pictures ? page.picture(source.thumb(row)) : el("span", { class: "nopicture" }, id),
-      el(
-        "span",
-        { class: "caption" },
-        given === null ? el("span", { class: "quiet" }, "no label") : name(given, 18),
-        suggested === null ? null : el("span", { class: "wrong" }, "→ ", name(about.classes[suggested], 18)),
-        suggested === null ? null : el("span", { class: "value" }, whole(columns.get("suggested_probability")?.[row])),
-      ),
-      el("span", { class: "caption quiet" }, verdict),
-    );
-    tile.setAttribute("aria-label", `${id}, ${verdict}`);
-    return tile;
+    const caption = [
+      given === null ? el("span", { class: "quiet" }, "no label") : name(given, 18),
+      suggested === null ? null : el("span", { class: "wrong" }, "→ ", name(about.classes[suggested], 18)),
+      suggested === null ? null : el("span", { class: "value" }, whole(columns.get("suggested_probability")?.[row])),
+    ];
+    return tile(row, ids[at], caption.filter(Boolean), verdict);
+  });
+  const repeated = duplicates.rows.map((row, at) => {
+    const twin = duplicates.of[at];
+    return tile(row, copies[at], [name(copies[at], 18)], twin === null ? "" : `repeats ${harmless(twin).slice(0, 100)}`);
   });
   const legend = "Given class → suggested class, with its probability; the most likely errors first.";
   return el(
@@ -61,5 +70,8 @@ async function suspects({ sentence, rows }, page) {
     el("h3", {}, "Suspects"),
     el("p", {}, harmless(sentence)),
     ...(rows.length ? [el("p", { class: "quiet" }, legend), el("div", { class: "strip" }, ...tiles)] : []),
+    ...(repeated.length
+      ? [el("h3", {}, "Duplicates"), el("p", {}, duplicates.sentence), el("div", { class: "strip" }, ...repeated)]
+      : []),
   );
 }

@@ -41,6 +41,8 @@ class Page {
     this.rowsById = new Map(); // text of an id filter -> rows
     this.moved = null; // an epoch's own x and y
     this.review = new Review(this);
+    await this.review.look();
+    this.warn(this.about.suspects?.warnings ?? []);
     this.notebook = new Notebook(this.source, this.about);
     this.samples = new Samples(this);
     this.detail = new Detail(this);
@@ -65,7 +67,6 @@ class Page {
     this.menus();
     this.controls();
     window.addEventListener("hashchange", () => this.look(readView(location.hash)));
-    if (this.source.live) await this.review.look();
     this.scatter.resized = () => this.redrawScatter();
     await this.look(readView(location.hash));
   }
@@ -125,7 +126,7 @@ class Page {
     }
     const form = new FilterForm(this);
     add("filter", "Filter", () => form.draw());
-    add("review", "Review", () => this.review.draw(), this.source.live);
+    add("review", "Review", () => this.review.draw(), this.source.live || about.marks.length > 0);
     add("run", "Run", () => drawRun(byId("view-run"), about));
     const list = document.querySelector(".tabs");
     for (const [key, { title }] of this.views) {
@@ -349,6 +350,7 @@ class Page {
       this.change({ filters: view.filters.filter((_, index) => index !== at), page: 0 }),
     );
     this.drawTab();
+    this.review.drawProgress();
     this.drawSamplesSoon(selected ? CALM : 0);
     performance.measure("hardsight-redraw", { start, end: performance.now() });
     document.documentElement.dataset.redraws = Number(document.documentElement.dataset.redraws ?? 0) + 1;
@@ -422,6 +424,7 @@ class Page {
       this.redraw();
     else if (this.view.tab === "review") this.review.draw();
     else if (this.view.tab === "suspects") this.suspects.draw();
+    this.review.drawProgress();
     this.samples.redress();
     this.detail.drawMarks();
   }
@@ -537,6 +540,16 @@ class Page {
       ),
     );
     dialog.showModal();
+  }
+
+  // What a person must know before the samples: `hardsight clean` warned of it.
+  warn(sentences) {
+    const box = byId("warnings");
+    box.hidden = sentences.length === 0;
+    box.replaceChildren(
+      el("summary", {}, sentences.length === 1 ? "Warning" : `${sentences.length} warnings`),
+      ...sentences.map((words) => el("p", {}, harmless(words))),
+    );
   }
 
   say(words, bad = false) {

@@ -1,10 +1,12 @@
 // Review: one key per mark, saved by the server at once, seen by other tabs within two seconds.
 
-import { el, harmless, name, short } from "./words.js";
+import { packed } from "./selection.js";
 import { Table } from "./tables.js";
+import { count, counted, el, harmless, name, short } from "./words.js";
 
 const KEYS = { f: "fine", w: "wrong label", a: "ambiguous", d: "drop" };
 const CLASS_KEYS = "1234567890abcdefghijklmnopqrstuvwxyz";
+const NO_MARK = 255;
 const EVERY = 2000; // milliseconds between looks at what other tabs marked
 
 export class Review {
@@ -15,7 +17,7 @@ export class Review {
     this.saved = Promise.resolve(); // of the marks made so far, in their order
     this.suggestions = new Map(); // row -> class
     this.tab = remembered();
-    this.values = new Uint8Array(page.about.n).fill(255);
+    this.values = new Uint8Array(page.about.n).fill(NO_MARK);
     page.columns.put(
       { name: "mark", kind: "uint8", names: this.names, hard: "high", about: "A person's mark on the sample." },
       this.values,
@@ -67,7 +69,7 @@ export class Review {
   take(answer) {
     if (!answer.marks || answer.version <= this.version) return; // an answer may be overtaken by a later one
     this.version = answer.version;
-    this.values.fill(255);
+    this.values.fill(NO_MARK);
     this.suggestions.clear();
     for (const { row, mark, suggestion } of answer.marks) {
       this.values[row] = this.names.indexOf(mark);
@@ -98,8 +100,72 @@ export class Review {
     return this.save(async () => {
       const answer = await this.page.source.undo(this.tab);
       this.take(answer);
-      this.page.say(answer.row === null ? "Nothing to undo in this tab" : "Undone");
+      this.page.say(answer.undone ? `Undone: ${counted(answer.undone, "mark")}` : "Nothing to undo in this tab");
     }, "Not undone");
+  }
+
+  // One mark for all selected samples that have none: as wrong, each with the class that is suggested for it, or as fine.
+  putAll(mark) {
+    const mask = packed(this.page.selection.mask);
+    return this.save(async () => {
+      const answer = await this.page.source.markAll(this.tab, mark, mask);
+      this.take(answer);
+      this.page.say(`Marked ${mark}: ${counted(answer.marked, "sample")}. Press u to undo.`);
+    }, "Not saved");
+  }
+
+  // How far the review is, and what can be done to all samples of the current filters.
+  drawProgress() {
+    const { columns, about, selection, view } = this.page,
+      filtered = view.filters.length > 0,
+      verdicts = about.suspects && columns.get("verdict"),
+      some = verdicts ? columns.meta("verdict").names.length : 0,
+      suggested = about.suspects && columns.get("suggested_label"),
+      labels = columns.get("label"),
+      c = about.classes.length;
+    let total = 0,
+      done = 0,
+      free = 0,
+      offered = 0;
+    for (let row = 0; row < this.values.length; row++) {
+      if (!selection.mask[row]) continue;
+      const marked = this.values[row] !== NO_MARK;
+      if (filtered || !verdicts || verdicts[row] < some) {
+        total++;
+        done += marked;
+      }
+      free += !marked;
+      offered += !marked && suggested && suggested[row] < c && suggested[row] !== labels?.[row];
+    }
+    const box = document.getElementById("review-progress"),
+      what = verdicts && !filtered ? "suspect" : "sample",
+      button = (words, onclick, strong = "") => el("button", { type: "button", class: strong, onclick }, words);
+    box.hidden = !total || (this.readOnly && !done) || !(verdicts || filtered || done);
+    box.replaceChildren(el("strong", { role: "status" }, `${count(done)} of ${counted(total, what)} reviewed`));
+    if (this.readOnly) return;
+    if (filtered && offered)
+      box.append(button(`Accept ${counted(offered, "suggestion")}`, () => this.putAll("wrong label"), "strong"));
+    if (filtered && free) box.append(button(`Mark ${count(free)} as fine`, () => this.putAll("fine")));
+    if (about.apply && this.values.some((code) => code !== NO_MARK))
+      box.append(button("Apply marks…", () => this.page.change({ tab: "review" })));
+  }
+
+  // The command that makes labels of the marks.
+  applying() {
+    const { about, say } = this.page;
+    const copy = () =>
+      navigator.clipboard
+        .writeText(about.apply)
+        .then(() => say.call(this.page, "Copied"))
+        .catch(() => say.call(this.page, "Not copied: select the command and copy it", true));
+    return el(
+      "div",
+      { class: "apply" },
+      el("p", {}, "To write the corrected labels, type in a terminal:"),
+      el("pre", { tabIndex: 0 }, harmless(about.apply)),
+      el("button", { type: "button", onclick: copy }, "Copy"),
+      el("p", { class: "quiet" }, "-o labels.csv or .parquet writes a table, -o FOLDER a folder of images per class."),
+    );
   }
 
   // A key pressed on a sample; true if it was one of ours. `next` moves to the next sample, at once.
@@ -208,7 +274,7 @@ export class Review {
       rows = [];
     const counts = this.names.map(() => 0);
     this.values.forEach((code, row) => {
-      if (code === 255) return;
+      if (code === NO_MARK) return;
       counts[code]++;
       rows.push({
         row,
@@ -228,13 +294,15 @@ export class Review {
       ),
     );
     const quiet = (words) => el("p", { class: "quiet" }, harmless(words));
-    if (this.readOnly) this.facts.append(el("p", {}, this.note()));
+    if (!this.page.source.live) this.facts.append(quiet("The marks of when this report was written."));
+    else if (this.readOnly) this.facts.append(el("p", {}, this.note()));
     else if (rows.length) this.facts.append(quiet(`Marks are saved in ${about.review}.`));
     else
       this.facts.append(
         quiet("No marks yet. Press s to go to the samples, then one of the keys listed below them."),
         quiet(`They are saved in ${about.review}.`),
       );
+    if (rows.length && about.apply) this.facts.append(this.applying());
     this.table.show(rows);
     this.page.samples.learnOf(rows.slice(0, 100).map((row) => row.row)).then((fresh) => fresh && this.table.fill());
   }

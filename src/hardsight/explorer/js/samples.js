@@ -82,8 +82,7 @@ export class Samples {
       predicted = columns.word("predicted", row);
     const value = columns.text(view.sort, row, 3);
     const suggested = this.page.review.suggested(row);
-    const wrong = given !== null && predicted !== null && given !== predicted;
-    const other = suggested !== null ? about.classes[suggested] : wrong ? predicted : null; // which class it may be instead
+    const other = suggested !== null ? about.classes[suggested] : predicted !== given ? predicted : null; // what it may be instead
     const picture = about.pictures
       ? this.page.picture(source.thumb(row))
       : el("span", { class: "nopicture" }, ending(this.known.get(row)?.id ?? "sample " + row));
@@ -91,7 +90,7 @@ export class Samples {
       "span",
       { class: "caption" },
       given === null ? el("span", { class: "quiet" }, "no label") : name(given, 18),
-      other === null ? null : el("span", { class: "wrong" }, "→ ", name(other, 18)),
+      other === null ? null : el("span", { class: given === null ? "" : "wrong" }, "→ ", name(other, 18)),
       el("span", { class: "value" }, short(value, 12)),
     );
     const button = el(

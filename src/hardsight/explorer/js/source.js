@@ -90,6 +90,10 @@ export class Server {
     return this.post("api/mark", JSON.stringify(change)).then((r) => r.json());
   }
 
+  markAll(tab, mark, mask) {
+    return this.post(`api/mark-all?tab=${tab}&mark=${encodeURIComponent(mark)}`, mask).then((r) => r.json());
+  }
+
   undo(tab) {
     return this.post("api/undo", JSON.stringify({ tab })).then((r) => r.json());
   }

@@ -38,7 +38,7 @@ export class Suspects {
   }
 
   needs() {
-    return ["verdict", "error_score", "suggested_label"];
+    return ["verdict", "error_score", "suggested_label", "duplicate"].filter((column) => this.page.columns.has(column));
   }
 
   draw() {
@@ -69,7 +69,7 @@ export class Suspects {
     const reviewed = review.readOnly ? "" : ` ${count(marked)} reviewed.`;
     const here = suspects
       ? `${count(suspects)} samples with a verdict in the selection.${reviewed} Click a verdict or a pair to see only those.`
-      : about.suspects.counts.length
+      : about.suspects.groups.length
         ? "No selected sample has a verdict; clear the filters to see all suspects."
         : "hardsight clean found no suspects: no label looks wrong, and no sample is an outlier or a near duplicate.";
     this.words.textContent = `${about.suspects.expected} ${here}`.trim();
@@ -82,16 +82,16 @@ export class Suspects {
     this.table.show([...pairs.values()].map(named));
   }
 
-  // One button per verdict, with its samples in all; the chosen one takes its filter away again.
+  // One button per verdict and one for duplicates, with its samples in all; the chosen one takes its filter away again.
   drawVerdicts() {
     const { about, view } = this.page;
-    const filter = view.filters.find((one) => one[0] === "in" && one[1] === "verdict");
-    const buttons = about.suspects.counts.map(([verdict, samples]) => {
-      const chosen = filter?.[2].length === 1 && filter[2][0] === verdict;
+    const buttons = about.suspects.groups.map(([title, samples, column, value]) => {
+      const filter = view.filters.find((one) => one[0] === "in" && one[1] === column);
+      const chosen = filter?.[2].length === 1 && filter[2][0] === value;
       const button = el(
         "button",
-        { type: "button", class: "fact", onclick: () => this.choose(verdict, chosen, filter) },
-        el("span", { class: "quiet" }, verdict),
+        { type: "button", class: "fact", onclick: () => this.choose(column, value, chosen, filter) },
+        el("span", { class: "quiet" }, title),
         el("strong", {}, count(samples)),
       );
       button.setAttribute("aria-pressed", String(chosen));
@@ -102,8 +102,8 @@ export class Suspects {
     if (focused >= 0) buttons[focused].focus();
   }
 
-  choose(verdict, chosen, filter) {
+  choose(column, value, chosen, filter) {
     if (chosen) this.page.change({ filters: this.page.view.filters.filter((one) => one !== filter), page: 0 });
-    else this.page.addFilter(["in", "verdict", [verdict]]);
+    else this.page.addFilter(["in", column, [value]]);
   }
 }

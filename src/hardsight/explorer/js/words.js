@@ -60,6 +60,9 @@ export const count = (value) => value.toLocaleString("en-US");
 
 export const percent = (part) => (Number.isFinite(part) ? (100 * part).toFixed(1) + " %" : "–");
 
+// A name for one of them, and one for several.
+export const counted = (value, one, several = one + "s") => `${count(value)} ${value === 1 ? one : several}`;
+
 // Commands that show the same again, one a line.
 export const again = (commands, ...more) =>
   el(
