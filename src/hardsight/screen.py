@@ -189,9 +189,9 @@ class Shown:
         return {
             "hardsight": version,
             "command": command,
+            "warnings": self.warnings,  # before the numbers that they are about
             "summary": plain_json(self.summary),
             "tables": self.records(),
-            "warnings": self.warnings,
             "files": self.files,
             "next": self.next,
         }

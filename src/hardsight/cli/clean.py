@@ -33,7 +33,7 @@ def clean(
         "--output",
         metavar="FILE",
         help="File to write: .parquet, .csv or .json. Default: suspects.parquet in a run, photo.suspects.parquet next to "
-        "photo.npz; with --apply, labels.parquet of a run.",
+        "photo.npz; with --apply, labels.parquet of a run. With --apply, a new folder gets the images by class.",
     ),
 ) -> None:
     """Find wrong labels, ambiguous samples, outliers, duplicates.
@@ -44,7 +44,8 @@ def clean(
     Example:
         hardsight clean run
         hardsight clean probs.npz
-        hardsight clean run --apply run/review.parquet -o labels.parquet
+        hardsight clean run --apply run/review.parquet -o labels.csv
+        hardsight clean run --apply run/review.parquet -o corrected/
     """
     from hardsight.act.to_file import clean_to_file
     from hardsight.files.suspects import suspects_file
@@ -56,37 +57,47 @@ def clean(
         print_suspects(cleaned.suspects, settings.top)
     if cleaned.applied is not None:
         print_applied(cleaned.applied)
-    if cleaned.path is None:
+    if cleaned.images is not None:
+        print_wrote(cleaned.path, f" ({cleaned.images:,} images, each with its class)")
+    elif cleaned.path is None:
         print_line(f"nothing was written: give -o {suspects_file(Path(source)).name}, which explore and report look for")
     else:
         print_wrote(cleaned.path)
     if cleaned.suspects is not None and cleaned.path == suspects_file(Path(source)) and settings.labels is None:
         print_next("hardsight", "explore", source)
+    elif cleaned.applied is not None and cleaned.path is not None:
+        print_after_review(Path(source), str(cleaned.path), cleaned.images is not None)
 
 
 def print_suspects(suspects: Suspects, top: int) -> None:
     """What `hardsight clean` says on the screen: the expected errors, the verdicts and the worst suspects."""
     import pyarrow.compute as pc
 
-    from hardsight.act.evidence import ASSUMED
     from hardsight.act.verdicts import VERDICTS
+    from hardsight.files.suspects import CANNOT_TELL, DUPLICATE_OF, noted_warnings, suspects_notes
     from hardsight.screen import number, print_line, print_table, print_warning
 
-    for sentence in suspects.evidence.warnings:
+    table, notes = suspects.table, suspects_notes(suspects.table)
+    for sentence in noted_warnings(notes):
         print_warning(sentence)
-    table, count = suspects.table, suspects.count
-    kind, by = suspects.evidence.kind, suspects.evidence.by
+    kind, by = notes["evidence"], notes["by"]
     print_line(f"n = {len(table)}   evidence: {kind}   ranked by {by}", samples=len(table), evidence=kind, by=by)
-    expected = {"rate": count.rate, "errors": count.errors, "errors_low": count.low, "errors_high": count.high}
-    rate = f"{100 * count.rate:.1f} %"
-    print_line(
-        f"expected label errors: {count.errors:.0f} ({rate}), 95 % interval {count.low:.0f} to {count.high:.0f}", **expected
-    )
-    if kind in ASSUMED and not suspects.evidence.warnings:
-        print_line(ASSUMED[kind], assumed=ASSUMED[kind])
+    errors, low, high = (notes[f"expected_errors{end}"] for end in ("", "_low", "_high"))
+    rate, certainty, rests_on = errors / max(1, notes["samples"]), notes.get("certainty", "estimated"), notes.get("rests_on")
+    words = f"expected label errors: {errors:.0f} ({100 * rate:.1f} %), 95 % interval {low:.0f} to {high:.0f}"
+    if certainty == CANNOT_TELL:
+        words = f"expected label errors: cannot tell, between {low:.0f} and {high:.0f}"
+    print_line(words, rate=rate, errors=errors, errors_low=low, errors_high=high, certainty=certainty)
+    if rests_on:
+        print_line(rests_on, rests_on=rests_on)
+    elif notes.get("assumed") and not noted_warnings(notes):
+        print_line(notes["assumed"], assumed=notes["assumed"])
     print_left_out(suspects)
     counted = {entry["values"]: entry["counts"] for entry in pc.value_counts(table.column("verdict")).to_pylist()}
     print_table(("verdict", "samples"), [(verdict, number(counted.get(verdict, 0))) for verdict in VERDICTS], name="verdicts")
+    if DUPLICATE_OF in table.column_names:
+        repeated = len(table) - table.column(DUPLICATE_OF).null_count
+        print_line(f"duplicates, whatever their verdict: {repeated}", duplicates=repeated)
     issues = table.filter(table.column("is_label_issue"))
     worst = issues.sort_by([("error_score", "descending")]).slice(0, top)
     if len(worst):
@@ -101,6 +112,20 @@ def print_suspects(suspects: Suspects, top: int) -> None:
             for row in worst.to_pylist()
         ]
         print_table(("id", "label", "suggested", "error_score"), rows, title=f"worst {len(rows)}", words=3, name="worst")
+
+
+def print_after_review(source: Path, written: str, images: bool) -> None:
+    """What follows a review: train again where there are images, else keep what was found and marked."""
+    from hardsight.files.run import read_start
+    from hardsight.screen import print_next
+
+    sources = read_start(source).get("sources") or {}
+    data = written if images else sources.get("data") or sources.get("train")
+    if data is None:
+        print_next("hardsight", "report", source)
+    else:
+        labels = [] if images else ["--labels", written]
+        print_next("hardsight", "train", data, "--model", "MODEL", *labels, "-o", "corrected-run")
 
 
 def print_left_out(suspects: Suspects) -> None:

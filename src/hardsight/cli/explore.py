@@ -29,10 +29,17 @@ def explore(
         hardsight explore before after --port 8400 --no-browser
     """
     from hardsight.explorer.starting import start
-    from hardsight.screen import progress_bar
+    from hardsight.screen import print_next, print_warning, progress_bar
 
     with progress_bar("scoring") as progress:
         started = start(run, second, settings=settings, progress=progress)
     for note in started.notes:
         print(note)
-    started.run(browser=not no_browser)
+    suspects = started.page.sheet.suspects
+    for sentence in [] if suspects is None else suspects.warnings:
+        print_warning(sentence)
+    try:
+        started.run(browser=not no_browser)
+    finally:
+        if started.page.apply and started.page.review.current()[1]:  # marks that can be applied
+            print_next(*started.page.apply)

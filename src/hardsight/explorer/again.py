@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+from hardsight.explorer.review import review_file
 from hardsight.explorer.settings import ExploreSettings, ReportSettings
 
 
@@ -16,6 +17,11 @@ def reported_again(run: str | Path, output: str | Path | None, settings: ReportS
         shlex.join(["hardsight", "report", name, *words, *target]),
         f"{shlex.join(['hardsight', 'explore', name, *words])}    # the same page with every image and the review",
     ]
+
+
+def applied_by(run: str | Path) -> list[str]:
+    """Words of the command that makes labels of the marks on a run or a file; `clean` knows how it read a table."""
+    return ["hardsight", "clean", str(run), "--apply", str(review_file(Path(run))), "-o", "labels.csv"]
 
 
 def explored_again(run: str | Path, second: str | Path | None, settings: ExploreSettings) -> list[str]:

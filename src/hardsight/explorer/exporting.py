@@ -14,6 +14,7 @@ from hardsight.errors import InputError
 from hardsight.explorer.columns import words
 from hardsight.explorer.opening import Sheet
 from hardsight.explorer.review import Review
+from hardsight.files.suspects import DUPLICATE_OF
 from hardsight.files.table_writing import without_formulas
 from hardsight.table import noted_as_hardness, with_mark
 
@@ -37,6 +38,8 @@ def selection_table(sheet: Sheet, rows: np.ndarray, review: Review) -> pa.Table:
             columns[name] = pa.array(values == 1, mask=values >= len(column.names))
         else:
             columns[name] = words(column).take(at)
+    if sheet.suspects is not None and sheet.suspects.duplicate_of is not None:
+        columns[DUPLICATE_OF] = sheet.suspects.duplicate_of.take(at)
     _, marks = review.current()
     if marks:
         own = [marks.get(id) for id in columns["id"].to_pylist()]

@@ -30,7 +30,8 @@ from hardsight.files.kinds import kind_of
 from hardsight.files.places import missing
 from hardsight.files.reading import reading
 from hardsight.files.run import images_hint, read_start
-from hardsight.files.suspects import suspects_file
+from hardsight.files.suspects import clean_class_names, clean_columns, suspects_file
+from hardsight.files.table_kinds import kind_in_file
 from hardsight.scores import SCORES
 from hardsight.scoring.job import score
 from hardsight.scoring.pictures import RunPictures
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from hardsight.explorer.suspects import SuspectsSummary
 
 OWN = ("id", "label", "predicted", "status", "path", "base_id")  # what the sheet keeps apart from its further columns
-RANKED_BY = ("avh", "loss", "confidence")  # the first of them that is there sorts the samples
+RANKED_BY = ("avh", "loss", "confidence", "entropy", "avc_predicted")  # the first that has values sorts the samples
 
 ProgressCallback = Callable[[int, int], None]
 
@@ -81,8 +82,8 @@ class Sheet:
         """The score that the page sorts by at first."""
         if self.suspects is not None:
             return "error_score"
-        scores = [name for name in (*RANKED_BY, *SCORES) if name in self.columns]
-        return next(iter(scores or [name for name, column in self.columns.items() if column.names is None]), None)
+        there = [name for name, column in self.columns.items() if column.low is not None]  # those with a value
+        return next((name for name in (*RANKED_BY, *SCORES, *there) if name in there), None)
 
     def labels(self) -> np.ndarray:
         """(n,) given class, -1 for unlabeled."""
@@ -205,6 +206,9 @@ def _snapshot(where: Path) -> Snapshot | None:
     """The features, if there are any that can be read."""
     if where.is_dir():
         return Snapshot.load(where) if (where / "samples").is_dir() and (where / "run.json").is_file() else None
+    columns = clean_columns(where)
+    if columns is not None and kind_in_file(where) != "scores":  # a wide table, read as hardsight clean was told to
+        return Snapshot.load(where, features=columns["features"], labels=columns["label"])
     if where.suffix.lower() in TABLES and kind_of(where) != "snapshot":
         return None
     return Snapshot.load(where) if where.suffix.lower() in SNAPSHOTS else None
@@ -255,7 +259,7 @@ def _class_names(where: Path, snapshot: Snapshot | None, rounds: Rounds | None, 
         return snapshot.class_names
     if where.is_dir() and (where / "head.safetensors").is_file():
         return load_head(where / "head.safetensors")[1]
-    return None if rounds is None else rounds.class_names()
+    return clean_class_names(where) if rounds is None else rounds.class_names()
 
 
 def _add_rounds(sheet: Sheet, rounds: Rounds) -> None:
@@ -356,6 +360,11 @@ def _add_human(sheet: Sheet, human: Any) -> None:
     sheet.add(replaced(numbers("human", values), hard="low", about=about))
     if len(rows) < len(sheet):
         sheet.notes.append(f"{len(sheet) - len(rows)} of {len(sheet)} samples have no human data.")
+
+
+def can_be_applied(sheet: Sheet, split: str | None = None) -> bool:
+    """Whether `hardsight clean --apply` can make labels of marks on these samples: it reads snapshots and tables of scores."""
+    return split is None and "label" in sheet.columns and (sheet.snapshot is not None or sheet.path.is_file())
 
 
 def default_axes(sheet: Sheet) -> tuple[str, str, str | None]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hardsight.errors import HardsightError
 from hardsight.explorer import closeups
@@ -26,8 +27,8 @@ from hardsight.explorer.one_file import base64_text, one_file, packed, packed_co
 from hardsight.explorer.opening import ProgressCallback, Sheet, in_file, open_sheet, turn_scores
 from hardsight.explorer.pictures import Pictures
 from hardsight.explorer.quick_filters import add_quick_filters
-from hardsight.explorer.review import Review
-from hardsight.explorer.server import Page
+from hardsight.explorer.review import MARKS, Review, review_file
+from hardsight.explorer.server import Page, placed_marks
 from hardsight.explorer.settings import ReportSettings
 from hardsight.explorer.suspects import add_suspects
 from hardsight.files.inputs import command, note_input
@@ -41,6 +42,7 @@ MOST_BYTES = 4_300_000  # of the data; the page itself is about 100 kB
 THUMBNAILS, SIDE = 120, 96  # of the hardest samples, and their longest side in pixels
 OVERVIEW = 192  # longest side of the pictures in the figure of the hardest: twice what it shows
 SUSPECTS = 24  # shown with pictures, of those with a verdict
+DUPLICATES = 12  # shown with pictures, with what they repeat
 FACTS = ("avh", "avh_relative", "confidence", "norm")  # columns whose means are in the headline
 FIRST = ("error_score", "own_angle", "norm", "avh", "confidence", "angular_gap", "loss")  # columns that must fit
 MEASURES = ("avh", "norm", "own_angle", "confidence", "loss", "correct")  # curves of all samples over the epochs
@@ -75,7 +77,8 @@ def report(
     add_suspects(sheet, settings.split)
     add_quick_filters(sheet, settings)
     path = Path(output) if output is not None else (sheet.directory or sheet.path.parent) / _file_name(sheet)
-    page = Page(sheet, Pictures(sheet, settings.images), Review(None, sheet.class_names), "a report is not written to.")
+    review = Review(review_file(sheet.path), sheet.class_names)
+    page = Page(sheet, Pictures(sheet, settings.images), review, "a report is not written to.")
     page.again = reported_again(run, output, settings)
     content = one_file(_data(page)).encode()
     with replacing(path, "html") as temporary:
@@ -93,23 +96,26 @@ def _data(page: Page) -> dict[str, Any]:
     """Everything that js/embedded.js reads: the page's `about`, and what it would ask a server for."""
     sheet = page.sheet
     hardest = _hardest(sheet, THUMBNAILS)
-    rows = _rows(len(sheet), hardest)
+    marks, repeated = placed_marks(page), [] if sheet.suspects is None else np.flatnonzero(sheet.suspects.duplicates).tolist()
+    rows = _rows(len(sheet), [*hardest, *repeated[:DUPLICATES], *(mark["row"] for mark in marks)])
     position = {int(row): at for at, row in enumerate(rows)}
     maps = page.maps.ready_for_report()
     about = page.about()
     about["columns"], columns = _columns(page.columns | page.hidden | maps, rows, about["columns"])
-    thumbnails = {position[row]: base64_text(page.pictures.small(row, SIDE)) for row in hardest} if page.pictures.any else {}
+    thumbnails = {position[row]: base64_text(page.pictures.small(row, SIDE)) for row in {*hardest, *repeated[:DUPLICATES]}}
+    thumbnails = thumbnails if page.pictures.any else {}
     cosines = closeups.cosines(sheet)
     room = MOST_BYTES - sum(len(column["packed"]) for column in columns.values())
     epochs = _epochs(sheet, room) if len(rows) == len(sheet) else {}
     curves, measures, groupings = _curves(page)
     about |= {
-        "report": _headline(page) | {"suspects": _suspects(sheet, hardest, position)},
+        "report": _headline(page) | {"suspects": _suspects(page, hardest, repeated, position)},
         "n": len(rows),
         "place": sheet.name,  # not the path on this machine
         "again": [],  # the headline says it
         "write_token": "",
-        "marks": [],
+        "marks": list(MARKS) if marks else [],
+        "review": None,  # a path on this machine
         "closeups": False,
         "maps": [each for each in about["maps"] if set(each["axes"]) <= columns.keys()],
         "cosines": cosines is not None,
@@ -125,6 +131,8 @@ def _data(page: Page) -> dict[str, Any]:
         "thumbs": thumbnails,
         "classes": {position[row]: classes for row, classes in closeups.nearest_classes(sheet, hardest).items()},
         "explanations": _explanations(sheet, hardest, position),
+        "twins": _twins(sheet, [*hardest, *repeated[:DUPLICATES]], position),
+        "marks": [mark | {"row": position[mark["row"]]} for mark in marks],
         "cosines": None if cosines is None else packed(cosines.astype("<f4").tobytes()),
         "epochs": epochs,
         "curves": curves,
@@ -155,15 +163,41 @@ def _headline(page: Page) -> dict[str, Any]:
     }
 
 
-def _suspects(sheet: Sheet, hardest: list[int], position: dict[int, int]) -> dict[str, Any] | None:
-    """What hardsight clean found: a sentence, and the first rows to show, as places in the report."""
-    if sheet.suspects is None:
+def _suspects(page: Page, hardest: list[int], repeated: list[int], position: dict[int, int]) -> dict[str, Any] | None:
+    """What hardsight clean found: a sentence, and the first rows to show, as places in the report; then the duplicates."""
+    sheet, found = page.sheet, page.sheet.suspects
+    if found is None:
         return None
-    counts = [f"{count:,} {verdict}" for verdict, count in sheet.suspects.counts.items()]
+    groups = [f"{count:,} {name}" for name, count, _, _ in found.described()["groups"]]
     verdict = sheet.columns["verdict"]
-    rows = [position[row] for row in hardest if verdict.values[row] < len(verdict.names or ())]
-    summary = f"Of {len(sheet):,} samples: {', '.join(counts)}." if counts else "hardsight clean found nothing to look at."
-    return {"sentence": f"{sheet.suspects.expectation()} {summary}".strip(), "rows": rows[:SUSPECTS]}
+    rows = [row for row in hardest if verdict.values[row] < len(verdict.names or ())]
+    summary = f"Of {len(sheet):,} samples: {', '.join(groups)}." if groups else "hardsight clean found nothing to look at."
+    return {
+        "sentence": " ".join(filter(None, [found.expected, summary, _reviewed(page)])),
+        "rows": [position[row] for row in rows[:SUSPECTS]],
+        "duplicates": {
+            "sentence": f"{len(repeated):,} samples are nearly the same as an earlier one; these are the first.",
+            "rows": [position[row] for row in repeated[:DUPLICATES]],
+            "of": [found.twin(row) for row in repeated[:DUPLICATES]],
+        },
+    }
+
+
+def _reviewed(page: Page) -> str:
+    """How far people are with the review; empty where nothing is marked."""
+    marks = [mark["mark"] for mark in placed_marks(page)]
+    counts = [f"{marks.count(name):,} {name}" for name in MARKS if name in marks]
+    return f"{len(marks):,} are reviewed: {', '.join(counts)}." if marks else ""
+
+
+def _twins(sheet: Sheet, rows: list[int], position: dict[int, int]) -> dict[int, dict[str, Any]]:
+    """Which samples the first rows repeat, by id, and by place where they are in the report."""
+    if sheet.suspects is None:
+        return {}
+    found = {row: sheet.suspects.twin(row) for row in rows}
+    twins = {row: id for row, id in found.items() if id is not None}
+    places = pc.index_in(pa.array(list(twins.values()), pa.string()), value_set=sheet.ids).to_pylist()
+    return {position[row]: {"id": id, "row": position.get(at)} for (row, id), at in zip(twins.items(), places, strict=True)}
 
 
 def _explanations(sheet: Sheet, hardest: list[int], position: dict[int, int]) -> dict[int, str]:

@@ -60,7 +60,7 @@ class Page:
     in_notebook: bool = False  # the page tells what is selected
     selection: np.ndarray | None = None  # (n,) bool, as the page told it last; None for all
     again: list[str] = field(default_factory=list)  # commands that show the same again
-    apply: str = ""  # the command that applies the marks, where there is one
+    apply: list[str] = field(default_factory=list)  # words of the command that applies the marks, where there is one
 
     def __post_init__(self) -> None:
         rounds = self.sheet.rounds
@@ -102,7 +102,7 @@ class Page:
             "marks": list(MARKS),
             "unmarked": self.unmarked,
             "review": None if self.review.path is None else str(self.review.path),
-            "apply": self.apply,
+            "apply": shlex.join(self.apply),
             "write_token": self.write_token,
             "notebook": self.in_notebook,
             "start": {
@@ -235,9 +235,15 @@ def _sample(page: Page, request: Request) -> Response:
             "versions": closeups.versions(sheet, row),
             "trouble": page.pictures.trouble(row) if page.pictures.any else None,
             "explanation": None if sheet.suspects is None else sheet.suspects.explanations[row].as_py(),
-            "duplicate_of": None if sheet.suspects is None else sheet.suspects.twin(row),
+            "duplicate_of": _twin(page, row),
         }
     )
+
+
+def _twin(page: Page, row: int) -> dict[str, Any] | None:
+    """The sample that one repeats: its id, and its row if it is in the sheet."""
+    id = None if page.sheet.suspects is None else page.sheet.suspects.twin(row)
+    return None if id is None else {"id": id, "row": _places(page, [id])[0]}
 
 
 def _story(page: Page, request: Request) -> Response:
@@ -281,10 +287,15 @@ def _reviewed(page: Page, request: Request) -> Response:
 
 def _marks(page: Page) -> dict[str, Any]:
     """The version and all marks, by row."""
-    version, marks = page.review.current()
+    version = page.review.current()[0]
+    return {"version": version, "marks": placed_marks(page)}
+
+
+def placed_marks(page: Page) -> list[dict[str, Any]]:
+    """All marks on samples of the sheet, by row."""
+    _, marks = page.review.current()
     rows = zip(_places(page, list(marks)), marks.values(), strict=True)
-    marked = [{"row": row, "mark": mark.mark, "suggestion": mark.suggestion} for row, mark in rows if row is not None]
-    return {"version": version, "marks": marked}
+    return [{"row": row, "mark": mark.mark, "suggestion": mark.suggestion} for row, mark in rows if row is not None]
 
 
 def _places(page: Page, ids: list[str]) -> list[int | None]:

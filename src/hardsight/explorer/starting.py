@@ -9,9 +9,9 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from hardsight.explorer.again import explored_again
+from hardsight.explorer.again import applied_by, explored_again
 from hardsight.explorer.comparing import compare
-from hardsight.explorer.opening import ProgressCallback, in_file, open_sheet, turn_scores
+from hardsight.explorer.opening import ProgressCallback, can_be_applied, in_file, open_sheet, turn_scores
 from hardsight.explorer.pictures import Pictures
 from hardsight.explorer.ports import listen
 from hardsight.explorer.quick_filters import add_quick_filters
@@ -98,4 +98,5 @@ def _open_page(
     notes.append(f"Marks are saved in {review.path}." if why_not is None else f"Marks cannot be saved: {why_not}")
     page = Page(sheet, Pictures(sheet, settings.images), review, why_not, comparison)
     page.again = explored_again(run, second, settings)
+    page.apply = applied_by(run) if why_not is None and can_be_applied(sheet, settings.split) else []
     return page, notes

@@ -49,7 +49,7 @@ class SuspectsSummary:
         """For JSON. Each group is a name, its samples, and the column and value that select it."""
         groups = [[verdict, count, "verdict", verdict] for verdict, count in self.counts.items() if verdict != DUPLICATE]
         count = int(self.duplicates.sum())
-        groups += [["duplicates", count, "duplicate", "duplicate"]] if count else []
+        groups += [["duplicates", count, "is_duplicate", "true"]] if count else []
         return {"groups": groups, "expected": self.expected, "warnings": self.warnings}
 
 
@@ -84,7 +84,7 @@ def add_suspects(sheet: Sheet, split: str | None = None) -> None:
     repeated = integers(repeated) == 1
     if repeated.any():
         about = "Whether the sample is nearly the same as an earlier one, whatever its verdict."
-        sheet.add(codes("duplicate", np.where(repeated, 0, -1), ["duplicate"], about))
+        sheet.add(codes("is_duplicate", repeated * 1, ["false", "true"], about))
     notes, explanations = suspects_notes(table), table.column("explanation").combine_chunks()
     sheet.suspects = SuspectsSummary(counts, explanations, repeated, twins, count_in_words(notes), noted_warnings(notes))
     _note(sheet, rows, integers(table.column("given_label")))

@@ -20,7 +20,7 @@ from hardsight.errors import InputError
 from hardsight.explorer.opening import Sheet
 from hardsight.exporting.material import Material, needs_labels
 from hardsight.files.samples import Batch
-from hardsight.files.suspects import read_suspects
+from hardsight.files.suspects import DUPLICATE_OF, read_suspects
 from hardsight.files.table_writing import without_formulas
 from hardsight.files.writing import replacing
 from hardsight.head import Head
@@ -29,7 +29,7 @@ from hardsight.snapshot import Snapshot
 OPENS = 'data = numpy.load("{folder}/data.npz"); cleanlab.filter.find_label_issues(data["labels"], data["pred_probs"])'
 ISSUES = (
     "is_label_issue", "label_quality", "given_label", "predicted_label",  # cleanlab's own
-    "suggested_label", "suggested_probability", "error_score", "verdict", "explanation",
+    "suggested_label", "suggested_probability", "error_score", "verdict", "explanation", DUPLICATE_OF,
 )  # fmt: skip
 
 
@@ -142,6 +142,6 @@ def _write_issues(material: Material, whole: np.ndarray, path: Path) -> None:
         return
     ids = material.table.column("id").filter(pa.array(whole))
     rows = pc.index_in(ids, value_set=suspects.column("id").combine_chunks()).combine_chunks()
-    table = pa.table({"id": ids, **{name: suspects.column(name).take(rows) for name in ISSUES}})
+    table = pa.table({"id": ids, **{name: suspects.column(name).take(rows) for name in ISSUES if name in suspects.column_names}})
     with replacing(path) as temporary:
         pacsv.write_csv(without_formulas(table), str(temporary))

@@ -38,7 +38,7 @@ export class Suspects {
   }
 
   needs() {
-    return ["verdict", "error_score", "suggested_label", "duplicate"].filter((column) => this.page.columns.has(column));
+    return ["verdict", "error_score", "suggested_label", "is_duplicate"].filter((column) => this.page.columns.has(column));
   }
 
   draw() {

@@ -87,6 +87,7 @@ const SPOKEN = {
   human: "human frequency",
   suggested_label: "suggested class",
   is_label_issue: "label issue",
+  is_duplicate: "duplicate",
   pca_1: "PCA 1",
   pca_2: "PCA 2",
   tsne_1: "t-SNE 1",
