@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 from hardsight.errors import InputError, MissingExtra, why_missing
 from hardsight.plots.table_views import TableView, as_html, as_text
 from hardsight.scores import SCORES
-from hardsight.table import Summary, hardest, noted_class_names, plain, table_notes, with_class_names, write_table
+from hardsight.table import UNLABELED, Summary, hardest, noted_class_names, plain, table_notes, with_class_names, write_table
 
-RANKED_BY = ("avh", "loss", "confidence")  # the first available one ranks the samples
+RANKED_BY = ("avh", "loss", "confidence", *UNLABELED)  # the first that has values ranks the samples
 FIXED = ["id", "label", "predicted", "status"]
 FEW = 12  # maximum number of distinct words to count in a column
 
@@ -258,8 +258,10 @@ class ScoresTable(ResultTable):
     @property
     def ranked_by(self) -> str | None:
         """The score that ranks the samples for display."""
-        names = [self.by, *RANKED_BY, *SCORES]
-        return next((name for name in names if name is not None and self.arrow.column_names.count(name) == 1), None)
+        names, columns = [self.by, *RANKED_BY, *SCORES], self.arrow.column_names
+        there = [name for name in names if name is not None and columns.count(name) == 1]
+        valued = (name for name in there if self.arrow.column(name).null_count < len(self))  # no label, no AVH
+        return next(valued, next(iter(there), None))
 
     def _view(self) -> TableView:
         """The hardest rows and a summary, or the first rows of a table with other columns."""

@@ -33,6 +33,7 @@ CLASSES = ("label", "predicted", "given_label", "suggested_label", "predicted_la
 TABLES = (*FORMATS, ".pq", ".tsv")  # extensions of scores tables that can be read
 HARDNESS = "hardness"  # metadata key of a table whose scores are oriented so that high is hard
 HARD_END = "hard_end"  # the equivalent column in formats without metadata
+UNLABELED = ("entropy", "avc_predicted")  # scores that rank samples without labels
 SCORE_IT = "hardsight score FILE --features 'f*' --label NAME -o scores.parquet"  # for a feature table
 
 
@@ -255,17 +256,28 @@ class Summary:
 
     by: str = "avh"
     top: int = 10
+    otherwise: str | None = None  # ranks the samples if none has a value of `by`: without labels
     num_classes: int | None = None  # default: counted from the labels
     num_samples: int = 0
     statuses: dict[str, int] = field(default_factory=dict)
     judged: int = 0
     correct: int = 0
     sums: dict[str, tuple[float, int]] = field(default_factory=dict)
-    hardest: pa.Table | None = None
+    rankings: dict[str, pa.Table] = field(default_factory=dict)  # the hardest samples by `by`, and by `otherwise`
     hardness: bool = False  # whether this is a hardness table
 
     def __post_init__(self) -> None:
         self.counting = self.num_classes is None
+
+    @property
+    def ranked_by(self) -> str:
+        """The score that ranks the samples."""
+        return next((name for name in (self.by, self.otherwise) if name and len(self.rankings.get(name, ()))), self.by)
+
+    @property
+    def hardest(self) -> pa.Table | None:
+        """The hardest samples."""
+        return self.rankings.get(self.ranked_by)
 
     @property
     def accuracy(self) -> float | None:
@@ -293,9 +305,10 @@ class Summary:
             column = part.column(name)
             total, count = self.sums.get(name, (0.0, 0))
             self.sums[name] = (total + (pc.sum(column).as_py() or 0.0), count + len(column) - column.null_count)
-        if self.by in part.column_names:
-            both = part if self.hardest is None else pa.concat_tables([self.hardest, part])
-            self.hardest = hardest(both, self.by, self.top)
+        for name in [self.by] if len(self.rankings.get(self.by, ())) else [self.by, self.otherwise]:
+            if name in part.column_names:
+                both = [self.rankings[name], part] if name in self.rankings else [part]
+                self.rankings[name] = hardest(pa.concat_tables(both), name, self.top)
 
     def as_dict(self) -> dict[str, Any]:
         """Values for run.json."""

@@ -173,7 +173,8 @@ def _suspects(page: Page, hardest: list[int], repeated: list[int], position: dic
     rows = [row for row in hardest if verdict.values[row] < len(verdict.names or ())]
     summary = f"Of {len(sheet):,} samples: {', '.join(groups)}." if groups else "hardsight clean found nothing to look at."
     return {
-        "sentence": " ".join(filter(None, [found.expected, summary, _reviewed(page)])),
+        "expected": found.expected,
+        "sentence": f"{summary} {_reviewed(page)}".strip(),
         "rows": [position[row] for row in rows[:SUSPECTS]],
         "duplicates": {
             "sentence": f"{len(repeated):,} samples are nearly the same as an earlier one; these are the first.",

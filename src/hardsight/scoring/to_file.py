@@ -22,7 +22,7 @@ from hardsight.scoring.cluster import TLS, Cluster, parts_on_cluster
 from hardsight.scoring.job import Job, ProgressCallback
 from hardsight.scoring.settings import ScoreSettings
 from hardsight.snapshot import Snapshot
-from hardsight.table import Summary, as_hardness
+from hardsight.table import UNLABELED, Summary, as_hardness
 from hardsight.threads import sample_rows
 
 
@@ -63,7 +63,9 @@ def score_to_file(
     if settings.limit is not None:
         opened = opened.of_rows(sample_rows(settings, len(opened)))
     job = Job(opened, settings.scores, settings.first, settings.shard, settings.strict, settings.allow_duplicates, beside)
-    summary = Summary(by=_ranked_by(job, settings.by), top=settings.top, num_classes=opened.num_classes)
+    by = _ranked_by(job, settings.by)
+    otherwise = None if settings.by else _ranked_without_labels(job)
+    summary = Summary(by=by, top=settings.top, otherwise=otherwise, num_classes=opened.num_classes)
     with _computed(job, target, settings, progress) as parts:
         named = _refuse_unnamed_classes(parts, opened.class_names, summary)
         named = map(as_hardness, named) if settings.hardness else named
@@ -106,6 +108,12 @@ def _ranked_by(job: Job, by: str | None) -> str:
         known = did_you_mean(by, columns) or f" They are: {', '.join(columns)}."
         raise InputError(f"--by {by}: it must be one of the computed scores.{known}")
     return by
+
+
+def _ranked_without_labels(job: Job) -> str | None:
+    """The score that ranks unlabeled samples."""
+    free = [score.name for score in job.chosen if not score.labels]
+    return next((name for name in (*UNLABELED, *free) if name in free), None)
 
 
 def _computed(

@@ -29,7 +29,7 @@ export function drawHeadline(headline, page) {
 const whole = (share) => (Number.isFinite(share) ? `${Math.round(100 * share)} %` : "–");
 
 // The suspects with their pictures, most likely wrong first; a click opens one.
-async function suspects({ sentence, rows, duplicates }, page) {
+async function suspects({ expected, sentence, rows, duplicates }, page) {
   const { columns, about, source } = page;
   await columns.need(["label", "suggested_label", "suggested_probability", "verdict"]);
   const tile = (row, id, caption, below) => {
@@ -68,6 +68,7 @@ async function suspects({ sentence, rows, duplicates }, page) {
     "div",
     { id: "suspects" },
     el("h3", {}, "Suspects"),
+    expected ? el("p", { class: "headline" }, harmless(expected)) : null,
     el("p", {}, harmless(sentence)),
     ...(rows.length ? [el("p", { class: "quiet" }, legend), el("div", { class: "strip" }, ...tiles)] : []),
     ...(repeated.length

@@ -548,7 +548,7 @@ class Page {
     box.hidden = sentences.length === 0;
     box.replaceChildren(
       el("summary", {}, sentences.length === 1 ? "Warning" : `${sentences.length} warnings`),
-      ...sentences.map((words) => el("p", {}, harmless(words))),
+      ...sentences.map((words) => el("p", {}, harmless(words.charAt(0).toUpperCase() + words.slice(1)))),
     );
   }
 

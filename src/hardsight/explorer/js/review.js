@@ -138,16 +138,15 @@ export class Review {
       offered += !marked && suggested && suggested[row] < c && suggested[row] !== labels?.[row];
     }
     const box = document.getElementById("review-progress"),
-      what = verdicts && !filtered ? "suspect" : "sample",
       button = (words, onclick, strong = "") => el("button", { type: "button", class: strong, onclick }, words);
     box.hidden = !total || (this.readOnly && !done) || !(verdicts || filtered || done);
-    box.replaceChildren(el("strong", { role: "status" }, `${count(done)} of ${counted(total, what)} reviewed`));
+    box.replaceChildren(el("strong", { role: "status" }, `${count(done)} of ${count(total)} reviewed`));
     if (this.readOnly) return;
     if (filtered && offered)
       box.append(button(`Accept ${counted(offered, "suggestion")}`, () => this.putAll("wrong label"), "strong"));
-    if (filtered && free) box.append(button(`Mark ${count(free)} as fine`, () => this.putAll("fine")));
+    if (filtered && free) box.append(button(`Mark ${count(free)} fine`, () => this.putAll("fine")));
     if (about.apply && this.values.some((code) => code !== NO_MARK))
-      box.append(button("Apply marks…", () => this.page.change({ tab: "review" })));
+      box.append(button("Apply…", () => this.page.change({ tab: "review" })));
   }
 
   // The command that makes labels of the marks.
@@ -164,7 +163,7 @@ export class Review {
       el("p", {}, "To write the corrected labels, type in a terminal:"),
       el("pre", { tabIndex: 0 }, harmless(about.apply)),
       el("button", { type: "button", onclick: copy }, "Copy"),
-      el("p", { class: "quiet" }, "-o labels.csv or .parquet writes a table, -o FOLDER a folder of images per class."),
+      el("p", { class: "quiet" }, "-o labels.parquet writes Parquet, -o corrected the images in a folder for each class."),
     );
   }
 
