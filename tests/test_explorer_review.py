@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -49,13 +51,27 @@ def test_undo_takes_back_the_tabs_own_marks_only(tmp_path: Path) -> None:
     review = Review(tmp_path / "review.parquet", NAMES)
     review.put("one", "a", "fine")
     review.put("two", "b", "drop")
-    assert review.undo("one") == "a" and rows(tmp_path / "review.parquet") == {"b": ("drop", None)}
-    assert review.undo("one") is None
+    assert review.undo("one") == ["a"] and rows(tmp_path / "review.parquet") == {"b": ("drop", None)}
+    assert review.undo("one") == []
     review.put("one", "b", "fine")
     review.put("two", "b", "ambiguous")
-    assert review.undo("one") is None  # the other tab has changed it since
+    assert review.undo("one") == []  # the other tab has changed it since
     assert rows(tmp_path / "review.parquet") == {"b": ("ambiguous", None)}
-    assert review.undo("two") == "b" and rows(tmp_path / "review.parquet") == {"b": ("fine", None)}
+    assert review.undo("two") == ["b"] and rows(tmp_path / "review.parquet") == {"b": ("fine", None)}
+
+
+def test_a_group_is_one_change_that_spares_marks_made_before(tmp_path: Path) -> None:
+    file = tmp_path / "review.parquet"
+    review = Review(file, NAMES)
+    review.put("one", "a", "fine")
+    assert review.put_all("one", "wrong label", {"a": 1, "b": 0, "c": 1}) == 2
+    assert rows(file) == {"a": ("fine", None), "b": ("wrong label", 0), "c": ("wrong label", 1)}
+    review.put("two", "c", "drop")
+    assert review.undo("one") == ["b"]  # the other tab has changed c since
+    assert rows(file) == {"a": ("fine", None), "c": ("drop", None)}
+    with pytest.raises(InputError, match="0 to 1"):
+        review.put_all("one", "wrong label", {"d": 1, "e": 2})
+    assert "d" not in rows(file)
 
 
 def test_two_servers_do_not_lose_each_others_marks(tmp_path: Path) -> None:
@@ -332,6 +348,7 @@ def test_suspects_are_reviewed_by_verdict_with_one_key(watched: Watched, tmp_pat
         expect(page.locator("#view-suspects")).to_contain_text(
             "(95 % interval 4 to 11). 6 samples with a verdict in the selection. 1 reviewed"
         )
+        expect(page.locator("#review-progress")).to_contain_text("1 of 6 reviewed")
         expect(page.locator("#grid .tile").nth(1)).to_be_focused()
         page.keyboard.press("Enter")
         detail = page.locator("#detail")
@@ -358,3 +375,41 @@ def test_suspects_are_reviewed_by_verdict_with_one_key(watched: Watched, tmp_pat
     expect(page.locator("#suspects img").first).to_have_js_property("naturalWidth", 8)
     page.locator("#suspects .tile").first.click()
     expect(page.locator("#detail .note")).to_have_text("likely mislabeled: why likely mislabeled <b>")
+
+
+def test_all_of_a_filtered_group_in_one_action(watched: Watched, tmp_path: Path) -> None:
+    run = digits_run(tmp_path / "run", n=120)
+    table = write_suspects(run)
+    notes = json.dumps({"warnings": ["the model is weak <b>"]})
+    table = table.append_column("duplicate_of", pa.array([None, "0", *[None] * 118], pa.string()))
+    write_table(table.replace_schema_metadata({"hardsight": notes}), run / "suspects.parquet")
+    suggested = {row["id"]: row["suggested_label"] for row in table.to_pylist() if row["verdict"] == "likely mislabeled"}
+    with served(run) as address:
+        page = watched.open(address)
+        expect(page.locator("#warnings p")).to_have_text("The model is weak <b>")
+        progress = page.locator("#review-progress")
+        expect(progress).to_have_text("0 of 9 reviewed")  # of the suspects; nothing is offered for all samples
+        page.locator("#view-suspects .fact", has_text="likely mislabeled").click()
+        settled(page, "^6 of 120")
+        progress.get_by_role("button", name="Accept 6 suggestions").click()
+        settled(page, "^6 of 6 reviewed", "#review-progress strong")
+        assert rows(run / "review.parquet") == {id: ("wrong label", code) for id, code in suggested.items()}
+        page.keyboard.press("u")
+        settled(page, "^0 of 6 reviewed", "#review-progress strong")
+        assert rows(run / "review.parquet") == {}
+        page.locator("#view-suspects .fact", has_text="likely mislabeled").click()
+        page.locator("#view-suspects .fact", has_text="duplicates").click()
+        settled(page, "^1 of 120")
+        progress.get_by_role("button", name="Mark 1 fine").click()
+        settled(page, "^1 of 1 reviewed", "#review-progress strong")
+        assert rows(run / "review.parquet") == {"1": ("fine", None)}
+        progress.get_by_role("button", name="Apply…").click()
+        expect(page.locator("#view-review pre")).to_have_text(
+            f"hardsight clean {run} --apply {run}/review.parquet -o labels.csv"
+        )
+        page.locator("#grid .tile").first.click()
+        expect(page.locator("#detail .labels")).to_contain_text("repeats0")
+        page.locator("#detail .labels .pick").click()
+        expect(page.locator("#detail-title")).to_have_text("0")
+        watched.check()
+        watched.leave()

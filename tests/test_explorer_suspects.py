@@ -21,7 +21,7 @@ from hardsight.explorer.columns import words
 from hardsight.explorer.exporting import selection_table
 from hardsight.explorer.opening import Sheet, default_axes, open_sheet
 from hardsight.explorer.report import report
-from hardsight.explorer.review import Review
+from hardsight.explorer.review import Review, review_file
 from hardsight.explorer.settings import ExploreSettings
 from hardsight.explorer.starting import _open_page
 from hardsight.explorer.suspects import add_suspects
@@ -107,10 +107,8 @@ def test_the_report_begins_with_the_suspects(run: Path, written: Path) -> None:
     table = pq.read_table(run / "suspects.parquet").to_pandas()
     worst = table.sort_values("error_score", ascending=False, kind="stable").index[:9].tolist()
     first = data["about"]["report"]["suspects"]
-    expected = (
-        "About 7 labels are expected to be wrong (95 % interval 4 to 11). Of 120 samples: 6 likely mislabeled, 3 ambiguous."
-    )
-    assert first == {"sentence": expected, "rows": worst}
+    assert (first["expected"], first["sentence"]) == (EXPECTED, "Of 120 samples: 6 likely mislabeled, 3 ambiguous.")
+    assert first["rows"] == worst and first["duplicates"]["rows"] == []
     assert data["explanations"][str(worst[0])] == "why likely mislabeled <b>" and len(data["explanations"]) == 9
     assert all(str(row) in data["thumbs"] for row in worst)
 
@@ -136,3 +134,57 @@ def test_tables_in_memory_are_shown_with_their_images(tmp_path: Path, monkeypatc
         assert len(view.page.sheet) == 20 and "avh" in view.page.sheet.columns and not view.page.pictures.any
     with closing(explore(clean(frame, "y").to_pandas())) as view:  # names are numbered again
         assert view.page.sheet.class_names == ["cat", "dog"]
+
+
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with duplicates under any verdict and under none, warnings, and a count that cannot be told."""
+    run = digits_run(tmp_path_factory.mktemp("copied") / "run", n=60)
+    table = write_suspects(run)
+    ids = table.column("id").to_pylist()
+    twins = [ids[row - 1] if row % 4 == 3 else None for row in range(60)]
+    notes = {
+        "expected_errors": 20.0, "expected_errors_low": 3.0, "expected_errors_high": 41.0, "certainty": "cannot tell",
+        "rests_on": "The heads agree with 48 % of the labels.", "warnings": ["the model is weak <b>", 7],
+    }  # fmt: skip
+    table = table.append_column("duplicate_of", pa.array(twins, pa.string()))
+    write_table(table.replace_schema_metadata({"hardsight": json.dumps(notes)}), run / "suspects.parquet")
+    return run
+
+
+def test_duplicates_are_counted_whatever_their_verdict(copied: Path) -> None:
+    sheet = opened(copied)
+    assert sheet.suspects is not None
+    assert sheet.suspects.described()["groups"][-1] == ["duplicates", 15, "is_duplicate", "true"]
+    rows = selection_table(sheet, sheet.labels().argsort(), Review(None, sheet.class_names)).to_pylist()
+    assert {row["id"]: row["duplicate_of"] for row in rows if row["is_duplicate"]} == {
+        str(row): str(row - 1) for row in range(3, 60, 4)
+    }
+
+
+def test_duplicates_of_an_older_table_are_those_with_the_verdict(run: Path, tmp_path: Path) -> None:
+    plain = digits_run(tmp_path / "plain", n=120)
+    table = pq.read_table(run / "suspects.parquet")
+    write_table(table.set_column(5, "verdict", pa.array(["near duplicate"] * 2 + [None] * 118)), plain / "suspects.parquet")
+    sheet = opened(plain)
+    assert sheet.suspects is not None and sheet.suspects.duplicates.nonzero()[0].tolist() == [0, 1]
+    assert sheet.suspects.described()["groups"] == [["duplicates", 2, "is_duplicate", "true"]]
+    assert "duplicate_of" not in selection_table(sheet, sheet.labels(), Review(None, [])).column_names
+
+
+def test_the_report_has_warnings_the_count_duplicates_and_marks(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hardsight.explorer.report._figures", lambda page: [])
+    review = Review(review_file(copied), [f"digit {k}" for k in range(10)])
+    review.put("tab", "5", "wrong label", 3)
+    review.put("tab", "6", "fine")
+    data = data_of(report(copied))
+    assert data["about"]["suspects"]["warnings"] == ["the model is weak <b>"]
+    first = data["about"]["report"]["suspects"]
+    assert first["expected"] == (
+        "Cannot tell how many labels are wrong: between 3 and 41. The heads agree with 48 % of the labels."
+    )
+    assert first["sentence"].endswith("15 duplicates. 2 are reviewed: 1 fine, 1 wrong label.")
+    assert first["duplicates"]["rows"] == list(range(3, 48, 4)) and first["duplicates"]["of"][0] == "2"
+    assert data["twins"]["3"] == {"id": "2", "row": 2}
+    assert data["marks"] == [{"row": 5, "mark": "wrong label", "suggestion": 3}, {"row": 6, "mark": "fine", "suggestion": None}]
+    assert str(copied) not in json.dumps(data["about"])  # a report may be sent

@@ -210,7 +210,7 @@ def test_the_next_command_keeps_the_options(cli: Callable[..., Any], tmp_path: P
     (tmp_path / "usps.npz").touch()
     options = ["--data", str(tmp_path), "--cache", str(tmp_path / "kept"), "--seed", "3"]
     done = cli("reproduce", "slides/theory", *options)
-    assert done.out.splitlines()[-1] == f"next: hardsight reproduce slides/theory {' '.join(options)} -o run", done.err
+    assert done.out.splitlines()[-1] == f"next: hardsight reproduce slides/theory {' '.join(options)} -o reproduced", done.err
 
 
 def test_the_python_twin() -> None:

@@ -65,7 +65,7 @@ def reproduce(
             outcome = run(ids[0], settings=settings, progress=progress)
         show(single_recipe(ids[0]), outcome)
         if outcome.figures:
-            print_next("hardsight", "reproduce", ids[0], *settings.as_words(), "-o", "run")
+            print_next("hardsight", "reproduce", ids[0], *settings.as_words(), "-o", "reproduced")
         return
     from hardsight.paper.running import reproduce_all
 

@@ -57,4 +57,4 @@ def train(
         if settings.snapshot:
             print_next("hardsight", "score", output)
         else:
-            print_next("hardsight", "extract", output, "DATA", "-o", "features")
+            print_next("hardsight", "extract", output, data, "-o", "features")
