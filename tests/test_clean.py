@@ -582,10 +582,10 @@ def test_a_review_is_applied(run: Path, cli: Cli, tmp_path: Path) -> None:
     done = cli("clean", run, "--apply", run / "review.parquet", "-o", tmp_path / "labels.parquet")
     assert done.code == 0 and "88 samples: 1 labels changed, 1 samples dropped, 1 left out" in done.out
     table = pq.read_table(tmp_path / "labels.parquet")
-    assert table.column_names == ["id", "label", "given_label", "changed"] and len(table) == 88
+    assert table.column_names == ["id", "label", "given_label", "changed", "label_name"] and len(table) == 88
     rows = {row["id"]: row for row in table.to_pylist()}
-    assert rows["s00"] == {"id": "s00", "label": 0, "given_label": 1, "changed": True}
-    assert rows["s03"] == {"id": "s03", "label": 1, "given_label": 1, "changed": False}
+    assert rows["s00"] == {"id": "s00", "label": 0, "given_label": 1, "changed": True, "label_name": "ant"}
+    assert rows["s03"] == {"id": "s03", "label": 1, "given_label": 1, "changed": False, "label_name": "bee"}
     assert "s01" not in rows and "s02" not in rows
     given = Snapshot.load(run).columns(["id", "label"]).to_pylist()
     assert all(rows[row["id"]]["label"] == row["label"] for row in given if row["id"] not in ("s00", "s01", "s02"))

@@ -413,3 +413,12 @@ def test_all_of_a_filtered_group_in_one_action(watched: Watched, tmp_path: Path)
         expect(page.locator("#detail-title")).to_have_text("0")
         watched.check()
         watched.leave()
+
+
+def test_cards_without_a_label_show_the_prediction(watched: Watched, tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", features=np.array([[9.0, 0], [1, 1.1]]), weight=np.eye(2), class_names=NAMES)
+    with served(tmp_path / "x.npz") as address:
+        page = watched.open(address)
+        expect(page.locator("#sort")).to_have_value("entropy")
+        expect(page.locator("#grid .tile .caption")).to_contain_text(["no label→ dog", "no label→ cat"])
+        watched.leave()

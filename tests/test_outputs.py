@@ -23,6 +23,7 @@ from hardsight.cli.score import print_what_follows
 from hardsight.cli.tables import as_latex, as_markdown, write_tables
 from hardsight.errors import InputError
 from hardsight.plots.saving import figures_as, save_figure
+from hardsight.scores_table import ResultTable
 from hardsight.scoring import score
 from hardsight.screen import (
     Cell,
@@ -40,7 +41,7 @@ from hardsight.screen import (
     print_wrote,
     showing,
 )
-from hardsight.table import as_hardness, hard_end, hardest, is_hardness, read_scores, write_table
+from hardsight.table import Summary, as_hardness, hard_end, hardest, is_hardness, read_scores, write_table
 
 Cli = Callable[..., Any]
 
@@ -108,6 +109,7 @@ def test_the_document_has_full_numbers_and_nulls(capsys: pytest.CaptureFixture[s
         "files": ["out file.csv"],
         "next": "hardsight explore 'my run'",
     }
+    assert list(document)[:3] == ["hardsight", "command", "warnings"]  # before the numbers that they are about
     out, err = capsys.readouterr()
     assert "71.23" in out and "wrote out file.csv: all" in out and "next: hardsight explore 'my run'" in out
     assert err == "warning: too few\n"
@@ -118,6 +120,34 @@ def test_tables_are_not_drawn_beside_a_document_and_warnings_not_when_quiet(caps
     assert "71.23" not in capsys.readouterr().out
     said(quiet=True)
     assert capsys.readouterr().err == ""
+
+
+def test_samples_without_labels_are_ranked_by_what_there_is(tmp_path: Path, cli: Cli) -> None:
+    features = np.array([[9.0, 0], [1, 1], [0, 3]])  # sure, at a loss, in between
+    np.savez(tmp_path / "x.npz", features=features, weight=np.eye(2))
+    done = json.loads(cli("score", tmp_path / "x.npz", "--json").out)
+    assert [row["id"] for row in done["tables"]["hardest"]] == [1, 2, 0]
+    assert done["tables"]["hardest"][0]["entropy"] == pytest.approx(np.log(2)) and "avc_predicted" in done["tables"]["hardest"][0]
+    table = score(features, np.eye(2))
+    assert table.ranked_by == "entropy" and "hardest 3 by entropy (high is hard)" in repr(table)
+    labeled = score(features, np.eye(2), [-1, 0, -1])  # one label is enough
+    assert labeled.ranked_by == "avh" and "hardest 1 by avh" in repr(labeled)
+
+
+def test_part_by_part_one_label_is_enough() -> None:
+    parts = [score(np.eye(2)[rows], np.eye(2), labels).arrow for rows, labels in (([0], [-1]), ([1], [1]))]
+    summary = Summary(otherwise="entropy")
+    summary.add(parts[0])
+    assert summary.ranked_by == "entropy" and len(summary.hardest or ()) == 1
+    summary.add(parts[1])
+    assert summary.ranked_by == "avh" and len(summary.hardest or ()) == 1
+
+
+def test_a_result_shows_its_warnings_first() -> None:
+    notes = {b"hardsight": json.dumps({"warnings": ["the model is weak <b>"]}).encode()}
+    table = ResultTable(pa.table({"id": [1], "error_score": [0.5]}).replace_schema_metadata(notes), "error_score")
+    assert repr(table).startswith("warning: the model is weak <b>\n")
+    assert table._repr_html_().index("warning: the model is weak &lt;b&gt;") < table._repr_html_().index("1 rows")
 
 
 def run(words: list[str]) -> None:

@@ -82,6 +82,7 @@ def apply_review(source: Any, review: str | os.PathLike[str], class_names: Seque
         elif mark not in KEPT:
             raise InputError(f"{review}: {id!r} has the mark {mark!r}; marks are {', '.join([*KEPT, WRONG, DROPPED])}.")
     changed = after != labels
+    paths = columns.column("path") if "path" in columns.column_names else None
     table = pa.table(
         {
             "id": columns.column("id"),
@@ -89,7 +90,7 @@ def apply_review(source: Any, review: str | os.PathLike[str], class_names: Seque
             "given_label": pa.array(labels, mask=labels < 0),
             "changed": pa.array(changed),
             **({} if names is None else {"label_name": pa.array([None if k < 0 else _name(k, names) for k in after.tolist()])}),
-            **({"path": columns.column("path")} if "path" in columns.column_names else {}),
+            **({"path": paths} if paths is not None and paths.null_count < len(paths) else {}),
         }
     ).filter(pa.array(kept))
     return Applied(table, int((changed & kept).sum()), dropped, unknown, names)
