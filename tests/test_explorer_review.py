@@ -404,9 +404,7 @@ def test_all_of_a_filtered_group_in_one_action(watched: Watched, tmp_path: Path)
         settled(page, "^1 of 1 reviewed", "#review-progress strong")
         assert rows(run / "review.parquet") == {"1": ("fine", None)}
         progress.get_by_role("button", name="Apply…").click()
-        expect(page.locator("#view-review pre")).to_have_text(
-            f"hardsight clean {run} --apply {run}/review.parquet -o labels.csv"
-        )
+        expect(page.locator("#view-review pre")).to_have_text(f"hardsight clean {run} --apply {run}/review.parquet -o labels.csv")
         page.locator("#grid .tile").first.click()
         expect(page.locator("#detail .labels")).to_contain_text("repeats0")
         page.locator("#detail .labels .pick").click()

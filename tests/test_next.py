@@ -53,9 +53,7 @@ def digits_as_table(path: Path) -> None:
     path.write_text("\n".join(lines))
 
 
-def test_every_next_line_works(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Callable[..., Any], undrawn: None
-) -> None:
+def test_every_next_line_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Callable[..., Any], undrawn: None) -> None:
     pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
     digits_in_folders(Path("photos"))

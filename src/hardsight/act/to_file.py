@@ -137,7 +137,9 @@ def _target(source: Place, output: Place | None, settings: CleanFileSettings) ->
     if output is None and source.is_dir() and (whole or settings.apply is not None):
         output = source / ("suspects.parquet" if settings.apply is None else "labels.parquet")
     if output is None and settings.apply is not None:
-        raise InputError("--apply writes the labels after the review: give -o labels.parquet, labels.csv, or a folder for the images.")
+        raise InputError(
+            "--apply writes the labels after the review: give -o labels.parquet, labels.csv, or a folder for the images."
+        )
     if settings.apply is not None and isinstance(output, Path) and _is_folder(output):
         check_new_folder(output)
     elif output is not None:
