@@ -1,4 +1,4 @@
-"""What follows a review: corrected labels with names and paths, as tables and as folders of images; tables as `clean` read them."""
+"""What follows a review: corrected labels with names and paths, as tables and as folders; tables as `clean` read them."""
 
 from __future__ import annotations
 

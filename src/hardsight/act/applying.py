@@ -31,7 +31,6 @@ from hardsight.files.places import Place, place
 from hardsight.files.run import read_start
 from hardsight.files.writing import why
 from hardsight.snapshot import Snapshot
-from hardsight.table import read_scores
 
 KEPT, WRONG, DROPPED = ("fine", "ambiguous"), "wrong label", "drop"
 COLUMNS = ("id", "mark", "suggestion")
@@ -39,7 +38,7 @@ COLUMNS = ("id", "mark", "suggestion")
 
 @dataclass(frozen=True)
 class Applied:
-    """Labels after a review: a table of id, label, given_label and changed, label_name and path where known; and what was done."""
+    """Labels after a review: id, label, given_label and changed, label_name and path where known; and what was done."""
 
     table: pa.Table
     changed: int

@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from hardsight.domains import results_page as rp
 from hardsight.dynamics.describing import Description
-from hardsight.files.run import read_start
-from hardsight.files.run import command_line
+from hardsight.files.run import command_line, read_start
 from hardsight.files.writing import replacing
 from hardsight.screen import number
 

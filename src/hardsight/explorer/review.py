@@ -2,8 +2,8 @@
 
 Those of a run are in its `review.parquet`; those of a file are beside it: `photo.review.parquet` for `photo.npz`.
 
-Each mark, of one sample or of a group, is one change, made under a lock on what the file says now. So neither two tabs nor two servers on
-the same run lose each other's marks; and a tab undoes its own marks only.
+Each mark, of one sample or of a group, is one change, made under a lock on what the file says now. So neither two tabs nor
+two servers on the same run lose each other's marks; and a tab undoes its own marks only.
 """
 
 from __future__ import annotations
