@@ -306,7 +306,7 @@ class Summary:
             total, count = self.sums.get(name, (0.0, 0))
             self.sums[name] = (total + (pc.sum(column).as_py() or 0.0), count + len(column) - column.null_count)
         for name in [self.by] if len(self.rankings.get(self.by, ())) else [self.by, self.otherwise]:
-            if name in part.column_names:
+            if name is not None and name in part.column_names:
                 both = [self.rankings[name], part] if name in self.rankings else [part]
                 self.rankings[name] = hardest(pa.concat_tables(both), name, self.top)
 
