@@ -23,7 +23,6 @@ from hardsight.cli.score import print_what_follows
 from hardsight.cli.tables import as_latex, as_markdown, write_tables
 from hardsight.errors import InputError
 from hardsight.plots.saving import figures_as, save_figure
-from hardsight.scores_table import ResultTable
 from hardsight.scoring import score
 from hardsight.screen import (
     Cell,
@@ -141,13 +140,6 @@ def test_part_by_part_one_label_is_enough() -> None:
     assert summary.ranked_by == "entropy" and len(summary.hardest or ()) == 1
     summary.add(parts[1])
     assert summary.ranked_by == "avh" and len(summary.hardest or ()) == 1
-
-
-def test_a_result_shows_its_warnings_first() -> None:
-    notes = {b"hardsight": json.dumps({"warnings": ["the model is weak <b>"]}).encode()}
-    table = ResultTable(pa.table({"id": [1], "error_score": [0.5]}).replace_schema_metadata(notes), "error_score")
-    assert repr(table).startswith("warning: the model is weak <b>\n")
-    assert table._repr_html_().index("warning: the model is weak &lt;b&gt;") < table._repr_html_().index("1 rows")
 
 
 def run(words: list[str]) -> None:

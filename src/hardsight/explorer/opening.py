@@ -364,7 +364,8 @@ def _add_human(sheet: Sheet, human: Any) -> None:
 
 def can_be_applied(sheet: Sheet, split: str | None = None) -> bool:
     """Whether `hardsight clean --apply` can make labels of marks on these samples: it reads snapshots and tables of scores."""
-    return split is None and "label" in sheet.columns and (sheet.snapshot is not None or sheet.path.is_file())
+    readable = sheet.snapshot is not None or (sheet.path.is_file() and kind_in_file(sheet.path) == "scores")
+    return split is None and "label" in sheet.columns and readable
 
 
 def default_axes(sheet: Sheet) -> tuple[str, str, str | None]:
