@@ -10,6 +10,7 @@ import functools
 import math
 import os
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 
 # How long OpenBLAS's idle threads spin: log2 of clock cycles. Its default, 2^28, is a tenth of a second.
@@ -27,6 +28,46 @@ def limit_spinning() -> None:
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", SPIN)
     if available() < allowed():  # libraries respect the affinity but not the quota
         os.environ.setdefault("OMP_NUM_THREADS", str(available()))
+
+
+# What oneDNN, torch's library for convolutions, may use of the CPU; it reads the first of these that is set.
+ISA = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
+WITHOUT_AMX = "AVX512_CORE_BF16"
+
+
+def avoid_amx() -> None:
+    """Set a default for the command line before torch is loaded: with AMX, training in bfloat16 can end the process."""
+    if needs_limit(cpu_flags(), os.environ):
+        os.environ[ISA[0]] = WITHOUT_AMX
+
+
+def warn_of_amx() -> None:
+    """Warn whoever is about to train in bfloat16 on a CPU with AMX; torch is loaded, so nothing can be changed."""
+    if needs_limit(cpu_flags(), os.environ):
+        warnings.warn(
+            f"on a CPU with AMX, training in bfloat16 can end the process (illegal instruction): set {ISA[0]}={WITHOUT_AMX} "
+            "before Python starts.",
+            stacklevel=3,
+        )
+
+
+def needs_limit(flags: str, environment: Mapping[str, str]) -> bool:
+    """Whether a CPU with these flags needs a limit that the environment does not have.
+
+    Example:
+        >>> needs_limit("avx512_bf16 amx_bf16 amx_tile", {})
+        True
+    """
+    return any(flag.startswith("amx") for flag in flags.split()) and not any(name in environment for name in ISA)
+
+
+def cpu_flags(info: Path = Path("/proc/cpuinfo")) -> str:
+    """The flags of the first core; other systems than Linux name none."""
+    try:
+        with info.open() as lines:
+            return next((line.partition(":")[2] for line in lines if line.startswith("flags")), "")
+    except OSError:
+        return ""
 
 
 def available() -> int:

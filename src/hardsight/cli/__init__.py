@@ -14,7 +14,7 @@ import typer
 
 from hardsight.cli.help_page import App, Group
 from hardsight.cli.old_spellings import renewed
-from hardsight.cores import limit_spinning
+from hardsight.cores import avoid_amx, limit_spinning
 from hardsight.errors import HardsightError, did_you_mean
 
 app = App(
@@ -73,6 +73,7 @@ def main() -> None:
     """Entry point: run a command, and turn an error of ours or of the system into one line."""
     if sys.stdout is None:  # closed by whoever started us
         sys.stdout = open(os.devnull, "w")
+    avoid_amx()
     if sys.argv[1:2] != ["bench"]:  # which measures what Python users have; they choose how threads wait
         limit_spinning()
     from hardsight.files.inputs import command

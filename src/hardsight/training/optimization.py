@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from hardsight.cores import warn_of_quota
+from hardsight.cores import warn_of_amx, warn_of_quota
 from hardsight.errors import InputError, TrainingError
 from hardsight.training import processes
 from hardsight.training.network import CutNetwork
@@ -33,6 +33,8 @@ class MixedPrecision:
         self.device, self.dtype = device or torch.device("cpu"), DTYPES.get(name)
         if name == "float16" and self.device.type == "cpu":
             raise InputError("precision float16 needs a GPU; on a CPU use bfloat16.")
+        if name == "bfloat16" and self.device.type == "cpu":
+            warn_of_amx()
         self.scaler = torch.amp.GradScaler(self.device.type) if name == "float16" else None
 
     def autocast(self) -> contextlib.AbstractContextManager[Any]:
