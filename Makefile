@@ -8,8 +8,9 @@ TOOLS := $(VENV)/.tools# and what the tests need
 BIOME := $(VENV)/js/node_modules/.bin/biome
 BIOME_VERSION := 2.6.6
 # A file's tests stay in one process, for their fixtures; the longest files come first (tests/conftest.py), so that the cores end together.
+# A lost process ends the run, which names its test: one that replaced it would run the same test (tests/ending.py).
 # Threads that wait for work sleep, as under `hardsight` itself: those that spin take the cores from the other tests.
-PYTEST := OMP_WAIT_POLICY=PASSIVE OPENBLAS_THREAD_TIMEOUT=14 $(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile --no-loadscope-reorder
+PYTEST := OMP_WAIT_POLICY=PASSIVE OPENBLAS_THREAD_TIMEOUT=14 $(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 MYPY := $(BIN)/mypy src/hardsight tests $(wildcard docs/make_*.py)
 # The tests start hundreds of Pythons: each would compile all of hardsight again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -55,7 +56,7 @@ tex:
 nightly: $(TOOLS) browser tex  ## all tests, also the long ones; property tests draw new examples
 	$(PIP) --group nightly
 	$(PIP) --no-deps label-studio-sdk mlflow-skinny
-	$(BIN)/python -m pytest --hypothesis-profile=nightly
+	$(BIN)/python -m pytest --hypothesis-profile=nightly -o faulthandler_timeout=3600
 
 coverage: $(TOOLS) browser  ## which lines the tests run: a summary, and pages in htmlcov/
 	$(PIP) --group coverage

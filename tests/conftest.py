@@ -17,10 +17,14 @@ from hypothesis import settings
 
 import properties  # noqa: F401  (registers the profiles)
 import undrawn as figures
+from ending import pytest_handlecrashitem, pytest_runtest_teardown, pytest_testnodeready  # noqa: F401  (hooks)
 from hardsight.cli import main
+from hardsight.cores import avoid_amx
 from skips import pytest_sessionfinish, pytest_terminal_summary  # noqa: F401  (hooks)
 
 settings.load_profile("test")  # pytest --hypothesis-profile=nightly overrides it
+
+avoid_amx()  # as the command does, before a test loads torch
 
 # No file of a test must outlive a power cut, and waiting for the disk takes some milliseconds each time, twice for every file.
 # That files are flushed before they get their name, test_bad_output.py sees: what a flush refuses, the command refuses.

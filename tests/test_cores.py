@@ -117,6 +117,51 @@ def test_importing_leaves_the_environment_alone(fresh_python: Callable[..., Any]
 
 
 def test_the_command_decides_before_any_library_starts_threads(fresh_python: Callable[..., Any]) -> None:
-    code = "import sys; from hardsight import cli; cli.limit_spinning = lambda: sys.exit(f'{sorted(sys.modules)}'); cli.main()"
+    code = "import sys; from hardsight import cli; cli.avoid_amx = lambda: sys.exit(f'{sorted(sys.modules)}'); cli.main()"
     done = fresh_python(code)
     assert done.code == 1 and "hardsight.cores" in done.err and not re.search("'(numpy|scipy|torch|pyarrow)'", done.err)
+
+
+AMX = "avx512f avx512_bf16 amx_bf16 avx512_fp16 amx_tile amx_int8"
+
+
+@pytest.fixture
+def with_amx(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cores, "cpu_flags", lambda: AMX)
+    for name in cores.ISA:
+        monkeypatch.setenv(name, "")  # so that what the test sets is forgotten after it
+        monkeypatch.delenv(name)
+
+
+@pytest.mark.parametrize(
+    ("flags", "environment", "needed"),
+    [(AMX, {}, True), ("avx512f avx512_bf16", {}, False), ("", {}, False)]
+    + [(AMX, {name: value}, False) for name in cores.ISA for value in ("AVX2", "ALL")],
+)
+def test_which_cpus_need_a_limit(flags: str, environment: dict[str, str], needed: bool) -> None:
+    assert cores.needs_limit(flags, environment) is needed
+
+
+def test_flags_are_those_of_the_first_core(tmp_path: Path) -> None:
+    (tmp_path / "cpuinfo").write_text("model name\t: A\nflags\t\t: fpu amx_tile\nbugs\t:\n\nflags\t\t: fpu\n")
+    assert cores.cpu_flags(tmp_path / "cpuinfo").split() == ["fpu", "amx_tile"]
+    assert cores.cpu_flags(tmp_path / "absent") == ""
+
+
+@pytest.mark.usefixtures("with_amx")
+def test_the_command_avoids_amx(cli: Callable[..., Any]) -> None:
+    assert cli("train", "--help").code == 0 and os.environ["ONEDNN_MAX_CPU_ISA"] == "AVX512_CORE_BF16"
+    os.environ["ONEDNN_MAX_CPU_ISA"] = "AVX2"
+    assert cli("train", "--help").code == 0 and os.environ["ONEDNN_MAX_CPU_ISA"] == "AVX2"
+
+
+@pytest.mark.usefixtures("with_amx")
+def test_in_python_a_warning_says_what_to_set(recwarn: pytest.WarningsRecorder) -> None:
+    from hardsight.training.optimization import MixedPrecision
+
+    with pytest.warns(UserWarning, match="set ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 before Python starts"):
+        MixedPrecision("bfloat16")
+    MixedPrecision("float32")
+    cores.avoid_amx()
+    MixedPrecision("bfloat16")
+    assert not recwarn

@@ -1,4 +1,5 @@
-"""How many cores this process may use, and how its idle threads wait: decided before any library starts threads.
+"""How many cores this process may use, how its idle threads wait, and which instructions torch may use: decided before any
+library is loaded.
 
 Idle threads of torch and OpenBLAS spin while they wait. On a busy machine, or in a container with a CPU quota, a spinning
 thread takes the time that the others need, and a run can take ten times as long.
@@ -47,7 +48,7 @@ def warn_of_amx() -> None:
         warnings.warn(
             f"on a CPU with AMX, training in bfloat16 can end the process (illegal instruction): set {ISA[0]}={WITHOUT_AMX} "
             "before Python starts.",
-            stacklevel=3,
+            stacklevel=2,  # one place, so that it is said once
         )
 
 
