@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 ENDINGS = {
     "kills itself": "import os, signal\ndef test_stops(): os.kill(os.getpid(), signal.SIGKILL)",
-    "never returns from C": "import re\ndef test_stops(): re.match('(a+)+$', 'a' * 99 + 'b')",  # which holds the interpreter's lock
+    "never returns from C": "import re\ndef test_stops(): re.match('(a+)+$', 'a' * 99 + 'b')",  # it holds Python's lock
     "fails and never ends": """
 import pytest, time
 @pytest.fixture
