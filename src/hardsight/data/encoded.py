@@ -79,7 +79,7 @@ class EncodedImages:
         at = int(self.rows[row])
         number = int(np.searchsorted(self.ends, at, side="right"))
         first = int(self.ends[number - 1]) if number else 0
-        return _decoded(self._group(number)[at - first].as_py(), f"{self.groups[number][0].file} row {at}", None)
+        return _decoded(self._group(number)[at - first], f"{self.groups[number][0].file} row {at}", None)
 
     def _group(self, number: int) -> Any:
         """The column of one row group; the last few that were read are kept."""
@@ -122,7 +122,7 @@ class DatasetImages:
     def image(self, row: int) -> Image.Image:
         """Decode the image of one row."""
         at = int(self.rows[row])
-        return _decoded(self.dataset[at].column(self.column)[0].as_py(), f"row {at}", Path.cwd())
+        return _decoded(self.dataset[at].column(self.column)[0], f"row {at}", Path.cwd())
 
     def digest(self, ids: Sequence[str]) -> str:
         """sha256 over the fingerprint that the dataset has of itself, and the ids picked from it."""
@@ -262,8 +262,12 @@ def _split_of(file: Place) -> str | None:
     return None
 
 
-def _decoded(value: Any, name: str, root: Path | None) -> Image.Image:
+def _decoded(cell: pa.Scalar, name: str, root: Path | None) -> Image.Image:
     """The image of one cell. A path beside no bytes is followed only below `root`, in data that a user holds in memory."""
+    try:
+        value = cell.as_py()
+    except UnicodeDecodeError as error:
+        raise BrokenImage("unreadable", name, f"a text beside it is not UTF-8: {error.reason}") from error
     content = value.get("bytes") if isinstance(value, dict) else value
     path = value.get("path") if isinstance(value, dict) else None
     if content is None and root is not None and path:
@@ -281,21 +285,26 @@ def _is_arrow(file: Place) -> bool:
 
 
 def _arrow_file(file: Place) -> pa.Table:
-    """An Arrow file, mapped and not read."""
+    """An Arrow file, mapped. Its images are not read, but every offset is: Arrow believes them, and a wrong one ends the process."""
     with reading(file, "not a readable Arrow file"):
-        mapped = pa.memory_map(os.fspath(file))
         try:
-            return pa.ipc.open_stream(mapped).read_all()
+            table = pa.ipc.open_stream(pa.memory_map(os.fspath(file))).read_all()
         except pa.ArrowInvalid:
-            return pa.ipc.open_file(pa.memory_map(os.fspath(file))).read_all()
+            table = pa.ipc.open_file(pa.memory_map(os.fspath(file))).read_all()
+        table.validate(full=True)
+        return table
 
 
 def _schema(file: Place) -> pa.Schema:
     file = place(file)
-    if _is_arrow(file):
-        return _arrow_file(file).schema
-    with open_parquet(file) as opened:
-        return opened.schema_arrow
+    with reading(file):
+        if _is_arrow(file):
+            schema = _arrow_file(file).schema
+        else:
+            with open_parquet(file) as opened:
+                schema = opened.schema_arrow
+        image_column(schema)  # fails here if a name is no text
+        return schema
 
 
 def _counts(file: Place) -> tuple[int, ...]:

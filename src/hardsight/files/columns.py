@@ -41,22 +41,21 @@ def _read_csv(path: Path) -> Columns:
     rows = [row for row in rows if row]
     if not rows:
         raise FileError(f"{path}: a CSV must begin with a line of column names, such as `path,label`; this one is empty.")
-    header = [name.strip() for name in rows[0]]
+    header = [utf8_name(name.strip()) for name in rows[0]]
     _check_once(path, header)
     for number, row in enumerate(rows[1:], start=1):
         if len(row) != len(header):
             raise FileError(f"{path}, row {number}: expected {len(header)} values, one per column, got {len(row)}.")
     cells = list(zip(*rows[1:], strict=True)) or [()] * len(header)
-    text = {"path", "id", "label", "split", "class_name"}
-    return {name: _empty_is_null(column) if name in text else _typed(column) for name, column in zip(header, cells, strict=True)}
+    return {name: _typed(name, column) for name, column in zip(header, cells, strict=True)}
 
 
-def _empty_is_null(column: Sequence[str]) -> list[Any]:
-    return [cell if cell else None for cell in column]
-
-
-def _typed(column: Sequence[str]) -> list[Any]:
-    """Numbers if every cell is one, otherwise text; bytes that are not UTF-8 are escaped."""
+def _typed(name: str, column: Sequence[str]) -> list[Any]:
+    """Numbers if every cell is one, otherwise text; bytes that are not UTF-8 are escaped, but for paths, which must be found."""
+    if name == "path":
+        return [cell or None for cell in column]
+    if name in ("id", "label", "split", "class_name"):
+        return [utf8_name(cell) if cell else None for cell in column]
     full = [cell for cell in column if cell]
     if full and all(re.fullmatch("-?(0|[1-9][0-9]{0,17})", cell) for cell in full):
         return [int(cell) if cell else None for cell in column]

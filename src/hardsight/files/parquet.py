@@ -14,6 +14,7 @@ from hardsight.files.reading import existing_file, reading
 
 UNREADABLE = "not a readable Parquet file"
 SUSPICIOUS_ROWS, ROWS_PER_BYTE = 2**24, 2**14  # more rows than this in less space than run lengths and zstd need
+LARGE_GROUP = 2**27  # bytes of a row group that is read piece by piece
 LONGEST_TEXT, LONGEST_LIST = 100_000_000, 1_000_000  # in a footer or page header, in any file: Arrow's own limits
 
 
@@ -26,16 +27,25 @@ def open_parquet(path: str | os.PathLike[str]) -> pq.ParquetFile:
         begin = b"" if far else _first_bytes(file)
         if begin != b"PAR1" and begin.isalpha():
             raise FileError(f"{file}: {UNREADABLE}: it begins with {begin.decode()!r}, as text does. If it is CSV, name it .csv.")
-        opened = pq.ParquetFile(
-            readable(file),
-            page_checksum_verification=True,
-            pre_buffer=far,
-            buffer_size=0 if far else 2**20,
-            thrift_string_size_limit=max(1, min(size, LONGEST_TEXT)),  # otherwise a damaged length costs gigabytes and seconds
-            thrift_container_size_limit=max(1, min(size, LONGEST_LIST)),
-        )
+        options = {
+            "page_checksum_verification": True,
+            "pre_buffer": far,
+            "thrift_string_size_limit": max(1, min(size, LONGEST_TEXT)),  # otherwise a damaged length costs gigabytes and seconds
+            "thrift_container_size_limit": max(1, min(size, LONGEST_LIST)),
+        }
+        opened = pq.ParquetFile(readable(file), **options)
         _check_claims(file, opened, size)
+        # A column of a row group is read whole: a page that claims two gigabytes then gets what is there. Buffered, it gets them.
+        if not far and min(size, _largest_group(opened)) > LARGE_GROUP:
+            with opened:
+                return pq.ParquetFile(readable(file), metadata=opened.metadata, buffer_size=2**20, **options)
     return opened
+
+
+def _largest_group(opened: pq.ParquetFile) -> int:
+    """Bytes of the largest row group, by the footer."""
+    metadata = opened.metadata
+    return max((metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups)), default=0)
 
 
 def _first_bytes(file: Place) -> bytes:
