@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from hardsight import FileError
+from hardsight import FileError, InputError
 from hardsight.data import BrokenImage, open_data
 from hardsight.files import parquet
 from hardsight.files.parquet import open_parquet, read_parquet
@@ -123,7 +123,7 @@ def test_a_page_that_claims_two_gigabytes(tmp_path: Path, fresh_python: Callable
     path.write_bytes(claiming(path.read_bytes()))
     code = """
 import resource, sys
-from hardsight import FileError
+from hardsight import FileError, InputError
 from hardsight.files.parquet import read_parquet
 resource.setrlimit(resource.RLIMIT_AS, (2**31, 2**31))  # bytes: the claim does not fit
 try:
@@ -179,3 +179,22 @@ def test_a_csv_that_is_not_utf8_is_escaped(tmp_path: Path, cli: Callable[..., An
     assert {name: data.columns[name] for name in ("split", "si\\xffte")} == {"split": ["\\xfd"], "si\\xffte": ["\\xfc"]}
     done = cli("extract", "hardsight.models.digits:DigitsCNN", tmp_path / "x.csv", "-o", tmp_path / "run")
     assert done.code == 0, done.err
+
+
+def test_two_columns_of_one_name_are_one_error(tmp_path: Path) -> None:
+    table = pa.Table.from_arrays([images([b"a.png"]), images([b"b.png"])], ["image", "image"])
+    with pa.OSFile(str(tmp_path / "x.arrow"), "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
+        stream.write_table(table)
+    with pytest.raises(InputError, match=r"x\.arrow: column names must differ, but 'image' appears more than once"):
+        open_data(tmp_path / "x.arrow")
+
+
+@pytest.mark.parametrize("label", [1.5, "one", 2, -2, float("nan")])
+def test_a_label_that_is_no_class_of_the_schema(tmp_path: Path, label: object) -> None:
+    features = {"image": {"_type": "Image"}, "label": {"_type": "ClassLabel", "names": ["a", "b"]}}
+    table = pa.table({"image": images([b"a.png"]), "label": [label]})
+    pq.write_table(
+        table.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})}), tmp_path / "x.parquet"
+    )
+    with pytest.raises(InputError, match=rf"x\.parquet, row 1: the label {label} is none of its 2 classes"):
+        open_data(tmp_path / "x.parquet")

@@ -27,6 +27,7 @@ from hardsight.data.decoding import BrokenImage, decode
 from hardsight.data.files import hash_lines
 from hardsight.data.labels import read_labels, split_name
 from hardsight.errors import FileError, InputError
+from hardsight.files.columns import check_once
 from hardsight.files.label_column import class_label_names
 from hardsight.files.parquet import open_parquet, read_parquet
 from hardsight.files.places import Place, place
@@ -239,11 +240,10 @@ def _labels(values: Any, names: list[str] | None, where: Any) -> tuple[list[str]
     if names is None:
         labels = read_labels(values, lambda row: f"{where}, row {row + 1}")
         return labels.class_names, labels.index, labels.notes
-    index = np.array([-1 if value is None else value for value in values], np.int64)
-    outside = np.flatnonzero((index < -1) | (index >= len(names)))
-    if len(outside):
-        raise InputError(f"{where}, row {outside[0] + 1}: the label {index[outside[0]]} is none of its {len(names)} classes.")
-    return names, index, ()
+    for row, value in enumerate(values, start=1):
+        if value is not None and not (isinstance(value, int | float) and value % 1 == 0 and -1 <= value < len(names)):
+            raise InputError(f"{where}, row {row}: the label {value} is none of its {len(names)} classes.")
+    return names, np.array([-1 if value is None else value for value in values], np.int64), ()
 
 
 def _ids(splits: Sequence[str | None]) -> list[str]:
@@ -285,7 +285,7 @@ def _is_arrow(file: Place) -> bool:
 
 
 def _arrow_file(file: Place) -> pa.Table:
-    """An Arrow file, mapped. Its images are not read, but every offset is: Arrow believes them, and a wrong one ends the process."""
+    """An Arrow file, mapped. Images are not read, but every offset is: Arrow believes them, and a wrong one ends the process."""
     with reading(file, "not a readable Arrow file"):
         try:
             table = pa.ipc.open_stream(pa.memory_map(os.fspath(file))).read_all()
@@ -303,6 +303,7 @@ def _schema(file: Place) -> pa.Schema:
         else:
             with open_parquet(file) as opened:
                 schema = opened.schema_arrow
+        check_once(file, schema.names)
         image_column(schema)  # fails here if a name is no text
         return schema
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from hardsight.errors import FileError, InputError
 from hardsight.files.parquet import read_parquet
-from hardsight.files.places import utf8_name
+from hardsight.files.places import Place, utf8_name
 from hardsight.files.reading import existing_file, reading
 
 Columns = dict[str, list[Any]]
@@ -26,7 +26,7 @@ def read_columns(path: Path) -> Columns:
 
 def _read_parquet(path: Path) -> Columns:
     table = read_parquet(path)
-    _check_once(path, table.column_names)
+    check_once(path, table.column_names)
     with reading(path, "cannot be read as columns"):
         return {name: table.column(name).to_pylist() for name in table.column_names}
 
@@ -42,7 +42,7 @@ def _read_csv(path: Path) -> Columns:
     if not rows:
         raise FileError(f"{path}: a CSV must begin with a line of column names, such as `path,label`; this one is empty.")
     header = [utf8_name(name.strip()) for name in rows[0]]
-    _check_once(path, header)
+    check_once(path, header)
     for number, row in enumerate(rows[1:], start=1):
         if len(row) != len(header):
             raise FileError(f"{path}, row {number}: expected {len(header)} values, one per column, got {len(row)}.")
@@ -64,7 +64,8 @@ def _typed(name: str, column: Sequence[str]) -> list[Any]:
     return [utf8_name(cell) if cell else None for cell in column]
 
 
-def _check_once(path: Path, names: Sequence[str]) -> None:
+def check_once(path: Place, names: Sequence[str]) -> None:
+    """Reject a table with two columns of one name."""
     twice = sorted({name for name in names if list(names).count(name) > 1})
     if twice:
         raise InputError(f"{path}: column names must differ, but {', '.join(map(repr, twice))} appears more than once.")
