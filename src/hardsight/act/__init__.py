@@ -3,7 +3,7 @@
     suspects.py        `clean`: the table of suspects; settings.py has its options
     evidence.py        what there is to go by: epochs of a training, out-of-sample probabilities, a head
     ranking.py         how likely each label is wrong; noise.py: which class is labeled as which other
-    error_count.py     how many labels are wrong, found from the data
+    error_model.py     how likely each label is wrong, and how many are
     neighbourhood.py   near duplicates and outliers, from features alone
     verdicts.py        one verdict per sample, in plain words
     folds.py           predictions of models that have not seen the sample: heads on features; fold_models.py: whole networks

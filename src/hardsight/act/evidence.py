@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.act.folds import ProgressCallback, fewest_of_class, head_probs, numbered, predict_by_heads, usable_rows
-from hardsight.act.neighbourhood import Nearby, mixed, neighbour_probs
+from hardsight.act.neighbourhood import Nearby, enough_voters, mixed, neighbour_probs, votes_by_probs
 from hardsight.act.settings import CleanSettings
 from hardsight.checks import as_matrix, check_labels, check_some_columns, to_numpy, widened
 from hardsight.errors import InputError
@@ -44,10 +44,6 @@ IN_TRAINING = (
     "it has memorised look right to it, and more may be wrong than expected here. Give out-of-sample probabilities "
     "(hardsight.out_of_sample)."
 )
-ASSUMED = {  # printed beside the expected number of errors, which is too low otherwise; other kinds of evidence assume nothing
-    "probs": "this assumes out-of-sample probabilities: a model that has memorised wrong labels hides them",
-    "out-of-sample": "this assumes features of a model that has not memorised these labels: if it has, more of them are wrong",
-}
 SUSPICIOUS = (
     "the model agrees with every label. If it was trained on these samples, it may have memorised the wrong ones: "
     "give out-of-sample probabilities (hardsight.out_of_sample)."
@@ -63,6 +59,16 @@ WEAK = {  # what agrees with few labels, and what to give instead, by kind of ev
     "probs": ("these probabilities", "Give those of a better model, with one column per class in the order of the labels."),
     "out-of-sample": ("heads fitted to these features", "Give features of a better model, or probabilities (--probs)."),
 }
+JUDGES = {  # by kind of evidence: what the count rests on
+    "out-of-sample": "Linear heads that were fitted without each sample agree with {share} of the labels",
+    "probs": "The given probabilities agree with {share} of the labels and are taken for out-of-sample ones",
+    "head": "The model agrees with {share} of the labels and is taken not to have seen them",
+    "epochs": "What the network said in training and the labels of similar samples decide; heads fitted to its features agree with "
+    "{share} of the labels",
+}
+BY_NEIGHBORS = "the model knows these labels, so the labels of similar samples decide"
+ENDS = "The low end counts errors spread evenly over the samples, the high end also errors that look like mistakes of the model."
+UNSURE = "The model is unsure of too many samples to tell wrong labels from its own mistakes: give features of a better one."
 NONE_FINITE = "no sample can be scored: every row is all zeros, or holds a value that is not finite."
 MANY = 100  # samples from which agreement says something
 
@@ -113,12 +119,21 @@ class Evidence:
     kind: str  # epochs, probs, out-of-sample or head
     by: str  # the ranking
     probs: np.ndarray  # (n, c), NaN in rows that could not be scored
+    heads: np.ndarray  # (n, c) the same without what the neighbors say
+    votes: np.ndarray | None  # (n, c) what the labels of the ten nearest say; None where there are too few samples per class
+    seen: bool = False  # whether the labels were trained on
     epochs: dict[str, np.ndarray] = field(default_factory=dict)  # (n,) dynamics scores by name
     warnings: tuple[str, ...] = ()
 
     def take(self, rows: np.ndarray) -> Evidence:
         """The same of some samples, or of all in another order."""
-        return replace(self, probs=self.probs[rows], epochs={name: column[rows] for name, column in self.epochs.items()})
+        return replace(
+            self,
+            probs=self.probs[rows],
+            heads=self.heads[rows],
+            votes=None if self.votes is None else self.votes[rows],
+            epochs={name: column[rows] for name, column in self.epochs.items()},
+        )
 
 
 def order_of_ids(samples: Samples) -> np.ndarray:
@@ -198,15 +213,32 @@ def best_evidence(
     if asked_for_epochs and samples.run is None:
         raise InputError(f"--by {settings.by} needs training dynamics, but there are none: clean a run of hardsight train.")
     by_epochs = samples.run is not None and (asked_for_epochs or settings.by is None)
-    kind, probs = _probabilities(samples, settings, originals, progress)
-    if kind == "out-of-sample" and nearby is not None:
-        probs = mixed(probs, neighbour_probs(nearby.rows, samples.labels, probs.shape[1]), samples.labels)
+    kind, heads = _probabilities(samples, settings, originals, progress)
+    probs, votes = heads, None
+    if nearby is not None:
+        votes = neighbour_probs(nearby.rows, samples.labels, probs.shape[1])
+        if kind == "out-of-sample":
+            probs = mixed(heads, votes, samples.labels)
     _check_informative(probs, samples)
+    labeled = samples.labels >= 0
+    if not settings.neighbours or not enough_voters(samples.labels[labeled], None if originals is None else originals[labeled]):
+        votes = None
+    elif votes is None:
+        votes = _votes_of_alike(heads, samples.labels)
+    seen = _trained_on(samples)
     if by_epochs:
         columns = _epoch_columns(samples, settings.by)
         if any(np.isfinite(column).any() for column in columns.values()):
-            return Evidence("epochs", settings.by or "epochs", probs, columns)
-    return Evidence(kind, settings.by or "posterior", probs, warnings=_warnings(samples, kind, probs))
+            return Evidence("epochs", settings.by or "epochs", probs, heads, votes, True, columns)
+    return Evidence(kind, settings.by or "posterior", probs, heads, votes, seen, warnings=_warnings(samples, kind, probs))
+
+
+def _votes_of_alike(probs: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """(n, c) what the labels of the samples say that are predicted most alike, NaN where there is no prediction or label."""
+    known = np.flatnonzero((labels >= 0) & np.isfinite(probs).all(axis=1))
+    votes = np.full(probs.shape, np.nan)
+    votes[known] = votes_by_probs(probs[known], labels[known])
+    return votes
 
 
 def _probabilities(
@@ -289,6 +321,14 @@ def _warnings(samples: Samples, kind: str, probs: np.ndarray) -> tuple[str, ...]
     if agreeing == 1 and kind in ("probs", "head") and not said:
         said.append(SUSPICIOUS)
     return tuple(said)
+
+
+def rests_on(evidence: Evidence, count: Any, agreement: float) -> str:
+    """What the expected number of errors rests on, and what its ends mean."""
+    judge = JUDGES[evidence.kind].format(share=f"{100 * agreement:.0f} %")
+    if evidence.seen and evidence.kind != "epochs" and evidence.votes is not None:
+        judge = f"{judge}; {BY_NEIGHBORS}"
+    return f"{judge}. {UNSURE if count.certainty == 'cannot tell' else ENDS}"
 
 
 def check_samples(samples: Samples) -> None:

@@ -25,8 +25,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from hardsight.threads import blocks, share
+
 TINY = 1e-300  # what a probability of zero counts as in a logarithm
 LOG_TINY = float(np.log(TINY))
+NUMBERS = 2**20  # probabilities looked at together
 POWER = 4  # 1 would add up the other classes, a large one take the most likely alone
 
 OfProbs = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (b, c) probabilities, (c, c) factors -> (b, c), one per label
@@ -82,6 +85,18 @@ def margin(probs: np.ndarray, factors: np.ndarray) -> np.ndarray:
     first = np.arange(probs.shape[1]) == probs.argmax(axis=1)[:, None]  # (b, c)
     second = np.where(first, -np.inf, probs).max(axis=1, keepdims=True)
     return np.where(first, second, top) - probs
+
+
+def scores_of_labels(probs: np.ndarray, labels: np.ndarray, ranking: OfProbs, factors: np.ndarray) -> np.ndarray:
+    """(n,) scores of the given labels, of (n, c) probabilities."""
+    scores = np.empty(len(labels))
+
+    def work(rows: slice) -> None:
+        of_all = ranking(probs[rows].astype(np.float64), factors)  # (b, c)
+        scores[rows] = of_all[np.arange(len(of_all)), labels[rows]]
+
+    share(work, blocks(len(labels), max(1, NUMBERS // probs.shape[1])))
+    return scores
 
 
 BY_PROBS: dict[str, OfProbs] = {"posterior": posterior, "confidence": confidence, "margin": margin}

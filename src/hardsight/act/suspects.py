@@ -6,9 +6,10 @@
     suggested_probability   of it
     error_score             higher = more likely wrong (ranking.py); null where a sample could not be scored
     verdict, explanation    verdicts.py; null for an ordinary sample
-    is_label_issue          whether the score is among the expected number of errors
-    label_quality           1 / (1 + e^(error_score - threshold)): one half at the threshold, less for likelier errors
+    is_label_issue          whether the label is more likely wrong than right
+    label_quality           probability that the label is right (error_model.py)
     predicted_label         the most likely class
+    duplicate_of            id of the earlier sample, or of the one in the reference, that it repeats; null for none
 
 The schema's metadata, under `hardsight`, says which evidence was used and how many errors are expected.
 """
@@ -19,22 +20,30 @@ import functools
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from hardsight.act.error_count import ErrorCount, count_by_votes, count_from_shares, count_of_lost, leaky, score_all
-from hardsight.act.evidence import ASSUMED, Evidence, Samples, best_evidence, check_samples, order_of_ids, samples_of
-from hardsight.act.neighbourhood import Neighbourhood, enough_voters, find_nearby, find_repeats, votes_by_probs
+from hardsight.act.error_model import (
+    ErrorCount,
+    ErrorModel,
+    count_errors,
+    fit_error_model,
+    flagged,
+    learned_by_heart,
+    seen_in_training,
+)
+from hardsight.act.evidence import Evidence, Samples, best_evidence, check_samples, order_of_ids, rests_on, samples_of
+from hardsight.act.neighbourhood import Neighbourhood, find_nearby, find_repeats, first_rows
 from hardsight.act.noise import estimated_noise
-from hardsight.act.ranking import BY_PROBS, by_epochs, posterior
+from hardsight.act.ranking import BY_PROBS, by_epochs, posterior, scores_of_labels
 from hardsight.act.settings import CleanSettings
 from hardsight.act.verdicts import VERDICTS, Explainer, judged, verdict_codes
 from hardsight.checks import given_probs, to_numpy
 from hardsight.errors import InputError
-from hardsight.files.suspects import SUSPECTS
+from hardsight.files.suspects import DUPLICATE_OF, SUSPECTS
 from hardsight.files.wide_tables import is_table
 from hardsight.options import takes
 from hardsight.scores_table import ResultTable
@@ -47,6 +56,7 @@ from hardsight.version import VERSION
 
 ProgressCallback = Callable[[int, int, str], None]  # steps done, steps in all, what is going on
 STEPS = 4
+WON = 0.25  # share of epochs: wrong labels win in fewer, as long as they are not memorized
 
 
 @dataclass(frozen=True)
@@ -155,15 +165,15 @@ def find_suspects(samples: Samples, settings: CleanSettings, progress: ProgressC
     say(2, STEPS, "judging labels")
     nearby = None if near is None else near.nearby
     evidence = best_evidence(ordered, settings, nearby, originals, lambda done, total: say(2, STEPS, f"fold {done} of {total}"))
-    scores, count = _scores(ordered.labels, evidence, settings.seed, originals)
+    evidence, judgment = _judgment(ordered.labels, evidence)
     say(3, STEPS, "giving verdicts")
     back = np.argsort(order)
-    evidence, scores = evidence.take(back), scores[back]
+    evidence, judgment = evidence.take(back), judgment.take(back)
     if near is not None:
         near = _put_back(near, order, samples, reference)
-    table = _table(judged_samples, evidence, scores, count, near, reference)
+    table = _table(judged_samples, evidence, judgment, near, reference)
     say(4, STEPS, "done")
-    return Suspects(table, evidence, count, samples)
+    return Suspects(table, evidence, judgment.count, samples)
 
 
 def _put_back(near: Neighbourhood, order: np.ndarray, samples: Samples, reference: Snapshot | None) -> Neighbourhood:
@@ -204,41 +214,79 @@ def _reference(samples: Samples, settings: CleanSettings) -> Snapshot | None:
     return other
 
 
-def _scores(labels: np.ndarray, evidence: Evidence, seed: int, originals: np.ndarray | None) -> tuple[np.ndarray, ErrorCount]:
-    """(n,) error scores, NaN where there is none, and how many labels are wrong."""
-    scores = np.full(len(labels), np.nan)
-    known = (labels >= 0) & np.isfinite(evidence.probs).all(axis=1)
+@dataclass(frozen=True)
+class Judgment:
+    """What is said of the labels of n samples, NaN where nothing can be."""
+
+    scores: np.ndarray  # (n,) the ranking
+    wrong: np.ndarray  # (n,) probability that the label is wrong
+    count: ErrorCount
+
+    def take(self, rows: np.ndarray) -> Judgment:
+        """The same of some samples, or of all in another order."""
+        return Judgment(self.scores[rows], self.wrong[rows], self.count)
+
+
+def _judgment(labels: np.ndarray, evidence: Evidence) -> tuple[Evidence, Judgment]:
+    """What is said of the (n,) labels; and the evidence, which is that of the neighbors where the heads know wrong labels."""
+    scores, wrong = np.full(len(labels), np.nan), np.full(len(labels), np.nan)
+    known = (labels >= 0) & np.isfinite(evidence.heads).all(axis=1)
     if evidence.kind == "epochs":
         known &= np.isfinite(evidence.epochs["aum" if evidence.by == "epochs" else evidence.by])
-    own_labels, probs = _without_empty(labels[known], evidence.probs[known])
-    noise = estimated_noise(probs, own_labels)
-    scores[known], observed, made_up = score_all(probs, own_labels, BY_PROBS.get(evidence.by, posterior), noise)
-    copies = None if originals is None else originals[known]
-    if leaky(observed, made_up) and enough_voters(own_labels, copies):
-        count = count_by_votes(votes_by_probs(probs, own_labels, copies), own_labels, seed)
-    else:
-        count = count_from_shares(observed, made_up, seed)
+    classes = _used_classes(labels[known], evidence.heads[known])
+    own = np.searchsorted(classes, labels[known])
+    probs, heads = (values[known][:, classes] for values in (evidence.probs, evidence.heads))
+    votes = None if evidence.votes is None else evidence.votes[known][:, classes]
+    noise = estimated_noise(probs, own)
+    scores[known] = scores_of_labels(probs, own, BY_PROBS.get(evidence.by, posterior), noise.factors)
+    model, predictions = _fitted(evidence, heads, votes, own)
+    wrong[known] = model.wrong(predictions, own)
+    if predictions[0] is votes:
+        beliefs = np.full(evidence.probs.shape, np.nan)
+        beliefs[np.ix_(known, classes)] = model.beliefs(predictions)
+        beliefs[:, np.setdiff1d(np.arange(beliefs.shape[1]), classes)] = 0.0
+        evidence = replace(evidence, probs=np.where(known[:, None], beliefs, evidence.probs), seen=True)
     if evidence.kind == "epochs":
         columns = {name: column[known] for name, column in evidence.epochs.items()}
         scores[known] = by_epochs(columns, evidence.by, scores[known], noise.one_way)
-        lost = count_of_lost(columns["cartography_correctness"], seed)
-        count = min(lost, count, key=lambda one: one.errors)  # a network that has learned little also loses right labels
-    return scores, count
+        right = columns["cartography_correctness"]
+        wrong[known] = seen_in_training(wrong[known], right)
+        count = count_errors(model, wrong[known])
+        lost = float((right < WON).sum())  # of right labels, too, where the network has learned little: the other end
+        return evidence, Judgment(scores, wrong, replace(count, high=max(count.high, lost)))
+    return evidence, Judgment(scores, wrong, count_errors(model, wrong[known]))
 
 
-def _without_empty(labels: np.ndarray, probs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(n,) labels and (n, c) probabilities without the classes that have neither: indices may have large gaps."""
-    there = np.asarray(probs.any(axis=0))  # (c,)
-    there[labels] = True
-    return (labels, probs) if there.all() else (np.cumsum(there)[labels] - 1, probs[:, there])
+def _fitted(
+    evidence: Evidence, heads: np.ndarray, votes: np.ndarray | None, labels: np.ndarray
+) -> tuple[ErrorModel, list[np.ndarray]]:
+    """The model of errors by the heads and the neighbors, or by the neighbors alone where the heads know the labels."""
+    if votes is not None and evidence.seen:
+        return fit_error_model([votes], labels), [votes]
+    both = [heads] if votes is None or evidence.kind != "out-of-sample" else [heads, votes]
+    model = fit_error_model(both, labels)
+    if votes is not None:
+        neighbors = fit_error_model([votes], labels)
+        if learned_by_heart(model, neighbors):
+            return neighbors, [votes]
+    return model, both
+
+
+def _used_classes(labels: np.ndarray, probs: np.ndarray) -> np.ndarray:
+    """Classes that a label or a probability of (n, c) has: indices may have large gaps."""
+    used = np.asarray(probs.any(axis=0))  # (c,)
+    used[labels] = True
+    return np.flatnonzero(used)
 
 
 def _table(
-    samples: Samples, evidence: Evidence, scores: np.ndarray, count: ErrorCount, near: Neighbourhood | None,
-    reference: Snapshot | None,
-) -> pa.Table:  # fmt: skip
-    threshold = score_threshold(scores, count.errors)
-    facts = judged(evidence, samples.labels, scores >= threshold)
+    samples: Samples, evidence: Evidence, judgment: Judgment, near: Neighbourhood | None, reference: Snapshot | None
+) -> pa.Table:
+    scores, wrong, count = judgment.scores, judgment.wrong, judgment.count
+    known = np.isfinite(wrong)
+    issue = np.zeros(len(wrong), dtype=bool)
+    issue[known] = flagged(wrong[known], count)
+    facts = judged(evidence, samples.labels, issue)
     predicted = np.where(np.isfinite(evidence.probs), evidence.probs, -1.0).argmax(axis=1)
     scored = np.isfinite(evidence.probs).all(axis=1)
     # A model that has memorised a wrong label still predicts it: then the next class is what it should be.
@@ -252,8 +300,6 @@ def _table(
     texts = np.full(len(codes), None, dtype=object)
     texts[rows] = [explain(int(row), int(codes[row])) for row in rows]
     verdict = np.array([*VERDICTS, None], dtype=object)[codes]  # -1 is the last
-    with np.errstate(over="ignore", invalid="ignore"):
-        quality = 1 / (1 + np.exp(scores - threshold))
     hidden = functools.partial(pa.array, mask=~np.isfinite(scores))
     arrays = [
         samples.ids,
@@ -264,30 +310,37 @@ def _table(
         pa.array(verdict, pa.string()),
         pa.array(texts, pa.string()),
         pa.array(facts.issue),
-        hidden(quality),
+        hidden(1 - wrong),
         pa.array(classes[predicted], mask=~scored),
+        pa.array(_originals(samples, near, names), pa.string()),
     ]
-    schema = pa.schema(
-        [("id", samples.ids.type), *SUSPECTS], metadata={"hardsight": json.dumps(_notes(evidence, count, threshold))}
-    )
+    notes = _notes(evidence, count, wrong[issue], _agreement(evidence, samples.labels))
+    columns = [("id", samples.ids.type), *SUSPECTS, (DUPLICATE_OF, pa.string())]
+    schema = pa.schema(columns, metadata={"hardsight": json.dumps(notes)})
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def score_threshold(scores: np.ndarray, errors: float) -> float:
-    """The score of the last of so many expected errors; beyond all scores if none is expected.
+def _originals(samples: Samples, near: Neighbourhood | None, reference_ids: list[str] | None) -> np.ndarray:
+    """(n,) id of what a sample repeats: the first of its near duplicates, or the one in the reference; None for none."""
+    result = np.full(len(samples.labels), None, dtype=object)
+    if near is None:
+        return result
+    if near.leaked is not None and reference_ids is not None:
+        for row in np.flatnonzero(near.leaked.repeated):
+            result[row] = reference_ids[int(near.leaked.nearest[row])]
+    first = first_rows(near.repeats.group)  # -1, no group, is never repeated
+    for row in np.flatnonzero(near.repeats.repeated):
+        result[row] = str(samples.ids[int(first[row])].as_py())
+    return result
 
-    Example:
-        >>> score_threshold(np.array([3.0, 1.0, 2.0, np.nan]), 2.2)
-        2.0
-    """
-    known = np.sort(scores[np.isfinite(scores)])
-    count = min(round(errors), len(known))
-    if count == 0:
-        return float(known[-1]) + 1.0 if len(known) else 0.0
-    return float(known[-count])
+
+def _agreement(evidence: Evidence, labels: np.ndarray) -> float:
+    """Share of the labels that are the most likely class by the heads."""
+    known = (labels >= 0) & np.isfinite(evidence.heads).all(axis=1)
+    return float((evidence.heads[known].argmax(axis=1) == labels[known]).mean()) if known.any() else 0.0
 
 
-def _notes(evidence: Evidence, count: ErrorCount, threshold: float) -> dict[str, Any]:
+def _notes(evidence: Evidence, count: ErrorCount, wrong_of_flagged: np.ndarray, agreement: float) -> dict[str, Any]:
     return {
         "version": VERSION,
         "evidence": evidence.kind,
@@ -295,8 +348,11 @@ def _notes(evidence: Evidence, count: ErrorCount, threshold: float) -> dict[str,
         "expected_errors": count.errors,
         "expected_errors_low": count.low,
         "expected_errors_high": count.high,
+        "certainty": count.certainty,
         "samples": count.num_samples,
-        "threshold": threshold,
-        "assumed": ASSUMED.get(evidence.kind),
+        "flagged": len(wrong_of_flagged),
+        "precision": float(wrong_of_flagged.mean()) if len(wrong_of_flagged) else None,
+        "agreement": agreement,
+        "rests_on": rests_on(evidence, count, agreement),
         "warnings": list(evidence.warnings),
     }

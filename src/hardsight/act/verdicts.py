@@ -1,12 +1,11 @@
 """One verdict per sample at most, and why, in plain words. The first that applies:
 
-likely mislabeled   its score is among the expected number of errors, and another class is more likely
+likely mislabeled   the label is more likely wrong than right
 near duplicate      nearly the same as a sample before it, or as one of the reference
 outlier             far from all other samples
 ambiguous           its class and another are about as likely: within a factor of two; or the model went back and forth:
                     right in more than a quarter of the epochs, but in less than three quarters of those since it first was
-hard but right      the model gives it less than one half, or had it wrong in most epochs; but that happens more often
-                    with right labels than with wrong ones
+hard but right      the model gives it less than one half, or had it wrong in most epochs; still it is more likely right
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class Judged:
     """What is known of each of n samples when verdicts are given; rows that could not be scored are not `known`."""
 
     known: np.ndarray  # (n,) bool
-    issue: np.ndarray  # (n,) bool: among the expected errors
+    issue: np.ndarray  # (n,) bool: more likely wrong than right
     own: np.ndarray  # (n,) probability of the given class, or its mean over the epochs
     rival: np.ndarray  # (n,) class that is most likely besides the given one
     rival_probability: np.ndarray  # (n,)
@@ -53,7 +52,7 @@ class Judged:
 
 
 def judged(evidence: Evidence, labels: np.ndarray, issue: np.ndarray) -> Judged:
-    """From the probabilities and the epochs, if any; `issue` (n,) says whether a score is among the expected errors."""
+    """From the probabilities and the epochs, if any; `issue` (n,) says whether a label is more likely wrong than right."""
     probs = np.where(np.isfinite(evidence.probs), evidence.probs, 0.0)  # (n, c)
     at, given = np.arange(len(labels)), np.maximum(labels, 0)
     own = probs[at, given].astype(np.float64)
@@ -66,8 +65,6 @@ def judged(evidence: Evidence, labels: np.ndarray, issue: np.ndarray) -> Judged:
         since = evidence.epochs[RIGHT_SINCE]
         known = known & np.isfinite(own)
     other = probs[at, rival].astype(np.float64)
-    if right is None:
-        issue = issue & (other > own)  # more errors expected than labels that lose: the rest of them are not to be found
     return Judged(known, issue, own, rival, other, right, since)
 
 

@@ -88,10 +88,11 @@ def print_suspects(suspects: Suspects, top: int) -> None:
     if certainty == CANNOT_TELL:
         words = f"expected label errors: cannot tell, between {low:.0f} and {high:.0f}"
     print_line(words, rate=rate, errors=errors, errors_low=low, errors_high=high, certainty=certainty)
-    if rests_on:
-        print_line(rests_on, rests_on=rests_on)
-    elif notes.get("assumed") and not noted_warnings(notes):
-        print_line(notes["assumed"], assumed=notes["assumed"])
+    print_line(rests_on, rests_on=rests_on)
+    if notes["flagged"]:
+        tenths = round(10 * notes["precision"])
+        about = "nearly all of them" if tenths == 10 else f"about {tenths} of 10"
+        print_line(f"flagged: {notes['flagged']}, {about} wrong", flagged=notes["flagged"], precision=notes["precision"])
     print_left_out(suspects)
     counted = {entry["values"]: entry["counts"] for entry in pc.value_counts(table.column("verdict")).to_pylist()}
     print_table(("verdict", "samples"), [(verdict, number(counted.get(verdict, 0))) for verdict in VERDICTS], name="verdicts")

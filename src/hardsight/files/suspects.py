@@ -141,5 +141,7 @@ def count_in_words(notes: Mapping[str, Any]) -> str:
     words = f"About {errors:,.0f} labels are expected to be wrong (95 % interval {low:,.0f} to {high:,.0f})."
     if notes.get("certainty") == CANNOT_TELL:
         words = f"Cannot tell how many labels are wrong: between {low:,.0f} and {high:,.0f}."
-    rests_on = notes.get("rests_on")
+    flagged, precision, rests_on = (notes.get(name) for name in ("flagged", "precision", "rests_on"))
+    if isinstance(flagged, int) and isinstance(precision, float):
+        words = f"{words} {flagged:,} are flagged, of which about {round(10 * precision)} in 10 are wrong."
     return f"{words} {rests_on}" if isinstance(rests_on, str) and rests_on else words
