@@ -130,7 +130,7 @@ class ResultTable:
         notes = table_notes(self.arrow.schema)
         warnings = notes.get("warnings")
         said = [f"warning: {text}" for text in warnings if isinstance(text, str)] if isinstance(warnings, list) else []
-        rests_on = notes.get("rests_on") or notes.get("assumed")
+        rests_on = notes.get("rests_on")
         return said + [text for text in (_expectation(notes), rests_on, self.features) if isinstance(text, str)]
 
     def _view(self) -> TableView:

@@ -5,8 +5,8 @@
     wrong  = rate sum_{k != y} q_k N_ky / P(y)            probability that the label y is wrong
 
 The weights w sharpen predictions that hesitate only because the labels they were fitted to are noisy. What tells noise from a
-weak model: where q is sure, labels should not disagree, and those that do are the rate. If q is nowhere sure, nothing can tell, and
-the interval is wide. The matrix N starts as even noise and is estimated with it (EM, drawn towards even noise by a few errors).
+weak model: where q is sure, labels should not disagree, and those that do are the rate. If q is nowhere sure, nothing can tell,
+and the interval is wide. The matrix N starts as even noise and is estimated as well (EM, drawn towards even noise).
 
 This reads errors that do not depend on how hard a sample is. Errors where the model is unsure look like its own mistakes: the
 interval reaches up by a share of its doubt, 1 - mean max_k q_k, and down by what a doubtful model takes for errors.
@@ -26,7 +26,7 @@ from hardsight.threads import blocks, even_rows, share
 ROWS, NUMBERS = 5000, 2**20  # samples that the model is fitted to: so many, or so many probabilities
 TINY = 1e-12  # what a probability of zero counts as in a logarithm
 EVEN = 5.0  # made-up errors per class that draw N towards even noise
-CAREFUL = 10.0  # made-up right labels: a rate from a handful of samples is drawn towards 0
+PRIOR = (1.0, 10.0)  # made-up wrong and right labels: a rate from a handful of samples is drawn towards 1 in 11, and never 0
 MOST_STEPS, CLOSE = 12, 0.01  # of EM, and the change of a parameter at which it ends
 PER_CLASS = 20  # samples per class from which it can be seen which classes are mixed up
 SHARPEST = 20.0  # largest weight of a prediction
@@ -151,8 +151,8 @@ class _Fit:
             mean = (q * log).sum(axis=1)
             change = (1 - rate) * own * log[self.at, self.labels] + rate * (chance * log).sum(axis=1)
             slopes.append(((change - ((1 - rate) * own + rate * wrong) * mean) / total).sum())
-        by_rate = rate * (1 - rate) * ((wrong - own) / total).sum() - CAREFUL * rate
-        value = np.log(total).sum() + CAREFUL * np.log1p(-rate)
+        by_rate = rate * (1 - rate) * ((wrong - own) / total).sum() + PRIOR[0] * (1 - rate) - PRIOR[1] * rate
+        value = np.log(total).sum() + PRIOR[0] * np.log(rate) + PRIOR[1] * np.log1p(-rate)
         return -float(value), -np.array([*slopes, by_rate])
 
     def climb(self, rate: float | None = None) -> None:

@@ -63,8 +63,8 @@ JUDGES = {  # by kind of evidence: what the count rests on
     "out-of-sample": "Linear heads that were fitted without each sample agree with {share} of the labels",
     "probs": "The given probabilities agree with {share} of the labels and are taken for out-of-sample ones",
     "head": "The model agrees with {share} of the labels and is taken not to have seen them",
-    "epochs": "What the network said in training and the labels of similar samples decide; heads fitted to its features agree with "
-    "{share} of the labels",
+    "epochs": "What the network said in training and the labels of similar samples decide; heads fitted to its features agree "
+    "with {share} of the labels",
 }
 BY_NEIGHBORS = "the model knows these labels, so the labels of similar samples decide"
 ENDS = "The low end counts errors spread evenly over the samples, the high end also errors that look like mistakes of the model."
@@ -236,8 +236,10 @@ def best_evidence(
 def _votes_of_alike(probs: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """(n, c) what the labels of the samples say that are predicted most alike, NaN where there is no prediction or label."""
     known = np.flatnonzero((labels >= 0) & np.isfinite(probs).all(axis=1))
+    classes, own = np.unique(labels[known], return_inverse=True)
     votes = np.full(probs.shape, np.nan)
-    votes[known] = votes_by_probs(probs[known], labels[known])
+    votes[known] = 0.0
+    votes[np.ix_(known, classes)] = votes_by_probs(probs[np.ix_(known, classes)], own)
     return votes
 
 

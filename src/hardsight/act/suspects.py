@@ -233,19 +233,19 @@ def _judgment(labels: np.ndarray, evidence: Evidence) -> tuple[Evidence, Judgmen
     known = (labels >= 0) & np.isfinite(evidence.heads).all(axis=1)
     if evidence.kind == "epochs":
         known &= np.isfinite(evidence.epochs["aum" if evidence.by == "epochs" else evidence.by])
-    classes = _used_classes(labels[known], evidence.heads[known])
-    own = np.searchsorted(classes, labels[known])
-    probs, heads = (values[known][:, classes] for values in (evidence.probs, evidence.heads))
-    votes = None if evidence.votes is None else evidence.votes[known][:, classes]
-    noise = estimated_noise(probs, own)
-    scores[known] = scores_of_labels(probs, own, BY_PROBS.get(evidence.by, posterior), noise.factors)
+    classes, own = np.unique(labels[known], return_inverse=True)  # a wrong label is one of those in use
+    noise = estimated_noise(evidence.probs[known], labels[known])
+    scores[known] = scores_of_labels(evidence.probs[known], labels[known], BY_PROBS.get(evidence.by, posterior), noise.factors)
+    heads, votes = (None if values is None else values[known][:, classes] for values in (evidence.heads, evidence.votes))
+    assert heads is not None
     model, predictions = _fitted(evidence, heads, votes, own)
     wrong[known] = model.wrong(predictions, own)
     if predictions[0] is votes:
-        beliefs = np.full(evidence.probs.shape, np.nan)
-        beliefs[np.ix_(known, classes)] = model.beliefs(predictions)
-        beliefs[:, np.setdiff1d(np.arange(beliefs.shape[1]), classes)] = 0.0
-        evidence = replace(evidence, probs=np.where(known[:, None], beliefs, evidence.probs), seen=True)
+        evidence = replace(evidence, seen=True)
+        if evidence.kind not in ("probs", "head"):  # what was given is shown as it is
+            beliefs = np.zeros((len(own), evidence.probs.shape[1]))
+            beliefs[:, classes] = model.beliefs(predictions)
+            evidence.probs[known] = beliefs
     if evidence.kind == "epochs":
         columns = {name: column[known] for name, column in evidence.epochs.items()}
         scores[known] = by_epochs(columns, evidence.by, scores[known], noise.one_way)
@@ -270,13 +270,6 @@ def _fitted(
         if learned_by_heart(model, neighbors):
             return neighbors, [votes]
     return model, both
-
-
-def _used_classes(labels: np.ndarray, probs: np.ndarray) -> np.ndarray:
-    """Classes that a label or a probability of (n, c) has: indices may have large gaps."""
-    used = np.asarray(probs.any(axis=0))  # (c,)
-    used[labels] = True
-    return np.flatnonzero(used)
 
 
 def _table(
