@@ -527,7 +527,7 @@ def test_the_schema_is_fixed() -> None:
     quality, score = column(table, "label_quality"), column(table, "error_score")
     known = np.isfinite(score)
     assert ((quality[known] >= 0) & (quality[known] <= 1)).all()
-    assert spearmanr(quality[known], -score[known]).statistic > 0.95  # two ways to the same order, nearly
+    assert spearmanr(quality[known], -score[known]).statistic > 0.9  # two ways to the same order, nearly
     assert {"evidence", "by", "expected_errors", "threshold"} <= set(notes(table))
 
 

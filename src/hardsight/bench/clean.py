@@ -2,6 +2,7 @@
 
 injected   label noise injected into digits and MNIST: average precision of the rankings, and estimated number of errors
 people     the same for human labels: CIFAR-10N, if its labels and images are available
+counts     how many labels are wrong and which, over hundreds of settings (counts.py)
 speed      all of `clean` against the scores table and against Datalab; near duplicates against the bare product
 
 Networks are trained once and kept, and results are written one by one, so repeating an interrupted run resumes it.
@@ -23,6 +24,7 @@ from hardsight.act import clean, out_of_sample
 from hardsight.act.folds import head_probs
 from hardsight.act.ranking import BY_PROBS
 from hardsight.bench import peers
+from hardsight.bench.counts import covered, print_counts, run_counts
 from hardsight.bench.finding import detection
 from hardsight.bench.injection import mislabeled
 from hardsight.bench.pictures import MOST, ImageSet, ProgressCallback, as_json, available, load, place, train
@@ -49,6 +51,7 @@ OF_EPOCHS = ("aum", "cartography_confidence")  # rankings from epochs alone
 FROM_RUN, FROM_PROBS = "hardsight clean, of the run", "hardsight clean, of the same probabilities"
 FROM_FEATURES = "hardsight clean, of features and labels"
 WAYS = (FROM_RUN, FROM_PROBS, FROM_FEATURES)  # ways to call `clean`, always with its defaults
+MISSED_LIMIT = 0.1  # share of intervals without the truth
 COUNT_LIMIT = 0.2  # allowed relative error of the estimated number of errors
 AS_GOOD = 1.0  # cleanlab's best precision over ours, at most
 SHAPE, COPIES = (50_000, 512, 100), (100_000, 512)  # (n, d, c) of the timings, (n, d) of the duplicate search
@@ -78,11 +81,21 @@ def run(output: Path, *, settings: CleanBenchSettings) -> list[Measurement]:
             lines += _injected(Path(output), settings, progress)
         if "people" in settings.parts:
             lines += _people(Path(output), settings, progress)
+        if "counts" in settings.parts:
+            lines += _counts(Path(output), settings, progress)
     if "speed" in settings.parts:
         small = 50 if settings.quick else 1
         lines += _whole(tuple(max(20, size // small) for size in SHAPE), settings.rounds)
         lines += _duplicates(tuple(max(20, size // small) for size in COPIES), settings.rounds)
     return lines
+
+
+def _counts(output: Path, settings: CleanBenchSettings, progress: ProgressCallback) -> list[Measurement]:
+    results = run_counts(output, settings.data, quick=settings.quick, progress=progress)
+    print_counts(results, output)
+    three = [result for result in results if result["half"] == "reported" and "~instance~" not in result["setting"]]
+    missed = 1 - float(np.mean([covered(result) for result in three]))
+    return [Measurement(f"{len(three)} settings", "counts: truth outside of the interval", missed, "of all", None, MISSED_LIMIT)]
 
 
 def _injected(output: Path, settings: CleanBenchSettings, progress: ProgressCallback) -> list[Measurement]:

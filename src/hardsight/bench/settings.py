@@ -15,7 +15,7 @@ from hardsight.training.settings import read_numbers
 SETS = ("digits", "mnist", "cifar10")
 MISLABELED = ("uniform", "pair", "adjacent", "instance")  # training samples with wrong labels
 ODD = ("near", "far", "shift", "zoom", "crop", "duplicate")  # held-out samples unlike the others
-PARTS = ("injected", "people", "speed")
+PARTS = ("injected", "people", "speed", "counts")
 LABEL_SETS = ("random1", "random2", "random3")  # of CIFAR-10N: the first for tuning, the others for reporting
 
 
@@ -104,7 +104,8 @@ class CleanBenchSettings(StudyOptions):
 
     parts: tuple[str, ...] = option(
         ",".join(PARTS),
-        "Comma-separated parts: injected (injected label noise), people (CIFAR-10N: human labels), speed.",
+        "Comma-separated parts: injected (injected label noise), people (CIFAR-10N: human labels), speed, counts (how many "
+        "labels are wrong, over many settings).",
         read=_words("parts", PARTS),
     )
     label_sets: tuple[str, ...] = option(
