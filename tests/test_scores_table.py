@@ -255,11 +255,13 @@ def test_a_result_says_how_many_errors_and_what_that_rests_on() -> None:
     def of(**changed: object) -> ResultTable:
         return ResultTable(pa.table({"id": [1]}).replace_schema_metadata({"hardsight": json.dumps(notes | changed)}))
 
-    lines = repr(of()).splitlines()
-    assert lines[1:4] == ["warning: <b> is odd", "expected label errors: 7, 95 % interval 4 to 11", "Heads agree."]
-    assert "<div>warning: &lt;b&gt; is odd</div>" in of()._repr_html_()
-    assert "expected label errors: cannot tell, between 4 and 11" in repr(of(certainty="cannot tell"))
-    assert "expected" not in repr(of(expected_errors=None)) and "expected label errors" in repr(
+    text, html = repr(of()), of()._repr_html_()
+    count = "About 7 labels are expected to be wrong (95 % interval 4 to 11). Heads agree."
+    assert text.splitlines()[1:3] == ["warning: <b> is odd", count]
+    assert "<div>warning: &lt;b&gt; is odd</div>" in html
+    assert [words.count(once) for words in (text, html) for once in ("is odd", "About 7", "Heads agree.")] == [1] * 6
+    assert "Cannot tell how many labels are wrong: between 4 and 11. Heads agree." in repr(of(certainty="cannot tell"))
+    assert "expected" not in repr(of(expected_errors=None)) and "labels are expected to be wrong" in repr(
         hardsight.clean(probs=np.array([[0.9, 0.1], [0.1, 0.9]]), labels=[0, 1])
     )
 

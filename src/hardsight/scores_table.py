@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.errors import InputError, MissingExtra, why_missing
+from hardsight.files.suspects import count_in_words, noted_warnings
 from hardsight.plots.table_views import TableView, as_html, as_text
 from hardsight.scores import SCORES
 from hardsight.table import UNLABELED, Summary, hardest, noted_class_names, plain, table_notes, with_class_names, write_table
@@ -128,10 +129,8 @@ class ResultTable:
     def _notes(self) -> list[str]:
         """What holds for all rows and must be read with them: warnings first, then the expected errors."""
         notes = table_notes(self.arrow.schema)
-        warnings = notes.get("warnings")
-        said = [f"warning: {text}" for text in warnings if isinstance(text, str)] if isinstance(warnings, list) else []
-        rests_on = notes.get("rests_on")
-        return said + [text for text in (_expectation(notes), rests_on, self.features) if isinstance(text, str)]
+        said = (count_in_words(notes), self.features)
+        return [f"warning: {text}" for text in noted_warnings(notes)] + [text for text in said if text]
 
     def _view(self) -> TableView:
         columns, counts = self.arrow.column_names, {}
@@ -274,17 +273,6 @@ class ScoresTable(ResultTable):
             summary.add(self.arrow)
         rows = summary.hardest if summary is not None else hardest(self.arrow, by)
         return TableView(name, rows, len(self), columns, self.class_names, by, summary, notes=self._notes())
-
-
-def _expectation(notes: dict[str, Any]) -> str | None:
-    """How many labels are expected to be wrong, in words; None if the table does not say."""
-    try:
-        errors, low, high = (float(notes[f"expected_errors{end}"]) for end in ("", "_low", "_high"))
-    except (KeyError, TypeError, ValueError):
-        return None
-    if notes.get("certainty") == "cannot tell":
-        return f"expected label errors: cannot tell, between {low:,.0f} and {high:,.0f}"
-    return f"expected label errors: {errors:,.0f}, 95 % interval {low:,.0f} to {high:,.0f}"
 
 
 def _all_numbers(arrow: pa.Table) -> bool:
