@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
+import shutil
 import socket
 import struct
 import time
@@ -123,13 +124,23 @@ def test_a_refusal_arrives_though_the_body_comes_late(ask: Asked) -> None:
     assert answer.startswith(b"HTTP/1.1 403") and b"Requests from other origins are refused." in answer
 
 
-@pytest.mark.parametrize("origin", ["null", "http://evil.com", "http://127.0.0.1:1", "file://"])
+@pytest.mark.parametrize("origin", ["null", "http://evil.com", "http://127.0.0.1:1", "file://", "http://[", "http://]:80", "http://[x]:y"])
 def test_other_origins_change_nothing(ask: Asked, run: Path, origin: str) -> None:
     assert ask.post("/api/mark", {"row": 0, "mark": "drop"}, Origin=origin).status == 403
     assert ask("/api/run", Origin=origin).status == 403
     preflight = ask("/api/mark", "OPTIONS", Origin=origin, Access_Control_Request_Method="POST")
     assert preflight.status in (403, 405) and not any("access-control" in name.lower() for name in preflight.headers)
     assert not (run / "review.parquet").exists()
+
+
+def test_a_mark_in_a_deleted_run_says_why(tmp_path: Path) -> None:
+    run = digits_run(tmp_path / "run", n=20)
+    with running(start(run, port=0)) as ask:
+        shutil.rmtree(run)
+        for path in ("/api/mark", "/api/undo"):
+            answer = ask.post(path, {"row": 0, "mark": "drop"})
+            assert answer.status == 400 and "No such file or directory" in json.loads(answer.content)["error"]  # type: ignore[attr-defined]
+    assert not run.exists()
 
 
 def test_a_change_needs_the_pages_own_token(ask: Asked, run: Path) -> None:

@@ -118,7 +118,7 @@ class Guard:
         if elsewhere and not (self.in_notebook and _opens_frame(scope, headers)):
             return 403, "Requests from other sites are refused."
         origin = headers.get(b"origin")
-        if origin is not None and urlsplit(origin.decode("latin-1")).netloc.lower() not in self.hosts:
+        if origin is not None and _netloc(origin) not in self.hosts:
             return 403, "Requests from other origins are refused."
         if scope["method"] not in ("GET", "HEAD", "POST"):
             return 405, "Only GET and POST."
@@ -131,6 +131,14 @@ def _opens_frame(scope: Scope, headers: dict[bytes, bytes]) -> bool:
     """Whether a page at another port of this machine opens a frame with ours, which has no data yet. Its headers say who may."""
     dest, mode, site = (headers.get(f"sec-fetch-{name}".encode()) for name in ("dest", "mode", "site"))
     return (scope["method"], scope["path"], dest, mode, site) == ("GET", "/", b"iframe", b"navigate", b"same-site")
+
+
+def _netloc(origin: bytes) -> str:
+    """NAME:PORT of an origin; nothing of one that is malformed, such as http://[."""
+    try:
+        return urlsplit(origin.decode("latin-1")).netloc.lower()
+    except ValueError:
+        return ""
 
 
 def _origin(text: str) -> str | None:

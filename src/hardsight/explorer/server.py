@@ -156,20 +156,22 @@ class _NotThere(Exception):
 def _get(page: Page, answer: Callable[[Page, Request], Response], request: Request) -> Response:
     try:
         return answer(page, request)
-    except _NotThere as error:
-        return _json({"error": str(error)}, 404)
-    except HardsightError as error:
-        return _json({"error": str(error)}, 400)
+    except (_NotThere, HardsightError, OSError) as error:
+        return _refused(error)
 
 
 async def _post(page: Page, answer: Callable[[Page, Request, bytes], Response], request: Request) -> Response:
     body = await request.body()
     try:
         return await run_in_threadpool(answer, page, request, body)
-    except _NotThere as error:
-        return _json({"error": str(error)}, 404)
-    except HardsightError as error:
-        return _json({"error": str(error)}, 400)
+    except (_NotThere, HardsightError, OSError) as error:
+        return _refused(error)
+
+
+def _refused(error: Exception) -> Response:
+    """Why there is no answer: a row that is not there, a mistake, or what the system says, as of a run that was deleted."""
+    words = f"{error.filename}: {error.strerror}." if isinstance(error, OSError) and error.filename else str(error)
+    return _json({"error": words}, 404 if isinstance(error, _NotThere) else 400)
 
 
 def _json(value: Any, status: int = 200) -> Response:
