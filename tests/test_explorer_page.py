@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from matplotlib.path import Path as MplPath
@@ -25,12 +27,16 @@ from explorer_browser import (
     needed,
     point_at_end,
     ready,
+    served,
     settled,
     view,
 )
 from explorer_runs import digits_run
+from hardsight import Head, score
+from hardsight.explorer.report import report
 from hardsight.geometry import angles
 from hardsight.snapshot import Snapshot
+from hardsight.table import write_table
 
 
 @pytest.fixture(scope="module")
@@ -335,3 +341,27 @@ def test_dark_and_light(watched: Watched, address: str) -> None:
     page.reload()
     ready(page)
     eventually(page, lambda: page.evaluate(colour) != light, True)  # it is remembered
+
+
+@pytest.mark.parametrize("how", ["page", "report"])
+def test_column_names_of_several_lines(watched: Watched, tmp_path: Path, how: str) -> None:
+    """Each is an axis, a color and an order, and comes back from the address."""
+    names = ["line\nfeed", "carriage\rreturn", "line\u2028separator"]
+    rng = np.random.default_rng(0)
+    table = score(rng.normal(size=(20, 6)), Head("linear", rng.normal(size=(3, 6))), rng.integers(0, 3, 20)).arrow
+    for name in names:
+        table = table.append_column(name, pa.array(rng.random(20)))
+    write_table(table, tmp_path / "scores.parquet")
+    with contextlib.ExitStack() as stack:
+        if how == "report":
+            address = report(tmp_path / "scores.parquet", tmp_path / "report.html").as_uri()
+        else:
+            address = stack.enter_context(served(tmp_path / "scores.parquet"))
+        page = watched.open(address)
+        for menu, name in zip(("axis-x", "axis-y", "sort"), names, strict=True):
+            page.select_option(f"#{menu}", name)
+            ready(page)
+        page.reload()
+        ready(page)
+        assert [page.locator(f"#{menu}").input_value() for menu in ("axis-x", "axis-y", "sort")] == names
+        watched.leave()

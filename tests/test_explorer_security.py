@@ -124,7 +124,9 @@ def test_a_refusal_arrives_though_the_body_comes_late(ask: Asked) -> None:
     assert answer.startswith(b"HTTP/1.1 403") and b"Requests from other origins are refused." in answer
 
 
-@pytest.mark.parametrize("origin", ["null", "http://evil.com", "http://127.0.0.1:1", "file://", "http://[", "http://]:80", "http://[x]:y"])
+@pytest.mark.parametrize(
+    "origin", ["null", "http://evil.com", "http://127.0.0.1:1", "file://", "http://[", "http://]:80", "http://[x]:y"]
+)
 def test_other_origins_change_nothing(ask: Asked, run: Path, origin: str) -> None:
     assert ask.post("/api/mark", {"row": 0, "mark": "drop"}, Origin=origin).status == 403
     assert ask("/api/run", Origin=origin).status == 403

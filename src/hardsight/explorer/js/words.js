@@ -98,6 +98,6 @@ const SPOKEN = {
 
 // A column's name as people say it.
 export function spoken(column) {
-  const parts = /^(.*?)( \(2\)|(?: rank)? change)?$/.exec(column);
+  const parts = /^(.*?)( \(2\)|(?: rank)? change)?$/s.exec(column);
   return (SPOKEN[parts[1]] ?? short(parts[1].replaceAll("_", " "), 40)) + (parts[2] ?? "");
 }
