@@ -56,7 +56,13 @@ def test_a_run_ends(tmp_path: Path, name: str) -> None:
     started = time.monotonic()
     with (tmp_path / "said").open("wb") as said:  # a file, which ends with the run and not with the last who could write to it
         done = subprocess.run(
-            command, cwd=tmp_path, env=environment, stdout=said, stderr=said, stdin=subprocess.DEVNULL, timeout=100
+            [str(word) for word in command],
+            cwd=tmp_path,
+            env=environment,
+            stdout=said,
+            stderr=said,
+            stdin=subprocess.DEVNULL,
+            timeout=100,
         )
     words = (tmp_path / "said").read_text()
     assert done.returncode == 1 and time.monotonic() - started < 60, words
