@@ -83,7 +83,7 @@ def print_suspects(suspects: Suspects, top: int) -> None:
     kind, by = notes["evidence"], notes["by"]
     print_line(f"n = {len(table)}   evidence: {kind}   ranked by {by}", samples=len(table), evidence=kind, by=by)
     errors, low, high = (notes[f"expected_errors{end}"] for end in ("", "_low", "_high"))
-    rate, certainty, rests_on = errors / max(1, notes["samples"]), notes.get("certainty", "estimated"), notes.get("rests_on")
+    rate, certainty, rests_on = errors / max(1, notes["samples"]), notes.get("certainty", "estimated"), notes["rests_on"]
     words = f"expected label errors: {errors:.0f} ({100 * rate:.1f} %), 95 % interval {low:.0f} to {high:.0f}"
     if certainty == CANNOT_TELL:
         words = f"expected label errors: cannot tell, between {low:.0f} and {high:.0f}"
