@@ -528,7 +528,7 @@ def test_the_schema_is_fixed() -> None:
     known = np.isfinite(score)
     assert ((quality[known] >= 0) & (quality[known] <= 1)).all()
     assert spearmanr(quality[known], -score[known]).statistic > 0.9  # two ways to the same order, nearly
-    assert {"evidence", "by", "expected_errors", "threshold"} <= set(notes(table))
+    assert {"evidence", "by", "expected_errors"} <= set(notes(table))
 
 
 def test_pred_probs_is_another_name_of_probs() -> None:

@@ -24,9 +24,10 @@ from typing import Any
 import numpy as np
 
 from hardsight.act import out_of_sample
+from hardsight.act.evidence import samples_of
 from hardsight.act.folds import head_probs, predict_by_heads
 from hardsight.act.settings import CleanSettings
-from hardsight.act.suspects import Suspects, find_suspects, samples_of
+from hardsight.act.suspects import Suspects, find_suspects
 from hardsight.bench import peers
 from hardsight.bench.injection import mislabeled
 from hardsight.bench.pictures import load, train
@@ -75,7 +76,7 @@ def run_counts(
     output: Path, folder: Path | None, *, quick: bool = False, progress: Callable[..., None] | None = None
 ) -> list[dict[str, Any]]:
     """All settings that the data allows, each kept in a file of `output`."""
-    results = []
+    results: list[dict[str, Any]] = []
     for source in sources(folder, output / "features", quick=quick):
         for quality, noise in scales(source, output / "scales", quick=quick):
             for kind, rate in (("people", 0.0),) if source.given is not None else ERRORS:
@@ -104,7 +105,7 @@ def _ways(source: Source, noise: float, kind: str, rate: float, name: str) -> li
     if labels is None:
         labels = source.right if rate == 0 else mislabeled(kind, source.features, source.right, rate, SEED)
     wrong = labels != source.right if source.wrong is None else (labels != source.right) | source.wrong
-    inputs: dict[str, dict[str, np.ndarray]] = {"features": {"features": features}}
+    inputs: dict[str, dict[str, Any]] = {"features": {"features": features}}
     if source.probs is not None:
         inputs = {"probs": {"probs": source.probs}}
     else:
@@ -178,19 +179,22 @@ def scales(source: Source, folder: Path, *, quick: bool) -> Iterator[tuple[str, 
 def _scales(source: Source) -> dict[str, float]:
     rows = np.random.default_rng(SEED).permutation(len(source.right))[:2000]
     features, labels = source.features[rows], source.right[rows]
-    share = lambda noise: float((predict_by_heads(_noisier(features, noise), labels, folds=3).argmax(axis=1) == labels).mean())
-    found, best = {}, share(0.0)
+    found, best = {}, _share_right(features, labels, 0.0)
     for target in QUALITIES:
         if best < target + 0.03:
             continue
         low, high = 0.0, 1.0
-        while share(high) > target and high < 64:
+        while _share_right(features, labels, high) > target and high < 64:
             low, high = high, 2 * high
         for _ in range(5):
             middle = (low + high) / 2
-            low, high = (middle, high) if share(middle) > target else (low, middle)
+            low, high = (middle, high) if _share_right(features, labels, middle) > target else (low, middle)
         found[f"{100 * target:g}"] = high
     return found
+
+
+def _share_right(features: np.ndarray, labels: np.ndarray, noise: float) -> float:
+    return float((predict_by_heads(_noisier(features, noise), labels, folds=3).argmax(axis=1) == labels).mean())
 
 
 def _noisier(features: np.ndarray, noise: float) -> np.ndarray:
@@ -251,7 +255,11 @@ def _seen_by(network: str, images: Path, cache: Path, weights: Path) -> tuple[np
     run = cache / f"{network}-{images.stem}"
     snapshot = extract(network, images, run, weights=weights, limit=MOST)
     rows = snapshot.in_memory()
-    return np.asarray(rows.values), np.asarray(rows.labels), np.asarray([int(id) for id in rows.ids])
+    return (
+        np.asarray(rows.values),
+        np.asarray(rows.labels),
+        np.asarray(snapshot.columns(["id"]).column("id").to_pylist(), dtype=np.int64),
+    )
 
 
 def _imagenet(folder: Path, cache: Path) -> Iterator[Source]:
@@ -265,7 +273,11 @@ def _imagenet(folder: Path, cache: Path) -> Iterator[Source]:
         print_line(f"ImageNet is left out: {error}")
         return
     rows, arrays = snapshot.in_memory(), open_npz(folder / "imagenet_votes.npz")
-    order = voted_rows(folder / "imagenet_votes.npz", [str(id) for id in arrays["ids"]], [str(id) for id in rows.ids])
+    order = voted_rows(
+        folder / "imagenet_votes.npz",
+        np.asarray(arrays["ids"]).astype(str).tolist(),
+        snapshot.columns(["id"]).column("id").to_pylist(),
+    )
     labels, wrong = np.asarray(arrays["labels"])[order], ~np.asarray(arrays["label_is_real"])[order]
     assert snapshot.head is not None
     features = np.asarray(rows.values)
@@ -288,7 +300,10 @@ def covered(result: dict[str, Any]) -> bool:
 
 
 def _summarized(key: tuple[str, ...], group: list[dict[str, Any]]) -> dict[str, Any]:
-    share = lambda name: np.array([result[name] / result["samples"] for result in group])
+
+    def share(name: str) -> np.ndarray:
+        return np.array([result[name] / result["samples"] for result in group])
+
     theirs = [result for result in group if result["cleanlab_f1"] is not None]
     return {
         **dict(zip(("half", "quality", "kind", "rate"), key, strict=True)),
