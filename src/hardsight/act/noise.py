@@ -89,25 +89,11 @@ def _even(counts: np.ndarray, off: np.ndarray) -> tuple[np.ndarray, float]:
     return expected, float(((counts - expected) ** 2 - expected)[off].sum() / (expected**2).sum())
 
 
-def chances(counts: np.ndarray) -> np.ndarray:
-    """How a wrong label is drawn, relative to even noise: (c, c) counts -> (c, c), each row k over labels y."""
-    c = len(counts)
-    off = ~np.eye(c, dtype=bool)
-    if c < 3 or counts[off].sum() == 0:
-        return np.ones((c, c))
-    expected, beyond = _even(counts, off)
-    by_chance = np.sqrt((2 * expected**2 + expected)[off].sum()) / (expected**2).sum()  # standard error under even noise
-    if beyond <= SIGNIFICANT * by_chance:
-        return np.ones((c, c))
-    return np.where(off, (1 / beyond + counts) / (1 / beyond + expected), 1.0)
-
-
 @dataclass(frozen=True)
 class Noise:
     """How classes are mixed up: (c, c) factors each, row k, column y."""
 
     factors: np.ndarray  # for the ranking
-    chances: np.ndarray  # how made-up errors are weighted
     one_way: float  # how far the counts run from one class to another and not back: 0 (also by chance) to 1
 
 
@@ -115,16 +101,12 @@ def estimated_noise(probs: np.ndarray, labels: np.ndarray) -> Noise:
     """From (n, c) probabilities and (n,) labels. A class that nothing is labeled as is no wrong label, either.
 
     Example:
-        >>> estimated_noise(np.array([[0.9, 0.1, 0.0], [0.2, 0.5, 0.3]]), np.array([0, 1])).chances  # no label is class 2
-        array([[1., 1., 0.],
-               [1., 1., 0.],
-               [1., 1., 0.]])
+        >>> estimated_noise(np.array([[0.9, 0.1, 0.0], [0.2, 0.5, 0.3]]), np.array([0, 1])).factors.shape
+        (3, 3)
     """
     c = probs.shape[1]
     given = np.unique(labels)
     counts = confident_counts(probs, labels)[np.ix_(given, given)]
-    factors, chance = np.ones((c, c)), np.zeros((c, c))
+    factors = np.ones((c, c))
     factors[np.ix_(given, given)] = noise_factors(counts)
-    chance[:, given] = 1.0
-    chance[np.ix_(given, given)] = chances(counts)
-    return Noise(factors, chance, one_way(counts))
+    return Noise(factors, one_way(counts))
