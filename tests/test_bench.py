@@ -23,6 +23,7 @@ def test_every_benchmark_has_a_subcommand() -> None:
 
     shared = {"timing", "busy"}  # how times are taken, and a switch of extract
     shared |= {
+        "counts",
         "finding",
         "further_scores",
         "injection",

