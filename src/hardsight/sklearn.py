@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hardsight.domains.scaling import Standard, standards
 from hardsight.errors import InputError, did_you_mean
 from hardsight.scores import SCORES
-from hardsight.scoring.fitted_head import fit_linear_head, unconverged
+from hardsight.scoring.fitted_head import check_told_apart, fit_head, shrinkage_of, unconverged
 from hardsight.scoring.job import score
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ class HardnessScorer(BaseEstimator):
             raise ValueError(f"a head needs samples of two classes, and there is one class only: {self.classes_.tolist()[0]!r}.")
         try:
             with unconverged():
-                self.head_ = fit_linear_head(X, labels, len(self.classes_))
+                self.head_ = fit_head(X, labels, len(self.classes_), shrinkage_of(labels))
+            check_told_apart(self.head_)
         except InputError as error:
             raise ValueError(str(error)) from error
         return self

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.act.folds import ProgressCallback, fewest_of_class, head_probs, numbered, predict_by_heads, usable_rows
+from hardsight.act.folds import numbered, predict_by_heads
 from hardsight.act.neighbourhood import Nearby, enough_voters, mixed, neighbour_probs, votes_by_probs
 from hardsight.act.settings import CleanSettings
 from hardsight.checks import as_matrix, check_labels, check_some_columns, to_numpy, widened
@@ -27,6 +27,7 @@ from hardsight.files.dynamics import Stories, moments, recorded
 from hardsight.head import Head
 from hardsight.scores import SCORES
 from hardsight.scores.probabilities import check_distributions
+from hardsight.scoring.fitted_head import ProgressCallback, fewest_of_class, head_probs, usable_rows
 from hardsight.snapshot import Snapshot
 from hardsight.threads import blocks, share
 

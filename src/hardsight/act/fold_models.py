@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.act.folds import ProgressCallback, fold_rows, head_probs
 from hardsight.checks import check_count, to_numpy
 from hardsight.data import ImageData
 from hardsight.errors import InputError
 from hardsight.files.places import place_on_disk
+from hardsight.scores.duplicates import find_repeats
+from hardsight.scoring.fitted_head import ProgressCallback, fold_rows, head_probs
 from hardsight.snapshot import Snapshot
 from hardsight.training.inputs import ArrayInputs, count_classes
 from hardsight.training.sets import open_sets
@@ -44,7 +45,8 @@ def predict_by_folds(
     c = count_classes(samples)
     directory = place_on_disk(output)
     given = np.asarray(samples.labels)
-    parts = list(fold_rows(given, check_count(folds, "folds", 2), seed))
+    count = check_count(folds, "folds", 2)
+    parts = list(fold_rows(given, count, seed, _copies(samples, count)))
     result = np.full((len(samples), c), np.nan)
     place_of = {id: row for row, id in enumerate(samples.ids)}
     for number, (train, test) in enumerate(parts):
@@ -62,6 +64,14 @@ def predict_by_folds(
 def _samples(data: Any, settings: TrainSettings) -> ImageData | ArrayInputs:
     """What `hardsight train` would train on."""
     return open_sets(data, settings, lambda note: None).train
+
+
+def _copies(samples: ImageData | ArrayInputs, folds: int) -> np.ndarray | None:
+    """(n,) row that stands for a sample and its near duplicates; None for images, which would have to be read for it."""
+    if isinstance(samples, ImageData):
+        return None
+    inputs = samples.inputs.reshape(len(samples.inputs), -1)
+    return find_repeats(inputs).originals(np.asarray(samples.labels), folds)
 
 
 def _take(samples: ImageData | ArrayInputs, rows: np.ndarray) -> ImageData | ArrayInputs:

@@ -1,38 +1,26 @@
 """Out-of-sample predictions: what a model says of a sample that it has not learned from.
 
-A model that was trained on a wrong label may have memorised it, and then sees nothing wrong. So the samples are cut into folds,
-a model is trained without each, and predicts it. Near duplicates are in one fold: a model that has learned a copy with the same
-wrong label sees nothing wrong, either. `out_of_sample` fits heads to features, which takes seconds; given a network,
-it trains whole ones (fold_models.py).
+`out_of_sample` fits heads to features by folds, which takes seconds (scoring/fitted_head.py); given a network, it trains whole
+ones (fold_models.py).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from hardsight.act.neighbourhood import find_repeats, first_rows
 from hardsight.checks import as_matrix, check_count, check_some_columns, to_numpy
 from hardsight.errors import InputError
-from hardsight.head import Head
 from hardsight.named_labels import whole_labels
 from hardsight.pandas_index import align
-from hardsight.scoring.fitted_head import unconverged
-from hardsight.threads import even_rows, thread_pool
-
-ProgressCallback = Callable[[int, int], None]  # folds done, folds in all
-SHRINKAGE = 2.0  # C of a logistic regression times the samples per class: weak enough to tell classes apart, and strong enough to
-# ignore what features of a network know of single labels. Chosen on digits, MNIST and CIFAR-10N random1 (docs/decisions.md).
-CALIBRATED_ON = 5000  # samples that the temperature is fitted to
-WORK = 3e11  # multiplications of one fit, about: 50,000 x 512 with 100 classes then takes seconds a fold
-MOST_STEPS = 300
+from hardsight.scores.duplicates import find_repeats
+from hardsight.scoring.fitted_head import FOLDS, ProgressCallback, head_probs, unseen_heads
 
 
 def out_of_sample(
-    features: Any, labels: Any = None, *, folds: int = 5, seed: int = 0, model: Any = None,
+    features: Any, labels: Any = None, *, folds: int = FOLDS, seed: int = 0, model: Any = None,
     output: str | os.PathLike[str] | None = None, progress: Any = None, **training: Any,
 ) -> np.ndarray:  # fmt: skip
     """(n, c) probabilities of each sample by models that were not trained on it.
@@ -41,7 +29,7 @@ def out_of_sample(
         features: (n, d) features; or with `model`, what `hardsight.training.run` takes as data: (n, ...) inputs, or images.
         labels: (n,) given class; -1 for unlabeled, which a head fitted to all others predicts.
         folds: parts the samples are cut into, each with its share of every class; fewer where a class has fewer samples.
-            Near duplicates by their features are in one part.
+            Near duplicates, by their features or by inputs that are arrays, are in one part.
         seed: random seed of the folds.
         model: train this network for every fold instead of fitting a head: a name or an nn.Module.
         output: with `model`, the directory to train in, one run per fold; an interrupted training is resumed.
@@ -82,14 +70,9 @@ def numbered(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return classes, np.where(labels >= 0, np.searchsorted(classes, labels), -1)
 
 
-def usable_rows(features: np.ndarray) -> np.ndarray:
-    """(n,) whether a row says something: finite, and not all zeros, which have no direction and no score (`zero_norm`)."""
-    return np.asarray(np.isfinite(features).all(axis=1) & features.any(axis=1))
-
-
 def predict_by_heads(
     features: np.ndarray, labels: np.ndarray, originals: np.ndarray | None = None, *,
-    folds: int = 5, seed: int = 0, progress: ProgressCallback | None = None,
+    folds: int = FOLDS, seed: int = 0, progress: ProgressCallback | None = None,
 ) -> np.ndarray:  # fmt: skip
     """The same of checked arrays, by logistic regression on standardised features. Rows that are not usable get NaN.
 
@@ -99,139 +82,3 @@ def predict_by_heads(
     for rows, head in unseen_heads(features, labels, originals, folds=folds, seed=seed, progress=progress):
         result[rows] = head_probs(head, features[rows])
     return result
-
-
-def unseen_heads(
-    features: np.ndarray, labels: np.ndarray, originals: np.ndarray | None = None, *,
-    folds: int = 5, seed: int = 0, progress: ProgressCallback | None = None,
-) -> list[tuple[np.ndarray, Head]]:  # fmt: skip
-    """Rows, and the head that was fitted without them, once per fold; unlabeled rows have one fitted to all labeled ones.
-
-    The heads are shrunk, and hesitate: one temperature for all makes their probabilities those of the given labels again.
-    """
-    usable = usable_rows(features)
-    known = np.flatnonzero((labels >= 0) & usable)
-    c = int(labels.max(initial=-1)) + 1
-    copies = None if originals is None else originals[known]
-    parts = [(known[train], known[test]) for train, test in fold_rows(labels[known], folds, seed, copies)]
-    rest = np.flatnonzero((labels < 0) & usable)
-    jobs = [*parts, (known, rest)] if len(rest) else parts
-
-    def fit(rows: tuple[np.ndarray, np.ndarray]) -> Head:
-        train, _ = rows
-        return fit_head(features[train], labels[train], c, SHRINKAGE * len(np.unique(labels[train])) / len(train))
-
-    heads = []
-    with unconverged(), thread_pool() as pool:  # a fold per core: the threads of a product are slow on small data
-        for done, head in enumerate(pool.map(fit, jobs), start=1):
-            heads.append(head)
-            if progress is not None:
-                progress(done, len(jobs))
-    logits = np.empty((len(labels), c))
-    for head, (_, test) in zip(heads, jobs, strict=True):
-        logits[test] = _logits(head, features[test])
-    power = sharpness(logits[known], labels[known])
-    sharp = [Head("linear", power * to_numpy(head.weight), power * to_numpy(head.bias)) for head in heads]
-    return [(test, head) for head, (_, test) in zip(sharp, jobs, strict=True)]
-
-
-def sharpness(logits: np.ndarray, labels: np.ndarray) -> float:
-    """Factor of (n, c) logits that gives the (n,) labels the highest likelihood: temperature scaling.
-
-    Example:
-        >>> logits, labels = np.log([[0.6, 0.4]] * 10 + [[0.4, 0.6]] * 10), np.array([0] * 9 + [1] * 10 + [0])
-        >>> scaled = np.exp(sharpness(logits, labels) * logits[0])
-        >>> (scaled / scaled.sum()).round(3)  # nine in ten of these labels are class 0
-        array([0.9, 0.1])
-    """
-    from scipy.optimize import minimize_scalar
-    from scipy.special import log_softmax
-
-    rows = even_rows(len(labels), CALIBRATED_ON)
-
-    def surprise(log_power: float) -> float:
-        own = log_softmax(np.exp(log_power) * logits[rows], axis=1)[np.arange(len(rows)), labels[rows]]
-        return -float(np.maximum(own, -50.0).mean())
-
-    return float(np.exp(minimize_scalar(surprise, bounds=(-3.0, 3.0), method="bounded").x))
-
-
-def fold_rows(
-    labels: np.ndarray, folds: int, seed: int, originals: np.ndarray | None = None
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Rows to train on and rows to predict, once per fold: every class has its share in each, and copies are together.
-
-    Example:
-        >>> labels, originals = np.array([0, 0, 0, 1, 1, 1]), np.array([0, 1, 0, 3, 4, 4])
-        >>> [test.tolist() for _, test in fold_rows(labels, 2, 0, originals)]
-        [[1, 3], [0, 2, 4, 5]]
-    """
-    folds = min(folds, fewest_of_class(labels))
-
-    from sklearn.model_selection import StratifiedKFold
-
-    first = np.arange(len(labels)) if originals is None else first_rows(originals)  # (n,)
-    distinct = np.unique(first)
-    if np.bincount(labels[distinct], minlength=labels.max() + 1)[np.unique(labels)].min() < folds:
-        first = distinct = np.arange(len(labels))  # a class that is mostly copies of others: too few folds would have it
-    for _, test in StratifiedKFold(folds, shuffle=True, random_state=seed).split(distinct, labels[distinct]):
-        held_out = np.isin(first, distinct[test])
-        yield np.flatnonzero(~held_out), np.flatnonzero(held_out)
-
-
-def fewest_of_class(labels: np.ndarray) -> int:
-    """Samples of the smallest class among (n,) labels; refuses what no fold can do without.
-
-    Example:
-        >>> fewest_of_class(np.array([0, 0, 0, 2, 2]))
-        2
-    """
-    present, counts = np.unique(labels, return_counts=True)
-    if len(present) < 2:
-        what = f"all {len(labels)} labels are class {present[0]}" if len(present) else "there are no labels"
-        raise InputError(f"a model needs samples of two classes to tell them apart, but {what}.")
-    if counts.min() < 2:
-        scarce = present[counts.argmin()]
-        raise InputError(
-            f"every class needs two samples, one to learn from and one to predict, but class {scarce} has one. "
-            "Drop or merge such classes."
-        )
-    return int(counts.min())
-
-
-def fit_head(features: np.ndarray, labels: np.ndarray, num_classes: int, shrinkage: float = 1.0) -> Head:
-    """Logistic regression as a linear head: (n, d), (n,) -> (c, d). A class without samples gets no probability.
-
-    `shrinkage` is scikit-learn's C: smaller values shrink the weights more.
-
-    Steps are limited so that large data takes seconds: the ranking of its predictions settles long before it converges.
-    """
-    from sklearn.linear_model import LogisticRegression
-
-    with np.errstate(over="ignore", invalid="ignore"):  # the message below says it
-        x = features.astype(np.float32)
-        mean, deviation = x.mean(axis=0, dtype=np.float64), x.std(axis=0, dtype=np.float64)  # (d,)
-    deviation = np.where(deviation > 1e-6 * np.abs(mean), deviation, np.inf)  # a constant dimension gets no weight
-    if not np.isfinite(mean).all():
-        raise InputError("to fit a head, features must be below 1e38: divide them by a number.")
-    present, own = np.unique(labels, return_inverse=True)
-    steps = int(np.clip(WORK / (4.0 * x.size * len(present)), 30, MOST_STEPS))
-    fitted = LogisticRegression(C=shrinkage, max_iter=steps).fit(((x - mean) / deviation).astype(np.float32), own)
-    coefficients, intercept = fitted.coef_.astype(np.float64), fitted.intercept_.astype(np.float64)
-    if len(coefficients) == 1:  # two classes have one row: split it so that softmax gives the same probabilities
-        coefficients, intercept = np.concatenate([-coefficients, coefficients]) / 2, np.concatenate([-intercept, intercept]) / 2
-    weight, bias = np.zeros((num_classes, x.shape[1])), np.full(num_classes, -1e4)
-    weight[present] = coefficients / deviation
-    bias[present] = intercept - weight[present] @ mean
-    return Head("linear", weight, bias)
-
-
-def head_probs(head: Head, features: np.ndarray) -> np.ndarray:
-    """(n, c) softmax of the head's logits, in float64."""
-    from scipy.special import softmax
-
-    return np.asarray(softmax(_logits(head, features), axis=1))
-
-
-def _logits(head: Head, features: np.ndarray) -> np.ndarray:
-    return to_numpy(head.logits(features)).astype(np.float64)

@@ -36,7 +36,7 @@ from hardsight.act.error_model import (
     seen_in_training,
 )
 from hardsight.act.evidence import Evidence, Samples, best_evidence, check_samples, order_of_ids, rests_on, samples_of
-from hardsight.act.neighbourhood import Neighbourhood, find_nearby, find_repeats, first_rows
+from hardsight.act.neighbourhood import Neighbourhood, find_nearby
 from hardsight.act.noise import estimated_noise
 from hardsight.act.ranking import BY_PROBS, by_epochs, posterior, scores_of_labels
 from hardsight.act.settings import CleanSettings
@@ -46,6 +46,7 @@ from hardsight.errors import InputError
 from hardsight.files.suspects import DUPLICATE_OF, SUSPECTS
 from hardsight.files.wide_tables import is_table
 from hardsight.options import takes
+from hardsight.scores.duplicates import find_repeats, first_rows
 from hardsight.scores_table import ResultTable
 from hardsight.scoring.beside import check_reference
 from hardsight.scoring.job import of_table

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from hardsight.act.evidence import RIGHT_SINCE, Evidence, Samples
-from hardsight.act.neighbourhood import Neighbourhood, Repeats
+from hardsight.act.neighbourhood import Neighbourhood
 from hardsight.files.suspects import AMBIGUOUS, DUPLICATE, HARD, MISLABELED, OUTLIER
+from hardsight.scores.duplicates import Repeats
 
 VERDICTS = (MISLABELED, DUPLICATE, OUTLIER, AMBIGUOUS, HARD)  # the first that applies is given
 FACTOR = 2.0  # between two classes that are about as likely

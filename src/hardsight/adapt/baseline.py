@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from hardsight.errors import InputError
-from hardsight.scoring.fitted_head import fit_linear_head, unconverged
+from hardsight.scoring.fitted_head import fit_head, unconverged
 from hardsight.threads import even_rows
 
 BASELINE = "logistic regression"
@@ -41,8 +41,8 @@ def logistic_regression(source: np.ndarray, labels: np.ndarray, target: np.ndarr
     if len(present) > 1:
         try:
             with unconverged():
-                head = fit_linear_head(source[rows], own, len(present))
-        except InputError:  # features that are the same for every sample
+                head = fit_head(source[rows], own, len(present))
+        except InputError:  # features that are too large
             return predicted
         predicted[usable] = present[head.logits(target[usable]).argmax(1)]
     return predicted

@@ -21,7 +21,6 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.act import clean, out_of_sample
-from hardsight.act.folds import head_probs
 from hardsight.act.ranking import BY_PROBS
 from hardsight.bench import peers
 from hardsight.bench.counts import covered, half_of, print_counts, run_counts
@@ -40,6 +39,7 @@ from hardsight.options import takes
 from hardsight.scores import SCORES
 from hardsight.scores.duplicates import near_duplicates
 from hardsight.scoring import score
+from hardsight.scoring.fitted_head import head_probs
 from hardsight.screen import print_line, progress_bar
 from hardsight.snapshot import Snapshot
 from hardsight.threads import even_rows

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.act.folds import head_probs
 from hardsight.bench.pictures import ImageSet, ProgressCallback, train
 from hardsight.bench.scored import Scores
 from hardsight.scores import SCORES
@@ -22,6 +21,7 @@ from hardsight.scores.ensembles import model_agreement
 from hardsight.scores.gradients import within_class
 from hardsight.scoring import score
 from hardsight.scoring.checkpoints import gradient_variance, kept_epochs
+from hardsight.scoring.fitted_head import head_probs
 from hardsight.snapshot import Snapshot
 
 OTHER_SEEDS = (1000, 2000)  # added to the seed of a case; no case uses these

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow.compute as pc
 
-from hardsight.act.folds import head_probs
 from hardsight.bench import peers
 from hardsight.bench.injection import VIEWS, copied, scrambled
 from hardsight.bench.pictures import ImageSet, ProgressCallback, train
@@ -18,6 +17,7 @@ from hardsight.head import Head
 from hardsight.scores import SCORES
 from hardsight.scores.duplicates import near_duplicates
 from hardsight.scoring import score
+from hardsight.scoring.fitted_head import head_probs
 from hardsight.snapshot import Snapshot
 
 LEFT_OUT = 2  # number of classes (the last ones) left out of training

@@ -16,14 +16,13 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.act import clean
-from hardsight.act.folds import head_probs, unseen_heads
-from hardsight.act.neighbourhood import find_repeats
 from hardsight.bench import peers
 from hardsight.scores import SCORES
+from hardsight.scores.duplicates import find_repeats
 from hardsight.scoring import score
+from hardsight.scoring.fitted_head import FOLDS, head_probs, unseen_heads
 from hardsight.snapshot import Snapshot
 
-FOLDS = 5  # the default of `hardsight.out_of_sample`
 Scores = dict[tuple[str, str], np.ndarray]  # (evidence, name) -> (n,) high is hard
 
 EPOCHS, FINAL, UNSEEN, REFERENCE = "epochs", "final model", "out-of-sample heads", "reference"
@@ -65,7 +64,7 @@ def by_unseen_heads(features: np.ndarray, labels: np.ndarray) -> tuple[dict[str,
     names = [name for name, entry in SCORES.items() if entry.scope == "row"]
     columns: dict[str, np.ndarray] = {}
     probs = np.full((len(labels), int(labels.max()) + 1), np.nan)
-    for rows, head in unseen_heads(features, labels, find_repeats(features).originals(labels, FOLDS), folds=FOLDS):
+    for rows, head in unseen_heads(features, labels, find_repeats(features).originals(labels, FOLDS)):
         probs[rows] = head_probs(head, features[rows])
         table = score(features[rows], head, labels[rows], scores=names)
         for name, values in as_hardness(table).items():

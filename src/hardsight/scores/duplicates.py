@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -271,3 +272,76 @@ def _groups(x: Directions, links: np.ndarray) -> np.ndarray:
     _, first, number = np.unique(part[linked], return_index=True, return_inverse=True)
     group[x.rows[linked]] = np.argsort(np.argsort(first))[number]
     return group
+
+
+# Which rows are copies of which
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """Near duplicates among n samples, or of samples of a reference."""
+
+    nearest: np.ndarray  # (n,) row of the nearest near duplicate, or row of the reference; -1 for none
+    distance: np.ndarray  # (n,)
+    group: np.ndarray  # (n,) number of its group of near duplicates; -1 for none, and with a reference
+
+    @cached_property
+    def repeated(self) -> np.ndarray:
+        """(n,) whether a sample is a near duplicate of one before it, or of one in the reference."""
+        return (self.nearest >= 0) & ~_first_of_group(self.group)
+
+    def put_back(self, order: np.ndarray) -> Repeats:
+        """The same where row i is row `order[i]`."""
+        back = np.argsort(order)
+        nearest = self.nearest[back]
+        return Repeats(np.where(nearest >= 0, order[nearest], -1), self.distance[back], self.group[back])
+
+    def originals(self, labels: np.ndarray, folds: int) -> np.ndarray:
+        """(n,) row that stands for a sample: the first of its near duplicates, or itself.
+
+        A group that is more than one fold's share of a class, such as a class of blank images, is many samples that look alike:
+        each stands for itself, or the class could not be learned without the group.
+
+        Example:
+            >>> group = np.array([0, -1, 0, 1, -1, -1, 1])
+            >>> repeats = Repeats(group, np.zeros(7), group)
+            >>> repeats.originals(np.array([0, 0, 0, 0, 1, 1, 1]), folds=2)  # rows 3 and 6 are no more than half of their classes
+            array([0, 1, 0, 3, 4, 5, 3])
+        """
+        at = np.flatnonzero((self.group >= 0) & (labels >= 0))
+        parts, size = np.unique(np.stack([self.group[at], labels[at]]), axis=1, return_counts=True)  # (2, p): group and class
+        classes, total = np.unique(labels, return_counts=True)
+        crowds = parts[0, size * folds > total[np.searchsorted(classes, parts[1])]]
+        rows = np.arange(len(labels))
+        copies = (self.group >= 0) & ~np.isin(self.group, crowds)
+        return first_rows(np.where(copies, self.group, len(labels) + rows))
+
+
+def first_rows(numbers: np.ndarray) -> np.ndarray:
+    """First row that has the number of each row: (n,) -> (n,).
+
+    Example:
+        >>> first_rows(np.array([7, 3, 7, 5]))
+        array([0, 1, 0, 3])
+    """
+    _, first, place = np.unique(numbers, return_index=True, return_inverse=True)
+    return np.asarray(first[place])
+
+
+def find_repeats(features: np.ndarray, reference: np.ndarray | None = None) -> Repeats:
+    """Near duplicates of (n, d) features among themselves, or in an (m, d) reference."""
+    duplicates = near_duplicates(features, reference, only_near=True)
+    return Repeats(duplicates.nearest, duplicates.distance, duplicates.group)
+
+
+def _first_of_group(group: np.ndarray) -> np.ndarray:
+    """(n,) whether a row is the first of its group; -1 is none.
+
+    Example:
+        >>> _first_of_group(np.array([-1, 0, 1, 0, 1]))
+        array([False,  True,  True, False, False])
+    """
+    first = np.zeros(len(group), dtype=bool)
+    numbers, at = np.unique(group, return_index=True)
+    first[at[numbers >= 0]] = True
+    return first

@@ -1,29 +1,36 @@
-"""Fit a linear head by cross-validation if there is none, so that each sample is scored by a head that has not
-seen it."""
+"""Linear heads fitted by cross-validation: what a model says of a sample that it has not learned from.
+
+A head that was fitted to a wrong label may have learned it, and then sees nothing wrong. So the samples are cut into folds, a head
+is fitted without each, and predicts it. Near duplicates are in one fold: a head that has learned a copy with the same wrong
+label sees nothing wrong, either. `score`, `audit`, `drift`, `clean` and `out_of_sample` use these heads where none is given.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
 
-from hardsight.checks import counted_from_one
+from hardsight.checks import counted_from_one, to_numpy, widened
 from hardsight.errors import InputError
 from hardsight.head import Head
-from hardsight.threads import thread_pool
+from hardsight.scores.duplicates import find_repeats, first_rows
+from hardsight.threads import even_rows, thread_pool
+
+ProgressCallback = Callable[[int, int], None]  # folds done, folds in all
+FOLDS = 5
+SHRINKAGE = 2.0  # C of a logistic regression times the samples per class: weak enough to tell classes apart, and strong enough to
+# ignore what features of a network know of single labels. Chosen on digits, MNIST and CIFAR-10N random1 (docs/decisions.md).
+CALIBRATED_ON = 5000  # samples that the temperature is fitted to
+WORK = 3e11  # multiplications of one fit, about: 50,000 x 512 with 100 classes then takes seconds a fold
+MOST_STEPS = 300
 
 
-def out_of_sample_heads(
-    features: np.ndarray, labels: np.ndarray, *, folds: int = 5, seed: int = 0
-) -> Iterator[tuple[np.ndarray, Head]]:
-    """Row indices and the head to score them with: each fold once, then unlabeled rows with a head fitted to all labeled ones.
-
-    Logistic regression on standardised features, folded back into a head on the raw features.
-    """
-    usable = np.isfinite(features).all(1)
-    known = np.flatnonzero((labels >= 0) & usable)
+def heads_with_every_class(features: np.ndarray, labels: np.ndarray) -> list[tuple[np.ndarray, Head]]:
+    """`unseen_heads` for scores, which need a direction of every class: rows, and the head to score them with."""
+    known = (labels >= 0) & usable_rows(features)
     c = int(labels.max(initial=0)) + 1  # includes classes without a usable sample, for which no head can be fitted
     counts = np.bincount(labels[known], minlength=c)
     if c < 2 or counts.min() < 2:
@@ -32,16 +39,20 @@ def out_of_sample_heads(
             "to fit a head, every class 0..c-1 needs at least two labeled samples and there must be two classes; "
             f"class {scarce} of {c} has {counts[scarce]}. Pass a head, or merge or drop such classes." + counted_from_one(labels)
         )
-    from sklearn.model_selection import StratifiedKFold  # takes long to load, so after what is refused
+    heads = unseen_heads(features, labels, find_repeats(features).originals(labels, FOLDS))
+    for _, head in heads:
+        check_told_apart(head)
+    return heads
 
-    splits = StratifiedKFold(min(folds, int(counts.min())), shuffle=True, random_state=seed)
-    jobs = [(known[train], known[test]) for train, test in splits.split(known, labels[known])]
-    rest = np.setdiff1d(np.arange(len(labels)), known)
-    if len(rest):
-        jobs.append((known, rest))
-    with unconverged(), thread_pool() as pool:  # a fold per core: multithreaded BLAS is slow on small data
-        heads = list(pool.map(lambda rows: fit_linear_head(features[rows[0]], labels[rows[0]], c), jobs))
-    return iter([(at, head) for (_, at), head in zip(jobs, heads, strict=True)])
+
+def check_told_apart(head: Head) -> None:
+    """Refuse a fitted head with a class that the features say nothing of."""
+    told = to_numpy(head.weight).any(axis=1)  # (c,)
+    if not told.all():
+        raise InputError(
+            f"no head can be fitted: nothing in the features distinguishes class {told.argmin()} from the others"
+            f"{'' if told.any() else ', they are the same for every sample'}. Pass a head, or other features."
+        )
 
 
 @contextmanager
@@ -57,26 +68,148 @@ def unconverged() -> Iterator[None]:
         yield
 
 
-def fit_linear_head(features: np.ndarray, labels: np.ndarray, num_classes: int) -> Head:
-    """Logistic regression as a linear `Head` on the raw features: (n, d), (n,) -> (c, d)."""
+def usable_rows(features: np.ndarray) -> np.ndarray:
+    """(n,) whether a row says something: finite, and not all zeros, which have no direction and no score (`zero_norm`)."""
+    return np.asarray(np.isfinite(features).all(axis=1) & features.any(axis=1))
+
+
+def unseen_heads(
+    features: np.ndarray, labels: np.ndarray, originals: np.ndarray | None = None, *,
+    folds: int = FOLDS, seed: int = 0, progress: ProgressCallback | None = None,
+) -> list[tuple[np.ndarray, Head]]:  # fmt: skip
+    """Rows, and the head that was fitted without them, once per fold; unlabeled rows have one fitted to all labeled ones.
+
+    The heads are shrunk, and hesitate: one temperature for all makes their probabilities those of the given labels again.
+    """
+    usable = usable_rows(features)
+    known = np.flatnonzero((labels >= 0) & usable)
+    c = int(labels.max(initial=-1)) + 1
+    copies = None if originals is None else originals[known]
+    parts = [(known[train], known[test]) for train, test in fold_rows(labels[known], folds, seed, copies)]
+    rest = np.flatnonzero((labels < 0) & usable)
+    jobs = [*parts, (known, rest)] if len(rest) else parts
+
+    def fit(rows: tuple[np.ndarray, np.ndarray]) -> Head:
+        train, _ = rows
+        return fit_head(features[train], labels[train], c, shrinkage_of(labels[train]))
+
+    heads = []
+    with unconverged(), thread_pool() as pool:  # a fold per core: the threads of a product are slow on small data
+        for done, head in enumerate(pool.map(fit, jobs), start=1):
+            heads.append(head)
+            if progress is not None:
+                progress(done, len(jobs))
+    logits = np.empty((len(labels), c))
+    for head, (_, test) in zip(heads, jobs, strict=True):
+        logits[test] = _logits(head, features[test])
+    power = sharpness(logits[known], labels[known])
+    sharp = [Head("linear", power * to_numpy(head.weight), power * to_numpy(head.bias)) for head in heads]
+    return [(test, head) for head, (_, test) in zip(sharp, jobs, strict=True)]
+
+
+def sharpness(logits: np.ndarray, labels: np.ndarray) -> float:
+    """Factor of (n, c) logits that gives the (n,) labels the highest likelihood: temperature scaling.
+
+    Example:
+        >>> logits, labels = np.log([[0.6, 0.4]] * 10 + [[0.4, 0.6]] * 10), np.array([0] * 9 + [1] * 10 + [0])
+        >>> scaled = np.exp(sharpness(logits, labels) * logits[0])
+        >>> (scaled / scaled.sum()).round(3)  # nine in ten of these labels are class 0
+        array([0.9, 0.1])
+    """
+    from scipy.optimize import minimize_scalar
+    from scipy.special import log_softmax
+
+    rows = even_rows(len(labels), CALIBRATED_ON)
+
+    def surprise(log_power: float) -> float:
+        own = log_softmax(np.exp(log_power) * logits[rows], axis=1)[np.arange(len(rows)), labels[rows]]
+        return -float(np.maximum(own, -50.0).mean())
+
+    return float(np.exp(minimize_scalar(surprise, bounds=(-3.0, 3.0), method="bounded").x))
+
+
+def fold_rows(
+    labels: np.ndarray, folds: int, seed: int, originals: np.ndarray | None = None
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Rows to train on and rows to predict, once per fold: every class has its share in each, and copies are together.
+
+    Example:
+        >>> labels, originals = np.array([0, 0, 0, 1, 1, 1]), np.array([0, 1, 0, 3, 4, 4])
+        >>> [test.tolist() for _, test in fold_rows(labels, 2, 0, originals)]
+        [[1, 3], [0, 2, 4, 5]]
+    """
+    folds = min(folds, fewest_of_class(labels))
+
+    from sklearn.model_selection import StratifiedKFold
+
+    first = np.arange(len(labels)) if originals is None else first_rows(originals)  # (n,)
+    distinct = np.unique(first)
+    if np.bincount(labels[distinct], minlength=labels.max() + 1)[np.unique(labels)].min() < folds:
+        first = distinct = np.arange(len(labels))  # a class that is mostly copies of others: too few folds would have it
+    for _, test in StratifiedKFold(folds, shuffle=True, random_state=seed).split(distinct, labels[distinct]):
+        held_out = np.isin(first, distinct[test])
+        yield np.flatnonzero(~held_out), np.flatnonzero(held_out)
+
+
+def fewest_of_class(labels: np.ndarray) -> int:
+    """Samples of the smallest class among (n,) labels; refuses what no fold can do without.
+
+    Example:
+        >>> fewest_of_class(np.array([0, 0, 0, 2, 2]))
+        2
+    """
+    present, counts = np.unique(labels, return_counts=True)
+    if len(present) < 2:
+        what = f"all {len(labels)} labels are class {present[0]}" if len(present) else "there are no labels"
+        raise InputError(f"a model needs samples of two classes to tell them apart, but {what}.")
+    if counts.min() < 2:
+        scarce = present[counts.argmin()]
+        raise InputError(
+            f"every class needs two samples, one to learn from and one to predict, but class {scarce} has one. "
+            "Drop or merge such classes."
+        )
+    return int(counts.min())
+
+
+def shrinkage_of(labels: np.ndarray) -> float:
+    """`shrinkage` of a head for (n,) labels: the less, the more samples a class has."""
+    return SHRINKAGE * len(np.unique(labels)) / len(labels)
+
+
+def fit_head(features: np.ndarray, labels: np.ndarray, num_classes: int, shrinkage: float = 1.0) -> Head:
+    """Logistic regression as a linear head: (n, d), (n,) -> (c, d). A class without samples gets no probability.
+
+    `shrinkage` is scikit-learn's C: smaller values shrink the weights more.
+
+    Steps are limited so that large data takes seconds: the ranking of its predictions settles long before it converges.
+    """
     from sklearn.linear_model import LogisticRegression
 
-    x = features.astype(np.float64)
-    constant = x.min(0) == x.max(0)  # constant dimensions get no weight
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean, deviation = np.where(constant, x[0], x.mean(0)), np.where(constant, 1.0, x.std(0))
+    x = widened(features)
+    with np.errstate(over="ignore", invalid="ignore"):  # the message below says it
+        mean, deviation = x.mean(axis=0, dtype=np.float64), x.std(axis=0, dtype=np.float64)  # (d,)
     if not np.isfinite(deviation).all():
         raise InputError("to fit a head, features must be below 1e150: divide them by a number, or pass a head.")
-    fitted = LogisticRegression(max_iter=300).fit((x - mean) / deviation, labels)
-    weight, bias = fitted.coef_, fitted.intercept_
-    if len(weight) == 1:  # two classes give one row: split it so that softmax gives the same probabilities
-        weight, bias = np.concatenate([-weight / 2, weight / 2]), np.concatenate([-bias / 2, bias / 2])
-    without = np.flatnonzero(~weight.any(axis=1))
-    if len(without):
-        raise InputError(
-            f"no head can be fitted: nothing in the features distinguishes class {without[0]} from the others"
-            f"{', they are the same for every sample' if constant.all() else ''}. Pass a head, or other features."
-        )
-    weight = weight / deviation
-    dtype = np.float64 if features.dtype == np.float64 else np.float32
-    return Head("linear", weight.astype(dtype), (bias - weight @ mean).astype(dtype))
+    rounding = 8 * np.finfo(x.dtype).eps * np.abs(mean)
+    deviation = np.where(deviation > rounding, deviation, np.inf)  # a constant dimension gets no weight
+    present, own = np.unique(labels, return_inverse=True)
+    steps = int(np.clip(WORK / (4.0 * x.size * len(present)), 30, MOST_STEPS))
+    fitted = LogisticRegression(C=shrinkage, max_iter=steps).fit(((x - mean) / deviation).astype(np.float32), own)
+    coefficients, intercept = fitted.coef_.astype(np.float64), fitted.intercept_.astype(np.float64)
+    if len(coefficients) == 1:  # two classes have one row: split it so that softmax gives the same probabilities
+        coefficients, intercept = np.concatenate([-coefficients, coefficients]) / 2, np.concatenate([-intercept, intercept]) / 2
+    weight, bias = np.zeros((num_classes, x.shape[1])), np.full(num_classes, -1e4)
+    weight[present] = coefficients / deviation
+    bias[present] = intercept - weight[present] @ mean
+    return Head("linear", weight, bias)
+
+
+def head_probs(head: Head, features: np.ndarray) -> np.ndarray:
+    """(n, c) softmax of the head's logits, in float64."""
+    from scipy.special import softmax
+
+    return np.asarray(softmax(_logits(head, features), axis=1))
+
+
+def _logits(head: Head, features: np.ndarray) -> np.ndarray:
+    return to_numpy(head.logits(features)).astype(np.float64)

@@ -34,7 +34,7 @@ from hardsight.scores.terms import ANGLES, LOGITS, NEAREST, NONFINITE, NONFINITE
 from hardsight.scores_table import ScoresTable
 from hardsight.scoring.beside import Beside
 from hardsight.scoring.checkpoints import GradientVariance, kept_epochs, trained_on
-from hardsight.scoring.fitted_head import out_of_sample_heads
+from hardsight.scoring.fitted_head import heads_with_every_class
 from hardsight.scoring.layers import Depths, layers_of
 from hardsight.scoring.pictures import pictures_of
 from hardsight.scoring.several_models import SeveralModels
@@ -473,7 +473,7 @@ class Job:
         fold_of = np.zeros(len(self.rows), dtype=np.int64)
         heads: list[Head] = []
         try:
-            for at, head in out_of_sample_heads(to_numpy(everything.values), everything.labels):
+            for at, head in heads_with_every_class(to_numpy(everything.values), everything.labels):
                 fold_of[at] = len(heads)
                 heads.append(head)
         except InputError as error:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.act.folds import fit_head
 from hardsight.act.subsets.picking import Picker
 from hardsight.act.subsets.pool import Pool, open_pool
 from hardsight.act.subsets.settings import SelectSettings
@@ -22,7 +21,7 @@ from hardsight.files.places import Place
 from hardsight.files.table_writing import FORMATS
 from hardsight.files.writing import replacing
 from hardsight.options import takes
-from hardsight.scoring.fitted_head import unconverged
+from hardsight.scoring.fitted_head import fit_head, unconverged
 from hardsight.snapshot import Snapshot
 from hardsight.stats import wilson
 from hardsight.table import write_table

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from hardsight.act.folds import fit_head
 from hardsight.checks import to_numpy, widened
 from hardsight.errors import InputError
-from hardsight.scoring.fitted_head import unconverged
+from hardsight.scoring.fitted_head import fit_head, unconverged
 from hardsight.scoring.hardness import Hardness, hardness_of
 from hardsight.snapshot import Snapshot
 

@@ -87,7 +87,7 @@ def accuracy_of(head: str, x: np.ndarray, y: np.ndarray, test: np.ndarray, answe
     from sklearn.linear_model import LogisticRegression
 
     from hardsight.losses import GaussianNaiveBayes
-    from hardsight.scoring.fitted_head import fit_linear_head, unconverged
+    from hardsight.scoring.fitted_head import fit_head, unconverged
 
     c = int(y.max()) + 1
     if head == RAW:
@@ -98,7 +98,7 @@ def accuracy_of(head: str, x: np.ndarray, y: np.ndarray, test: np.ndarray, answe
         logits = fitted.logits(torch.from_numpy(test)).numpy()
     else:
         with unconverged():
-            logits = fit_linear_head(x, y, c).logits(test)
+            logits = fit_head(x, y, c).logits(test)
     return float((np.asarray(logits).argmax(1) == answers).mean())
 
 

@@ -70,7 +70,7 @@ def temperature(context: Context) -> Outcome:
 def measured(context: Context, t: float, seed: int) -> dict[str, float]:
     """The four measures of one training."""
     from hardsight.dynamics.cosines import tolerance, uniformity
-    from hardsight.scoring.fitted_head import fit_linear_head, unconverged
+    from hardsight.scoring.fitted_head import fit_head, unconverged
     from hardsight.snapshot import Snapshot
 
     digits = few_digits(context)
@@ -88,7 +88,7 @@ def measured(context: Context, t: float, seed: int) -> dict[str, float]:
     x, y = np.asarray(known.values)[plain], answers[np.asarray(known.labels)[plain]]
     z, digit = np.asarray(test.values), np.asarray(test.labels)
     with unconverged():
-        right = np.asarray(fit_linear_head(x, y, 10).logits(z)).argmax(1) == digit
+        right = np.asarray(fit_head(x, y, 10).logits(z)).argmax(1) == digit
     return {
         "uniformity": uniformity(features=z),
         "tolerance": tolerance(features=z, labels=digit),
