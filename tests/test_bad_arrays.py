@@ -652,7 +652,7 @@ def test_no_column(tmp_path: Path, cli: Callable[..., Any], name: str) -> None:
     assert done.code == 2 and re.search(match, done.err) and not (tmp_path / "o.csv").exists()
 
 
-@pytest.mark.parametrize("value", [0.0, 1.0, 0.1, -1e30])
+@pytest.mark.parametrize("value", [1.0, 0.1, -1e30])
 def test_no_head_can_be_fitted_to_features_that_are_all_the_same(value: float) -> None:
     with pytest.raises(
         InputError, match="no head can be fitted: nothing in the features distinguishes class 0.*same for every sample"
@@ -667,9 +667,11 @@ def test_no_head_can_be_fitted_to_huge_features() -> None:
 
 def test_a_class_whose_samples_are_all_broken_has_no_head() -> None:
     features, labels = RNG.normal(size=(30, 4)), np.arange(30) % 2
-    features[:3], labels[:3] = np.nan, 2
-    with pytest.raises(InputError, match="class 2 of 3 has 0"):
-        score(features, labels=labels)
+    labels[:3] = 2
+    for broken in (np.nan, 0.0):
+        features[:3] = broken
+        with pytest.raises(InputError, match="finite features that are not all 0.*class 2 of 3 has 0"):
+            score(features, labels=labels)
 
 
 # ---- lists in each row ----

@@ -30,8 +30,7 @@ from hardsight.act.error_model import (
     seen_in_training,
 )
 from hardsight.act.evidence import Evidence, right_since, samples_of
-from hardsight.act.folds import fold_rows
-from hardsight.act.neighbourhood import Nearby, Neighbourhood, Repeats, far_out, mixed, votes_by_probs
+from hardsight.act.neighbourhood import Nearby, Neighbourhood, far_out, mixed, votes_by_probs
 from hardsight.act.noise import confident_counts, noise_factors
 from hardsight.act.ranking import by_epochs, confidence, margin, posterior
 from hardsight.act.settings import CleanSettings
@@ -43,7 +42,8 @@ from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
 from hardsight.files.suspects import SUSPECTS, read_suspects
 from hardsight.head import Head
-from hardsight.scores.duplicates import near_duplicates
+from hardsight.scores.duplicates import Repeats, near_duplicates
+from hardsight.scoring.fitted_head import fold_rows
 from hardsight.stats import pass_scores
 
 Cli = Callable[..., Any]
@@ -294,6 +294,20 @@ def test_out_of_sample_predictions_do_not_know_the_label() -> None:
     assert np.isfinite(hardsight.out_of_sample(features, unlabeled)).all()
     with pytest.raises(InputError, match="class 3 has one"):
         hardsight.out_of_sample(features, np.where(np.arange(80) == 3, 3, labels % 3))
+
+
+def test_networks_by_folds_have_not_seen_copies_of_what_they_predict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    features, labels = (np.concatenate([part, part[:8]]) for part in blobs(n=24, c=2, d=3))  # rows 24 to 31 are copies
+    seen: list[set[str]] = []
+
+    def train(train: Any, test: Any, *_: Any) -> dict[str, np.ndarray]:
+        seen.append(set(train.ids))
+        return {id: np.full(2, 0.5) for id in test.ids}
+
+    monkeypatch.setattr("hardsight.act.fold_models._train", train)
+    hardsight.out_of_sample(features.reshape(32, 1, 3), labels, model="sphere_mlp", output=tmp_path / "out", folds=4)
+    assert all((str(row) in ids) == (str(row + 24) in ids) for ids in seen for row in range(8)) and len(seen) == 4
 
 
 def test_whole_networks_by_folds(tmp_path: Path) -> None:
@@ -739,9 +753,9 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str], str]] = {
     "equal features": ({"features": np.ones((6, 2)), "labels": [0, 1] * 3}, [], "all rows of features are equal"),
     "nothing finite": ({"features": np.full((6, 2), np.nan), "labels": [0, 1] * 3}, [], "a value that is not finite"),
     "too large": (
-        {"features": 1e40 * np.random.default_rng(0).normal(size=(6, 2)), "labels": [0, 1] * 3},
+        {"features": 1e160 * np.random.default_rng(0).normal(size=(6, 2)), "labels": [0, 1] * 3},
         ["--no-neighbours"],
-        "features must be below 1e38: divide them by a number",
+        "features must be below 1e150: divide them by a number",
     ),
     "class of one": ({"features": np.eye(5), "labels": [0, 0, 1, 1, 2]}, [], "every class needs two samples, one to learn from"),
     "no distribution": ({"probs": np.ones((4, 2)), "labels": [0, 1] * 2}, [], "probs must be probabilities that sum to 1"),

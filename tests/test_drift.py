@@ -211,7 +211,9 @@ def test_without_heads_a_random_split_has_not_drifted_and_a_shift_is_seen() -> N
     assert 0.03 < np.mean(harder) < 0.07 and max(harder) < 0.1  # 5 % are expected
     assert set(verdicts) == {"no change found"}
     before = Snapshot(features[order[:900]], labels=labels[order[:900]])
-    later = Snapshot(features[order[900:]] + 6 * (labels[order[900:], None] == 3), labels=labels[order[900:]])
+    moved, threes = features[order[900:]], labels[order[900:]] == 3
+    moved[threes] = np.roll(moved[threes].reshape(-1, 8, 8), 1, axis=1).reshape(-1, 64)  # a row lower
+    later = Snapshot(moved, labels=labels[order[900:]])
     notes = notes_of(drift(before, later, unpaired=True))
     assert "harder" in next(row["verdict"] for row in notes["classes"] if row["class"] == "3") and notes["compared"] == "values"
     noise = np.random.default_rng(0).normal(0, 0.06, (900, 64)).astype("f4")  # 1 % of the spread, in the same samples

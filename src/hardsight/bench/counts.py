@@ -25,7 +25,7 @@ import numpy as np
 
 from hardsight.act import out_of_sample
 from hardsight.act.evidence import samples_of
-from hardsight.act.folds import head_probs, predict_by_heads
+from hardsight.act.folds import predict_by_heads
 from hardsight.act.settings import CleanSettings
 from hardsight.act.suspects import Suspects, find_suspects
 from hardsight.bench import peers
@@ -36,6 +36,7 @@ from hardsight.files.npy import open_npz
 from hardsight.files.reading import read_json
 from hardsight.files.suspects import suspects_notes
 from hardsight.files.writing import write_json
+from hardsight.scoring.fitted_head import head_probs
 from hardsight.screen import print_line, print_table
 from hardsight.snapshot import Snapshot
 from hardsight.threads import even_rows

@@ -1,7 +1,7 @@
 """Linear heads fitted by cross-validation: what a model says of a sample that it has not learned from.
 
-A head that was fitted to a wrong label may have learned it, and then sees nothing wrong. So the samples are cut into folds, a head
-is fitted without each, and predicts it. Near duplicates are in one fold: a head that has learned a copy with the same wrong
+A head that was fitted to a wrong label may have learned it, and then sees nothing wrong. So the samples are cut into folds, a
+head is fitted without each, and predicts it. Near duplicates are in one fold: a head that has learned a copy with the same wrong
 label sees nothing wrong, either. `score`, `audit`, `drift`, `clean` and `out_of_sample` use these heads where none is given.
 """
 
@@ -36,7 +36,8 @@ def heads_with_every_class(features: np.ndarray, labels: np.ndarray) -> list[tup
     if c < 2 or counts.min() < 2:
         scarce = int(np.argmin(counts))
         raise InputError(
-            "to fit a head, every class 0..c-1 needs at least two labeled samples and there must be two classes; "
+            "to fit a head, there must be two classes, and every class 0..c-1 needs at least two labeled samples with "
+            "finite features that are not all 0; "
             f"class {scarce} of {c} has {counts[scarce]}. Pass a head, or merge or drop such classes." + counted_from_one(labels)
         )
     heads = unseen_heads(features, labels, find_repeats(features).originals(labels, FOLDS))
