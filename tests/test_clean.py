@@ -306,7 +306,7 @@ def test_networks_by_folds_have_not_seen_copies_of_what_they_predict(tmp_path: P
         return {id: np.full(2, 0.5) for id in test.ids}
 
     monkeypatch.setattr("hardsight.act.fold_models._train", train)
-    hardsight.out_of_sample(features.reshape(32, 1, 3), labels, model="sphere_mlp", output=tmp_path / "out", folds=4)
+    hardsight.out_of_sample(features.reshape(32, 1, 3), labels, model="sphere_mlp", output=tmp_path, folds=4)
     assert all((str(row) in ids) == (str(row + 24) in ids) for ids in seen for row in range(8)) and len(seen) == 4
 
 
