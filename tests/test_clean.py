@@ -630,7 +630,8 @@ def test_a_run_with_dynamics_is_judged_by_its_epochs(run: Path, cli: Cli) -> Non
     assert done.code == 0, done.err
     table = pq.read_table(run / "suspects.parquet")
     assert notes(table)["evidence"] == "epochs" and "evidence: epochs   ranked by epochs" in done.out
-    assert "What the network said in training" in notes(table)["rests_on"]
+    assert "What the network said in training agrees with" in notes(table)["rests_on"]
+    assert "those of similar samples decide" in notes(table)["rests_on"]
     assert average_precision(np.arange(90) < 9, column(table, "error_score")) > 0.9
     assert "expected label errors: " in done.out and "likely mislabeled" in done.out
     assert f"wrote {run}/suspects.parquet" in done.out and f"next: hardsight explore {run}" in done.out

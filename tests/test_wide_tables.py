@@ -224,6 +224,14 @@ def test_a_numbered_series_is_the_features_and_said_to_be(tmp_path: Path, cli: C
         assert done.code == 0 and said in done.out and done.err == "", done.err
 
 
+def test_a_series_with_a_column_of_text_is_refused() -> None:
+    frame = embeddings()
+    frame["f3"] = frame["f3"].astype(object)
+    frame.loc[7, "f3"] = "n.a."
+    with pytest.raises(InputError, match=r"f0, f1, .* are the features, but 'f3' is not numeric \(.*'n.a.'"):
+        clean(frame, labels="y")
+
+
 def test_a_column_that_outweighs_all_others_is_warned_of(tmp_path: Path, cli: Callable[..., Any]) -> None:
     frame = embeddings()
     warning = "the feature column width has more than 100 times the spread of the others"

@@ -64,10 +64,9 @@ JUDGES = {  # by kind of evidence: what the count rests on
     "out-of-sample": "Linear heads that were fitted without each sample agree with {share} of the labels",
     "probs": "The given probabilities agree with {share} of the labels and are taken for out-of-sample ones",
     "head": "The model agrees with {share} of the labels and is taken not to have seen them",
-    "epochs": "What the network said in training and the labels of similar samples decide; heads fitted to its features agree "
-    "with {share} of the labels",
+    "epochs": "What the network said in training agrees with {share} of the labels",
 }
-BY_NEIGHBORS = "the model knows these labels, so the labels of similar samples decide"
+BY_NEIGHBORS = "since the model may know these labels, those of similar samples decide"
 ENDS = "The low end counts errors spread evenly over the samples, the high end also errors that look like mistakes of the model."
 UNSURE = "The model is unsure of too many samples to tell wrong labels from its own mistakes: give features of a better one."
 NONE_FINITE = "no sample can be scored: every row is all zeros, or holds a value that is not finite."
@@ -146,7 +145,7 @@ def order_of_ids(samples: Samples) -> np.ndarray:
         counts = pc.value_counts(ids)
         repeated = counts.field(0)[int(np.argmax(counts.field(1).to_numpy()))].as_py()
         where = f"{samples.name}: " if samples.name else ""
-        raise InputError(f"{where}ids must be unique, but {repeated!r} appears more than once.")
+        raise InputError(f"{where}ids must be unique, but {repeated!r} appears more than once: give other ids.")
     return np.asarray(pc.array_sort_indices(ids)).astype(np.int64)
 
 
@@ -230,8 +229,10 @@ def best_evidence(
     if by_epochs:
         columns = _epoch_columns(samples, settings.by)
         if any(np.isfinite(column).any() for column in columns.values()):
+            if samples.features is None:  # means over the epochs, most of them before a label was memorized
+                return Evidence("epochs", settings.by or "epochs", probs, heads, None, False, columns)
             return Evidence("epochs", settings.by or "epochs", probs, heads, votes, True, columns)
-    return Evidence(kind, settings.by or "posterior", probs, heads, votes, seen, warnings=_warnings(samples, kind, probs))
+    return Evidence(kind, settings.by or "posterior", probs, heads, votes, seen, warnings=_warnings(samples, kind, heads))
 
 
 def _votes_of_alike(probs: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -329,7 +330,7 @@ def _warnings(samples: Samples, kind: str, probs: np.ndarray) -> tuple[str, ...]
 def rests_on(evidence: Evidence, count: Any, agreement: float) -> str:
     """What the expected number of errors rests on, and what its ends mean."""
     judge = JUDGES[evidence.kind].format(share=f"{100 * agreement:.0f} %")
-    if evidence.seen and evidence.kind != "epochs" and evidence.votes is not None:
+    if evidence.seen and evidence.votes is not None:
         judge = f"{judge}; {BY_NEIGHBORS}"
     return f"{judge}. {UNSURE if count.certainty == 'cannot tell' else ENDS}"
 

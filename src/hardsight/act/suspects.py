@@ -251,7 +251,8 @@ def _judgment(labels: np.ndarray, evidence: Evidence) -> tuple[Evidence, Judgmen
         columns = {name: column[known] for name, column in evidence.epochs.items()}
         scores[known] = by_epochs(columns, evidence.by, scores[known], noise.one_way)
         right = columns["cartography_correctness"]
-        wrong[known] = seen_in_training(wrong[known], right)
+        if predictions[0] is votes:  # the epochs are a second witness
+            wrong[known] = seen_in_training(wrong[known], right)
         count = count_errors(model, wrong[known])
         lost = float((right < WON).sum())  # of right labels, too, where the network has learned little: the other end
         return evidence, Judgment(scores, wrong, replace(count, high=max(count.high, lost)))
@@ -345,7 +346,7 @@ def _notes(evidence: Evidence, count: ErrorCount, wrong_of_flagged: np.ndarray, 
         "certainty": count.certainty,
         "samples": count.num_samples,
         "flagged": len(wrong_of_flagged),
-        "precision": float(wrong_of_flagged.mean()) if len(wrong_of_flagged) else None,
+        "precision": float(wrong_of_flagged.mean()) if len(wrong_of_flagged) and count.certainty == "estimated" else None,
         "agreement": agreement,
         "rests_on": rests_on(evidence, count, agreement),
         "warnings": list(evidence.warnings),

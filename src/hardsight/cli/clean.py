@@ -74,7 +74,7 @@ def print_suspects(suspects: Suspects, top: int) -> None:
     import pyarrow.compute as pc
 
     from hardsight.act.verdicts import VERDICTS
-    from hardsight.files.suspects import CANNOT_TELL, DUPLICATE_OF, noted_warnings, suspects_notes
+    from hardsight.files.suspects import CANNOT_TELL, DUPLICATE_OF, noted_warnings, precision_in_words, suspects_notes
     from hardsight.screen import number, print_line, print_table, print_warning
 
     table, notes = suspects.table, suspects_notes(suspects.table)
@@ -90,9 +90,8 @@ def print_suspects(suspects: Suspects, top: int) -> None:
     print_line(words, rate=rate, errors=errors, errors_low=low, errors_high=high, certainty=certainty)
     print_line(rests_on, rests_on=rests_on)
     if notes["flagged"]:
-        tenths = round(10 * notes["precision"])
-        about = "nearly all of them" if tenths == 10 else f"about {tenths} of 10"
-        print_line(f"flagged: {notes['flagged']}, {about} wrong", flagged=notes["flagged"], precision=notes["precision"])
+        words = f"flagged: {notes['flagged']}{precision_in_words(notes['precision'])}"
+        print_line(words, flagged=notes["flagged"], precision=notes["precision"])
     print_left_out(suspects)
     counted = {entry["values"]: entry["counts"] for entry in pc.value_counts(table.column("verdict")).to_pylist()}
     print_table(("verdict", "samples"), [(verdict, number(counted.get(verdict, 0))) for verdict in VERDICTS], name="verdicts")

@@ -125,6 +125,19 @@ def noted_warnings(notes: Mapping[str, Any]) -> list[str]:
     return [text for text in said if isinstance(text, str)][:MOST_WARNINGS] if isinstance(said, list) else []
 
 
+def precision_in_words(precision: Any) -> str:
+    """How many of the flagged labels are wrong, after a comma; empty where it cannot be told.
+
+    Example:
+        >>> precision_in_words(0.72), precision_in_words(None)
+        (', about 7 of 10 wrong', '')
+    """
+    if not isinstance(precision, float):
+        return ""
+    tenths = round(10 * precision)
+    return ", nearly all of them wrong" if tenths == 10 else f", about {tenths} of 10 wrong"
+
+
 def count_in_words(notes: Mapping[str, Any]) -> str:
     """How many labels are expected to be wrong, with the interval, and what that rests on; empty where it is not known.
 
@@ -142,6 +155,6 @@ def count_in_words(notes: Mapping[str, Any]) -> str:
     if notes.get("certainty") == CANNOT_TELL:
         words = f"Cannot tell how many labels are wrong: between {low:,.0f} and {high:,.0f}."
     flagged, precision, rests_on = (notes.get(name) for name in ("flagged", "precision", "rests_on"))
-    if isinstance(flagged, int) and isinstance(precision, float):
-        words = f"{words} {flagged:,} are flagged, of which about {round(10 * precision)} in 10 are wrong."
+    if isinstance(flagged, int) and flagged:
+        words = f"{words} {flagged:,} are flagged{precision_in_words(precision)}."
     return f"{words} {rests_on}" if isinstance(rests_on, str) and rests_on else words

@@ -114,7 +114,7 @@ def check_columns(table: Any) -> list[str]:
     if wrong and len(names) > 1:
         raise InputError(
             f"all columns of this table are features, but {wrong[0]!r} does not hold numbers"
-            f"{_first_word(table, names, wrong[0])}: drop it, or name the feature columns."
+            f"{_first_word(table, names, wrong[0])}: drop it, or say which columns are what: labels='y', features='f*'."
         )
     return names
 
@@ -183,10 +183,18 @@ def _features(table: Any, names: Sequence[str], asked: Any, taken: set[str | Non
         lists = [name for name in LIST_COLUMNS if name in names]
         if lists:
             return lists[:1]
-        chosen = [name for name in names if name not in taken and name not in OWN and _holds_numbers(table, names, name)]
-        if not chosen:
+        free = [name for name in names if name not in taken and name not in OWN]
+        numeric = [name for name in free if _holds_numbers(table, names, name)]
+        if not numeric:
             raise InputError(f"no column of the table holds numbers for features: {_there(names)}")
-        return _series(chosen)
+        series = _series(numeric)
+        odd = [name for name in free if name not in numeric and len(series) >= SERIES and _numbered(name) == _numbered(series[0])]
+        if odd:
+            word = _first_word(table, names, odd[0])
+            raise InputError(
+                f"{series[0]}, {series[1]}, ... are the features, but {odd[0]!r} is not numeric{word}: mend or drop it."
+            )
+        return series
     patterns = [word.strip() for word in asked.split(",")] if isinstance(asked, str) else [str(word) for word in asked]
     picked: dict[str, None] = {}
     for pattern in patterns:
@@ -204,11 +212,20 @@ def _features(table: Any, names: Sequence[str], asked: Any, taken: set[str | Non
 
 def _series(names: list[str]) -> list[str]:
     """Of numeric columns, the numbered series that most of them belong to, such as f0 to f1279 but not width; else all."""
-    of = [re.sub("[0-9]+", "#", name) for name in names]
-    pattern, count = Counter(of).most_common(1)[0]
+    pattern, count = Counter(map(_numbered, names)).most_common(1)[0]
     if "#" not in pattern or count < SERIES or 2 * count <= len(names):
         return names
-    return [name for name, one in zip(names, of, strict=True) if one == pattern]
+    return [name for name in names if _numbered(name) == pattern]
+
+
+def _numbered(name: str) -> str:
+    """What names of one numbered series have in common.
+
+    Example:
+        >>> _numbered("f12")
+        'f#'
+    """
+    return re.sub("[0-9]+", "#", name)
 
 
 def _values(table: Any, names: Sequence[str], chosen: Sequence[str]) -> tuple[Any, str]:
