@@ -1,6 +1,6 @@
 """Near duplicates and outliers, from features alone; and what the neighbours' labels say.
 
-    near duplicate   the nearest other sample is at most 0.13 times as far as is usual (`scores.duplicates`)
+    near duplicate   the nearest other sample is at most 0.13 times as far as is usual (found in scores/duplicates.py)
     outlier          the tenth nearest of up to 2,000 samples is further away than the third quartile plus three times the
                      distance between the quartiles (Tukey's "far out")
 

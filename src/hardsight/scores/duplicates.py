@@ -274,7 +274,7 @@ def _groups(x: Directions, links: np.ndarray) -> np.ndarray:
     return group
 
 
-# Which rows are copies of which
+# Copies: which rows of a dataset are one sample
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
     job.py           `score` and its job: which scores, which rows, one or two passes
     to_file.py       `score_to_file`, the function behind `hardsight score`; settings.py has its options
     hardness.py      one score of every sample, oriented so that high is hard, from a run, a snapshot or a table
-    fitted_head.py   a head fitted by cross-validation if there is none
+    fitted_head.py   calibrated heads fitted by cross-validation if there is none
     cluster.py       the same on a Dask cluster
     beside.py        additional inputs of some scores: a reference, other models, images
     one_scale.py     two models on the same samples: compared by value, or by rank
