@@ -196,6 +196,48 @@ def test_no_error_seen_is_not_none_at_all() -> None:
     assert count_errors(model, np.zeros(2)).high == 2 and count_errors(model, np.zeros(0)).high == 0
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_model_that_knows_nothing_of_the_labels_cannot_tell() -> None:
+    """Predictions of other classes, by chance or all off by one: nothing is flagged but the few that are always allowed."""
+    right = np.arange(900) % 9
+    chance = np.random.default_rng(0).dirichlet(np.full(9, 0.3), 900)
+    for probs in (chance, 0.9 * np.eye(9)[(right + 1) % 9] + 0.1 / 9):
+        table = hardsight.clean(probs=probs, labels=right, neighbours=False)
+        assert notes(table)["certainty"] == "cannot tell" and notes(table)["precision"] is None
+        assert column(table, "is_label_issue").mean() <= 0.021
+
+
+def test_where_all_samples_are_sure_the_interval_is_short() -> None:
+    """No weight makes a difference there, and none of them is a source of error."""
+    labels = np.arange(1000) % 40
+    probs = 0.999 * np.eye(40)[labels] + 0.001 / 40
+    count = count_errors(model := fit_error_model([probs], labels), model.wrong([probs], labels))
+    assert count.low == 0 and count.high < 10
+
+
+def test_a_few_certain_errors_among_few_samples_are_flagged() -> None:
+    right = np.arange(60) % 3
+    probs, labels = 0.99 * np.eye(3)[right] + 0.01 / 3, right.copy()
+    labels[:2] = (labels[:2] + 1) % 3
+    assert np.flatnonzero(column(hardsight.clean(probs=probs, labels=labels), "is_label_issue")).tolist() == [0, 1]
+
+
+def test_features_of_the_split_train_are_judged_by_heads_unless_a_head_has_seen_them() -> None:
+    features, right = blobs(n=400)
+    labels, _ = flipped(right, 0.1)
+    plain = hardsight.clean(features=features, labels=labels)
+    split = hardsight.clean(Snapshot(features, labels=labels, columns={"split": ["train"] * 400}))
+    np.testing.assert_array_equal(column(split, "label_quality"), column(plain, "label_quality"))
+    assert "may know" not in notes(split)["rests_on"]
+
+
+def test_a_class_that_is_predicted_but_no_label_makes_labels_wrong() -> None:
+    right = np.arange(400) % 5
+    probs = 0.99 * np.eye(5)[right] + 0.01 / 5
+    table = hardsight.clean(probs=probs, labels=np.where(right == 4, 2, right))
+    assert column(table, "is_label_issue")[right == 4].all() and not column(table, "is_label_issue")[right != 4].any()
+
+
 def test_what_losing_in_training_says_is_read_off_the_samples() -> None:
     """The likely errors lost, and no other: they are surer errors, the others less. Where all lost alike, nothing changes."""
     wrong = np.array([0.6] * 10 + [0.1] * 90)

@@ -16,6 +16,7 @@ Constants were chosen on one half of the settings of `hardsight bench clean --pa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,14 +24,15 @@ import numpy as np
 
 from hardsight.threads import blocks, even_rows, share
 
-ROWS, NUMBERS = 5000, 2**20  # samples that the model is fitted to: so many, or so many probabilities
+ROWS, FEWEST_ROWS, NUMBERS = 5000, 1000, 2**22  # samples that the model is fitted to: fewer where there are many classes
 TINY = 1e-12  # what a probability of zero counts as in a logarithm
 EVEN = 5.0  # made-up errors per class that draw N towards even noise
 PRIOR = (1.0, 10.0)  # made-up wrong and right labels: a rate from a handful of samples is drawn towards 1 in 11, and never 0
 MOST_STEPS, CLOSE = 12, 0.01  # of EM, and the change of a parameter at which it ends
 PER_CLASS = 20  # samples per class from which it can be seen which classes are mixed up
 SHARPEST = 20.0  # largest weight of a prediction
-LEAST_RATE, MOST_RATE = -14.0, 3.0  # log-odds
+LEAST_RATE, MOST_RATE = -14.0, 0.0  # log-odds: at most every other label is wrong
+BELIEVED = 0.45  # rate from which the model, not the labels, is in doubt: it may be one of other classes
 SHIFT, SLOPE = 0.85, 4.0  # log-odds of an error: what sure models miss, and what doubtful ones make up
 BELOW, ABOVE = 0.8, 0.35  # of the squared doubt and of the doubt: how far the interval reaches down and up
 CHANCE = 2.0  # standard errors
@@ -67,7 +69,7 @@ class ErrorModel:
                 odds = np.log(np.maximum(error, 1e-300)) - np.log(np.maximum(right, 1e-300))
             result[rows] = 1 / (1 + np.exp(-np.clip(odds + SHIFT - SLOPE * self.doubt, -50, 50)))
 
-        share(work, blocks(len(labels), max(1, NUMBERS // len(self.shares))))
+        share(work, blocks(len(labels), max(1, NUMBERS // 4 // len(self.shares))))
         return result
 
 
@@ -81,14 +83,9 @@ class ErrorCount:
     num_samples: int
 
     @property
-    def rate(self) -> float:
-        """As a share of all samples."""
-        return self.errors / self.num_samples if self.num_samples else 0.0
-
-    @property
     def certainty(self) -> str:
         """Whether the ends are close enough to tell anything."""
-        return "cannot tell" if self.high - self.low > FAR_APART * self.num_samples else "estimated"
+        return "cannot tell" if self.high - self.low > max(FAR_APART * self.num_samples, LEAST_HIGH) else "estimated"
 
 
 def learned_by_heart(heads: ErrorModel, neighbors: ErrorModel) -> bool:
@@ -111,7 +108,7 @@ def fit_error_model(predictions: Sequence[np.ndarray], labels: np.ndarray) -> Er
         0.09
     """
     c = predictions[0].shape[1]
-    rows = even_rows(len(labels), max(ROWS, NUMBERS // c))
+    rows = even_rows(len(labels), max(FEWEST_ROWS, min(ROWS, NUMBERS // c)))
     logs, y = [_log(prediction[rows]) for prediction in predictions], labels[rows]
     shares = (np.bincount(labels, minlength=c) + 1.0) / (len(labels) + c)
     even = _Fit(logs, y, shares)
@@ -120,7 +117,7 @@ def fit_error_model(predictions: Sequence[np.ndarray], labels: np.ndarray) -> Er
     if c > 2 and len(y) >= PER_CLASS * c:
         predicted = logs[0].argmax(axis=1)
         counts = np.bincount(predicted * c + y, minlength=c * c).reshape(c, c) * ~np.eye(c, dtype=bool)
-        disagreeing = max(float((predicted != y).mean()), 0.01)
+        disagreeing = float(np.clip((predicted != y).mean(), 0.01, BELIEVED))
         fits = []
         for start, rate in ((None, 0.02), (np.maximum(counts - counts.T, 0), disagreeing), (counts, disagreeing)):
             fit = _Fit(logs, y, shares, start)
@@ -194,19 +191,18 @@ class _Fit:
 
     def _deviation(self) -> float:
         """Standard error of the log-odds of the rate."""
-        free = [i for i, weight in enumerate(self.parameters[:-1]) if 0.01 < weight < SHARPEST - 0.01]
-        free.append(len(self.parameters) - 1)
+        last = len(self.parameters) - 1
         columns = []
-        for i in free:
-            step = np.zeros(len(self.parameters))
+        for i in range(last + 1):
+            step = np.zeros(last + 1)
             step[i] = 0.05
-            columns.append((self.surprise(self.parameters + step)[1] - self.surprise(self.parameters - step)[1])[free] / 0.1)
-        curvature = np.array(columns)
-        try:
-            variance = float(np.linalg.inv((curvature + curvature.T) / 2)[-1, -1])
-        except np.linalg.LinAlgError:
-            return np.inf
-        return float(np.sqrt(variance)) if variance > 0 else np.inf
+            columns.append((self.surprise(self.parameters + step)[1] - self.surprise(self.parameters - step)[1]) / 0.1)
+        curvature = (np.array(columns) + np.array(columns).T) / 2
+        # A weight at its bound, or one that makes no difference, as where all samples are sure, is no source of error.
+        free = [i for i in range(last) if 0.01 < self.parameters[i] < SHARPEST - 0.01 and curvature[i, i] > 1e-3]
+        inner = curvature[np.ix_([*free, last], [*free, last])]
+        variance = float(np.linalg.pinv(inner)[-1, -1])
+        return float(np.sqrt(variance if variance > 0 else 1 / max(curvature[last, last], 1e-3)))
 
 
 def _log(probs: np.ndarray) -> np.ndarray:
@@ -254,6 +250,8 @@ def count_errors(model: ErrorModel, wrong: np.ndarray) -> ErrorCount:
     if n == 0:
         return ErrorCount(0.0, 0.0, 0.0, 0)
     share = float(wrong.mean())
+    if model.rate > BELIEVED:
+        return ErrorCount(n * share, 0.0, float(n), n)
     chance = CHANCE * max(min(model.deviation, 0.1), float(np.sqrt(max(share, 1 / n) / n)))
     low = share - np.hypot(chance, BELOW * model.doubt**2)
     high = share + np.hypot(chance, ABOVE * model.doubt)
@@ -267,10 +265,12 @@ def flagged(wrong: np.ndarray, count: ErrorCount) -> np.ndarray:
         >>> flagged(np.array([0.9, 0.6, 0.4]), ErrorCount(2, 1, 3, 3))
         array([ True,  True, False])
     """
-    limit = 0.5
+    likely = wrong > 0.5
     if count.low == 0 and len(wrong):
-        limit = max(limit, float(np.sort(wrong)[-1 - int(FEW * len(wrong))]))
-    return np.asarray(wrong > limit)
+        most = math.ceil(FEW * len(wrong))
+        limit = np.sort(wrong)[-most]
+        likely &= wrong >= limit if (wrong >= limit).sum() <= 2 * most + 1 else wrong > limit  # a few ties are flagged together
+    return np.asarray(likely)
 
 
 def seen_in_training(wrong: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -67,8 +67,9 @@ JUDGES = {  # by kind of evidence: what the count rests on
     "epochs": "What the network said in training agrees with {share} of the labels",
 }
 BY_NEIGHBORS = "since the model may know these labels, those of similar samples decide"
-ENDS = "The low end counts errors spread evenly over the samples, the high end also errors that look like mistakes of the model."
-UNSURE = "The model is unsure of too many samples to tell wrong labels from its own mistakes: give features of a better one."
+ENDS = "The low end counts errors spread evenly over the samples, the high end also some that look like mistakes of the model."
+UNSURE = "The model is unsure of too many samples to tell wrong labels from its own mistakes: give a better model."
+TOO_FEW = "There are too few samples to tell how many labels are wrong."
 NONE_FINITE = "no sample can be scored: every row is all zeros, or holds a value that is not finite."
 MANY = 100  # samples from which agreement says something
 
@@ -225,7 +226,7 @@ def best_evidence(
         votes = None
     elif votes is None:
         votes = _votes_of_alike(heads, samples.labels)
-    seen = _trained_on(samples)
+    seen = _trained_on(samples) and samples.head is not None and samples.probs is None
     if by_epochs:
         columns = _epoch_columns(samples, settings.by)
         if any(np.isfinite(column).any() for column in columns.values()):
@@ -332,7 +333,8 @@ def rests_on(evidence: Evidence, count: Any, agreement: float) -> str:
     judge = JUDGES[evidence.kind].format(share=f"{100 * agreement:.0f} %")
     if evidence.seen and evidence.votes is not None:
         judge = f"{judge}; {BY_NEIGHBORS}"
-    return f"{judge}. {UNSURE if count.certainty == 'cannot tell' else ENDS}"
+    unsure = UNSURE if count.num_samples >= MANY else TOO_FEW
+    return f"{judge}. {unsure if count.certainty == 'cannot tell' else ENDS}"
 
 
 def check_samples(samples: Samples) -> None:

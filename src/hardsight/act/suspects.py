@@ -234,7 +234,13 @@ def _judgment(labels: np.ndarray, evidence: Evidence) -> tuple[Evidence, Judgmen
     known = (labels >= 0) & np.isfinite(evidence.heads).all(axis=1)
     if evidence.kind == "epochs":
         known &= np.isfinite(evidence.epochs["aum" if evidence.by == "epochs" else evidence.by])
-    classes, own = np.unique(labels[known], return_inverse=True)  # a wrong label is one of those in use
+    if len(np.unique(labels[known])) < 2:
+        raise InputError(
+            f"wrong labels are found among two classes or more, but only {known.sum()} samples of one can be scored."
+        )
+    # A class that is neither a label nor predicted is no true class, either: a head may know thousands.
+    classes = np.union1d(labels[known], evidence.heads[known].argmax(axis=1))
+    own = np.searchsorted(classes, labels[known])
     noise = estimated_noise(evidence.probs[known], labels[known])
     scores[known] = scores_of_labels(evidence.probs[known], labels[known], BY_PROBS.get(evidence.by, posterior), noise.factors)
     heads, votes = (None if values is None else values[known][:, classes] for values in (evidence.heads, evidence.votes))
@@ -244,9 +250,10 @@ def _judgment(labels: np.ndarray, evidence: Evidence) -> tuple[Evidence, Judgmen
     if predictions[0] is votes:
         evidence = replace(evidence, seen=True)
         if evidence.kind not in ("probs", "head"):  # what was given is shown as it is
-            beliefs = np.zeros((len(own), evidence.probs.shape[1]))
-            beliefs[:, classes] = model.beliefs(predictions)
-            evidence.probs[known] = beliefs
+            beliefs = evidence.probs.copy()
+            beliefs[known] = 0.0
+            beliefs[np.ix_(known, classes)] = model.beliefs(predictions)
+            evidence = replace(evidence, probs=beliefs)
     if evidence.kind == "epochs":
         columns = {name: column[known] for name, column in evidence.epochs.items()}
         scores[known] = by_epochs(columns, evidence.by, scores[known], noise.one_way)

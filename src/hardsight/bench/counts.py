@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.act import out_of_sample
 from hardsight.act.evidence import samples_of
 from hardsight.act.folds import predict_by_heads
 from hardsight.act.settings import CleanSettings
@@ -108,12 +107,10 @@ def _ways(source: LabeledSet, noise: float, kind: str, rate: float, name: str) -
     if labels is None:
         labels = source.right if rate == 0 else mislabeled(kind, source.features, source.right, rate, SEED)
     wrong = labels != source.right if source.wrong is None else (labels != source.right) | source.wrong
-    inputs: dict[str, dict[str, Any]] = {"features": {"features": features}}
     if source.probs is not None:
-        inputs = {"probs": {"probs": source.probs}}
-    else:
-        inputs["probs"] = {"probs": out_of_sample(features, labels)}
-    return [_measured(f"{name}~{way}", Snapshot(**given, labels=labels), wrong, source.right) for way, given in inputs.items()]
+        return [_measured(f"{name}~probs", Snapshot(probs=source.probs, labels=labels), wrong, source.right)[0]]
+    of_features, heads = _measured(f"{name}~features", Snapshot(features=features, labels=labels), wrong, source.right)
+    return [of_features, _measured(f"{name}~probs", Snapshot(probs=heads, labels=labels), wrong, source.right)[0]]
 
 
 def _of_run(data: str, folder: Path | None, output: Path, kind: str, rate: float, name: str) -> list[dict[str, Any]]:
@@ -122,10 +119,11 @@ def _of_run(data: str, folder: Path | None, output: Path, kind: str, rate: float
     train(pictures, labels, output / "runs" / name, SEED)
     snapshot = Snapshot.load(output / "runs" / name)
     rows = np.asarray(snapshot.columns(["id"]).column("id").to_pylist(), dtype=np.int64)
-    return [_measured(f"{name}~run", snapshot, (labels != pictures.labels)[rows], pictures.labels[rows])]
+    return [_measured(f"{name}~run", snapshot, (labels != pictures.labels)[rows], pictures.labels[rows])[0]]
 
 
-def _measured(name: str, snapshot: Snapshot, wrong: np.ndarray, right: np.ndarray) -> dict[str, Any]:
+def _measured(name: str, snapshot: Snapshot, wrong: np.ndarray, right: np.ndarray) -> tuple[dict[str, Any], np.ndarray]:
+    """What `clean` says of a setting, and the (n, c) probabilities of its heads."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         suspects = find_suspects(samples_of(snapshot), CleanSettings())
@@ -147,7 +145,7 @@ def _measured(name: str, snapshot: Snapshot, wrong: np.ndarray, right: np.ndarra
         "wrong_in_bins": np.bincount(bins, weights=wrong, minlength=BINS).astype(int).tolist(),
     }
     result["cleanlab_f1"], result["cleanlab_flagged"] = _cleanlab(suspects, wrong)
-    return result
+    return result, suspects.evidence.heads
 
 
 def _cleanlab(suspects: Suspects, wrong: np.ndarray) -> tuple[float | None, int | None]:
