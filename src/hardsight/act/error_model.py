@@ -37,7 +37,7 @@ SHIFT, SLOPE = 0.85, 4.0  # log-odds of an error: what sure models miss, and wha
 BELOW, ABOVE = 0.8, 0.35  # of the squared doubt and of the doubt: how far the interval reaches down and up
 CHANCE = 2.0  # standard errors
 LEAST_HIGH = 3.0  # upper end where no error is seen: the rule of three
-SURE, BY_HEART = 0.25, 0.4  # doubt of the neighbors at most; share of the heads' doubts that they call errors at least
+SURE, BY_HEART = 0.2, 0.5  # doubt of the neighbors at most; share of the heads' doubts that they call errors at least
 FAR_APART = 0.2  # of all samples: ends that are further apart tell nothing
 FEW = 0.02  # of all samples: flagged at most where there may be no error at all
 
