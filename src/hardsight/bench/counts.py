@@ -13,7 +13,6 @@ by one, so repeating an interrupted run resumes it.
 from __future__ import annotations
 
 import hashlib
-import json
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from hardsight.act.evidence import samples_of
 from hardsight.act.folds import predict_by_heads
@@ -38,6 +38,7 @@ from hardsight.files.writing import write_json
 from hardsight.scoring.fitted_head import head_probs
 from hardsight.screen import print_line, print_table
 from hardsight.snapshot import Snapshot
+from hardsight.table import write_table
 from hardsight.threads import even_rows
 
 MOST = 5000  # samples of a setting
@@ -137,7 +138,9 @@ def _measured(name: str, snapshot: Snapshot, wrong: np.ndarray, right: np.ndarra
         "samples": n,
         "right": float((suspects.evidence.heads.argmax(axis=1) == right).mean()),
         "wrong": int(wrong.sum()),
-        **{end: notes[f"expected_errors{end}"] for end in ("", "_low", "_high")},
+        "expected": notes["expected_errors"],
+        "low": notes["expected_errors_low"],
+        "high": notes["expected_errors_high"],
         "certainty": notes["certainty"],
         "flagged": int(flags.sum()),
         "f1": _f1(flags, wrong),
@@ -288,15 +291,15 @@ def summary(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """One row per half, quality and kind of errors: coverage, widths, flags and F1."""
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for result in results:
-        _, quality, kind, rate, _ = result["setting"].split("~")
-        groups.setdefault((half_of(result["setting"]), quality, kind, rate), []).append(result)
+        _, quality, kind, _, _ = result["setting"].split("~")
+        groups.setdefault((half_of(result["setting"]), quality, kind), []).append(result)
     return [_summarized(key, group) for key, group in sorted(groups.items())]
 
 
 def covered(result: dict[str, Any]) -> bool:
     """Whether the interval holds the truth; unaudited data may have one wrong label in a hundred besides."""
     besides = 0 if result["setting"].startswith(AUDITED) else UNAUDITED * result["samples"]
-    return bool(result["_low"] <= result["wrong"] + besides and result["wrong"] <= result["_high"])
+    return bool(result["low"] <= result["wrong"] + besides and result["wrong"] <= result["high"])
 
 
 def _summarized(key: tuple[str, ...], group: list[dict[str, Any]]) -> dict[str, Any]:
@@ -306,13 +309,13 @@ def _summarized(key: tuple[str, ...], group: list[dict[str, Any]]) -> dict[str, 
 
     theirs = [result for result in group if result["cleanlab_f1"] is not None]
     return {
-        **dict(zip(("half", "quality", "kind", "rate"), key, strict=True)),
+        **dict(zip(("half", "quality", "kind"), key, strict=True)),
         "settings": len(group),
         "right": float(np.mean([result["right"] for result in group])),
         "wrong": float(share("wrong").mean()),
-        "expected": float(share("").mean()),
+        "expected": float(share("expected").mean()),
         "covered": float(np.mean([covered(result) for result in group])),
-        "width": float(np.median(share("_high") - share("_low"))),
+        "width": float(np.median(share("high") - share("low"))),
         "cannot_tell": float(np.mean([result["certainty"] == "cannot tell" for result in group])),
         "flagged": float(share("flagged").mean()),
         "most_flagged": float(share("flagged").max()),
@@ -322,10 +325,13 @@ def _summarized(key: tuple[str, ...], group: list[dict[str, Any]]) -> dict[str, 
 
 
 def print_counts(results: list[dict[str, Any]], output: Path) -> None:
-    """The summary on the screen, reliability of `label_quality`, and every setting as JSON lines."""
-    (output / "counts.jsonl").write_text("".join(json.dumps(result) + "\n" for result in results))
-    rows = [[f"{value:.3f}" if isinstance(value, float) else str(value) for value in row.values()] for row in summary(results)]
-    print_table(tuple(summary(results)[0]), [tuple(row) for row in rows], words=4, name="counts")
+    """The summary and the reliability of `label_quality` on the screen, and every setting in a file."""
+    columns = [name for name in results[0] if not name.endswith("bins")]
+    rows = [{"half": half_of(result["setting"]), **{name: result[name] for name in columns}} for result in results]
+    write_table(pa.Table.from_pylist(rows), output / "counts.csv")
+    table = summary(results)
+    shown = [tuple(f"{value:.3f}" if isinstance(value, float) else str(value) for value in row.values()) for row in table]
+    print_table(tuple(table[0]), shown, words=3, name="counts")
     for half in ("chosen", "reported"):
         of_half = [result for result in results if half_of(result["setting"]) == half]
         three = [result for result in of_half if "~instance~" not in result["setting"]]
@@ -333,6 +339,6 @@ def print_counts(results: list[dict[str, Any]], output: Path) -> None:
         wrong = np.sum([result["wrong_in_bins"] for result in three], axis=0)
         print_line(
             f"{half}: intervals hold the truth in {np.mean([covered(r) for r in three]):.3f} of {len(three)} settings, "
-            f"{np.mean([covered(r) for r in of_half]):.3f} with errors by instance; "
+            f"{np.mean([covered(r) for r in of_half]):.3f} of {len(of_half)} with errors by instance; "
             f"share wrong by tenths of 1 - label_quality: {', '.join(f'{x:.2f}' for x in wrong / np.maximum(bins, 1))}"
         )
