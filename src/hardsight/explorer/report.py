@@ -172,9 +172,11 @@ def _suspects(page: Page, hardest: list[int], repeated: list[int], position: dic
     verdict = sheet.columns["verdict"]
     rows = [row for row in hardest if verdict.values[row] < len(verdict.names or ())]
     summary = f"Of {len(sheet):,} samples: {', '.join(groups)}." if groups else "hardsight clean found nothing to look at."
+    total = sum(count for _, count, _, _ in found.described()["groups"])
+    shown = f"The first {SUSPECTS} of {total:,} are shown." if total > SUSPECTS else ""
     return {
         "expected": found.expected,
-        "sentence": f"{summary} {_reviewed(page)}".strip(),
+        "sentence": " ".join(text for text in (summary, shown, _reviewed(page)) if text),
         "rows": [position[row] for row in rows[:SUSPECTS]],
         "duplicates": {
             "sentence": f"{len(repeated):,} samples are nearly the same as an earlier one; these are the first.",

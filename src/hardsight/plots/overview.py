@@ -36,12 +36,12 @@ def overview(
     """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10, 5.2), layout="constrained", dpi=120)
-    parts: Any = figure.subfigures(2, 1, height_ratios=[1, 1.9])
-    top, bottom = parts
-    top.suptitle(title, fontsize=11)
     count = min(12, len(images))
-    for axes, image, caption in zip(np.atleast_1d(top.subplots(1, max(count, 1))), images, captions, strict=False):
+    figure = Figure(figsize=(10, 5.2 if count else 3.4), layout="constrained", dpi=120)
+    parts: Any = figure.subfigures(2, 1, height_ratios=[1, 1.9]) if count else (figure.subfigures(1, 1),) * 2
+    top, bottom = parts
+    top.suptitle(title if count else "", fontsize=11)
+    for axes, image, caption in zip(np.atleast_1d(top.subplots(1, count)) if count else (), images, captions, strict=False):
         axes.imshow(image, cmap="gray_r" if np.ndim(image) == 2 else None)
         axes.set_xlabel(caption, fontsize=8)
         axes.set(xticks=[], yticks=[])

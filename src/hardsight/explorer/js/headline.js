@@ -68,7 +68,8 @@ async function suspects({ expected, sentence, rows, duplicates }, page) {
     "div",
     { id: "suspects" },
     el("h3", {}, "Suspects"),
-    expected ? el("p", { class: "headline" }, harmless(expected)) : null,
+    expected ? el("p", { class: "headline" }, harmless(expected.split(". ")[0].replace(/\.?$/, "."))) : null,
+    expected?.includes(". ") ? el("p", {}, harmless(expected.slice(expected.indexOf(". ") + 2))) : null,
     el("p", {}, harmless(sentence)),
     ...(rows.length ? [el("p", { class: "quiet" }, legend), el("div", { class: "strip" }, ...tiles)] : []),
     ...(repeated.length
