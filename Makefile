@@ -16,7 +16,7 @@ MYPY := $(BIN)/mypy src/hardsight tests $(wildcard docs/make_*.py)
 unexport PYTHONDONTWRITEBYTECODE
 BENCHMARKS := score extract explore losses dynamics correlate adapt mine cluster clean hardness
 
-.PHONY: help demo test check lint javascript browser tex nightly coverage docs bench dist clean
+.PHONY: help demo test check lint javascript browser tex nightly coverage docs bench dist same clean
 
 help:  ## list the tasks
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -69,6 +69,9 @@ docs: $(INSTALLED)  ## build the documentation site in site/; a broken link is a
 bench: $(TOOLS) browser  ## our speed against the limits and the peers, and what every score finds
 	$(PIP) --group bench
 	set -e; for benchmark in $(BENCHMARKS); do $(BIN)/hardsight bench $$benchmark; done
+
+same: $(TOOLS)  ## compare the numbers that commands write with those recorded in tests/same
+	$(BIN)/python tests/same/record.py
 
 dist: $(TOOLS)  ## build the wheel and check it
 	rm -rf dist
