@@ -2,11 +2,10 @@
 
     python tests/same/record.py             compare: a line for each table that differs, and exit code 1
     python tests/same/record.py --record    record anew, after a change of numbers that is meant
-    python tests/same/record.py --list      what is recorded, and how exactly
 
 Only the command line is called, on scikit-learn's digits and on seeded arrays, so that modules can move freely. Compared are the
 tables that the commands write: ids, column names, types and values; not wording, timings, versions, paths or figures. A recording
-is made twice, in two processes: where these differ, the tolerance is ten times the difference. Sums of float32 may be ordered
+is made twice, in two processes: where these differ, ten times the difference is allowed. Sums of float32 may be ordered
 differently on another processor, and training amplifies that: record there first, on the tree that you compare with.
 """
 
@@ -16,6 +15,7 @@ import contextlib
 import io
 import json
 import os
+import runpy
 import shlex
 import subprocess
 import sys
@@ -29,6 +29,12 @@ import numpy as np  # noqa: E402
 import pyarrow as pa  # noqa: E402
 import pyarrow.csv  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
+from matplotlib.figure import Figure  # noqa: E402
+from safetensors.numpy import load_file  # noqa: E402
+from sklearn.datasets import load_digits  # noqa: E402
+
+Column = dict[str, Any]  # type, tolerance, and numbers or texts
+Tables = dict[str, dict[str, Column]]
 
 RECORDED = Path(__file__).with_name("recorded.parquet")
 EXACT, SUMMED = 1e-9, 1e-6  # relative: float64, and float32 whose sums may be ordered anew
@@ -105,8 +111,6 @@ SINGLE = list(COMMANDS)[list(COMMANDS).index("score-single") :]
 
 def write_data() -> None:
     """The inputs, in the working directory: digits as eight numbers each, their heads, and what people say of them."""
-    from sklearn.datasets import load_digits
-
     rng, (pixels, labels) = np.random.default_rng(0), load_digits(return_X_y=True)
     features = (pixels - pixels.mean(0)) @ rng.normal(size=(64, 8)) / 20  # (1797, 8)
     of_class = [features[labels == k] for k in range(10)]
@@ -143,169 +147,171 @@ def write_data() -> None:
     pq.write_table(pa.table(marks), "review.parquet")
 
 
-def run(name: str, command: str) -> None:
-    """A command as a user gives it, quietly."""
-    from hardsight.cli import main
-
+def run(name: str, command: str) -> str | None:
+    """A command as a user gives it; what it said if it failed."""
     said, sys.argv = io.StringIO(), ["hardsight", *shlex.split(command.replace("{}", name))]
     try:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
-            main()
+            runpy.run_module("hardsight", run_name="__main__")
     except SystemExit as end:
-        if end.code:
-            sys.exit(f"{name} ends with {end.code}: {said.getvalue().strip()}\n  hardsight {' '.join(sys.argv[1:])}")
+        return f"ends with {end.code}: {said.getvalue().strip()}" if end.code else None
+    except Exception as error:
+        return f"ends with {error!r}"
+    return None
 
 
-def numbers_in(value: Any, name: str, found: dict[str, list[float]]) -> dict[str, list[float]]:
-    """Every number of a JSON document, by its keys; lists are counted through."""
-    if isinstance(value, dict):
-        for key, part in value.items():
-            numbers_in(part, f"{name}.{key}", found)
-    elif isinstance(value, list):
-        for part in value:
-            numbers_in(part, name, found)
-    elif isinstance(value, int | float) and not set(name.split(".")) & WORDING:
-        found.setdefault(name, []).append(float(value))
-    return found
+def add_numbers(part: Any, name: str, numbers: dict[str, list[float]]) -> None:
+    """Every number of a JSON document, by its keys; the items of a list are one column."""
+    if isinstance(part, dict):
+        for key, value in part.items():
+            add_numbers(value, f"{name}.{key}", numbers)
+    elif isinstance(part, list):
+        for item in part:
+            add_numbers(item, name, numbers)
+    elif isinstance(part, int | float) and not set(name.split(".")) & WORDING:
+        numbers.setdefault(name, []).append(float(part))
 
 
-def columns(path: Path) -> dict[str, Any]:
-    """The columns of a file as Arrow or NumPy arrays."""
+def read_columns(path: Path) -> dict[str, Any]:
+    """The columns of a file, as Arrow or NumPy arrays."""
     if path.suffix == ".npz":
         return dict(np.load(path, allow_pickle=False))
-    if path.suffix == ".safetensors":
-        from safetensors.numpy import load_file
-
+    if path.suffix == ".safetensors":  # of a network, one number per tensor is kept; of a head, one per class
         return {name: values if path.stem == "head" else values.reshape(1, -1) for name, values in load_file(path).items()}
+    numbers: dict[str, list[float]] = {}
     if path.suffix == ".json":
-        return {name: np.array(found) for name, found in numbers_in(json.loads(path.read_text()), "", {}).items()}
+        add_numbers(json.loads(path.read_text()), "", numbers)
+        return {name: np.array(values) for name, values in numbers.items()}
     table = pq.read_table(path) if path.suffix == ".parquet" else pyarrow.csv.read_csv(path)
-    notes = json.loads((table.schema.metadata or {}).get(b"hardsight", b"{}"))
-    noted = {f"notes{name}": np.array(found) for name, found in numbers_in(notes, "", {}).items()}
-    return dict(zip(table.column_names, table.columns, strict=True)) | noted
+    add_numbers(json.loads((table.schema.metadata or {}).get(b"hardsight", "{}")), "metadata", numbers)
+    columns = dict(zip(table.column_names, table.columns, strict=True)) | {name: np.array(numbers[name]) for name in numbers}
+    return {name: values for name, values in columns.items() if name not in WORDING}
 
 
-def entry(name: str, values: Any) -> dict[str, Any]:
-    """A column as it is recorded: its type, and numbers or texts."""
-    kind = str(values.type if isinstance(values, pa.ChunkedArray) else values.dtype.kind + str(values.dtype.itemsize))
-    rows = values.to_pylist() if isinstance(values, pa.ChunkedArray) else values.tolist()
-    if not isinstance(rows, list):
-        rows = [rows]
+def as_recorded(name: str, values: Any) -> Column:
+    """A column's type, and its numbers or texts."""
+    if isinstance(values, pa.ChunkedArray):
+        kind, rows = str(values.type), values.to_pylist()
+    else:
+        kind, rows = values.dtype.name.rstrip("0123456789") if values.dtype.kind == "U" else values.dtype.name, values.tolist()
+    rows = rows if isinstance(rows, list) else [rows]
+    if any(isinstance(row, str) for row in rows) and name not in CODED:
+        return {"type": kind, "texts": rows, "numbers": None}
     if any(isinstance(row, str) for row in rows):
-        if name in CODED:  # which rows are alike, whatever it is called
-            codes: dict[Any, int] = {}
-            return {"type": kind, "numbers": [float(codes.setdefault(row, len(codes))) for row in rows]}
-        return {"type": kind.rstrip("0123456789"), "texts": rows}
-    if any(isinstance(row, list) for row in rows):
+        words = list(dict.fromkeys(rows))
+        rows = [words.index(row) for row in rows]
+    elif any(isinstance(row, list) for row in rows):  # a fixed sum of each row stands for it
         width = max(np.size(row) for row in rows if row is not None)
-        kind, vector = f"{kind} {width}", np.cos(np.arange(width)) + 1.5
-        rows = [None if row is None else float(np.ravel(row).astype(float) @ vector[: np.size(row)]) for row in rows]
-    return {"type": kind, "numbers": [np.nan if row is None else float(row) for row in rows]}
+        kind, factors = f"{kind} ({width} each)", np.cos(np.arange(width)) + 1.5
+        rows = [None if row is None else np.ravel(row).astype(float) @ factors[: np.size(row)] for row in rows]
+    return {"type": kind, "texts": None, "numbers": [np.nan if row is None else float(row) for row in rows]}
 
 
-def recording() -> list[dict[str, Any]]:
-    """Run every command in an empty directory, and read what each has written."""
-    from matplotlib.figure import Figure
-
-    Figure.savefig = lambda self, path, **options: Path(path).write_bytes(b"") if isinstance(path, str | Path) else None  # type: ignore
-    entries = []
+def run_all() -> tuple[Tables, dict[str, str]]:
+    """Run every command in an empty directory: the tables they wrote, and which of them failed."""
+    figure: Any = Figure
+    figure.savefig = lambda self, path, **options: (
+        Path(path).touch() if isinstance(path, str | Path) else None
+    )  # drawing takes long
+    tables: Tables = {}
+    failed: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         write_data()
         for name, command in COMMANDS.items():
             if "{}/" in command:
                 Path(name).mkdir()
-            run(name, command)
+            if failure := run(name, command):
+                failed[name] = failure
+                continue
             for path in sorted(path for path in Path(name).rglob("*") if path.suffix in READ and path.name not in ABOUT):
-                for column, values in columns(path).items():
-                    if column not in WORDING:
-                        tolerance = SUMMED if name in SINGLE else EXACT
-                        entries.append({"table": str(path), "column": column, "tolerance": tolerance, **entry(column, values)})
-    return entries
+                columns = {column: as_recorded(column, values) for column, values in read_columns(path).items()}
+                tolerance = SUMMED if name in SINGLE else EXACT
+                tables[str(path)] = {column: values | {"tolerance": tolerance} for column, values in columns.items()}
+    return tables, failed
 
 
-def distance(new: dict[str, Any], old: dict[str, Any]) -> np.ndarray:
+def distances(new: Column, old: Column) -> np.ndarray:
     """(n,) how far apart the rows of two columns are, relative to their size; infinity where only one is missing."""
     if old["texts"] is not None:
         return np.array([0.0 if a == b else np.inf for a, b in zip(new["texts"], old["texts"], strict=True)])
     a, b = np.array(new["numbers"], float), np.array(old["numbers"], float)
     largest = np.max(np.abs(b[np.isfinite(b)]), initial=0.0)
-    size = np.maximum(np.abs(b), largest * (1 if old["tolerance"] > EXACT else 1e-3))  # float32 is as exact as its terms
+    size = np.maximum(np.abs(b), largest * (1e-3 if old["tolerance"] == EXACT else 1))  # a float32 is as exact as what it sums
     with np.errstate(invalid="ignore", divide="ignore"):
-        apart = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.abs(a - b) / size)
-    return np.where(np.isnan(apart), np.inf, apart)
+        relative = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.abs(a - b) / size)
+    return np.where(np.isnan(relative), np.inf, relative)
 
 
-def difference(new: dict[str, dict[str, Any]], old: dict[str, dict[str, Any]]) -> str | None:
-    """What is first seen to differ between two tables, by their columns."""
-    if missing := [name for name in old if name not in new]:
-        return f"without {', '.join(missing)}"
-    if added := [name for name in new if name not in old]:
-        return f"with {', '.join(added)}, which was not there"
+def difference(new: dict[str, Column], old: dict[str, Column]) -> str | None:
+    """The first difference between two tables, and in how many columns there are more."""
     if list(new) != list(old):
-        return f"columns in another order: {', '.join(new)}"
-    ids, seen = old.get("id", {}), []
+        lost, added = [name for name in old if name not in new], [name for name in new if name not in old]
+        return f"columns lost: {', '.join(lost)}; added: {', '.join(added)}" if lost or added else "columns in another order"
+    ids, differences = old.get("id", {}), []
     for name in old:
-        a, b = new[name], old[name]
-        values = "numbers" if b["texts"] is None else "texts"
-        if a["type"] != b["type"] or a[values] is None:
-            seen.append(f"{name} is {a['type']}, was {b['type']}")
-        elif len(a[values]) != len(b[values]):
-            seen.append(f"{name} has {len(a[values])} rows, had {len(b[values])}")
-        elif (apart := distance(a, b) > b["tolerance"]).any():
-            row = int(np.argmax(apart))
-            of = (ids.get("texts") or ids.get("numbers") or [f"row {i}" for i in range(row + 1)])[row]
-            seen.append(f"{name} of {of} is {a[values][row]}, was {b[values][row]} ({apart.sum()} of {len(apart)} rows)")
-    return None if not seen else seen[0] + (f"; and {len(seen) - 1} more columns" if len(seen) > 1 else "")
+        field = "numbers" if old[name]["texts"] is None else "texts"
+        now, before = new[name][field], old[name][field]
+        if new[name]["type"] != old[name]["type"] or now is None:
+            differences.append(f"{name} is {new[name]['type']}, was {old[name]['type']}")
+        elif len(now) != len(before):
+            differences.append(f"{name} has {len(now)} rows, had {len(before)}")
+        elif (differs := distances(new[name], old[name]) > old[name]["tolerance"]).any():
+            row = int(np.argmax(differs))
+            id = (ids.get("texts") or ids.get("numbers") or {row: f"row {row}"})[row]
+            differences.append(f"{name} of {id} is {now[row]!r}, was {before[row]!r} ({differs.sum()} of {len(differs)} rows)")
+    return "; ".join(differences[:1] + [f"and {len(differences) - 1} more columns"][: len(differences) - 1]) or None
 
 
-def tables(entries: list[dict[str, Any]]) -> dict[str, dict[str, dict[str, Any]]]:
-    """Entries by table and column."""
-    found: dict[str, dict[str, dict[str, Any]]] = {}
-    for one in entries:
-        found.setdefault(one["table"], {})[one["column"]] = {"texts": None, "numbers": None} | one
-    return found
-
-
-def write(entries: list[dict[str, Any]], path: Path) -> None:
+def write(tables: Tables, path: Path) -> None:
     """A recording as one Parquet file: a row for every column of every table."""
+    rows = [{"table": table, "column": name, **column} for table, columns in tables.items() for name, column in columns.items()]
+    for row in rows:
+        if row["numbers"]:  # two digits more than are compared: their noise would take most of the space
+            fraction, exponent = np.frexp(row["numbers"])
+            bits = 37 if row["tolerance"] == EXACT else 27
+            row["numbers"] = np.ldexp(np.round(np.ldexp(fraction, bits)), exponent - bits)
     kinds = {"table": pa.string(), "column": pa.string(), "type": pa.string(), "tolerance": pa.float64()}
     schema = pa.schema(kinds | {"numbers": pa.list_(pa.float64()), "texts": pa.list_(pa.string())})
-    for one in entries:
-        if one.get("numbers"):  # two digits more than are compared: noise would take most of the space
-            fraction, exponent = np.frexp(one["numbers"])
-            one["numbers"] = np.ldexp(
-                np.round(np.ldexp(fraction, bits := 37 if one["tolerance"] == EXACT else 27)), exponent - bits
-            )
     texts = ["table", "column", "type"]
-    pq.write_table(pa.Table.from_pylist(entries, schema), path, use_dictionary=texts, compression="zstd", compression_level=19)
+    pq.write_table(pa.Table.from_pylist(rows, schema), path, use_dictionary=texts, compression="zstd", compression_level=19)
+
+
+def read(path: Path) -> Tables:
+    """A recording by table and column."""
+    tables: Tables = {}
+    for row in pq.read_table(path).to_pylist():
+        tables.setdefault(row.pop("table"), {})[row.pop("column")] = row
+    return tables
 
 
 def record() -> None:
-    """Record in two processes; where they differ, say so and allow ten times as much."""
+    """Record here and in another process; where the two differ, say so and allow ten times as much."""
     with tempfile.TemporaryDirectory() as folder:
-        both = [Path(folder, "first.parquet"), Path(folder, "second.parquet")]
-        for path in both:
-            subprocess.run([sys.executable, __file__, "--write", path], check=True)
-        first, second = (tables(pq.read_table(path).to_pylist()) for path in both)
-    for table, old in first.items():
-        if told := difference(second[table], old):
-            print(f"not repeatable: {table}: {told}")
-            worst = max(float(distance(second[table][name], old[name]).max(initial=0.0)) for name in old)
-            for column in old.values():
+        again = Path(folder, "again.parquet")
+        subprocess.run([sys.executable, __file__, "--once", again], check=True)
+        subprocess.run([sys.executable, __file__, "--once", RECORDED], check=True)
+        first, second = read(RECORDED), read(again)
+    for table, columns in first.items():
+        if words := difference(second[table], columns):
+            print(f"not repeatable: {table}: {words}")
+            worst = max(distances(second[table][name], columns[name]).max(initial=0.0) for name in columns)
+            for column in columns.values():
                 column["tolerance"] = max(column["tolerance"], 10 * worst)
-    write([column for old in first.values() for column in old.values()], RECORDED)
+    write(first, RECORDED)
     print(f"{len(first)} tables recorded, {RECORDED.stat().st_size / 1000:.0f} kB")
 
 
 def compare() -> None:
     """Compare this tree with the recording; a line for each table that differs."""
-    new, old = tables(recording()), tables(pq.read_table(RECORDED).to_pylist())
-    told = {table: difference(new[table], old[table]) if table in new else "is no longer written" for table in old}
-    told |= {table: "was not written before" for table in new if table not in old}
-    differing = {table: words for table, words in told.items() if words}
-    for table, words in differing.items():
-        print(f"{table}: {words}")
-    print(f"{len(told) - len(differing)} tables the same" + (f", {len(differing)} not" if differing else ""))
+    (new, differing), old = run_all(), read(RECORDED)
+    for table in sorted({*old, *new}):
+        if table.split("/")[0] not in differing:
+            words = difference(new[table], old[table]) if table in old and table in new else "lost" if table in old else "new"
+            if words:
+                differing[table] = words
+    for name, words in differing.items():
+        print(f"{name}: {words}")
+    print(f"{len(differing)} of {len(old)} tables differ" if differing else f"{len(old)} tables the same")
     sys.exit(bool(differing))
 
 
@@ -313,10 +319,9 @@ if __name__ == "__main__":
     asked = sys.argv[1:]
     if asked == ["--record"]:
         record()
-    elif asked == ["--list"]:
-        for table, found in tables(pq.read_table(RECORDED).to_pylist()).items():
-            print(f"{table}: {len(found)} columns, to {max(column['tolerance'] for column in found.values()):.0e}")
-    elif asked[:1] == ["--write"]:
-        write(recording(), Path(asked[1]))
+    elif asked[:1] == ["--once"]:
+        tables, failed = run_all()
+        write(tables, Path(asked[1]))
+        sys.exit("\n".join(f"{name} {words}" for name, words in failed.items()) or None)
     else:
         compare()
