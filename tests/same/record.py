@@ -44,7 +44,7 @@ WORDING = set("explanation note notes reason statement path paths file_name seco
 CODED = set("verdict why quadrant outcome".split())  # compared by which rows are alike, not by the words
 LOSSES = (
     "softmax avh lgm gm center l_softmax a_softmax normface normalized_softmax cosface arcface comp_sum truncated_gce znorm ldr "
-    "aldr contrastive triplet proto_triplet icnn supcon smooth_adversarial"
+    "contrastive triplet proto_triplet icnn supcon smooth_adversarial"
 ).split()
 EVIDENCE = "--scores all --reference reference.npz --models logits.npz"
 FEW = "--replicates 50 --permutations 50 --splits 10"
@@ -57,9 +57,7 @@ COMMANDS = {
         f"score-{head}": f"score data.npz --head {head}.npz {EVIDENCE} -o {{}}/t.parquet"
         for head in ("linear", "cosine", "angular", "gaussian")
     },
-    "score-features": "score data.npz --scores all -o {}/t.parquet",
-    "score-logits": "score logits.npz --scores all -o {}/t.parquet",
-    "score-probs": "score probs.npz --scores all -o {}/t.parquet",
+    **{f"score-{evidence}": f"score {evidence}.npz --scores all -o {{}}/t.parquet" for evidence in ("data", "logits", "probs")},
     "score-holes": "score holes.npz --head linear.npz --scores all -o {}/t.parquet",
     "score-shard": "score data.npz --head linear.npz --as hardness --shard 1/3 --by loss --table {}/printed.parquet -o {}/t.csv",
     "clean": "clean data.npz -o {}/t.parquet",
@@ -86,14 +84,14 @@ COMMANDS = {
     "train": f"{IMAGES} --limit 60 --epochs 3 --lr 0.05 --keep-epochs --at-start -o {{}}",
     "train-images-avh": f"{IMAGES} --limit 40 --epochs 2 --loss avh --augment crop=1 --optimizer adamw --schedule cosine -o {{}}",
     "train-images-lgm": f"{IMAGES} --limit 60 --epochs 2 --loss lgm --curriculum train:loss -o {{}}",
+    "train-images-aldr": f"{IMAGES} --limit 40 --epochs 2 --loss aldr -o {{}}",
     "train-teacher": f"{IMAGES} --limit 40 --epochs 1 --loss dual_head --teacher train -o {{}}",
     **{f"train-{loss}": f"train data.npz {FEATURES} --loss {loss} --no-snapshot -o {{}}" for loss in LOSSES},
     "train-ens": f"train odd.npz {FEATURES} --loss ens --no-snapshot -o {{}}",
     "extract": "extract train digits --limit 60 --layers trunk.4,trunk.7 --passes flip -o {}",
     "extract-degraded": "extract train-images-avh digits --limit 20 --degrade contrast=0.2,1.0 -o {}",
     "score-run": "score train --scores all --images digits -o {}/t.parquet",
-    "score-run-avh": "score train-images-avh --scores all -o {}/t.parquet",
-    "score-run-lgm": "score train-images-lgm --scores all -o {}/t.parquet",
+    **{f"score-run-{loss}": f"score train-images-{loss} --scores all -o {{}}/t.parquet" for loss in ("avh", "lgm", "aldr")},
     "score-extract": "score extract --scores all --reference train -o {}/t.parquet",
     "dynamics": "dynamics train --group label --table {}/t.parquet -o {}",
     "clean-run": "clean train -o {}/t.parquet",
