@@ -255,7 +255,7 @@ def difference(new: dict[str, Column], old: dict[str, Column]) -> str | None:
             differences.append(f"{name} has {len(now)} rows, had {len(before)}")
         elif (differs := distances(new[name], old[name]) > old[name]["tolerance"]).any():
             row = int(np.argmax(differs))
-            id = (ids.get("texts") or ids.get("numbers") or {row: f"row {row}"})[row]
+            id = ids["texts"][row] if ids.get("texts") else f"{ids['numbers'][row]:g}" if ids else f"row {row}"
             differences.append(f"{name} of {id} is {now[row]!r}, was {before[row]!r} ({differs.sum()} of {len(differs)} rows)")
     return "; ".join(differences[:1] + [f"and {len(differences) - 1} more columns"][: len(differences) - 1]) or None
 
@@ -309,7 +309,7 @@ def compare() -> None:
                 differing[table] = words
     for name, words in differing.items():
         print(f"{name}: {words}")
-    print(f"{len(differing)} of {len(old)} tables differ" if differing else f"{len(old)} tables the same")
+    print(f"{len(differing)} differ, of {len(old)} tables" if differing else f"{len(old)} tables the same")
     sys.exit(bool(differing))
 
 
