@@ -245,7 +245,8 @@ def difference(new: dict[str, Column], old: dict[str, Column]) -> str | None:
     if list(new) != list(old):
         lost, added = [name for name in old if name not in new], [name for name in new if name not in old]
         return f"columns lost: {', '.join(lost)}; added: {', '.join(added)}" if lost or added else "columns in another order"
-    ids, differences = old.get("id", {}), []
+    ids = old["id"]["texts"] or [int(id) for id in old["id"]["numbers"]] if "id" in old else []
+    differences = []
     for name in old:
         field = "numbers" if old[name]["texts"] is None else "texts"
         now, before = new[name][field], old[name][field]
@@ -255,7 +256,7 @@ def difference(new: dict[str, Column], old: dict[str, Column]) -> str | None:
             differences.append(f"{name} has {len(now)} rows, had {len(before)}")
         elif (differs := distances(new[name], old[name]) > old[name]["tolerance"]).any():
             row = int(np.argmax(differs))
-            id = ids["texts"][row] if ids.get("texts") else f"{ids['numbers'][row]:g}" if ids else f"row {row}"
+            id = ids[row] if len(ids) == len(before) else f"row {row}"
             differences.append(f"{name} of {id} is {now[row]!r}, was {before[row]!r} ({differs.sum()} of {len(differs)} rows)")
     return "; ".join(differences[:1] + [f"and {len(differences) - 1} more columns"][: len(differences) - 1]) or None
 
