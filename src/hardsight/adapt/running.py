@@ -120,7 +120,7 @@ def run(
             _finish(directory, results, shown)
 
     # Earlier versions did not record `pretrained`; the fingerprint of the model's weights stands for it.
-    write_run(output, COMMAND, work, {**AdaptSettings().as_dict(), "pretrained": settings.pretrained}, compare)
+    write_run(output, COMMAND, work, compare)
     return _read(Path(output))
 
 

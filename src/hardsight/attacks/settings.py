@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 from hardsight.errors import InputError, did_you_mean
 from hardsight.extraction.settings import PreprocessingOptions
@@ -83,13 +82,7 @@ class AttackSettings(PreprocessingOptions):
     device: Any = common("device", decides=False)
     workers: int | None = option(None, "Decoding threads. Default: one per core.", least=1, decides=False)
 
-    @classmethod
-    def given(cls, settings: Self | None, options: Mapping[str, Any]) -> Self:
-        """`method` is the former name of `methods` in Python."""
-        return super().given(settings, {"methods" if name == "method" else name: value for name, value in options.items()})
-
     def as_dict(self) -> dict[str, Any]:
         """What decides the result, without the options of preprocessing: what they result in is recorded as a whole."""
         own = {field.name for field in PreprocessingOptions.fields()}
-        kept = {name: value for name, value in super().as_dict().items() if name not in own}
-        return {"method": kept.pop("methods"), **kept}  # as runs of earlier versions have it, so that they can be resumed
+        return {name: value for name, value in super().as_dict().items() if name not in own}

@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 import typer
 
 from hardsight.cli.help_page import App, Group
-from hardsight.cli.old_spellings import renewed
 from hardsight.cores import avoid_amx, limit_spinning
 from hardsight.errors import HardsightError, did_you_mean
 
@@ -80,7 +79,7 @@ def main() -> None:
 
     try:
         with _stopping(), command():
-            code = app(args=renewed(sys.argv[1:]), standalone_mode=False)  # of typer.Exit; None where a command returns
+            code = app(args=sys.argv[1:], standalone_mode=False)  # of typer.Exit; None where a command returns
             sys.stdout.flush()  # a full disk is noticed here and not when Python ends
     except UsageError as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # the message is the help

@@ -52,7 +52,7 @@ def correlate(
         arguments = {"runs": list(map(str, runs)), "human": None if human is None else str(human), **settings.as_dict()}
         files = [Path(file) for file in (human, settings.superclasses) if file is not None]
         inputs = {str(file): sha256(file) for file in files if file.is_file()}
-        return Run(output, COMMAND, arguments, inputs, defaults=StudySettings().as_dict())
+        return Run(output, COMMAND, arguments, inputs)
 
     if output is not None:  # what would be refused at the end is refused now
         check_run_directory(output, COMMAND)

@@ -40,7 +40,6 @@ def write_run(
     output: str | os.PathLike[str],
     command: str,
     work: DomainComparison,
-    defaults: dict[str, Any],
     compare: Callable[[Run, bool], None],
 ) -> None:
     """Do the work in its run directory: from where it was interrupted, or not at all if it is complete.
@@ -48,7 +47,6 @@ def write_run(
     Args:
         output: the directory.
         command: such as `hardsight adapt`.
-        defaults: what an argument counts as that a run of an earlier version did not record.
         compare: does the work; the second argument is whether this process is the one that finishes the run.
     """
     from hardsight.dynamics.gathering import num_processes
@@ -56,7 +54,7 @@ def write_run(
 
     arguments = {**work.arguments(), "processes": num_processes()}
     with one_writes() as writes:
-        run = Run(Path(output), command, arguments, work.fingerprints(), defaults={**defaults, "processes": 1})
+        run = Run(Path(output), command, arguments, work.fingerprints())
         if run.complete:
             work.say(f"{output} is complete already")
             return

@@ -44,7 +44,6 @@ class Run:
         arguments: what the result depends on; must be the same to resume.
         inputs: fingerprints of the inputs; must be the same to resume.
         sources: where the inputs are, to open them again; they may have moved when a run is resumed.
-        defaults: values of arguments that runs of earlier versions did not record.
     """
 
     def __init__(
@@ -54,12 +53,9 @@ class Run:
         arguments: dict[str, Any],
         inputs: dict[str, Any],
         sources: dict[str, Any] | None = None,
-        *,
-        defaults: dict[str, Any] | None = None,
     ) -> None:
         self.directory = check_run_directory(directory, command)
         self.started = time.time()
-        self.defaults = defaults or {}
         self.kept: Callable[[], str] = lambda: "what is complete"  # for the message after an interrupt
         self.start: dict[str, Any] = {
             "schema": 1,
@@ -151,13 +147,6 @@ class Run:
     def _must_match(self, before: dict[str, Any]) -> None:
         for what in ("arguments", "inputs"):  # the command was compared before
             earlier, current = before.get(what), json.loads(json.dumps(self.start[what]))
-            if what == "arguments" and isinstance(earlier, dict):
-                recorded, earlier = earlier, _recognized(earlier, current, json.loads(json.dumps(self.defaults)))
-                if earlier == current != recorded and not self.complete:  # its checkpoints may have a different layout
-                    raise RunError(
-                        f"{self.directory} was started by an earlier version of hardsight and is not complete. "
-                        "Resume it with that version, use another -o, or remove the directory to start over."
-                    )
             if earlier != current:
                 raise RunError(_mismatch(self.directory, what, earlier, current, self.start.get("sources")))
         versions = before.get("versions", {})
@@ -189,7 +178,7 @@ def check_run_directory(directory: str | os.PathLike[str], command: str, argumen
         raise RunError(_mismatch(path, "command", before.get("command"), command))
     if before is not None and arguments is not None and isinstance(recorded := before.get("arguments"), dict):
         current = {name: value for name, value in json.loads(json.dumps(dict(arguments))).items() if name in recorded}
-        earlier = _recognized({name: recorded[name] for name in current}, current, {})
+        earlier = {name: recorded[name] for name in current}
         if earlier != current:
             raise RunError(_mismatch(path, "arguments", earlier, current))
     if not os.access(nearest, os.W_OK | os.X_OK):
@@ -218,20 +207,6 @@ def _mismatch(directory: Path, what: str, before: Any, current: Any, sources: An
         words += changed_file(directory / "start.json", sources)
     other = "another command" if what == "command" else f"other {what}"
     return f"{directory} holds a run with {other}: {words}. Use another -o, or remove the directory to start over."
-
-
-def _recognized(before: dict[str, Any], current: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
-    """Recorded arguments in the form of this version: defaults where an earlier one recorded nothing or "None"."""
-    filled = {**{name: value for name, value in defaults.items() if name in current}, **before}
-    return {
-        name: current[name] if name in current and _empty(value) and _empty(current[name]) else value
-        for name, value in filled.items()
-    }
-
-
-def _empty(value: Any) -> bool:
-    """Whether a recorded value means "not given", which earlier versions wrote in several ways. False is a real value."""
-    return value is None or value in ("None", [], {})
 
 
 @functools.cache  # looking them up takes 15 ms

@@ -93,7 +93,7 @@ def run(
         if writes:
             _finish(directory, results, settings.selection)
 
-    write_run(output, COMMAND, work, GeneralizeSettings().as_dict(), compare)
+    write_run(output, COMMAND, work, compare)
     return _read(Path(output))
 
 

@@ -37,7 +37,7 @@ from hardsight.training.network import as_tensor, first_sample, forward_pass, fo
 from hardsight.training.optimization import MixedPrecision, Updater, drawn_seed
 from hardsight.training.schedule import rate_factor
 from hardsight.training.sets import Say, Sets
-from hardsight.training.settings import NetworkOptions, ProgressCallback, TrainSettings
+from hardsight.training.settings import ProgressCallback, TrainSettings
 from hardsight.training.teacher import check_teacher, taught_logits
 from hardsight.training.trainee import LossChoice, Trainee
 
@@ -80,7 +80,7 @@ class Training:
         self._build()
         main = self.accelerator.is_main_process
         inputs = self.fingerprints, self.sets.sources
-        run = Run(output, "hardsight train", arguments, *inputs, defaults=self._defaults()) if main else None
+        run = Run(output, "hardsight train", arguments, *inputs) if main else None
         self.accelerator.wait_for_everyone()
         if (output / "run.json").exists():
             self.say(f"{output} is complete already")
@@ -106,12 +106,6 @@ class Training:
             "device": self.device.type,
             "processes": self.accelerator.num_processes,
         }
-
-    def _defaults(self) -> dict[str, Any]:
-        """What earlier versions did not record; the network's options show in its arguments, weights and preprocessing."""
-        network = {field.name for field in NetworkOptions.fields()} - {"head_hidden"}
-        given = {name: value for name, value in self.settings.as_dict().items() if name in network}
-        return {**TrainSettings().as_dict(), **given}
 
     def _fingerprints(self) -> dict[str, Any]:
         model = Network(BuiltNetwork(self.source.module), self.source.factory, ModelOptions(device="cpu")).fingerprint()

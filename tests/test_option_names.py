@@ -1,4 +1,4 @@
-"""Options have one meaning and one spelling; old spellings are still accepted, with one note."""
+"""Options have one meaning and one spelling."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ import typer
 
 from hardsight import InputError, Snapshot, score
 from hardsight.cli import app
-from hardsight.cli.old_spellings import OLD, renewed
 from hardsight.files.human import People, match
 from hardsight.options import COMMON, SampleOptions
 from hardsight.threads import sample_rows
@@ -30,30 +29,6 @@ def options() -> dict[str, dict[str, Any]]:
         name: {flag: option for option in command.params for flag in option.opts if flag.startswith("--")}
         for name, command in group.commands.items()
     }
-
-
-def test_every_old_spelling_leads_to_an_option_that_is_there() -> None:
-    known = options()
-    for command, spellings in OLD.items():
-        for old, new in spellings.items():
-            assert new in known[command] and old not in known[command], (command, old)
-
-
-def test_an_old_spelling_is_accepted_with_one_note(capsys: pytest.CaptureFixture[str]) -> None:
-    assert renewed(["attack", "run", "--method=pgd", "--head", "fc", "--", "--method"]) == [
-        "attack", "run", "--methods=pgd", "--head-layer", "fc", "--", "--method",
-    ]  # fmt: skip
-    assert capsys.readouterr().err == (
-        "note: --method of hardsight attack is now --methods\nnote: --head of hardsight attack is now --head-layer\n"
-    )
-    assert renewed(["score", "run", "--by", "avh", "--head", "head.npz"])[2:] == ["--by", "avh", "--head", "head.npz"]
-    assert capsys.readouterr().err == ""
-
-
-def test_an_old_spelling_on_the_command_line(tmp_path: Path, cli: Callable[..., Any]) -> None:
-    done = cli("dynamics", tmp_path, "--by", "label")
-    note, error = done.err.splitlines()
-    assert done.code == 2 and note == "note: --by of hardsight dynamics is now --group" and "no dynamics here" in error
 
 
 @pytest.mark.parametrize("name", ["level", "human", "allow-missing", "head-layer", "first"])
