@@ -12,7 +12,7 @@ SETTINGS = {  # command: the class that defines its options
     "train": "hardsight.training.settings:TrainSettings",
     "adapt": "hardsight.adapt.settings:AdaptSettings",
     "generalize": "hardsight.generalize.settings:GeneralizeSettings",
-    "correlate": "hardsight.agreement.settings:StudySettings",
+    "correlate": "hardsight.human.settings:StudySettings",
     "clean": "hardsight.act.settings:CleanFileSettings",
     "audit": "hardsight.act.groups.settings:AuditFileSettings",
     "drift": "hardsight.act.groups.settings:DriftFileSettings",

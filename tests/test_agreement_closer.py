@@ -29,8 +29,8 @@ from agreement_data import (
     single,
 )
 from hardsight import InputError, Snapshot, correlate
-from hardsight.agreement import read_people, reporting, study
-from hardsight.agreement.granularity import coarse_people, read_superclasses
+from hardsight.human import read_people, reporting, study
+from hardsight.human.granularity import coarse_people, read_superclasses
 
 
 def test_superclasses_by_a_plain_loop() -> None:

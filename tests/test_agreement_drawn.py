@@ -16,8 +16,8 @@ from agreement_data import (
     single,
 )
 from hardsight import InputError, correlate
-from hardsight.agreement.latex import pairs, table1
 from hardsight.files.latex import escaped
+from hardsight.human.latex import pairs, table1
 from hardsight.plots.agreement import count_colours, side_by_side
 
 
@@ -83,7 +83,7 @@ def test_latex_is_balanced_and_escaped(correlations: hardsight.Correlations) -> 
 
 def test_options_are_read_without_heavy_libraries(fresh_python: Callable[..., Any]) -> None:
     done = fresh_python(
-        "import sys\nfrom hardsight.agreement.settings import StudySettings\nStudySettings(bins='0,0.5,1')\n"
+        "import sys\nfrom hardsight.human.settings import StudySettings\nStudySettings(bins='0,0.5,1')\n"
         "print({'numpy', 'scipy', 'pyarrow', 'torch'} & set(sys.modules))"
     )
     assert done.out == "set()\n", done.err

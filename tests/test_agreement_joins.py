@@ -30,8 +30,8 @@ from agreement_data import (
     single,
 )
 from hardsight import InputError, Snapshot, correlate
-from hardsight.agreement import read_people
 from hardsight.files.dynamics import COLUMNS
+from hardsight.human import read_people
 
 
 def test_ids_join_in_any_order(correlations: hardsight.Correlations) -> None:

@@ -23,10 +23,10 @@ from agreement_data import (
     N,
 )
 from hardsight import InputError, Snapshot, correlate
-from hardsight.agreement import read_people, study
 from hardsight.errors import FileError
 from hardsight.files.class_names import read_class_names
 from hardsight.files.columns import read_columns
+from hardsight.human import read_people, study
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_options_that_are_refused(options: dict[str, Any], match: str) -> None:
 def test_wrong_options_are_refused_before_the_bootstrap(
     monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], match: str
 ) -> None:
-    monkeypatch.setattr("hardsight.agreement.correlations.agree", lambda *_, **__: pytest.fail("it computed first"))
+    monkeypatch.setattr("hardsight.human.correlations.agree", lambda *_, **__: pytest.fail("it computed first"))
     with pytest.raises((FileError, InputError), match=match):
         study(SNAPSHOT, COUNTS, **options)
 

@@ -25,7 +25,7 @@ from agreement_data import (
     verdicts,
 )
 from hardsight import InputError, correlate, stats
-from hardsight.agreement import StudySettings, study
+from hardsight.human import StudySettings, study
 
 
 def test_coefficients_are_scipys_and_signs_say_whether_people_agree(correlations: hardsight.Correlations) -> None:

@@ -32,8 +32,8 @@ from agreement_data import (
     verdicts,
 )
 from hardsight import InputError, Snapshot, correlate, stats
-from hardsight.agreement import CorrelateSettings
-from hardsight.agreement.correlations import prepare
+from hardsight.human import CorrelateSettings
+from hardsight.human.correlations import prepare
 
 
 def test_levels_of_degradation_by_kind_with_whole_images_drawn() -> None:

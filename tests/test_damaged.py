@@ -17,7 +17,6 @@ import pytest
 from PIL import Image
 
 from hardsight import FileError, HardsightError, Head, Snapshot, score
-from hardsight.agreement.models import open_models
 from hardsight.data import BrokenImage, open_data
 from hardsight.domains.opening import open_domain
 from hardsight.explorer.opening import open_sheet
@@ -27,6 +26,7 @@ from hardsight.files.heads import load_head, save_head
 from hardsight.files.human import read_people
 from hardsight.files.npy import open_npz
 from hardsight.files.samples import write_samples
+from hardsight.human.models import open_models
 from hardsight.table import read_scores, write_table
 
 RNG = np.random.default_rng(0)

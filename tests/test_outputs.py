@@ -16,12 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 import typer
 
-from hardsight.agreement import correlate
 from hardsight.cli import adapt, attack, generalize
 from hardsight.cli.results import prints_tables
 from hardsight.cli.score import print_what_follows
 from hardsight.cli.tables import as_latex, as_markdown, write_tables
 from hardsight.errors import InputError
+from hardsight.human import correlate
 from hardsight.plots.saving import figures_as, save_figure
 from hardsight.scoring import score
 from hardsight.screen import (

@@ -23,7 +23,7 @@ ROOMS = (
     "extraction", "scoring", "dynamics", "training",
     "domains", "adapt", "generalize",
     "sklearn", "torchmetrics",
-    "agreement", "act", "attacks", "explorer", "exporting",
+    "human", "act", "attacks", "explorer", "exporting",
     "paper",
     "demo", "bench", "cli", "__main__",
 )  # fmt: skip

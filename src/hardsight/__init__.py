@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hardsight.version import VERSION as __version__
 
 _HOME = {
-    "Correlations": "hardsight.agreement",
+    "Correlations": "hardsight.human",
     "Dynamics": "hardsight.dynamics.tracker",
     "FileError": "hardsight.errors",
     "HardsightError": "hardsight.errors",
@@ -42,7 +42,7 @@ _HOME = {
     "clean": "hardsight.act",
     "confidence": "hardsight.scores",
     "confidence_nobias": "hardsight.scores",
-    "correlate": "hardsight.agreement",
+    "correlate": "hardsight.human",
     "cosine_histograms": "hardsight.dynamics.cosines",
     "curriculum": "hardsight.act",
     "data_iq": "hardsight.scores",
@@ -178,7 +178,6 @@ __all__ = [  # a plain list: type checkers read it
 if TYPE_CHECKING:
     from hardsight.act import clean, curriculum, mine, out_of_sample, select
     from hardsight.act.groups import audit, drift
-    from hardsight.agreement import Correlations, correlate
     from hardsight.attacks import attack
     from hardsight.dynamics.collapse import neural_collapse
     from hardsight.dynamics.cosines import cosine_histograms, tolerance, uniformity
@@ -191,6 +190,7 @@ if TYPE_CHECKING:
     from hardsight.files.verifying import verify
     from hardsight.geometry import angles
     from hardsight.head import Head
+    from hardsight.human import Correlations, correlate
     from hardsight.paper.running import reproduce
     from hardsight.scores import (
         SCORES,

@@ -39,7 +39,7 @@ from hardsight.threads import even_rows, one_torch_thread
 from hardsight.training.settings import ProgressCallback
 
 if TYPE_CHECKING:
-    from hardsight.agreement import Correlations
+    from hardsight.human import Correlations
 
 NAMES = [str(digit) for digit in range(10)]
 HELD_OUT = 600
@@ -99,7 +99,7 @@ def run_demo(directory: str | Path, *, seed: int = 0, progress: ProgressCallback
 
 def against_degradation(directory: Path) -> Correlations:
     """Scores against the level of degradation: contrast and noise, each image at five levels."""
-    from hardsight.agreement import correlate
+    from hardsight.human import correlate
 
     return correlate({"demo": directory / "degraded.parquet"}, against="level", scores=COMPARED, replicates=300, permutations=20)
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import typer
 
-from hardsight.agreement.settings import StudySettings
 from hardsight.cli import app
 from hardsight.cli.options import options_of
 from hardsight.cli.results import draws_figures, prints_tables
+from hardsight.human.settings import StudySettings
 from hardsight.options import COMMON
 
 COMMAND = "hardsight correlate"
@@ -41,11 +41,11 @@ def correlate(
         hardsight correlate run --human counts.npy -o agreement
         hardsight correlate degraded --against level
     """
-    from hardsight.agreement.printing import print_study
-    from hardsight.agreement.reporting import save
-    from hardsight.agreement.studying import study
     from hardsight.files.checksums import sha256
     from hardsight.files.run import Run, check_run_directory
+    from hardsight.human.printing import print_study
+    from hardsight.human.reporting import save
+    from hardsight.human.studying import study
     from hardsight.screen import print_line, print_wrote, progress_bar
 
     def begin() -> Run:

@@ -164,7 +164,7 @@ def scored(context: Context, snapshot: Snapshot, scores: tuple[str, ...] = SCORE
 
 def compared(context: Context, panel: Panel) -> dict[str, list[Row]]:
     """`hardsight.correlate` for every network of a panel: its tables as rows, computed once."""
-    from hardsight.agreement import correlate
+    from hardsight.human import correlate
 
     def make() -> dict[str, list[Row]]:
         options: dict[str, Any] = {"scores": SCORES, **REPLICATES, "seed": context.seed}

@@ -53,9 +53,9 @@ def uncertainty(context: Context) -> Outcome:
 
 def _dropout_table(context: Context, seed: int) -> pa.Table:
     """Scores of the held-out digits and the uncertainty of the passes over them."""
-    from hardsight.agreement.models import ScoredModel
-    from hardsight.agreement.predictions import with_passes
     from hardsight.data import open_data
+    from hardsight.human.models import ScoredModel
+    from hardsight.human.predictions import with_passes
     from hardsight.paper.avh.panels import scored
 
     digits = open_data("digits")
@@ -72,8 +72,8 @@ def _coefficients(table: pa.Table) -> dict[tuple[str, str], float]:
     """Spearman of every score with every part; scores turned so that high is hard."""
     from scipy.stats import spearmanr
 
-    from hardsight.agreement.comparing import turned
-    from hardsight.agreement.models import hard_end
+    from hardsight.human.comparing import turned
+    from hardsight.human.models import hard_end
 
     values = {name: turned(table[name].to_numpy(), hard_end(name)) for name in (*SCORES, *PARTS)}
     names = (*SCORES, "passes_aleatoric")
@@ -137,7 +137,7 @@ def _with_people(context: Context) -> tuple[str, list[Claim]]:
 def _probs(snapshot: Snapshot) -> np.ndarray:
     from scipy.special import softmax
 
-    from hardsight.agreement.predictions import all_logits
+    from hardsight.human.predictions import all_logits
 
     return np.asarray(softmax(all_logits(snapshot, "uncertainty"), axis=1))
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import log_softmax
 
-from hardsight.agreement.comparing import Agreement, turned
-from hardsight.agreement.models import ScoredModel, hard_end
-from hardsight.agreement.predictions import all_logits
-from hardsight.agreement.tables import Row
 from hardsight.errors import InputError
+from hardsight.human.comparing import Agreement, turned
+from hardsight.human.models import ScoredModel, hard_end
+from hardsight.human.predictions import all_logits
+from hardsight.human.tables import Row
 from hardsight.screen import brief
 from hardsight.stats.calibration import Reliability, fit_temperature, reliability
 from hardsight.stats.coefficients import KINDS, Kind, correlate_columns

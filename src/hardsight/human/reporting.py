@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.agreement import latex
-from hardsight.agreement.calibrated import Calibration
-from hardsight.agreement.comparing import Agreement
-from hardsight.agreement.correlations import Correlations
-from hardsight.agreement.disagreement import Disagreement
-from hardsight.agreement.models import score_axis, score_words
-from hardsight.agreement.page import agreement_page
-from hardsight.agreement.studying import Study
-from hardsight.agreement.tables import Row
 from hardsight.files.run import Run
 from hardsight.files.writing import replacing, write_json
+from hardsight.human import latex
+from hardsight.human.calibrated import Calibration
+from hardsight.human.comparing import Agreement
+from hardsight.human.correlations import Correlations
+from hardsight.human.disagreement import Disagreement
+from hardsight.human.models import score_axis, score_words
+from hardsight.human.page import agreement_page
+from hardsight.human.studying import Study
+from hardsight.human.tables import Row
 from hardsight.plots.saving import save_figure
 from hardsight.stats.calibration import Reliability
 from hardsight.table import write_table

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from hardsight.agreement.models import ScoredModel
 from hardsight.checks import to_numpy
 from hardsight.errors import FileError, InputError
 from hardsight.files.npy import open_npy
+from hardsight.human.models import ScoredModel
 from hardsight.scores.probabilities import probs_to_logits
 from hardsight.snapshot import Snapshot
 from hardsight.stats.uncertainty import Passes, pass_scores

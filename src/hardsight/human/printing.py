@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from hardsight.agreement.calibrated import Calibration
-from hardsight.agreement.comparing import Agreement
-from hardsight.agreement.correlations import Correlations
-from hardsight.agreement.disagreement import Disagreement
-from hardsight.agreement.studying import Study
-from hardsight.agreement.tables import Row
+from hardsight.human.calibrated import Calibration
+from hardsight.human.comparing import Agreement
+from hardsight.human.correlations import Correlations
+from hardsight.human.disagreement import Disagreement
+from hardsight.human.studying import Study
+from hardsight.human.tables import Row
 from hardsight.screen import Cell, beside, interval, number, print_line, print_table
 from hardsight.stats.answers import Ceiling
 

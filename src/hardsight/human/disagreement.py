@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from hardsight.agreement.comparing import Agreement
-from hardsight.agreement.models import ScoredModel, score_words
-from hardsight.agreement.tables import Row
 from hardsight.data import open_data
 from hardsight.errors import HardsightError, InputError
+from hardsight.human.comparing import Agreement
+from hardsight.human.models import ScoredModel, score_words
+from hardsight.human.tables import Row
 from hardsight.screen import brief
 
 BOTH_EASY, BOTH_HARD = "easy for both", "hard for both"

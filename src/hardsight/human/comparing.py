@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import ndtri
 
-from hardsight.agreement.models import ScoredModel, hard_end
-from hardsight.agreement.settings import CorrelateSettings
-from hardsight.agreement.tables import Row
-from hardsight.agreement.targets import Target
 from hardsight.errors import InputError
+from hardsight.human.models import ScoredModel, hard_end
+from hardsight.human.settings import CorrelateSettings
+from hardsight.human.tables import Row
+from hardsight.human.targets import Target
 from hardsight.screen import brief
 from hardsight.stats.answers import Ceiling, noise_ceilings
 from hardsight.stats.bootstrap import Bootstrap, bootstrap

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.agreement.comparing import turned
-from hardsight.agreement.models import ScoredModel
-from hardsight.agreement.tables import Row
 from hardsight.errors import InputError
+from hardsight.human.comparing import turned
+from hardsight.human.models import ScoredModel
+from hardsight.human.tables import Row
 from hardsight.scores import SCORES
 from hardsight.scoring.job import score
 from hardsight.snapshot import Snapshot

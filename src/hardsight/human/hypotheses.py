@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hardsight.agreement.comparing import Agreement
-from hardsight.agreement.tables import Row
+from hardsight.human.comparing import Agreement
+from hardsight.human.tables import Row
 
 STATEMENTS = {
     "H1": ("avh", "AVH correlates"),

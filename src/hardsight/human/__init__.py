@@ -18,14 +18,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 _HOME = {
-    "Correlations": "hardsight.agreement.correlations",
-    "CorrelateSettings": "hardsight.agreement.settings",
+    "Correlations": "hardsight.human.correlations",
+    "CorrelateSettings": "hardsight.human.settings",
     "People": "hardsight.files.human",
-    "Study": "hardsight.agreement.studying",
-    "StudySettings": "hardsight.agreement.settings",
-    "correlate": "hardsight.agreement.correlations",
+    "Study": "hardsight.human.studying",
+    "StudySettings": "hardsight.human.settings",
+    "correlate": "hardsight.human.correlations",
     "read_people": "hardsight.files.human",
-    "study": "hardsight.agreement.studying",
+    "study": "hardsight.human.studying",
 }
 
 __all__ = [
@@ -40,13 +40,13 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from hardsight.agreement.correlations import Correlations, correlate
-    from hardsight.agreement.settings import CorrelateSettings, StudySettings
-    from hardsight.agreement.studying import Study, study
     from hardsight.files.human import People, read_people
+    from hardsight.human.correlations import Correlations, correlate
+    from hardsight.human.settings import CorrelateSettings, StudySettings
+    from hardsight.human.studying import Study, study
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
-        raise AttributeError(f"module 'hardsight.agreement' has no attribute {name!r}")
+        raise AttributeError(f"module 'hardsight.human' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOME[name]), name)

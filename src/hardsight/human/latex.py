@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hardsight.agreement.correlations import Correlations
 from hardsight.files.latex import escaped, tabular
+from hardsight.human.correlations import Correlations
 from hardsight.screen import spoken
 
 

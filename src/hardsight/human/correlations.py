@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.agreement.calibrated import Calibration, calibration
-from hardsight.agreement.comparing import Agreement, agree
-from hardsight.agreement.disagreement import Disagreement, disagreement
-from hardsight.agreement.granularity import coarse_model, coarse_people, read_superclasses, within_groups
-from hardsight.agreement.hypotheses import hypotheses
-from hardsight.agreement.models import (
+from hardsight.errors import InputError, did_you_mean
+from hardsight.files.human import People, match, read_people
+from hardsight.files.reading import existing_file
+from hardsight.human.calibrated import Calibration, calibration
+from hardsight.human.comparing import Agreement, agree
+from hardsight.human.disagreement import Disagreement, disagreement
+from hardsight.human.granularity import coarse_model, coarse_people, read_superclasses, within_groups
+from hardsight.human.hypotheses import hypotheses
+from hardsight.human.models import (
     DEFAULT_SCORES,
     ScoredModel,
     checked,
@@ -26,14 +29,11 @@ from hardsight.agreement.models import (
     score_words,
     scored_models,
 )
-from hardsight.agreement.predictions import ensemble, with_passes
-from hardsight.agreement.settings import CorrelateSettings
-from hardsight.agreement.tables import CEILING, EPOCH, GROUP, HYPOTHESIS, OPEN_SET, PAIR, SIDE, SINGLE, Row, as_table
-from hardsight.agreement.targets import Target, column_targets, human_targets, match_people
-from hardsight.agreement.unseen import open_set
-from hardsight.errors import InputError, did_you_mean
-from hardsight.files.human import People, match, read_people
-from hardsight.files.reading import existing_file
+from hardsight.human.predictions import ensemble, with_passes
+from hardsight.human.settings import CorrelateSettings
+from hardsight.human.tables import CEILING, EPOCH, GROUP, HYPOTHESIS, OPEN_SET, PAIR, SIDE, SINGLE, Row, as_table
+from hardsight.human.targets import Target, column_targets, human_targets, match_people
+from hardsight.human.unseen import open_set
 from hardsight.options import takes
 from hardsight.screen import table_lines
 from hardsight.stats.coefficients import holm

@@ -10,14 +10,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from hardsight.agreement.calibrated import Calibration
-from hardsight.agreement.correlations import Comparison, Correlations, prepare
-from hardsight.agreement.disagreement import Disagreement, images_of
-from hardsight.agreement.settings import StudySettings
-from hardsight.agreement.tables import Row
-from hardsight.agreement.unseen import open_unseen
 from hardsight.errors import InputError
 from hardsight.files.dynamics import moments
+from hardsight.human.calibrated import Calibration
+from hardsight.human.correlations import Comparison, Correlations, prepare
+from hardsight.human.disagreement import Disagreement, images_of
+from hardsight.human.settings import StudySettings
+from hardsight.human.tables import Row
+from hardsight.human.unseen import open_unseen
 from hardsight.options import takes
 from hardsight.screen import brief
 from hardsight.table import read_scores

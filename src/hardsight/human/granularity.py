@@ -16,13 +16,13 @@ import numpy as np
 import pyarrow as pa
 from scipy.special import softmax
 
-from hardsight.agreement.comparing import Agreement, check_varied
-from hardsight.agreement.models import ScoredModel
-from hardsight.agreement.tables import Row
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
 from hardsight.files.columns import read_columns
 from hardsight.files.human import People
+from hardsight.human.comparing import Agreement, check_varied
+from hardsight.human.models import ScoredModel
+from hardsight.human.tables import Row
 from hardsight.scores import SCORES
 from hardsight.scores.probabilities import sweep_probs
 from hardsight.scores.registry import values

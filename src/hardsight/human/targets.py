@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hardsight.agreement.models import ScoredModel
 from hardsight.errors import InputError
 from hardsight.files.human import People, match, match_bases
+from hardsight.human.models import ScoredModel
 from hardsight.screen import brief
 from hardsight.stats.answers import Measure, answer_entropy, selection_frequency
 
