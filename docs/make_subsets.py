@@ -16,9 +16,9 @@ import numpy as np
 from torch import nn
 
 from hardsight import Snapshot, extract, select, training
-from hardsight.act.subsets.strata import usual_cut
 from hardsight.checks import to_numpy
 from hardsight.stats import mean_interval
+from hardsight.subsets.strata import usual_cut
 
 NET = "make_subsets:small_net"
 SEEDS = (0, 1, 2)

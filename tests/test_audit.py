@@ -17,11 +17,11 @@ from scipy.stats import binomtest, fisher_exact, ttest_ind
 import hardsight
 from explorer_runs import digits_run
 from hardsight import FileError, InputError, Snapshot, audit
-from hardsight.act.groups import audit_to_file
-from hardsight.act.groups.comparing import corrected
-from hardsight.act.groups.latent import k_means, nearest
 from hardsight.data import BrokenImage
 from hardsight.data.run_images import RunImages
+from hardsight.groups import audit_to_file
+from hardsight.groups.comparing import corrected
+from hardsight.groups.latent import k_means, nearest
 from hardsight.stats import design_effect, mean_interval, share_difference, sign_test, welch, wilson
 from hardsight.stats import fisher_exact as our_fisher
 from hardsight.table import write_table
@@ -352,7 +352,7 @@ def test_labels_are_groups_by_class_name() -> None:
 
 
 def test_what_makes_no_groups_is_refused_before_a_head_is_fitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hardsight.act.groups.opening.Job", None)
+    monkeypatch.setattr("hardsight.groups.opening.Job", None)
     known: dict[str, Any] = {"features": np.eye(4), "labels": [0, 1, 0, 1]}
     np.savez(tmp_path / "a.npz", **known, site=np.eye(4), day=np.arange(3), uid=["same"] * 4)
     for name, said in (("site", r"shape \(4,\), but 'site' has shape \(4, 4\)"), ("day", r"shape \(3,\)"), ("uid", "uid")):
@@ -371,7 +371,7 @@ def test_an_audit_by_other_columns_says_what_it_replaced(tmp_path: Path) -> None
 
 
 def test_a_missing_column_is_noticed_before_anything_is_scored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hardsight.act.groups.opening.Job", None)
+    monkeypatch.setattr("hardsight.groups.opening.Job", None)
     with pytest.raises(InputError, match="no column 'siet'; it has label, site. Did you mean site?"):
         audit(features=np.eye(4), labels=[0, 1, 0, 1], head=np.eye(2, 4), columns={"site": list("abab")}, group="siet")
 

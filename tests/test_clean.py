@@ -17,8 +17,14 @@ from scipy.stats import spearmanr
 
 import hardsight
 from hardsight import Dynamics, FileError, InputError, Snapshot
-from hardsight.act.applying import apply_review
-from hardsight.act.error_model import (
+from hardsight.explorer.review import Review
+from hardsight.files.heads import save_head
+from hardsight.files.run import Run
+from hardsight.files.samples import write_samples
+from hardsight.files.suspects import SUSPECTS, read_suspects
+from hardsight.head import Head
+from hardsight.quality.applying import apply_review
+from hardsight.quality.error_model import (
     SHIFT,
     SLOPE,
     ErrorModel,
@@ -29,19 +35,13 @@ from hardsight.act.error_model import (
     learned_by_heart,
     seen_in_training,
 )
-from hardsight.act.evidence import Evidence, right_since, samples_of
-from hardsight.act.neighbourhood import Nearby, Neighbourhood, far_out, mixed, votes_by_probs
-from hardsight.act.noise import confident_counts, noise_factors
-from hardsight.act.ranking import by_epochs, confidence, margin, posterior
-from hardsight.act.settings import CleanSettings
-from hardsight.act.suspects import find_suspects
-from hardsight.act.verdicts import VERDICTS, Judged, judged, verdict_codes
-from hardsight.explorer.review import Review
-from hardsight.files.heads import save_head
-from hardsight.files.run import Run
-from hardsight.files.samples import write_samples
-from hardsight.files.suspects import SUSPECTS, read_suspects
-from hardsight.head import Head
+from hardsight.quality.evidence import Evidence, right_since, samples_of
+from hardsight.quality.neighbourhood import Nearby, Neighbourhood, far_out, mixed, votes_by_probs
+from hardsight.quality.noise import confident_counts, noise_factors
+from hardsight.quality.ranking import by_epochs, confidence, margin, posterior
+from hardsight.quality.settings import CleanSettings
+from hardsight.quality.suspects import find_suspects
+from hardsight.quality.verdicts import VERDICTS, Judged, judged, verdict_codes
 from hardsight.scores.duplicates import Repeats, near_duplicates
 from hardsight.scoring.fitted_head import fold_rows
 from hardsight.stats import pass_scores
@@ -347,7 +347,7 @@ def test_networks_by_folds_have_not_seen_copies_of_what_they_predict(tmp_path: P
         seen.append(set(train.ids))
         return {id: np.full(2, 0.5) for id in test.ids}
 
-    monkeypatch.setattr("hardsight.act.fold_models._train", train)
+    monkeypatch.setattr("hardsight.quality.fold_models._train", train)
     hardsight.out_of_sample(features.reshape(32, 1, 3), labels, model="sphere_mlp", output=tmp_path, folds=4)
     assert all((str(row) in ids) == (str(row + 24) in ids) for ids in seen for row in range(8)) and len(seen) == 4
 
@@ -452,7 +452,9 @@ def test_duplicates_and_outliers_of_features() -> None:
 def test_what_is_far_out_is_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """And not once for each likely mistake, which takes the square of the number of samples."""
     asked: list[int] = []
-    monkeypatch.setattr("hardsight.act.neighbourhood.far_out", lambda distance: asked.append(len(distance)) or far_out(distance))
+    monkeypatch.setattr(
+        "hardsight.quality.neighbourhood.far_out", lambda distance: asked.append(len(distance)) or far_out(distance)
+    )
     features, right = blobs(n=200)
     table = hardsight.clean(features=features, labels=flipped(right, 0.1)[0])
     assert column(table, "is_label_issue").sum() > 5 and asked == [200]
@@ -841,7 +843,7 @@ def test_bad_input_is_one_clear_line(case: str, cli: Cli, tmp_path: Path, monkey
     np.savez("x.npz", **arrays)
     np.savez("other.npz", features=np.random.default_rng(1).normal(size=(4, 5)), weight=2 * np.eye(5)[:2])
     Review(Path("review.parquet"), ["a", "b", "c"]).put("tab", "elsewhere", "drop")
-    monkeypatch.setattr("hardsight.act.suspects.find_repeats", lambda *_: pytest.fail("duplicates were searched first"))
+    monkeypatch.setattr("hardsight.quality.suspects.find_repeats", lambda *_: pytest.fail("duplicates were searched first"))
     done = cli("clean", "x.npz", *words)
     assert done.code == 2 and said in done.err and done.err.count("\n") == 1, done.err
     assert not Path("x.suspects.parquet").exists() and not Path("labels.parquet").exists()

@@ -257,7 +257,7 @@ def test_the_sampler_goes_by_the_same_parts() -> None:
     import torch
     from torch.utils.data import DataLoader, TensorDataset
 
-    from hardsight.act.subsets import CurriculumSampler
+    from hardsight.subsets import CurriculumSampler
 
     hardness, labels = np.random.default_rng(0).random(40), np.arange(40) % 2
     sampler = CurriculumSampler(hardness, 4, labels, pace_start=0.25, pacing="root")

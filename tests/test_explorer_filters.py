@@ -19,13 +19,13 @@ import pytest
 
 from explorer_browser import Watched, counted, cut_off, drag, drawn_filter, eventually, expect, ready, served, settled, view
 from explorer_runs import digits_run, half_done
-from hardsight.act.groups import audit_to_file, drift_to_file
 from hardsight.errors import FileError, InputError
 from hardsight.explorer import placing
 from hardsight.explorer.columns import words
 from hardsight.explorer.opening import Sheet, open_sheet
 from hardsight.explorer.quick_filters import add_quick_filters
 from hardsight.explorer.settings import ReportSettings
+from hardsight.groups import audit_to_file, drift_to_file
 from hardsight.table import write_table
 
 N = 120

@@ -12,15 +12,15 @@ import pytest
 
 import hardsight
 from hardsight import Head, Snapshot
-from hardsight.act.evidence import samples_of
-from hardsight.act.settings import CleanSettings
-from hardsight.act.subsets.choosing import choose
-from hardsight.act.subsets.settings import SelectSettings
-from hardsight.act.suspects import find_suspects
 from hardsight.adapt.running import Adapted
 from hardsight.attacks.attacking import Attack
 from hardsight.generalize.running import Generalized
+from hardsight.quality.evidence import samples_of
+from hardsight.quality.settings import CleanSettings
+from hardsight.quality.suspects import find_suspects
 from hardsight.screen import brief
+from hardsight.subsets.choosing import choose
+from hardsight.subsets.settings import SelectSettings
 from hardsight.training.running import Trained
 
 RNG = np.random.default_rng(0)

@@ -23,7 +23,7 @@ ROOMS = (
     "extraction", "scoring", "dynamics", "training",
     "domains", "adapt", "generalize",
     "sklearn", "torchmetrics",
-    "human", "act", "attacks", "explorer", "exporting",
+    "human", "subsets", "groups", "quality", "attacks", "explorer", "exporting",
     "paper",
     "demo", "bench", "cli", "__main__",
 )  # fmt: skip

@@ -15,13 +15,13 @@ import pytest
 import hardsight
 from explorer_runs import digits_run
 from hardsight import InputError, Snapshot
-from hardsight.act.subsets.cost import cost_curve
-from hardsight.act.subsets.graph import d2, neighbour_graph
-from hardsight.act.subsets.pool import directions
-from hardsight.act.subsets.settings import Method, SelectSettings
-from hardsight.act.subsets.spread import k_centre
-from hardsight.act.subsets.strata import coverage, shared_out, stratum_of, usual_cut
 from hardsight.scoring.hardness import hardness_of, run_and_score
+from hardsight.subsets.cost import cost_curve
+from hardsight.subsets.graph import d2, neighbour_graph
+from hardsight.subsets.pool import directions
+from hardsight.subsets.settings import Method, SelectSettings
+from hardsight.subsets.spread import k_centre
+from hardsight.subsets.strata import coverage, shared_out, stratum_of, usual_cut
 from hardsight.table import write_table
 
 Cli = Callable[..., Any]
@@ -206,7 +206,7 @@ def test_the_curve_shows_what_is_lost() -> None:
 
 
 def test_refused_before_a_head_is_fitted(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hardsight.act.subsets.pool.hardness_of", None)
+    monkeypatch.setattr("hardsight.subsets.pool.hardness_of", None)
     features, _, labels = blobs(20)
     with pytest.raises(InputError, match="but 1 appear more than once, such as 3"):
         hardsight.select(features=features, labels=labels, ids=[*range(19), 3], budget=4)

@@ -28,7 +28,7 @@ _HOME = {
     "angles": "hardsight.geometry",
     "angular_gap": "hardsight.scores",
     "attack": "hardsight.attacks",
-    "audit": "hardsight.act.groups",
+    "audit": "hardsight.groups",
     "aum": "hardsight.scores",
     "avc_label": "hardsight.scores",
     "avc_predicted": "hardsight.scores",
@@ -39,14 +39,14 @@ _HOME = {
     "cartography_confidence": "hardsight.scores",
     "cartography_correctness": "hardsight.scores",
     "cartography_variability": "hardsight.scores",
-    "clean": "hardsight.act",
+    "clean": "hardsight.quality",
     "confidence": "hardsight.scores",
     "confidence_nobias": "hardsight.scores",
     "correlate": "hardsight.human",
     "cosine_histograms": "hardsight.dynamics.cosines",
-    "curriculum": "hardsight.act",
+    "curriculum": "hardsight.subsets",
     "data_iq": "hardsight.scores",
-    "drift": "hardsight.act.groups",
+    "drift": "hardsight.groups",
     "el2n": "hardsight.scores",
     "energy": "hardsight.scores",
     "entropy": "hardsight.scores",
@@ -69,13 +69,13 @@ _HOME = {
     "mean_avh": "hardsight.scores",
     "mean_el2n": "hardsight.scores",
     "mean_shift": "hardsight.scores",
-    "mine": "hardsight.act",
+    "mine": "hardsight.subsets.pairs",
     "model_agreement": "hardsight.scores",
     "nearest_angle": "hardsight.scores",
     "neural_collapse": "hardsight.dynamics.collapse",
     "norm": "hardsight.scores",
     "norm_in_class": "hardsight.scores",
-    "out_of_sample": "hardsight.act",
+    "out_of_sample": "hardsight.quality",
     "own_angle": "hardsight.scores",
     "predicted_confidence": "hardsight.scores",
     "prediction_depth": "hardsight.scores",
@@ -84,7 +84,7 @@ _HOME = {
     "report": "hardsight.explorer.report",
     "reproduce": "hardsight.paper.running",
     "score": "hardsight.scoring",
-    "select": "hardsight.act",
+    "select": "hardsight.subsets",
     "tolerance": "hardsight.dynamics.cosines",
     "uniformity": "hardsight.dynamics.cosines",
     "verify": "hardsight.files.verifying",
@@ -176,8 +176,6 @@ __all__ = [  # a plain list: type checkers read it
 ]
 
 if TYPE_CHECKING:
-    from hardsight.act import clean, curriculum, mine, out_of_sample, select
-    from hardsight.act.groups import audit, drift
     from hardsight.attacks import attack
     from hardsight.dynamics.collapse import neural_collapse
     from hardsight.dynamics.cosines import cosine_histograms, tolerance, uniformity
@@ -189,9 +187,11 @@ if TYPE_CHECKING:
     from hardsight.extraction import extract
     from hardsight.files.verifying import verify
     from hardsight.geometry import angles
+    from hardsight.groups import audit, drift
     from hardsight.head import Head
     from hardsight.human import Correlations, correlate
     from hardsight.paper.running import reproduce
+    from hardsight.quality import clean, out_of_sample
     from hardsight.scores import (
         SCORES,
         Score,
@@ -243,6 +243,8 @@ if TYPE_CHECKING:
     from hardsight.scores_table import ScoresTable
     from hardsight.scoring import score
     from hardsight.snapshot import Snapshot
+    from hardsight.subsets import curriculum, select
+    from hardsight.subsets.pairs import mine
     from hardsight.table import hardest
 
 

@@ -194,7 +194,7 @@ def _hold(run: Run, snapshot: Snapshot, test: ImageData) -> list[Path]:
 
 def _clean(run: Run, snapshot: Snapshot, test: ImageData, seed: int) -> None:
     """clean/: the held-out digits with a tenth of the labels corrupted, and the suspects among them, to explore and review."""
-    from hardsight.act import clean
+    from hardsight.quality import clean
 
     directory = run.directory / "clean"
     arguments, sources = {"seed": seed, "noise": NOISE}, {"roots": [str(run.directory.resolve())]}

@@ -20,8 +20,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.act import clean, out_of_sample
-from hardsight.act.ranking import BY_PROBS
 from hardsight.bench import peers
 from hardsight.bench.counts import covered, half_of, print_counts, run_counts
 from hardsight.bench.finding import detection
@@ -36,6 +34,8 @@ from hardsight.files.reading import read_json
 from hardsight.files.writing import write_json
 from hardsight.head import Head
 from hardsight.options import takes
+from hardsight.quality import clean, out_of_sample
+from hardsight.quality.ranking import BY_PROBS
 from hardsight.scores import SCORES
 from hardsight.scores.duplicates import near_duplicates
 from hardsight.scoring import score

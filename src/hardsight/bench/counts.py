@@ -23,10 +23,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.act.evidence import samples_of
-from hardsight.act.folds import predict_by_heads
-from hardsight.act.settings import CleanSettings
-from hardsight.act.suspects import Suspects, find_suspects
 from hardsight.bench import peers
 from hardsight.bench.injection import mislabeled
 from hardsight.bench.pictures import load, train
@@ -35,6 +31,10 @@ from hardsight.files.npy import open_npz
 from hardsight.files.reading import read_json
 from hardsight.files.suspects import suspects_notes
 from hardsight.files.writing import write_json
+from hardsight.quality.evidence import samples_of
+from hardsight.quality.folds import predict_by_heads
+from hardsight.quality.settings import CleanSettings
+from hardsight.quality.suspects import Suspects, find_suspects
 from hardsight.scoring.fitted_head import head_probs
 from hardsight.screen import print_line, print_table
 from hardsight.snapshot import Snapshot

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.act.pairs.mining import mine
 from hardsight.bench.timing import Measurement, compared
 from hardsight.scores.search import SIDE
+from hardsight.subsets.pairs.mining import mine
 from hardsight.threads import num_workers, share
 
 FEATURES, CLASSES, K = 128, 100, 10

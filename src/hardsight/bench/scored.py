@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.act import clean
 from hardsight.bench import peers
+from hardsight.quality import clean
 from hardsight.scores import SCORES
 from hardsight.scores.duplicates import find_repeats
 from hardsight.scoring import score

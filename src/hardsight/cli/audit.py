@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from hardsight.act.groups.settings import AuditFileSettings
 from hardsight.cli import app
 from hardsight.cli.options import options_of
 from hardsight.cli.results import prints_tables
+from hardsight.groups.settings import AuditFileSettings
 
 if TYPE_CHECKING:
-    from hardsight.act.groups.auditing import Audit
+    from hardsight.groups.auditing import Audit
     from hardsight.screen import Cell
 
 
@@ -50,9 +50,9 @@ def audit(
         hardsight audit photos.npz --group camera -o audit.parquet
         hardsight audit run --split test
     """
-    from hardsight.act.groups.to_file import audit_to_file
     from hardsight.explorer.audit_page import page_beside, pictures_of, write_audit_page
     from hardsight.files.inputs import command, note_input
+    from hardsight.groups.to_file import audit_to_file
     from hardsight.screen import print_line, print_wrote, progress_bar
 
     with command(), progress_bar("auditing") as progress:
@@ -78,7 +78,7 @@ def audit(
 
 def print_audit(audited: Audit, top: int) -> None:
     """What `hardsight audit` says on the screen: the groups, worst first."""
-    from hardsight.act.groups.auditing import groups_in_words, worst_first
+    from hardsight.groups.auditing import groups_in_words, worst_first
     from hardsight.screen import number, print_line, print_table, print_warning
 
     for sentence in audited.warnings:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hardsight.act.settings import CleanFileSettings
 from hardsight.cli import app
 from hardsight.cli.options import options_of
 from hardsight.cli.results import prints_tables
+from hardsight.quality.settings import CleanFileSettings
 
 if TYPE_CHECKING:
-    from hardsight.act.applying import Applied
-    from hardsight.act.suspects import Suspects
+    from hardsight.quality.applying import Applied
+    from hardsight.quality.suspects import Suspects
 
 
 @app.command()
@@ -47,8 +47,8 @@ def clean(
         hardsight clean run --apply run/review.parquet -o labels.csv
         hardsight clean run --apply run/review.parquet -o corrected/
     """
-    from hardsight.act.to_file import clean_to_file
     from hardsight.files.suspects import suspects_file
+    from hardsight.quality.to_file import clean_to_file
     from hardsight.screen import print_line, print_next, print_wrote, progress_bar
 
     with progress_bar("cleaning") as progress:
@@ -73,8 +73,8 @@ def print_suspects(suspects: Suspects, top: int) -> None:
     """What `hardsight clean` says on the screen: the expected errors, the verdicts and the worst suspects."""
     import pyarrow.compute as pc
 
-    from hardsight.act.verdicts import VERDICTS
     from hardsight.files.suspects import CANNOT_TELL, DUPLICATE_OF, noted_warnings, precision_in_words, suspects_notes
+    from hardsight.quality.verdicts import VERDICTS
     from hardsight.screen import number, print_line, print_table, print_warning
 
     table, notes = suspects.table, suspects_notes(suspects.table)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import typer
 
-from hardsight.act.subsets.settings import CurriculumFileSettings
 from hardsight.cli import app
 from hardsight.cli.options import options_of
 from hardsight.cli.results import prints_tables
+from hardsight.subsets.settings import CurriculumFileSettings
 
 
 @app.command()
@@ -37,8 +37,8 @@ def curriculum(
         hardsight curriculum teacher --by avh --epochs 20 -o curriculum.parquet
         hardsight train photos/ --model cifar_resnet20 --curriculum teacher:avh --epochs 20 -o student
     """
-    from hardsight.act.subsets.lessons import curriculum_to_file
     from hardsight.screen import Cell, number, percent, print_line, print_table, print_wrote
+    from hardsight.subsets.lessons import curriculum_to_file
 
     planned = curriculum_to_file(source, output, settings=settings)
     for note in planned.notes:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hardsight.act.groups.settings import DriftFileSettings
 from hardsight.cli import app
 from hardsight.cli.options import options_of
 from hardsight.cli.results import prints_tables
+from hardsight.groups.settings import DriftFileSettings
 
 if TYPE_CHECKING:
-    from hardsight.act.groups.drifting import Drift
+    from hardsight.groups.drifting import Drift
     from hardsight.screen import Cell
 
 
@@ -48,7 +48,7 @@ def drift(
         if not source.exists():
             raise FileError(missing(source))
 
-    from hardsight.act.groups.to_file import drift_to_file  # and with it SciPy
+    from hardsight.groups.to_file import drift_to_file  # and with it SciPy
 
     with progress_bar("scoring") as progress:
         drifted = drift_to_file(before, after, output, settings=settings, progress=progress)
@@ -62,8 +62,8 @@ def drift(
 
 def print_drift(drifted: Drift, top: int) -> None:
     """What `hardsight drift` says on the screen: samples, classes and features."""
-    from hardsight.act.groups.drifting import samples_in_words
-    from hardsight.act.groups.spaces import features_in_words
+    from hardsight.groups.drifting import samples_in_words
+    from hardsight.groups.spaces import features_in_words
     from hardsight.screen import Cell, interval, number, print_line, print_table, print_warning
 
     for sentence in drifted.warnings:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hardsight.act.pairs.settings import MineFileSettings
 from hardsight.cli import app
 from hardsight.cli.options import options_of
 from hardsight.cli.results import prints_tables
+from hardsight.subsets.pairs.settings import MineFileSettings
 
 if TYPE_CHECKING:
-    from hardsight.act.pairs.mining import Mined
+    from hardsight.subsets.pairs.mining import Mined
 
 
 @app.command()
@@ -38,8 +38,8 @@ def mine(
         hardsight mine run --pairs -o pairs.parquet
         hardsight mine table.csv --features 'f*' --label species
     """
-    from hardsight.act.pairs.to_file import mine_to_file
     from hardsight.screen import print_line, print_wrote, progress_bar
+    from hardsight.subsets.pairs.to_file import mine_to_file
 
     with progress_bar("mining") as progress:
         mined = mine_to_file(source, output, settings=settings, progress=progress)

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hardsight.act.subsets.settings import UNCERTAIN, SelectFileSettings
 from hardsight.cli import app
 from hardsight.cli.options import command_of, options_of
 from hardsight.cli.results import prints_tables
+from hardsight.subsets.settings import UNCERTAIN, SelectFileSettings
 
 if TYPE_CHECKING:
-    from hardsight.act.subsets.choosing import Selected
-    from hardsight.act.subsets.cost import Curve
+    from hardsight.subsets.choosing import Selected
+    from hardsight.subsets.cost import Curve
 
 SHOWN = 5  # samples to label next
 MOST_CLASSES = 20  # that are counted one by one
@@ -39,8 +39,8 @@ def select(
         hardsight select run --budget 5000 --method hardest --per-class --curve -o subset.parquet
         hardsight select unlabeled.npz --budget 100 --method margin -o label-next.csv
     """
-    from hardsight.act.subsets.choosing import select_to_file
     from hardsight.screen import print_next, print_wrote, progress_bar
+    from hardsight.subsets.choosing import select_to_file
 
     with progress_bar("choosing") as progress:
         selected = select_to_file(source, output, settings=settings, progress=progress)
@@ -84,8 +84,8 @@ def _print_selected(selected: Selected, settings: SelectFileSettings) -> None:
 
 
 def _print_curve(curve: Curve) -> None:
-    from hardsight.act.subsets.cost import WORDS
     from hardsight.screen import Cell, number, percent, print_line, print_table
+    from hardsight.subsets.cost import WORDS
 
     rows = [
         (row["subset"], number(row["budget"]), percent(row["accuracy"], digits=1),

@@ -15,9 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hardsight.act.groups.auditing import LATENT, Audit, groups_in_words, worst_first
-from hardsight.act.groups.comparing import NO_DIFFERENCE, TOO_FEW
-from hardsight.act.groups.grouping import TIMES
 from hardsight.data.run_images import RunImages
 from hardsight.domains import results_page as rp
 from hardsight.explorer.columns import from_arrow
@@ -25,6 +22,9 @@ from hardsight.explorer.opening import Sheet
 from hardsight.explorer.pictures import Pictures
 from hardsight.files.run import command_line, read_start
 from hardsight.files.writing import check_page_output, replacing
+from hardsight.groups.auditing import LATENT, Audit, groups_in_words, worst_first
+from hardsight.groups.comparing import NO_DIFFERENCE, TOO_FEW
+from hardsight.groups.grouping import TIMES
 from hardsight.scores import SCORES
 from hardsight.screen import interval, spoken
 

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 from scipy.special import softmax
 
-from hardsight.act.folds import out_of_sample
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
 from hardsight.explorer.opening import Sheet
@@ -24,6 +23,7 @@ from hardsight.files.suspects import DUPLICATE_OF, read_suspects
 from hardsight.files.table_writing import without_formulas
 from hardsight.files.writing import replacing
 from hardsight.head import Head
+from hardsight.quality.folds import out_of_sample
 from hardsight.scoring.fitted_head import head_probs
 from hardsight.snapshot import Snapshot
 

@@ -27,7 +27,7 @@ def triplet_loss(
         mining: "all" triplets of the batch; "semihard", as in FaceNet: for each anchor and positive, the nearest negative
             that is farther than the positive and inside the margin. A pair without one gives no triplet. "hard": for each
             anchor its farthest positive and its nearest negative. Or a miner: a function of features and labels that returns
-            index tensors (anchors, positives, negatives), such as `hardsight.act.pairs.AngleMiner` and those of
+            index tensors (anchors, positives, negatives), such as `hardsight.subsets.pairs.AngleMiner` and those of
             pytorch-metric-learning.
         reduction: "mean" is over all these triplets, including those with zero loss. Without triplets the loss is 0.
     """

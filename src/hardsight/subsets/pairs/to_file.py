@@ -6,8 +6,6 @@ import os
 
 import numpy as np
 
-from hardsight.act.pairs.mining import Mined, mined_triplets
-from hardsight.act.pairs.settings import MineFileSettings
 from hardsight.errors import InputError, did_you_mean
 from hardsight.files.inputs import command, note_input
 from hardsight.files.places import place
@@ -16,6 +14,8 @@ from hardsight.options import takes
 from hardsight.scores.class_search import ProgressCallback
 from hardsight.scoring.to_file import open_with_columns
 from hardsight.snapshot import Snapshot
+from hardsight.subsets.pairs.mining import Mined, mined_triplets
+from hardsight.subsets.pairs.settings import MineFileSettings
 from hardsight.table import write_table
 from hardsight.threads import sample_rows
 

@@ -12,10 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.act.applying import Applied, apply_review, check_new_folder, write_images
-from hardsight.act.evidence import checked_probs, samples_of
-from hardsight.act.settings import CleanFileSettings
-from hardsight.act.suspects import ProgressCallback, Suspects, find_suspects
 from hardsight.checks import given_probs
 from hardsight.errors import InputError
 from hardsight.files.class_names import read_class_names
@@ -26,6 +22,10 @@ from hardsight.files.suspects import clean_class_names, clean_columns, suspects_
 from hardsight.files.table_kinds import kind_in_file
 from hardsight.files.table_writing import check_table_output
 from hardsight.options import takes
+from hardsight.quality.applying import Applied, apply_review, check_new_folder, write_images
+from hardsight.quality.evidence import checked_probs, samples_of
+from hardsight.quality.settings import CleanFileSettings
+from hardsight.quality.suspects import ProgressCallback, Suspects, find_suspects
 from hardsight.scoring.to_file import open_with_columns
 from hardsight.screen import brief
 from hardsight.table import read_scores, write_table

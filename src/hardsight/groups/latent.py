@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hardsight.act.groups.comparing import Measures, Row, compare
-from hardsight.act.groups.settings import AuditSettings
 from hardsight.geometry import safe_row_norms
+from hardsight.groups.comparing import Measures, Row, compare
+from hardsight.groups.settings import AuditSettings
 from hardsight.scores import SCORES
 
 SAMPLES_PER_CLUSTER, FEWEST, MOST = 80, 2, 8  # clusters of a class

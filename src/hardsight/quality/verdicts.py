@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hardsight.act.evidence import RIGHT_SINCE, Evidence, Samples
-from hardsight.act.neighbourhood import Neighbourhood
 from hardsight.files.suspects import AMBIGUOUS, DUPLICATE, HARD, MISLABELED, OUTLIER
+from hardsight.quality.evidence import RIGHT_SINCE, Evidence, Samples
+from hardsight.quality.neighbourhood import Neighbourhood
 from hardsight.scores.duplicates import Repeats
 
 VERDICTS = (MISLABELED, DUPLICATE, OUTLIER, AMBIGUOUS, HARD)  # the first that applies is given

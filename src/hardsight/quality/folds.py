@@ -42,7 +42,7 @@ def out_of_sample(
         array([0, 0, 0, 1, 1, 1])
     """
     if model is not None or output is not None or training:
-        from hardsight.act.fold_models import predict_by_folds
+        from hardsight.quality.fold_models import predict_by_folds
 
         return predict_by_folds(features, labels, model, output, folds=folds, seed=seed, progress=progress, training=training)
     matrix = as_matrix(features, "features")

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.act.groups.opening import CONFIDENCE, NORM, Measured
+from hardsight.groups.opening import CONFIDENCE, NORM, Measured
 from hardsight.scores import SCORES
 from hardsight.stats.calibration import ece_by_chance, reliability
 from hardsight.stats.coefficients import holm

@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.act.subsets.settings import UNCERTAIN, SelectSettings
-from hardsight.act.subsets.uncertainty import uncertainty, with_head
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError, did_you_mean
 from hardsight.files.kinds import kind_of
@@ -22,6 +20,8 @@ from hardsight.files.places import Place, place
 from hardsight.scores import SCORES
 from hardsight.scoring.hardness import Hardness, check_columns, given_table, hardness_of, ids_and_labels, of_table
 from hardsight.snapshot import Snapshot
+from hardsight.subsets.settings import UNCERTAIN, SelectSettings
+from hardsight.subsets.uncertainty import uncertainty, with_head
 from hardsight.table import SCORE_IT, read_scores
 
 BY_SCORE = ("hardest", "easiest", "coverage", "d2", *UNCERTAIN)

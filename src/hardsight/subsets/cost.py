@@ -12,9 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.act.subsets.picking import Picker
-from hardsight.act.subsets.pool import Pool, open_pool
-from hardsight.act.subsets.settings import SelectSettings
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
 from hardsight.files.places import Place
@@ -24,6 +21,9 @@ from hardsight.options import takes
 from hardsight.scoring.fitted_head import fit_head, unconverged
 from hardsight.snapshot import Snapshot
 from hardsight.stats import wilson
+from hardsight.subsets.picking import Picker
+from hardsight.subsets.pool import Pool, open_pool
+from hardsight.subsets.settings import SelectSettings
 from hardsight.table import write_table
 from hardsight.threads import even_rows
 

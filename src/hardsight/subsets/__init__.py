@@ -21,23 +21,23 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 _HOME = {
-    "CurriculumSampler": "hardsight.act.subsets.sampler",
-    "cost_curve": "hardsight.act.subsets.cost",
-    "curriculum": "hardsight.act.subsets.lessons",
-    "select": "hardsight.act.subsets.choosing",
-    "select_to_file": "hardsight.act.subsets.choosing",
+    "CurriculumSampler": "hardsight.subsets.sampler",
+    "cost_curve": "hardsight.subsets.cost",
+    "curriculum": "hardsight.subsets.lessons",
+    "select": "hardsight.subsets.choosing",
+    "select_to_file": "hardsight.subsets.choosing",
 }
 
 __all__ = ["CurriculumSampler", "cost_curve", "curriculum", "select", "select_to_file"]
 
 if TYPE_CHECKING:
-    from hardsight.act.subsets.choosing import select, select_to_file
-    from hardsight.act.subsets.cost import cost_curve
-    from hardsight.act.subsets.lessons import curriculum
-    from hardsight.act.subsets.sampler import CurriculumSampler
+    from hardsight.subsets.choosing import select, select_to_file
+    from hardsight.subsets.cost import cost_curve
+    from hardsight.subsets.lessons import curriculum
+    from hardsight.subsets.sampler import CurriculumSampler
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
-        raise AttributeError(f"module 'hardsight.act.subsets' has no attribute {name!r}")
+        raise AttributeError(f"module 'hardsight.subsets' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOME[name]), name)

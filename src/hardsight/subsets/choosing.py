@@ -16,9 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from hardsight.act.subsets.picking import Picker
-from hardsight.act.subsets.pool import Pool, is_scores, open_pool
-from hardsight.act.subsets.settings import SelectFileSettings, SelectSettings
 from hardsight.checks import given_probs
 from hardsight.errors import InputError
 from hardsight.files.inputs import command, note_input
@@ -32,11 +29,14 @@ from hardsight.scoring.job import of_table
 from hardsight.scoring.to_file import open_with_columns
 from hardsight.screen import brief
 from hardsight.snapshot import Snapshot
+from hardsight.subsets.picking import Picker
+from hardsight.subsets.pool import Pool, is_scores, open_pool
+from hardsight.subsets.settings import SelectFileSettings, SelectSettings
 from hardsight.table import write_table
 from hardsight.version import VERSION
 
 if TYPE_CHECKING:
-    from hardsight.act.subsets.cost import Curve
+    from hardsight.subsets.cost import Curve
 
 ProgressCallback = Callable[[int, int], None]  # samples done, samples in all
 
@@ -136,7 +136,7 @@ def select_to_file(
     selected = choose(opened, settings, progress)
     curve = None
     if settings.curve:
-        from hardsight.act.subsets.cost import cost_curve, write_curve  # with statistics, which take time to load
+        from hardsight.subsets.cost import cost_curve, write_curve  # with statistics, which take time to load
 
         curve = cost_curve(opened, settings=settings, pool=selected.pool)
         if isinstance(settings.curve, str):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from hardsight.act.pairs.settings import KINDS, POSITIVES
 from hardsight.checks import check_count
 from hardsight.errors import InputError, MissingExtra, require
+from hardsight.subsets.pairs.settings import KINDS, POSITIVES
 
-require("torch", extra="torch", purpose="hardsight.act.pairs.AngleMiner")
+require("torch", extra="torch", purpose="hardsight.subsets.pairs.AngleMiner")
 try:
     from pytorch_metric_learning.distances import CosineSimilarity
     from pytorch_metric_learning.miners import BaseMiner

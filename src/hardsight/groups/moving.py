@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.act.subsets.graph import neighbour_graph
-from hardsight.act.subsets.pool import directions
 from hardsight.stats.means import Mean, mean_interval
 from hardsight.stats.proportions import fisher_exact, sign_test, wilson
+from hardsight.subsets.graph import neighbour_graph
+from hardsight.subsets.pool import directions
 from hardsight.threads import even_rows
 
 MOST_ROWS = 5000  # of each snapshot

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hardsight.act.groups.opening import Measured, check_column
 from hardsight.errors import InputError
+from hardsight.groups.opening import Measured, check_column
 
 MOST_NUMBERS = 50  # different numbers up to which each is a group
 MOST_WORDS = 2000  # different words; more name samples and not groups

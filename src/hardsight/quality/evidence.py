@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.act.folds import numbered, predict_by_heads
-from hardsight.act.neighbourhood import Nearby, enough_voters, mixed, neighbour_probs, votes_by_probs
-from hardsight.act.settings import CleanSettings
 from hardsight.checks import as_matrix, check_labels, check_some_columns, to_numpy, widened
 from hardsight.errors import InputError
 from hardsight.files.dynamics import Stories, moments, recorded
 from hardsight.head import Head
+from hardsight.quality.folds import numbered, predict_by_heads
+from hardsight.quality.neighbourhood import Nearby, enough_voters, mixed, neighbour_probs, votes_by_probs
+from hardsight.quality.settings import CleanSettings
 from hardsight.scores import SCORES
 from hardsight.scores.probabilities import check_distributions
 from hardsight.scoring.fitted_head import ProgressCallback, fewest_of_class, head_probs, usable_rows

@@ -14,21 +14,21 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 _HOME = {
-    "AngleMiner": "hardsight.act.pairs.metric_learning",
-    "Mined": "hardsight.act.pairs.mining",
-    "mine": "hardsight.act.pairs.mining",
-    "mine_to_file": "hardsight.act.pairs.to_file",
+    "AngleMiner": "hardsight.subsets.pairs.metric_learning",
+    "Mined": "hardsight.subsets.pairs.mining",
+    "mine": "hardsight.subsets.pairs.mining",
+    "mine_to_file": "hardsight.subsets.pairs.to_file",
 }
 
 __all__ = ["AngleMiner", "Mined", "mine", "mine_to_file"]
 
 if TYPE_CHECKING:
-    from hardsight.act.pairs.metric_learning import AngleMiner
-    from hardsight.act.pairs.mining import Mined, mine
-    from hardsight.act.pairs.to_file import mine_to_file
+    from hardsight.subsets.pairs.metric_learning import AngleMiner
+    from hardsight.subsets.pairs.mining import Mined, mine
+    from hardsight.subsets.pairs.to_file import mine_to_file
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
-        raise AttributeError(f"module 'hardsight.act.pairs' has no attribute {name!r}")
+        raise AttributeError(f"module 'hardsight.subsets.pairs' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOME[name]), name)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hardsight.act.subsets.graph import d2, neighbour_graph
-from hardsight.act.subsets.pool import Pool
-from hardsight.act.subsets.settings import SelectSettings
-from hardsight.act.subsets.spread import Counted, k_centre
-from hardsight.act.subsets.strata import coverage, num_strata, shared_out
 from hardsight.screen import number
+from hardsight.subsets.graph import d2, neighbour_graph
+from hardsight.subsets.pool import Pool
+from hardsight.subsets.settings import SelectSettings
+from hardsight.subsets.spread import Counted, k_centre
+from hardsight.subsets.strata import coverage, num_strata, shared_out
 
 Picks = tuple[np.ndarray, list[str]]  # (budget,) rows of the pool, and why
 

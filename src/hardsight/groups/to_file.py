@@ -8,10 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hardsight.act.groups.auditing import Audit, check_groups, find_groups
-from hardsight.act.groups.drifting import Drift, find_drift, opened
-from hardsight.act.groups.opening import open_measured, with_class_names, with_groups
-from hardsight.act.groups.settings import AuditFileSettings, DriftFileSettings
 from hardsight.errors import FileError, InputError
 from hardsight.files.beside import beside, second_table
 from hardsight.files.inputs import command, note_input
@@ -19,6 +15,10 @@ from hardsight.files.parquet import read_parquet
 from hardsight.files.places import Place, missing, place
 from hardsight.files.table_writing import check_table_output
 from hardsight.files.writing import check_output
+from hardsight.groups.auditing import Audit, check_groups, find_groups
+from hardsight.groups.drifting import Drift, find_drift, opened
+from hardsight.groups.opening import open_measured, with_class_names, with_groups
+from hardsight.groups.settings import AuditFileSettings, DriftFileSettings
 from hardsight.options import takes
 from hardsight.scoring.job import ProgressCallback
 from hardsight.scoring.to_file import open_with_columns

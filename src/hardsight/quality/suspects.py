@@ -26,7 +26,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.act.error_model import (
+from hardsight.checks import given_probs, to_numpy
+from hardsight.errors import InputError
+from hardsight.files.suspects import DUPLICATE_OF, SUSPECTS
+from hardsight.files.wide_tables import is_table
+from hardsight.options import takes
+from hardsight.quality.error_model import (
     ErrorCount,
     ErrorModel,
     count_errors,
@@ -35,17 +40,12 @@ from hardsight.act.error_model import (
     learned_by_heart,
     seen_in_training,
 )
-from hardsight.act.evidence import Evidence, Samples, best_evidence, check_samples, order_of_ids, rests_on, samples_of
-from hardsight.act.neighbourhood import Neighbourhood, find_nearby
-from hardsight.act.noise import estimated_noise
-from hardsight.act.ranking import BY_PROBS, by_epochs, posterior, scores_of_labels
-from hardsight.act.settings import CleanSettings
-from hardsight.act.verdicts import VERDICTS, Explainer, judged, verdict_codes
-from hardsight.checks import given_probs, to_numpy
-from hardsight.errors import InputError
-from hardsight.files.suspects import DUPLICATE_OF, SUSPECTS
-from hardsight.files.wide_tables import is_table
-from hardsight.options import takes
+from hardsight.quality.evidence import Evidence, Samples, best_evidence, check_samples, order_of_ids, rests_on, samples_of
+from hardsight.quality.neighbourhood import Neighbourhood, find_nearby
+from hardsight.quality.noise import estimated_noise
+from hardsight.quality.ranking import BY_PROBS, by_epochs, posterior, scores_of_labels
+from hardsight.quality.settings import CleanSettings
+from hardsight.quality.verdicts import VERDICTS, Explainer, judged, verdict_codes
 from hardsight.scores.duplicates import find_repeats, first_rows
 from hardsight.scores_table import ResultTable
 from hardsight.scoring.beside import check_reference

@@ -30,10 +30,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hardsight.act.groups.comparing import COPIES, NO_DIFFERENCE, TOO_FEW, Measures, Row, compare, corrected
-from hardsight.act.groups.grouping import Grouping, describe, groupings_of
-from hardsight.act.groups.latent import find_latent
-from hardsight.act.groups.opening import (
+from hardsight.errors import InputError
+from hardsight.files.wide_tables import is_table
+from hardsight.groups.comparing import COPIES, NO_DIFFERENCE, TOO_FEW, Measures, Row, compare, corrected
+from hardsight.groups.grouping import Grouping, describe, groupings_of
+from hardsight.groups.latent import find_latent
+from hardsight.groups.opening import (
     Measured,
     check_labeled,
     check_labels_of,
@@ -42,9 +44,7 @@ from hardsight.act.groups.opening import (
     open_measured,
     with_groups,
 )
-from hardsight.act.groups.settings import AuditSettings
-from hardsight.errors import InputError
-from hardsight.files.wide_tables import is_table
+from hardsight.groups.settings import AuditSettings
 from hardsight.options import takes
 from hardsight.scores import SCORES
 from hardsight.scores_table import ResultTable
@@ -98,7 +98,7 @@ def audit(
 
     Returns:
         A `ResultTable`, used as a `pyarrow.Table`: group, n, accuracy, accuracy_low, accuracy_high, mean_avh and more; see
-        `hardsight.act.groups`.
+        `hardsight.groups`.
         Warnings are raised as `UserWarning`.
 
     Example:

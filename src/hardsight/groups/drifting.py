@@ -32,9 +32,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hardsight.act.groups.comparing import COPIES, TOO_FEW
-from hardsight.act.groups.one_head import no_head_of, shared_heads
-from hardsight.act.groups.opening import (
+from hardsight.checks import to_numpy
+from hardsight.errors import InputError
+from hardsight.groups.comparing import COPIES, TOO_FEW
+from hardsight.groups.one_head import no_head_of, shared_heads
+from hardsight.groups.opening import (
     Measured,
     check_labeled,
     check_labels_of,
@@ -44,10 +46,8 @@ from hardsight.act.groups.opening import (
     open_measured,
     with_class_names,
 )
-from hardsight.act.groups.settings import DriftFileSettings, DriftSettings
-from hardsight.act.groups.spaces import ComparedFeatures, compare_features
-from hardsight.checks import to_numpy
-from hardsight.errors import InputError
+from hardsight.groups.settings import DriftFileSettings, DriftSettings
+from hardsight.groups.spaces import ComparedFeatures, compare_features
 from hardsight.options import takes
 from hardsight.scores import SCORES
 from hardsight.scores_table import ResultTable
@@ -98,7 +98,7 @@ def drift(first: Any, second: Any, *, settings: DriftSettings, progress: Progres
         progress: called with the rows scored and the rows in all.
 
     Returns:
-        A `ResultTable`, used as a `pyarrow.Table`: id, harder, change and more; see `hardsight.act.groups`. Its metadata has the
+        A `ResultTable`, used as a `pyarrow.Table`: id, harder, change and more; see `hardsight.groups`. Its metadata has the
         classes that got harder and whether the features moved. Warnings are raised as `UserWarning`.
 
     Example:

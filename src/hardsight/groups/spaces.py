@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hardsight.act.groups.moving import Kept, Moved, angles_between, features_moved, neighbours_kept
-from hardsight.act.groups.opening import Measured
-from hardsight.act.groups.settings import DriftSettings
+from hardsight.groups.moving import Kept, Moved, angles_between, features_moved, neighbours_kept
+from hardsight.groups.opening import Measured
+from hardsight.groups.settings import DriftSettings
 from hardsight.scoring.one_scale import why_two_scales
 
 

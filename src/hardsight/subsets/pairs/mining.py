@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.act.pairs.settings import MineSettings
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
 from hardsight.files.wide_tables import is_table
@@ -25,6 +24,7 @@ from hardsight.options import takes
 from hardsight.scores.class_search import Classed, Others, Own, ProgressCallback, Window, search_classes
 from hardsight.scoring.job import of_table
 from hardsight.snapshot import Snapshot
+from hardsight.subsets.pairs.settings import MineSettings
 
 LARGE = 200_000  # samples from which on `search="auto"` looks for an index
 
@@ -148,7 +148,7 @@ class _Search:
 
 
 def _searched(samples: Classed, settings: MineSettings, progress: ProgressCallback | None) -> _Search:
-    from hardsight.act.pairs.approximate import by_index, installed
+    from hardsight.subsets.pairs.approximate import by_index, installed
 
     search = settings.search
     if search == "auto":

@@ -18,8 +18,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.act.subsets.pool import Pool, is_scores, open_pool
-from hardsight.act.subsets.settings import CurriculumFileSettings, CurriculumSettings, SelectSettings
 from hardsight.errors import InputError
 from hardsight.files.inputs import command, note_input
 from hardsight.files.places import Place, missing, place
@@ -28,6 +26,8 @@ from hardsight.options import takes
 from hardsight.scores_table import ResultTable
 from hardsight.scoring.to_file import open_with_columns
 from hardsight.screen import brief
+from hardsight.subsets.pool import Pool, is_scores, open_pool
+from hardsight.subsets.settings import CurriculumFileSettings, CurriculumSettings, SelectSettings
 from hardsight.table import write_table
 from hardsight.training.pacing import Curriculum, Pacing
 

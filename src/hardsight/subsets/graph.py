@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hardsight.act.subsets.spread import Counted
 from hardsight.scores.search import QUERIES, Candidates
+from hardsight.subsets.spread import Counted
 from hardsight.threads import blocks, share
 
 
