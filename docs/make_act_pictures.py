@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 
 from hardsight.bench.explore import find_browser
-from hardsight.plots.dynamics import COLOURS, MARKERS
+from hardsight.render.dynamics import COLOURS, MARKERS
 from hardsight.training.pacing import Pacing
 
 IMAGES = Path(__file__).parent / "images"

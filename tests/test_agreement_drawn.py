@@ -18,7 +18,7 @@ from agreement_data import (
 from hardsight import InputError, correlate
 from hardsight.files.latex import escaped
 from hardsight.human.latex import pairs, table1
-from hardsight.plots.agreement import count_colours, side_by_side
+from hardsight.render.agreement import count_colours, side_by_side
 
 
 def test_plots_have_the_coefficient_and_interval_in_their_titles(correlations: hardsight.Correlations) -> None:

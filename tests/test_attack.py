@@ -132,7 +132,7 @@ def test_a_path_by_hand() -> None:
 
 def test_no_attack_is_left_out_of_a_figure() -> None:
     """Two methods at six epsilons are twelve curves, no two of which look alike."""
-    figures = pytest.importorskip("hardsight.plots.attacks")
+    figures = pytest.importorskip("hardsight.render.attacks")
     line = np.linspace(0, 1, 5)
     axes = figures.roc_curves({f"FGSM {k}": (line, line) for k in range(12)}).axes[0]
     assert len({(line.get_color(), line.get_linestyle()) for line in axes.lines[1:]}) == 12  # after the diagonal

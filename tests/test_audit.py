@@ -377,7 +377,7 @@ def test_a_missing_column_is_noticed_before_anything_is_scored(monkeypatch: pyte
 
 
 def test_a_group_of_two_is_drawn_smaller_and_paler_than_one_of_many() -> None:
-    from hardsight.plots.groups import TOO_FEW, WORSE, GroupPanel, groups_with_intervals
+    from hardsight.render.groups import TOO_FEW, WORSE, GroupPanel, groups_with_intervals
 
     value = np.array([0.5, 0.6])
     panel = GroupPanel("accuracy", value, value - 0.1, value + 0.1, 0.7)

@@ -19,7 +19,7 @@ from hardsight.dynamics.curves import group_moments, plateau, read_curves, still
 from hardsight.dynamics.describing import Description, describe_dynamics
 from hardsight.dynamics.groups import by_column, by_degradation, by_hardness, by_human, by_label, by_values
 from hardsight.dynamics.phases import find_phases
-from hardsight.plots.dynamics import curves_figure
+from hardsight.render.dynamics import curves_figure
 from undrawn import undrawn
 
 # ---- a training whose story is known ----

@@ -300,7 +300,7 @@ def test_a_report_holds_small_pictures_only(run: Path, monkeypatch: pytest.Monke
         raise Drawn({image.shape for image in images})
 
     monkeypatch.setattr("hardsight.explorer.report.OVERVIEW", 4)
-    monkeypatch.setattr("hardsight.plots.overview.overview", overview)
+    monkeypatch.setattr("hardsight.render.overview.overview", overview)
     with pytest.raises(Drawn, match=r"^\{\(4, 4\)\}$"):  # of digits of 8 x 8
         report(run)
 

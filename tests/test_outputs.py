@@ -22,7 +22,7 @@ from hardsight.cli.score import print_what_follows
 from hardsight.cli.tables import as_latex, as_markdown, write_tables
 from hardsight.errors import InputError
 from hardsight.human import correlate
-from hardsight.plots.saving import figures_as, save_figure
+from hardsight.render.saving import figures_as, save_figure
 from hardsight.scoring import score
 from hardsight.screen import (
     Cell,
@@ -442,7 +442,7 @@ def test_a_figure_as_wide_as_a_column_has_words_that_can_be_read(tmp_path: Path)
 
 
 def test_every_band_and_bar_says_what_it_is() -> None:
-    from hardsight.plots import adaptation, agreement, attacks, generalization
+    from hardsight.render import adaptation, agreement, attacks, generalization
 
     rng = np.random.default_rng(0)
     row = {"score": "avh", "model": "1", "agreement": 0.3, "low": 0.2, "high": 0.4, "accuracy": 0.9, "mean": 0.1}

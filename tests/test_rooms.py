@@ -18,7 +18,7 @@ ROOMS = (
     "errors", "version", "options", "checks", "named_labels", "pandas_index", "cores", "threads", "screen",
     "geometry", "head", "fitted_estimator",
     "stats", "scores", "files", "losses",
-    "snapshot", "table", "plots", "scores_table",
+    "snapshot", "table", "render", "scores_table",
     "data", "models",
     "extraction", "scoring", "dynamics", "training",
     "domains", "adapt", "generalize",

@@ -25,7 +25,7 @@ from hardsight.files.heads import save_head
 from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
 from hardsight.head import Head
-from hardsight.plots.table_views import MOST_BYTES, thumbnails
+from hardsight.render.table_views import MOST_BYTES, thumbnails
 from hardsight.scores_table import ResultTable
 from hardsight.scoring.hardness import hardness_of
 from hardsight.scoring.job import Job

@@ -30,7 +30,7 @@ from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
 from hardsight.files.suspects import read_suspects, suspects_file
 from hardsight.files.writing import replacing, why
-from hardsight.plots.saving import save_figure
+from hardsight.render.saving import save_figure
 from hardsight.scoring.job import score
 from hardsight.screen import percent
 from hardsight.snapshot import Snapshot
@@ -234,7 +234,7 @@ def _with_levels(degraded: Snapshot) -> pa.Table:
 def _adapt(run: Run, digits: Digits, seed: int, progress: ProgressCallback | None) -> None:
     """adapt/: a run that adapts from clean digits to faint ones, and a figure for this run's report."""
     from hardsight import adapt
-    from hardsight.plots.adaptation import before_and_after as draw
+    from hardsight.render.adaptation import before_and_after as draw
 
     adapted = adapt.run(
         digits.train, digits.faint, run.directory / "adapt", model=run.directory / "train", methods=("source", METHOD),
@@ -262,7 +262,7 @@ def _adapt(run: Run, digits: Digits, seed: int, progress: ProgressCallback | Non
 
 def _overview(table: pa.Table, test: ImageData) -> Any:
     """Figures of the hardest digits, and of all digits by angle, norm and AVH."""
-    from hardsight.plots.overview import overview
+    from hardsight.render.overview import overview
 
     row_of = {id: row for row, id in enumerate(test.ids)}
     worst = hardest(table, "avh", SHOWN).to_pylist()

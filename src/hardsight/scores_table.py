@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from hardsight.errors import InputError, MissingExtra, why_missing
 from hardsight.files.suspects import count_in_words, noted_warnings
-from hardsight.plots.table_views import TableView, as_html, as_text
+from hardsight.render.table_views import TableView, as_html, as_text
 from hardsight.scores import SCORES
 from hardsight.table import UNLABELED, Summary, hardest, noted_class_names, plain, table_notes, with_class_names, write_table
 

@@ -21,8 +21,8 @@ from hardsight.domains import results_page as rp
 from hardsight.files.parquet import read_parquet
 from hardsight.files.run import Run
 from hardsight.files.writing import replacing
-from hardsight.plots.adaptation import accuracy_per_round, thumbnails
-from hardsight.plots.saving import save_figure
+from hardsight.render.adaptation import accuracy_per_round, thumbnails
+from hardsight.render.saving import save_figure
 from hardsight.screen import percent
 from hardsight.table import write_table
 

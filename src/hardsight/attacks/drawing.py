@@ -11,8 +11,8 @@ import pyarrow as pa
 from hardsight.attacks.detection import attacks_of, detected, roc_curve
 from hardsight.attacks.trajectory import paths
 from hardsight.files.run import Run
-from hardsight.plots import attacks as plots
-from hardsight.plots.saving import save_figure
+from hardsight.render import attacks as plots
+from hardsight.render.saving import save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,7 +5,7 @@
     @options_of(ScoreSettings)
     def score(settings, ...): ...
 
-The command prints through `hardsight.screen`, saves figures through `hardsight.plots.saving`, and knows nothing of them.
+The command prints through `hardsight.screen`, saves figures through `hardsight.render.saving`, and knows nothing of them.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _drawn_as(command: str, others: list[Any], figures: str, width: float | None
     if figures == "png" and width is None:
         yield
         return
-    from hardsight.plots.saving import figures_as
+    from hardsight.render.saving import figures_as
 
     with figures_as(figures, width):
         yield

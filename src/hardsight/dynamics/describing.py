@@ -18,7 +18,7 @@ from hardsight.dynamics.groups import Groups, by_column, by_hardness, by_human
 from hardsight.dynamics.phases import Phases, find_phases
 from hardsight.errors import FileError, InputError
 from hardsight.files.dynamics import moments, read_moment
-from hardsight.plots.saving import save_figure
+from hardsight.render.saving import save_figure
 from hardsight.screen import percent
 
 HELD_OUT_FIRST = ("test", "val")
@@ -151,7 +151,7 @@ def _describe_collapse(run: str | Path, split: str | None, groups: Groups | None
     description.lines += collapse_lines(measured)
     description.numbers[name]["collapse"] = measured.slice(len(measured) - 1).select(list(MEASURES)).to_pylist()[0]
     if len(measured) > 1:
-        from hardsight.plots.collapse import collapse_figure
+        from hardsight.render.collapse import collapse_figure
 
         figure = collapse_figure(measured, title=f"{name}: collapse of the features, and cosines of pairs")
         _save(figure, folder / f"dynamics-{_file_word(name)}-collapse.png", description)
@@ -214,7 +214,7 @@ def _phase_numbers(phases: Phases, at: int | None) -> dict[str, Any]:
 
 
 def _groups(run: str | Path, by: str | None, human: Any, split: str | None) -> Groups | None:
-    from hardsight.plots.dynamics import COLOURS
+    from hardsight.render.dynamics import COLOURS
 
     if human is None and by is None:
         return None
@@ -246,7 +246,7 @@ def _draw(
     description: Description,
     marks: list[tuple[int, int]] | None = None,
 ) -> None:
-    from hardsight.plots.dynamics import curves_figure
+    from hardsight.render.dynamics import curves_figure
 
     _save(curves_figure(curves, columns, title=title, marks=marks or []), path, description)
 

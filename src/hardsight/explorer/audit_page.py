@@ -29,7 +29,7 @@ from hardsight.scores import SCORES
 from hardsight.screen import interval, spoken
 
 if TYPE_CHECKING:
-    from hardsight.plots.groups import GroupPanel
+    from hardsight.render.groups import GroupPanel
 
 MOST_DRAWN, MOST_SHOWN, SIDE = 30, 12, 96  # groups in the figure, groups with pictures, pixels of a picture
 READING = (
@@ -134,7 +134,7 @@ def _verdict(row: Row) -> float:
 
 
 def _figure(audit: Audit, rows: list[Row]) -> str:
-    from hardsight.plots.groups import groups_with_intervals
+    from hardsight.render.groups import groups_with_intervals
 
     rows = rows[:MOST_DRAWN]
     if not rows:
@@ -153,7 +153,7 @@ def _figure(audit: Audit, rows: list[Row]) -> str:
 
 def _panels(audit: Audit, rows: list[Row]) -> list[GroupPanel]:
     """Accuracy, hardness and overconfidence; of latent groups, their differences from the rest of the class."""
-    from hardsight.plots.groups import GroupPanel
+    from hardsight.render.groups import GroupPanel
 
     measured, hardness, latent = audit.measured, audit.hardness, rows[0]["by"] == LATENT
     accuracy = float(np.nanmean(measured.correct))

@@ -250,7 +250,7 @@ def _figures(page: Page) -> list[dict[str, str]]:
 
 
 def _overview(page: Page) -> str:
-    from hardsight.plots.overview import overview
+    from hardsight.render.overview import overview
 
     scores = {name: page.sheet.columns[name].values for name in ("own_angle", "norm", "avh")}
     correct = page.sheet.columns["correct"].values

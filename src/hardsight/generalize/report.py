@@ -11,8 +11,8 @@ from hardsight.domains import results_page as rp
 from hardsight.files.run import Run
 from hardsight.files.writing import replacing
 from hardsight.generalize.tables import AVERAGE, Results, accuracy_table, difference_table, epoch_table
-from hardsight.plots.generalization import accuracy_per_domain, accuracy_per_epoch
-from hardsight.plots.saving import save_figure
+from hardsight.render.generalization import accuracy_per_domain, accuracy_per_epoch
+from hardsight.render.saving import save_figure
 from hardsight.screen import percent
 from hardsight.table import write_table
 

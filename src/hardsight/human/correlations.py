@@ -133,7 +133,7 @@ class Correlations:
 
     def draw(self, agreement: Agreement, scores: Sequence[str] | None = None) -> Figure:
         """The same for one of the agreements."""
-        from hardsight.plots.agreement import histograms
+        from hardsight.render.agreement import histograms
 
         names = list(agreement.scores) if scores is None else list(scores)
         unknown = [name for name in names if name not in agreement.scores]

@@ -21,7 +21,7 @@ from hardsight.human.models import score_axis, score_words
 from hardsight.human.page import agreement_page
 from hardsight.human.studying import Study
 from hardsight.human.tables import Row
-from hardsight.plots.saving import save_figure
+from hardsight.render.saving import save_figure
 from hardsight.stats.calibration import Reliability
 from hardsight.table import write_table
 
@@ -111,7 +111,7 @@ def _figures(folder: Path, study: Study) -> list[Path]:
 
 def _drawn(study: Study) -> dict[str, Figure]:
     """Every figure by file name."""
-    from hardsight.plots.agreement import over_epochs, quadrants, reliability_diagram, side_by_side
+    from hardsight.render.agreement import over_epochs, quadrants, reliability_diagram, side_by_side
 
     correlations, target = study.correlations, study.correlations.of().target.words
     drawn: dict[str, Figure] = {}
@@ -147,7 +147,7 @@ def _first_target(correlations: Correlations) -> list[Row]:
 
 def _norm_by_superclass(coarse: Correlations, agreement: Agreement, groups: Sequence[Row]) -> Figure:
     """Figure 19: norm against frequency, within the superclasses with the most, a medium number and the fewest samples."""
-    from hardsight.plots.agreement import histograms
+    from hardsight.render.agreement import histograms
 
     name = "norm" if "norm" in agreement.scores else next(iter(agreement.scores))
     model = coarse.model(agreement.model)

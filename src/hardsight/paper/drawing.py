@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardsight.plots.dynamics import COLOURS, MARKERS
+from hardsight.render.dynamics import COLOURS, MARKERS
 from hardsight.stats.means import mean_interval
 
 if TYPE_CHECKING:

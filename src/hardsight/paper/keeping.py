@@ -13,7 +13,7 @@ from hardsight.files.reading import read_json
 from hardsight.files.run import Run
 from hardsight.files.writing import write_json
 from hardsight.paper.recipe import Claim, Outcome, Recipe, Table
-from hardsight.plots.saving import save_figure
+from hardsight.render.saving import save_figure
 
 NAME_LETTERS = set("abcdefghijklmnopqrstuvwxyz0123456789")
 

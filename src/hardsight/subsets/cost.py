@@ -111,7 +111,7 @@ def write_curve(curve: Curve, path: Place) -> None:
     if path.suffix.lower() in FORMATS:
         write_table(curve.table, path)
         return
-    from hardsight.plots.subsets import cost_figure
+    from hardsight.render.subsets import cost_figure
 
     figure = cost_figure(curve.table, WORDS)
     with replacing(path) as temporary:

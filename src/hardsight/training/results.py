@@ -129,8 +129,8 @@ def draw_embeddings(run: Run, parts: Sequence[Path], head: Head, class_names: Se
     """figures/embedding-SET.png for each set of the snapshot, where there are two features to draw."""
     if head.num_features != 2:
         return []
-    from hardsight.plots.embedding import embedding
-    from hardsight.plots.saving import save_figure
+    from hardsight.render.embedding import embedding
+    from hardsight.render.saving import save_figure
 
     table = pa.concat_tables([read_parquet(part, ["label", "split", "degradation", "features"]) for part in parts])
     table = table.filter(pc.is_null(table.column("degradation")))

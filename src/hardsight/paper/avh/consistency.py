@@ -15,7 +15,7 @@ from hardsight.paper.context import Context
 from hardsight.paper.drawing import panels
 from hardsight.paper.recipe import Claim, Outcome, Table, Value, claim, recipe
 from hardsight.paper.spearman import spearman_interval
-from hardsight.plots.dynamics import COLOURS
+from hardsight.render.dynamics import COLOURS
 from hardsight.screen import interval
 
 SCORES = {"avh": "AVH", "norm": "norm"}

@@ -9,7 +9,7 @@ from hardsight.paper.avh.curve_claims import Watched, avh_claims, norm_claims, w
 from hardsight.paper.avh.trainings import STAGES, WatchedTraining, by_frequency, on_cifar, on_digits, on_imagenet
 from hardsight.paper.context import Context
 from hardsight.paper.recipe import Outcome, Table, Value, claim, recipe
-from hardsight.plots.dynamics import curves_figure
+from hardsight.render.dynamics import curves_figure
 
 NEEDS = "CIFAR-10 and CIFAR-10H; ImageNet at scale paper"
 PAPER_STAGES = {"epochs": 90, "rate drops after": [30, 60], "rate": {"AlexNet, VGG-19": 0.01, "ResNet-50, DenseNet-121": 0.1}}

@@ -15,7 +15,7 @@ NETWORK = "hardsight.paper.avh.planar:planar_lenet"
 @recipe("avh/fig8", "Embeddings of MNIST in two dimensions, as in the appendix", needs="MNIST")
 def figure_2(context: Context) -> Outcome:
     """A LeNet with two features, held-out digits drawn with the class vectors."""
-    from hardsight.plots.embedding import embedding
+    from hardsight.render.embedding import embedding
 
     written = context.handwriting(train=MOST, test=3000)
     epochs = 4 if written.name == "MNIST" else 20

@@ -7,7 +7,7 @@ from hardsight.errors import FileError
 from hardsight.paper.avh.trainings import subset
 from hardsight.paper.context import Context
 from hardsight.paper.recipe import Outcome, Table, claim, recipe
-from hardsight.plots.dynamics import curves_figure
+from hardsight.render.dynamics import curves_figure
 
 FEWEST = 20  # steps, to look at those after the tenth
 

@@ -46,7 +46,7 @@ def figure_5(context: Context) -> Outcome:
 
 
 def _three(panel: Panel, network: str) -> Figure:
-    from hardsight.plots.agreement import histograms
+    from hardsight.render.agreement import histograms
 
     table = panel.tables[network]
     scaled = table["avh"].to_numpy()
@@ -92,7 +92,7 @@ def _coefficients(context: Context, panel: Panel) -> dict[str, float]:
 
 
 def _every_network(panel: Panel, coefficients: dict[str, float]) -> Figure:
-    from hardsight.plots.agreement import histograms
+    from hardsight.render.agreement import histograms
 
     columns = [
         ("AVH", table["avh"].to_numpy(), f"{network}: Spearman {coefficients[network]:.3f}")

@@ -82,7 +82,7 @@ def heat_maps(points: np.ndarray, labels: np.ndarray, avh: np.ndarray, norm: np.
     from matplotlib.colors import ListedColormap
     from matplotlib.figure import Figure
 
-    from hardsight.plots.dynamics import COLOURS
+    from hardsight.render.dynamics import COLOURS
 
     figure = Figure(figsize=(12, 4), layout="constrained")
     two = ListedColormap(COLOURS[:2])

@@ -41,7 +41,7 @@ def error_gap(attacks: dict[str, Attack], other: str, epsilon: float) -> tuple[f
 @recipe("lgm/table6", "Error of FGSM on MNIST for softmax, center and L-GM", printed={"error": PRINTED}, needs="MNIST")
 def table_6(context: Context) -> Outcome:
     """The error at each epsilon, and whether L-GM is ahead."""
-    from hardsight.plots.attacks import error_curves
+    from hardsight.render.attacks import error_curves
 
     attacks = {loss: attacked(context, loss) for loss in LOSSES}
     rows: list[tuple[Any, ...]] = []
@@ -79,7 +79,7 @@ def ahead(attacks: dict[str, Attack], epsilon: float) -> Claim:
 @recipe("lgm/fig3", "Posterior probability of adversarial examples", needs="MNIST")
 def figure_3(context: Context) -> Outcome:
     """Histograms of the predicted class's posterior, of attacked images."""
-    from hardsight.plots.attacks import histograms
+    from hardsight.render.attacks import histograms
 
     attacks = {loss: attacked(context, loss) for loss in LOSSES}
     panels: dict[str, dict[str, np.ndarray]] = {}
@@ -112,7 +112,7 @@ def figure_3(context: Context) -> Outcome:
 @recipe("lgm/fig4", "Likelihood of adversarial examples and of normal inputs", needs="MNIST")
 def figure_4(context: Context) -> Outcome:
     """Histograms of each loss's own verification score, clean and attacked at 0.2."""
-    from hardsight.plots.attacks import histograms
+    from hardsight.render.attacks import histograms
 
     attacks = {loss: attacked(context, loss) for loss in LOSSES}
     panels, rows = {}, []
@@ -143,7 +143,7 @@ def figure_4(context: Context) -> Outcome:
 def adversarial_verification(context: Context) -> Outcome:
     """AUROC of attacked against clean images: softmax by the logit, center and L-GM by the distance to the predicted class."""
     from hardsight.attacks.detection import roc_curve
-    from hardsight.plots.attacks import roc_curves
+    from hardsight.render.attacks import roc_curves
 
     attacks = {loss: attacked(context, loss) for loss in LOSSES}
     rows, areas = [], {}

@@ -17,7 +17,7 @@ from hardsight.paper.few_digits import difference, fitted, interval, seeds, sign
 from hardsight.paper.losses.directions import directions
 from hardsight.paper.losses.known_and_new import about_seeds, episode_accuracy, features_of_new, trained_on_known
 from hardsight.paper.recipe import Claim, Outcome, Table, claim, recipe
-from hardsight.plots.dynamics import COLOURS, MARKERS
+from hardsight.render.dynamics import COLOURS, MARKERS
 
 LOSSES: dict[str, tuple[str, dict[str, Any]]] = {
     "Proto-Triplet": ("proto_triplet", {"weight": 1.0}),

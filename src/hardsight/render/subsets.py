@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from hardsight.plots.adaptation import state
-from hardsight.plots.dynamics import COLOURS, MARKERS
+from hardsight.render.adaptation import state
+from hardsight.render.dynamics import COLOURS, MARKERS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

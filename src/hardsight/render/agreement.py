@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardsight.plots.adaptation import colours, plain, state
+from hardsight.render.adaptation import colours, plain, state
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardsight.plots.dynamics import COLOURS
+from hardsight.render.dynamics import COLOURS
 
 if TYPE_CHECKING:
     import pyarrow as pa

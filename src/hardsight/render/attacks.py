@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardsight.plots.adaptation import state
+from hardsight.render.adaptation import state
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

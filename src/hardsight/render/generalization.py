@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.plots.adaptation import colours, plain, state
+from hardsight.render.adaptation import colours, plain, state
 
 
 def accuracy_per_domain(reached: Mapping[str, np.ndarray], domains: Sequence[str], title: str) -> Any:
