@@ -217,3 +217,15 @@ def test_what_is_refused(cli: Cli, here: Path, words: list[str], match: str) -> 
     done = cli("correlate", *words, "-o", "out", *(() if "--replicates" in words else QUICK))
     assert done.code == 2 and re.search(match, done.err) and "Traceback" not in done.err, done.err
     assert sorted(path.name for path in here.iterdir()) == before and done.out == ""
+
+
+def test_groups_of_models_with_other_scores(cli: Callable[..., Any], tmp_path: Path) -> None:
+    """Features have angles, probabilities do not: their cells stay empty."""
+    rng, labels = np.random.default_rng(0), np.arange(60) % 3
+    features = 2 * np.eye(3)[labels] + rng.normal(size=(60, 3))
+    np.savez(tmp_path / "a.npz", features=features, labels=labels, weight=np.eye(3))
+    np.savez(tmp_path / "b.npz", probs=rng.dirichlet(np.ones(3), 60), labels=labels)
+    np.save(tmp_path / "human.npy", rng.integers(1, 9, (60, 3)))
+    few = ("--replicates", "20", "--permutations", "20", "--splits", "5")
+    done = cli("correlate", tmp_path / "a.npz", tmp_path / "b.npz", "--human", tmp_path / "human.npy", "--group", "label", *few)
+    assert done.code == 0 and "Spearman" in done.out, done.err

@@ -264,7 +264,7 @@ def _print_groups(title: str, groups: list[Row]) -> None:
         cells = {(row["model"], row["group"], row["score"]): row for row in groups}
         keys = dict.fromkeys((row["model"], row["group"], row["n"]) for row in groups)
         rows = [
-            (model, group, number(n), *(_signed(cells[model, group, name]["agreement"]) for name in names))
+            (model, group, number(n), *(_signed(cells.get((model, group, name), {}).get("agreement")) for name in names))
             for model, group, n in keys
         ]
         name = "superclasses" if "superclass" in title else "groups"
