@@ -53,6 +53,7 @@ from hardsight.scoring.job import of_table
 from hardsight.scoring.pictures import pictures_of
 from hardsight.screen import brief
 from hardsight.snapshot import Snapshot
+from hardsight.threads import thread_pool
 from hardsight.version import VERSION
 
 ProgressCallback = Callable[[int, int, str], None]  # steps done, steps in all, what is going on
@@ -273,12 +274,11 @@ def _fitted(
     if votes is not None and evidence.seen:
         return fit_error_model([votes], labels), [votes]
     both = [heads] if votes is None or evidence.kind != "out-of-sample" else [heads, votes]
-    model = fit_error_model(both, labels)
-    if votes is not None:
-        neighbors = fit_error_model([votes], labels)
-        if learned_by_heart(model, neighbors):
-            return neighbors, [votes]
-    return model, both
+    if votes is None:
+        return fit_error_model(both, labels), both
+    with thread_pool() as pool:
+        model, neighbors = pool.map(lambda predictions: fit_error_model(predictions, labels), (both, [votes]))
+    return (neighbors, [votes]) if learned_by_heart(model, neighbors) else (model, both)
 
 
 def _table(
