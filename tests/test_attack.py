@@ -237,13 +237,6 @@ def test_bad_options_are_refused_in_one_line(case: str, trained: Path, tmp_path:
     assert not (tmp_path / "out").exists()
 
 
-def test_one_name_for_the_methods_and_the_one_that_runs_have_recorded() -> None:
-    for name in ("methods", "method"):
-        settings = AttackSettings.given(None, {name: "pgd,fgsm"})
-        assert settings.methods == ("pgd", "fgsm") and settings.as_dict()["method"] == ["pgd", "fgsm"]
-        assert "methods" not in settings.as_dict() and settings.as_words()[:2] == ["--methods", "pgd,fgsm"]
-
-
 def test_what_has_no_gradients_is_refused(tmp_path: Path, cli: Callable[..., Any]) -> None:
     np.savez(tmp_path / "arrays.npz", features=np.eye(3), weight=np.eye(3), labels=np.arange(3))
     (tmp_path / "empty").mkdir()
