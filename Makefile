@@ -7,11 +7,11 @@ INSTALLED := $(VENV)/.installed# hardsight and torch: enough for the demo
 TOOLS := $(VENV)/.tools# and what the tests need
 BIOME := $(VENV)/js/node_modules/.bin/biome
 BIOME_VERSION := 2.6.6
-# A file's tests stay in one process, for their fixtures; the longest files come first (tests/conftest.py), so that the cores end together.
+# A file's tests stay in one process, for their fixtures; the longest files come first (conftest.py), so that the cores end together.
 # A lost process ends the run, which names its test: one that replaced it would run the same test (tests/ending.py).
 # Threads that wait for work sleep, as under `hardsight` itself: those that spin take the cores from the other tests.
 PYTEST := OMP_WAIT_POLICY=PASSIVE OPENBLAS_THREAD_TIMEOUT=14 $(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile --no-loadscope-reorder --max-worker-restart 0
-MYPY := $(BIN)/mypy src/hardsight tests $(wildcard docs/make_*.py)
+MYPY := $(BIN)/mypy src/hardsight papers/hardsight_papers benchmarks conftest.py $(shell find tests papers/tests -name "*.py") $(wildcard docs/make_*.py)
 # The tests start hundreds of Pythons: each would compile all of hardsight again.
 unexport PYTHONDONTWRITEBYTECODE
 BENCHMARKS := score extract explore losses dynamics correlate adapt mine cluster clean hardness
@@ -68,7 +68,7 @@ docs: $(INSTALLED)  ## build the documentation site in site/; a broken link is a
 
 bench: $(TOOLS) browser  ## our speed against the limits and the peers, and what every score finds
 	$(PIP) --group bench
-	set -e; for benchmark in $(BENCHMARKS); do $(BIN)/hardsight bench $$benchmark; done
+	set -e; for benchmark in $(BENCHMARKS); do $(BIN)/python -m benchmarks $$benchmark; done
 
 same: $(TOOLS)  ## compare the numbers that commands write with those recorded in tests/same
 	$(BIN)/python tests/same/record.py
@@ -81,11 +81,12 @@ dist: $(TOOLS)  ## build the wheel and check it
 clean:  ## remove what make made
 	rm -rf $(VENV) dist site htmlcov .coverage hardsight-demo hardsight-bench
 
-$(INSTALLED): pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml papers/pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) --upgrade pip
 	$(PIP) torch
 	$(PIP) -e '.[torch]'
+	$(PIP) -e ./papers
 	touch $@
 
 # These ask for builds of torch that a machine without a GPU does not want: without their dependencies.

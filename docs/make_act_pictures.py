@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 
-from hardsight.bench.explore import find_browser
+from benchmarks.explore import find_browser
 from hardsight.render.dynamics import COLOURS, MARKERS
 from hardsight.training.pacing import Pacing
 

@@ -20,7 +20,7 @@ SETTINGS = {  # command: the class that defines its options
     "curriculum": "hardsight.subsets.settings:CurriculumSettings",
     "mine": "hardsight.subsets.pairs.settings:MineFileSettings",
     "attack": "hardsight.attacks.settings:AttackSettings",
-    "reproduce": "hardsight.paper.settings:ReproduceSettings",
+    "reproduce": "hardsight_papers.settings:ReproduceSettings",
 }
 
 HEAD = """\

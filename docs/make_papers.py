@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hardsight.paper.catalogue import recipes
-from hardsight.paper.page import TITLES
-from hardsight.paper.recipe import VERDICTS, Table
+from hardsight_papers.catalogue import recipes
+from hardsight_papers.page import TITLES
+from hardsight_papers.recipe import VERDICTS, Table
 
 DOCS = Path(__file__).resolve().parent
 KEPT = DOCS / "papers.json"

@@ -1,6 +1,6 @@
 """Write docs/which-score.md from the measured table beside it: python docs/make_which_score.py > docs/which-score.md
 
-The table, docs/which-score.json, is made of the files that `hardsight bench hardness` and `bench clean` print with --json. It may
+The table, docs/which-score.json, is made of the files that `python -m benchmarks hardness` and `clean` print with --json. It may
 be one of them itself, to keep what was not measured again:
 
 python docs/make_which_score.py FILE [FILE ...] [docs/which-score.json]
@@ -70,7 +70,7 @@ JOBS = (
 HEAD = """\
 # Which score for which job
 
-<!-- Made by docs/make_which_score.py from docs/which-score.json, which `hardsight bench hardness` measured. -->
+<!-- Made by docs/make_which_score.py from docs/which-score.json, which `python -m benchmarks hardness` measured. -->
 
 No score is best at everything. For this page we injected hardness of a known kind into images, and every score had to find it.
 All numbers, and every sentence about them, are generated from the measured table.
@@ -113,7 +113,7 @@ as many epochs. {partial}These are small images and small networks. If much depe
 
 {missing}<!-- skip: takes many minutes -->
 ```bash
-hardsight bench hardness --data DIR --seeds 5 --json > bench.json
+python -m benchmarks hardness --data DIR --seeds 5 --json > bench.json
 ```
 """
 
@@ -305,7 +305,7 @@ def best_of_peers(lines: Sequence[Line]) -> list[Line]:
 
 
 def beside_cleanlab(lines: list[dict[str, Any]]) -> list[str]:
-    """What `hardsight bench clean` measured: precision, error counts, time."""
+    """What `python -m benchmarks clean` measured: precision, error counts, time."""
     if not lines:
         return []
     cases: dict[str, dict[str, dict[str, Any]]] = {}
@@ -406,7 +406,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def taken_over(files: Iterable[Path]) -> dict[str, Any]:
     """The measured table of the page, from the JSON files of one or several runs."""
-    from hardsight.bench.peers import LIBRARIES
+    from benchmarks.peers import LIBRARIES
     from hardsight.scores import SCORES
 
     documents = [json.loads(file.read_text(encoding="utf-8")) for file in files]

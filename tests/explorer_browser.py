@@ -21,7 +21,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from hardsight.bench.explore import find_browser
+from benchmarks.explore import find_browser
 from hardsight.explorer.server import make_server
 from hardsight.explorer.starting import Started, start
 

@@ -82,7 +82,7 @@ _HOME = {
     "probability_margin": "hardsight.scores",
     "prototypicality": "hardsight.scores",
     "report": "hardsight.explorer.report",
-    "reproduce": "hardsight.paper.running",
+    "reproduce": "hardsight_papers.running",
     "score": "hardsight.scoring",
     "select": "hardsight.subsets",
     "tolerance": "hardsight.dynamics.cosines",
@@ -190,7 +190,6 @@ if TYPE_CHECKING:
     from hardsight.groups import audit, drift
     from hardsight.head import Head
     from hardsight.human import Correlations, correlate
-    from hardsight.paper.running import reproduce
     from hardsight.quality import clean, out_of_sample
     from hardsight.scores import (
         SCORES,
@@ -246,6 +245,7 @@ if TYPE_CHECKING:
     from hardsight.subsets import curriculum, select
     from hardsight.subsets.pairs import mine
     from hardsight.table import hardest
+    from hardsight_papers.running import reproduce
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,8 @@
-"""The command line. Each command reads, calls one function and writes; errors are one sentence and exit code 2."""
+"""The command line. Each command reads, calls one function and writes; errors are one sentence and exit code 2.
+
+Another package adds a command by an entry point of the group `hardsight.commands`: its name is the command, its value a module
+that adds the command to `app`, as the modules of this package do.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib.metadata import entry_points
 from typing import Any, NoReturn
 
 import typer
@@ -69,12 +74,16 @@ def _stopping() -> Iterator[None]:
 
 
 def main() -> None:
-    """Entry point: run a command, and turn an error of ours or of the system into one line."""
+    """Entry point of `hardsight`."""
+    limit_spinning()
+    run(app)
+
+
+def run(app: App) -> None:
+    """Run the command that the command line names, and turn an error of ours or of the system into one line."""
     if sys.stdout is None:  # closed by whoever started us
         sys.stdout = open(os.devnull, "w")
     avoid_amx()
-    if sys.argv[1:2] != ["bench"]:  # which measures what Python users have; they choose how threads wait
-        limit_spinning()
     from hardsight.files.inputs import command
 
     try:
@@ -172,7 +181,6 @@ from hardsight.cli import (  # noqa: E402, F401
     adapt,
     attack,
     audit,
-    bench,
     clean,
     correlate,
     curriculum,
@@ -185,9 +193,11 @@ from hardsight.cli import (  # noqa: E402, F401
     generalize,
     mine,
     report,
-    reproduce,
     score,
     select,
     train,
     verify,
 )
+
+for _command in entry_points(group="hardsight.commands"):
+    _command.load()

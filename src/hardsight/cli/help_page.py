@@ -8,25 +8,38 @@ from typing import Any, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from hardsight.errors import MissingExtra
+
 PURPOSES = {  # commands in the order in which they are most often used
     "Look": ("demo", "extract", "score", "explore", "report", "audit", "drift"),
     "Fix": ("clean", "select", "curriculum", "mine"),
     "Adapt": ("train", "adapt", "generalize"),
     "Research": ("dynamics", "correlate", "attack", "reproduce"),
-    "Tools": ("export", "verify", "bench"),
+    "Tools": ("export", "verify"),
 }
+PACKAGES = {"reproduce": ("hardsight-papers", "Reproduce tables and figures of the papers.")}  # commands of packages of their own
 
 
 class Group(TyperGroup):
     """The commands under what they are for."""
 
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of that name; one whose package is not installed answers with its install line."""
+        if cmd_name in PACKAGES and cmd_name not in self.commands:
+            raise MissingExtra(f"hardsight {cmd_name} needs {PACKAGES[cmd_name][0]}: pip install {PACKAGES[cmd_name][0]}")
+        return super().get_command(ctx, cmd_name)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """A section for each purpose."""
-        widest = max(map(len, self.commands))
-        for purpose, names in PURPOSES.items():
-            helps = [(name, self.commands[name].get_short_help_str(formatter.width - widest - 4)) for name in names]
-            with formatter.section(purpose):
-                formatter.write_dl([(name.ljust(widest), words) for name, words in helps])
+        shown = {name: command.get_short_help_str(formatter.width) for name, command in self.commands.items()}
+        shown |= {name: f"{help} Needs {package}." for name, (package, help) in PACKAGES.items() if name not in shown}
+        listed = {name for names in PURPOSES.values() for name in names}
+        sections = {**PURPOSES, "Added by other packages": tuple(sorted(shown.keys() - listed))}
+        widest = max(map(len, shown))
+        for purpose, names in sections.items():
+            if names:
+                with formatter.section(purpose):
+                    formatter.write_dl([(name.ljust(widest), shown[name]) for name in names])
 
 
 class Command(TyperCommand):

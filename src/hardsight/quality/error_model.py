@@ -11,7 +11,7 @@ and the interval is wide. The matrix N starts as even noise and is estimated as 
 This reads errors that do not depend on how hard a sample is. Errors where the model is unsure look like its own mistakes: the
 interval reaches up by a share of its doubt, 1 - mean max_k q_k, and down by what a doubtful model takes for errors.
 
-Constants were chosen on one half of the settings of `hardsight bench clean --parts counts`; docs/clean.md reports the other.
+Constants were chosen on one half of the settings of `python -m benchmarks clean --parts counts`; docs/clean.md reports the other.
 """
 
 from __future__ import annotations

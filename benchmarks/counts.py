@@ -1,0 +1,344 @@
+"""`python -m benchmarks clean --parts counts`: how many labels are wrong, and which, on data whose errors are known.
+
+data       digits, MNIST, PACS features by domain and mixed, CIFAR-10 through ResNet-20 and 32, CIFAR-10N, ImageNet with ReaL's
+           verdicts; as they are, and with noise added to the features until heads are 90, 70 and 50 % right
+errors     0, 2, 8 and 20 % of the labels: any class (uniform), the next (pair), the most similar (adjacent), and the nearest to
+           the sample itself, mostly where it is near (instance)
+ways       from features, from probabilities of heads fitted by folds (of the model, for ImageNet), from the epochs of a training
+
+Settings fall into two halves by their names: constants were chosen on the first, the second is reported. Results are written one
+by one, so repeating an interrupted run resumes it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks import peers
+from benchmarks.injection import mislabeled
+from benchmarks.pictures import load, train
+from hardsight.errors import HardsightError
+from hardsight.files.npy import open_npz
+from hardsight.files.reading import read_json
+from hardsight.files.suspects import suspects_notes
+from hardsight.files.writing import write_json
+from hardsight.quality.evidence import samples_of
+from hardsight.quality.folds import predict_by_heads
+from hardsight.quality.settings import CleanSettings
+from hardsight.quality.suspects import Suspects, find_suspects
+from hardsight.scoring.fitted_head import head_probs
+from hardsight.screen import print_line, print_table
+from hardsight.snapshot import Snapshot
+from hardsight.table import write_table
+from hardsight.threads import even_rows
+
+MOST = 5000  # samples of a setting
+QUALITIES = (0.9, 0.7, 0.5)  # share that heads get right after noise was added to the features
+ERRORS = (("none", 0.0), *((kind, rate) for kind in ("uniform", "pair", "adjacent", "instance") for rate in (0.02, 0.08, 0.2)))
+IN_RUNS = (("none", 0.0), ("uniform", 0.08), ("uniform", 0.2), ("pair", 0.2), ("adjacent", 0.08))
+UNAUDITED = 0.01  # of the labels of data that nobody audited may be wrong besides
+AUDITED = ("cifar10n", "imagenet")
+SEED = 11  # of the errors and the noise; constants were chosen with others
+BINS = 10
+
+
+@dataclass(frozen=True)
+class LabeledSet:
+    """n samples whose right labels are known."""
+
+    name: str
+    features: np.ndarray  # (n, d)
+    right: np.ndarray  # (n,)
+    given: np.ndarray | None = None  # (n,) by people; None where errors are injected
+    wrong: np.ndarray | None = None  # (n,) where right labels are not known, but which of the given are wrong
+    probs: np.ndarray | None = None  # (n, c) of a model that has not seen the labels
+
+
+def half_of(setting: str) -> str:
+    """The half that a setting belongs to, whatever way its labels are judged in.
+
+    Example:
+        >>> half_of("digits~asis~none~0~features"), half_of("digits~asis~pair~20~probs")
+        ('reported', 'reported')
+    """
+    *name, rate, _ = setting.split("~")
+    digest = hashlib.sha256("~".join([*name, f"{int(rate):02d}"]).encode()).hexdigest()
+    return ("chosen", "reported")[int(digest, 16) % 2]
+
+
+def run_counts(
+    output: Path, folder: Path | None, *, quick: bool = False, progress: Callable[..., None] | None = None
+) -> list[dict[str, Any]]:
+    """All settings that the data allows, each kept in a file of `output`."""
+    results: list[dict[str, Any]] = []
+    for source in sources(folder, output / "features", quick=quick):
+        for quality, noise in scales(source, output / "scales", quick=quick):
+            for kind, rate in (("people", 0.0),) if source.given is not None else ERRORS:
+                name = f"{source.name}~{quality}~{kind}~{100 * rate:g}"
+                if progress is not None:
+                    progress(len(results), 0, name)
+                results += _kept(output / "counts" / f"{name}.json", partial(_ways, source, noise, kind, rate, name))
+    for data in ("digits", "mnist"):
+        if data == "digits" or (folder is not None and (folder / "mnist.npz").is_file()):
+            for kind, rate in IN_RUNS[: 2 if quick else None]:
+                name = f"{data}~trained~{kind}~{100 * rate:g}"
+                results += _kept(output / "counts" / f"{name}.json", partial(_of_run, data, folder, output, kind, rate, name))
+    return results
+
+
+def _kept(path: Path, work: Callable[[], list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, {"results": work()})
+    return list(read_json(path)["results"])
+
+
+def _ways(source: LabeledSet, noise: float, kind: str, rate: float, name: str) -> list[dict[str, Any]]:
+    features = _noisier(source.features, noise)
+    labels = source.given
+    if labels is None:
+        labels = source.right if rate == 0 else mislabeled(kind, source.features, source.right, rate, SEED)
+    wrong = labels != source.right if source.wrong is None else (labels != source.right) | source.wrong
+    if source.probs is not None:
+        return [_measured(f"{name}~probs", Snapshot(probs=source.probs, labels=labels), wrong, source.right)[0]]
+    of_features, heads = _measured(f"{name}~features", Snapshot(features=features, labels=labels), wrong, source.right)
+    return [of_features, _measured(f"{name}~probs", Snapshot(probs=heads, labels=labels), wrong, source.right)[0]]
+
+
+def _of_run(data: str, folder: Path | None, output: Path, kind: str, rate: float, name: str) -> list[dict[str, Any]]:
+    pictures = load(data, folder, 2000)
+    labels = pictures.labels if rate == 0 else mislabeled(kind, pictures.images, pictures.labels, rate, SEED)
+    train(pictures, labels, output / "runs" / name, SEED)
+    snapshot = Snapshot.load(output / "runs" / name)
+    rows = np.asarray(snapshot.columns(["id"]).column("id").to_pylist(), dtype=np.int64)
+    return [_measured(f"{name}~run", snapshot, (labels != pictures.labels)[rows], pictures.labels[rows])[0]]
+
+
+def _measured(name: str, snapshot: Snapshot, wrong: np.ndarray, right: np.ndarray) -> tuple[dict[str, Any], np.ndarray]:
+    """What `clean` says of a setting, and the (n, c) probabilities of its heads."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        suspects = find_suspects(samples_of(snapshot), CleanSettings())
+    table, notes = suspects.table, suspects_notes(suspects.table)
+    flags = np.asarray(table.column("is_label_issue"))
+    quality = table.column("label_quality").to_numpy(zero_copy_only=False)
+    bins = np.minimum((BINS * (1 - quality)).astype(int), BINS - 1)
+    n = len(wrong)
+    result = {
+        "setting": name,
+        "samples": n,
+        "right": float((suspects.evidence.heads.argmax(axis=1) == right).mean()),
+        "wrong": int(wrong.sum()),
+        "expected": notes["expected_errors"],
+        "low": notes["expected_errors_low"],
+        "high": notes["expected_errors_high"],
+        "certainty": notes["certainty"],
+        "flagged": int(flags.sum()),
+        "f1": _f1(flags, wrong),
+        "bins": np.bincount(bins, minlength=BINS).tolist(),
+        "wrong_in_bins": np.bincount(bins, weights=wrong, minlength=BINS).astype(int).tolist(),
+    }
+    result["cleanlab_f1"], result["cleanlab_flagged"] = _cleanlab(suspects, wrong)
+    return result, suspects.evidence.heads
+
+
+def _cleanlab(suspects: Suspects, wrong: np.ndarray) -> tuple[float | None, int | None]:
+    """F1 of its own flags, from the same probabilities."""
+    if "cleanlab" not in peers.installed() or len(np.unique(suspects.samples.labels)) > 500:  # minutes a setting
+        return None, None
+    from cleanlab.filter import find_label_issues
+
+    evidence = suspects.evidence
+    probs = evidence.heads if evidence.seen else evidence.probs
+    with peers.quiet():
+        flags = find_label_issues(suspects.samples.labels, probs / probs.sum(axis=1, keepdims=True), n_jobs=1)
+    return _f1(flags, wrong), int(flags.sum())
+
+
+def _f1(flags: np.ndarray, wrong: np.ndarray) -> float:
+    return float(2 * (flags & wrong).sum() / max(1, flags.sum() + wrong.sum()))
+
+
+def scales(source: LabeledSet, folder: Path, *, quick: bool) -> Iterator[tuple[str, float]]:
+    """Names of the qualities, and the noise that each takes, in standard deviations of every feature."""
+    yield "asis", 0.0
+    if source.probs is not None:
+        return
+    found = _kept(folder / f"{source.name}.json", lambda: [_scales(source)])[0]
+    for name, noise in found.items():
+        if not quick or name == "70":
+            yield name, noise
+
+
+def _scales(source: LabeledSet) -> dict[str, float]:
+    rows = np.random.default_rng(SEED).permutation(len(source.right))[:2000]
+    features, labels = source.features[rows], source.right[rows]
+    found, best = {}, _share_right(features, labels, 0.0)
+    for target in QUALITIES:
+        if best < target + 0.03:
+            continue
+        low, high = 0.0, 1.0
+        while _share_right(features, labels, high) > target and high < 64:
+            low, high = high, 2 * high
+        for _ in range(5):
+            middle = (low + high) / 2
+            low, high = (middle, high) if _share_right(features, labels, middle) > target else (low, middle)
+        found[f"{100 * target:g}"] = high
+    return found
+
+
+def _share_right(features: np.ndarray, labels: np.ndarray, noise: float) -> float:
+    return float((predict_by_heads(_noisier(features, noise), labels, folds=3).argmax(axis=1) == labels).mean())
+
+
+def _noisier(features: np.ndarray, noise: float) -> np.ndarray:
+    if noise == 0:
+        return features
+    drawn = np.random.default_rng(SEED).standard_normal(features.shape)
+    return np.asarray(features + noise * features.std(axis=0) * drawn, dtype=np.float32)
+
+
+def sources(folder: Path | None, cache: Path, *, quick: bool) -> Iterator[LabeledSet]:
+    """What there is in the directory, at most 5,000 samples each."""
+    from sklearn.datasets import load_digits
+
+    digits, labels = load_digits(return_X_y=True)
+    yield LabeledSet("digits", digits.astype(np.float32), labels)
+    if folder is None or quick:
+        return
+    if (folder / "mnist.npz").is_file():
+        arrays = open_npz(folder / "mnist.npz")
+        rows = even_rows(len(arrays["test_labels"]), 3000)
+        images = np.asarray(arrays["test_images"])[rows].reshape(len(rows), -1)
+        yield LabeledSet("mnist", images.astype(np.float32) / 255, np.asarray(arrays["test_labels"])[rows].astype(np.int64))
+    if (folder / "pacs_effnetlite0.npz").is_file():
+        yield from _pacs(folder / "pacs_effnetlite0.npz")
+    if (folder / "cifar10_test.npz").is_file():
+        for name in ("resnet20", "resnet32"):
+            features, labels, _ = _seen_by(
+                f"cifar_{name}", folder / "cifar10_test.npz", cache, folder / f"cifar10_{name}.safetensors"
+            )
+            yield LabeledSet(f"cifar-{name}", features, labels)
+    if (folder / "cifar10_train.npz").is_file() and (folder / "cifar10n_train.npz").is_file():
+        features, _, ids = _seen_by(
+            "cifar_resnet20", folder / "cifar10_train.npz", cache, folder / "cifar10_resnet20.safetensors"
+        )
+        people = open_npz(folder / "cifar10n_train.npz")
+        for name in ("random1", "random2", "random3"):
+            right, given = (np.asarray(people[key])[ids].astype(np.int64) for key in ("clean", name))
+            yield LabeledSet(f"cifar10n-{name}", features, right, given)
+    if (folder / "imagenet_val5k.tar").is_file() and (folder / "imagenet_votes.npz").is_file():
+        yield from _imagenet(folder, cache)
+
+
+def _pacs(path: Path) -> Iterator[LabeledSet]:
+    arrays = {name: np.asarray(values) for name, values in open_npz(path).items()}
+    features, labels = arrays["features"].astype(np.float32), arrays["labels"].astype(np.int64)
+    for code, domain in enumerate(arrays["domain_names"]):
+        rows = np.flatnonzero(arrays["domains"] == code)
+        rows = rows[even_rows(len(rows), 2000)]
+        yield LabeledSet(f"pacs-{domain}", features[rows], labels[rows])
+    rows = even_rows(len(labels), 4000)
+    yield LabeledSet("pacs-mixed", features[rows], labels[rows])
+
+
+def _seen_by(network: str, images: Path, cache: Path, weights: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(n, d) features, (n,) labels and (n,) numbers of images, extracted once."""
+    from hardsight.extraction import extract
+
+    run = cache / f"{network}-{images.stem}"
+    snapshot = extract(network, images, run, weights=weights, limit=MOST)
+    rows = snapshot.in_memory()
+    return (
+        np.asarray(rows.values),
+        np.asarray(rows.labels),
+        np.asarray(snapshot.columns(["id"]).column("id").to_pylist(), dtype=np.int64),
+    )
+
+
+def _imagenet(folder: Path, cache: Path) -> Iterator[LabeledSet]:
+    """With the network's own head; people's verdicts say which labels are wrong."""
+    from hardsight.extraction import extract
+    from hardsight_papers.avh.imagenet import lite, voted_rows
+
+    try:
+        snapshot = extract(lite(0), folder / "imagenet_val5k.tar", cache / "imagenet", keep_head=True)
+    except HardsightError as error:
+        print_line(f"ImageNet is left out: {error}")
+        return
+    rows, arrays = snapshot.in_memory(), open_npz(folder / "imagenet_votes.npz")
+    order = voted_rows(
+        folder / "imagenet_votes.npz",
+        np.asarray(arrays["ids"]).astype(str).tolist(),
+        snapshot.columns(["id"]).column("id").to_pylist(),
+    )
+    labels, wrong = np.asarray(arrays["labels"])[order], ~np.asarray(arrays["label_is_real"])[order]
+    assert snapshot.head is not None
+    features = np.asarray(rows.values)
+    yield LabeledSet("imagenet", features, labels, None, wrong, head_probs(snapshot.head, features))
+
+
+def summary(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row per half, quality and kind of errors: coverage, widths, flags and F1."""
+    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for result in results:
+        _, quality, kind, _, _ = result["setting"].split("~")
+        groups.setdefault((half_of(result["setting"]), quality, kind), []).append(result)
+    return [_summarized(key, group) for key, group in sorted(groups.items())]
+
+
+def covered(result: dict[str, Any]) -> bool:
+    """Whether the interval holds the truth; unaudited data may have one wrong label in a hundred besides."""
+    besides = 0 if result["setting"].startswith(AUDITED) else UNAUDITED * result["samples"]
+    return bool(result["low"] <= result["wrong"] + besides and result["wrong"] <= result["high"])
+
+
+def _summarized(key: tuple[str, ...], group: list[dict[str, Any]]) -> dict[str, Any]:
+
+    def share(name: str) -> np.ndarray:
+        return np.array([result[name] / result["samples"] for result in group])
+
+    theirs = [result for result in group if result["cleanlab_f1"] is not None]
+    return {
+        **dict(zip(("half", "quality", "kind"), key, strict=True)),
+        "settings": len(group),
+        "right": float(np.mean([result["right"] for result in group])),
+        "wrong": float(share("wrong").mean()),
+        "expected": float(share("expected").mean()),
+        "covered": float(np.mean([covered(result) for result in group])),
+        "width": float(np.median(share("high") - share("low"))),
+        "cannot_tell": float(np.mean([result["certainty"] == "cannot tell" for result in group])),
+        "flagged": float(share("flagged").mean()),
+        "most_flagged": float(share("flagged").max()),
+        "f1": float(np.mean([result["f1"] for result in group])),
+        "cleanlab_f1": float(np.mean([result["cleanlab_f1"] for result in theirs])) if theirs else None,
+    }
+
+
+def print_counts(results: list[dict[str, Any]], output: Path) -> None:
+    """The summary and the reliability of `label_quality` on the screen, and every setting in a file."""
+    columns = [name for name in results[0] if not name.endswith("bins")]
+    rows = [{"half": half_of(result["setting"]), **{name: result[name] for name in columns}} for result in results]
+    write_table(pa.Table.from_pylist(rows), output / "counts.csv")
+    table = summary(results)
+    shown = [tuple(f"{value:.3f}" if isinstance(value, float) else str(value) for value in row.values()) for row in table]
+    print_table(tuple(table[0]), shown, words=3, name="counts")
+    for half in ("chosen", "reported"):
+        of_half = [result for result in results if half_of(result["setting"]) == half]
+        three = [result for result in of_half if "~instance~" not in result["setting"]]
+        bins = np.sum([result["bins"] for result in three], axis=0)
+        wrong = np.sum([result["wrong_in_bins"] for result in three], axis=0)
+        print_line(
+            f"{half}: intervals hold the truth in {np.mean([covered(r) for r in three]):.3f} of {len(three)} settings, "
+            f"{np.mean([covered(r) for r in of_half]):.3f} of {len(of_half)} with errors by instance; "
+            f"share wrong by tenths of 1 - label_quality: {', '.join(f'{x:.2f}' for x in wrong / np.maximum(bins, 1))}"
+        )

@@ -1,0 +1,176 @@
+"""`python -m benchmarks extract`: `extract` against a bare loop over the same images.
+
+The bare loop is the code one would write without hardsight: a torch DataLoader whose worker processes decode and preprocess the
+images in the same way, the same network, forward only, the same batches and threads; it stores nothing. Ours also finds the
+head, computes fingerprints of model and images, and writes a complete run to disk.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from benchmarks.busy import beside_busy_loops
+from benchmarks.timing import Measurement, compared, extra_memory
+from hardsight.data import ImageData, open_data
+from hardsight.errors import require
+from hardsight.extraction import extract
+from hardsight.models import Model, Preprocessing, open_model
+from hardsight.threads import num_threads
+
+BATCH = 32
+PHOTOS, SMALL = 192, 2000  # images
+RATIO_LIMIT = round(1 / 0.9, 2)  # in time: nine tenths of the throughput
+START_LIMIT = 3.0  # seconds
+MEMORY_LIMIT = 32.0  # MB more for four times the images
+SMALL_NET = "hardsight.models.cifar_resnet:cifar_resnet20"
+
+
+def run(rounds: int, busy: bool = False) -> list[Measurement]:
+    """Run everything; or, with `busy`, measure the effect of limiting how long threads spin."""
+    require("torch", extra="torch", purpose="python -m benchmarks extract")
+    with tempfile.TemporaryDirectory() as folder:
+        if busy:
+            return beside_busy_loops(_small_images(Path(folder)), Path(folder), rounds)
+        photos, small = _photos(Path(folder)), _small_images(Path(folder))
+        lines = []
+        if importlib.util.find_spec("timm") is not None:
+            lines += _against_a_bare_loop("JPEG 500 x 375, ResNet-18", _resnet18(), photos, Path(folder), max(1, rounds - 1))
+        lines += _against_a_bare_loop("JPEG 500 x 375, ResNet-20", open_model(SMALL_NET), photos, Path(folder), rounds)
+        lines += _against_a_bare_loop("array 32 x 32, ResNet-20", open_model(SMALL_NET), small, Path(folder), rounds)
+        lines += _first_batch(photos, Path(folder))
+        return lines + _memory(small, Path(folder))
+
+
+def _photos(folder: Path) -> Path:
+    """Realistic JPEGs: smooth shapes, some noise, 500 x 375."""
+    rng = np.random.default_rng(0)
+    root = folder / "photos"
+    for number in range(PHOTOS):
+        folder = root / f"class{number % 10}"
+        folder.mkdir(parents=True, exist_ok=True)
+        coarse = Image.fromarray(rng.integers(0, 256, (15, 20, 3), dtype=np.uint8)).resize((500, 375), Image.Resampling.BICUBIC)
+        noise = rng.integers(-8, 9, (375, 500, 3))
+        pixels = (np.asarray(coarse, np.int64) + noise).clip(0, 255).astype(np.uint8)
+        Image.fromarray(pixels).save(folder / f"{number}.jpg", quality=90)
+    return root
+
+
+def _small_images(folder: Path) -> Path:
+    path = folder / "small.npz"
+    images = np.random.default_rng(0).integers(0, 256, (SMALL, 32, 32, 3), dtype=np.uint8)
+    np.savez(path, images=images, labels=np.arange(SMALL) % 10)
+    return path
+
+
+def _resnet18() -> Model:
+    model = open_model(_timm_module("resnet18"))
+    model.preprocessing = Preprocessing(size=(224, 224), crop_pct=0.875, interpolation="bicubic")
+    return model
+
+
+def _timm_module(name: str) -> Any:
+    from hardsight.models.timm_models import timm_network
+
+    return timm_network(name, num_classes=10)
+
+
+class _Dataset:
+    """The bare loop's images, decoded and preprocessed like ours: (image, label) by row."""
+
+    def __init__(self, data: ImageData, preprocessing: Preprocessing) -> None:
+        self.data, self.preprocessing = data, preprocessing
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __getitem__(self, row: int) -> tuple[np.ndarray, int]:
+        return self.preprocessing(self.data.image(row)), 0
+
+
+def bare_loop(model: Any, data: ImageData, stop: int | None = None) -> None:
+    """Forward passes over the images, or over the first `stop` batches; nothing is kept."""
+    import torch
+    from torch.utils.data import DataLoader
+
+    module = model.module.eval()
+    loader: Any = DataLoader(_Dataset(data, model.preprocessing), batch_size=BATCH, num_workers=num_threads())  # type: ignore[arg-type]
+    with torch.no_grad():
+        for number, (images, _) in enumerate(loader, start=1):
+            module(images)
+            if number == stop:
+                break
+
+
+def _against_a_bare_loop(case: str, model: Model, path: Path, folder: Path, rounds: int) -> list[Measurement]:
+    data = open_data(path)
+    runs = count()
+    work: dict[str, Callable[[], object]] = {
+        "bare loop": lambda: bare_loop(model, data),
+        "extract": lambda: extract(model, path, folder / f"{case} {next(runs)}", batch_size=BATCH),
+    }
+    bare_loop(model, data, stop=2)  # warm up libraries and caches
+    times = compared(case, work, rounds, "bare loop", {"extract": RATIO_LIMIT})
+    return [*times, *(Measurement(case, m.what, len(data) / (m.value / 1e3), "images/s") for m in times)]
+
+
+STARTS = {
+    "bare loop": """
+import sys, time
+began = float(sys.argv[2])
+from benchmarks.extract import SMALL_NET, bare_loop
+from hardsight.data import open_data
+from hardsight.models import open_model
+bare_loop(open_model(SMALL_NET), open_data(sys.argv[1]), stop=1)
+print(time.time() - began)
+""",
+    "extract": """
+import os, sys, time
+began = float(sys.argv[2])
+import hardsight
+from benchmarks.extract import BATCH, SMALL_NET
+def first(done, total):
+    print(time.time() - began, flush=True)
+    os._exit(0)
+hardsight.extract(SMALL_NET, sys.argv[1], sys.argv[3], batch_size=BATCH, progress=first)
+""",
+}
+
+
+def _first_batch(path: Path, folder: Path) -> list[Measurement]:
+    """From the start of Python to the end of the first forward pass, in separate processes."""
+    best: dict[str, float] = {}
+    for number in range(2):
+        for name, script in STARTS.items():
+            words = [sys.executable, "-c", script, str(path), str(time.time()), str(folder / f"start {number}")]
+            took = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
+            best[name] = min(took, best.get(name, took))
+    case = "first batch, from nothing"
+    lines = [Measurement(case, name, 1e3 * seconds, "ms") for name, seconds in best.items()]
+    later = max(0.0, best["extract"] - best["bare loop"])
+    return [*lines, Measurement(case, "extract after bare loop", later, "s", limit=START_LIMIT)]
+
+
+def _memory(path: Path, folder: Path) -> list[Measurement]:
+    """Additional memory, for a quarter of the images and for all."""
+    model, data = open_model(SMALL_NET), open_data(path)
+    used: dict[int, float | None] = {}
+    for name, size in (("warm", SMALL // 4), ("quarter", SMALL // 4), ("all", SMALL)):
+        part = data.take(range(size))
+        used[size] = extra_memory(lambda part=part, name=name: extract(model, part, folder / f"memory {name}"))  # type: ignore[misc]
+    little, much = used[SMALL // 4], used[SMALL]
+    if little is None or much is None:
+        return []
+    lines = [Measurement("array 32 x 32, memory", f"{size} images", used[size] or 0.0, "MB") for size in used]
+    return [*lines, Measurement("array 32 x 32, memory", "more for 4 n", max(0.0, much - little), "MB", limit=MEMORY_LIMIT)]

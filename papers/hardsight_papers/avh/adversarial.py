@@ -1,0 +1,169 @@
+"""Figure 22 and appendix G: the path of an adversarial sample in angle and norm, in a plain and in a hyperspherical network.
+
+The sample goes up the gradient of its own class's loss in small steps, until it is predicted as another class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hardsight.data import ImageData
+from hardsight_papers.context import Context
+from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from hardsight.training.running import Trained
+
+STEPS, STEP, ATTACKED = 40, 0.02, 200  # of pixels in 0..1
+NETWORKS: dict[str, dict[str, Any]] = {
+    "plain CNN": {"loss": "softmax"},
+    "SphereNet-style CNN": {"loss": "avh", "model_options": {"sphere": True}},
+}
+SHRUNK = 0.95  # of the first norm
+TRAINING: dict[str, Any] = {
+    "epochs": 12,
+    "batch_size": 32,
+    "optimizer": "adamw",
+    "lr": 2e-3,
+    "weight_decay": 0.0,
+    "snapshot": False,
+}
+
+
+@dataclass(frozen=True)
+class Paths:
+    """(steps + 1, n) what an attacked sample looks like to the network after each step; all are classified rightly at first."""
+
+    own_angle: np.ndarray
+    norm: np.ndarray
+    avh: np.ndarray
+    switched: np.ndarray  # whether it is predicted as another class
+    described: dict[str, Any]  # what the paths have in common, by `hardsight attack`
+
+    @property
+    def first_switch(self) -> np.ndarray:
+        """(n,) the step at which each is first misclassified; -1 for never."""
+        return np.where(self.switched.any(0), self.switched.argmax(0), -1)
+
+
+@recipe("avh/fig22", "An adversarial sample's path in angle and norm, plain and normalised networks", needs="MNIST")
+def figure_22(context: Context) -> Outcome:
+    """Attack held-out digits in a softmax network, and in one whose convolutions and loss look at angles alone."""
+    written = context.handwriting(train=5000, test=ATTACKED)
+    model = written.model if written.name == "digits" else "lenet"
+    attacked = {}
+    for name, options in NETWORKS.items():
+        trained = context.train(written.train, model, **options, **TRAINING)
+        attacked[name] = _attacked(context, trained, written.test, name)
+    plain = attacked["plain CNN"]
+    return Outcome(
+        about=f"{len(written.test)} held-out images of {written.name}, {STEPS} steps of {STEP} along the sign of the gradient. "
+        "The SphereNet-style CNN has hyperspherical convolutions, and learns with the AVH loss.",
+        tables=[_table(attacked)],
+        figures={"Paths of adversarial samples": paths_figure(attacked)},
+        claims=[
+            shrinks_first(plain.described),
+            claim(
+                "An adversarial sample has a worse AVH than the original, though people see no difference.",
+                rule="AVH is higher at the switch than at the start for at least 95 % of the samples that switch.",
+                holds=_worse(plain) >= 0.95,
+                found=f"For {100 * _worse(plain):.1f} %.",
+            ),
+        ],
+    )
+
+
+def _attacked(context: Context, run: Trained, test: ImageData, name: str) -> Paths:
+    """`hardsight.attack` on the test images; the paths of those that are classified rightly."""
+    from hardsight.attacks.trajectory import describe_paths, paths
+
+    done = context.attack(run, test, f"the {name}", epsilon=STEPS * STEP, path_steps=STEPS, trajectories=ATTACKED)
+    columns = {name: values.T for name, values in paths(done.trajectories).items()}  # (steps + 1, n) each
+    switched = columns["predicted"] != columns["label"]
+    return Paths(columns["own_angle"], columns["norm"], columns["avh"], switched, describe_paths(done.trajectories))
+
+
+def shrinks_first(described: dict[str, Any]) -> Claim:
+    """Whether norms shrink first and angles turn later, by what `hardsight attack` says of paths."""
+    some = described["switched"] > 0
+    return claim(
+        "On its way to another class, an adversarial sample first shrinks its norm, then turns its angle.",
+        rule="Of the correct samples that switch, more than half do half of the fall of their norm before half of the turn of "
+        "their angle (shrink_first of `hardsight attack`), and the median of their least norms is at most "
+        f"{100 * SHRUNK:.0f} % of the first.",
+        holds=described["shrink_first"] > 0.5 and described["least_norm"] <= SHRUNK if some else None,
+        found=f"{described['switched']} samples switch; {100 * described['shrink_first']:.0f} % shrink first, and the median of "
+        f"the least norms is {100 * described['least_norm']:.0f} % of the first."
+        if some
+        else "No sample switches.",
+    )
+
+
+def _worse(paths: Paths) -> float:
+    first = paths.first_switch
+    chosen = np.flatnonzero(first > 0)
+    return float(np.mean([paths.avh[first[row], row] > paths.avh[0, row] for row in chosen])) if len(chosen) else float("nan")
+
+
+def _table(attacked: dict[str, Paths]) -> Table:
+    rows: list[list[Value]] = []
+    for name, paths in attacked.items():
+        last = paths.first_switch
+        chosen = np.flatnonzero(last > 0)
+        at = (last[chosen], chosen)
+        row: list[Value] = [
+            name,
+            int((~paths.switched[0]).sum()),
+            len(chosen),
+            float(last[chosen].mean()) if len(chosen) else None,
+        ]
+        for values in (np.degrees(paths.own_angle), paths.norm, paths.avh):
+            row += [float(values[0, chosen].mean()), float(values[at].mean())] if len(chosen) else [None, None]
+        rows.append(row)
+    header = (
+        "network",
+        "correct",
+        "switched",
+        "steps",
+        "angle before",
+        "at the switch",
+        "norm before",
+        "at the switch",
+        "AVH before",
+        "at the switch",
+    )
+    return Table("Means over the samples that switch", header, rows)
+
+
+def paths_figure(attacked: dict[str, Paths]) -> Figure:
+    """Angle against norm: one path from start to switch in colour, thirty more in grey, for each network."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    for axes, (name, paths) in zip(figure.subplots(1, len(attacked)), attacked.items(), strict=True):
+        last = paths.first_switch
+        chosen = np.flatnonzero(last > 0)
+        longest = chosen[np.argsort(-last[chosen], kind="stable")]
+        for place, row in enumerate(longest[:31]):
+            angle, norm = np.degrees(paths.own_angle[: last[row] + 1, row]), paths.norm[: last[row] + 1, row]
+            axes.plot(
+                angle,
+                norm,
+                color="#762a83" if place == 0 else "#bbbbbb",
+                linewidth=2 if place == 0 else 0.7,
+                zorder=3 if place == 0 else 1,
+            )
+            axes.plot(angle[-1], norm[-1], marker="x", color="#d55e00", markersize=6 if place == 0 else 3, zorder=4)
+        axes.set(
+            title=name,
+            xlabel="angle to the own class (degrees)",
+            ylabel="norm",
+        )
+        axes.set_ylim(bottom=0)
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure

@@ -1,0 +1,137 @@
+"""Section 3.3: "the norms of feature embeddings are often related to training data priors such as data imbalance and class
+granularity"; the angle is not.
+
+Which classes are frequent, and which are made of many finer ones, changes with the seed, so that no digit's own norm decides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hardsight_papers.avh.panels import DIGITS, scored
+from hardsight_papers.context import Context, Handwriting
+from hardsight_papers.drawing import panels, seed_curves
+from hardsight_papers.few_digits import SEEDS, difference, interval, seeds, signed
+from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LARGEST, RATIO = 140, 10  # images of the most frequent class, and how many times more it has than the rarest
+FINE = (4, 3, 2, 1)  # finer classes in each of four classes; every class has as many images
+COARSE_IMAGES, MOST_TRAINED = 120, 5000
+PRIORS = {"images": "images of the class in training", "fine": "finer classes in the class"}
+
+
+@recipe("slides/imbalance", "Do norms follow class imbalance and class granularity?", needs="MNIST")
+def imbalance(context: Context) -> Outcome:
+    """Spearman over held-out images of norm and AVH with two priors of their class: how many images it had, how fine it is."""
+    written = context.handwriting(train=MOST_TRAINED, test=1000)
+    measured = {prior: [_measured(context, written, prior, seed) for seed in seeds(context)] for prior in PRIORS}
+    rho = {(prior, name): np.array([each[name][0] for each in measured[prior]]) for prior in PRIORS for name in ("norm", "avh")}
+    rows: list[list[Value]] = [
+        [PRIORS[prior], *(interval(rho[prior, name], 3) for name in ("norm", "avh")), signed(_closer(rho, prior), 3)]
+        for prior in PRIORS
+    ]
+    return Outcome(
+        about=f"{written.name}; {_model(written)}, {DIGITS['epochs']} epochs, {SEEDS} seeds, each with another order of the "
+        f"classes. Imbalance: the most frequent of ten classes has {RATIO} times the images of the rarest. Granularity: four "
+        f"classes of {', '.join(map(str, FINE))} digits and {COARSE_IMAGES} images each. {len(written.test)} held-out images.",
+        tables=[
+            Table("Spearman with a prior of the class, over held-out images", ("prior", "norm", "AVH", "|norm| - |AVH|"), rows),
+            _by_class(measured),
+        ],
+        figures={"Norm and AVH by prior": _figure(measured)},
+        claims=[
+            _follows(rho, "images", "Norms of features are related to data imbalance."),
+            _follows(rho, "fine", "Norms of features are related to class granularity."),
+            *(_less(rho, prior) for prior in PRIORS),
+        ],
+    )
+
+
+def _model(written: Handwriting) -> str:
+    return "DigitsCNN" if written.name == "digits" else "lenet"
+
+
+def _measured(context: Context, written: Handwriting, prior: str, seed: int) -> dict[str, tuple[float, list[float]]]:
+    """Name of a score -> its Spearman with the prior, and its mean for each value of the prior, the smallest first."""
+    from scipy.stats import spearmanr
+
+    labels = written.train.labels
+    assert labels is not None and written.test.labels is not None
+    order = np.random.default_rng([context.seed, seed]).permutation(10)
+    if prior == "images":
+        values = np.empty(10)
+        values[order] = np.rint(LARGEST * RATIO ** (-np.arange(10) / 9))  # images of each digit
+        rows = np.concatenate([np.flatnonzero(labels == k)[: int(values[k])] for k in range(10)])
+        train, test, of_class = written.train.take(np.sort(rows)), written.test, values
+    else:
+        coarse, first = np.empty(10, np.int64), 0
+        for k, size in enumerate(FINE):
+            coarse[order[first : first + size]], first = k, first + size
+        rows = np.concatenate([np.flatnonzero(labels == k)[: COARSE_IMAGES // FINE[coarse[k]]] for k in range(10)])
+        of_class = np.array(FINE, float)
+        join = partial(_joined, coarse=coarse)
+        train, test = join(written.train.take(np.sort(rows))), join(written.test)
+    trained = context.train(train, _model(written), seed=seed, snapshot=False, **DIGITS)
+    table = scored(context, context.extract(trained.directory, test))
+    given = of_class[table["label"].to_numpy()]
+    by_score = {}
+    for name in ("norm", "avh"):
+        x = table[name].to_numpy()
+        by_score[name] = (float(spearmanr(given, x).statistic), [float(x[given == v].mean()) for v in np.unique(given)])
+    return by_score
+
+
+def _joined(data: Any, coarse: np.ndarray) -> Any:
+    """The same images with coarser labels."""
+    return replace(data, labels=coarse[data.labels], class_names=[str(k) for k in range(len(FINE))])
+
+
+def _closer(rho: dict[tuple[str, str], np.ndarray], prior: str) -> Any:
+    """How much more the norm goes with a prior than AVH does, whatever the direction."""
+    return difference(np.abs(rho[prior, "norm"]), np.abs(rho[prior, "avh"]))
+
+
+def _follows(rho: dict[tuple[str, str], np.ndarray], prior: str, sentence: str) -> Claim:
+    mean = difference(rho[prior, "norm"], np.zeros(SEEDS))
+    return claim(
+        sentence,
+        rule=f"Spearman of a held-out image's norm and the number of {PRIORS[prior]}: its 95 % interval over seeds leaves out 0.",
+        holds=mean.low > 0 or mean.high < 0,
+        found=f"{signed(mean, 3)}.",
+    )
+
+
+def _less(rho: dict[tuple[str, str], np.ndarray], prior: str) -> Claim:
+    gap = _closer(rho, prior)
+    return claim(
+        f"AVH is less related than the norm to the number of {PRIORS[prior]}.",
+        rule="The size of the norm's coefficient minus that of AVH's: its 95 % interval over seeds lies above 0.",
+        holds=gap.low > 0,
+        found=f"{signed(gap, 3)}.",
+    )
+
+
+def _by_class(measured: dict[str, list[dict[str, tuple[float, list[float]]]]]) -> Table:
+    """Means at the smallest and the largest value of each prior."""
+    rows: list[list[Value]] = []
+    for prior, each in measured.items():
+        for name in ("norm", "avh"):
+            ends = np.array([[seed[name][1][0], seed[name][1][-1]] for seed in each])
+            rows.append([PRIORS[prior], name, interval(ends[:, 0], 3), interval(ends[:, 1], 3)])
+    return Table("Means of held-out images", ("prior", "score", "where it is smallest", "largest"), rows, words=2)
+
+
+def _figure(measured: dict[str, list[dict[str, tuple[float, list[float]]]]]) -> Figure:
+    figure, axes = panels(4, width=3.4)
+    at = {"images": np.rint(LARGEST * RATIO ** (-np.arange(10) / 9))[::-1], "fine": np.array(FINE[::-1], float)}
+    for k, (prior, name) in enumerate((prior, name) for prior in PRIORS for name in ("norm", "avh")):
+        curves = np.array([seed[name][1] for seed in measured[prior]]).T  # (values, seeds)
+        seed_curves(axes[k], at[prior], {name: curves}, xlabel=PRIORS[prior], ylabel={"avh": "AVH"}.get(name, name))
+    return figure

@@ -1,0 +1,186 @@
+"""Figures 4 and 9 to 14: norm, AVH, confidence and accuracy over the epochs, by people's frequency, by noise, by contrast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hardsight.render.dynamics import curves_figure
+from hardsight_papers.avh.curve_claims import Watched, avh_claims, norm_claims, watched
+from hardsight_papers.avh.trainings import STAGES, WatchedTraining, by_frequency, on_cifar, on_digits, on_imagenet
+from hardsight_papers.context import Context
+from hardsight_papers.recipe import Outcome, Table, Value, claim, recipe
+
+NEEDS = "CIFAR-10 and CIFAR-10H; ImageNet at scale paper"
+PAPER_STAGES = {"epochs": 90, "rate drops after": [30, 60], "rate": {"AlexNet, VGG-19": 0.01, "ResNet-50, DenseNet-121": 0.1}}
+
+
+@recipe("avh/fig4", "Norm, AVH and accuracy over epochs by human selection frequency", printed=PAPER_STAGES, needs=NEEDS)
+def figure_4(context: Context) -> Outcome:
+    """A row per network: norm, AVH, accuracy, one line per level of hardness."""
+    runs = watched(by_frequency(context))
+    return Outcome(
+        about=_about(runs),
+        tables=[last_epoch(runs)],
+        figures=_by_level(runs, ("norm", "avh", "correct")),
+        claims=[*norm_claims(runs), *avh_claims(runs)],
+        commands=[
+            "hardsight train DATA --model M --schedule step --milestones 30,60 -o run",
+            "hardsight dynamics run --human counts.npy",
+        ],
+    )
+
+
+@recipe("avh/fig9", "Model confidence over epochs by human selection frequency", needs=NEEDS)
+def figure_9(context: Context) -> Outcome:
+    """The trainings of Figure 4, their confidence."""
+    runs = watched(by_frequency(context))
+    return Outcome(
+        about=_about(runs),
+        figures=_by_level(runs, ("confidence",)),
+        claims=[
+            claim(
+                "AVH saturates while model confidence keeps improving (appendices C and E).",
+                rule="From the middle of training to its end, mean confidence gains a larger share of its range than "
+                "mean AVH loses of its own.",
+                holds=all(_later_share(run, "confidence") > _later_share(run, "avh") for run in runs),
+                found="; ".join(
+                    f"{run.training.network}: confidence {100 * _later_share(run, 'confidence'):.0f} %, AVH "
+                    f"{100 * _later_share(run, 'avh'):.0f} %"
+                    for run in runs
+                )
+                + ".",
+            )
+        ],
+    )
+
+
+def _later_share(run: Watched, name: str) -> float:
+    """Share of a curve's whole range that it covers in the second half, in the direction of learning."""
+    curve = run.mean(name)
+    change = curve[-1] - curve[len(curve) // 2]
+    return float((change if name == "confidence" else -change) / (curve.max() - curve.min()))
+
+
+@recipe("avh/fig10", "Norm, AVH and accuracy over epochs, averaged over all samples", needs=NEEDS)
+def figure_10(context: Context) -> Outcome:
+    """The trainings of Figure 4, without levels."""
+    runs = watched(by_frequency(context))
+    return Outcome(
+        about=_about(runs),
+        tables=[last_epoch(runs)],
+        figures={
+            run.training.network: curves_figure(run.whole, ("norm", "avh", "correct"), title=run.training.network) for run in runs
+        },
+    )
+
+
+@recipe("avh/fig11", "Norm, AVH and accuracy over epochs by level of noise", printed={"levels": [0.4, 0.3, 0.2, 0.1, 0.0]})
+def figure_11(context: Context) -> Outcome:
+    """The watched images at five levels of uniform pixel noise."""
+    return _degraded(context, "noise")
+
+
+@recipe("avh/fig12", "Norm, AVH and accuracy over epochs by level of contrast", printed={"levels": [0.1, 0.2, 0.3, 0.6, 1.0]})
+def figure_12(context: Context) -> Outcome:
+    """The watched images at five levels of contrast."""
+    return _degraded(context, "contrast")
+
+
+def _degraded(context: Context, degradation: str) -> Outcome:
+    runs = watched(on_imagenet(context, degradation) if context.scale == "paper" else on_digits(context, degradation))
+    return Outcome(
+        about=_about(runs),
+        tables=[last_epoch(runs)],
+        figures=_by_level(runs, ("norm", "avh", "correct")),
+        claims=[*norm_claims(runs), *avh_claims(runs)],
+    )
+
+
+@recipe("avh/fig13", "Norm and AVH over epochs on CIFAR-10", needs="CIFAR-10")
+def figure_13(context: Context) -> Outcome:
+    """CIFAR-10, or digits without it."""
+    if context.scale == "paper":
+        return _averages(_full(context, "cifar10_folder"))
+    curves = on_cifar(context) if context.data.has("cifar10", "cifar10_people") else on_digits(context, "noise")
+    return _averages(curves)
+
+
+@recipe("avh/fig14", "Norm and AVH over epochs on CIFAR-100", needs="CIFAR-100")
+def figure_14(context: Context) -> Outcome:
+    """CIFAR-100 where --data has it; other images have fewer classes and are not comparable."""
+    if context.scale == "paper":
+        return _averages(_full(context, "cifar100_folder"))
+    path = context.data.find("cifar100")
+    if path is None:
+        outcome = _averages(on_digits(context, "noise"))
+        note = claim(
+            "The observations of section 3 hold on CIFAR-100, too.",
+            rule="Those of avh/fig4, on CIFAR-100.",
+            holds=None,
+            found="There is no cifar100.npz in --data; the curves are of digits.",
+        )
+        return Outcome(outcome.about, outcome.tables, outcome.figures, [note])
+    return _averages(_full(context, "cifar100", STAGES))
+
+
+CIFAR_NETWORKS = (("cifar_alexnet", 0.01, False), ("cifar_vgg19", 0.01, False), ("cifar_resnet56", 0.1, True))
+CIFAR: dict[str, object] = {**STAGES, "epochs": 90, "milestones": (30, 60), "batch_size": 128, "augment": "crop=4,flip"}
+
+
+def _full(context: Context, name: str, settings: dict[str, object] | None = None) -> list[WatchedTraining]:
+    """Networks for 32 x 32 images on a data set with its own test split."""
+    from hardsight.dynamics.groups import everyone
+
+    data = context.data.require(name, "this recipe")
+    settings = settings or CIFAR
+    trainings = []
+    for network, rate, shortcuts in CIFAR_NETWORKS:
+        trained = context.train(data, network, lr=rate, **settings)
+        drops = tuple(int(epoch) for epoch in settings["milestones"])  # type: ignore[attr-defined]
+        trainings.append(
+            WatchedTraining(
+                network, shortcuts, trained.directory, "test", drops, everyone, f"{data.name}, {settings['epochs']} epochs"
+            )
+        )
+    return trainings
+
+
+def _averages(trainings: Sequence[WatchedTraining]) -> Outcome:
+    runs = watched(trainings)
+    figures = {run.training.network: curves_figure(run.whole, ("norm", "avh"), title=run.training.network) for run in runs}
+    return Outcome(
+        about=_about(runs), tables=[last_epoch(runs)], figures=figures, claims=[*norm_claims(runs)[:3], *avh_claims(runs)[:3]]
+    )
+
+
+def last_epoch(runs: Sequence[Watched]) -> Table:
+    """Where each network ends, by level."""
+    rows: list[list[Value]] = []
+    for run in runs:
+        present = run.levels.present()
+        for group in present:
+            level = run.levels
+            rows.append(
+                [
+                    run.training.network,
+                    level.groups.names[group],
+                    int(level.count[group].max()),
+                    float(level.mean["norm"][group][-1]),
+                    float(level.mean["avh"][group][-1]),
+                    float(level.mean["confidence"][group][-1]),
+                    f"{100 * level.mean['correct'][group][-1]:.1f} %",
+                ]
+            )
+    header = ("network", runs[0].levels.groups.name, "samples", "norm", "AVH", "confidence", "accuracy")
+    return Table("After the last epoch", header, rows, words=2, digits=4)
+
+
+def _by_level(runs: Sequence[Watched], columns: Sequence[str]) -> dict[str, Any]:
+    return {run.training.network: curves_figure(run.levels, columns, title=run.training.network) for run in runs}
+
+
+def _about(runs: Sequence[Watched]) -> str:
+    drops = " and ".join(str(epoch) for epoch in runs[0].training.drops)
+    networks = ", ".join(run.training.network for run in runs)
+    return f"{runs[0].training.about}. {networks}; the learning rate falls tenfold after epochs {drops}."

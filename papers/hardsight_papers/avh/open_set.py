@@ -1,0 +1,90 @@
+"""Section 3.3: "AVH potentially presents a better measure towards the open set generalization", since it ignores the norm.
+
+Three classes are left out of training. AVC, the confidence made of angles, needs no label: does it tell their images from known
+ones better than the norm does?
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hardsight_papers.avh.panels import DIGITS
+from hardsight_papers.context import Context
+from hardsight_papers.drawing import panels, seed_dots
+from hardsight_papers.few_digits import SEEDS, difference, interval, seeds, signed
+from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
+
+UNSEEN, MOST_TRAINED = 3, 5000
+WORDS = {
+    "avc_predicted": "AVC of the predicted class",
+    "predicted_confidence": "softmax of the predicted class",
+    "entropy": "entropy",
+    "max_logit": "largest logit",
+    "norm": "norm",
+}
+
+
+@recipe("slides/open-set", "Detecting images of unseen classes: AVC against norm", needs="MNIST")
+def unseen_classes(context: Context) -> Outcome:
+    """AUROC of each score that needs no label, over five choices of unseen classes."""
+    written = context.handwriting(train=MOST_TRAINED, test=1000)
+    model = "DigitsCNN" if written.name == "digits" else "lenet"
+    measured = [_areas(context, written.train, written.test, model, seed) for seed in seeds(context)]
+    areas = {name: np.array([each[name]["auroc"] for _, each in measured]) for name in WORDS}
+    rows: list[list[Value]] = [
+        [", ".join(map(str, digits)), *(f"{each[n]['auroc']:.3f} [{each[n]['low']:.3f}, {each[n]['high']:.3f}]" for n in WORDS)]
+        for digits, each in measured
+    ]
+    rows.append(["mean", *(interval(areas[name], 3) for name in WORDS)])
+    figure, (axes,) = panels(1, width=6.5)
+    seed_dots(axes, {words: areas[name] for name, words in WORDS.items()}, "AUROC of unseen against known")
+    return Outcome(
+        about=f"{written.name}; {model} is trained on seven of ten classes, {DIGITS['epochs']} epochs, with {SEEDS} choices of "
+        f"{UNSEEN} unseen ones; {len(written.test)} held-out images. DeLong's intervals of each choice, Student's over choices.",
+        tables=[Table("AUROC: the chance that an unseen image looks harder", ("unseen", *WORDS.values()), rows)],
+        figures={"AUROC by score": figure},
+        claims=[
+            _better(areas, "norm", "AVH (as AVC, without a label) tells unseen classes better than the norm."),
+            _better(areas, "predicted_confidence", "AVH (as AVC) tells unseen classes better than softmax confidence."),
+        ],
+        commands=["hardsight correlate known --against level --unseen unseen"],
+    )
+
+
+def _areas(context: Context, train: Any, test: Any, model: str, seed: int) -> tuple[list[int], dict[str, dict[str, Any]]]:
+    """The unseen classes, and AUROC of every score with its interval."""
+    from hardsight.human.models import ScoredModel
+    from hardsight.human.unseen import open_set
+    from hardsight_papers.avh.panels import scored
+
+    unseen = sorted(np.random.default_rng([context.seed, seed]).permutation(10)[:UNSEEN].tolist())
+    trained = context.train(_known(train, unseen), model, seed=seed, snapshot=False, **DIGITS)
+    known = context.extract(trained.directory, _known(test, unseen))
+    rows = np.flatnonzero(np.isin(test.labels, unseen))
+    new = context.extract(trained.directory, _without_labels(test.take(rows)))
+    model_table = scored(context, known, tuple(name for name in WORDS if name != "norm"))
+    return unseen, {row["score"]: row for row in open_set(ScoredModel(model, model_table, known), new)}
+
+
+def _known(data: Any, unseen: list[int]) -> Any:
+    """The images of the other classes, which are numbered from 0 on."""
+    seen = [k for k in range(10) if k not in unseen]
+    part = data.take(np.flatnonzero(np.isin(data.labels, seen)))
+    return replace(part, labels=np.searchsorted(seen, part.labels), class_names=[str(k) for k in seen])
+
+
+def _without_labels(data: Any) -> Any:
+    return replace(data, labels=None, class_names=None)
+
+
+def _better(areas: dict[str, np.ndarray], other: str, sentence: str) -> Claim:
+    gap = difference(areas["avc_predicted"], areas[other])
+    return claim(
+        sentence,
+        rule=f"The 95 % interval over {SEEDS} choices of unseen classes of AUROC of AVC minus AUROC of the other lies above 0.",
+        holds=gap.low > 0,
+        found=f"{areas['avc_predicted'].mean():.3f} and {areas[other].mean():.3f}: {signed(gap, 3)}.",
+    )

@@ -1,0 +1,150 @@
+"""Section 2 and the slides' discussion: is AVH connected to aleatoric uncertainty, and more than to epistemic uncertainty?
+
+Twenty passes with dropout left on split the entropy of the mean prediction (Gal and Ghahramani, ICML 2016): the mean entropy of
+a pass is aleatoric, what the passes disagree about is epistemic.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hardsight.snapshot import Snapshot
+from hardsight_papers.avh.panels import DIGITS, NOISE, cifar_snapshot, cifar_with_people
+from hardsight_papers.context import Context
+from hardsight_papers.drawing import panels, seed_dots
+from hardsight_papers.few_digits import SEEDS, difference, interval, seeds, signed
+from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
+
+PASSES, DROPOUT = 20, 0.3
+SCORES = {"avh": "AVH", "avc_predicted": "AVC of the predicted class", "confidence": "model confidence", "norm": "norm"}
+PARTS = {"passes_aleatoric": "aleatoric", "passes_information": "epistemic", "passes_entropy": "both"}
+REPLICATES = 500  # of the bootstrap over CIFAR-10's images
+
+
+@recipe("slides/uncertainty", "AVH against aleatoric and epistemic uncertainty", needs="CIFAR-10H")
+def uncertainty(context: Context) -> Outcome:
+    """Spearman of every score with both parts of the uncertainty of MC dropout, over trainings."""
+    by_seed = [_coefficients(_dropout_table(context, seed)) for seed in seeds(context)]
+    rho = {key: np.array([each[key] for each in by_seed]) for key in by_seed[0]}  # (score, part) -> (seeds,)
+    rows: list[list[Value]] = [
+        [words, *(interval(rho[score, part], 3) for part in PARTS), signed(_more_aleatoric(rho, score), 3)]
+        for score, words in SCORES.items()
+    ]
+    rows.append(["aleatoric part itself", None, interval(rho["passes_aleatoric", "passes_information"], 3), None, None])
+    header = ("score, turned so that high is hard", *PARTS.values(), "aleatoric - epistemic")
+    people, claims = _with_people(context)
+    return Outcome(
+        about=f"1,438 digits train a small CNN with dropout of {DROPOUT} before both of its last layers, {SEEDS} times; 359 "
+        f"held-out digits at five levels of noise are seen once, mirrored, and {PASSES} times with dropout left on. Spearman's "
+        f"coefficients; intervals of 95 % over seeds.{' ' + people if people else ''}",
+        tables=[Table("Spearman of scores with the parts of uncertainty", header, rows)],
+        figures={"AVH against both parts of uncertainty": _figure(rho)},
+        claims=[*_claims(rho), *claims],
+        commands=[
+            f"hardsight extract trained digits:test -o run --degrade {NOISE} --passes flip,dropout={PASSES}",
+            "hardsight correlate run --passes run/passes --against passes_aleatoric",
+        ],
+    )
+
+
+def _dropout_table(context: Context, seed: int) -> pa.Table:
+    """Scores of the held-out digits and the uncertainty of the passes over them."""
+    from hardsight.data import open_data
+    from hardsight.human.models import ScoredModel
+    from hardsight.human.predictions import with_passes
+    from hardsight_papers.avh.panels import scored
+
+    digits = open_data("digits")
+    split = np.array(digits.columns["split"])
+    train, test = (digits.take(np.flatnonzero(split == name)) for name in ("train", "test"))
+    trained = context.train(train, "DigitsCNN", model_options={"dropout": DROPOUT}, seed=seed, snapshot=False, **DIGITS)
+    snapshot = context.extract(trained.directory, test, degradations=(NOISE,), passes=("flip", f"dropout={PASSES}"))
+    views = Path(str(snapshot.name)) / "passes"
+    table = scored(context, snapshot, tuple(name for name in SCORES if name != "norm"))
+    return with_passes(ScoredModel("CNN", table), sorted(views.glob("dropout-*"))).table
+
+
+def _coefficients(table: pa.Table) -> dict[tuple[str, str], float]:
+    """Spearman of every score with every part; scores turned so that high is hard."""
+    from scipy.stats import spearmanr
+
+    from hardsight.human.comparing import turned
+    from hardsight.human.models import hard_end
+
+    values = {name: turned(table[name].to_numpy(), hard_end(name)) for name in (*SCORES, *PARTS)}
+    names = (*SCORES, "passes_aleatoric")
+    return {(score, part): float(spearmanr(values[score], values[part]).statistic) for score in names for part in PARTS}
+
+
+def _more_aleatoric(rho: dict[tuple[str, str], np.ndarray], score: str) -> Any:
+    return difference(rho[score, "passes_aleatoric"], rho[score, "passes_information"])
+
+
+def _claims(rho: dict[tuple[str, str], np.ndarray]) -> list[Claim]:
+    together = rho["passes_aleatoric", "passes_information"].mean()
+    aleatoric, gap = difference(rho["avh", "passes_aleatoric"], np.zeros(SEEDS)), _more_aleatoric(rho, "avh")
+    return [
+        claim(
+            "AVH is connected to aleatoric uncertainty.",
+            rule="The 95 % interval over seeds of Spearman's coefficient of AVH and the aleatoric part lies above 0.",
+            holds=aleatoric.low > 0,
+            found=f"{signed(aleatoric, 3)}.",
+        ),
+        claim(
+            "AVH is connected to aleatoric uncertainty more than to epistemic uncertainty.",
+            rule="The 95 % interval over seeds of the difference of the two coefficients lies above 0.",
+            holds=gap.low > 0,
+            found=f"{signed(gap, 3)}; the two parts go together, too, with {together:.3f}.",
+        ),
+    ]
+
+
+def _with_people(context: Context) -> tuple[str, list[Claim]]:
+    """With CIFAR-10H, people's disagreement is the aleatoric part, and what two networks disagree about the epistemic one."""
+    if not context.data.has("cifar10", "cifar10_people", "cifar10_resnet20", "cifar10_resnet32"):
+        return "", []
+    from scipy.stats import spearmanr
+
+    from hardsight.stats.bootstrap import bootstrap
+    from hardsight.stats.uncertainty import pass_scores
+    from hardsight_papers.avh.panels import scored
+
+    networks = [cifar_snapshot(context, depth) for depth in (20, 32)]
+    table = scored(context, networks[0])
+    counts = cifar_with_people(context)[1].astype(np.float64)[[int(id) for id in table["id"].to_pylist()]]
+    shares = counts / counts.sum(1, keepdims=True)
+    people = -(shares * np.log(np.where(shares > 0, shares, 1.0))).sum(1)
+    networks_disagree = pass_scores(np.stack([_probs(snapshot) for snapshot in networks]))["passes_information"]
+    avh = table["avh"].to_numpy()
+    values = [float(spearmanr(avh, part).statistic) for part in (people, networks_disagree)]
+    draws = bootstrap(np.stack([people, networks_disagree], axis=1), avh, replicates=REPLICATES, seed=context.seed)
+    low, high = draws.difference("spearman", 0, 1)
+    return "With CIFAR-10H: ResNet-20, people's entropy, and the mutual information of ResNet-20 and ResNet-32.", [
+        claim(
+            "AVH is connected to aleatoric uncertainty more than to epistemic uncertainty. CIFAR-10H.",
+            rule="Spearman of AVH with the entropy of people's answers minus that with the mutual information of two networks: "
+            "the 95 % bootstrap interval over images lies above 0.",
+            holds=low > 0,
+            found=f"People {values[0]:+.3f}, networks {values[1]:+.3f}: {values[0] - values[1]:+.3f} [{low:+.3f}, {high:+.3f}].",
+        )
+    ]
+
+
+def _probs(snapshot: Snapshot) -> np.ndarray:
+    from scipy.special import softmax
+
+    from hardsight.human.predictions import all_logits
+
+    return np.asarray(softmax(all_logits(snapshot, "uncertainty"), axis=1))
+
+
+def _figure(rho: dict[tuple[str, str], np.ndarray]) -> Any:
+    figure, axes = panels(2)
+    for each, part in zip(axes, ("passes_aleatoric", "passes_information"), strict=True):
+        seed_dots(each, {words: rho[score, part] for score, words in SCORES.items()}, "Spearman", PARTS[part])
+        each.set_xlim(min(x.min() for x in rho.values()) - 0.05, 1)  # the same for both, to be compared
+    return figure

@@ -1,0 +1,85 @@
+"""What a recipe found, on disk: outcomes/ID.json with tables and claims, figures/ID-NAME.png."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from hardsight.errors import FileError
+from hardsight.files.reading import read_json
+from hardsight.files.run import Run
+from hardsight.files.writing import write_json
+from hardsight.render.saving import save_figure
+from hardsight_papers.recipe import Claim, Outcome, Recipe, Table
+
+NAME_LETTERS = set("abcdefghijklmnopqrstuvwxyz0123456789")
+
+
+def file_name(text: str) -> str:
+    """A name for a file: letters and digits, with dashes between.
+
+    Example:
+        >>> file_name("avh/table1"), file_name("AVH, and the norm")
+        ('avh-table1', 'avh-and-the-norm')
+    """
+    letters = "".join(letter if letter in NAME_LETTERS else " " for letter in text.lower())
+    return "-".join(letters.split())
+
+
+def outcome_file(directory: Path, id: str) -> Path:
+    """Where a recipe's outcome is kept."""
+    return directory / "outcomes" / f"{file_name(id)}.json"
+
+
+def keep(run: Run, recipe: Recipe, outcome: Outcome, seconds: Mapping[str, float]) -> Outcome:
+    """Write an outcome: its figures first, then the file that says it is complete."""
+    folder, paths = run.folder("figures"), {}
+    run.folder("outcomes")
+    for caption, figure in outcome.figures.items():
+        file = folder / f"{file_name(recipe.id)}-{file_name(caption)}.png"
+        paths[caption] = save_figure(figure, file, dpi=110, bbox_inches="tight")[0]
+    write_json(
+        outcome_file(run.directory, recipe.id),
+        {
+            "id": recipe.id,
+            "title": recipe.title,
+            "about": outcome.about,
+            "printed": plain_values(recipe.printed),
+            "tables": [plain_values(asdict(table)) for table in outcome.tables],
+            "claims": [asdict(claim) for claim in outcome.claims],
+            "figures": {caption: path.relative_to(run.directory).as_posix() for caption, path in paths.items()},
+            "commands": list(outcome.commands),
+            **{name: round(value, 1) for name, value in seconds.items()},
+        },
+    )
+    return read_outcome(run.directory, recipe.id)
+
+
+def read_outcome(directory: Path, id: str) -> Outcome:
+    """An outcome from disk; its figures are paths."""
+    path = outcome_file(directory, id)
+    content = read_json(path)
+    try:
+        return Outcome(
+            about=content["about"],
+            tables=[Table(**table) for table in content["tables"]],
+            figures={caption: directory / name for caption, name in content["figures"].items()},
+            claims=[Claim(**claim) for claim in content["claims"]],
+            commands=content["commands"],
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise FileError(f"{path}: damaged: it is not the outcome of a recipe. Remove it to run the recipe again.") from error
+
+
+def plain_values(value: Any) -> Any:
+    """A value as JSON has it; numbers of NumPy become Python's, and what is not finite becomes null."""
+    if isinstance(value, Mapping):
+        return {str(key): plain_values(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain_values(item) for item in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,86 @@
+"""DRM: a head per training domain that vote on an unseen one, with and without adaptation on arriving samples.
+
+"Domain-Specific Risk Minimization for Out-of-Distribution Generalization", KDD 2023, arXiv:2208.08661.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hardsight_papers.avh.generalization import digits_in_four_domains
+from hardsight_papers.context import Context, fingerprint
+from hardsight_papers.drawing import panels, seed_dots
+from hardsight_papers.few_digits import difference, interval, signed
+from hardsight_papers.recipe import Outcome, Table, claim, recipe
+
+SMALL: dict[str, Any] = {
+    "losses": "softmax,drm,drm-tta",
+    "epochs": 24,  # of 8, 16, 24, ... at rates of 0.01 and 0.03: the first at which softmax has 99 % of its training digits right
+    "lr": 0.03,
+    "hidden": 256,
+    "seeds": 5,
+    "limit": 450,
+    "keep_models": False,
+}
+NAMES = {"softmax": "ERM (softmax)", "drm": "DRM", "drm-tta": "DRM, adapting"}
+NEAR = 1.0  # point on the training domains that is still comparable
+
+
+@recipe("losses/drm", "DRM: one head per domain, tested on unseen domains", needs="PACS features")
+def drm(context: Context) -> Outcome:
+    """Each domain left out in turn; accuracy on it, and on held-out samples of the domains trained on."""
+    from hardsight import generalize
+
+    path = context.data.find("pacs_features")
+    data: Any = digits_in_four_domains() if path is None else path
+    place = context.cache.place("generalize", {"data": "digits" if path is None else fingerprint(path), **SMALL})
+    results = generalize.run(data, place, progress=context.progress("leaving domains out"), **SMALL)
+    unseen, held = reached(results, "test"), reached(results, "validation")
+    gaps = {name: difference(unseen[name], unseen["softmax"]) for name in ("drm", "drm-tta")}
+    source = {name: difference(held[name], held["softmax"]) for name in ("drm", "drm-tta")}
+    figure, axes = panels(2)
+    for plot, values, title in ((axes[0], unseen, "domains never seen"), (axes[1], held, "held-out samples of training domains")):
+        seed_dots(plot, {NAMES[name]: x for name, x in values.items()}, "accuracy (%)", title)
+    rows = [(NAMES[name], interval(unseen[name]), interval(held[name])) for name in NAMES]
+    return Outcome(
+        about=("PACS, features of EfficientNet-Lite0" if path is not None else
+               "Digits as pixels in four domains: plain, faint, noisy, inverted")
+        + f"; {SMALL['limit']} samples of each at most, a head of {SMALL['hidden']} units, {SMALL['epochs']} epochs, "
+        f"{SMALL['seeds']} seeds; averages over the domain left out, intervals of 95 % over seeds.",
+        tables=[Table("Accuracy (%) [95 %]", ("method", "unseen domain", "training domains"), rows)],
+        figures={"DRM and ERM": figure},
+        claims=[
+            claim(
+                "DRM significantly outperforms ERM on unseen domains.",
+                rule="The 95 % interval over seeds of the average accuracy of DRM, adapting to arriving samples as in the paper, "
+                "less that of softmax lies above 0.",
+                holds=gaps["drm-tta"].low > 0,
+                found="; ".join(f"{NAMES[name]} {signed(gap)}" for name, gap in gaps.items()) + " points.",
+            ),
+            claim(
+                "Its accuracies on source domains are comparable or superior.",
+                rule=f"On held-out samples of the training domains the interval of DRM less softmax lies above -{NEAR:g} point.",
+                holds=source["drm"].low > -NEAR,
+                found=f"{signed(source['drm'])} points.",
+            ),
+        ],
+        commands=["hardsight generalize pacs.npz --losses softmax,drm,drm-tta --seeds 5 -o run"],
+    )  # fmt: skip
+
+
+def reached(results: Any, column: str) -> dict[str, np.ndarray]:
+    """(seeds,) accuracy in per cent at the epoch that is best on held-out samples, averaged over the domain left out."""
+    best: dict[tuple[str, int, str], tuple[float, float]] = {}
+    for row in results.epochs.to_pylist():
+        key = row["loss"], row["seed"], row["domain"]
+        if key not in best or row["validation"] > best[key][0]:  # the earliest of equals
+            best[key] = row["validation"], 100 * row[column]
+    seeds = sorted({seed for _, seed, _ in best})
+    return {
+        loss: np.array(
+            [np.mean([value for (name, s, _), (_, value) in best.items() if (name, s) == (loss, seed)]) for seed in seeds]
+        )
+        for loss in NAMES
+    }

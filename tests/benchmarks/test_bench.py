@@ -1,0 +1,166 @@
+"""`python -m benchmarks`: every benchmark has a subcommand, and exceeded limits are reported."""
+
+from __future__ import annotations
+
+import json
+import pkgutil
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from hardsight.cli.bench import bench as app
+
+import benchmarks
+from benchmarks import busy, dynamics, losses, timing
+from benchmarks.timing import Measurement, compared, in_fresh_process, report
+from hardsight import Dynamics
+from hardsight.cores import POLICIES
+
+
+def test_every_benchmark_has_a_subcommand() -> None:
+    from typer.main import get_command
+
+    shared = {"timing", "busy"}  # how times are taken, and a switch of extract
+    shared |= {
+        "counts",
+        "finding",
+        "further_scores",
+        "injection",
+        "odd_inputs",
+        "peers",
+        "pictures",
+        "scored",
+        "settings",
+        "small_cnn",
+    }  # of hardness and clean
+    modules = {module.name for module in pkgutil.iter_modules(benchmarks.__path__)} - shared
+    assert set(get_command(app).commands) == modules  # type: ignore[attr-defined]
+
+
+def test_the_verdict_names_what_is_over_its_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fine = [
+        Measurement("case", "baseline", 2.0, "ms", ratio=1.0),
+        Measurement("case", "ours", 3.0, "ms", ratio=1.5, limit=1.5),
+        Measurement("case", "memory", 10.0, "MB", limit=64.0),
+    ]
+    report(fine, None)
+    assert "within all limits (2)" in capsys.readouterr().out
+    report([*fine, Measurement("case", "theirs", 1.0, "ms", ratio=1.7, limit=1.6)], tmp_path / "bench.json")
+    said = capsys.readouterr().out
+    assert "over 1 of 3 limits:\n  case, theirs: 1.7, limit 1.6" in said
+    lines = json.loads((tmp_path / "bench.json").read_text())["measurements"]
+    assert [line["within"] for line in lines] == [None, True, True, False]
+
+
+def test_ratios_are_to_the_baseline_of_the_same_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("time.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    slow_machine = iter([1.0, 10.0, 1.0])  # the machine is ten times slower in the second round
+    speed = [1.0]
+
+    def baseline() -> None:
+        speed[0] = next(slow_machine)
+        clock[0] += 2 * speed[0]
+
+    def ours() -> None:
+        clock[0] += 3 * speed[0]
+
+    lines = compared("case", {"baseline": baseline, "ours": ours}, 3, "baseline", {"ours": 1.6})
+    assert [(line.value, line.ratio, line.within) for line in lines] == [(2000.0, 1.0, None), (3000.0, 1.5, True)]
+
+
+@pytest.mark.parametrize(("limit", "rounds", "within"), [(2.0, 9, True), (1.55, 26, True), (1.1, 9, False)])
+def test_rounds_are_added_while_a_limit_is_too_near_to_tell(
+    monkeypatch: pytest.MonkeyPatch, limit: float, rounds: int, within: bool
+) -> None:
+    clock, turns = [0.0], [0]
+    monkeypatch.setattr("time.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+
+    def baseline() -> None:
+        clock[0] += 1.0
+
+    def ours() -> None:  # 1.4, 1.5, 1.6 in turn
+        clock[0] += (1.5, 1.4, 1.6)[turns[0] % 3]
+        turns[0] += 1
+
+    _, line = compared("case", {"baseline": baseline, "ours": ours}, 9, "baseline", {"ours": limit})
+    assert (turns[0], line.within) == (rounds, within) and line.ratio == pytest.approx(1.5)
+
+
+def add(a: Any, b: Any) -> Any:
+    return a + b
+
+
+def test_steps_of_the_z_loss_are_compared_over_the_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    for name, value in {"CLASSES": (10, 20), "BATCH": 4, "FEATURES": 3}.items():
+        monkeypatch.setattr(losses, name, value)
+    monkeypatch.setattr(timing, "REST", 0.0)
+    monkeypatch.setattr(timing, "TURN", 1e-9)
+    lines = losses._steps_against_c(rounds=1)
+    assert [(line.case.split()[-1], line.what, line.limit) for line in lines] == [
+        ("SGD", "c = 10", None),
+        ("SGD", "c = 20", None),
+        ("ZNormLinearLoss", "c = 10", None),
+        ("ZNormLinearLoss", "c = 20", losses.CLASSES_LIMIT),
+    ]
+
+
+def test_an_epoch_with_dynamics_is_compared_with_one_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setattr(dynamics, "DIGITS", 40)
+    monkeypatch.setattr(dynamics, "SMALL", 10)
+    monkeypatch.setattr(timing, "REST", 0.0)
+    monkeypatch.setattr(timing, "TURN", 1e-9)
+    monkeypatch.setattr(timing, "LONGEST", 1)
+    recorded: list[int] = []
+    finish = Dynamics.finish
+    monkeypatch.setattr(Dynamics, "finish", lambda self, epoch: recorded.append(len(pq.read_table(finish(self, epoch)))))
+    lines = dynamics.run(rounds=1)
+    assert [(line.what, line.limit) for line in lines] == [("plain steps", None), ("with dynamics", None)] * 2 + [
+        ("plain steps", None),
+        ("with dynamics", 1.05),
+    ]
+    assert recorded == [40] * 4 + [10] * 2  # every sample of every epoch: one to warm up, one that counts
+
+
+def test_beside_busy_loops_and_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each measurement is a process with its own wait policy; the busy loops run for the first half only."""
+    monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
+    monkeypatch.setattr(busy, "_busy_loops", busy_loops := Loops())
+    took = {"one thread": 2.0, "extract": 2.5, "extract, spinning": 20.0}
+    beside: dict[str, list[bool]] = {kind: [] for kind in took}
+
+    def run(words: list[str], env: dict[str, str], **_: Any) -> Any:
+        assert not {*POLICIES, "OPENBLAS_THREAD_TIMEOUT"} & env.keys()
+        beside[words[3]].append(busy_loops.running)
+        return SimpleNamespace(stdout=f"{took[words[3]] if busy_loops.running else 1.0}\n")
+
+    monkeypatch.setattr("benchmarks.busy.subprocess.run", run)
+    lines = busy.beside_busy_loops(tmp_path / "images.npz", tmp_path, rounds=1)
+    limits = [(line.case, line.what, line.ratio, line.limit) for line in lines if line.limit]
+    assert limits == [("beside two busy loops", "extract", 1.25, 1.5), ("alone", "extract", 1.0, 1.03)]
+    assert beside == {"one thread": [True], "extract": [True, False, False], "extract, spinning": [True, False, False]}
+
+
+class Loops:
+    """A stand-in for two processes that keep the cores busy."""
+
+    running = False
+
+    def __call__(self) -> Loops:
+        return self
+
+    def __enter__(self) -> None:
+        self.running = True
+
+    def __exit__(self, *_: object) -> None:
+        self.running = False
+
+
+def test_a_fresh_process_gives_the_result_back() -> None:
+    assert in_fresh_process(add, 1, 2) == 3
