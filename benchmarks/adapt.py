@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.timing import Measurement, compared
-from hardsight.adapt.selection import select_pseudo_labels
+from hardsight.domains.adaptation.selection import select_pseudo_labels
 from hardsight.head import Head
 from hardsight.scores import avc_predicted
 

@@ -28,17 +28,17 @@ from benchmarks.pictures import MOST, ImageSet, ProgressCallback, as_json, avail
 from benchmarks.scored import as_hardness, error_score, suspects
 from benchmarks.settings import CleanBenchSettings
 from benchmarks.timing import Measurement, compared
+from hardsight import clean, score
 from hardsight.errors import InputError
 from hardsight.files.npy import open_npz
 from hardsight.files.reading import read_json
 from hardsight.files.writing import write_json
 from hardsight.head import Head
 from hardsight.options import takes
-from hardsight.quality import clean, out_of_sample
+from hardsight.quality import out_of_sample
 from hardsight.quality.ranking import BY_PROBS
 from hardsight.scores import SCORES
 from hardsight.scores.duplicates import near_duplicates
-from hardsight.scoring import score
 from hardsight.scoring.fitted_head import head_probs
 from hardsight.screen import print_line, progress_bar
 from hardsight.snapshot import Snapshot
@@ -73,8 +73,9 @@ class NoisyLabels:
 
 
 @takes(CleanBenchSettings)
-def run(output: Path, *, settings: CleanBenchSettings) -> list[Measurement]:
+def run(output: Path, *, settings: CleanBenchSettings | None = None, **options: Any) -> list[Measurement]:
     """Run the requested parts; networks and results are kept in `output`."""
+    settings = CleanBenchSettings.given(settings, options)
     lines: list[Measurement] = []
     with progress_bar("training") as progress:
         if "injected" in settings.parts:

@@ -25,7 +25,7 @@ from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
 from hardsight.head import Head
 from hardsight.scoring.cluster import score_on_cluster
-from hardsight.scoring.job import Job
+from hardsight.scoring.score import Job
 from hardsight.snapshot import Snapshot
 from hardsight.table import TableWriter
 

@@ -31,10 +31,10 @@ from hardsight.files.npy import open_npz
 from hardsight.files.reading import read_json
 from hardsight.files.suspects import suspects_notes
 from hardsight.files.writing import write_json
+from hardsight.quality.clean import Suspects, find_suspects
 from hardsight.quality.evidence import samples_of
 from hardsight.quality.folds import predict_by_heads
 from hardsight.quality.settings import CleanSettings
-from hardsight.quality.suspects import Suspects, find_suspects
 from hardsight.scoring.fitted_head import head_probs
 from hardsight.screen import print_line, print_table
 from hardsight.snapshot import Snapshot
@@ -253,7 +253,7 @@ def _pacs(path: Path) -> Iterator[LabeledSet]:
 
 def _seen_by(network: str, images: Path, cache: Path, weights: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(n, d) features, (n,) labels and (n,) numbers of images, extracted once."""
-    from hardsight.extraction import extract
+    from hardsight import extract
 
     run = cache / f"{network}-{images.stem}"
     snapshot = extract(network, images, run, weights=weights, limit=MOST)
@@ -267,7 +267,7 @@ def _seen_by(network: str, images: Path, cache: Path, weights: Path) -> tuple[np
 
 def _imagenet(folder: Path, cache: Path) -> Iterator[LabeledSet]:
     """With the network's own head; people's verdicts say which labels are wrong."""
-    from hardsight.extraction import extract
+    from hardsight import extract
     from hardsight_papers.avh.imagenet import lite, voted_rows
 
     try:

@@ -23,9 +23,9 @@ from PIL import Image
 
 from benchmarks.busy import beside_busy_loops
 from benchmarks.timing import Measurement, compared, extra_memory
+from hardsight import extract
 from hardsight.data import ImageData, open_data
 from hardsight.errors import require
-from hardsight.extraction import extract
 from hardsight.models import Model, Preprocessing, open_model
 from hardsight.threads import num_threads
 

@@ -15,11 +15,11 @@ import numpy as np
 
 from benchmarks.pictures import ImageSet, ProgressCallback, train
 from benchmarks.scored import Scores
+from hardsight import score
 from hardsight.scores import SCORES
 from hardsight.scores.depth import prediction_depth
 from hardsight.scores.ensembles import model_agreement
 from hardsight.scores.gradients import within_class
-from hardsight.scoring import score
 from hardsight.scoring.checkpoints import gradient_variance, kept_epochs
 from hardsight.scoring.fitted_head import head_probs
 from hardsight.snapshot import Snapshot

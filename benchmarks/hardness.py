@@ -56,7 +56,12 @@ class Case:
 
 @takes(HardnessSettings)
 def run(
-    output: Path, *, settings: HardnessSettings, progress: ProgressCallback | None = None, say: Say | None = None
+    output: Path,
+    *,
+    settings: HardnessSettings | None = None,
+    progress: ProgressCallback | None = None,
+    say: Say | None = None,
+    **options: Any,
 ) -> dict[str, Any]:
     """Measure every case, and return the means over the seeds.
 
@@ -66,6 +71,7 @@ def run(
         progress: called with the cases done, the total, and a description.
         say: called with a sentence for each finished case.
     """
+    settings = HardnessSettings.given(settings, options)
     study = HardnessStudy(Path(output), settings, say or (lambda sentence: None))
     cases = study.cases()
     for number, case in enumerate(cases):
@@ -220,9 +226,9 @@ def _cells(rank: int, total: int, row: Row) -> tuple[str, ...]:
     return (row["score"], row["evidence"], f"{rank} of {total}", *numbers)
 
 
-def report(summary: Mapping[str, Any], settings: HardnessSettings, json: Path | None) -> None:
-    """Print which score finds what, and write it as JSON."""
-    from hardsight.screen import print_line, print_table, print_wrote
+def report(summary: Mapping[str, Any], settings: HardnessSettings) -> None:
+    """Print which score finds what."""
+    from hardsight.screen import print_line, print_table
 
     header = ("score", "evidence", "rank", "AUROC", "average precision", "missed")
     for title, rows in shown(summary, settings.top):
@@ -232,6 +238,3 @@ def report(summary: Mapping[str, Any], settings: HardnessSettings, json: Path | 
     absent = [name for name in peers.LIBRARIES if name not in summary["peers"]]
     if absent:
         print_line(f"not installed, so not measured: {', '.join(absent)}")
-    if json is not None:
-        write_json(json, dict(summary))
-        print_wrote(json)

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.timing import Measurement, compared
 from hardsight.scores.search import SIDE
-from hardsight.subsets.pairs.mining import mine
+from hardsight.subsets.mine import mine
 from hardsight.threads import num_workers, share
 
 FEATURES, CLASSES, K = 128, 100, 10

@@ -13,10 +13,10 @@ from benchmarks import peers
 from benchmarks.injection import VIEWS, copied, scrambled
 from benchmarks.pictures import ImageSet, ProgressCallback, train
 from benchmarks.scored import EPOCHS, FINAL, REFERENCE, Scores, as_hardness
+from hardsight import score
 from hardsight.head import Head
 from hardsight.scores import SCORES
 from hardsight.scores.duplicates import near_duplicates
-from hardsight.scoring import score
 from hardsight.scoring.fitted_head import head_probs
 from hardsight.snapshot import Snapshot
 

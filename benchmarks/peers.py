@@ -95,7 +95,7 @@ def area_under_margin(run: Path, num_samples: int) -> Scores:
     import torch
     from aum import AUMCalculator
 
-    from hardsight.files.dynamics import moments, number_column, read_moment, rows_named
+    from hardsight.files.epochs import moments, number_column, read_moment, rows_named
 
     with tempfile.TemporaryDirectory() as folder:
         calculator = AUMCalculator(folder, compressed=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+import hardsight
 from hardsight.errors import InputError, require_installed
 from hardsight.threads import even_rows
 
@@ -120,14 +121,13 @@ def train(
         output: run directory.
         seed: random seed of the training.
         watch: more sets by name, (images, labels), to evaluate after each epoch.
-        **options: other options of `hardsight.training.run`, such as progress.
+        **options: other options of `hardsight.train`, such as progress.
     """
     require_installed("torch", extra="torch", purpose="this benchmark")
-    from hardsight import training
 
     kept = np.flatnonzero(labels >= 0)
     watched = {name: (pictures.inputs(images), watched_labels) for name, (images, watched_labels) in (watch or {}).items()}
-    training.run(
+    hardsight.train(
         (pictures.inputs(pictures.images[kept]), labels[kept], kept),
         pictures.recipe.network,
         output,

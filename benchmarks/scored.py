@@ -2,7 +2,7 @@
 
 epochs                the dynamics of a sample: in training, or as a held-out sample
 final model           the trained network, and for dataset scores the other samples
-out-of-sample heads   the heads of `hardsight.out_of_sample` on that network's features, each fitted without the samples it scores
+out-of-sample heads   heads on that network's features, each fitted without the samples it scores
 reference             the training set, for held-out samples
 """
 
@@ -16,10 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks import peers
-from hardsight.quality import clean
+from hardsight import clean, score
 from hardsight.scores import SCORES
 from hardsight.scores.duplicates import find_repeats
-from hardsight.scoring import score
 from hardsight.scoring.fitted_head import FOLDS, head_probs, unseen_heads
 from hardsight.snapshot import Snapshot
 

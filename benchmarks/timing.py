@@ -11,7 +11,6 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hardsight.files.writing import write_json
 from hardsight.threads import num_threads
 from hardsight.version import VERSION
 
@@ -139,9 +138,9 @@ def in_fresh_process(function: Callable[..., Result], *arguments: Any) -> Result
         return fresh.submit(function, *arguments).result()
 
 
-def report(measurements: list[Measurement], json: Path | None) -> None:
-    """Print a table with the limits and a verdict; also write it as JSON."""
-    from hardsight.screen import Cell, number, print_line, print_table, print_wrote
+def report(measurements: list[Measurement]) -> None:
+    """Print a table with the limits and a verdict."""
+    from hardsight.screen import Cell, number, print_line, print_table
 
     verdict = {True: "yes", False: "NO", None: ""}
     rows = [
@@ -164,6 +163,3 @@ def report(measurements: list[Measurement], json: Path | None) -> None:
     print_line(f"within all limits ({limits})" if not over else f"over {len(over)} of {limits} limits:", **document)
     for m in over:
         print_line(f"  {m.case}, {m.what}: {number(m.value if m.ratio is None else m.ratio)}, limit {number(m.limit)}")
-    if json is not None:
-        write_json(json, document)
-        print_wrote(json)

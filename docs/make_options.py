@@ -10,15 +10,15 @@ from hardsight.options import table
 SETTINGS = {  # command: the class that defines its options
     "extract": "hardsight.extraction.settings:ExtractSettings",
     "train": "hardsight.training.settings:TrainSettings",
-    "adapt": "hardsight.adapt.settings:AdaptSettings",
-    "generalize": "hardsight.generalize.settings:GeneralizeSettings",
+    "adapt": "hardsight.domains.adaptation.settings:AdaptSettings",
+    "generalize": "hardsight.domains.generalization.settings:GeneralizeSettings",
     "correlate": "hardsight.human.settings:StudySettings",
     "clean": "hardsight.quality.settings:CleanFileSettings",
     "audit": "hardsight.groups.settings:AuditFileSettings",
     "drift": "hardsight.groups.settings:DriftFileSettings",
     "select": "hardsight.subsets.settings:SelectFileSettings",
     "curriculum": "hardsight.subsets.settings:CurriculumSettings",
-    "mine": "hardsight.subsets.pairs.settings:MineFileSettings",
+    "mine": "hardsight.subsets.mine_settings:MineFileSettings",
     "attack": "hardsight.attacks.settings:AttackSettings",
     "reproduce": "hardsight_papers.settings:ReproduceSettings",
 }
@@ -30,7 +30,7 @@ HEAD = """\
 
 The options of the long commands, on the command line and in Python. Each is defined once, in the class named above its
 table. The Python function takes the options as keywords, or as one object:
-`hardsight.training.run(data, model, "run", settings=TrainSettings(epochs=3))`. A run's `start.json` records every option
+`hardsight.train(data, model, "run", settings=TrainSettings(epochs=3))`. A run's `start.json` records every option
 that its result depends on.
 """
 

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from hardsight import Snapshot, extract, select, training
+import hardsight
+from hardsight import Snapshot, extract, select
 from hardsight.checks import to_numpy
 from hardsight.stats import mean_interval
 from hardsight.subsets.strata import usual_cut
@@ -65,7 +66,7 @@ def images_of(source: Path, target: Path, per_class: int, wrong: float = 0.0) ->
 
 def tested(data: Path, run: Path, test: Path, **options: Any) -> float:
     """The test accuracy of a network that is trained with these options."""
-    training.run(str(data), NET, run, batch_size=64, snapshot=False, **LEARNING, **options)
+    hardsight.train(str(data), NET, run, batch_size=64, snapshot=False, **LEARNING, **options)
     weights = run / "model" / "model.safetensors"
     seen = extract(NET, str(test), run.with_name(f"{run.name}-test"), weights=weights, batch_size=500)
     rows, head = seen.in_memory(), seen.head
@@ -76,10 +77,11 @@ def tested(data: Path, run: Path, test: Path, **options: Any) -> float:
 def subsets(train: Path, test: Path, runs: Path) -> dict[str, list[float]]:
     """Accuracy of networks that are trained on a tenth, by method and seed."""
     everything = runs / "all"
-    history = training.run(str(train), NET, everything, epochs=6, **LEARNING).history
+    history = hardsight.train(str(train), NET, everything, epochs=6, **LEARNING).history
     print(f"all images: {100 * history[-1]['train']['accuracy']:.1f} % of them right in the last epoch", flush=True)
     budget = len(Snapshot.load(everything)) // 10
     found: dict[str, list[float]] = {}
+    method: Any
     for method in SUBSETS:
         seeds = SEEDS if method in DRAWN else SEEDS[:1]
         chosen = {seed: select(everything, budget=budget, method=method, seed=seed) for seed in seeds}
@@ -121,7 +123,7 @@ def curricula(train: Path, test: Path, runs: Path, teacher: Path, per_class: int
         with np.load(data, allow_pickle=False) as arrays:
             given = arrays["labels"]
         earlier = runs / f"earlier-{wrong}"  # the same network on the same labels, without an order
-        training.run(str(data), NET, earlier, epochs=6, batch_size=64, seed=100, **LEARNING)
+        hardsight.train(str(data), NET, earlier, epochs=6, batch_size=64, seed=100, **LEARNING)
         by: dict[str, dict[str, Any]] = {
             "random": {"order": "random"},
             "self-paced": {"order": "self-paced"},

@@ -18,9 +18,19 @@ import numpy as np
 import pyarrow.parquet as pq
 from scipy.stats import spearmanr
 
-from hardsight.adapt.baseline import BASELINE
-from hardsight.adapt.choosing import CANDIDATES, CAREFUL, CHOSEN_BY, LEAST_GAIN, best_round, choose, judged, to_lead, warning
-from hardsight.adapt.validation import VALIDATORS
+from hardsight.domains.adaptation.baseline import BASELINE
+from hardsight.domains.adaptation.choosing import (
+    CANDIDATES,
+    CAREFUL,
+    CHOSEN_BY,
+    LEAST_GAIN,
+    best_round,
+    choose,
+    judged,
+    to_lead,
+    warning,
+)
+from hardsight.domains.adaptation.validation import VALIDATORS
 from hardsight.domains.comparison import paired_difference
 from hardsight.screen import interval
 

@@ -20,7 +20,14 @@ TOP = {  # file at the top of the tree -> page
     "SECURITY.md": "security.md",
     "CODE_OF_CONDUCT.md": "conduct.md",
 }
-MODULES = ("hardsight", "hardsight.training", "hardsight.adapt", "hardsight.generalize", "hardsight.losses", "hardsight.stats")
+MODULES = (
+    "hardsight",
+    "hardsight.training",
+    "hardsight.domains.adaptation",
+    "hardsight.domains.generalization",
+    "hardsight.losses",
+    "hardsight.stats",
+)
 LINK = re.compile(r"(?<=\]\()(?P<target>[^)#\s:]+)(?=[)#])")
 
 

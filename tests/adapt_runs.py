@@ -1,4 +1,4 @@
-"""Two small domains of features, and self-training on them in a moment: shared by the tests of `hardsight.adapt`."""
+"""Two small domains of features, and self-training on them in a moment: shared by the tests of `hardsight.domains.adaptation`."""
 
 from __future__ import annotations
 

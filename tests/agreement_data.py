@@ -28,7 +28,7 @@ TABLE = hardsight.score(SNAPSHOT).arrow
 
 
 def single(
-    found: hardsight.Correlations, score: str, kind: str = "spearman", part: str = "all", target: str = "frequency"
+    found: hardsight.human.Correlations, score: str, kind: str = "spearman", part: str = "all", target: str = "frequency"
 ) -> Any:
     rows = found.table1().to_pylist()
     keys = {"score": score, "kind": kind, "bin": part, "target": target}
@@ -36,7 +36,7 @@ def single(
     return row
 
 
-def verdicts(found: hardsight.Correlations) -> dict[tuple[str, str], Any]:
+def verdicts(found: hardsight.human.Correlations) -> dict[tuple[str, str], Any]:
     return {(row["model"], row["hypothesis"]): row for row in found.hypotheses().to_pylist()}
 
 

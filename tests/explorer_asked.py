@@ -6,7 +6,7 @@ import http.client
 import json
 from typing import Any
 
-from hardsight.explorer.starting import Started
+from hardsight.explorer.serve import Started
 
 
 class Asked:

@@ -22,8 +22,8 @@ from urllib.parse import parse_qs
 import pytest
 
 from benchmarks.explore import find_browser
+from hardsight.explorer.serve import Started, start
 from hardsight.explorer.server import make_server
-from hardsight.explorer.starting import Started, start
 
 CHROMIUM = find_browser()
 PATIENCE = 20_000  # milliseconds, on a busy machine

@@ -17,7 +17,7 @@ from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
 from hardsight.files.suspects import suspects_file
 from hardsight.head import Head
-from hardsight.scoring.job import score
+from hardsight.scoring.score import score
 from hardsight.snapshot import Snapshot
 from hardsight.table import read_scores, write_table
 

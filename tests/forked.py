@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-LOADED = ("sklearn.linear_model", "pyarrow.parquet", "PIL.PngImagePlugin", "hardsight.extraction.extracting", "hardsight.models")
+LOADED = ("sklearn.linear_model", "pyarrow.parquet", "PIL.PngImagePlugin", "hardsight.extraction.extract", "hardsight.models")
 
 
 @dataclass(frozen=True)

@@ -21,14 +21,15 @@ from scipy.stats import spearmanr
 
 pytest.importorskip("torch")
 
-from conftest import Finished  # noqa: E402
-from doc_blocks import README, run_blocks  # noqa: E402
-from hardsight import RunError, Snapshot, score  # noqa: E402
-from hardsight.cli import main  # noqa: E402
-from hardsight.demo import against_degradation, before_and_after, found_errors, run_demo  # noqa: E402
-from hardsight.files.checksums import sha256  # noqa: E402
-from hardsight.files.heads import load_head  # noqa: E402
-from undrawn import undrawn  # noqa: E402
+from conftest import Finished
+from doc_blocks import README, run_blocks
+from hardsight import Snapshot, score
+from hardsight.cli import main
+from hardsight.demo import against_degradation, before_and_after, found_errors, run_demo
+from hardsight.errors import RunError
+from hardsight.files.checksums import sha256
+from hardsight.files.heads import load_head
+from undrawn import undrawn
 
 PARTS = {
     "train": "hardsight train",
@@ -174,7 +175,7 @@ def test_a_killed_demo_is_resumed_to_the_same_numbers(
     shutil.copy(demo[0] / "start.json", tmp_path / "again")
     shutil.copytree(demo[0] / "train", tmp_path / "again" / "train")
     with monkeypatch.context() as patch, undrawn():  # the figures are made again
-        patch.setattr("hardsight.adapt.report.write_report", killed)  # the rounds are done, the run is not
+        patch.setattr("hardsight.domains.adaptation.report.write_report", killed)  # the rounds are done, the run is not
         with pytest.raises(KeyboardInterrupt) as caught:
             run_demo(tmp_path / "again")
     assert caught.value.__notes__ == [f"{tmp_path / 'again'} keeps what is complete: run the same command again to resume."]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hardsight import InputError, angles
-from hardsight.geometry import angles_at, cosines_to_angles, row_norms, sum_angles
+from hardsight.errors import InputError
+from hardsight.geometry import angles, angles_at, cosines_to_angles, row_norms, sum_angles
 from oracles import angle_table, on_circle
 
 

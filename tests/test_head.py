@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hardsight import FileError, Head, InputError
+from hardsight import Head
+from hardsight.errors import FileError, InputError
 from hardsight.files.heads import load_head, save_head
 
 WEIGHT = np.array([[1.0, 2.0], [3.0, -4.0], [0.5, 0.5]])

@@ -38,9 +38,9 @@ class Cooking(Options):
 
 
 @takes(Cooking)
-def cook(dish: str, *, settings: Cooking, say: Any = None) -> tuple[str, Cooking]:
+def cook(dish: str, *, settings: Cooking | None = None, say: Any = None, **options: Any) -> tuple[str, Cooking]:
     """Cook a dish."""
-    return dish, settings
+    return dish, Cooking.given(settings, options)
 
 
 def by_command(*words: str) -> Any:

@@ -12,16 +12,16 @@ import pytest
 
 import hardsight
 from hardsight import Head, Snapshot
-from hardsight.adapt.running import Adapted
-from hardsight.attacks.attacking import Attack
-from hardsight.generalize.running import Generalized
+from hardsight.attacks.attack import Attack
+from hardsight.domains.adaptation.adapt import Adapted
+from hardsight.domains.generalization.generalize import Generalized
+from hardsight.quality.clean import find_suspects
 from hardsight.quality.evidence import samples_of
 from hardsight.quality.settings import CleanSettings
-from hardsight.quality.suspects import find_suspects
 from hardsight.screen import brief
-from hardsight.subsets.choosing import choose
+from hardsight.subsets.select import choose
 from hardsight.subsets.settings import SelectSettings
-from hardsight.training.running import Trained
+from hardsight.training.train import Trained
 
 RNG = np.random.default_rng(0)
 WEIGHT = RNG.normal(size=(3, 8))
@@ -103,12 +103,12 @@ def test_tables_of_clean_select_audit_and_drift() -> None:
     wrong[:5] = (wrong[:5] + 1) % 3
     suspects = hardsight.clean(features=FEATURES, labels=wrong, head=WEIGHT)
     text = one_screen(suspects)
-    assert re.match(r"ResultTable: 200 rows, 11 columns: \d+ ", text) and "first 10 by error_score" in text
+    assert re.match(r"Result: 200 rows, 11 columns: \d+ ", text) and "first 10 by error_score" in text
     most = suspects["id"][int(np.argmax(suspects["error_score"]))].as_py()
     rows = text.partition("first 10 by error_score")[2].splitlines()[2:]  # after the names of the columns
     assert rows[0].split()[0] == str(most)
     chosen = hardsight.select(SNAPSHOT, budget=20)
-    assert one_screen(chosen).startswith("ResultTable: 20 rows, 2 columns")
+    assert one_screen(chosen).startswith("Result: 20 rows, 2 columns")
     groups = one_screen(hardsight.audit(SNAPSHOT, group="site"))
     assert "group" in groups and "accuracy" in groups
     one_screen(hardsight.drift(SNAPSHOT, Snapshot(FEATURES + 0.1, WEIGHT, LABELS)))

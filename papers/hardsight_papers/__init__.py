@@ -20,3 +20,7 @@
 
 Importing it imports neither torch nor matplotlib.
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

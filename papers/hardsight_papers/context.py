@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+import hardsight
 from hardsight.data import ImageData
 from hardsight.errors import require_installed
 from hardsight_papers.cache import Cache
 from hardsight_papers.data_folder import DataFolder
 
 if TYPE_CHECKING:
-    from hardsight.attacks.attacking import Attack
+    from hardsight.attacks.attack import Attack
     from hardsight.snapshot import Snapshot
-    from hardsight.training.running import Trained
+    from hardsight.training.train import Trained
 
 Scale = Literal["small", "paper"]
 ProgressCallback = Callable[[int, int, str], None]  # done, of how many, in words
@@ -71,20 +72,19 @@ class Context:
             self.report(done, total, words)
 
     def progress(self, words: str) -> Callable[..., None]:
-        """A callback for `training.run`, `extract` and their like; further arguments of theirs are ignored."""
+        """A callback for `hardsight.train`, `extract` and their like; further arguments of theirs are ignored."""
         return lambda done, total, *_: self.say(words, done, total)
 
     def train(self, data: Any, model: str, **settings: Any) -> Trained:
         """Train a network once: the same settings on the same data give the same run, whichever recipe asks.
 
         Args:
-            data: what `hardsight.training.run` takes.
+            data: what `hardsight.train` takes.
             model: a network by name.
-            settings: options of `hardsight.training.run`; the seed is the context's unless it is given.
+            settings: options of `hardsight.train`; the seed is the context's unless it is given.
         """
         require_installed("torch", extra="torch", purpose="training")
-        from hardsight import training
-        from hardsight.training.running import read_trained
+        from hardsight.training.train import read_trained
 
         settings = {"seed": self.seed, **self.machine, **settings}
         watch = settings.get("watch") or {}
@@ -94,7 +94,7 @@ class Context:
             return read_trained(place)
         words = f"training {model}"
         self.say(words)
-        return training.run(data, model, place, progress=self.progress(words), **{**settings, **self.asked})
+        return hardsight.train(data, model, place, progress=self.progress(words), **{**settings, **self.asked})
 
     def extract(self, model: Any, data: Any, **settings: Any) -> Snapshot:
         """Extract features once.
@@ -105,7 +105,7 @@ class Context:
             settings: options of `hardsight.extract`.
         """
         require_installed("torch", extra="torch", purpose="extraction")
-        from hardsight.extraction import extract
+        from hardsight import extract
         from hardsight.snapshot import Snapshot
 
         name, make = model if isinstance(model, tuple) else (model, lambda: model)
@@ -127,7 +127,7 @@ class Context:
             settings: options of `hardsight.attack`.
         """
         require_installed("torch", extra="torch", purpose="attacks")
-        from hardsight.attacks.attacking import attack
+        from hardsight.attacks.attack import attack
 
         key, network = model if isinstance(model, tuple) else (model.directory.name, str(model.directory))
         settings = {**self.machine, **settings}

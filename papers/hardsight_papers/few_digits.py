@@ -17,7 +17,7 @@ from hardsight_papers.arrays import open_labeled
 from hardsight_papers.context import Context, Handwriting
 
 if TYPE_CHECKING:
-    from hardsight.training.running import Trained
+    from hardsight.training.train import Trained
 
 SIZES = {"train": 300, "test": 1000}
 SEEDS = 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from hardsight.domains import results_page as rp
+from hardsight.render import html_page as rp
 from hardsight_papers.data_folder import NAMES, missing
 from hardsight_papers.keeping import file_name
 from hardsight_papers.recipe import VERDICTS, Claim, Outcome, Recipe, Table

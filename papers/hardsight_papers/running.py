@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from hardsight.errors import HardsightError
 from hardsight.files.places import place_on_disk
@@ -28,8 +29,9 @@ def reproduce(
     id: str,
     output: str | os.PathLike[str] | None = None,
     *,
-    settings: ReproduceSettings,
+    settings: ReproduceSettings | None = None,
     progress: ProgressCallback | None = None,
+    **options: Any,
 ) -> Outcome:
     """Run one table or figure of the papers: its numbers beside the printed ones, figures, and claims with a verdict.
 
@@ -44,6 +46,7 @@ def reproduce(
         >>> [claim.verdict for claim in outcome.claims]
         ['not comparable']
     """
+    settings = ReproduceSettings.given(settings, options)
     recipe = single_recipe(id)
     if output is None:
         return recipe.run(_context(settings, progress))
@@ -55,9 +58,10 @@ def reproduce_all(
     ids: Sequence[str],
     output: str | os.PathLike[str],
     *,
-    settings: ReproduceSettings,
+    settings: ReproduceSettings | None = None,
     progress: ProgressCallback | None = None,
     say: Callable[[Recipe, Outcome | str], None] | None = None,
+    **options: Any,
 ) -> dict[str, Outcome]:
     """Run several recipes and write a run directory with report.html; an interrupted run is resumed.
 
@@ -70,6 +74,7 @@ def reproduce_all(
         progress: called with what is done, of how many, and words.
         say: called with each recipe and what it found, or why it could not be run.
     """
+    settings = ReproduceSettings.given(settings, options)
     recipes = chosen(ids)
     context = _context(settings, progress)
     context.cache.create()  # or fail now: without it, recipe after recipe would be left out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hardsight.stats.bootstrap import bootstrap
+from hardsight.stats.resampling import bootstrap
 
 
 def spearman_interval(

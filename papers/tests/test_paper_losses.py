@@ -210,7 +210,7 @@ def test_a_recipe_from_end_to_end(context: Context, monkeypatch: pytest.MonkeyPa
     outcome = recipes()["losses/distillation"].run(context)
     assert len(outcome.claims) == 3 and all(claim.rule and claim.found.endswith("points.") for claim in outcome.claims)
     assert [row[0] for row in outcome.tables[0].rows] == ["teacher", *distillation.STUDENTS] and outcome.figures
-    monkeypatch.setattr("hardsight.training.run", None)  # with a filled cache nothing is trained or opened
+    monkeypatch.setattr("hardsight.train", None)  # with a filled cache nothing is trained or opened
     again = recipes()["losses/distillation"].run(context)
     assert (again.tables, again.claims) == (outcome.tables, outcome.claims)
 

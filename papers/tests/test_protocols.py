@@ -19,7 +19,10 @@ from doc_blocks import ROOT
 torch = pytest.importorskip("torch")
 pytest.importorskip("accelerate")
 
-from hardsight.models import cifar_resnet, cnn10  # noqa: E402
+from hardsight.models import (
+    cifar_resnet,
+    cnn10,
+)
 
 PAGE = (ROOT / "docs" / "protocols.md").read_text("utf-8")
 SMALLER: dict[str, dict[str, str | None]] = {

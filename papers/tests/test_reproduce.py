@@ -16,11 +16,12 @@ import pyarrow as pa
 import pytest
 
 import hardsight
+import hardsight_papers
 from doc_blocks import doc_script
 from hardsight.dynamics.curves import Curves
 from hardsight.dynamics.groups import Groups, everyone
 from hardsight.errors import FileError, InputError, MissingExtra, RunError, TrainingError
-from hardsight.files.dynamics import Moment
+from hardsight.files.epochs import Moment
 from hardsight.stats.printed import PRINTED
 from hardsight_papers import catalogue, running
 from hardsight_papers.avh import (
@@ -214,7 +215,7 @@ def test_the_next_command_keeps_the_options(cli: Callable[..., Any], tmp_path: P
 
 
 def test_the_python_twin() -> None:
-    outcome = hardsight.reproduce("avh/fig23")
+    outcome = hardsight_papers.reproduce("avh/fig23")
     assert verdicts(list(outcome.claims)) == ["not comparable"] and len(outcome.tables[0].rows) == 11
 
 
@@ -727,7 +728,7 @@ def test_paths_of_adversarial_samples_on_digits(monkeypatch: pytest.MonkeyPatch)
     pytest.importorskip("torch")
     monkeypatch.setitem(adversarial.TRAINING, "epochs", 2)
     monkeypatch.setattr(adversarial, "ATTACKED", 30)
-    outcome = hardsight.reproduce("avh/fig22")
+    outcome = hardsight_papers.reproduce("avh/fig22")
     correct, switched = outcome.tables[0].rows[0][1:3]
     assert 20 <= correct <= 30 and 0 < switched <= correct  # type: ignore[operator]
     assert outcome.claims[1].verdict == "holds"  # a higher AVH at the switch

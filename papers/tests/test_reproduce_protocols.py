@@ -14,18 +14,21 @@ from hardsight.errors import FileError
 pytest.importorskip("torch")
 pytest.importorskip("accelerate")
 
-from hardsight.models import cifar_resnet, cnn10  # noqa: E402
+from hardsight.models import (
+    cifar_resnet,
+    cnn10,
+)
 from hardsight_papers.avh import (
     adaptation,
     curves,
     generalization,
-    trainings,  # noqa: E402
+    trainings,
 )
 from hardsight_papers.lgm import (
     benchmarks,
-    digit_networks,  # noqa: E402
+    digit_networks,
 )
-from hardsight_papers.running import reproduce  # noqa: E402
+from hardsight_papers.running import reproduce
 
 pytestmark = pytest.mark.slow
 

@@ -1,8 +1,8 @@
 """`hardsight demo`: the main workflow on built-in data, in a few seconds, using only the public functions.
 
-A small CNN is trained on scikit-learn's digits (1,797 real 8 x 8 scans) by `hardsight.training.run`; every held-out image is
+A small CNN is trained on scikit-learn's digits (1,797 real 8 x 8 scans) by `hardsight.train`; every held-out image is
 extracted and scored, unchanged and with less contrast or more noise, and the scores are correlated with the degradation level.
-A tenth of the held-out labels is corrupted for `hardsight.clean` to find. Then `hardsight.adapt.run` adapts the network to the
+A tenth of the held-out labels is corrupted for `hardsight.clean` to find. Then `hardsight.adapt` adapts the network to the
 same images at a fifth of their contrast, without labels. The result is a run directory that contains the intermediate runs.
 """
 
@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+import hardsight
 from hardsight.checks import check_count
 from hardsight.data import ImageData
 from hardsight.data.arrays import ImageArrays
 from hardsight.data.degradation import Degradation, degrade
 from hardsight.data.digits import read_digits
 from hardsight.errors import FileError, InputError, require_installed
-from hardsight.extraction import extract
+from hardsight.extraction.extract import extract
 from hardsight.files.heads import save_head
 from hardsight.files.places import place_on_disk
 from hardsight.files.run import Run
@@ -31,7 +32,7 @@ from hardsight.files.samples import write_samples
 from hardsight.files.suspects import read_suspects, suspects_file
 from hardsight.files.writing import replacing, why
 from hardsight.render.saving import save_figure
-from hardsight.scoring.job import score
+from hardsight.scoring.score import score
 from hardsight.screen import percent
 from hardsight.snapshot import Snapshot
 from hardsight.table import Summary, hardest, read_scores, write_table
@@ -99,7 +100,7 @@ def run_demo(directory: str | Path, *, seed: int = 0, progress: ProgressCallback
 
 def against_degradation(directory: Path) -> Correlations:
     """Scores against the level of degradation: contrast and noise, each image at five levels."""
-    from hardsight.human import correlate
+    from hardsight.human.correlate import correlate
 
     return correlate({"demo": directory / "degraded.parquet"}, against="level", scores=COMPARED, replicates=300, permutations=20)
 
@@ -143,11 +144,10 @@ def found_errors(directory: Path) -> FoundErrors | None:
 
 def _fill(run: Run, seed: int, progress: ProgressCallback | None) -> None:
     """Create everything in the run; each step is either complete or repeated."""
-    from hardsight import training
 
     digits, directory = load_digits(seed), run.directory
     trained = directory / "train"
-    training.run(
+    hardsight.train(
         digits.train, "DigitsCNN", trained, seed=seed, watch={"test": digits.test}, progress=progress, **TRAINING, **LOCAL
     )
     snapshot = extract(trained, digits.test, directory / "extract", **LOCAL)
@@ -194,7 +194,7 @@ def _hold(run: Run, snapshot: Snapshot, test: ImageData) -> list[Path]:
 
 def _clean(run: Run, snapshot: Snapshot, test: ImageData, seed: int) -> None:
     """clean/: the held-out digits with a tenth of the labels corrupted, and the suspects among them, to explore and review."""
-    from hardsight.quality import clean
+    from hardsight.quality.clean import clean
 
     directory = run.directory / "clean"
     arguments, sources = {"seed": seed, "noise": NOISE}, {"roots": [str(run.directory.resolve())]}
@@ -233,10 +233,9 @@ def _with_levels(degraded: Snapshot) -> pa.Table:
 
 def _adapt(run: Run, digits: Digits, seed: int, progress: ProgressCallback | None) -> None:
     """adapt/: a run that adapts from clean digits to faint ones, and a figure for this run's report."""
-    from hardsight import adapt
     from hardsight.render.adaptation import before_and_after as draw
 
-    adapted = adapt.run(
+    adapted = hardsight.adapt(
         digits.train, digits.faint, run.directory / "adapt", model=run.directory / "train", methods=("source", METHOD),
         seeds=[seed], progress=progress, **ADAPTATION, **LOCAL,
     )  # fmt: skip

@@ -3,11 +3,12 @@
 The Python function, the command line, the docs page and `start.json` are all derived from it:
 
     @dataclass(frozen=True)
-    class Settings(Options):
+    class TrainSettings(Options):
         epochs: int = option(10, "Passes over the training data.", least=1)
 
-    @takes(Settings)
-    def run(data, output, *, settings): ...      # run(data, "run", epochs=3), or settings=Settings(epochs=3)
+    @takes(TrainSettings)
+    def train(data, output, *, settings=None, **options: Unpack[TrainOptions]):  # train(data, "run", epochs=3)
+        settings = TrainSettings.given(settings, options)
 
 `hardsight.cli.options` turns the same class into command-line options. Nothing here imports NumPy, so `--help` is fast.
 """
@@ -28,7 +29,7 @@ from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin, get
 
 from hardsight.errors import InputError, did_you_mean
 
-Result = TypeVar("Result")
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def option(
@@ -332,27 +333,25 @@ def plain(value: Any) -> Any:
     return str(value) if isinstance(value, os.PathLike) else str(value)[:200]
 
 
-def takes(settings_class: type[Options]) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
-    """Let a function with a `settings` keyword also take each option as a keyword.
+def takes(settings_class: type[Options]) -> Callable[[Function], Function]:
+    """Document a function that takes `settings` and each option as a keyword: its help shows the options as if written out.
 
-    Its signature and docstring show the options as if they had been written out.
+    The function itself begins with `settings = settings_class.given(settings, options)`. Type checkers and editors read the
+    options from `Unpack[...]` in its signature: a TypedDict of option_types.pyi.
     """
 
-    def decorate(function: Callable[..., Result]) -> Callable[..., Result]:
-        own = inspect.signature(function)
-
-        @functools.wraps(function)
-        def call(*args: Any, settings: Any = None, **keywords: Any) -> Result:
-            options = {name: keywords.pop(name) for name in list(keywords) if name not in own.parameters}
-            return function(*args, settings=settings_class.given(settings, options), **keywords)
-
-        keyword = inspect.Parameter.KEYWORD_ONLY
-        options = [inspect.Parameter(field.name, keyword, default=field.default) for field in settings_class.fields()]
-        mine = [p.replace(default=None) if p.name == "settings" else p for p in own.parameters.values()]
-        call.__signature__ = own.replace(parameters=[*mine, *options])  # type: ignore[attr-defined]
-        call.settings_class = settings_class  # type: ignore[attr-defined]  # for the docs
-        call.__doc__ = f"{inspect.cleandoc(function.__doc__ or '')}\n\nOptions:\n" + "\n".join(_lines(settings_class.fields()))
-        return call
+    def decorate(function: Function) -> Function:
+        own = inspect.signature(function).parameters.values()
+        written = [p for p in own if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        options = [
+            inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default)
+            for field in settings_class.fields()
+        ]
+        target: Any = function
+        target.__signature__ = inspect.Signature([*written, *options])
+        target.settings_class = settings_class  # for the docs
+        target.__doc__ = f"{inspect.cleandoc(function.__doc__ or '')}\n\nOptions:\n" + "\n".join(_lines(settings_class.fields()))
+        return function
 
     return decorate
 

@@ -1,6 +1,6 @@
 """`ScoresTable`: an Arrow table of scores with a readable display: a summary, the hardest samples, their images.
 
-`ResultTable` is the same for other results, such as suspects or groups. Everything else is delegated to the `pyarrow.Table` in
+`Result` is the same for other results, such as suspects or groups. Everything else is delegated to the `pyarrow.Table` in
 `.arrow`, and tables returned by its methods are wrapped in the same way.
 """
 
@@ -57,7 +57,7 @@ def _bytes_of(image: Any) -> np.ndarray:
     return np.round(255 * (pixels - low) / ((high - low) or 1.0)).astype(np.uint8)  # from black to white
 
 
-class ResultTable:
+class Result:
     """A `pyarrow.Table` with a one-screen display in a terminal or a notebook.
 
     It works like a `pyarrow.Table` (`len`, `t["id"]`, `select`, `filter`, `slice`, `sort_by`, `to_pandas`, ...); `.arrow` is that
@@ -70,7 +70,7 @@ class ResultTable:
         shown: columns to show. Default: the first eight.
 
     Example:
-        >>> table = ResultTable(pa.table({"id": ["a", "b"], "verdict": ["ok", "mislabeled"], "error_score": [0.1, 0.9]}))
+        >>> table = Result(pa.table({"id": ["a", "b"], "verdict": ["ok", "mislabeled"], "error_score": [0.1, 0.9]}))
         >>> table.filter(pc.field("error_score") > 0.5)["id"].to_pylist()
         ['b']
     """
@@ -101,7 +101,7 @@ class ResultTable:
             >>> import tempfile
             >>> from pathlib import Path
             >>> with tempfile.TemporaryDirectory() as folder:
-            ...     ResultTable(pa.table({"id": ["a"], "n": [3]})).save(f"{folder}/table.csv")
+            ...     Result(pa.table({"id": ["a"], "n": [3]})).save(f"{folder}/table.csv")
             ...     Path(folder, "table.csv").read_text()
             '"id","n"\\n"a",3\\n'
         """
@@ -199,7 +199,7 @@ class ResultTable:
         return self.arrow.__array__(dtype, copy=copy)
 
 
-class ScoresTable(ResultTable):
+class ScoresTable(Result):
     """One row per sample: id, label, predicted, status, then one column per score.
 
     It shows a summary and the hardest samples, with thumbnails if there are images, and works like a `pyarrow.Table` (`len`,
@@ -248,7 +248,7 @@ class ScoresTable(ResultTable):
         return shown
 
     def hardest(self, by: str | None = None, top: int | None = 10) -> ScoresTable:
-        """The hardest rows first, by a score's hard end: `hardsight.hardest` of this table."""
+        """The hardest rows first, by a score's hard end: `hardsight.table.hardest` of this table."""
         by = by or self.ranked_by or "avh"
         ranked: ScoresTable = self._again(hardest(self.arrow, by, top))
         ranked.by = by

@@ -22,7 +22,7 @@ from hardsight.domains.scaling import Standard, standards
 from hardsight.errors import InputError, did_you_mean
 from hardsight.scores import SCORES
 from hardsight.scoring.fitted_head import check_told_apart, fit_head, shrinkage_of, unconverged
-from hardsight.scoring.job import score
+from hardsight.scoring.score import score
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -103,18 +103,18 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):
     """`hardsight adapt` on features: train on source domains, self-train on target domains, predict both.
 
     Args:
-        method: cbst, crst, cbst+avh, coral+cbst, ...: see `hardsight.adapt`; "source" does not adapt.
+        method: cbst, crst, cbst+avh, coral+cbst, ...: see `hardsight.domains.adaptation`; "source" does not adapt.
         rounds: number of rounds of selecting pseudo-labels and training on them.
         hidden: units of the hidden layer.
         seed: random seed.
-        options: other options of `hardsight.adapt.run`, such as {"portion": "0.2:0.05:0.8"}.
+        options: other options of `hardsight.adapt`, such as {"portion": "0.2:0.05:0.8"}.
 
     `sample_domain` follows skada: positive for source samples, negative for target samples. Without it, samples labeled -1
     are the target. Labels of target samples are never used.
 
     Attributes:
         classes_: (c,) the labels of the source.
-        rounds_: the selection and metrics of each round, as reported by `hardsight.adapt.run`.
+        rounds_: the selection and metrics of each round, as reported by `hardsight.adapt`.
 
     Example:
         domain = np.repeat([1, -2], [len(X_source), len(X_target)])
@@ -158,13 +158,13 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):
 
     def _adapted(self, source: tuple[np.ndarray, np.ndarray], target: np.ndarray) -> dict[str, np.ndarray]:
         """The arrays of the adapted network, which takes raw target features."""
-        from hardsight.adapt.running import run
+        from hardsight.domains.adaptation.adapt import adapt
         from hardsight.files.heads import load_head
 
         with tempfile.TemporaryDirectory() as folder:
             unlabeled = np.full(len(target), -1)
             more = {"rounds": self.rounds, "hidden": self.hidden, "seeds": (self.seed,), **(self.options or {})}
-            done = run(source, (target, unlabeled), Path(folder) / "run", methods=self.method, **more)
+            done = adapt(source, (target, unlabeled), Path(folder) / "run", methods=self.method, **more)
             self.rounds_ = done.rounds
             model = next((Path(folder) / "run").glob(f"*/seed={self.seed}/{self.method}/model"))
             head, _ = load_head(model.parent / "head.safetensors")

@@ -24,8 +24,9 @@ from hardsight.stats.open_set import auroc
 
 torch = pytest.importorskip("torch")
 
-from hardsight.attacks import attacking, gradient_sign  # noqa: E402
-from hardsight.models.digits import DigitsCNN  # noqa: E402
+import hardsight.attacks.attack as attacking
+from hardsight.attacks import gradient_sign
+from hardsight.models.digits import DigitsCNN
 
 RNG = np.random.default_rng(0)
 
@@ -89,12 +90,12 @@ def test_each_loss_is_verified_by_its_own_score() -> None:
         np.testing.assert_allclose(verified.score(features, predicted, logit), -distance)
     own = verification(gaussian, None, None, clean)
     by_head = gaussian.logits(features).argmax(1)
-    np.testing.assert_allclose(own.likelihood(features, by_head), hardsight.gm_likelihood(features, gaussian), rtol=1e-6)
+    np.testing.assert_allclose(own.likelihood(features, by_head), hardsight.scores.gm_likelihood(features, gaussian), rtol=1e-6)
     fitted = Gaussians.fitted(features, labels, 2)
     np.testing.assert_allclose(fitted.mean[1], features[labels == 1].mean(0))
     by_linear = np.asarray(linear_head.logits(features)).argmax(1)
     ours = fitted.log_density(features, by_linear)
-    np.testing.assert_allclose(ours, hardsight.gm_likelihood(features, mean, labels), rtol=1e-6)
+    np.testing.assert_allclose(ours, hardsight.scores.gm_likelihood(features, mean, labels), rtol=1e-6)
 
 
 def test_an_interval_of_pairs_counts_an_image_once() -> None:
@@ -147,7 +148,7 @@ def test_no_attack_is_left_out_of_a_figure() -> None:
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of hardsight train on some digits."""
-    from hardsight.training import run
+    from hardsight import train as run
 
     directory = tmp_path_factory.mktemp("trained") / "run"
     run(

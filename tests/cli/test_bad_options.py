@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import hardsight
-from hardsight import SCORES, Head, InputError, Snapshot, hardest, score
+from hardsight import SCORES, Head, Snapshot, score
+from hardsight.errors import InputError
+from hardsight.table import hardest
 
 RNG = np.random.default_rng(0)
 FEATURES, WEIGHT, LABELS = RNG.normal(size=(12, 4)), RNG.normal(size=(3, 4)), np.arange(12) % 3
@@ -24,7 +26,7 @@ def test_numbers_that_are_not_whole(value: Any) -> None:
         lambda: score(FEATURES, WEIGHT, LABELS, limit=value),
         lambda: score(FEATURES, WEIGHT, LABELS, shard=(value, 3)),
         lambda: score(FEATURES, WEIGHT, LABELS, shard=(0, value)),
-        lambda: hardsight.knn_agreement(FEATURES, LABELS, k=value),
+        lambda: hardsight.scores.knn_agreement(FEATURES, LABELS, k=value),
         lambda: hardest(TABLE, top=value),
     ):
         with pytest.raises(InputError, match=match):
@@ -35,7 +37,10 @@ def test_numbers_that_are_not_whole(value: Any) -> None:
 def test_whole_numbers_of_numpy_are_numbers(whole: Any) -> None:
     assert len(score(FEATURES, WEIGHT, LABELS, limit=whole)) == 2
     assert len(hardest(TABLE, top=whole)) == 2
-    assert hardsight.knn_agreement(FEATURES, LABELS, k=whole).tolist() == hardsight.knn_agreement(FEATURES, LABELS, k=2).tolist()
+    assert (
+        hardsight.scores.knn_agreement(FEATURES, LABELS, k=whole).tolist()
+        == hardsight.scores.knn_agreement(FEATURES, LABELS, k=2).tolist()
+    )
     assert score(FEATURES, WEIGHT, LABELS, shard=(whole, 3)).column("id").to_pylist() == [8, 9, 10, 11]
 
 
@@ -45,18 +50,18 @@ def test_numbers_below_their_least() -> None:
     with pytest.raises(InputError, match="top must not be negative, got -1"):
         hardest(TABLE, top=-1)
     with pytest.raises(InputError, match="k must be at least 1, got 0"):
-        hardsight.knn_agreement(FEATURES, LABELS, k=0)
+        hardsight.scores.knn_agreement(FEATURES, LABELS, k=0)
 
 
 def test_more_neighbours_than_samples_are_all_of_them() -> None:
-    every = hardsight.knn_agreement(FEATURES, LABELS, k=11)
-    assert hardsight.knn_agreement(FEATURES, LABELS, k=2**70).tolist() == every.tolist() == pytest.approx([3 / 11] * 12)
+    every = hardsight.scores.knn_agreement(FEATURES, LABELS, k=11)
+    assert hardsight.scores.knn_agreement(FEATURES, LABELS, k=2**70).tolist() == every.tolist() == pytest.approx([3 / 11] * 12)
 
 
 @pytest.mark.parametrize("covariance", ["full", 3, None, np.eye(2)])
 def test_covariances_that_are_none(covariance: Any) -> None:
     with pytest.raises(InputError, match='covariance must be "diagonal" or "identity"'):
-        hardsight.gm_likelihood(FEATURES, WEIGHT, LABELS, covariance=covariance)
+        hardsight.scores.gm_likelihood(FEATURES, WEIGHT, LABELS, covariance=covariance)
 
 
 def test_a_shard_as_text_is_the_command_lines() -> None:

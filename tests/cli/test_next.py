@@ -18,7 +18,7 @@ from sklearn.datasets import load_digits
 import hardsight.cli
 from hardsight import screen
 from hardsight.explorer.review import Review, review_file
-from hardsight.explorer.starting import Started
+from hardsight.explorer.serve import Started
 from hardsight_papers.catalogue import single_recipe
 
 Place = tuple[str, int]  # a module of the command line, and the number of a call in it

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 import typer
 
-from hardsight import InputError, Snapshot, score
+from hardsight import Snapshot, score
 from hardsight.cli import app
+from hardsight.errors import InputError
 from hardsight.files.human import People, match
 from hardsight.options import COMMON, SampleOptions
 from hardsight.threads import sample_rows

@@ -16,14 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 import typer
 
+from hardsight import correlate, score
 from hardsight.cli import adapt, attack, generalize
 from hardsight.cli.results import prints_tables
 from hardsight.cli.score import print_what_follows
 from hardsight.cli.tables import as_latex, as_markdown, write_tables
 from hardsight.errors import InputError
-from hardsight.human import correlate
 from hardsight.render.saving import figures_as, save_figure
-from hardsight.scoring import score
 from hardsight.screen import (
     Cell,
     ProgressLines,

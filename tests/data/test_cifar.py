@@ -11,11 +11,11 @@ from scipy.stats import spearmanr
 
 torch = pytest.importorskip("torch")
 
-from safetensors.torch import load_file  # noqa: E402
+from safetensors.torch import load_file
 
-import hardsight  # noqa: E402
-from hardsight.models.cifar_resnet import cifar_resnet20  # noqa: E402
-from real_data import real  # noqa: E402
+import hardsight
+from hardsight.models.cifar_resnet import cifar_resnet20
+from real_data import real
 
 MEAN, STD = np.array([0.485, 0.456, 0.406], np.float32), np.array([0.229, 0.224, 0.225], np.float32)
 

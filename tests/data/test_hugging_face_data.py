@@ -15,8 +15,9 @@ import pytest
 from PIL import Image
 from sklearn.linear_model import RidgeClassifier
 
-from hardsight import InputError, Snapshot, extract, score
+from hardsight import Snapshot, extract, score
 from hardsight.data import BrokenImage, open_data
+from hardsight.errors import InputError
 from hardsight.training.sets import _open as open_to_train
 
 datasets = pytest.importorskip("datasets", reason="datasets is not installed")

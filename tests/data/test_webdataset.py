@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from hardsight import InputError
 from hardsight.data import open_data
 from hardsight.data.archive import expand_braces
-from hardsight.errors import FileError
+from hardsight.errors import FileError, InputError
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (6, 4, 4, 3), dtype=np.uint8)
 

@@ -11,10 +11,10 @@ import pytest
 from scipy.linalg import fractional_matrix_power, sqrtm
 from sklearn.decomposition import PCA
 
-from hardsight.adapt.alignment import coral, subspace
-from hardsight.adapt.choosing import warning
-from hardsight.adapt.methods import Method, models_for
 from hardsight.domains.accuracy import class_accuracies, mean_accuracy
+from hardsight.domains.adaptation.alignment import coral, subspace
+from hardsight.domains.adaptation.choosing import warning
+from hardsight.domains.adaptation.methods import Method, models_for
 from hardsight.errors import InputError
 from undrawn import undrawn
 
@@ -166,7 +166,7 @@ def test_lists_are_aligned_as_arrays_are() -> None:
 def aligned(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A target that is turned as well as stretched, and every new method on it."""
     pytest.importorskip("torch")
-    from hardsight.adapt import run
+    from hardsight import adapt as run
 
     rng = np.random.default_rng(0)
     labels = np.arange(150) % 3
@@ -229,7 +229,8 @@ def test_the_model_that_is_kept_takes_features_as_they_were(aligned: Any, method
 
 @pytest.mark.usefixtures("undrawn")
 def test_stages_before_are_trained_once(aligned: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from hardsight.adapt import loop, run
+    from hardsight import adapt as run
+    from hardsight.domains.adaptation import loop
 
     trained: list[str] = []
     real = loop.SelfTraining.train_source

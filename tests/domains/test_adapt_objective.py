@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 torch = pytest.importorskip("torch")
-import torch.nn.functional as F  # noqa: E402
+import torch.nn.functional as F
 
-from hardsight.adapt.objective import self_training_loss  # noqa: E402
+from hardsight.domains.adaptation.objective import self_training_loss
 
 
 def batch(b: int = 7, c: int = 5) -> tuple[torch.Tensor, torch.Tensor]:  # type: ignore[name-defined]

@@ -14,13 +14,14 @@ from PIL import Image
 
 torch = pytest.importorskip("torch")
 
-from adapt_runs import METHODS, QUICK, SHOWN, domains  # noqa: E402
-from hardsight.adapt import run, select_pseudo_labels  # noqa: E402
-from hardsight.adapt.tables import Results  # noqa: E402
-from hardsight.data import BrokenImage  # noqa: E402
-from hardsight.domains.accuracy import class_accuracies, mean_accuracy  # noqa: E402
-from hardsight.domains.scaling import standards  # noqa: E402
-from hardsight.errors import RunError  # noqa: E402
+from adapt_runs import METHODS, QUICK, SHOWN, domains
+from hardsight import adapt as run
+from hardsight.data import BrokenImage
+from hardsight.domains.accuracy import class_accuracies, mean_accuracy
+from hardsight.domains.adaptation.selection import select_pseudo_labels
+from hardsight.domains.adaptation.tables import Results
+from hardsight.domains.scaling import standards
+from hardsight.errors import RunError
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +120,7 @@ def test_the_report_reads_like_the_papers_tables(compared: Any) -> None:
 def test_many_classes_lie_down_and_a_dollar_is_no_formula(tmp_path: Path) -> None:
     from types import SimpleNamespace
 
-    from hardsight.adapt.report import write_report
+    from hardsight.domains.adaptation.report import write_report
 
     names = [f"US${k}<b>" for k in range(30)]
 
@@ -144,7 +145,7 @@ def test_many_classes_lie_down_and_a_dollar_is_no_formula(tmp_path: Path) -> Non
 def test_twelve_classes_and_five_methods_fit_on_a_laptop(watched: Any, tmp_path: Path) -> None:
     from types import SimpleNamespace
 
-    from hardsight.adapt.report import write_report
+    from hardsight.domains.adaptation.report import write_report
 
     def entry(accuracy: float) -> dict[str, Any]:
         return {"round": 0, "portion": 0.2, "accuracy": accuracy, "class_accuracy": [accuracy] * 12}
@@ -162,7 +163,7 @@ def test_twelve_classes_and_five_methods_fit_on_a_laptop(watched: Any, tmp_path:
 
 
 def test_pictures_with_right_and_wrong_labels_are_apart() -> None:
-    from hardsight.adapt.report import _pictures
+    from hardsight.domains.adaptation.report import _pictures
 
     class Pictures:
         ids = [str(row) for row in range(40)]

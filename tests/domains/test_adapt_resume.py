@@ -13,10 +13,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from adapt_runs import QUICK, contents, domains  # noqa: E402
-from hardsight.adapt import loop, run  # noqa: E402
-from hardsight.domains import source_training  # noqa: E402
-from hardsight.training import checkpoint  # noqa: E402
+from adapt_runs import QUICK, contents, domains
+from hardsight import adapt as run
+from hardsight.domains import source_training
+from hardsight.domains.adaptation import loop
+from hardsight.training import checkpoint
 
 
 def test_a_killed_run_is_resumed_to_the_same_bytes(

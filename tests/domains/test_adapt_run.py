@@ -12,17 +12,19 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from adapt_runs import QUICK, by_sample_domain, domains  # noqa: E402
-from hardsight import Snapshot  # noqa: E402
-from hardsight.adapt import loop, run, select_pseudo_labels  # noqa: E402
-from hardsight.adapt.settings import AdaptSettings, Portions  # noqa: E402
-from hardsight.adapt.tables import Results, difference_table  # noqa: E402
-from hardsight.domains.comparison import paired_difference  # noqa: E402
-from hardsight.domains.opening import check_folder_names, domain_names, open_domain  # noqa: E402
-from hardsight.domains.scaling import standards  # noqa: E402
-from hardsight.errors import InputError  # noqa: E402
-from hardsight.sklearn import SelfTrainingClassifier  # noqa: E402
-from hardsight.training.inputs import ArrayInputs  # noqa: E402
+from adapt_runs import QUICK, by_sample_domain, domains
+from hardsight import Snapshot
+from hardsight import adapt as run
+from hardsight.domains.adaptation import loop
+from hardsight.domains.adaptation.selection import select_pseudo_labels
+from hardsight.domains.adaptation.settings import AdaptSettings, Portions
+from hardsight.domains.adaptation.tables import Results, difference_table
+from hardsight.domains.comparison import paired_difference
+from hardsight.domains.opening import check_folder_names, domain_names, open_domain
+from hardsight.domains.scaling import standards
+from hardsight.errors import InputError
+from hardsight.sklearn import SelfTrainingClassifier
+from hardsight.training.inputs import ArrayInputs
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -346,7 +348,7 @@ def test_the_optimizer_is_reset_before_each_round(tmp_path: Path) -> None:
 
 
 def test_labels_come_from_an_image_and_its_mirror_image() -> None:
-    from hardsight.adapt.learner import Learner
+    from hardsight.domains.adaptation.learner import Learner
     from hardsight.models.trainable import open_trainable
 
     rng = np.random.default_rng(0)

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-from hardsight.adapt import METHODS, PseudoLabels, class_thresholds, select_pseudo_labels
-from hardsight.adapt.selection import WHY
+from hardsight.domains.adaptation.selection import METHODS, WHY, PseudoLabels, select_pseudo_labels
+from hardsight.domains.adaptation.thresholds import class_thresholds
 from hardsight.errors import InputError
 from hardsight.geometry import angles
 from hardsight.head import Head
 from hardsight.scores import SCORES
 
-RULES = ("classification", "segmentation")
+RULES: tuple[Any, ...] = ("classification", "segmentation")
 EVERY_METHOD = [*METHODS, *(f"cbst+{name}" for name, one in SCORES.items() if one.scope in ("row", "dataset"))]
 ALL_KEPT = ("weighted", "depict")  # whatever the portion, if it is not 0
 

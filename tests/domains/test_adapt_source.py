@@ -11,9 +11,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from adapt_runs import QUICK, domains  # noqa: E402
-from hardsight.adapt import loop, run  # noqa: E402
-from hardsight.training.optimization import Updater  # noqa: E402
+from adapt_runs import QUICK, domains
+from hardsight import adapt as run
+from hardsight.domains.adaptation import loop
+from hardsight.training.optimization import Updater
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 

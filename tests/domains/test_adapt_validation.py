@@ -13,8 +13,11 @@ import pytest
 
 from adapt_runs import QUICK, contents, domains
 from doc_blocks import doc_script
-from hardsight import InputError
-from hardsight.adapt import (
+from hardsight.domains.adaptation import validation
+from hardsight.domains.adaptation.baseline import BASELINE
+from hardsight.domains.adaptation.choosing import CANDIDATES, CAREFUL, CHOSEN_BY, best_round, choose, to_reach, warning
+from hardsight.domains.adaptation.validation import (
+    VALIDATORS,
     circular_validation,
     class_evenness,
     deep_embedded_validation,
@@ -25,11 +28,9 @@ from hardsight.adapt import (
     nearest_neighbours,
     neighbour_agreement,
     soft_neighbourhood_density,
-    validation,
+    validators,
 )
-from hardsight.adapt.baseline import BASELINE
-from hardsight.adapt.choosing import CANDIDATES, CAREFUL, CHOSEN_BY, best_round, choose, to_reach, warning
-from hardsight.adapt.validation import VALIDATORS, validators
+from hardsight.errors import InputError
 from hardsight.head import Head
 from undrawn import undrawn
 
@@ -261,7 +262,7 @@ def test_a_warning_says_what_fell() -> None:
 @pytest.fixture(scope="module")
 def automatic(tmp_path_factory: pytest.TempPathFactory) -> Any:
     pytest.importorskip("torch")
-    from hardsight.adapt import run
+    from hardsight import adapt as run
 
     there, here, labels = domains()
     with undrawn():
@@ -385,7 +386,7 @@ def test_rare_classes_are_cut_to_a_twelfth() -> None:
 
 @pytest.mark.usefixtures("undrawn")
 def test_target_labels_do_not_choose(automatic: Any, tmp_path: Path) -> None:
-    from hardsight.adapt import run
+    from hardsight import adapt as run
 
     there, here, labels = domains()
     run((there, labels), (here, np.full(len(here), -1)), tmp_path / "blind", methods="source,auto", **QUICK)

@@ -12,22 +12,23 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from safetensors.torch import save_file  # noqa: E402
+from safetensors.torch import save_file
 
-from adapt_runs import contents  # noqa: E402
-from hardsight.domains.opening import Features  # noqa: E402
-from hardsight.errors import RunError  # noqa: E402
-from hardsight.generalize import loop, run  # noqa: E402
-from hardsight.generalize.folds import Division  # noqa: E402
-from hardsight.generalize.loop import chosen_epoch  # noqa: E402
-from hardsight.generalize.opening import OpenedDomains  # noqa: E402
-from hardsight.generalize.settings import GeneralizeSettings  # noqa: E402
-from hardsight.generalize.student import Student, voted  # noqa: E402
-from hardsight.generalize.work import Work, _Task  # noqa: E402
-from hardsight.models.trainable import open_trainable  # noqa: E402
-from hardsight.training import checkpoint  # noqa: E402
-from hardsight.training.inputs import ArrayInputs  # noqa: E402
-from hardsight.training.trainee import LossChoice  # noqa: E402
+from adapt_runs import contents
+from hardsight import generalize as run
+from hardsight.domains.generalization import loop
+from hardsight.domains.generalization.folds import Division
+from hardsight.domains.generalization.loop import chosen_epoch
+from hardsight.domains.generalization.opening import OpenedDomains
+from hardsight.domains.generalization.settings import GeneralizeSettings
+from hardsight.domains.generalization.student import Student, voted
+from hardsight.domains.generalization.work import Work, _Task
+from hardsight.domains.opening import Features
+from hardsight.errors import RunError
+from hardsight.models.trainable import open_trainable
+from hardsight.training import checkpoint
+from hardsight.training.inputs import ArrayInputs
+from hardsight.training.trainee import LossChoice
 
 QUICK: dict[str, Any] = {"epochs": 3, "hidden": 16, "batch_size": 32, "lr": 0.05}
 

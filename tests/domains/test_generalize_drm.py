@@ -10,14 +10,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from hardsight.domains.opening import Features  # noqa: E402
-from hardsight.generalize.arriving import ArrivingHeads  # noqa: E402
-from hardsight.generalize.opening import OpenedDomains  # noqa: E402
-from hardsight.generalize.settings import GeneralizeSettings, LossParts, parts_of  # noqa: E402
-from hardsight.generalize.student import Student, voted  # noqa: E402
-from hardsight.generalize.work import Work, _Task  # noqa: E402
-from hardsight.models.trainable import open_trainable  # noqa: E402
-from hardsight.training.trainee import LossChoice  # noqa: E402
+from hardsight.domains.generalization.drm import ArrivingHeads
+from hardsight.domains.generalization.opening import OpenedDomains
+from hardsight.domains.generalization.settings import GeneralizeSettings, LossParts, parts_of
+from hardsight.domains.generalization.student import Student, voted
+from hardsight.domains.generalization.work import Work, _Task
+from hardsight.domains.opening import Features
+from hardsight.models.trainable import open_trainable
+from hardsight.training.trainee import LossChoice
 
 
 def student(gamma: float = 1.0) -> Student:

@@ -10,22 +10,24 @@ from typing import Any
 import numpy as np
 import pytest
 
+import hardsight
+
 torch = pytest.importorskip("torch")
 
-from safetensors.torch import save_file  # noqa: E402
+from safetensors.torch import save_file
 
-from hardsight import Snapshot, extract  # noqa: E402
-from hardsight.domains.opening import Features  # noqa: E402
-from hardsight.errors import FileError, InputError, RunError  # noqa: E402
-from hardsight.files.heads import load_head  # noqa: E402
-from hardsight.generalize import run  # noqa: E402
-from hardsight.generalize.folds import Division  # noqa: E402
-from hardsight.generalize.lists import read_official_lists  # noqa: E402
-from hardsight.generalize.loop import chosen_epoch  # noqa: E402
-from hardsight.models.opening import open_model  # noqa: E402
-from hardsight.models.trainable import open_trainable  # noqa: E402
-from hardsight.training.inputs import ArrayInputs  # noqa: E402
-from undrawn import undrawn  # noqa: E402
+from hardsight import Snapshot, extract
+from hardsight import generalize as run
+from hardsight.domains.generalization.folds import Division
+from hardsight.domains.generalization.lists import read_official_lists
+from hardsight.domains.generalization.loop import chosen_epoch
+from hardsight.domains.opening import Features
+from hardsight.errors import FileError, InputError, RunError
+from hardsight.files.heads import load_head
+from hardsight.models.opening import open_model
+from hardsight.models.trainable import open_trainable
+from hardsight.training.inputs import ArrayInputs
+from undrawn import undrawn
 
 DOMAINS, CLASSES = ("sun", "rain", "snow"), ("cat", "dog")
 QUICK: dict[str, Any] = {"epochs": 3, "hidden": 8, "batch_size": 16, "lr": 0.05}
@@ -221,16 +223,15 @@ def test_cnn10_starts_from_1000_classes_but_for_its_head(tmp_path: Path, bias: b
 
 
 def test_train_and_adapt_say_that_the_head_is_new(tmp_path: Path) -> None:
-    from hardsight import training
-    from hardsight.adapt.settings import AdaptSettings
-    from hardsight.adapt.work import Work
     from hardsight.data import open_data
+    from hardsight.domains.adaptation.settings import AdaptSettings
+    from hardsight.domains.adaptation.work import Work
 
     said: list[str] = []
     save_file(open_trainable("sphere_mlp", 5).module.state_dict(), tmp_path / "five.safetensors")
     points, labels = np.random.default_rng(0).normal(size=(12, 3)), np.arange(12) % 2
     options: dict[str, Any] = {"weights": tmp_path / "five.safetensors", "epochs": 1, "snapshot": False, "say": said.append}
-    training.run((points, labels), "sphere_mlp", tmp_path / "run", **options)
+    hardsight.train((points, labels), "sphere_mlp", tmp_path / "run", **options)
     assert any(sentence.startswith("five.safetensors was trained on 5 classes: all layers but") for sentence in said)
     save_file(open_trainable("DigitsCNN", 5).module.state_dict(), tmp_path / "digits.safetensors")
     digits, said = open_data("digits:test", limit=20), []

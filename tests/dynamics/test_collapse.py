@@ -13,10 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import hardsight
-from hardsight import Dynamics, InputError, Snapshot
+from hardsight import Dynamics, Snapshot
 from hardsight.dynamics.epoch_table import epoch_table
 from hardsight.dynamics.kept_features import KeptFeatures, from_bytes, hashes, to_bytes
-from hardsight.files.dynamics import moments, read_measures
+from hardsight.errors import InputError
+from hardsight.files.epochs import moments, read_measures
 from oracles import on_circle
 
 
@@ -30,9 +31,11 @@ def cloud(n: int = 60, d: int = 5, c: int = 4) -> tuple[np.ndarray, np.ndarray, 
 def test_a_simplex_has_collapsed() -> None:
     """Three classes at 120 degrees, each a single point: all metrics are at their extremes, wherever the centre is."""
     corners = on_circle(90, 210, 330)
-    measures = hardsight.neural_collapse(features=np.repeat(corners, 4, axis=0), labels=np.repeat(range(3), 4), head=5 * corners)
+    measures = hardsight.dynamics.neural_collapse(
+        features=np.repeat(corners, 4, axis=0), labels=np.repeat(range(3), 4), head=5 * corners
+    )
     np.testing.assert_allclose([*measures.values()], [0, 0, 0, 0, 1], atol=1e-12)
-    moved = hardsight.neural_collapse(features=np.repeat(corners, 4, axis=0) + 3, labels=np.repeat(range(3), 4))
+    moved = hardsight.dynamics.neural_collapse(features=np.repeat(corners, 4, axis=0) + 3, labels=np.repeat(range(3), 4))
     np.testing.assert_allclose([moved[name] for name in ("nc1", "nc2")], 0, atol=1e-12)
     assert np.isnan(moved["nc3"]) and np.isnan(moved["nc4"])  # no head
 
@@ -53,16 +56,16 @@ def test_against_the_formulas() -> None:
         "nc3": np.linalg.norm(weight @ centred.T / np.linalg.norm(weight @ centred.T) - simplex),
         "nc4": np.mean((x @ weight.T).argmax(1) == np.array([np.argmin([np.linalg.norm(row - m) for m in mean]) for row in x])),
     }
-    got = hardsight.neural_collapse(Snapshot(x, weight, labels=y))
+    got = hardsight.dynamics.neural_collapse(Snapshot(x, weight, labels=y))
     assert got == pytest.approx(expected)
     cosine = np.array([[a @ b / np.linalg.norm(a) / np.linalg.norm(b) for b in x] for a in x])
     pairs = list(itertools.combinations(range(60), 2))
     same = [cosine[i, j] for i, j in pairs if y[i] == y[j]]
     other = [cosine[i, j] for i, j in pairs if y[i] != y[j]]
-    assert hardsight.tolerance(features=x, labels=y) == pytest.approx(np.mean(same))
+    assert hardsight.dynamics.tolerance(features=x, labels=y) == pytest.approx(np.mean(same))
     uniform = np.log(np.mean([np.exp(-2 * (2 - 2 * cosine[i, j])) for i, j in pairs]))
-    assert hardsight.uniformity(Snapshot(x)) == pytest.approx(uniform)  # labels are not needed
-    counted = hardsight.cosine_histograms(features=x, labels=y, bins=20)
+    assert hardsight.dynamics.uniformity(Snapshot(x)) == pytest.approx(uniform)  # labels are not needed
+    counted = hardsight.dynamics.cosine_histograms(features=x, labels=y, bins=20)
     assert counted.positive.tolist() == np.histogram(same, 20, (-1, 1))[0].tolist()
     assert counted.negative.tolist() == np.histogram(other, 20, (-1, 1))[0].tolist()
     assert (counted.positive_mean, counted.negative_mean) == pytest.approx((np.mean(same), np.mean(other)))
@@ -70,24 +73,28 @@ def test_against_the_formulas() -> None:
 
 def test_only_what_should_count_counts() -> None:
     x, y, weight = cloud()
-    before = hardsight.neural_collapse(features=x, labels=y, head=weight)
+    before = hardsight.dynamics.neural_collapse(features=x, labels=y, head=weight)
     order = np.random.default_rng(1).permutation(60)
     rotation = np.linalg.qr(np.random.default_rng(2).normal(size=(5, 5)))[0]
-    assert hardsight.neural_collapse(features=x[order], labels=y[order], head=weight) == pytest.approx(before)
-    turned = hardsight.neural_collapse(features=3 * x @ rotation, labels=y, head=weight @ rotation)
+    assert hardsight.dynamics.neural_collapse(features=x[order], labels=y[order], head=weight) == pytest.approx(before)
+    turned = hardsight.dynamics.neural_collapse(features=3 * x @ rotation, labels=y, head=weight @ rotation)
     assert turned == pytest.approx(before)
     lengths = np.random.default_rng(3).uniform(1e-3, 1e3, (60, 1))
-    assert hardsight.uniformity(features=x * lengths, labels=y) == pytest.approx(hardsight.uniformity(features=x, labels=y))
+    assert hardsight.dynamics.uniformity(features=x * lengths, labels=y) == pytest.approx(
+        hardsight.dynamics.uniformity(features=x, labels=y)
+    )
     with_more = np.concatenate([x, x[:3] * np.nan, x[:2]]), np.concatenate([y, y[:3], [-1, -1]])
-    assert hardsight.neural_collapse(features=with_more[0], labels=with_more[1], head=weight) == pytest.approx(before)
+    assert hardsight.dynamics.neural_collapse(features=with_more[0], labels=with_more[1], head=weight) == pytest.approx(before)
 
 
 def test_odd_cases() -> None:
-    assert np.isnan([*hardsight.neural_collapse(features=np.eye(3), labels=[0, 0, 0]).values()]).all()  # one class
-    assert np.isnan(hardsight.neural_collapse(features=np.ones((4, 2)), labels=[0, 0, 1, 1])["nc1"])  # the means are the same
-    assert np.isnan(hardsight.tolerance(features=np.eye(3), labels=[0, 1, 2]))  # no pair
-    assert hardsight.uniformity(features=on_circle(0, 180), t=1000) == pytest.approx(-4000)  # nothing underflows
-    for function in (hardsight.neural_collapse, hardsight.tolerance, hardsight.cosine_histograms):
+    assert np.isnan([*hardsight.dynamics.neural_collapse(features=np.eye(3), labels=[0, 0, 0]).values()]).all()  # one class
+    assert np.isnan(
+        hardsight.dynamics.neural_collapse(features=np.ones((4, 2)), labels=[0, 0, 1, 1])["nc1"]
+    )  # the means are the same
+    assert np.isnan(hardsight.dynamics.tolerance(features=np.eye(3), labels=[0, 1, 2]))  # no pair
+    assert hardsight.dynamics.uniformity(features=on_circle(0, 180), t=1000) == pytest.approx(-4000)  # nothing underflows
+    for function in (hardsight.dynamics.neural_collapse, hardsight.dynamics.tolerance, hardsight.dynamics.cosine_histograms):
         with pytest.raises(InputError, match="no sample has a label"):
             function(Snapshot(np.eye(3)))
         with pytest.raises(InputError, match="there are only logits"):
@@ -117,11 +124,11 @@ def test_epochs_have_the_measures_of_their_samples(tmp_path: Path) -> None:
     x, y, weight = cloud()
     table = epoch_table(tmp_path, ["test"])
     assert table.column("epoch").to_pylist() == [1, 2, 3] and table.column("measured").to_pylist() == [60] * 3
-    expected = hardsight.neural_collapse(features=(x - 7).astype(np.float32), labels=y, head=weight)
+    expected = hardsight.dynamics.neural_collapse(features=(x - 7).astype(np.float32), labels=y, head=weight)
     first = table.to_pylist()[0]
     assert {name: first[name] for name in expected} == pytest.approx(expected, rel=1e-4)
-    assert first["tolerance"] == pytest.approx(hardsight.tolerance(features=x - 7, labels=y), rel=1e-4)
-    assert first["uniformity"] == pytest.approx(hardsight.uniformity(features=x - 7), rel=1e-4)
+    assert first["tolerance"] == pytest.approx(hardsight.dynamics.tolerance(features=x - 7, labels=y), rel=1e-4)
+    assert first["uniformity"] == pytest.approx(hardsight.dynamics.uniformity(features=x - 7), rel=1e-4)
     assert sum(first["positive_cosines"]) + sum(first["negative_cosines"]) == 60 * 59 // 2
     nc1 = table.column("nc1").to_pylist()
     assert nc1[0] > nc1[1] > nc1[2] == pytest.approx(0, abs=1e-6) and table.column("tolerance")[2].as_py() == pytest.approx(1)

@@ -16,9 +16,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import hardsight
-from hardsight import Dynamics, FileError, Head, InputError, RunError
-from hardsight.dynamics import measuring
-from hardsight.files.dynamics import COLUMNS, moments
+from hardsight import Dynamics, Head
+from hardsight.dynamics import batch_sweep
+from hardsight.errors import FileError, InputError, RunError
+from hardsight.files.epochs import COLUMNS, moments
 from properties import examples
 
 
@@ -87,7 +88,7 @@ def test_every_column_against_a_plain_loop(
     kind: str, library: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if path == "sweep":
-        monkeypatch.setattr(measuring, "ONE_TILE", 0)
+        monkeypatch.setattr(batch_sweep, "ONE_TILE", 0)
     rng = np.random.default_rng(3)
     head = heads(7, 5, rng)[kind]
     features, labels = rng.normal(size=(40, 5)).astype(np.float32), rng.integers(0, 7, 40)
@@ -119,8 +120,8 @@ def test_one_tile_is_the_sweep(n: int, d: int, c: int, seed: int, dtype: str) ->
     features = (rng.normal(size=(n, d)) * 10 ** rng.uniform(-3, 3)).astype(dtype)
     labels = rng.integers(-1, c, n)
     for kind, head in heads(c, d, rng).items():
-        quick = measuring.sweep_batch(features, head, labels)
-        slow = measuring.sweep(features, head, labels, measuring.TERMS)  # type: ignore[attr-defined]
+        quick = batch_sweep.sweep_batch(features, head, labels)
+        slow = batch_sweep.sweep(features, head, labels, batch_sweep.TERMS)  # type: ignore[attr-defined]
         rtol = 1e-9 if dtype == "f8" else 2e-4
         np.testing.assert_array_equal(quick.code, slow.code)
         for name in ("norm", "angle_sum", "own_angle", "nearest_angle", "own_logit", "other_logit"):
@@ -165,7 +166,7 @@ def test_an_nn_linear_and_our_losses_are_heads(tmp_path: Path) -> None:
     for head, plain in ((linear, Head("linear", linear.weight, bias=linear.bias)), (loss, loss.head)):
         given = tracker.update(1, features, head, labels, range(6))
         assert given == tracker.update(1, features, plain, labels, range(6))
-        assert given["loss"] == pytest.approx(hardsight.loss(features, plain, labels).sum(), rel=1e-5)
+        assert given["loss"] == pytest.approx(hardsight.scores.loss(features, plain, labels).sum(), rel=1e-5)
     assert features.grad is None and not features.requires_grad
 
 

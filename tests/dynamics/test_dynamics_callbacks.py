@@ -13,10 +13,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from hardsight import Dynamics, InputError, avh  # noqa: E402
-from hardsight.dynamics.watching import HeadWatch, labels_and_ids  # noqa: E402
-from hardsight.files.dynamics import moments  # noqa: E402
-from hardsight.losses import LGMLoss  # noqa: E402
+from hardsight import Dynamics, avh
+from hardsight.dynamics.head_hook import HeadWatch, labels_and_ids
+from hardsight.errors import InputError
+from hardsight.files.epochs import moments
+from hardsight.losses import LGMLoss
 
 pytestmark = pytest.mark.filterwarnings("default")  # other people's libraries warn as they like
 

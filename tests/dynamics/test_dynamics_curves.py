@@ -14,11 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hardsight import Dynamics, FileError, InputError
+from hardsight import Dynamics
 from hardsight.dynamics.curves import group_moments, plateau, read_curves, still_grows
-from hardsight.dynamics.describing import Description, describe_dynamics
+from hardsight.dynamics.description import Description, describe_dynamics
 from hardsight.dynamics.groups import by_column, by_degradation, by_hardness, by_human, by_label, by_values
 from hardsight.dynamics.phases import find_phases
+from hardsight.errors import FileError, InputError
 from hardsight.render.dynamics import curves_figure
 from undrawn import undrawn
 

@@ -11,15 +11,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import hardsight
+
 pytest.importorskip("torch")
 
-from explorer_browser import Watched, eventually, expect, point_at_end, served, settled  # noqa: E402
-from hardsight import adapt  # noqa: E402
-from hardsight.errors import FileError  # noqa: E402
-from hardsight.explorer.columns import signed  # noqa: E402
-from hardsight.explorer.opening import open_sheet  # noqa: E402
-from hardsight.table import write_table  # noqa: E402
-from undrawn import undrawn  # noqa: E402
+from explorer_browser import Watched, eventually, expect, point_at_end, served, settled
+from hardsight.errors import FileError
+from hardsight.explorer.columns import signed
+from hardsight.explorer.sheet import open_sheet
+from hardsight.table import write_table
+from undrawn import undrawn
 
 NAMES = ["cat", "dog", "owl"]
 METHODS = ("cbst", "cbst+avh", "crst")
@@ -39,7 +40,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.savez(folder / "two.npz", features=features.astype(np.float32), labels=labels, domains=domains, ids=ids, **told)  # type: ignore[arg-type]
     options: dict[str, Any] = {"rounds": ROUNDS, "epochs": 1, "source_epochs": 3, "hidden": 12, "batch_size": 32, "lr": 0.05}
     with undrawn():
-        adapt.run(folder / "two.npz", output=folder / "run", methods=("source", *METHODS), seeds=2, **options)
+        hardsight.adapt(folder / "two.npz", output=folder / "run", methods=("source", *METHODS), seeds=2, **options)
     return folder / "run"
 
 

@@ -20,12 +20,12 @@ import pytest
 from explorer_browser import Watched, counted, cut_off, drag, drawn_filter, eventually, expect, ready, served, settled, view
 from explorer_runs import digits_run, half_done
 from hardsight.errors import FileError, InputError
-from hardsight.explorer import placing
+from hardsight.explorer import embedding_process
 from hardsight.explorer.columns import words
-from hardsight.explorer.opening import Sheet, open_sheet
 from hardsight.explorer.quick_filters import add_quick_filters
 from hardsight.explorer.settings import ReportSettings
-from hardsight.groups import audit_to_file, drift_to_file
+from hardsight.explorer.sheet import Sheet, open_sheet
+from hardsight.groups.group_files import audit_to_file, drift_to_file
 from hardsight.table import write_table
 
 N = 120
@@ -148,7 +148,7 @@ def test_a_map_is_a_pair_of_axes_and_the_page_works_while_a_slow_one_is_made(
     page.locator("#map").select_option("")
     expect(page.locator("#axis-x")).to_have_value("own_angle")
     finish = Event()
-    monkeypatch.setattr(placing, "placed", half_done(finish))
+    monkeypatch.setattr(embedding_process, "placed", half_done(finish))
     page.locator("#map").select_option("tsne")
     expect(page.locator("#map-progress")).to_contain_text("t-SNE map 50 %")
     page.locator("#sort").select_option("norm")

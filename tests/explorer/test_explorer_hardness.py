@@ -13,12 +13,12 @@ import pytest
 
 from explorer_runs import digits_run
 from hardsight.explorer.exporting import selection_table, written
-from hardsight.explorer.opening import Sheet, open_sheet, turn_scores
 from hardsight.explorer.report import report
 from hardsight.explorer.review import Review
+from hardsight.explorer.serve import start
 from hardsight.explorer.server import Page
 from hardsight.explorer.settings import ExploreSettings, ReportSettings
-from hardsight.explorer.starting import start
+from hardsight.explorer.sheet import Sheet, open_sheet, turn_scores
 from hardsight.scores import SCORES
 from hardsight.table import hardest, is_hardness, read_scores
 

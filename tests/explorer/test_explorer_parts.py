@@ -24,22 +24,22 @@ from scipy.stats import rankdata, spearmanr
 from explorer_runs import EPOCHS, NAMES, digits_run, two_heads
 from hardsight.data import decoding, open_data
 from hardsight.errors import FileError, InputError
-from hardsight.explorer import closeups
-from hardsight.explorer import pictures as pictures_module
+from hardsight.explorer import sample_detail
+from hardsight.explorer import thumbnails as pictures_module
 from hardsight.explorer.agreement import agreement, within
 from hardsight.explorer.columns import codes, from_arrow, numbers, signed
-from hardsight.explorer.comparing import compare
 from hardsight.explorer.exporting import selection_table, written
 from hardsight.explorer.groups import groups_of
-from hardsight.explorer.opening import open_sheet
-from hardsight.explorer.pictures import Pictures
+from hardsight.explorer.memory_limit import Turns
 from hardsight.explorer.report import report
 from hardsight.explorer.review import Review
-from hardsight.explorer.turns import Turns
+from hardsight.explorer.sheet import open_sheet
+from hardsight.explorer.thumbnails import Pictures
+from hardsight.explorer.two_runs import compare
 from hardsight.files import inputs
 from hardsight.files.human import Answers
 from hardsight.head import Head
-from hardsight.scoring.job import score
+from hardsight.scoring.score import score
 from hardsight.snapshot import Snapshot
 from hardsight.table import write_table
 
@@ -114,8 +114,8 @@ def test_scores_in_another_order_find_their_samples_by_id(tmp_path: Path) -> Non
     sheet = open_sheet(directory)
     assert sheet.columns["place"].values.tolist() == list(range(59, 9, -1))
     features = Snapshot.load(directory).in_memory().values
-    np.testing.assert_allclose(closeups.features_of(sheet, [0, 49])[0], features[59])
-    near = closeups.neighbours(sheet, 0)
+    np.testing.assert_allclose(sample_detail.features_of(sheet, [0, 49])[0], features[59])
+    near = sample_detail.neighbours(sheet, 0)
     unit = features / np.linalg.norm(features, axis=1, keepdims=True)
     cosine = unit[10:] @ unit[59]
     cosine[49] = -2
@@ -136,7 +136,7 @@ def test_files_alone_will_do(tmp_path: Path, run: Path) -> None:
 
 def test_the_server_starts_without_what_is_slow_to_import(run: Path, fresh_python: Callable[..., Any]) -> None:
     done = fresh_python(
-        "import sys; from hardsight.explorer.starting import start; start(sys.argv[1], port=0).socket.close();"
+        "import sys; from hardsight.explorer.serve import start; start(sys.argv[1], port=0).socket.close();"
         "print(sorted({'pandas', 'torch', 'sklearn', 'scipy', 'matplotlib'} & sys.modules.keys()))",
         run / "scores.parquet",
     )

@@ -20,7 +20,7 @@ from explorer_runs import class_means, digits_run, write_suspects
 from hardsight.errors import FileError, InputError
 from hardsight.explorer.report import report
 from hardsight.explorer.review import Review, review_file
-from hardsight.explorer.starting import start
+from hardsight.explorer.serve import start
 from hardsight.files.checksums import own_checksum
 from hardsight.files.locking import lock
 from hardsight.head import Head
@@ -278,7 +278,7 @@ def test_a_page_without_marks_says_why(watched: Watched, tmp_path: Path, monkeyp
         ("photo.csv", {"read_only": True}, "Marks cannot be saved: this page was opened with --read-only."),
     ],
 )
-def test_the_command_says_where_marks_are(tmp_path: Path, name: str, options: dict[str, bool], words: str) -> None:
+def test_the_command_says_where_marks_are(tmp_path: Path, name: str, options: Any, words: str) -> None:
     write_table(read_scores(digits_run(tmp_path / "run", n=20)), tmp_path / "photo.csv")
     started = start(tmp_path / name, port=0, **options)
     started.socket.close()

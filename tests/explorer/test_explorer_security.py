@@ -26,7 +26,7 @@ from explorer_runs import digits_run
 from hardsight.errors import InputError
 from hardsight.explorer.ports import UNSAFE, listen
 from hardsight.explorer.security import HEADERS, MOST_BODY
-from hardsight.explorer.starting import Started, start
+from hardsight.explorer.serve import Started, start
 from hardsight.table import write_table
 
 

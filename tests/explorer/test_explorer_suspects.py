@@ -19,11 +19,11 @@ from hardsight import clean, explore, score
 from hardsight.errors import FileError, InputError
 from hardsight.explorer.columns import words
 from hardsight.explorer.exporting import selection_table
-from hardsight.explorer.opening import Sheet, default_axes, open_sheet
 from hardsight.explorer.report import report
 from hardsight.explorer.review import Review, review_file
+from hardsight.explorer.serve import _open_page
 from hardsight.explorer.settings import ExploreSettings
-from hardsight.explorer.starting import _open_page
+from hardsight.explorer.sheet import Sheet, default_axes, open_sheet
 from hardsight.explorer.suspects import add_suspects
 from hardsight.snapshot import Snapshot
 from hardsight.table import write_table

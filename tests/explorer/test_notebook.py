@@ -15,10 +15,10 @@ import pytest
 import hardsight
 from explorer_asked import Asked
 from explorer_runs import digits_run
-from hardsight.explorer import notebook
-from hardsight.explorer.notebook import View
+from hardsight.explorer import explore
+from hardsight.explorer.explore import View
 from hardsight.explorer.security import HEADERS, Guard
-from hardsight.explorer.starting import start
+from hardsight.explorer.serve import start
 
 NOTEBOOK = "http://localhost:8888"
 IN_FRAME: dict[str, Any] = {"Sec_Fetch_Site": "same-site", "Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "iframe"}
@@ -133,7 +133,7 @@ def test_elsewhere_the_address_is_printed(run: Path, capsys: pytest.CaptureFixtu
     assert capsys.readouterr().out == f"hardsight is at {view.address}\n"
     assert not view.page.in_notebook
     view.close()
-    with pytest.raises(hardsight.InputError, match="allow-remote"):
+    with pytest.raises(hardsight.errors.InputError, match="allow-remote"):
         hardsight.explore(run, host="0.0.0.0")
 
 
@@ -142,7 +142,7 @@ def test_the_frame_is_shown_once_a_cell(view: View, monkeypatch: pytest.MonkeyPa
     show = types.SimpleNamespace(HTML=lambda text: text, display=shown.append)
     fake = types.SimpleNamespace(get_ipython=lambda: shell, display=show)
     monkeypatch.setitem(sys.modules, "IPython", fake)  # type: ignore[arg-type]
-    assert notebook.in_notebook()
+    assert explore.in_notebook()
     view.show()
     view._ipython_display_()  # the value of the same cell
     assert len(shown) == 1
@@ -151,7 +151,7 @@ def test_the_frame_is_shown_once_a_cell(view: View, monkeypatch: pytest.MonkeyPa
     assert len(shown) == 2
     assert shown[0].count("<script>") == 1 and view.started.guard.token in shown[0] and 'target="_blank"' in shown[0]
     shell.kernel = None  # IPython in a terminal
-    assert not notebook.in_notebook()
+    assert not explore.in_notebook()
 
 
 def test_names_in_the_frame_are_text(tmp_path: Path) -> None:

@@ -19,9 +19,11 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from explorer_runs import NAMES, digits_run, write_suspects
-from hardsight import FileError, Head, InputError, Snapshot, export, out_of_sample, score
+from hardsight import Head, Snapshot, export, score
+from hardsight.errors import FileError, InputError
 from hardsight.explorer.review import Review
 from hardsight.files.suspects import suspects_file
+from hardsight.quality.folds import out_of_sample
 from hardsight.table import read_scores, write_table
 
 N = 40
@@ -307,7 +309,7 @@ def test_images_are_looked_for_before_samples_are_scored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: str, images: str | None, match: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("hardsight.explorer.opening.score", lambda *_, **__: pytest.fail("the samples were scored first"))
+    monkeypatch.setattr("hardsight.explorer.sheet.score", lambda *_, **__: pytest.fail("the samples were scored first"))
     Snapshot(np.eye(4), labels=[0, 1, 0, 1], ids=["a", "b", "c", "d"]).save("x.npz")
     with pytest.raises(InputError, match=match):
         export("x.npz", to, images=images)

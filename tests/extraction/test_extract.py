@@ -18,15 +18,15 @@ from PIL import Image
 
 torch = pytest.importorskip("torch")
 
-from torch import nn  # noqa: E402
-from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
-import hardsight  # noqa: E402
-from hardsight.errors import FileError, InputError, RunError  # noqa: E402
-from hardsight.extraction import extracting as extraction  # noqa: E402
-from hardsight.extraction.settings import ExtractSettings  # noqa: E402
-from hardsight.files import samples  # noqa: E402
-from hardsight.snapshot import Snapshot  # noqa: E402
+import hardsight
+import hardsight.extraction.extract as extraction
+from hardsight.errors import FileError, InputError, RunError
+from hardsight.extraction.settings import ExtractSettings
+from hardsight.files import samples
+from hardsight.snapshot import Snapshot
 
 NET = """
 import torch
@@ -416,8 +416,8 @@ def test_class_names_stay_without_the_head(here: Path, cli: Cli) -> None:
     done = cli("extract", "tiny_nets:two", "photos", "-o", "none", "--class-names", "names.txt")
     assert done.code == 2 and "class 'dog' is not one of cat, bird" in done.err
     loader = [(torch.rand(4, 3, 16, 16), torch.tensor([0, 1, 0, 1]))]
-    for options in ({}, {"fit_head": True}):
-        assert hardsight.extract("tiny_nets:two", loader, class_names=["x", "y"], **options).class_names == ["x", "y"]
+    for fit_head in (False, True):
+        assert hardsight.extract("tiny_nets:two", loader, class_names=["x", "y"], fit_head=fit_head).class_names == ["x", "y"]
     hardsight.extract("tiny_nets:two", loader, here / "loaded", class_names=["x", "y"], fit_head=True)
     assert Snapshot.load(here / "loaded").class_names == ["x", "y"]
 

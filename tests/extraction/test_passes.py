@@ -11,16 +11,16 @@ from scipy.special import softmax
 
 torch = pytest.importorskip("torch")
 
-from torch import nn  # noqa: E402
+from torch import nn
 
-import hardsight  # noqa: E402
-from hardsight.data import ImageData, open_data  # noqa: E402
-from hardsight.errors import FileError, HardsightError, InputError  # noqa: E402
-from hardsight.extraction import extracting  # noqa: E402
-from hardsight.files.samples import write_samples  # noqa: E402
-from hardsight.files.verifying import verify  # noqa: E402
-from hardsight.snapshot import Snapshot  # noqa: E402
-from hardsight.stats.uncertainty import pass_scores  # noqa: E402
+import hardsight
+import hardsight.extraction.extract as extracting
+from hardsight.data import ImageData, open_data
+from hardsight.errors import FileError, HardsightError, InputError
+from hardsight.files.samples import write_samples
+from hardsight.files.verify import verify
+from hardsight.snapshot import Snapshot
+from hardsight.stats.uncertainty import pass_scores
 
 N = 40
 
@@ -138,7 +138,7 @@ def test_odd_passes_are_refused(options: dict[str, Any], match: str, tmp_path: P
 
 
 def test_a_model_without_dropout_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
-    gray = {"preprocessing": {"channels": "L", "size": (8, 8)}, "device": "cpu"}
+    gray: Any = {"preprocessing": {"channels": "L", "size": (8, 8)}, "device": "cpu"}
     with pytest.raises(InputError, match="no dropout layer that drops anything"):
         hardsight.extract(network(p=0.0), digits(), tmp_path / "run", passes="dropout=2", **gray)
     with pytest.raises(InputError, match="passes does not apply to a loader"):

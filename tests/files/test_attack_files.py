@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from hardsight import FileError, InputError
 from hardsight.data import BrokenImage, open_data
+from hardsight.errors import FileError, InputError
 from hardsight.files import parquet
 from hardsight.files.parquet import open_parquet, read_parquet
 from real_data import DATA
@@ -123,7 +123,7 @@ def test_a_page_that_claims_two_gigabytes(tmp_path: Path, fresh_python: Callable
     path.write_bytes(claiming(path.read_bytes()))
     code = """
 import resource, sys
-from hardsight import FileError, InputError
+from hardsight.errors import FileError, InputError
 from hardsight.files.parquet import read_parquet
 resource.setrlimit(resource.RLIMIT_AS, (2**31, 2**31))  # bytes: the claim does not fit
 try:

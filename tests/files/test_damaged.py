@@ -16,12 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from hardsight import FileError, HardsightError, Head, Snapshot, score
+from hardsight import HardsightError, Head, Snapshot, score
 from hardsight.data import BrokenImage, open_data
 from hardsight.domains.opening import open_domain
-from hardsight.explorer.opening import open_sheet
+from hardsight.errors import FileError
+from hardsight.explorer.sheet import open_sheet
 from hardsight.files import parquet
-from hardsight.files.dynamics import read_moment
+from hardsight.files.epochs import read_moment
 from hardsight.files.heads import load_head, save_head
 from hardsight.files.human import read_people
 from hardsight.files.npy import open_npz

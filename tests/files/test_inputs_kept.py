@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hardsight import FileError, Head, Snapshot, score
+from hardsight import Head, Snapshot, score
+from hardsight.errors import FileError
 from hardsight.files.heads import save_head
 from hardsight.files.inputs import command, is_input, is_written, note_input
 from hardsight.files.run import Run

@@ -26,7 +26,7 @@ from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
 from hardsight.files.writing import replacing
 from hardsight.head import Head
-from hardsight.scoring.job import Job
+from hardsight.scoring.score import Job
 from hardsight.snapshot import Snapshot
 
 server = pytest.importorskip("moto.server", reason="moto's S3 server is not installed")

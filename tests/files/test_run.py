@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import hardsight
-from hardsight import RunError
+from hardsight.errors import RunError
 from hardsight.files.checksums import sha256
 from hardsight.files.run import Run
 from hardsight.files.writing import discarding, replacing, write_json

@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from hardsight import FileError, Head, Snapshot, score
-from hardsight.errors import RunError
+from hardsight import Head, Snapshot, score
+from hardsight.errors import FileError, RunError
 from hardsight.explorer.report import report
 from hardsight.explorer.review import Review
 from hardsight.files import checksums
@@ -329,8 +329,8 @@ def test_what_later_commands_write_into_a_run_is_replaced_unless_it_is_a_part(tm
 
 @pytest.mark.parametrize("content", [b"[" * 100_000, b"{", b"\xff"])
 def test_json_that_cannot_be_read_is_an_error_of_ours(run: Path, content: bytes) -> None:
-    from hardsight.explorer.opening import open_sheet
-    from hardsight.explorer.rounds import _last_accuracy
+    from hardsight.explorer.adapt_rounds import _last_accuracy
+    from hardsight.explorer.sheet import open_sheet
     from hardsight.models.transformers_models import _read_processor
 
     for name in ("rounds.json", "preprocessor_config.json", "start.json"):
@@ -346,7 +346,7 @@ def test_json_that_cannot_be_read_is_an_error_of_ours(run: Path, content: bytes)
 
 
 def test_json_that_a_run_lists_is_compared(tmp_path: Path) -> None:
-    from hardsight.explorer.rounds import _last_accuracy
+    from hardsight.explorer.adapt_rounds import _last_accuracy
 
     made = Run(tmp_path / "run", "a test", {}, {})
     rounds = made.directory / "rounds.json"

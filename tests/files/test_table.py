@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hardsight import FileError, InputError, hardest, score
-from hardsight.table import Summary, TableWriter, read_scores, write_table
+from hardsight import score
+from hardsight.errors import FileError, InputError
+from hardsight.table import Summary, TableWriter, hardest, read_scores, write_table
 
 TABLE = pa.table(
     {

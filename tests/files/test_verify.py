@@ -14,7 +14,8 @@ import pytest
 from PIL import Image
 
 import hardsight
-from hardsight import FileError, Head
+from hardsight import Head
+from hardsight.errors import FileError
 from hardsight.explorer.review import Review
 from hardsight.files.heads import save_head
 from hardsight.files.run import Run

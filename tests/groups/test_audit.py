@@ -16,11 +16,12 @@ from scipy.stats import binomtest, fisher_exact, ttest_ind
 
 import hardsight
 from explorer_runs import digits_run
-from hardsight import FileError, InputError, Snapshot, audit
+from hardsight import Snapshot, audit
 from hardsight.data import BrokenImage
 from hardsight.data.run_images import RunImages
-from hardsight.groups import audit_to_file
+from hardsight.errors import FileError, InputError
 from hardsight.groups.comparing import corrected
+from hardsight.groups.group_files import audit_to_file
 from hardsight.groups.latent import k_means, nearest
 from hardsight.stats import design_effect, mean_interval, share_difference, sign_test, welch, wilson
 from hardsight.stats import fisher_exact as our_fisher
@@ -178,7 +179,7 @@ def test_latent_groups_are_found_and_tested_on_other_samples() -> None:
     assert worst["accuracy"] < 0.5 and 40 <= worst["n"] <= 80 <= worst["members"] <= 130  # half of them are tested
     assert all(id.startswith("s2") for id in worst["hardest"].split(", "))
     again = np.random.default_rng(1).permutation(520)
-    shuffled = {name: value if name == "head" else np.asarray(value)[again] for name, value in given.items()}
+    shuffled: Any = {name: value if name == "head" else np.asarray(value)[again] for name, value in given.items()}
     same = audit(**shuffled)  # rows in another order give the same groups
     for name in ("group", "n", "members", "hardest", "verdict"):
         assert same[name].equals(table[name])

@@ -16,10 +16,11 @@ from scipy.stats import binomtest
 from sklearn.datasets import load_digits
 
 from explorer_runs import digits_run, two_heads
-from hardsight import InputError, Snapshot, avh, drift, score
-from hardsight.explorer.comparing import compare
-from hardsight.explorer.opening import open_sheet
-from hardsight.groups.moving import features_moved
+from hardsight import Snapshot, avh, drift, score
+from hardsight.errors import InputError
+from hardsight.explorer.sheet import open_sheet
+from hardsight.explorer.two_runs import compare
+from hardsight.groups.feature_shift import features_moved
 
 Cli = Callable[..., Any]
 WEIGHT = np.eye(3, 8)
@@ -248,7 +249,7 @@ def test_bad_input_is_one_line(cli: Cli, tmp_path: Path, monkeypatch: pytest.Mon
     assert not (tmp_path / "drift.parquet").exists()
     assert "to compare: store them with the samples." in cli("drift", tmp_path / "a.npz", tmp_path / "c.npz").err
     assert "is given twice" in cli("drift", tmp_path / "a.npz", tmp_path / "a.npz").err
-    monkeypatch.setattr("hardsight.groups.drifting.open_measured", None)  # nothing is scored before both are there
+    monkeypatch.setattr("hardsight.groups.drift.open_measured", None)  # nothing is scored before both are there
     assert cli("drift", tmp_path / "a.npz", tmp_path / "nowhere.npz").err.endswith("nowhere.npz does not exist.\n")
 
 

@@ -28,8 +28,10 @@ from agreement_data import (
     made,
     single,
 )
-from hardsight import InputError, Snapshot, correlate
-from hardsight.human import read_people, reporting, study
+from hardsight import Snapshot, correlate
+from hardsight.errors import InputError
+from hardsight.files.human import read_people
+from hardsight.human import study, study_files
 from hardsight.human.granularity import coarse_people, read_superclasses
 
 
@@ -37,7 +39,7 @@ def test_superclasses_by_a_plain_loop() -> None:
     mapping = {"ant": "insect", "bee": "insect", "cat": "mammal", "dog": "mammal"}
     found = correlate(SNAPSHOT, COUNTS, superclasses=mapping, **FEW)
     above = [0, 0, 1, 1]
-    theta = hardsight.angles(FEATURES, WEIGHT)
+    theta = hardsight.geometry.angles(FEATURES, WEIGHT)
     probs = softmax(FEATURES @ WEIGHT.T, axis=1)
     hsf, avh, confidence = [], [], []
     for i, y in enumerate(LABELS):
@@ -48,7 +50,7 @@ def test_superclasses_by_a_plain_loop() -> None:
     np.testing.assert_allclose(found.of().values, hsf)
     np.testing.assert_allclose(found.of().scores["avh"], avh)
     np.testing.assert_allclose(found.of().scores["confidence"], confidence, rtol=1e-6)
-    inside = hardsight.norm_in_class(FEATURES, np.array(above)[LABELS])
+    inside = hardsight.scores.norm_in_class(FEATURES, np.array(above)[LABELS])
     np.testing.assert_allclose(found.of().scores["norm_in_class"], inside, atol=1e-9)
     assert {row["group"] for row in found.within("label").to_pylist()} == {"insect", "mammal"}
 
@@ -107,8 +109,8 @@ def test_hard_for_people_are_images_they_really_disagree_on() -> None:
 def test_the_picture_of_disagreement_says_its_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     table, easy = made(avh=(0, 1))
     told = study(table, easy, scores="avh", top=2, **FEW)
-    monkeypatch.setattr(hardsight.Correlations, "draw", lambda *_: None)
-    drawn = reporting._drawn(replace(told, images=lambda name: np.zeros((2, 2), np.uint8)))
+    monkeypatch.setattr(hardsight.human.Correlations, "draw", lambda *_: None)
+    drawn = study_files._drawn(replace(told, images=lambda name: np.zeros((2, 2), np.uint8)))
     title = drawn["model-disagreement"].get_suptitle().replace("\n", " ")
     assert "hard for people: fewer than 80 % chose the given class" in title
     captions = [axes.get_title() for part in drawn["model-disagreement"].subfigs for axes in part.axes if axes.get_title()]
@@ -116,7 +118,7 @@ def test_the_picture_of_disagreement_says_its_rule(monkeypatch: pytest.MonkeyPat
     assert len(shares) == 4 and min(shares[:2]) >= 80 > max(shares[2:])
 
 
-def test_calibration_and_what_temperature_does(correlations: hardsight.Correlations) -> None:
+def test_calibration_and_what_temperature_does(correlations: hardsight.human.Correlations) -> None:
     told = correlations.calibration()
     assert told.fitted_to + told.judged_on == N and told.temperature > 0
     effects = {(row["score"], row["kind"]): row for row in told.effects}
@@ -131,7 +133,7 @@ def test_calibration_and_what_temperature_does(correlations: hardsight.Correlati
         correlate(TABLE, COUNTS, scores="avh", **FEW).calibration()
 
 
-def test_unseen_classes(correlations: hardsight.Correlations, tmp_path: Path) -> None:
+def test_unseen_classes(correlations: hardsight.human.Correlations, tmp_path: Path) -> None:
     between = (WEIGHT[0] + WEIGHT[1]) * 0.4 + 0.1 * np.random.default_rng(1).normal(size=(100, D))  # of neither class
     Snapshot(between).save(tmp_path / "unseen.npz")
     rows = correlations.open_set(tmp_path / "unseen.npz").to_pylist()

@@ -15,13 +15,14 @@ from agreement_data import (
     degraded,
     single,
 )
-from hardsight import InputError, correlate
+from hardsight import correlate
+from hardsight.errors import InputError
 from hardsight.files.latex import escaped
 from hardsight.human.latex import pairs, table1
 from hardsight.render.agreement import count_colours, side_by_side
 
 
-def test_plots_have_the_coefficient_and_interval_in_their_titles(correlations: hardsight.Correlations) -> None:
+def test_plots_have_the_coefficient_and_interval_in_their_titles(correlations: hardsight.human.Correlations) -> None:
     figure = correlations.plot("avh")
     row = single(correlations, "avh")
     (axes,) = [axes for axes in figure.axes if axes.get_ylabel() == "angular visual hardness (AVH), high is hard"]
@@ -36,7 +37,7 @@ def test_plots_have_the_coefficient_and_interval_in_their_titles(correlations: h
         correlations.plot(model="other")
 
 
-def test_every_sample_is_in_the_picture(correlations: hardsight.Correlations) -> None:
+def test_every_sample_is_in_the_picture(correlations: hardsight.human.Correlations) -> None:
     for one in (correlations, correlate(degraded(), against="level", scores="avh", **FEW)):
         mesh = one.plot("avh").axes[0].collections[0]
         assert mesh.get_array().sum() == one.of().n  # type: ignore[union-attr]
@@ -63,7 +64,7 @@ def test_models_side_by_side_have_no_empty_panel() -> None:
     assert drawn([{**row, "accuracy": None} for row in rows]) == []
 
 
-def test_latex_has_intervals_and_names_that_people_use(correlations: hardsight.Correlations) -> None:
+def test_latex_has_intervals_and_names_that_people_use(correlations: hardsight.human.Correlations) -> None:
     text, row = table1(correlations), single(correlations, "avh")
     total = f"${row['agreement']:.3f}_{{[{row['bootstrap_low']:.2f},\\,{row['bootstrap_high']:.2f}]}}$"
     assert f"AVH & ${row['fisher_z']:.3f}$ & {total} &" in text and r"95\,\% intervals" in text
@@ -72,7 +73,7 @@ def test_latex_has_intervals_and_names_that_people_use(correlations: hardsight.C
         assert not re.search(r"avh|angular\\?_gap|spearman", written)
 
 
-def test_latex_is_balanced_and_escaped(correlations: hardsight.Correlations) -> None:
+def test_latex_is_balanced_and_escaped(correlations: hardsight.human.Correlations) -> None:
     assert escaped("50 % of a_b & c\\") == r"50 \% of a\_b \& c\textbackslash{}"
     for text in (table1(correlations), pairs(correlations)):
         assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") >= 1

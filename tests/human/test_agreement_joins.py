@@ -29,12 +29,13 @@ from agreement_data import (
     made,
     single,
 )
-from hardsight import InputError, Snapshot, correlate
-from hardsight.files.dynamics import COLUMNS
-from hardsight.human import read_people
+from hardsight import Snapshot, correlate
+from hardsight.errors import InputError
+from hardsight.files.epochs import COLUMNS
+from hardsight.files.human import read_people
 
 
-def test_ids_join_in_any_order(correlations: hardsight.Correlations) -> None:
+def test_ids_join_in_any_order(correlations: hardsight.human.Correlations) -> None:
     order = np.random.default_rng(1).permutation(N)
     shuffled = pa.table({"id": IDS[order], "frequency": FREQUENCY[order]})
     by_id = correlate(TABLE, shuffled, scores="avh", **FEW)
@@ -68,7 +69,7 @@ def human_forms(folder: Path) -> dict[str, Any]:
     }
 
 
-def test_every_form_of_counts_says_the_same(tmp_path: Path, correlations: hardsight.Correlations) -> None:
+def test_every_form_of_counts_says_the_same(tmp_path: Path, correlations: hardsight.human.Correlations) -> None:
     forms = human_forms(tmp_path)
     assert len(forms) == 12
     for name, source in forms.items():
@@ -113,7 +114,7 @@ def test_a_pandas_index_is_an_id() -> None:
         correlate(named, human.set_axis([f"j{i}" for i in range(400)]), **FEW)
 
 
-def test_models_come_as_paths_of_every_kind(tmp_path: Path, correlations: hardsight.Correlations) -> None:
+def test_models_come_as_paths_of_every_kind(tmp_path: Path, correlations: hardsight.human.Correlations) -> None:
     from hardsight.table import write_table
 
     SNAPSHOT.save(tmp_path / "snapshot.npz")
@@ -149,7 +150,7 @@ def test_first_takes_the_first_samples_of_either_join() -> None:
         assert single(some, "avh")["n"] == 50 and single(some, "avh")["raw"] == pytest.approx(expected)
 
 
-def test_one_split_of_a_run_is_as_if_there_were_no_other(correlations: hardsight.Correlations) -> None:
+def test_one_split_of_a_run_is_as_if_there_were_no_other(correlations: hardsight.human.Correlations) -> None:
     """Training samples in addition to the ones shown to people, in the run and in its epochs, some with the same ids."""
     ids = np.concatenate([[f"train-{i}" for i in range(50)], IDS])
     splits = np.array(["train"] * 50 + ["test"] * N)
@@ -197,13 +198,13 @@ def test_a_watched_set_that_only_the_dynamics_know(tmp_path: Path) -> None:
     assert correlate(tmp_path / "run", joined, split="test", scores="avh", allow_missing=True, **FEW).of().n == N - 1
 
 
-def test_answers_in_another_order_are_noticed(correlations: hardsight.Correlations) -> None:
+def test_answers_in_another_order_are_noticed(correlations: hardsight.human.Correlations) -> None:
     assert not any("Are rows, labels and classes" in note for note in correlations.notes)
     mixed = correlate(SNAPSHOT, COUNTS[np.random.default_rng(0).permutation(N)], **FEW)
     assert any("most people chose another class" in note for note in mixed.notes)
 
 
-def test_an_image_that_is_no_copy_is_its_own_base(correlations: hardsight.Correlations) -> None:
+def test_an_image_that_is_no_copy_is_its_own_base(correlations: hardsight.human.Correlations) -> None:
     """`hardsight train` writes a column of nulls if nothing is degraded."""
     nothing = TABLE.append_column("base_id", pa.nulls(N, pa.string()))
     told = correlate(nothing, COUNTS, **FEW)

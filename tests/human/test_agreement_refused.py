@@ -22,11 +22,12 @@ from agreement_data import (
     C,
     N,
 )
-from hardsight import InputError, Snapshot, correlate
-from hardsight.errors import FileError
+from hardsight import Snapshot, correlate
+from hardsight.errors import FileError, InputError
 from hardsight.files.class_names import read_class_names
 from hardsight.files.columns import read_columns
-from hardsight.human import read_people, study
+from hardsight.files.human import read_people
+from hardsight.human import study
 
 
 @pytest.mark.parametrize(
@@ -109,7 +110,7 @@ def test_options_that_are_refused(options: dict[str, Any], match: str) -> None:
 def test_wrong_options_are_refused_before_the_bootstrap(
     monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], match: str
 ) -> None:
-    monkeypatch.setattr("hardsight.human.correlations.agree", lambda *_, **__: pytest.fail("it computed first"))
+    monkeypatch.setattr("hardsight.human.correlate.agree", lambda *_, **__: pytest.fail("it computed first"))
     with pytest.raises((FileError, InputError), match=match):
         study(SNAPSHOT, COUNTS, **options)
 

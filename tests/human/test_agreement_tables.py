@@ -24,11 +24,12 @@ from agreement_data import (
     single,
     verdicts,
 )
-from hardsight import InputError, correlate, stats
+from hardsight import correlate, stats
+from hardsight.errors import InputError
 from hardsight.human import StudySettings, study
 
 
-def test_coefficients_are_scipys_and_signs_say_whether_people_agree(correlations: hardsight.Correlations) -> None:
+def test_coefficients_are_scipys_and_signs_say_whether_people_agree(correlations: hardsight.human.Correlations) -> None:
     oracle = {"spearman": scipy_stats.spearmanr, "pearson": scipy_stats.pearsonr, "kendall": scipy_stats.kendalltau}
     for name in ("avh", "confidence", "loss", "entropy", "norm", "angular_gap"):
         for kind, function in oracle.items():
@@ -47,7 +48,7 @@ def test_coefficients_are_scipys_and_signs_say_whether_people_agree(correlations
     assert entropy["agreement"] == entropy["raw"]
 
 
-def test_bins_count_every_sample_once_and_state_their_edges(correlations: hardsight.Correlations) -> None:
+def test_bins_count_every_sample_once_and_state_their_edges(correlations: hardsight.human.Correlations) -> None:
     parts = ["[0, 0.2)", "[0.2, 0.4)", "[0.4, 0.6)", "[0.6, 0.8)", "[0.8, 1]"]
     edges = np.array([0, 0.2, 0.4, 0.6, 0.8, 1.0])
     expected = [int(((FREQUENCY >= low) & (FREQUENCY < high)).sum()) for low, high in zip(edges[:-1], edges[1:], strict=True)]
@@ -60,15 +61,15 @@ def test_bins_count_every_sample_once_and_state_their_edges(correlations: hardsi
     assert {row["bin"] for row in own.table1().to_pylist() if row["target"] == "frequency"} == {"all", "[0, 0.5)", "[0.5, 1]"}
 
 
-def test_the_norm_is_there_raw_and_within_its_class(correlations: hardsight.Correlations) -> None:
-    inside = hardsight.norm_in_class(FEATURES, LABELS)
+def test_the_norm_is_there_raw_and_within_its_class(correlations: hardsight.human.Correlations) -> None:
+    inside = hardsight.scores.norm_in_class(FEATURES, LABELS)
     assert single(correlations, "norm_in_class")["raw"] == pytest.approx(scipy_stats.spearmanr(inside, FREQUENCY).statistic)
     assert single(correlations, "norm")["raw"] == pytest.approx(
         scipy_stats.spearmanr(TABLE.column("norm").to_numpy(), FREQUENCY).statistic
     )
 
 
-def test_the_share_of_the_ceiling(correlations: hardsight.Correlations) -> None:
+def test_the_share_of_the_ceiling(correlations: hardsight.human.Correlations) -> None:
     ceiling = stats.noise_ceiling(COUNTS, LABELS, kind="pearson", splits=5)
     row = single(correlations, "avh", "pearson")
     assert row["share_of_ceiling"] == pytest.approx(row["agreement"] / ceiling.ceiling)
@@ -78,7 +79,7 @@ def test_the_share_of_the_ceiling(correlations: hardsight.Correlations) -> None:
     }
 
 
-def test_pairs_are_the_tests_of_their_coefficients(correlations: hardsight.Correlations) -> None:
+def test_pairs_are_the_tests_of_their_coefficients(correlations: hardsight.human.Correlations) -> None:
     rows = correlations.pairs().to_pylist()
     assert len(rows) == 3 * 21 and {row["target"] for row in rows} == {"frequency"}
     for row in rows:
@@ -140,7 +141,7 @@ def test_discovery_5_over_models() -> None:
     assert again["verdict"].startswith("does not hold here") and "over 2 models" in again["note"]
 
 
-def nulls(found: hardsight.Correlations) -> dict[tuple[str, str], str]:
+def nulls(found: hardsight.human.Correlations) -> dict[tuple[str, str], str]:
     return {(row["score"], row["bin"]): row["reason"] for row in found.table1().to_pylist() if row["agreement"] is None}
 
 
@@ -187,7 +188,7 @@ def test_few_samples_are_null_with_a_reason(n: int) -> None:
     json.dumps(found.to_dict(), allow_nan=False)
 
 
-def test_everything_can_be_said_in_json(correlations: hardsight.Correlations) -> None:
+def test_everything_can_be_said_in_json(correlations: hardsight.human.Correlations) -> None:
     told = json.loads(json.dumps(correlations.to_dict(), allow_nan=False))
     assert told["seed"] == 0 and len(told["table1"]) == len(correlations.table1()) and told["targets"][0]["hard"] == "low"
 

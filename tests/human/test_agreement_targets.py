@@ -31,9 +31,10 @@ from agreement_data import (
     single,
     verdicts,
 )
-from hardsight import InputError, Snapshot, correlate, stats
+from hardsight import Snapshot, correlate, stats
+from hardsight.errors import InputError
 from hardsight.human import CorrelateSettings
-from hardsight.human.correlations import prepare
+from hardsight.human.correlate import prepare
 
 
 def test_levels_of_degradation_by_kind_with_whole_images_drawn() -> None:
@@ -72,7 +73,7 @@ def test_any_numeric_column_is_a_target() -> None:
     assert single(easy, "avh", target="noise")["agreement"] == -single(found, "avh", target="noise")["agreement"]
 
 
-def single_of(found: hardsight.Correlations, model: str, score: str) -> Any:
+def single_of(found: hardsight.human.Correlations, model: str, score: str) -> Any:
     return next(one for one in found.main if one.model == model).single(score)
 
 
@@ -147,7 +148,7 @@ def test_passes_become_scores(tmp_path: Path) -> None:
             correlate(SNAPSHOT, COUNTS, passes=bad, **FEW)
 
 
-def test_epochs(correlations: hardsight.Correlations) -> None:
+def test_epochs(correlations: hardsight.human.Correlations) -> None:
     tables = {}
     for epoch in range(3):  # from noise to the table; with samples that people have not seen
         noisy = TABLE.column("avh").to_numpy() + (2 - epoch) * np.random.default_rng(epoch).normal(size=N)

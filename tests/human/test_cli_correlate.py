@@ -56,7 +56,7 @@ def test_the_screen_says_it_all(cli: Cli, here: Path) -> None:
 def test_the_table_of_models_and_the_verdicts_come_first(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("hardsight.human.correlations.DEFAULT_SCORES", ("avh", "confidence"))
+    monkeypatch.setattr("hardsight.human.correlate.DEFAULT_SCORES", ("avh", "confidence"))
     models = {f"net{at}": Snapshot(FEATURES, WEIGHT * (1 + at), LABELS, ids=IDS) for at in range(4)}
     result = study(models, COUNTS, replicates=20, permutations=20, splits=2)
     print_study(result)
@@ -107,7 +107,7 @@ def test_the_directory_has_json_csv_latex_and_figures(cli: Cli, here: Path) -> N
 
 
 def test_everything_at_once(cli: Cli, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hardsight.human.correlations.DEFAULT_SCORES", ("avh", "confidence", "norm"))  # fewer to draw
+    monkeypatch.setattr("hardsight.human.correlate.DEFAULT_SCORES", ("avh", "confidence", "norm"))  # fewer to draw
     rng = np.random.default_rng(5)
     other = Snapshot(FEATURES, WEIGHT + 0.2 * rng.normal(size=(C, D)), LABELS, ids=IDS)
     other.save(here / "other.npz")
@@ -145,8 +145,8 @@ def test_everything_at_once(cli: Cli, here: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_run_with_text_ids_beside_arrays_with_row_numbers(cli: Cli, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hardsight.human.correlations.DEFAULT_SCORES", ("avh", "confidence"))
-    monkeypatch.setattr("hardsight.human.reporting._figures", lambda folder, study: [])  # drawing takes seconds
+    monkeypatch.setattr("hardsight.human.correlate.DEFAULT_SCORES", ("avh", "confidence"))
+    monkeypatch.setattr("hardsight.human.study_files._figures", lambda folder, study: [])  # drawing takes seconds
     Snapshot(FEATURES, WEIGHT, LABELS, ids=[str(row) for row in range(len(IDS))]).save(here / "text.npz")
     Snapshot(FEATURES, 0.5 * WEIGHT, LABELS).save(here / "numbers.npz")
     done = cli("correlate", "text.npz", "numbers.npz", "--human", "counts.npy", *QUICK, "-o", "out")

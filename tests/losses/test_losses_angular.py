@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
-import torch.nn.functional as F  # noqa: E402
-from torch import Tensor  # noqa: E402
+import torch.nn.functional as F
+from torch import Tensor
 
-from hardsight import InputError  # noqa: E402
-from hardsight.losses import (  # noqa: E402
+from hardsight.errors import InputError
+from hardsight.losses import (
     ArcFaceLoss,
     ASoftmaxLoss,
     AVHLoss,
@@ -30,8 +30,8 @@ from hardsight.losses import (  # noqa: E402
     normface_loss,
     smallest_scale,
 )
-from hardsight.losses.arcface import added_angle  # noqa: E402
-from hardsight.losses.multiplied_angle import Annealing, psi  # noqa: E402
+from hardsight.losses.arcface import added_angle
+from hardsight.losses.multiplied_angle import Annealing, psi
 
 
 def on_circle(*degrees: float, dtype: Any = torch.float64) -> Tensor:

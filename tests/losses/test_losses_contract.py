@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
-from torch import Tensor, nn  # noqa: E402
+from torch import Tensor, nn
 
-from hardsight import InputError, losses  # noqa: E402
+from hardsight import losses
+from hardsight.errors import InputError
 
 HEADS: dict[str, Callable[..., Any]] = {
     "softmax": losses.SoftmaxLoss,

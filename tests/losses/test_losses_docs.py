@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from hardsight import losses  # noqa: E402
+from hardsight import losses
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "losses.md").read_text(encoding="utf-8")
 CLASSES = [name for name in losses.__all__ if inspect.isclass(getattr(losses, name)) and name != "HeadLoss"]

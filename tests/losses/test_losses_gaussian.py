@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
-import torch.nn.functional as F  # noqa: E402
-from torch import Tensor  # noqa: E402
+import torch.nn.functional as F
+from torch import Tensor
 
-import hardsight  # noqa: E402
-from hardsight import InputError  # noqa: E402
-from hardsight.losses import CenterLoss, GaussianNaiveBayes, GMLoss, LGMLoss, center_loss, lgm_loss  # noqa: E402
-from hardsight.losses.center import moved_centres  # noqa: E402
-from hardsight.losses.gaussian_logits import gaussian_logits  # noqa: E402
+import hardsight
+from hardsight.errors import InputError
+from hardsight.losses import CenterLoss, GaussianNaiveBayes, GMLoss, LGMLoss, center_loss, lgm_loss
+from hardsight.losses.center import moved_centres
+from hardsight.losses.gaussian_logits import gaussian_logits
 
 SHAPES = {"identity": None, "shared": (6,), "per_class": (4, 6)}
 
@@ -97,7 +97,7 @@ def test_likelihood_is_that_of_a_gaussian(covariance: str) -> None:
     torch.testing.assert_close(loss.log_likelihood(x, y).detach(), normal.log_prob(x))
     predicted = loss.logits(x).argmax(1)
     torch.testing.assert_close(loss.log_likelihood(x), loss.log_likelihood(x, predicted))
-    score = hardsight.gm_likelihood(x, loss.head)  # the score of a snapshot with this head
+    score = hardsight.scores.gm_likelihood(x, loss.head)  # the score of a snapshot with this head
     torch.testing.assert_close(torch.from_numpy(score), loss.log_likelihood(x).detach())
     only_likelihood = lgm_loss(x, mean, v, y, likelihood=1.0) - lgm_loss(x, mean, v, y, likelihood=0.0)
     torch.testing.assert_close(only_likelihood, -normal.log_prob(x).mean() - 3 * math.log(2 * math.pi))

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
-import torch.nn.functional as F  # noqa: E402
-from torch import Tensor, nn  # noqa: E402
-from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from hardsight import InputError  # noqa: E402
-from hardsight.losses import (  # noqa: E402
+from hardsight.errors import InputError
+from hardsight.losses import (
     ALDRLoss,
     CompSumLoss,
     DualHeadLoss,
@@ -26,13 +26,13 @@ from hardsight.losses import (  # noqa: E402
     binary_kl_loss,
     comp_sum_loss,
     ens_loss,
-    factored_weight,  # noqa: E402
+    factored_weight,
     ldr_loss,
     smooth_adversarial_comp_sum_loss,
     truncated_gce_loss,
     znorm_loss,
 )
-from hardsight.losses.ens import random_slopes  # noqa: E402
+from hardsight.losses.ens import random_slopes
 
 
 def case(n: int = 10, c: int = 4) -> tuple[Tensor, Tensor]:

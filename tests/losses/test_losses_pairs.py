@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
-import torch.nn.functional as F  # noqa: E402
-from torch import Tensor  # noqa: E402
+import torch.nn.functional as F
+from torch import Tensor
 
-from hardsight import InputError  # noqa: E402
-from hardsight.losses import contrastive_loss, icnn_loss, icnn_scores, proto_triplet_loss, triplet_loss  # noqa: E402
-from hardsight.losses.proto_triplet import batch_prototypes  # noqa: E402
-from oracles import on_circle  # noqa: E402
+from hardsight.errors import InputError
+from hardsight.losses import contrastive_loss, icnn_loss, icnn_scores, proto_triplet_loss, triplet_loss
+from hardsight.losses.proto_triplet import batch_prototypes
+from oracles import on_circle
 
 
 def case(n: int = 12, d: int = 5, c: int = 3) -> tuple[Tensor, Tensor]:

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
-from torch import Tensor  # noqa: E402
+from torch import Tensor
 
-from hardsight import InputError  # noqa: E402
-from hardsight.losses import SupConLoss, info_nce_loss, supcon_loss  # noqa: E402
-from hardsight.training.objective import Objective  # noqa: E402
-from oracles import on_circle  # noqa: E402
+from hardsight.errors import InputError
+from hardsight.losses import SupConLoss, info_nce_loss, supcon_loss
+from hardsight.training.objective import Objective
+from oracles import on_circle
 
 
 def case(n: int = 24, d: int = 6, c: int = 4) -> tuple[Tensor, Tensor]:
@@ -118,8 +118,8 @@ def test_a_projection_learns_and_is_dropped() -> None:
 
 def test_train_with_supcon(tmp_path: Path) -> None:
     pytest.importorskip("accelerate")
-    import hardsight.training
+    import hardsight
 
-    options = {"loss": "supcon", "loss_options": {"projection": 4}, "epochs": 1, "limit": 40}
-    run = hardsight.training.run("digits", "DigitsCNN", tmp_path / "run", watch={}, **options).directory
+    options: Any = {"loss": "supcon", "loss_options": {"projection": 4}, "epochs": 1, "limit": 40}
+    run = hardsight.train("digits", "DigitsCNN", tmp_path / "run", watch={}, **options).directory
     assert not (run / "loss.safetensors").exists() and (run / "head.safetensors").exists()

@@ -8,8 +8,8 @@ from PIL import Image
 
 torch = pytest.importorskip("torch")
 
-from hardsight.models import cifar_resnet, open_model  # noqa: E402
-from real_data import real  # noqa: E402
+from hardsight.models import cifar_resnet, open_model
+from real_data import real
 
 
 def accuracy(net: str, count: int) -> float:

@@ -10,11 +10,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import torch.nn.functional as F  # noqa: E402
-from torch import Tensor, nn  # noqa: E402
+import torch.nn.functional as F
+from torch import Tensor, nn
 
-from hardsight.errors import InputError  # noqa: E402
-from hardsight.models import open_model  # noqa: E402
+from hardsight.errors import InputError
+from hardsight.models import open_model
 
 IMAGES = np.random.default_rng(0).normal(size=(6, 3, 8, 8)).astype(np.float32)
 C, D = 5, 12

@@ -11,12 +11,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from hardsight.errors import FileError, InputError  # noqa: E402
-from hardsight.head import Head  # noqa: E402
-from hardsight.models import open_model  # noqa: E402
-from hardsight.models.head_layer import HeadLayer, HeadShape, shape_of  # noqa: E402
-from hardsight.models.network_names import OWN, OWN_NETWORKS  # noqa: E402
-from hardsight.models.trainable import cut_off, open_trainable  # noqa: E402
+from hardsight.errors import FileError, InputError
+from hardsight.head import Head
+from hardsight.models import open_model
+from hardsight.models.head_layer import HeadLayer, HeadShape, shape_of
+from hardsight.models.network_names import OWN, OWN_NETWORKS
+from hardsight.models.trainable import cut_off, open_trainable
 
 # name: (features, millions of parameters for 10 classes as the papers or their ports count them)
 SIZES = {

@@ -12,10 +12,10 @@ import pytest
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 
-from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+from onnx import TensorProto, helper, numpy_helper
 
-from hardsight.errors import FileError, InputError  # noqa: E402
-from hardsight.models import open_model  # noqa: E402
+from hardsight.errors import FileError, InputError
+from hardsight.models import open_model
 
 RNG = np.random.default_rng(0)
 C, D = 4, 12

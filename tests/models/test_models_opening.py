@@ -16,18 +16,18 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from safetensors.torch import save_file  # noqa: E402
-from torch import nn  # noqa: E402
+from safetensors.torch import save_file
+from torch import nn
 
-from hardsight.errors import FileError, HardsightError, InputError  # noqa: E402
-from hardsight.models import Model, Preprocessing, open_model  # noqa: E402
-from hardsight.models.cifar_resnet import cifar_resnet20  # noqa: E402
-from hardsight.models.layouts import LAYOUTS, check_layout  # noqa: E402
-from hardsight.models.network_names import OWN_NETWORKS  # noqa: E402
-from hardsight.models.opening import check_model_name  # noqa: E402
-from hardsight.models.torchvision_models import import_torchvision, import_with_torchvision  # noqa: E402
-from hardsight.models.trainable import open_trainable  # noqa: E402
-from hardsight.models.weights import check_weights, pickled_class, read_weights, shapes_in  # noqa: E402
+from hardsight.errors import FileError, HardsightError, InputError
+from hardsight.models import Model, Preprocessing, open_model
+from hardsight.models.cifar_resnet import cifar_resnet20
+from hardsight.models.layouts import LAYOUTS, check_layout
+from hardsight.models.network_names import OWN_NETWORKS
+from hardsight.models.opening import check_model_name
+from hardsight.models.torchvision_models import import_torchvision, import_with_torchvision
+from hardsight.models.trainable import open_trainable
+from hardsight.models.weights import check_weights, pickled_class, read_weights, shapes_in
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of the libraries; ours are tested with the heads
 RESNET20 = "hardsight.models.cifar_resnet:cifar_resnet20"

@@ -15,7 +15,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from hardsight import InputError, Snapshot, avh, extract, score
+from hardsight import Snapshot, avh, extract, score
+from hardsight.errors import InputError
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4)) + np.repeat(np.eye(3, 4) * 4, 20, axis=0)  # (60, 4), three groups

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import hardsight
+from doc_blocks import doc_script
 from hardsight.scores import SCORES
 
 
@@ -16,23 +23,62 @@ def test_all_is_sorted_and_every_name_is_there() -> None:
     assert len(set(hardsight.__all__)) == len(hardsight.__all__)
     for name in hardsight.__all__:
         assert getattr(hardsight, name) is not None
-    assert dir(hardsight) == hardsight.__all__
 
 
 def test_every_score_is_public() -> None:
-    assert set(SCORES) <= set(hardsight.__all__)
+    assert set(SCORES) <= set(hardsight.scores.__all__)
 
 
-def test_what_type_checkers_see_is_what_there_is() -> None:
-    source = Path(hardsight.__file__).read_text(encoding="utf-8")
-    checked = source.split("if TYPE_CHECKING:")[1].split("def __getattr__")[0]
-    imported = re.findall(r"\b([A-Za-z_]\w*)\b(?=[,\n)])", re.sub(r"from \S+ import", "", checked))
-    assert sorted(set(imported) | {"__version__"}) == hardsight.__all__
+@pytest.mark.parametrize("stub", sorted(Path(hardsight.__file__).parent.rglob("__init__.pyi")), ids=str)
+def test_a_stub_says_what_there_is(stub: Path) -> None:
+    """Editors read the stub, Python loads what it names: imports and a literal `__all__`, nothing else."""
+    tree = ast.parse(stub.read_text(encoding="utf-8"))
+    package = importlib.import_module(".".join(stub.relative_to(Path(hardsight.__file__).parents[1]).parts[:-1]))
+    (names,) = [ast.literal_eval(node.value) for node in tree.body if isinstance(node, ast.Assign)]
+    assert names == package.__all__ == sorted(names)
+    assert all(getattr(package, name) is not None for name in names)
+    assert {type(node) for node in tree.body} <= {ast.ImportFrom, ast.Assign, ast.AnnAssign}
+
+
+def test_few_public_names() -> None:
+    assert len(hardsight.__all__) <= 30
+
+
+def test_the_options_of_verbs_are_those_of_their_settings() -> None:
+    """`python docs/make_option_types.py > src/hardsight/option_types.pyi` writes them."""
+    assert (
+        Path(hardsight.__file__).with_name("option_types.pyi").read_text(encoding="utf-8")
+        == doc_script("make_option_types").text()
+    )
+
+
+REVEALED = {
+    "extract": ("batch_size", "int"),
+    "train": ("epochs", "int"),
+    "adapt": ("methods", "Sequence[str]"),
+    "clean": ("folds", "int"),
+    "select": ("budget", "Union"),
+    "correlate": ("level", "float"),
+}
+
+
+def test_an_editor_sees_the_options_with_their_types(tmp_path: Path) -> None:
+    """mypy's `reveal_type` of the verbs, and an option that does not exist."""
+    (tmp_path / "verbs.py").write_text(
+        "import hardsight\n"
+        + "".join(f"reveal_type(hardsight.{verb})\n" for verb in REVEALED)
+        + "hardsight.train(1, 2, 'x', epoch=3)\n"
+    )
+    done = subprocess.run([sys.executable, "-m", "mypy", "verbs.py"], cwd=tmp_path, capture_output=True, text=True)
+    lines = [line for line in done.stdout.splitlines() if "Revealed type" in line]
+    for (verb, (option, kind)), line in zip(REVEALED.items(), lines, strict=True):
+        assert re.search(rf"'?{option}'?\??: (builtins\.|typing\.|collections\.abc\.)?{re.escape(kind)}", line), (verb, line)
+    assert 'Unexpected keyword argument "epoch" for "train"' in done.stdout
 
 
 def test_unknown_names_are_refused() -> None:
     try:
-        hardsight.hardness  # noqa: B018
+        hardsight.hardness  # type: ignore[attr-defined]  # noqa: B018
     except AttributeError as error:
         assert "hardness" in str(error)
     else:
@@ -44,7 +90,7 @@ def test_scoring_arrays_never_imports_torch(fresh_python: Callable[..., Any]) ->
         "import sys, numpy as np, hardsight\n"
         "table = hardsight.score(np.eye(4), np.eye(4), [0, 1, 2, 3], scores='all')\n"
         "hardsight.avh(np.eye(4), np.eye(4), [0, 1, 2, 3])\n"
-        "hardsight.hardest(table)\n"
+        "hardsight.table.hardest(table)\n"
         "print('torch' in sys.modules, 'matplotlib' in sys.modules, len(table))"
     )
     assert done.out == "False False 4\n", done.err

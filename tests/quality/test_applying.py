@@ -14,13 +14,13 @@ from PIL import Image
 
 from hardsight.data import open_data
 from hardsight.errors import FileError
-from hardsight.explorer.opening import open_sheet
 from hardsight.explorer.review import Review
+from hardsight.explorer.sheet import open_sheet
 from hardsight.files.heads import save_head
 from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
 from hardsight.head import Head
-from hardsight.quality.applying import apply_review, write_images
+from hardsight.quality.review import apply_review, write_images
 
 Cli = Callable[..., Any]
 
@@ -64,7 +64,7 @@ def test_corrected_images_lie_with_their_class(cli: Cli, tmp_path: Path, monkeyp
         def link(*_: Any) -> None:
             raise OSError(18, "Invalid cross-device link")
 
-        monkeypatch.setattr("hardsight.quality.applying.os.link", link)
+        monkeypatch.setattr("hardsight.quality.review.os.link", link)
     done = cli("clean", run, "--apply", run / "review.parquet", "-o", tmp_path / "corrected")
     assert done.code == 0 and f"wrote {tmp_path}/corrected (9 images, each with its class)" in done.out, done.err
     data = open_data(tmp_path / "corrected")  # and what we wrote can be read

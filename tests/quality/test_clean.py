@@ -16,14 +16,15 @@ import pytest
 from scipy.stats import spearmanr
 
 import hardsight
-from hardsight import Dynamics, FileError, InputError, Snapshot
+from hardsight import Dynamics, Snapshot
+from hardsight.errors import FileError, InputError
 from hardsight.explorer.review import Review
 from hardsight.files.heads import save_head
 from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
 from hardsight.files.suspects import SUSPECTS, read_suspects
 from hardsight.head import Head
-from hardsight.quality.applying import apply_review
+from hardsight.quality.clean import find_suspects
 from hardsight.quality.error_model import (
     SHIFT,
     SLOPE,
@@ -36,11 +37,11 @@ from hardsight.quality.error_model import (
     seen_in_training,
 )
 from hardsight.quality.evidence import Evidence, right_since, samples_of
-from hardsight.quality.neighbourhood import Nearby, Neighbourhood, far_out, mixed, votes_by_probs
+from hardsight.quality.neighbors import Nearby, Neighbourhood, far_out, mixed, votes_by_probs
 from hardsight.quality.noise import confident_counts, noise_factors
 from hardsight.quality.ranking import by_epochs, confidence, margin, posterior
+from hardsight.quality.review import apply_review
 from hardsight.quality.settings import CleanSettings
-from hardsight.quality.suspects import find_suspects
 from hardsight.quality.verdicts import VERDICTS, Judged, judged, verdict_codes
 from hardsight.scores.duplicates import Repeats, near_duplicates
 from hardsight.scoring.fitted_head import fold_rows
@@ -99,7 +100,7 @@ def test_margins_are_those_of_the_score() -> None:
     probs = np.random.default_rng(0).dirichlet(np.ones(4), 20)
     labels = np.arange(20) % 4
     own = margin(probs, np.ones((4, 4)))[np.arange(20), labels]
-    np.testing.assert_allclose(own, -hardsight.probability_margin(pred_probs=probs, labels=labels))
+    np.testing.assert_allclose(own, -hardsight.scores.probability_margin(pred_probs=probs, labels=labels))
 
 
 def test_even_noise_has_factors_of_one_and_pairs_do_not() -> None:
@@ -281,7 +282,7 @@ def test_injected_errors_are_found_and_counted(rate: float, pair: bool) -> None:
 def test_the_structure_of_pair_flips_is_used() -> None:
     features, right = blobs(n=1000)
     labels, wrong = flipped(right, 0.1, pair=True)
-    probs = hardsight.out_of_sample(features, labels)
+    probs = hardsight.quality.out_of_sample(features, labels)
     found = {by: column(hardsight.clean(probs=probs, labels=labels, by=by), "error_score") for by in ("posterior", "confidence")}
     assert average_precision(wrong, found["posterior"]) > average_precision(wrong, found["confidence"])
 
@@ -298,7 +299,7 @@ def test_classes_that_no_sample_is_labeled_as_change_nothing() -> None:
     """Gaps between class indices, and a head that knows more classes than the data has: a wrong label is one of those in use."""
     features, right = blobs(n=200)
     labels, _ = flipped(right, 0.2)
-    probs = hardsight.out_of_sample(features, labels)
+    probs = hardsight.quality.out_of_sample(features, labels)
     table = hardsight.clean(probs=probs, labels=labels)
     gaps = np.zeros((200, 40))
     gaps[:, :40:10] = probs
@@ -313,7 +314,7 @@ def test_classes_that_no_sample_is_labeled_as_change_nothing() -> None:
 def test_rows_and_classes_may_come_in_any_order() -> None:
     features, right = blobs(n=200)
     labels, _ = flipped(right, 0.2)
-    probs = hardsight.out_of_sample(features, labels)
+    probs = hardsight.quality.out_of_sample(features, labels)
     table = hardsight.clean(features=features, probs=probs, labels=labels)
     order = np.random.default_rng(2).permutation(200)
     moved = hardsight.clean(features=features[order], probs=probs[order], labels=labels[order])
@@ -328,14 +329,14 @@ def test_rows_and_classes_may_come_in_any_order() -> None:
 def test_out_of_sample_predictions_do_not_know_the_label() -> None:
     """A sample whose label is turned around is predicted the same: what predicts it has not seen it."""
     features, labels = blobs(n=80)
-    probs = hardsight.out_of_sample(features, labels, folds=4, seed=3)
+    probs = hardsight.quality.out_of_sample(features, labels, folds=4, seed=3)
     assert probs.shape == (80, 4) and (probs.argmax(axis=1) == labels).mean() > 0.8
     np.testing.assert_allclose(probs.sum(axis=1), 1)
     unlabeled = labels.copy()
     unlabeled[:8] = -1
-    assert np.isfinite(hardsight.out_of_sample(features, unlabeled)).all()
+    assert np.isfinite(hardsight.quality.out_of_sample(features, unlabeled)).all()
     with pytest.raises(InputError, match="class 3 has one"):
-        hardsight.out_of_sample(features, np.where(np.arange(80) == 3, 3, labels % 3))
+        hardsight.quality.out_of_sample(features, np.where(np.arange(80) == 3, 3, labels % 3))
 
 
 def test_networks_by_folds_have_not_seen_copies_of_what_they_predict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -348,7 +349,7 @@ def test_networks_by_folds_have_not_seen_copies_of_what_they_predict(tmp_path: P
         return {id: np.full(2, 0.5) for id in test.ids}
 
     monkeypatch.setattr("hardsight.quality.fold_models._train", train)
-    hardsight.out_of_sample(features.reshape(32, 1, 3), labels, model="sphere_mlp", output=tmp_path, folds=4)
+    hardsight.quality.out_of_sample(features.reshape(32, 1, 3), labels, model="sphere_mlp", output=tmp_path, folds=4)
     assert all((str(row) in ids) == (str(row + 24) in ids) for ids in seen for row in range(8)) and len(seen) == 4
 
 
@@ -357,16 +358,16 @@ def test_whole_networks_by_folds(tmp_path: Path) -> None:
     features, labels = blobs(n=24, c=2, d=3)
     options: dict[str, Any] = {"model": "sphere_mlp", "output": tmp_path / "out", "folds": 2, "epochs": 1, "device": "cpu"}
     done: list[tuple[int, int]] = []
-    probs = hardsight.out_of_sample(features, labels, progress=lambda *at: done.append(at), **options)
+    probs = hardsight.quality.out_of_sample(features, labels, progress=lambda *at: done.append(at), **options)
     assert probs.shape == (24, 2) and np.isfinite(probs).all() and done == [(1, 2), (2, 2)]
     stamp = (tmp_path / "out" / "fold-0" / "run.json").stat().st_mtime_ns
-    np.testing.assert_array_equal(hardsight.out_of_sample(features, labels, **options), probs)
+    np.testing.assert_array_equal(hardsight.quality.out_of_sample(features, labels, **options), probs)
     assert (tmp_path / "out" / "fold-0" / "run.json").stat().st_mtime_ns == stamp  # not trained again
     assert len(hardsight.clean(tmp_path / "out" / "out-of-sample.npz")) == 24
     with pytest.raises(InputError, match="give model= and output="):
-        hardsight.out_of_sample(features, labels, epochs=3)
+        hardsight.quality.out_of_sample(features, labels, epochs=3)
     with pytest.raises(InputError, match="there is no option 'bogus'"):
-        hardsight.out_of_sample(features, labels, bogus=1, **options)
+        hardsight.quality.out_of_sample(features, labels, bogus=1, **options)
 
 
 # ---- verdicts ----
@@ -452,9 +453,7 @@ def test_duplicates_and_outliers_of_features() -> None:
 def test_what_is_far_out_is_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """And not once for each likely mistake, which takes the square of the number of samples."""
     asked: list[int] = []
-    monkeypatch.setattr(
-        "hardsight.quality.neighbourhood.far_out", lambda distance: asked.append(len(distance)) or far_out(distance)
-    )
+    monkeypatch.setattr("hardsight.quality.neighbors.far_out", lambda distance: asked.append(len(distance)) or far_out(distance))
     features, right = blobs(n=200)
     table = hardsight.clean(features=features, labels=flipped(right, 0.1)[0])
     assert column(table, "is_label_issue").sum() > 5 and asked == [200]
@@ -560,8 +559,8 @@ def test_classes_with_large_gaps_are_numbered_first() -> None:
         np.testing.assert_array_equal(column(far, name), 10**6 * column(table, name))
     issue = int(np.flatnonzero(column(far, "is_label_issue"))[0])
     assert far["explanation"][issue].as_py().startswith(f"labeled {far['given_label'][issue]}, but the model gives ")
-    probs = hardsight.out_of_sample(features, np.where(labels < 0, -1, 100 * labels))
-    np.testing.assert_array_equal(probs[:, ::100], hardsight.out_of_sample(features, labels))
+    probs = hardsight.quality.out_of_sample(features, np.where(labels < 0, -1, 100 * labels))
+    np.testing.assert_array_equal(probs[:, ::100], hardsight.quality.out_of_sample(features, labels))
     assert probs.shape == (120, 301) and not np.delete(probs, [0, 100, 200, 300], axis=1).any()
 
 
@@ -593,11 +592,13 @@ def test_pred_probs_is_another_name_of_probs() -> None:
     probs, labels = np.array([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]]), [0, 1, 0]
     assert hardsight.clean(pred_probs=probs, labels=labels).equals(hardsight.clean(probs=probs, labels=labels))
     assert hardsight.score(pred_probs=probs, labels=labels).equals(hardsight.score(probs=probs, labels=labels))
-    np.testing.assert_array_equal(hardsight.loss(pred_probs=probs, labels=labels), hardsight.loss(probs=probs, labels=labels))
+    np.testing.assert_array_equal(
+        hardsight.scores.loss(pred_probs=probs, labels=labels), hardsight.scores.loss(probs=probs, labels=labels)
+    )
     assert Snapshot(pred_probs=probs).num_classes == 2
-    np.testing.assert_array_equal(hardsight.model_agreement(pred_probs=[probs, probs]), [1, 1, 1])
+    np.testing.assert_array_equal(hardsight.scores.model_agreement(pred_probs=[probs, probs]), [1, 1, 1])
     np.testing.assert_array_equal(pass_scores(pred_probs=[probs, probs])["passes_variance"], [0, 0, 0])
-    calls: list[Callable[..., Any]] = [hardsight.clean, hardsight.score, hardsight.loss, Snapshot]
+    calls: list[Callable[..., Any]] = [hardsight.clean, hardsight.score, hardsight.scores.loss, Snapshot]
     for call in calls:
         with pytest.raises(InputError, match="probs and pred_probs are the same argument"):
             call(probs=probs, pred_probs=probs, labels=labels)
@@ -755,7 +756,7 @@ def test_samples_without_a_score_are_counted_on_the_screen(cli: Cli, tmp_path: P
 def test_a_file_of_probabilities_and_one_of_features(cli: Cli, tmp_path: Path) -> None:
     features, right = blobs(n=200)
     labels, _ = flipped(right, 0.1)
-    probs = hardsight.out_of_sample(features, labels)
+    probs = hardsight.quality.out_of_sample(features, labels)
     np.savez(tmp_path / "probs.npz", probs=probs, labels=labels)
     np.save(tmp_path / "features.npy", features)
     np.save(tmp_path / "labels.npy", labels)
@@ -843,7 +844,7 @@ def test_bad_input_is_one_clear_line(case: str, cli: Cli, tmp_path: Path, monkey
     np.savez("x.npz", **arrays)
     np.savez("other.npz", features=np.random.default_rng(1).normal(size=(4, 5)), weight=2 * np.eye(5)[:2])
     Review(Path("review.parquet"), ["a", "b", "c"]).put("tab", "elsewhere", "drop")
-    monkeypatch.setattr("hardsight.quality.suspects.find_repeats", lambda *_: pytest.fail("duplicates were searched first"))
+    monkeypatch.setattr("hardsight.quality.clean.find_repeats", lambda *_: pytest.fail("duplicates were searched first"))
     done = cli("clean", "x.npz", *words)
     assert done.code == 2 and said in done.err and done.err.count("\n") == 1, done.err
     assert not Path("x.suspects.parquet").exists() and not Path("labels.parquet").exists()

@@ -25,13 +25,13 @@ from typing import Any
 
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", MPLBACKEND="agg")  # one order of sums
 
-import numpy as np  # noqa: E402
-import pyarrow as pa  # noqa: E402
-import pyarrow.csv  # noqa: E402
-import pyarrow.parquet as pq  # noqa: E402
-from matplotlib.figure import Figure  # noqa: E402
-from safetensors.numpy import load_file  # noqa: E402
-from sklearn.datasets import load_digits  # noqa: E402
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+from matplotlib.figure import Figure
+from safetensors.numpy import load_file
+from sklearn.datasets import load_digits
 
 Column = dict[str, Any]  # type, tolerance, and numbers or texts
 Tables = dict[str, dict[str, Column]]

@@ -16,8 +16,8 @@ from sklearn.decomposition import PCA
 from sklearn.neighbors import NearestNeighbors
 
 import hardsight
-from hardsight import SCORES, Head, InputError, Snapshot, score
-from hardsight.errors import MissingExtra
+from hardsight import SCORES, Head, Snapshot, score
+from hardsight.errors import InputError, MissingExtra
 from hardsight.models.torchvision_models import import_torchvision
 from oracles import on_circle
 from properties import examples
@@ -42,18 +42,18 @@ def test_which_there_are() -> None:
 def test_mahalanobis_by_hand() -> None:
     """Two classes on a line at -2 and 2, spread 1 within: variance 1 within, 5 in all, mean 0; moved by 9."""
     reference, labels = 9 + np.array([[-3.0], [-1.0], [1.0], [3.0]]), [0, 0, 1, 1]
-    values = hardsight.mahalanobis_relative(9 + np.array([[2.0], [0.0], [7.0]]), reference, labels)
+    values = hardsight.scores.mahalanobis_relative(9 + np.array([[2.0], [0.0], [7.0]]), reference, labels)
     assert values == pytest.approx([0 - 4 / 5, 4 - 0, 25 - 49 / 5])
 
 
 def test_nearest_distance_by_hand() -> None:
     reference = on_circle(0, 10, 90) * 7
-    values = hardsight.knn_distance(3 * on_circle(4), reference, k=2)
+    values = hardsight.scores.knn_distance(3 * on_circle(4), reference, k=2)
     assert values == pytest.approx([2 * np.sin(np.deg2rad(6) / 2)])
-    assert hardsight.knn_distance(on_circle(4), reference, k=50) == pytest.approx(
+    assert hardsight.scores.knn_distance(on_circle(4), reference, k=50) == pytest.approx(
         [2 * np.sin(np.deg2rad(86) / 2)]
     )  # all there are
-    assert hardsight.knn_distance(on_circle(10), reference, k=1)[0] < 1e-7
+    assert hardsight.scores.knn_distance(on_circle(10), reference, k=1)[0] < 1e-7
 
 
 @pytest.mark.parametrize(("n", "k"), [(3, 1), (149, 1), (151, 2), (260, 3)])
@@ -61,8 +61,8 @@ def test_nearest_distance_takes_one_percent_of_the_reference(n: int, k: int) -> 
     """Of n directions, a tenth of a degree apart, the k-th; rows of zeros have no direction and do not count."""
     reference = np.concatenate([on_circle(*np.arange(n) / 10), np.zeros((100, 2))])
     expected = [2 * np.sin(np.deg2rad(k / 10) / 2)]
-    assert hardsight.knn_distance(on_circle(-0.1), reference) == pytest.approx(expected, rel=1e-4)
-    assert hardsight.knn_distance(on_circle(-0.1), reference, k=k) == pytest.approx(expected, rel=1e-4)
+    assert hardsight.scores.knn_distance(on_circle(-0.1), reference) == pytest.approx(expected, rel=1e-4)
+    assert hardsight.scores.knn_distance(on_circle(-0.1), reference, k=k) == pytest.approx(expected, rel=1e-4)
     table = score(on_circle(-0.1), scores="knn_distance", reference=Snapshot(reference))
     assert table.column("knn_distance").to_numpy() == pytest.approx(expected, rel=1e-4)
 
@@ -70,17 +70,19 @@ def test_nearest_distance_takes_one_percent_of_the_reference(n: int, k: int) -> 
 def test_vim_by_hand() -> None:
     """Two classes along the first axis, no bias: the second axis is outside, and its mean length makes the virtual logit."""
     weight, reference = np.array([[1.0, 0.0], [-1.0, 0.0]]), np.array([[4.0, 1.0], [-4.0, 1.0], [4.0, -1.0], [-4.0, -1.0]])
-    values = hardsight.vim(np.array([[4.0, 1.0], [0.0, 3.0]]), weight, reference)  # alpha = 4 / 1
+    values = hardsight.scores.vim(np.array([[4.0, 1.0], [0.0, 3.0]]), weight, reference)  # alpha = 4 / 1
     assert values == pytest.approx([4 - logsumexp([4, -4]), 12 - np.log(2)])
-    moved = hardsight.vim(np.array([[5.0, 1.0]]), weight, reference + [1, 0], bias=np.array([-1.0, 1.0]))  # all of it by one
+    moved = hardsight.scores.vim(
+        np.array([[5.0, 1.0]]), weight, reference + [1, 0], bias=np.array([-1.0, 1.0])
+    )  # all of it by one
     assert moved == pytest.approx(values[:1])
 
 
 def test_mean_shift_by_hand() -> None:
     """k = 1: everyone jumps to the nearest other, three times; on a line at 1, 2 and 11, all end at 2."""
-    assert hardsight.mean_shift(np.array([[1.0], [2.0], [11.0]]), k=1) == pytest.approx([1, 0, 9], abs=1e-12)
-    assert hardsight.mean_shift(np.ones((5, 2))).tolist() == [0] * 5
-    assert np.isnan(hardsight.mean_shift(np.ones((1, 2)))).all()
+    assert hardsight.scores.mean_shift(np.array([[1.0], [2.0], [11.0]]), k=1) == pytest.approx([1, 0, 9], abs=1e-12)
+    assert hardsight.scores.mean_shift(np.ones((5, 2))).tolist() == [0] * 5
+    assert np.isnan(hardsight.scores.mean_shift(np.ones((1, 2)))).all()
 
 
 # ---- against others ----
@@ -92,12 +94,12 @@ def test_mahalanobis_against_scikit_learn() -> None:
     overall = EmpiricalCovariance().fit(TRAIN)
     to_classes = np.stack([within.mahalanobis(TEST - mean) for mean in means])
     expected = to_classes.min(0) - overall.mahalanobis(TEST)
-    np.testing.assert_allclose(hardsight.mahalanobis_relative(TEST, TRAIN, LABELS), expected, rtol=1e-9)
+    np.testing.assert_allclose(hardsight.scores.mahalanobis_relative(TEST, TRAIN, LABELS), expected, rtol=1e-9)
     shift = 1e5 * RNG.normal(size=6)  # far from the origin, as means of activations are
-    moved = hardsight.mahalanobis_relative(TEST + shift, TRAIN + shift, LABELS)
+    moved = hardsight.scores.mahalanobis_relative(TEST + shift, TRAIN + shift, LABELS)
     np.testing.assert_allclose(moved, expected, rtol=1e-5, atol=1e-6)
     turned = RNG.normal(size=(6, 6))
-    np.testing.assert_allclose(hardsight.mahalanobis_relative(TEST @ turned, TRAIN @ turned, LABELS), expected, rtol=1e-6)
+    np.testing.assert_allclose(hardsight.scores.mahalanobis_relative(TEST @ turned, TRAIN @ turned, LABELS), expected, rtol=1e-6)
 
 
 @settings(max_examples=examples(10))
@@ -108,7 +110,7 @@ def test_nearest_distance_against_scikit_learn(n: int, d: int, k: int, seed: int
     unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (reference, features)]
     neighbours = NearestNeighbors(n_neighbors=min(k, n), algorithm="brute").fit(unit[0])
     expected = neighbours.kneighbors(unit[1])[0][:, -1]
-    np.testing.assert_allclose(hardsight.knn_distance(features, reference, k=k), expected, atol=1e-6)
+    np.testing.assert_allclose(hardsight.scores.knn_distance(features, reference, k=k), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("dimensions", [None, 0, 2, 5])
@@ -121,7 +123,7 @@ def test_vim_against_the_formula(dimensions: int | None, bias: bool) -> None:
     residual = [np.linalg.norm((x - origin) @ basis.T, axis=1) for x in (TRAIN, TEST)]
     alpha = head.logits(TRAIN).max(1).mean() / residual[0].mean()
     expected = alpha * residual[1] - logsumexp(head.logits(TEST), axis=1)
-    np.testing.assert_allclose(hardsight.vim(TEST, head, TRAIN, dimensions=dimensions), expected, rtol=1e-9)
+    np.testing.assert_allclose(hardsight.scores.vim(TEST, head, TRAIN, dimensions=dimensions), expected, rtol=1e-9)
 
 
 @settings(max_examples=examples(10))
@@ -138,7 +140,7 @@ def test_mean_shift_against_a_plain_loop(n: int, d: int, k: int, seed: int) -> N
         if at < n - 1 and (ordered[:, at] - ordered[:, at - 1] < 1e-9).any():
             return  # equally near to either: which of them counts is nobody's business
         here = np.stack([here[rows].mean(0) for rows in nearest])
-    np.testing.assert_allclose(hardsight.mean_shift(x, k=k), np.linalg.norm(x - here, axis=1), atol=1e-9)
+    np.testing.assert_allclose(hardsight.scores.mean_shift(x, k=k), np.linalg.norm(x - here, axis=1), atol=1e-9)
 
 
 def test_detectors_against_pytorch_ood() -> None:
@@ -160,12 +162,12 @@ def test_detectors_against_pytorch_ood() -> None:
     many = np.random.default_rng(1).normal(size=(300, 6))
     one_percent = theirs.KNN(None, k=3).fit_features(single(many), torch.zeros(300)).predict_features(test)
     pairs = {
-        "knn_distance, default": (hardsight.knn_distance(TEST, many), one_percent),
-        "mahalanobis_relative": (hardsight.mahalanobis_relative(TEST, TRAIN, LABELS), len(TRAIN) * relative),
-        "knn_distance": (hardsight.knn_distance(TEST, TRAIN, k=7), nearest),
-        "vim": (hardsight.vim(TEST, HEAD, TRAIN), virtual),
-        "energy": (hardsight.energy(logits=logits), theirs.EnergyBased(None).predict_logits(single(logits))),
-        "gen": (hardsight.gen(logits=logits), logits.shape[1] * theirs.GEN(None, M=100).predict_logits(single(logits))),
+        "knn_distance, default": (hardsight.scores.knn_distance(TEST, many), one_percent),
+        "mahalanobis_relative": (hardsight.scores.mahalanobis_relative(TEST, TRAIN, LABELS), len(TRAIN) * relative),
+        "knn_distance": (hardsight.scores.knn_distance(TEST, TRAIN, k=7), nearest),
+        "vim": (hardsight.scores.vim(TEST, HEAD, TRAIN), virtual),
+        "energy": (hardsight.scores.energy(logits=logits), theirs.EnergyBased(None).predict_logits(single(logits))),
+        "gen": (hardsight.scores.gen(logits=logits), logits.shape[1] * theirs.GEN(None, M=100).predict_logits(single(logits))),
     }
     for name, (our, other) in pairs.items():
         np.testing.assert_allclose(our, other.numpy(), rtol=1e-3, atol=1e-4, err_msg=name)
@@ -188,9 +190,9 @@ def test_tensors_and_tables_give_the_same(dtype: Any, tmp_path: Path, monkeypatc
     torch = pytest.importorskip("torch")
     test, train = TEST.astype(dtype), TRAIN.astype(dtype)
     alone = {
-        "mahalanobis_relative": hardsight.mahalanobis_relative(test, train, LABELS),
-        "knn_distance": hardsight.knn_distance(test, train),
-        "vim": hardsight.vim(test, HEAD, train),
+        "mahalanobis_relative": hardsight.scores.mahalanobis_relative(test, train, LABELS),
+        "knn_distance": hardsight.scores.knn_distance(test, train),
+        "vim": hardsight.scores.vim(test, HEAD, train),
     }
     as_tensors = score(torch.from_numpy(test), HEAD, reference=Snapshot(torch.from_numpy(train), HEAD, LABELS), scores=REFERENCE)
     Snapshot(train, HEAD, LABELS).save(tmp_path / "train.npz")
@@ -206,8 +208,8 @@ def test_a_number_in_the_name() -> None:
     reference = Snapshot(TRAIN, HEAD, LABELS)
     table = score(TEST, HEAD, np.zeros(30, int), reference=reference, scores="knn_distance:3,mean_shift:5,knn_agreement:2")
     assert table.column_names[4:] == ["knn_distance:3", "mean_shift:5", "knn_agreement:2"]
-    np.testing.assert_allclose(table.column("knn_distance:3").to_numpy(), hardsight.knn_distance(TEST, TRAIN, k=3))
-    np.testing.assert_allclose(table.column("mean_shift:5").to_numpy(), hardsight.mean_shift(TEST, k=5))
+    np.testing.assert_allclose(table.column("knn_distance:3").to_numpy(), hardsight.scores.knn_distance(TEST, TRAIN, k=3))
+    np.testing.assert_allclose(table.column("mean_shift:5").to_numpy(), hardsight.scores.mean_shift(TEST, k=5))
     assert (
         SCORES["knn_distance:3"].formula.endswith("k = 3") and SCORES["knn_distance:3"].summary == SCORES["knn_distance"].summary
     )
@@ -234,8 +236,8 @@ def test_scores_of_features_alone_need_no_head(cli: Callable[..., Any], tmp_path
     np.savez(tmp_path / "train.npz", features=TRAIN, labels=LABELS)
     names = "mean_shift,knn_distance,mahalanobis_relative,norm"
     table = score(tmp_path / "test.npz", scores=names, reference=tmp_path / "train.npz")
-    np.testing.assert_allclose(table.column("mean_shift").to_numpy(), hardsight.mean_shift(TEST))
-    np.testing.assert_allclose(table.column("knn_distance").to_numpy(), hardsight.knn_distance(TEST, TRAIN))
+    np.testing.assert_allclose(table.column("mean_shift").to_numpy(), hardsight.scores.mean_shift(TEST))
+    np.testing.assert_allclose(table.column("knn_distance").to_numpy(), hardsight.scores.knn_distance(TEST, TRAIN))
     np.testing.assert_allclose(table.column("norm").to_numpy(), np.linalg.norm(TEST, axis=1))
     assert table.column("predicted").null_count == 30 and b'"head": null' in table.schema.metadata[b"hardsight"]
     done = cli("score", tmp_path / "test.npz", "--scores", "mean_shift")
@@ -253,13 +255,15 @@ def test_a_reference_that_does_not_vary_everywhere() -> None:
     flat = np.concatenate([TRAIN, np.full((90, 1), 2.0)], axis=1)
     wide = np.concatenate([TEST, np.full((30, 1), 2.0)], axis=1)
     np.testing.assert_allclose(
-        hardsight.mahalanobis_relative(wide, flat, LABELS), hardsight.mahalanobis_relative(TEST, TRAIN, LABELS), rtol=1e-6
+        hardsight.scores.mahalanobis_relative(wide, flat, LABELS),
+        hardsight.scores.mahalanobis_relative(TEST, TRAIN, LABELS),
+        rtol=1e-6,
     )
-    assert np.isfinite(hardsight.mahalanobis_relative(TEST, TRAIN[:4], [0, 1, 0, 1])).all()
-    assert np.isfinite(hardsight.mahalanobis_relative(TEST, TRAIN[:1], [0])).all()
-    one_class = hardsight.mahalanobis_relative(TEST, TRAIN, np.zeros(90, int))
+    assert np.isfinite(hardsight.scores.mahalanobis_relative(TEST, TRAIN[:4], [0, 1, 0, 1])).all()
+    assert np.isfinite(hardsight.scores.mahalanobis_relative(TEST, TRAIN[:1], [0])).all()
+    one_class = hardsight.scores.mahalanobis_relative(TEST, TRAIN, np.zeros(90, int))
     assert one_class == pytest.approx(np.zeros(30), abs=1e-9)  # the class is all there is
-    assert np.isnan(hardsight.vim(TEST, HEAD, TRAIN, dimensions=6)).all()  # nothing is outside
+    assert np.isnan(hardsight.scores.vim(TEST, HEAD, TRAIN, dimensions=6)).all()  # nothing is outside
 
 
 def test_rows_that_cannot_be_scored_change_nothing() -> None:
@@ -274,8 +278,8 @@ def test_rows_that_cannot_be_scored_change_nothing() -> None:
 
 def test_unlabeled_samples_of_the_reference_are_not_in_a_class() -> None:
     more = np.concatenate([TRAIN, 100 * RNG.normal(size=(9, 6))])
-    values = hardsight.mahalanobis_relative(TEST, more, np.append(LABELS, np.full(9, -1)))
-    np.testing.assert_allclose(values, hardsight.mahalanobis_relative(TEST, TRAIN, LABELS))
+    values = hardsight.scores.mahalanobis_relative(TEST, more, np.append(LABELS, np.full(9, -1)))
+    np.testing.assert_allclose(values, hardsight.scores.mahalanobis_relative(TEST, TRAIN, LABELS))
 
 
 # ---- which are computed, and what is refused ----
@@ -318,13 +322,13 @@ def test_what_else_is_refused() -> None:
     with pytest.raises(InputError, match="vim is defined for a linear head, and this one is cosine"):
         score(TEST, Head("cosine", HEAD.weight), scores="vim", reference=Snapshot(TRAIN))
     with pytest.raises(InputError, match="vim is defined for a linear head"):
-        hardsight.vim(TEST, Head("angular", HEAD.weight), TRAIN)
+        hardsight.scores.vim(TEST, Head("angular", HEAD.weight), TRAIN)
     with pytest.raises(InputError, match="knn_distance cannot be computed from logits"):
         score(logits=TEST, scores="knn_distance", reference=Snapshot(TRAIN))
     with pytest.raises(InputError, match=r"same number of columns, got \(30, 6\) and \(90, 5\)"):
-        hardsight.knn_distance(TEST, TRAIN[:, :5])
+        hardsight.scores.knn_distance(TEST, TRAIN[:, :5])
     with pytest.raises(InputError, match="k must be at least 1"):
-        hardsight.knn_distance(TEST, TRAIN, k=0)
+        hardsight.scores.knn_distance(TEST, TRAIN, k=0)
 
 
 def test_a_reference_on_the_command_line(cli: Callable[..., Any], tmp_path: Path) -> None:

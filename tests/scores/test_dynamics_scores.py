@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hardsight
-from hardsight import SCORES, Dynamics, InputError, Snapshot, score
-from hardsight.files.dynamics import Stories
+from hardsight import SCORES, Dynamics, Snapshot, score
+from hardsight.errors import InputError
+from hardsight.files.epochs import Stories
 from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
 
@@ -52,14 +53,14 @@ RIGHT = np.array(  # epochs down, samples across
 
 def test_forgetting_and_learning_by_hand() -> None:
     """0110..: a sample not seen for an epoch is compared with when it was last seen; one never seen has no score."""
-    np.testing.assert_array_equal(hardsight.forgetting_events(RIGHT), [1, 0, 2, 5, 1, np.nan])
-    np.testing.assert_array_equal(hardsight.first_epoch_learned(RIGHT), [2, 1, 1, 6, 2, np.nan])
-    np.testing.assert_allclose(hardsight.cartography_correctness(RIGHT), [0.6, 1, 0.6, 0, 0.5, np.nan])
+    np.testing.assert_array_equal(hardsight.scores.forgetting_events(RIGHT), [1, 0, 2, 5, 1, np.nan])
+    np.testing.assert_array_equal(hardsight.scores.first_epoch_learned(RIGHT), [2, 1, 1, 6, 2, np.nan])
+    np.testing.assert_allclose(hardsight.scores.cartography_correctness(RIGHT), [0.6, 1, 0.6, 0, 0.5, np.nan])
 
 
 def test_the_lambda_of_the_last_epoch_that_had_one() -> None:
     lambdas = [[1.0, 0.9, np.nan], [0.7, np.nan, np.nan], [0.8, np.nan, np.nan]]
-    np.testing.assert_array_equal(hardsight.aldr_lambda(lambdas), [0.8, 0.9, np.nan])
+    np.testing.assert_array_equal(hardsight.scores.aldr_lambda(lambdas), [0.8, 0.9, np.nan])
 
 
 def test_lambdas_are_recorded_where_there_are_some(tmp_path: Path) -> None:
@@ -87,30 +88,30 @@ def test_against_numpy_and_plain_loops(n: int, e: int, seed: int) -> None:
     correct = rng.integers(0, 2, (e, n)).astype(float)
     for name in ("aum", "mean_el2n", "mean_avh", "cartography_confidence"):
         np.testing.assert_allclose(OURS[name].function(values), values.mean(0), rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(hardsight.mean_angular_gap(values, other), (values - other).mean(0), rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(hardsight.cartography_variability(values), values.std(0), rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(hardsight.cartography_correctness(correct), correct.mean(0), rtol=1e-12)
+    np.testing.assert_allclose(hardsight.scores.mean_angular_gap(values, other), (values - other).mean(0), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(hardsight.scores.cartography_variability(values), values.std(0), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(hardsight.scores.cartography_correctness(correct), correct.mean(0), rtol=1e-12)
     for sample in range(n):
         events = sum(1 for t in range(1, e) if correct[t - 1, sample] == 1 and correct[t, sample] == 0)
         first = next((t + 1 for t in range(e) if correct[t, sample] == 1), None)
-        assert hardsight.forgetting_events(correct)[sample] == (e if first is None else events)
-        assert hardsight.first_epoch_learned(correct)[sample] == (first or e + 1)
+        assert hardsight.scores.forgetting_events(correct)[sample] == (e if first is None else events)
+        assert hardsight.scores.first_epoch_learned(correct)[sample] == (first or e + 1)
 
 
 def test_variability_keeps_its_digits_far_from_zero() -> None:
     values = 1e8 + np.array([[1.0], [2.0], [3.0], [4.0]])
-    assert hardsight.cartography_variability(values)[0] == pytest.approx(1.25**0.5, rel=1e-6)
+    assert hardsight.scores.cartography_variability(values)[0] == pytest.approx(1.25**0.5, rel=1e-6)
 
 
 def test_bad_columns_are_named() -> None:
     with pytest.raises(InputError, match=r"aum takes \(e, n\) columns of one shape.*logit_margin \(3,\)"):
-        hardsight.aum([1.0, 2.0, 3.0])
+        hardsight.scores.aum([1.0, 2.0, 3.0])
     with pytest.raises(InputError, match=r"own_angle \(1, 2\), nearest_angle \(2, 1\)"):
-        hardsight.mean_angular_gap([[1.0, 2.0]], [[1.0], [2.0]])
+        hardsight.scores.mean_angular_gap([[1.0, 2.0]], [[1.0], [2.0]])
     with pytest.raises(InputError, match="el2n must hold numbers"):
-        hardsight.mean_el2n([["a"]])
+        hardsight.scores.mean_el2n([["a"]])
     with pytest.raises(TypeError):
-        hardsight.aum()
+        hardsight.scores.aum()
 
 
 def tracked(folder: Path, epochs: int = 4, n: int = 30, seed: int = 0) -> dict[str, np.ndarray]:
@@ -275,5 +276,7 @@ def test_epochs_of_an_earlier_version_say_so(tmp_path: Path) -> None:
         tracker.update(1, np.eye(2), np.eye(2), labels=[0, 1], ids=["a", "b"])
     file = tmp_path / "dynamics/epoch=0001.parquet"
     pq.write_table(pq.read_table(file).drop_columns(["predicted"]), file)
-    with pytest.raises(hardsight.FileError, match="no column predicted: it was recorded by an earlier version; train again"):
+    with pytest.raises(
+        hardsight.errors.FileError, match="no column predicted: it was recorded by an earlier version; train again"
+    ):
         hardsight.Snapshot.load(tmp_path)

@@ -15,7 +15,8 @@ from scipy.special import softmax
 from sklearn.neighbors import KNeighborsClassifier
 
 import hardsight
-from hardsight import SCORES, Head, InputError, Snapshot, score
+from hardsight import SCORES, Head, Snapshot, score
+from hardsight.errors import InputError
 from oracles import angle_table, generalized_entropy, on_circle
 from properties import examples
 
@@ -32,7 +33,7 @@ seeds = st.integers(0, 2**31)
 def test_grand_is_the_gradient_of_the_last_layer(bias: bool) -> None:
     torch = pytest.importorskip("torch")
     layer = torch.nn.Linear(5, 4, bias=bias).double()
-    values = hardsight.grand(FEATURES, layer, LABELS)
+    values = hardsight.scores.grand(FEATURES, layer, LABELS)
     for x, y, value in zip(torch.from_numpy(FEATURES), LABELS, values, strict=True):
         loss = torch.nn.functional.cross_entropy(layer(x)[None], torch.tensor([y]))
         gradients = torch.autograd.grad(loss, list(layer.parameters()))
@@ -41,9 +42,9 @@ def test_grand_is_the_gradient_of_the_last_layer(bias: bool) -> None:
 
 def test_grand_needs_features_and_a_linear_head() -> None:
     with pytest.raises(InputError, match="grand needs features and a head"):
-        hardsight.grand(logits=FEATURES, labels=LABELS)
+        hardsight.scores.grand(logits=FEATURES, labels=LABELS)
     with pytest.raises(InputError, match="grand is defined for a linear head, and this one is cosine"):
-        hardsight.grand(FEATURES, Head("cosine", HEAD.weight), LABELS)
+        hardsight.scores.grand(FEATURES, Head("cosine", HEAD.weight), LABELS)
     with pytest.raises(InputError, match="grand is defined for a linear head"):
         score(FEATURES, Head("gaussian", HEAD.weight), LABELS, scores="grand")
     assert "grand" not in score(FEATURES, HEAD, LABELS).column_names  # computed only when asked for
@@ -57,24 +58,24 @@ def test_grand_needs_features_and_a_linear_head() -> None:
 def test_energy_needs_logits_and_gen_does_not() -> None:
     probs = softmax(FEATURES, axis=1)
     with pytest.raises(InputError, match="energy needs logits"):
-        hardsight.energy(probs=probs)
+        hardsight.scores.energy(probs=probs)
     with pytest.raises(InputError, match="energy cannot be computed from probs"):
         score(probs=probs, scores="energy")
     assert score(probs=probs, scores="all").column_names[4:].count("gen") == 1
-    np.testing.assert_allclose(hardsight.gen(probs=probs), hardsight.gen(logits=FEATURES), rtol=1e-12)
+    np.testing.assert_allclose(hardsight.scores.gen(probs=probs), hardsight.scores.gen(logits=FEATURES), rtol=1e-12)
 
 
 @pytest.mark.parametrize("c", [1, 2, 100, 130])
 def test_gen_takes_the_hundred_largest(c: int) -> None:
     logits = 3 * RNG.normal(size=(6, c))
-    np.testing.assert_allclose(hardsight.gen(logits=logits), generalized_entropy(logits), rtol=1e-10)
+    np.testing.assert_allclose(hardsight.scores.gen(logits=logits), generalized_entropy(logits), rtol=1e-10)
     features = np.linalg.lstsq(weight := RNG.normal(size=(c, c)), logits.T, rcond=None)[0].T
-    np.testing.assert_allclose(hardsight.gen(features, weight), generalized_entropy(features @ weight.T), rtol=1e-6)
+    np.testing.assert_allclose(hardsight.scores.gen(features, weight), generalized_entropy(features @ weight.T), rtol=1e-6)
 
 
 def test_gen_of_a_sure_answer_keeps_its_digits() -> None:
     tail = np.exp(-40.0)  # 1 - p and p of the other: both 4e-18
-    assert hardsight.gen(logits=np.array([[40.0, 0.0]])) == pytest.approx([2 * tail**0.1], rel=1e-9)
+    assert hardsight.scores.gen(logits=np.array([[40.0, 0.0]])) == pytest.approx([2 * tail**0.1], rel=1e-9)
 
 
 # ---- AVH over the nearest classes ----
@@ -83,11 +84,11 @@ def test_gen_of_a_sure_answer_keeps_its_digits() -> None:
 def test_avh_nearest_by_hand() -> None:
     weight, sample = on_circle(0, 90, 180, 270), on_circle(30)  # 30, 60, 150 and 120 degrees
     for k, total in ((1, 30 + 60), (2, 30 + 60 + 120), (3, 360), (9, 360)):
-        assert hardsight.avh_nearest(sample, weight, [0], k=k) == pytest.approx([30 / total])
-    assert hardsight.avh_nearest(sample, weight, [3]) == pytest.approx([120 / 150])
-    assert np.isnan(hardsight.avh_nearest(sample, weight, [-1])).all()
+        assert hardsight.scores.avh_nearest(sample, weight, [0], k=k) == pytest.approx([30 / total])
+    assert hardsight.scores.avh_nearest(sample, weight, [3]) == pytest.approx([120 / 150])
+    assert np.isnan(hardsight.scores.avh_nearest(sample, weight, [-1])).all()
     for k in (1, 2):  # a single class is all the hardness there is, as for AVH
-        assert hardsight.avh_nearest(on_circle(30, 0), weight[:1], [0, 0], k=k).tolist() == pytest.approx(
+        assert hardsight.scores.avh_nearest(on_circle(30, 0), weight[:1], [0, 0], k=k).tolist() == pytest.approx(
             [1, np.nan], nan_ok=True
         )
 
@@ -112,10 +113,10 @@ def test_avh_nearest_against_a_sort(kind: Any, library: str) -> None:
 
 def test_prototypicality_by_hand() -> None:
     features = np.concatenate([on_circle(0, 60), 5 * on_circle(200), [[0.0, 0.0]], on_circle(45)])
-    values = hardsight.prototypicality(features, [0, 0, 1, 1, -1])
+    values = hardsight.scores.prototypicality(features, [0, 0, 1, 1, -1])
     assert values == pytest.approx([np.pi / 6, np.pi / 6, 0, np.nan, np.nan], nan_ok=True)  # a class of one is its own prototype
-    assert hardsight.prototypicality(1e30 * features, [0, 0, 1, 1, -1]) == pytest.approx(values, nan_ok=True)
-    opposite = hardsight.prototypicality([[1.0, 0.0], [-1.0, 0.0]], [0, 0])
+    assert hardsight.scores.prototypicality(1e30 * features, [0, 0, 1, 1, -1]) == pytest.approx(values, nan_ok=True)
+    opposite = hardsight.scores.prototypicality([[1.0, 0.0], [-1.0, 0.0]], [0, 0])
     assert np.isnan(opposite).all()  # their mean has no direction
     with pytest.raises(InputError, match="prototypicality is fitted to labeled samples, but there are no labels"):
         score(FEATURES, HEAD, scores="prototypicality")
@@ -128,12 +129,12 @@ def test_prototypicality_by_hand() -> None:
 @given(m=st.integers(2, 5), n=st.integers(1, 9), c=st.integers(1, 6), seed=seeds)
 def test_agreement_against_scipy(m: int, n: int, c: int, seed: int) -> None:
     probs = softmax(2 * np.random.default_rng(seed).normal(size=(m, n, c)), axis=2)
-    values = hardsight.model_agreement(probs)
+    values = hardsight.scores.model_agreement(probs)
     assert ((values >= 0) & (values <= 1)).all()
     if m == 2:
         np.testing.assert_allclose(values, 1 - jensenshannon(*probs, axis=1, base=2) ** 2, atol=1e-7)
-    np.testing.assert_allclose(hardsight.model_agreement(probs[::-1]), values, atol=1e-12)
-    np.testing.assert_allclose(hardsight.model_agreement([probs[0]] * m), 1, atol=1e-12)
+    np.testing.assert_allclose(hardsight.scores.model_agreement(probs[::-1]), values, atol=1e-12)
+    np.testing.assert_allclose(hardsight.scores.model_agreement([probs[0]] * m), 1, atol=1e-12)
 
 
 def test_agreement_of_runs_is_joined_by_id(tmp_path: Path, cli: Callable[..., Any]) -> None:
@@ -144,7 +145,9 @@ def test_agreement_of_runs_is_joined_by_id(tmp_path: Path, cli: Callable[..., An
     third = Snapshot(probs=softmax(other_logits, axis=1), ids=ids)
     table = score(own, models=[other, third], scores="model_agreement")
     probs = [softmax(HEAD.logits(FEATURES), axis=1), *[softmax(other_logits, axis=1)] * 2]
-    expected = np.where(np.isin(np.arange(40), order), hardsight.model_agreement(probs), np.nan)  # one is not in the second
+    expected = np.where(
+        np.isin(np.arange(40), order), hardsight.scores.model_agreement(probs), np.nan
+    )  # one is not in the second
     np.testing.assert_allclose(table.column("model_agreement").to_numpy(), expected, rtol=1e-9)
     own.save(tmp_path / "own.npz")
     other.save(tmp_path / "other.npz")
@@ -168,9 +171,9 @@ def test_models_that_cannot_be_compared(models: Any, match: str) -> None:
     with pytest.raises(InputError, match=match):
         score(FEATURES, HEAD, LABELS, scores="model_agreement", models=models if models != 3 else [3])
     with pytest.raises(InputError, match="at least two models, got 1"):
-        hardsight.model_agreement([softmax(FEATURES, axis=1)])
+        hardsight.scores.model_agreement([softmax(FEATURES, axis=1)])
     with pytest.raises(InputError, match="probs must be probabilities that sum to 1"):
-        hardsight.model_agreement([FEATURES, FEATURES])
+        hardsight.scores.model_agreement([FEATURES, FEATURES])
 
 
 # ---- Data-IQ ----
@@ -180,7 +183,9 @@ def test_models_that_cannot_be_compared(models: Any, match: str) -> None:
 def test_data_iq_against_numpy(n: int, e: int, seed: int) -> None:
     confidence = np.random.default_rng(seed).uniform(size=(e, n))
     confidence[0, 0] = np.nan if e > 1 else 0.5
-    np.testing.assert_allclose(hardsight.data_iq(confidence), np.nanmean(confidence * (1 - confidence), axis=0), atol=1e-12)
+    np.testing.assert_allclose(
+        hardsight.scores.data_iq(confidence), np.nanmean(confidence * (1 - confidence), axis=0), atol=1e-12
+    )
 
 
 # ---- prediction depth ----
@@ -192,7 +197,7 @@ def test_prediction_depth_against_scikit_learn(n: int, k: int, seed: int) -> Non
     rng = np.random.default_rng(seed)
     layers, labels = [rng.normal(size=(n, d)) + 30 for d in (3, 5, 2)], rng.integers(0, 3, n)
     predicted = rng.integers(0, 3, n)
-    values = hardsight.prediction_depth(layers, labels, predicted, k=k)
+    values = hardsight.scores.prediction_depth(layers, labels, predicted, k=k)
     for row in range(n):
         rest = np.arange(n) != row
         votes = [KNeighborsClassifier(min(k, n - 1)).fit(x[rest], labels[rest]).predict(x[[row]])[0] for x in layers]
@@ -201,16 +206,16 @@ def test_prediction_depth_against_scikit_learn(n: int, k: int, seed: int) -> Non
 
 
 def test_odd_depths() -> None:
-    alone = hardsight.prediction_depth([np.ones((1, 2))], [0], [0])
+    alone = hardsight.scores.prediction_depth([np.ones((1, 2))], [0], [0])
     assert alone.tolist() == [1.0]  # nobody to ask
-    unlabeled = hardsight.prediction_depth([[[0.0], [0.1], [9.0]]], [0, -1, -1], [0, 0, 0], k=1)
+    unlabeled = hardsight.scores.prediction_depth([[[0.0], [0.1], [9.0]]], [0, -1, -1], [0, 0, 0], k=1)
     assert unlabeled.tolist() == [1.0, 0.0, 0.0]
     for arguments, match in (
         (([], [0], [0]), "at least one layer"),
         (([np.ones((2, 1)), np.ones((3, 1))], [0, 0], [0, 0]), "same samples, got 2 and 3 rows"),
     ):
         with pytest.raises(InputError, match=match):
-            hardsight.prediction_depth(*arguments)
+            hardsight.scores.prediction_depth(*arguments)
 
 
 # ---- variance of gradients ----
@@ -223,10 +228,10 @@ def test_variance_of_gradients_against_numpy() -> None:
     expected = np.full(30, np.nan)
     for k in range(3):
         expected[labels == k] = (raw[labels == k] - raw[labels == k].mean()) / raw[labels == k].std()
-    np.testing.assert_allclose(hardsight.vog(gradients, labels), expected, rtol=1e-9)
-    assert hardsight.vog(np.ones((2, 3, 4)), [0, 0, 0]).tolist() == [0, 0, 0]
+    np.testing.assert_allclose(hardsight.scores.vog(gradients, labels), expected, rtol=1e-9)
+    assert hardsight.scores.vog(np.ones((2, 3, 4)), [0, 0, 0]).tolist() == [0, 0, 0]
     with pytest.raises(InputError, match="at least two checkpoints"):
-        hardsight.vog(gradients[:1], labels)
+        hardsight.scores.vog(gradients[:1], labels)
 
 
 # ---- runs that have what some scores need ----
@@ -236,10 +241,9 @@ def test_variance_of_gradients_against_numpy() -> None:
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("torch")
     pytest.importorskip("accelerate")
-    from hardsight import training
 
     output = tmp_path_factory.mktemp("kept") / "run"
-    training.run("digits", "DigitsCNN", output, epochs=4, limit=30, batch_size=30, lr=0.05, keep_epochs=2)
+    hardsight.train("digits", "DigitsCNN", output, epochs=4, limit=30, batch_size=30, lr=0.05, keep_epochs=2)
     return output
 
 
@@ -281,7 +285,7 @@ def test_variance_of_gradients_of_a_run(trained: Path) -> None:
         x.requires_grad_()
         logits = built.module.eval()(x)[torch.arange(len(rows)), torch.from_numpy(np.asarray(data.labels)[rows])]
         gradients.append(torch.autograd.grad(logits.sum(), x)[0].numpy())
-    expected = hardsight.vog(np.stack(gradients), table.column("label").to_numpy())
+    expected = hardsight.scores.vog(np.stack(gradients), table.column("label").to_numpy())
     np.testing.assert_allclose(list(values.values()), expected, rtol=1e-3, atol=1e-4)
 
 
@@ -328,7 +332,7 @@ def test_prediction_depth_of_a_run(trained: Path, tmp_path: Path, cli: Callable[
     assert [snapshot.columns(["id"]) for snapshot in stored] == [table.select(["id"])] * 2
     labels, predicted = table.column("label").to_numpy(), table.column("predicted").to_numpy()
     for k, name in ((30, "prediction_depth"), (3, "prediction_depth:3")):
-        expected = hardsight.prediction_depth(features, labels, predicted, k=k)
+        expected = hardsight.scores.prediction_depth(features, labels, predicted, k=k)
         np.testing.assert_array_equal(table.column(name).to_numpy(), expected)
     assert len(np.unique(table.column("prediction_depth:3").to_numpy())) > 1
     assert cli("verify", out).code == 0

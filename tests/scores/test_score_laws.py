@@ -131,7 +131,7 @@ def test_scores_do_not_depend_on_the_order_of_the_classes(size: tuple[int, int, 
 @given(size=sizes, seed=seeds)
 def test_shares_sum_to_one_over_the_classes(size: tuple[int, int, int], seed: int, dtype: Any) -> None:
     features, weight, _ = random_input(*size, seed, dtype)
-    for share in (hardsight.avh, hardsight.avc_label, hardsight.confidence, hardsight.confidence_nobias):
+    for share in (hardsight.avh, hardsight.scores.avc_label, hardsight.scores.confidence, hardsight.scores.confidence_nobias):
         total = sum(share(features, weight, np.full(size[0], k)) for k in range(size[2]))
         np.testing.assert_allclose(total, 1, rtol=1e-5 if dtype == np.float32 else 1e-12)
 
@@ -190,7 +190,7 @@ def test_avh_at_small_and_large_angles(backend: str) -> None:
         torch = pytest.importorskip("torch")
         features, weight = torch.from_numpy(features), torch.from_numpy(weight)
     assert hardsight.avh(features, weight, labels) == pytest.approx(expected, rel=2e-6, abs=0)
-    assert hardsight.own_angle(features, weight, labels) == pytest.approx(theta[:, 0], rel=2e-6, abs=0)
+    assert hardsight.scores.own_angle(features, weight, labels) == pytest.approx(theta[:, 0], rel=2e-6, abs=0)
 
 
 @pytest.mark.parametrize("kind", heads(2, 2, 0))
@@ -267,7 +267,7 @@ def test_probabilities_give_what_their_logits_give(n: int, c: int, seed: int) ->
 def test_gap_and_margin_have_the_sign_of_being_right(size: tuple[int, int, int], seed: int) -> None:
     features, weight, labels = random_input(*size, seed)
     theta, logits = angle_table(features, weight), features @ weight.T
-    gap, margin = hardsight.angular_gap(features, weight, labels), hardsight.logit_margin(features, weight, labels)
+    gap, margin = hardsight.scores.angular_gap(features, weight, labels), hardsight.scores.logit_margin(features, weight, labels)
     assert ((gap < 0) == (theta.argmin(1) == labels)).all()
     assert ((margin > 0) == (logits.argmax(1) == labels)).all()
 
@@ -282,11 +282,11 @@ def test_scaled_scores_against_a_plain_loop(size: tuple[int, int, int], seed: in
     values, lengths = hardsight.avh(features, weight, labels), np.linalg.norm(features, axis=1)
     wide = values.max() > values.min()
     expected = (values - values.min()) / (values.max() - values.min()) if wide else np.zeros(len(values))
-    np.testing.assert_allclose(hardsight.avh_scaled(features, weight, labels), expected, atol=1e-12)
+    np.testing.assert_allclose(hardsight.scores.avh_scaled(features, weight, labels), expected, atol=1e-12)
     for row, label in enumerate(labels):
         mine = lengths[labels == label]
         span = mine.max() - mine.min()
-        one = hardsight.norm_in_class(features, labels)[row]
+        one = hardsight.scores.norm_in_class(features, labels)[row]
         assert one == pytest.approx((lengths[row] - mine.min()) / span if span else 0.0, abs=1e-10)
 
 
@@ -306,7 +306,7 @@ def test_gm_likelihood_against_scipy(covariance: str, size: tuple[int, int, int]
         norm.logpdf(x, means[p], deviation).sum() if p in means else np.nan
         for x, p in zip(features, predicted.tolist(), strict=True)
     ]
-    values = hardsight.gm_likelihood(features, weight, labels, covariance=covariance)
+    values = hardsight.scores.gm_likelihood(features, weight, labels, covariance=covariance)
     if covariance == "diagonal" and pooled.min() < 1e-8 * max(1.0, pooled.max()):
         assert (np.isnan(values) == np.isnan(expected)).all()  # fewer samples than it takes: only the floor is left
     else:
@@ -316,9 +316,9 @@ def test_gm_likelihood_against_scipy(covariance: str, size: tuple[int, int, int]
 def test_gm_likelihood_of_one_sample_per_class_has_no_spread_to_measure() -> None:
     """The rounding of a difference is not a variance: the order of the classes must not decide it."""
     features, weight, _ = random_input(7, 2, 7, 0)
-    values = hardsight.gm_likelihood(features, weight, np.arange(7))
+    values = hardsight.scores.gm_likelihood(features, weight, np.arange(7))
     place = np.array([3, 6, 0, 2, 5, 1, 4])
-    again = hardsight.gm_likelihood(features, weight[np.argsort(place)], place)
+    again = hardsight.scores.gm_likelihood(features, weight[np.argsort(place)], place)
     np.testing.assert_allclose(again, values, rtol=1e-8)
 
 
@@ -327,7 +327,7 @@ def test_gm_likelihood_of_one_sample_per_class_has_no_spread_to_measure() -> Non
 def test_knn_agreement_against_scikit_learn(size: tuple[int, int, int], seed: int, k: int) -> None:
     n, d, c = size
     features, _, labels = random_input(n, d + 8, min(c, 4), seed)  # no near ties in so many dimensions
-    values = hardsight.knn_agreement(features, labels, k=k)
+    values = hardsight.scores.knn_agreement(features, labels, k=k)
     if n == 1:
         assert np.isnan(values).all()
         return
@@ -359,12 +359,12 @@ def test_knn_agreement_with_many_ties_against_a_plain_loop(monkeypatch: pytest.M
     if order == "all the same":
         features[:] = 1.0
     expected = plain_agreement(features, labels, k)
-    assert hardsight.knn_agreement(features, labels, k=k) == pytest.approx(expected, abs=1e-12)
+    assert hardsight.scores.knn_agreement(features, labels, k=k) == pytest.approx(expected, abs=1e-12)
     for queries, first, candidates in ((64, 16, 64), (7, 1, 3), (1000, 150, 150), (1, 149, 1)):
-        monkeypatch.setattr("hardsight.scores.neighbours.QUERIES", queries)
+        monkeypatch.setattr("hardsight.scores.neighbors.QUERIES", queries)
         monkeypatch.setattr("hardsight.scores.search.FIRST", first)
         monkeypatch.setattr("hardsight.scores.search.CANDIDATES", candidates)
-        assert hardsight.knn_agreement(features, labels, k=k) == pytest.approx(expected, abs=1e-12)
+        assert hardsight.scores.knn_agreement(features, labels, k=k) == pytest.approx(expected, abs=1e-12)
 
 
 def test_knn_agreement_of_many_samples_against_scikit_learn() -> None:
@@ -372,16 +372,16 @@ def test_knn_agreement_of_many_samples_against_scikit_learn() -> None:
     neighbours = NearestNeighbors(n_neighbors=10, metric="cosine", algorithm="brute").fit(features.astype(np.float64))
     expected = (labels[neighbours.kneighbors(return_distance=False)] == labels[:, None]).mean(1)
     for rows in (np.arange(3000), np.argsort(labels, kind="stable")):
-        np.testing.assert_allclose(hardsight.knn_agreement(features[rows], labels[rows]), expected[rows])
+        np.testing.assert_allclose(hardsight.scores.knn_agreement(features[rows], labels[rows]), expected[rows])
 
 
 def test_knn_agreement_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     features, _, labels = random_input(300, 6, 3, 8)
-    whole = hardsight.knn_agreement(features, labels)
-    monkeypatch.setattr("hardsight.scores.neighbours.QUERIES", 17)
+    whole = hardsight.scores.knn_agreement(features, labels)
+    monkeypatch.setattr("hardsight.scores.neighbors.QUERIES", 17)
     monkeypatch.setattr("hardsight.scores.search.FIRST", 5)
     monkeypatch.setattr("hardsight.scores.search.CANDIDATES", 13)
-    np.testing.assert_array_equal(hardsight.knn_agreement(features, labels), whole)
+    np.testing.assert_array_equal(hardsight.scores.knn_agreement(features, labels), whole)
 
 
 # ---- one answer whatever the road: blocks, threads, torch ----

@@ -20,29 +20,29 @@ AT_30 = on_circle(30)  # 30, 60 and 150 degrees from them, 240 in all
 def test_avh_is_the_share_of_the_own_angle() -> None:
     for label, own in enumerate((30, 60, 150)):
         assert hardsight.avh(AT_30, THREE, [label]) == pytest.approx([own / 240])
-        assert hardsight.avh_relative(AT_30, THREE, [label]) == pytest.approx([3 * own / 240])
+        assert hardsight.scores.avh_relative(AT_30, THREE, [label]) == pytest.approx([3 * own / 240])
 
 
 def test_avc_counts_the_angles_from_the_other_side() -> None:
     # 180 minus each angle: 150, 120 and 30, together 300
-    assert hardsight.avc_label(AT_30, THREE, [1]) == pytest.approx([120 / 300])
-    assert hardsight.avc_predicted(AT_30, THREE) == pytest.approx([150 / 300])  # class 0 is predicted, label or not
+    assert hardsight.scores.avc_label(AT_30, THREE, [1]) == pytest.approx([120 / 300])
+    assert hardsight.scores.avc_predicted(AT_30, THREE) == pytest.approx([150 / 300])  # class 0 is predicted, label or not
 
 
 def test_own_nearest_and_gap_in_radians() -> None:
-    assert hardsight.own_angle(AT_30, THREE, [1]) == pytest.approx([np.pi / 3])
-    assert hardsight.nearest_angle(AT_30, THREE, [1]) == pytest.approx([np.pi / 6])
-    assert hardsight.angular_gap(AT_30, THREE, [1]) == pytest.approx([np.pi / 6])
-    assert hardsight.angular_gap(AT_30, THREE, [0]) == pytest.approx([-np.pi / 6])
+    assert hardsight.scores.own_angle(AT_30, THREE, [1]) == pytest.approx([np.pi / 3])
+    assert hardsight.scores.nearest_angle(AT_30, THREE, [1]) == pytest.approx([np.pi / 6])
+    assert hardsight.scores.angular_gap(AT_30, THREE, [1]) == pytest.approx([np.pi / 6])
+    assert hardsight.scores.angular_gap(AT_30, THREE, [0]) == pytest.approx([-np.pi / 6])
 
 
 def test_gap_when_every_other_cosine_is_negative() -> None:
     weight = on_circle(0, 120, 240)
     # At 0 degrees the others are both 120 away. A masked product would take the own class for the runner-up.
-    assert hardsight.angular_gap(on_circle(0), weight, [0]) == pytest.approx([-2 * np.pi / 3])
-    assert hardsight.nearest_angle(on_circle(0), weight, [0]) == pytest.approx([2 * np.pi / 3])
+    assert hardsight.scores.angular_gap(on_circle(0), weight, [0]) == pytest.approx([-2 * np.pi / 3])
+    assert hardsight.scores.nearest_angle(on_circle(0), weight, [0]) == pytest.approx([2 * np.pi / 3])
     behind = on_circle(100, 150, 180)  # every class behind the sample, its own in the middle
-    assert hardsight.angular_gap(on_circle(0), behind, [1]) == pytest.approx([np.deg2rad(150 - 100)])
+    assert hardsight.scores.angular_gap(on_circle(0), behind, [1]) == pytest.approx([np.deg2rad(150 - 100)])
 
 
 @pytest.mark.parametrize(("label", "expected"), [(0, 0.4682), (1, 0.5318)])
@@ -54,22 +54,22 @@ def test_figure_20_length_does_not_matter(label: int, expected: float) -> None:
     values = hardsight.avh(lengths[:, None] * direction, weight, np.full(25, label))
     assert values[0] == pytest.approx(expected, abs=5e-5)
     assert np.ptp(values) < 1e-12
-    confidences = hardsight.confidence(lengths[:, None] * direction, weight, np.full(25, label))
+    confidences = hardsight.scores.confidence(lengths[:, None] * direction, weight, np.full(25, label))
     assert abs(confidences[-1] - confidences[0]) > 0.4  # while confidence follows the length
 
 
 def test_undecided_is_one_over_c() -> None:
     diagonal = np.ones((1, 4))
     assert hardsight.avh(diagonal, np.eye(4), [2]) == pytest.approx([1 / 4])
-    assert hardsight.avh_relative(diagonal, np.eye(4), [2]) == pytest.approx([1])
-    assert hardsight.avc_label(diagonal, np.eye(4), [2]) == pytest.approx([1 / 4])
-    assert hardsight.angular_gap(diagonal, np.eye(4), [2]) == pytest.approx([0], abs=1e-12)
+    assert hardsight.scores.avh_relative(diagonal, np.eye(4), [2]) == pytest.approx([1])
+    assert hardsight.scores.avc_label(diagonal, np.eye(4), [2]) == pytest.approx([1 / 4])
+    assert hardsight.scores.angular_gap(diagonal, np.eye(4), [2]) == pytest.approx([0], abs=1e-12)
 
 
 def test_along_and_against_the_class_vector() -> None:
     weight = np.eye(2)
     assert hardsight.avh([[3.0, 0.0]], weight, [0]) == pytest.approx([0], abs=1e-12)
-    assert hardsight.own_angle([[-3.0, 0.0]], weight, [0]) == pytest.approx([np.pi])
+    assert hardsight.scores.own_angle([[-3.0, 0.0]], weight, [0]) == pytest.approx([np.pi])
     assert hardsight.avh([[-3.0, 0.0]], weight, [0]) == pytest.approx([np.pi / (np.pi + np.pi / 2)])
 
 
@@ -77,14 +77,19 @@ def test_a_single_class_is_all_the_hardness_there_is() -> None:
     weight = np.array([[1.0, 0.0]])
     assert hardsight.avh([[0.0, 2.0], [1.0, 1.0]], weight, [0, 0]).tolist() == [1.0, 1.0]
     assert np.isnan(hardsight.avh([[5.0, 0.0]], weight, [0])).all()  # 0 / 0
-    assert hardsight.confidence([[1.0, 1.0]], weight, [0]) == [1.0]
-    assert hardsight.loss([[1.0, 1.0]], weight, [0]) == pytest.approx([0], abs=1e-15)
-    for no_other in (hardsight.angular_gap, hardsight.nearest_angle, hardsight.probability_margin, hardsight.logit_margin):
+    assert hardsight.scores.confidence([[1.0, 1.0]], weight, [0]) == [1.0]
+    assert hardsight.scores.loss([[1.0, 1.0]], weight, [0]) == pytest.approx([0], abs=1e-15)
+    for no_other in (
+        hardsight.scores.angular_gap,
+        hardsight.scores.nearest_angle,
+        hardsight.scores.probability_margin,
+        hardsight.scores.logit_margin,
+    ):
         assert np.isnan(no_other([[1.0, 1.0]], weight, [0])).all()
 
 
 def test_norm_is_pythagoras() -> None:
-    assert hardsight.norm([[3.0, 4.0], [-5.0, 12.0]]).tolist() == [5.0, 13.0]
+    assert hardsight.scores.norm([[3.0, 4.0], [-5.0, 12.0]]).tolist() == [5.0, 13.0]
 
 
 # Probabilities 1/6, 1/3, 1/2 from logits 0, ln 2, ln 3.
@@ -119,8 +124,8 @@ def test_confidence_family_by_hand(name: str, label: int, expected: float) -> No
 
 def test_confidence_without_bias() -> None:
     weight, bias = np.array([[LN2], [0.0001]]), np.array([5.0, -5.0])
-    assert hardsight.confidence_nobias([[1.0]], weight, [0], bias=bias) == pytest.approx([2 / 3], abs=1e-4)
-    assert hardsight.confidence([[1.0]], weight, [0], bias=bias) > 0.9999
+    assert hardsight.scores.confidence_nobias([[1.0]], weight, [0], bias=bias) == pytest.approx([2 / 3], abs=1e-4)
+    assert hardsight.scores.confidence([[1.0]], weight, [0], bias=bias) > 0.9999
 
 
 @pytest.mark.parametrize("spread", [3.0, 11.9, 12.1, 60.0])
@@ -132,15 +137,15 @@ def test_confidence_without_biases_that_lie_far_apart(spread: float) -> None:
     labels = rng.integers(0, 300, 50)
     logits = features.astype(np.float64) @ weight.T.astype(np.float64)  # (50, 300)
     expected = softmax(logits, axis=1)[np.arange(50), labels]
-    assert hardsight.confidence_nobias(features, weight, labels, bias=bias) == pytest.approx(expected, rel=1e-5)
+    assert hardsight.scores.confidence_nobias(features, weight, labels, bias=bias) == pytest.approx(expected, rel=1e-5)
 
 
 def test_digits_of_a_sure_answer_are_kept() -> None:
     """p = 1 - 2e-18 rounds to 1, its loss and its error vector do not round to 0."""
     sure = np.array([[40.0, 0.0]])
     tail = np.exp(-40.0)
-    assert hardsight.loss(logits=sure, labels=[0]) == pytest.approx([tail], rel=1e-6)
-    assert hardsight.el2n(logits=sure, labels=[0]) == pytest.approx([np.sqrt(2) * tail], rel=1e-6)
+    assert hardsight.scores.loss(logits=sure, labels=[0]) == pytest.approx([tail], rel=1e-6)
+    assert hardsight.scores.el2n(logits=sure, labels=[0]) == pytest.approx([np.sqrt(2) * tail], rel=1e-6)
 
 
 def test_the_first_of_equal_classes_is_predicted() -> None:
@@ -151,14 +156,14 @@ def test_the_first_of_equal_classes_is_predicted() -> None:
 def test_avh_scaled_runs_from_zero_to_one() -> None:
     features = on_circle(0, 45, 90)  # AVH 0, 1/2 and 1 of class 0 among two classes at right angles
     weight = np.eye(2)
-    assert hardsight.avh_scaled(features, weight, [0, 0, 0]) == pytest.approx([0, 1 / 2, 1], abs=1e-12)
-    assert hardsight.avh_scaled(features[:2], weight, [0, 0]) == pytest.approx([0, 1], abs=1e-12)
-    assert hardsight.avh_scaled(features[:1], weight, [1]).tolist() == [0.0]  # all the same
+    assert hardsight.scores.avh_scaled(features, weight, [0, 0, 0]) == pytest.approx([0, 1 / 2, 1], abs=1e-12)
+    assert hardsight.scores.avh_scaled(features[:2], weight, [0, 0]) == pytest.approx([0, 1], abs=1e-12)
+    assert hardsight.scores.avh_scaled(features[:1], weight, [1]).tolist() == [0.0]  # all the same
 
 
 def test_norm_in_class_is_min_max_of_its_own_class() -> None:
     lengths, labels = np.array([[1.0], [3.0], [2.0], [10.0], [20.0], [7.0]]), [0, 0, 0, 1, 1, -1]
-    values = hardsight.norm_in_class(lengths, labels)
+    values = hardsight.scores.norm_in_class(lengths, labels)
     assert values[:5].tolist() == [0.0, 1.0, 0.5, 0.0, 1.0]
     assert np.isnan(values[5])
 
@@ -183,7 +188,9 @@ def test_angles_of_a_gaussian_head_are_taken_around_the_mean_of_its_means(librar
 
 def test_a_mean_at_the_mean_of_the_means_is_named() -> None:
     head = Head("gaussian", np.array([[0.1, 0.1], [0.2, 0.2], [0.3, 0.3]], np.float32))
-    with pytest.raises(hardsight.InputError, match="class 1 is at the mean of the class means. Leave the angular scores out"):
+    with pytest.raises(
+        hardsight.errors.InputError, match="class 1 is at the mean of the class means. Leave the angular scores out"
+    ):
         hardsight.score(np.ones((2, 2)), head, [0, 1])
     assert len(hardsight.score(np.ones((2, 2)), head, [0, 1], scores="confidence")) == 2
 
@@ -193,8 +200,8 @@ def test_gm_likelihood_by_hand() -> None:
     features, labels = np.array([[-1.0], [1.0], [9.0], [11.0]]), [0, 0, 1, 1]
     head = Head("linear", np.array([[-1.0], [1.0]]), bias=np.array([10.0, 0.0]))  # class 1 from 5 on
     half_log = 0.5 * np.log(2 * np.pi)
-    assert hardsight.gm_likelihood(features, head, labels) == pytest.approx([-0.5 - half_log] * 4)
-    assert hardsight.gm_likelihood(2 * features, head, labels, covariance="identity") == pytest.approx([-2 - half_log] * 4)
+    assert hardsight.scores.gm_likelihood(features, head, labels) == pytest.approx([-0.5 - half_log] * 4)
+    assert hardsight.scores.gm_likelihood(2 * features, head, labels, covariance="identity") == pytest.approx([-2 - half_log] * 4)
 
 
 def test_gm_likelihood_of_a_gaussian_head_is_its_own() -> None:
@@ -203,19 +210,19 @@ def test_gm_likelihood_of_a_gaussian_head_is_its_own() -> None:
     head = Head("gaussian", np.array([[0.0], [10.0]]), log_variance=np.log([[4.0], [1.0]]), log_prior=np.log([0.2, 0.8]))
     half_log = 0.5 * np.log(2 * np.pi)
     expected = [-0.5 - np.log(2) - half_log, -9 / 8 - np.log(2) - half_log, -2 - half_log]
-    assert hardsight.gm_likelihood(features, head, labels) == pytest.approx(expected)
-    assert hardsight.gm_likelihood(features, head) == pytest.approx(expected)
+    assert hardsight.scores.gm_likelihood(features, head, labels) == pytest.approx(expected)
+    assert hardsight.scores.gm_likelihood(features, head) == pytest.approx(expected)
     for given in (labels, None):  # the table of a snapshot says the same, with labels or without
         table = hardsight.score(features, head, given, scores="gm_likelihood")
         assert table.column("gm_likelihood").to_pylist() == pytest.approx(expected)
-    with pytest.raises(hardsight.InputError, match="leave covariance out"):
-        hardsight.gm_likelihood(features, head, labels, covariance="identity")
+    with pytest.raises(hardsight.errors.InputError, match="leave covariance out"):
+        hardsight.scores.gm_likelihood(features, head, labels, covariance="identity")
 
 
 def test_knn_agreement_by_hand() -> None:
     features = on_circle(0, 1, 3, 90, 92)
     # The two nearest of each: {1, 2}, {0, 2}, {1, 0}, {4, 2}, {3, 2}
-    assert hardsight.knn_agreement(features, [0, 0, 1, 1, 1], k=2).tolist() == [1 / 2, 1 / 2, 0, 1, 1]
+    assert hardsight.scores.knn_agreement(features, [0, 0, 1, 1, 1], k=2).tolist() == [1 / 2, 1 / 2, 0, 1, 1]
 
 
 @pytest.mark.parametrize(
@@ -227,5 +234,5 @@ def test_knn_agreement_by_hand() -> None:
 )
 def test_cosine_and_angular_heads_ignore_length(head: Head, expected: list[float]) -> None:
     assert head.logits(AT_30)[0] == pytest.approx(expected)
-    assert hardsight.max_logit(7 * AT_30, head) == pytest.approx([max(expected)])
-    assert hardsight.logit_margin(7 * AT_30, head, [1]) == pytest.approx([expected[1] - expected[0]])
+    assert hardsight.scores.max_logit(7 * AT_30, head) == pytest.approx([max(expected)])
+    assert hardsight.scores.logit_margin(7 * AT_30, head, [1]) == pytest.approx([expected[1] - expected[0]])

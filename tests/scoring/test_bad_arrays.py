@@ -22,7 +22,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hardsight
-from hardsight import SCORES, Head, InputError, score
+from hardsight import SCORES, Head, score
+from hardsight.errors import InputError
 from oracles import angle_table
 from properties import examples
 
@@ -76,7 +77,7 @@ def quarantined(tmp_path: Path, cli: Callable[..., Any], refused: Callable[..., 
         for name in everything:
             assert everything[name][:2] + everything[name][3:] == others[name]
             assert name not in SCORES or everything[name][2] is None
-        assert 2 not in hardsight.hardest(table, "avh").column("id").to_pylist()
+        assert 2 not in hardsight.table.hardest(table, "avh").column("id").to_pylist()
         assert np.isnan(hardsight.avh(features, WEIGHT, LABELS)).tolist() == [False, False, True, False, False, False]
         snapshot, out = tmp_path / "kept.npz", tmp_path / "kept.parquet"
         np.savez(snapshot, features=features, weight=WEIGHT, labels=LABELS)
@@ -101,8 +102,8 @@ def test_infinite_feature(quarantined: Callable[..., None], value: float) -> Non
 
 def test_zero_norm_feature_is_not_a_right_angle(quarantined: Callable[..., None]) -> None:
     quarantined(with_row(2, 0.0), "zero_norm")
-    assert np.isnan(hardsight.own_angle(with_row(2, 0.0), WEIGHT, LABELS)[2])
-    assert np.isnan(hardsight.angles(with_row(2, 0.0), WEIGHT)[2]).all()
+    assert np.isnan(hardsight.scores.own_angle(with_row(2, 0.0), WEIGHT, LABELS)[2])
+    assert np.isnan(hardsight.geometry.angles(with_row(2, 0.0), WEIGHT)[2]).all()
 
 
 @settings(max_examples=examples(40))
@@ -133,7 +134,7 @@ def test_denormal_norm_is_scored(scale: float) -> None:
     rescaled = small.astype(np.float64) / scale  # what is left of the digits
     table = score(with_row(2, small), WEIGHT, LABELS)
     assert table.column("status").to_pylist() == ["ok"] * 6
-    expected = hardsight.own_angle(rescaled[None], WEIGHT, LABELS[2:3])
+    expected = hardsight.scores.own_angle(rescaled[None], WEIGHT, LABELS[2:3])
     assert table.column("own_angle").to_numpy()[2] == pytest.approx(expected[0], abs=1e-5)
     assert np.isfinite(table.column("avh").to_numpy()).all()
     assert table.column("norm").to_numpy()[2] == pytest.approx(np.linalg.norm(rescaled) * scale, rel=1e-6)
@@ -147,7 +148,7 @@ def test_huge_features_have_finite_angles_and_norms(scale: float) -> None:
     for name in ("own_angle", "nearest_angle", "avh", "angular_gap", "avc_label"):
         assert table.column(name).to_numpy()[2] == pytest.approx(plain.column(name).to_numpy()[2], abs=1e-5)
     assert table.column("norm").to_numpy()[2] == pytest.approx(np.linalg.norm(huge.astype(np.float64)), rel=1e-6)
-    assert hardsight.angles(with_row(2, huge), WEIGHT)[2] == pytest.approx(angle_table(huge[None], WEIGHT)[0], rel=1e-6)
+    assert hardsight.geometry.angles(with_row(2, huge), WEIGHT)[2] == pytest.approx(angle_table(huge[None], WEIGHT)[0], rel=1e-6)
 
 
 def test_features_of_all_sizes_in_one_array() -> None:
@@ -170,7 +171,7 @@ def test_half_precision_is_widened_before_squaring(dtype: str) -> None:
         half = wide.astype(pytest.importorskip("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype)
         same = half.astype(np.float32)
     assert columns(score(half, weight, [0, 1])) == columns(score(same, weight, [0, 1]))
-    assert np.isfinite(hardsight.norm(half)).all()
+    assert np.isfinite(hardsight.scores.norm(half)).all()
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -188,18 +189,18 @@ def test_feature_identical_to_its_class_vector(dtype: Any, d: int) -> None:
     weight = np.random.default_rng(d).normal(size=(200, d)).astype(dtype)
     labels = np.arange(200)
     assert hardsight.avh(weight, weight, labels).tolist() == [0.0] * 200
-    assert hardsight.own_angle(3 * weight, weight, labels) == pytest.approx(np.zeros(200), abs=1e-7)
-    assert np.diag(hardsight.angles(weight, weight)) == pytest.approx(np.zeros(200), abs=1e-12)
+    assert hardsight.scores.own_angle(3 * weight, weight, labels) == pytest.approx(np.zeros(200), abs=1e-7)
+    assert np.diag(hardsight.geometry.angles(weight, weight)) == pytest.approx(np.zeros(200), abs=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_feature_opposite_to_its_class_vector(dtype: Any) -> None:
     weight = np.random.default_rng(1).normal(size=(200, 64)).astype(dtype)
     labels = np.arange(200)
-    assert hardsight.own_angle(-weight, weight, labels) == pytest.approx(np.full(200, np.pi), abs=1e-6)
+    assert hardsight.scores.own_angle(-weight, weight, labels) == pytest.approx(np.full(200, np.pi), abs=1e-6)
     table = score(-weight, weight, labels)
     assert table.column("status").to_pylist() == ["ok"] * 200 and table.column("avh").null_count == 0
-    assert hardsight.own_angle(-weight, weight, labels).max() <= np.float32(np.pi)
+    assert hardsight.scores.own_angle(-weight, weight, labels).max() <= np.float32(np.pi)
 
 
 @given(st.integers(0, 2**12 - 1), st.integers(0, 2**6 - 1), st.sampled_from([np.float32, np.float64]))
@@ -252,7 +253,7 @@ def test_labels_counted_from_one(refused: Callable[..., None]) -> None:
 def test_label_out_of_range_without_a_head(refused: Callable[..., None], label: int) -> None:
     refused(str(label), head=None, labels=np.array([0, 1, 0, 1, 0, label]))
     with pytest.raises(InputError, match=str(label)):
-        hardsight.norm_in_class(FEATURES, [0, 1, 0, 1, 0, label])
+        hardsight.scores.norm_in_class(FEATURES, [0, 1, 0, 1, 0, label])
 
 
 @pytest.mark.parametrize("unlabeled", [np.array([0, -1, 2, 0, 1, 2]), np.array([0, np.nan, 2, 0, 1, 2]), [0, None, 2, 0, 1, 2]])
@@ -415,7 +416,9 @@ def test_ids_that_a_spreadsheet_would_run(tmp_path: Path, cli: Callable[..., Any
     with (tmp_path / "s.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["id"] for row in rows] == ["'=1+1", "'+1", "'-1", "'@SUM(A1)", "'\tx", "plain"]
-    assert float(rows[0]["angular_gap"]) == pytest.approx(hardsight.angular_gap(FEATURES, WEIGHT, LABELS)[0])  # numbers stay
+    assert float(rows[0]["angular_gap"]) == pytest.approx(
+        hardsight.scores.angular_gap(FEATURES, WEIGHT, LABELS)[0]
+    )  # numbers stay
 
 
 @settings(max_examples=examples(30))
@@ -644,7 +647,7 @@ def test_no_column(tmp_path: Path, cli: Callable[..., Any], name: str) -> None:
     match = rf"{name} must have at least one column, one per {'dimension' if name == 'features' else 'class'}, got shape \(6, 0\)"
     with pytest.raises(InputError, match=match):
         score(**{name: empty}, labels=LABELS)  # type: ignore[arg-type]
-    ask = hardsight.norm if name == "features" else hardsight.loss
+    ask = hardsight.scores.norm if name == "features" else hardsight.scores.loss
     with pytest.raises(InputError, match=match):
         ask(**{name: empty}, labels=LABELS)
     np.savez(tmp_path / "s.npz", **{name: empty, "labels": LABELS})  # type: ignore[arg-type]

@@ -20,7 +20,7 @@ import pytest
 from hardsight.errors import InputError, RunError
 from hardsight.scoring import cluster
 from hardsight.scoring.cluster import TLS, Cluster, _read_part, part_name, score_on_cluster, score_part
-from hardsight.scoring.job import Job
+from hardsight.scoring.score import Job
 from hardsight.snapshot import Snapshot
 from hardsight.table import TableWriter
 

@@ -28,10 +28,12 @@ def test_class_vectors_of_any_length(scale: float) -> None:
 def test_angles_and_scores_agree_on_long_float32_vectors(scale: float) -> None:
     features, weight, labels = (torch.tensor(x) for x in some())
     features, weight = features.float(), weight.float()
-    theta = hardsight.angles(features, weight * scale).double().numpy()
+    theta = hardsight.geometry.angles(features, weight * scale).double().numpy()
     own = theta[np.arange(len(labels)), labels]
-    np.testing.assert_allclose(own, hardsight.angles(features, weight).numpy()[np.arange(len(labels)), labels], atol=2e-6)
-    np.testing.assert_allclose(hardsight.own_angle(features, weight * scale, labels), own, atol=2e-6)
+    np.testing.assert_allclose(
+        own, hardsight.geometry.angles(features, weight).numpy()[np.arange(len(labels)), labels], atol=2e-6
+    )
+    np.testing.assert_allclose(hardsight.scores.own_angle(features, weight * scale, labels), own, atol=2e-6)
 
 
 @pytest.mark.parametrize("far", [1e3, 1e4, 1e5])
@@ -43,14 +45,14 @@ def test_a_distant_mean_does_not_blur_the_others(far: float) -> None:
     close = hardsight.Head("gaussian", means.astype(np.float32))
     near = features.astype(np.float32)
     np.testing.assert_allclose(close.logits(near)[:, 1:], exact[:, 1:], rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(hardsight.max_logit(near, close), exact.max(1), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(hardsight.scores.max_logit(near, close), exact.max(1), rtol=1e-4, atol=1e-4)
 
 
 def test_likelihood_ranks_the_same_at_any_scale() -> None:
     features, weight, labels = some(200)
-    expected = np.argsort(hardsight.gm_likelihood(features, weight, labels))
+    expected = np.argsort(hardsight.scores.gm_likelihood(features, weight, labels))
     for scale in (1e-6, 1e6):
-        assert (np.argsort(hardsight.gm_likelihood(features * scale, weight, labels)) == expected).all()
+        assert (np.argsort(hardsight.scores.gm_likelihood(features * scale, weight, labels)) == expected).all()
 
 
 def test_ids_that_do_not_fit_are_refused() -> None:
@@ -77,20 +79,20 @@ def test_integer_and_half_logits_and_probabilities() -> None:
     whole = hardsight.score(logits=np.array([[3, 1], [0, 2]]), labels=[0, 0])
     assert whole["logit_margin"].to_pylist() == [2.0, -2.0]
     half = torch.tensor([[0.75, 0.25]], dtype=torch.bfloat16)
-    assert hardsight.confidence(probs=half, labels=[0]) == pytest.approx([0.75])
+    assert hardsight.scores.confidence(probs=half, labels=[0]) == pytest.approx([0.75])
     assert hardsight.score(logits=half, labels=[0])["logit_margin"].to_pylist() == [0.5]
 
 
 @pytest.mark.parametrize("kind", [torch.bool, torch.complex64])
 def test_tensors_that_are_not_numbers_are_refused(kind: torch.dtype) -> None:
     with pytest.raises(InputError, match="must hold numbers"):
-        hardsight.norm(torch.ones(3, 2).to(kind))
+        hardsight.scores.norm(torch.ones(3, 2).to(kind))
 
 
 def test_neighbours_break_ties_by_row() -> None:
     features = np.tile(np.eye(2), (30, 1))  # sixty samples in two directions: every neighbour is tied
     labels = np.arange(60) // 2 % 2
-    found = hardsight.knn_agreement(features, labels, k=3)
+    found = hardsight.scores.knn_agreement(features, labels, k=3)
     for row in range(60):
         others = [other for other in range(60) if other != row and other % 2 == row % 2][:3]
         assert found[row] == np.mean(labels[others] == labels[row])

@@ -19,18 +19,19 @@ from PIL import Image
 
 import hardsight
 from explorer_runs import digits_run
-from hardsight import InputError, ScoresTable, Snapshot, hardest, score
+from hardsight import Snapshot, score
 from hardsight.data import open_data
+from hardsight.errors import InputError
 from hardsight.files.heads import save_head
 from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
 from hardsight.head import Head
 from hardsight.render.table_views import MOST_BYTES, thumbnails
-from hardsight.scores_table import ResultTable
+from hardsight.scores_table import Result, ScoresTable
 from hardsight.scoring.hardness import hardness_of
-from hardsight.scoring.job import Job
+from hardsight.scoring.score import Job
 from hardsight.screen import wrapped
-from hardsight.table import noted_class_names, read_scores, write_table
+from hardsight.table import hardest, noted_class_names, read_scores, write_table
 
 FEATURES = np.array([[2.0, 0.0], [1.0, 1.0], [0.0, 3.0]])
 
@@ -252,8 +253,8 @@ def test_a_result_says_how_many_errors_and_what_that_rests_on() -> None:
     notes = {"expected_errors": 7.4, "expected_errors_low": 4.0, "expected_errors_high": 11.2, "rests_on": "Heads agree.",
              "certainty": "estimated", "warnings": ["<b> is odd"]}  # fmt: skip
 
-    def of(**changed: object) -> ResultTable:
-        return ResultTable(pa.table({"id": [1]}).replace_schema_metadata({"hardsight": json.dumps(notes | changed)}))
+    def of(**changed: object) -> Result:
+        return Result(pa.table({"id": [1]}).replace_schema_metadata({"hardsight": json.dumps(notes | changed)}))
 
     text, html = repr(of()), of()._repr_html_()
     count = "About 7 labels are expected to be wrong (95 % interval 4 to 11). Heads agree."
@@ -267,5 +268,5 @@ def test_a_result_says_how_many_errors_and_what_that_rests_on() -> None:
 
 def test_pandas_that_is_missing_is_named(table: ScoresTable, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(hardsight.MissingExtra, match=r"^to_pandas\(\) needs pandas: pip install pandas$"):
+    with pytest.raises(hardsight.errors.MissingExtra, match=r"^to_pandas\(\) needs pandas: pip install pandas$"):
         table.to_pandas()

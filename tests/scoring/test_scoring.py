@@ -18,10 +18,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import hardsight
-from hardsight import SCORES, Dynamics, Head, InputError, Snapshot, score
-from hardsight.adapt import select_pseudo_labels
+from hardsight import SCORES, Dynamics, Head, Snapshot, score
+from hardsight.domains.adaptation.selection import select_pseudo_labels
 from hardsight.domains.opening import open_domain
-from hardsight.scoring import score_to_file
+from hardsight.errors import InputError
+from hardsight.scoring.score_file import score_to_file
 from hardsight.scoring.settings import ScoreSettings
 from hardsight.stats import fit_temperature, selection_frequency
 from hardsight.table import read_scores
@@ -179,7 +180,7 @@ def test_without_a_head_score_audit_and_clean_ask_the_same_heads() -> None:
     x, y = load_digits(return_X_y=True)
     x, y = x[:300], np.where(np.arange(300) % 12, y[:300], (y[:300] + 3) % 10)
     x[200:220], y[200:220] = x[:20], y[:20]  # copies
-    probs = hardsight.out_of_sample(x, y)
+    probs = hardsight.quality.out_of_sample(x, y)
     table = score(x, labels=y)
     np.testing.assert_allclose(table.column("confidence").to_numpy(), probs[np.arange(300), y], rtol=1e-6)
     groups = {"half": ["a"] * 150 + ["b"] * 150}
@@ -260,7 +261,7 @@ def test_confidence_of_saved_probabilities_ranks_as_self_confidence(digits: int 
     zero = self_confidence == 0
     assert zero.sum() > 100 and len(np.unique(probs.sum(1))) > 3
     table = score(probs=probs, labels=labels)
-    for given in (hardsight.confidence(probs=probs, labels=labels), table.column("confidence").to_numpy()):
+    for given in (hardsight.scores.confidence(probs=probs, labels=labels), table.column("confidence").to_numpy()):
         np.testing.assert_array_equal(given, self_confidence)
     assert len(np.unique(table.column("loss").to_numpy()[zero])) == 1
     assert table.column("loss").to_numpy()[zero].min() > table.column("loss").to_numpy()[~zero].max()
@@ -340,7 +341,7 @@ def test_every_input_with_an_index_is_joined() -> None:
     for evidence in ({"probs": probs}, {"logits": np.log(probs)}):
         expected = score(labels=LABELS[SHUFFLED], ids=SHUFFLED, **{name: table.to_numpy() for name, table in evidence.items()})
         same(score(labels=labels, **evidence), expected)
-        value = hardsight.confidence(labels=labels, **evidence)
+        value = hardsight.scores.confidence(labels=labels, **evidence)
         np.testing.assert_array_equal(value, expected.column("confidence").to_numpy())
     names = pd.Series([f"i{i}" for i in range(23)])
     snapshot = Snapshot(features, WEIGHT, labels, ids=names, columns={"split": names.str.upper()})
@@ -373,7 +374,7 @@ def test_arrays_have_no_index_to_join_by() -> None:
 def test_another_index_is_refused(index: Any, match: str) -> None:
     features, labels = pandas_rows()
     labels = labels.set_axis(index)
-    for ask in (score, Snapshot, hardsight.avh, hardsight.gm_likelihood):
+    for ask in (score, Snapshot, hardsight.avh, hardsight.scores.gm_likelihood):
         with pytest.raises(InputError, match=f"labels and features .*{match}.*pass labels.to_numpy"):
             ask(features, WEIGHT, labels)
     with pytest.raises(InputError, match="column split and features "):
@@ -439,7 +440,7 @@ def test_columns_of_frames_are_joined_by_their_names() -> None:
         for kind, frame in frames.items():
             labels = given if kind.endswith("names") else LABELS
             same(score(labels=labels, **{evidence: frame}), expected)
-            value = hardsight.confidence(labels=labels, **{evidence: frame})
+            value = hardsight.scores.confidence(labels=labels, **{evidence: frame})
             np.testing.assert_array_equal(value, expected.column("confidence").to_numpy())
     frame, weight = pd.DataFrame(FEATURES, columns=list("pqrst")), pd.DataFrame(WEIGHT, index=names, columns=list("pqrst"))
     same(score(frame, weight[list("tprsq")], given), WHOLE)

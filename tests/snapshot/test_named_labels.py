@@ -12,12 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hardsight import InputError, Snapshot, avh, out_of_sample, score
+from hardsight import Snapshot, avh, score
 from hardsight.checks import counted_from_one
 from hardsight.data import open_data
+from hardsight.errors import InputError
 from hardsight.files.heads import save_head
 from hardsight.head import Head
 from hardsight.named_labels import class_numbers
+from hardsight.quality.folds import out_of_sample
 from hardsight.training.inputs import ArrayInputs
 
 FEATURES = np.array([[2.0, 0.0], [1.0, 1.0], [0.0, 3.0], [0.0, 1.0]])  # 0, 45, 90 and 90 degrees

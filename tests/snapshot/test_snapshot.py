@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hardsight import FileError, Head, InputError, Snapshot
+from hardsight import Head, Snapshot
+from hardsight.errors import FileError, InputError
 from hardsight.files.heads import save_head
 from hardsight.files.kinds import kind_of
 from hardsight.files.samples import SampleFiles, write_samples

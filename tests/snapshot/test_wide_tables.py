@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hardsight import InputError, Snapshot, audit, clean, drift, explore, mine, score, select
+from hardsight import Snapshot, audit, clean, drift, explore, mine, score, select
+from hardsight.errors import InputError
 
 FEATURES = np.array([[2.0, 0.0], [1.0, 1.0], [0.0, 3.0], [0.0, 1.0]])  # 0, 45, 90 and 90 degrees
 AVH = [0.0, 0.5, 0.0, 1.0]  # of two classes at 0 and 90 degrees

@@ -14,10 +14,11 @@ from scipy import stats as scipy_stats
 from scipy.special import softmax
 from sklearn.metrics import roc_auc_score
 
-from hardsight import InputError, stats
-from hardsight.stats.bootstrap import CHUNK
+from hardsight import stats
+from hardsight.errors import InputError
 from hardsight.stats.coefficients import KINDS, standard_error
 from hardsight.stats.permutation import swap_tests
+from hardsight.stats.resampling import CHUNK
 
 ORACLE: dict[str, Any] = {
     "pearson": scipy_stats.pearsonr,

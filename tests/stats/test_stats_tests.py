@@ -11,7 +11,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from hardsight import InputError, stats
+from hardsight import stats
+from hardsight.errors import InputError
 from hardsight.stats import PRINTED, PrintedRow
 
 TESTS: dict[str, Callable[..., stats.Outcome]] = {

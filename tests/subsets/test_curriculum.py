@@ -14,12 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import hardsight
-from hardsight import InputError, Snapshot
+from hardsight import Snapshot
 from hardsight.data.run_images import RunImages
-from hardsight.training.choice import check_choice, open_curriculum, subset_rows
+from hardsight.errors import InputError
 from hardsight.training.pacing import Curriculum, Pacing, ordered
 from hardsight.training.schedule import rate_factor
 from hardsight.training.settings import LearningOptions, TrainSettings
+from hardsight.training.subset import check_choice, open_curriculum, subset_rows
 
 Cli = Callable[..., Any]
 
@@ -160,10 +161,9 @@ def trained(output: Path, data: Any = None, **options: Any) -> dict[str, Any]:
     """A run on the points; what its run.json counts."""
     pytest.importorskip("torch")
     pytest.importorskip("accelerate")
-    from hardsight import training
 
     defaults: dict[str, Any] = {"epochs": 4, "batch_size": 8, "lr": 0.05, "watch": {}}
-    training.run(points() if data is None else data, "sphere_mlp", output, **{**defaults, **options})
+    hardsight.train(points() if data is None else data, "sphere_mlp", output, **{**defaults, **options})
     counts: dict[str, Any] = json.loads((output / "run.json").read_text())["counts"]
     return counts
 
@@ -237,9 +237,8 @@ def test_columns_of_images_and_of_watched_sets_go_together(tmp_path: Path) -> No
         Image.fromarray(np.full((8, 8), 30 * row, np.uint8)).save(tmp_path / f"{row}.png")
     lines = [f"{row}.png,{row % 2},{'train' if row < 6 else 'test'},night,{row}" for row in range(8)]
     (tmp_path / "images.csv").write_text("path,label,split,scene,level\n" + "\n".join(lines) + "\n")
-    from hardsight import training
 
-    training.run(
+    hardsight.train(
         str(tmp_path / "images.csv"), "DigitsCNN", tmp_path / "run", epochs=1, batch_size=4, degradations=["contrast=0.3"]
     )
     table = Snapshot.load(tmp_path / "run").columns(["id", "split", "scene", "level", "path"])

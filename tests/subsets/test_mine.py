@@ -11,10 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import hardsight
-from hardsight import InputError, Snapshot
+from hardsight import Snapshot
+from hardsight.errors import InputError
 from hardsight.scores import class_search
 from hardsight.scores.class_search import Classed, Others, Own, search_classes
-from hardsight.subsets.pairs import mine_to_file
+from hardsight.subsets.mine_file import mine_to_file
 from oracles import on_circle
 
 Cli = Callable[..., Any]
@@ -179,7 +180,7 @@ def test_a_miner_finds_the_same_in_a_batch() -> None:
     torch = pytest.importorskip("torch")
     peers = pytest.importorskip("pytorch_metric_learning.losses")
     from hardsight.losses import ContrastiveLoss, TripletLoss
-    from hardsight.subsets.pairs import AngleMiner
+    from hardsight.subsets import AngleMiner
 
     features, labels = cloud(50, 6, 5)
     x, y = torch.from_numpy(features), torch.from_numpy(labels)
@@ -202,7 +203,7 @@ def test_a_miner_finds_the_same_in_a_batch() -> None:
 def test_a_memory_that_holds_the_batch_is_not_its_own_positive() -> None:
     torch = pytest.importorskip("torch")
     pytest.importorskip("pytorch_metric_learning")
-    from hardsight.subsets.pairs import AngleMiner
+    from hardsight.subsets import AngleMiner
 
     x, y = torch.tensor([[1.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 1])
     memory = torch.cat([x.clone(), torch.tensor([[1.0, 0.2], [0.2, 1.0]])])

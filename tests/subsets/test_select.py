@@ -14,13 +14,14 @@ import pytest
 
 import hardsight
 from explorer_runs import digits_run
-from hardsight import InputError, Snapshot
+from hardsight import Snapshot
+from hardsight.errors import InputError
 from hardsight.scoring.hardness import hardness_of, run_and_score
 from hardsight.subsets.cost import cost_curve
-from hardsight.subsets.graph import d2, neighbour_graph
+from hardsight.subsets.d2 import d2, neighbour_graph
+from hardsight.subsets.k_center import k_centre
 from hardsight.subsets.pool import directions
 from hardsight.subsets.settings import Method, SelectSettings
-from hardsight.subsets.spread import k_centre
 from hardsight.subsets.strata import coverage, shared_out, stratum_of, usual_cut
 from hardsight.table import write_table
 
@@ -157,7 +158,8 @@ def test_unlabeled_samples_are_what_to_label_next() -> None:
     for method in ("margin", "entropy", "avc"):
         assert min(chosen(hardsight.select(features=features, head=head, labels=labels, budget=10, method=method))) >= 60
     assert min(chosen(hardsight.select(features=features, labels=labels, budget=10, method="margin"))) >= 60  # a fitted head
-    for method in ("coverage", "kcenter"):
+    more: tuple[Any, ...] = ("coverage", "kcenter")
+    for method in more:
         ids = chosen(hardsight.select(features=features, head=head, labels=labels, budget=10, method=method, unlabeled=True))
         assert min(ids) >= 60
     far = hardsight.select(features=on_circle(0, 20, 40, 60), labels=[0, -1, -1, -1], budget=2, method="kcenter", unlabeled=True)

@@ -1,4 +1,4 @@
-"""`hardsight.training.run` and `hardsight train`: what a run holds, and that it is what the network really did."""
+"""`hardsight.train` and `hardsight train`: what a run holds, and that it is what the network really did."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+import hardsight
+
 torch = pytest.importorskip("torch")
 pytest.importorskip("accelerate")
 
-from safetensors.torch import load_file  # noqa: E402
+from safetensors.torch import load_file
 
-import hardsight  # noqa: E402
-from hardsight import training  # noqa: E402
-from hardsight.data import open_data  # noqa: E402
-from hardsight.errors import FileError, InputError, RunError, TrainingError  # noqa: E402
-from hardsight.models import open_model  # noqa: E402
+from hardsight import training
+from hardsight.data import open_data
+from hardsight.errors import FileError, InputError, RunError, TrainingError
+from hardsight.models import open_model
 
 
 def points(n: int = 60, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -34,16 +35,16 @@ def points(n: int = 60, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return (np.eye(3)[labels] * 2 + rng.normal(0, 0.4, (n, 3))).astype(np.float32), labels
 
 
-def on_points(output: Path, **options: Any) -> training.running.Trained:  # type: ignore[name-defined]
+def on_points(output: Path, **options: Any) -> training.Trained:  # type: ignore[name-defined]
     defaults: dict[str, Any] = {"epochs": 2, "batch_size": 16, "lr": 0.05, "watch": {"test": points(30, seed=1)}}
-    return training.run(points(), "sphere_mlp", output, **{**defaults, **options})
+    return hardsight.train(points(), "sphere_mlp", output, **{**defaults, **options})
 
 
 @pytest.fixture(scope="module")
 def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run on digits, degraded ones watched too, and steps inside epochs."""
     output = tmp_path_factory.mktemp("digits") / "run"
-    training.run(
+    hardsight.train(
         "digits", "DigitsCNN", output, epochs=2, limit=120, batch_size=32, lr=0.05, augment="crop=1",
         degradations=["contrast=0.3"], every=3,
     )  # fmt: skip
@@ -73,7 +74,7 @@ def test_the_run_holds_every_file_of_a_training(digits: Path) -> None:
 def test_progress_tells_the_loss_while_batches_wait_to_be_measured(tmp_path: Path) -> None:
     told: list[str] = []
     tell = lambda done, total, words: told.append(words)  # noqa: E731
-    training.run("digits", "DigitsCNN", tmp_path / "run", epochs=1, limit=64, batch_size=32, progress=tell)
+    hardsight.train("digits", "DigitsCNN", tmp_path / "run", epochs=1, limit=64, batch_size=32, progress=tell)
     steps = [words for words in told if words.startswith("epoch 1/1") and "evaluating" not in words]
     assert len(steps) == 2 and all("loss 2." in words and "no labels" not in words for words in steps)
 
@@ -286,13 +287,13 @@ def test_other_settings_are_refused(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="lr was 0.05 and is 0.1"):
         on_points(tmp_path / "run", lr=0.1)
     with pytest.raises(RunError, match="other inputs: train: its values changed"):
-        training.run((points()[0] + 1, points()[1]), "sphere_mlp", tmp_path / "run", epochs=2, batch_size=16, lr=0.05)
+        hardsight.train((points()[0] + 1, points()[1]), "sphere_mlp", tmp_path / "run", epochs=2, batch_size=16, lr=0.05)
 
 
 def test_a_run_can_be_trained_on(tmp_path: Path) -> None:
     """Class vectors and network go on from where they were."""
     first = on_points(tmp_path / "first", loss="avh", epochs=10, lr=0.2)
-    on = training.run(
+    on = hardsight.train(
         points(), tmp_path / "first", tmp_path / "second", loss="avh", epochs=1, lr=1e-6, watch={"test": points(30, seed=1)}
     )
     assert np.allclose(on.head.weight, first.head.weight, atol=1e-4)
@@ -304,7 +305,7 @@ def test_a_run_can_be_trained_on(tmp_path: Path) -> None:
 def test_a_module_of_ones_own(tmp_path: Path) -> None:
     net = torch.nn.Sequential(torch.nn.Linear(3, 6), torch.nn.ReLU(), torch.nn.Linear(6, 3))
     before = net[0].weight.detach().clone()
-    done = training.run(points(), net, tmp_path / "run", epochs=2, lr=0.1, optimizer="adamw", precision="bfloat16")
+    done = hardsight.train(points(), net, tmp_path / "run", epochs=2, lr=0.1, optimizer="adamw", precision="bfloat16")
     assert done.head.num_features == 6 and torch.equal(net[0].weight, before)
     with pytest.raises(InputError, match="name it yourself: torch.nn.modules.container:Sequential --weights"):
         open_model(tmp_path / "run")
@@ -319,7 +320,7 @@ def test_held_out_samples_are_seen_as_in_use(tmp_path: Path) -> None:
         return torch.nn.Sequential(*some, torch.nn.Linear(6, 3))
 
     inputs, labels = points(30, seed=1)
-    training.run(points(), net(), tmp_path / "run", epochs=2, batch_size=16, lr=0.1, watch={"test": (inputs, labels)})
+    hardsight.train(points(), net(), tmp_path / "run", epochs=2, batch_size=16, lr=0.1, watch={"test": (inputs, labels)})
     trained = net().eval()
     trained.load_state_dict(load_file(tmp_path / "run" / "model" / "model.safetensors"))
     losses = torch.nn.functional.cross_entropy(trained(torch.from_numpy(inputs)), torch.from_numpy(labels), reduction="none")
@@ -332,7 +333,7 @@ def test_timm_networks_train_and_are_read_back(tmp_path: Path) -> None:
     if importlib.util.find_spec("timm") is None:
         pytest.skip("timm is not installed")
     np.savez(tmp_path / "some.npz", images=np.random.default_rng(0).integers(0, 256, (8, 32, 32, 3), np.uint8), labels=[0, 1] * 4)
-    training.run(
+    hardsight.train(
         str(tmp_path / "some.npz"),
         "timm:test_resnet",
         tmp_path / "run",
@@ -355,27 +356,29 @@ def test_images_that_cannot_be_read_are_listed(tmp_path: Path) -> None:
         Image.fromarray(image).save(photos / "ab"[number % 2] / f"{number:02d}.png")
     (photos / "a" / "04.png").write_bytes(b"nothing")
     said: list[str] = []
-    training.run(str(photos), "DigitsCNN", tmp_path / "run", epochs=1, batch_size=4, size=8, say=said.append)
+    hardsight.train(str(photos), "DigitsCNN", tmp_path / "run", epochs=1, batch_size=4, size=8, say=said.append)
     errors = pq.read_table(tmp_path / "run" / "errors.parquet").to_pylist()
     assert [(row["id"], row["reason"]) for row in errors] == [("a/04.png", "not_an_image")]
     assert len(pq.read_table(tmp_path / "run" / "dynamics" / "epoch=0001.parquet")) == 11
     assert len(hardsight.Snapshot.load(tmp_path / "run")) == 11 and "1 samples could not be read" in said[-1]
-    training.run(str(photos), "DigitsCNN", tmp_path / "single", epochs=1, batch_size=1, size=8)  # a batch of nothing
+    hardsight.train(str(photos), "DigitsCNN", tmp_path / "single", epochs=1, batch_size=1, size=8)  # a batch of nothing
     assert json.loads((tmp_path / "single" / "run.json").read_text())["counts"]["steps"] == 12
     with pytest.raises(FileError, match="not_an_image"):
-        training.run(str(photos), "DigitsCNN", tmp_path / "strict", epochs=1, size=8, strict=True)
+        hardsight.train(str(photos), "DigitsCNN", tmp_path / "strict", epochs=1, size=8, strict=True)
 
 
 def test_labels_of_a_watched_set_follow_the_names(tmp_path: Path) -> None:
     images = np.random.default_rng(0).integers(0, 256, (9, 8, 8), np.uint8)
     np.savez(tmp_path / "train.npz", images=images, labels=np.arange(9) % 3, class_names=["a", "b", "c"])
     np.savez(tmp_path / "test.npz", images=images, labels=[0, 1] * 4 + [0], class_names=["c", "b"])
-    training.run(str(tmp_path / "train.npz"), "DigitsCNN", tmp_path / "run", epochs=1, watch={"test": str(tmp_path / "test.npz")})
+    hardsight.train(
+        str(tmp_path / "train.npz"), "DigitsCNN", tmp_path / "run", epochs=1, watch={"test": str(tmp_path / "test.npz")}
+    )
     rows = pq.read_table(tmp_path / "run" / "dynamics" / "epoch=0001.parquet").to_pylist()
     assert [row["label"] for row in rows if row["split"] == "test"] == [2, 1] * 4 + [2]
     np.savez(tmp_path / "other.npz", images=images, labels=[0, 1] * 4 + [0], class_names=["c", "dog"])
     with pytest.raises(InputError, match="other has a class that training has not: 'dog'"):
-        training.run(
+        hardsight.train(
             str(tmp_path / "train.npz"), "DigitsCNN", tmp_path / "no", epochs=1, watch={"other": str(tmp_path / "other.npz")}
         )
 
@@ -391,14 +394,14 @@ def test_labels_of_a_watched_set_follow_the_names(tmp_path: Path) -> None:
 def test_a_loss_that_is_no_number_stops_with_its_cause(options: dict[str, Any], cause: str, tmp_path: Path) -> None:
     net = torch.nn.Sequential(torch.nn.Linear(3, 6), torch.nn.ReLU(), torch.nn.Linear(6, 3))
     with pytest.raises(TrainingError, match=rf"at step \d+ \(epoch 1\); there is no checkpoint yet. Likely cause: .*{cause}"):
-        training.run(points(), net, tmp_path / "run", **{"epochs": 3, "batch_size": 8, "lr": 0.01, **options})
+        hardsight.train(points(), net, tmp_path / "run", **{"epochs": 3, "batch_size": 8, "lr": 0.01, **options})
     assert not (tmp_path / "run" / "run.json").exists()
 
 
 def test_a_late_failure_names_the_last_good_checkpoint(tmp_path: Path) -> None:
     net = torch.nn.Sequential(torch.nn.Linear(3, 6), torch.nn.ReLU(), torch.nn.Linear(6, 3))
     with pytest.raises(TrainingError, match="the last good checkpoint is after epoch 2"):
-        training.run(
+        hardsight.train(
             points(), net, tmp_path / "run", epochs=3, lr=0.01, schedule="step", milestones=[2], gamma=1e35, batch_size=8
         )
     assert (tmp_path / "run" / "checkpoints" / "epoch=0002.json").exists()
@@ -442,17 +445,17 @@ def test_bad_settings_are_refused_before_anything_is_written(options: dict[str, 
 )
 def test_bad_data_is_refused(data: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
-        training.run(data, "sphere_mlp", tmp_path / "run")
+        hardsight.train(data, "sphere_mlp", tmp_path / "run")
 
 
 def test_a_network_that_does_not_fit_the_images_says_so(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"DigitsCNN could not run on inputs of shape \(1, 20, 20\)"):
-        training.run("digits", "DigitsCNN", tmp_path / "run", size=20)
+        hardsight.train("digits", "DigitsCNN", tmp_path / "run", size=20)
     with pytest.raises(InputError, match="the data has no split 'val' to train on; it has train, test"):
-        training.run("digits", "DigitsCNN", tmp_path / "run", split="val")
+        hardsight.train("digits", "DigitsCNN", tmp_path / "run", split="val")
     np.savez(tmp_path / "some.npz", images=np.zeros((4, 8, 8), np.uint8), labels=[0, 1, 0, 1])
     with pytest.raises(InputError, match="the data has no splits"):
-        training.run(str(tmp_path / "some.npz"), "DigitsCNN", tmp_path / "run", split="val")
+        hardsight.train(str(tmp_path / "some.npz"), "DigitsCNN", tmp_path / "run", split="val")
     assert not (tmp_path / "run").exists()
 
 

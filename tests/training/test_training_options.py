@@ -10,30 +10,30 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import hardsight
+
 torch = pytest.importorskip("torch")
 pytest.importorskip("accelerate")
 
-from safetensors.torch import load_file  # noqa: E402
+from safetensors.torch import load_file
 
-import hardsight  # noqa: E402
-from hardsight import adapt, generalize, training  # noqa: E402
-from hardsight.adapt.learner import Learner  # noqa: E402
-from hardsight.adapt.settings import AdaptSettings  # noqa: E402
-from hardsight.adapt.work import Work as AdaptWork  # noqa: E402
-from hardsight.data import ImageData, open_data  # noqa: E402
-from hardsight.data.arrays import ImageArrays  # noqa: E402
-from hardsight.domains.opening import Features  # noqa: E402
-from hardsight.errors import HardsightError, InputError  # noqa: E402
-from hardsight.files.run import Run  # noqa: E402
-from hardsight.generalize.opening import OpenedDomains  # noqa: E402
-from hardsight.generalize.settings import GeneralizeSettings  # noqa: E402
-from hardsight.generalize.work import Work as GeneralizeWork  # noqa: E402
-from hardsight.models import Preprocessing, open_model  # noqa: E402
-from hardsight.models.trainable import open_trainable  # noqa: E402
-from hardsight.training.evaluation import hits  # noqa: E402
-from hardsight.training.optimization import Updater, make_optimizer, parameter_groups  # noqa: E402
-from hardsight.training.schedule import rate_factor  # noqa: E402
-from hardsight.training.settings import LearningOptions, TrainSettings  # noqa: E402
+from hardsight.data import ImageData, open_data
+from hardsight.data.arrays import ImageArrays
+from hardsight.domains.adaptation.learner import Learner
+from hardsight.domains.adaptation.settings import AdaptSettings
+from hardsight.domains.adaptation.work import Work as AdaptWork
+from hardsight.domains.generalization.opening import OpenedDomains
+from hardsight.domains.generalization.settings import GeneralizeSettings
+from hardsight.domains.generalization.work import Work as GeneralizeWork
+from hardsight.domains.opening import Features
+from hardsight.errors import HardsightError, InputError
+from hardsight.files.run import Run
+from hardsight.models import Preprocessing, open_model
+from hardsight.models.trainable import open_trainable
+from hardsight.training.evaluation import hits
+from hardsight.training.optimization import Updater, make_optimizer, parameter_groups
+from hardsight.training.schedule import rate_factor
+from hardsight.training.settings import LearningOptions, TrainSettings
 
 
 def points(n: int = 48) -> tuple[np.ndarray, np.ndarray]:
@@ -125,7 +125,7 @@ def test_everything_decays_if_asked() -> None:
 
 def test_frozen_statistics_stay_and_are_used_while_all_else_learns(tmp_path: Path) -> None:
     net = normalized()
-    training.run(points(), net, tmp_path / "run", epochs=1, batch_size=16, lr=0.1, freeze_bn=True)
+    hardsight.train(points(), net, tmp_path / "run", epochs=1, batch_size=16, lr=0.1, freeze_bn=True)
     state = load_file(tmp_path / "run" / "model" / "model.safetensors")
     assert torch.equal(state["1.running_mean"], net[1].running_mean) and torch.equal(state["1.running_var"], net[1].running_var)
     assert int(state["1.num_batches_tracked"]) == 0
@@ -167,7 +167,7 @@ def check_seen(how: Preprocessing, batch: np.ndarray, data: ImageData) -> None:
 
 def test_preprocessing_is_chosen_in_train_adapt_and_generalize(tmp_path: Path) -> None:
     data = pictures()
-    trained = training.run(data, "DigitsCNN", tmp_path / "run", epochs=1, **SEEN).directory
+    trained = hardsight.train(data, "DigitsCNN", tmp_path / "run", epochs=1, **SEEN).directory
     how = open_model(trained).preprocessing
     check_seen(how, how(data.image(0))[None], data)
     options: dict[str, Any] = {"model": "DigitsCNN", **SEEN}
@@ -196,9 +196,9 @@ def test_preprocessing_that_makes_no_sense_is_refused_at_once(wrong: dict[str, A
 
 def test_preprocessing_is_for_images(tmp_path: Path) -> None:
     for run in (
-        lambda output: training.run(points(), "sphere_mlp", output, crop_pct=0.9),
-        lambda output: adapt.run(points(), points(), output, scaling="unit"),
-        lambda output: generalize.run(in_domains(), output, resize="squash"),
+        lambda output: hardsight.train(points(), "sphere_mlp", output, crop_pct=0.9),
+        lambda output: hardsight.adapt(points(), points(), output, scaling="unit"),
+        lambda output: hardsight.generalize(in_domains(), output, resize="squash"),
     ):
         with pytest.raises(InputError, match="for images"):
             run(tmp_path / "run")
@@ -234,7 +234,7 @@ def two_layers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Digits, 64 features of the network, then 16 of a hidden layer."""
     output = tmp_path_factory.mktemp("two") / "run"
     options: dict[str, Any] = {"loss": "avh", "epochs": 1, "limit": 60, "batch_size": 20, "head_hidden": 16, "head_rate": 3.0}
-    return training.run("digits", "DigitsCNN", output, watch={}, **options).directory
+    return hardsight.train("digits", "DigitsCNN", output, watch={}, **options).directory
 
 
 def test_features_are_those_after_the_relu_and_the_model_is_like_any_other(two_layers: Path, tmp_path: Path) -> None:
@@ -254,12 +254,12 @@ def test_features_are_those_after_the_relu_and_the_model_is_like_any_other(two_l
 
 
 def test_a_run_with_two_layers_is_trained_on(two_layers: Path, tmp_path: Path) -> None:
-    on = training.run("digits", two_layers, tmp_path / "on", watch={}, loss="avh", epochs=1, lr=1e-9, limit=60).directory
+    on = hardsight.train("digits", two_layers, tmp_path / "on", watch={}, loss="avh", epochs=1, lr=1e-9, limit=60).directory
     first, second = (load_file(run / "model" / "model.safetensors") for run in (two_layers, on))
     assert first.keys() == second.keys() and all(torch.allclose(first[name], second[name], atol=1e-5) for name in first)
     assert open_model(on)(np.ones((2, 1, 8, 8), np.float32))[0].shape == (2, 16)
     with pytest.raises(InputError, match="has a hidden layer before its head already"):
-        training.run("digits", two_layers, tmp_path / "twice", head_hidden=5)
+        hardsight.train("digits", two_layers, tmp_path / "twice", head_hidden=5)
 
 
 def test_the_hidden_layer_is_new_and_of_the_head() -> None:
@@ -279,7 +279,7 @@ def test_a_library_model_with_two_layers_is_read_back(tmp_path: Path) -> None:
         pytest.skip("timm is not installed")
     images = np.random.default_rng(0).integers(0, 256, (8, 32, 32, 3), np.uint8)
     data = ImageData("npz", [str(row) for row in range(8)], ImageArrays([lambda: images], [8], []), np.arange(8) % 2)
-    run = training.run(data, "timm:test_resnet", tmp_path / "run", epochs=1, batch_size=4, size=32, head_hidden=32).directory
+    run = hardsight.train(data, "timm:test_resnet", tmp_path / "run", epochs=1, batch_size=4, size=32, head_hidden=32).directory
     features, logits = open_model(run)(np.random.default_rng(0).random((3, 3, 32, 32), np.float32))
     assert features.shape == (3, 32) and logits.shape == (3, 2) and features.min() >= 0
 
@@ -287,7 +287,7 @@ def test_a_library_model_with_two_layers_is_read_back(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("undrawn")
 def test_a_hidden_layer_in_adapt(tmp_path: Path) -> None:
     options: dict[str, Any] = {"rounds": 1, "epochs": 1, "source_epochs": 1, "limit": 40, "head_hidden": 16}
-    done = adapt.run("digits:train", "digits:test", tmp_path / "run", methods="cbst", model="DigitsCNN", **options)
+    done = hardsight.adapt("digits:train", "digits:test", tmp_path / "run", methods="cbst", model="DigitsCNN", **options)
     model = open_model(done.directory / "digits-train-to-digits-test" / "seed=0" / "cbst")
     assert model(np.ones((2, 1, 8, 8), np.float32))[0].shape == (2, 16)
 
@@ -313,7 +313,7 @@ def test_ten_crops_by_hand() -> None:
 
 def test_top_k_and_ten_crops_of_a_watched_set(tmp_path: Path) -> None:
     options: dict[str, Any] = {"epochs": 1, "limit": 50, "batch_size": 25, "lr": 0.05, "crop_pct": 0.8}
-    done = training.run("digits", "DigitsCNN", tmp_path / "run", top_k=2, crops=10, **options)
+    done = hardsight.train("digits", "DigitsCNN", tmp_path / "run", top_k=2, crops=10, **options)
     means, data = done.history[0]["test"], open_data("digits", split="test", limit=50)
     model = open_model(done.directory)
     plain = model(np.stack([model.preprocessing(data.image(row)) for row in range(50)]))[1]  # (50, 10)
@@ -326,7 +326,7 @@ def test_top_k_and_ten_crops_of_a_watched_set(tmp_path: Path) -> None:
         for k, name in enumerate(names, 1):
             assert means[name] == pytest.approx((order[:, :k] == data.labels[:, None]).any(1).mean()), name
     assert means["top2"] > means["accuracy"] and "top2" not in done.history[0]["train"]
-    same = training.run("digits", "DigitsCNN", tmp_path / "plain", **options)
+    same = hardsight.train("digits", "DigitsCNN", tmp_path / "plain", **options)
     assert same.history[0]["test"] == {name: value for name, value in means.items() if "top" not in name and "crops" not in name}
     assert np.array_equal(same.head.weight, done.head.weight)
 
@@ -336,7 +336,7 @@ def test_top_k_and_ten_crops_of_a_watched_set(tmp_path: Path) -> None:
 )
 def test_crops_are_one_or_ten_and_of_images(options: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
-        training.run(points(), "sphere_mlp", tmp_path / "run", **options)
+        hardsight.train(points(), "sphere_mlp", tmp_path / "run", **options)
 
 
 # Precision
@@ -355,7 +355,7 @@ def test_a_shorter_type_in_the_network_and_float32_after_it() -> None:
 def test_float16_on_a_cpu_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     options: dict[str, Any] = {"output": tmp_path / "run", "precision": "float16", "device": "cpu"}
     with pytest.raises(InputError, match="float16 needs a GPU"):
-        adapt.run(points(), points(), **options)
+        hardsight.adapt(points(), points(), **options)
     with pytest.raises(InputError, match="float16 needs a GPU"):
-        generalize.run(in_domains(), **options)
+        hardsight.generalize(in_domains(), **options)
     assert not (tmp_path / "run").exists()

@@ -15,10 +15,10 @@ from PIL import Image
 torch = pytest.importorskip("torch")
 pytest.importorskip("accelerate")
 
-from hardsight.data import open_data  # noqa: E402
-from hardsight.errors import FileError, InputError, RunError  # noqa: E402
-from hardsight.models.preprocessing import Preprocessing  # noqa: E402
-from hardsight.training.augmentation import (  # noqa: E402
+from hardsight.data import open_data
+from hardsight.errors import FileError, InputError, RunError
+from hardsight.models.preprocessing import Preprocessing
+from hardsight.training.augmentation import (
     ATTEMPTS,
     OWN_DRAWS,
     Augmentation,
@@ -28,12 +28,12 @@ from hardsight.training.augmentation import (  # noqa: E402
     random_box,
     sample_keys,
 )
-from hardsight.training.checkpoint import TrainingState, load_checkpoint, newest_checkpoint, save_checkpoint  # noqa: E402
-from hardsight.training.inputs import ArrayInputs, ImageInputs, labeled_only, numbers  # noqa: E402
-from hardsight.training.loss_names import LOSS_NAMES, loss_name  # noqa: E402
-from hardsight.training.objective import LOSSES, Objective, with_defaults  # noqa: E402
-from hardsight.training.schedule import rate_factor  # noqa: E402
-from hardsight.training.settings import LearningOptions, read_options  # noqa: E402
+from hardsight.training.checkpoint import TrainingState, load_checkpoint, newest_checkpoint, save_checkpoint
+from hardsight.training.inputs import ArrayInputs, ImageInputs, labeled_only, numbers
+from hardsight.training.loss_names import LOSS_NAMES, loss_name
+from hardsight.training.objective import LOSSES, Objective, with_defaults
+from hardsight.training.schedule import rate_factor
+from hardsight.training.settings import LearningOptions, read_options
 
 # Schedule
 
@@ -136,8 +136,8 @@ def test_a_resized_crop_is_taken_from_the_whole_picture_anew_in_each_epoch(tmp_p
 
 
 def test_target_images_have_augmentations_of_their_own() -> None:
-    from hardsight.adapt.loop import SelfTraining
-    from hardsight.adapt.settings import AdaptSettings
+    from hardsight.domains.adaptation.loop import SelfTraining
+    from hardsight.domains.adaptation.settings import AdaptSettings
 
     data = ArrayInputs(np.ones((2, 3)), [0, 1])
     for options, expected in (({}, "flip"), ({"target_augment": "resized-crop=0.5"}, "resized-crop=0.5:1")):

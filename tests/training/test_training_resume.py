@@ -15,14 +15,16 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+import hardsight
+
 torch = pytest.importorskip("torch")
 pytest.importorskip("accelerate")
 
-from safetensors.torch import load_file  # noqa: E402
+from safetensors.torch import load_file
 
-from hardsight import training, verify  # noqa: E402
-from hardsight.errors import RunError  # noqa: E402
-from undrawn import undrawn  # noqa: E402
+from hardsight import verify
+from hardsight.errors import RunError
+from undrawn import undrawn
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="kill -9 is a Unix thing")
 
@@ -48,26 +50,26 @@ os.environ["OMP_NUM_THREADS"] = "1"
 from pathlib import Path
 import numpy as np
 import matplotlib.figure, sklearn.datasets, sklearn.linear_model, torch._dynamo  # what each child would load again
-import hardsight.adapt.report, hardsight.adapt.work, hardsight.training.starting
-from hardsight import adapt, training
+import hardsight.domains.adaptation.report, hardsight.domains.adaptation.work, hardsight.training.start
+import hardsight
 from hardsight.training import checkpoint
 
 logging.getLogger("matplotlib").setLevel("ERROR")  # it says when it looks for fonts for the first time
 folder, replace = Path(sys.argv[1]), os.replace
 
 def train(output):
-    training.run("digits", "nets:with_everything", output, loss="center", epochs=3, limit=40, batch_size=16, size=8,
+    hardsight.train("digits", "nets:with_everything", output, loss="center", epochs=3, limit=40, batch_size=16, size=8,
                  augment="crop=1", schedule="cosine", warmup=1, every=2, lr=0.05, clip=1.0)
 
 def self_paced(output):  # each epoch's samples are chosen by the network as it is when that epoch begins
-    training.run("digits", "nets:with_everything", output, order="self-paced", pace_start=0.3, epochs=3, limit=40, batch_size=16,
-                 size=8, lr=0.05)
+    hardsight.train("digits", "nets:with_everything", output, order="self-paced", pace_start=0.3, epochs=3, limit=40,
+                    batch_size=16, size=8, lr=0.05)
 
 def self_train(output):
     checkpoint.SECONDS_BETWEEN = 0.0
     labels = np.arange(60) % 3
     there = (np.eye(3)[labels] * 3 + np.random.default_rng(0).normal(size=(60, 3))).astype(np.float32)
-    adapt.run((there, labels), (there * 1.5 + 1, labels), output, methods="source,cbst+avh", rounds=2, epochs=1,
+    hardsight.adapt((there, labels), (there * 1.5 + 1, labels), output, methods="source,cbst+avh", rounds=2, epochs=1,
               source_epochs=3, hidden=8, batch_size=15, device="cpu")
 
 def in_a_child(run, output, kill_at=0):
@@ -107,16 +109,17 @@ for job in sys.argv[2:]:
 BOTH = """
 import sys
 import numpy as np
-from hardsight import adapt, generalize
+import hardsight
 from hardsight.domains.opening import Features
 
 def both(folder):
     labels = np.arange(60) % 3
     there = (np.eye(3)[labels] * 3 + np.random.default_rng(0).normal(size=(60, 3))).astype(np.float32)
     options = {"hidden": 8, "batch_size": 15, "device": "cpu", "epochs": 2}
-    adapt.run((there, labels), (there * 1.5 + 1, labels), folder + "/adapt", methods="cbst", source_epochs=2, rounds=2, **options)
+    hardsight.adapt((there, labels), (there * 1.5 + 1, labels), folder + "/adapt", methods="cbst", source_epochs=2,
+                    rounds=2, **options)
     data = Features(there, labels, [str(row) for row in range(60)], None, np.array(["a", "b", "c"])[np.arange(60) // 20])
-    generalize.run(data, folder + "/generalize", losses="drm", **options)
+    hardsight.generalize(data, folder + "/generalize", losses="drm", **options)
 """
 
 # The same by two processes, and then the command that follows. What torchrun calls starts them as forks of a Python that has
@@ -125,7 +128,8 @@ TOGETHER = (
     BOTH
     + """
 import matplotlib.figure, sklearn.datasets, sklearn.linear_model, torch._dynamo
-import hardsight.adapt.report, hardsight.adapt.work, hardsight.generalize.work, hardsight.training.starting
+import hardsight.domains.adaptation.report, hardsight.domains.adaptation.work, hardsight.domains.generalization.work
+import hardsight.training.start
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 from hardsight.cli import main
 
@@ -251,9 +255,9 @@ def test_a_real_kill_in_the_middle(nets: Path) -> None:
     torch.set_num_threads(1)
     try:
         said: list[str] = []
-        training.run("digits", "nets:without_batch_norm", nets / "run", **options, say=said.append)
+        hardsight.train("digits", "nets:without_batch_norm", nets / "run", **options, say=said.append)
         assert any(sentence.startswith("resuming after epoch") for sentence in said)
-        training.run("digits", "nets:without_batch_norm", nets / "whole", **options)
+        hardsight.train("digits", "nets:without_batch_norm", nets / "whole", **options)
     finally:
         torch.set_num_threads(threads)
         sys.path.remove(str(nets))
@@ -269,7 +273,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path: Path) -> No
             if stop_after is not None and words.startswith(f"epoch {stop_after + 1}"):
                 raise KeyboardInterrupt
 
-        training.run((inputs, labels), "sphere_mlp", output, epochs=4, batch_size=10, say=say, progress=stop)
+        hardsight.train((inputs, labels), "sphere_mlp", output, epochs=4, batch_size=10, say=say, progress=stop)
 
     train(tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
@@ -289,9 +293,9 @@ def test_other_data_is_refused_in_the_middle(tmp_path: Path) -> None:
 
     inputs, labels = np.random.default_rng(0).normal(size=(30, 3)), np.arange(30) % 2
     with pytest.raises(KeyboardInterrupt):
-        training.run((inputs, labels), "sphere_mlp", tmp_path / "run", epochs=3, progress=stop)
+        hardsight.train((inputs, labels), "sphere_mlp", tmp_path / "run", epochs=3, progress=stop)
     with pytest.raises(RunError, match="other inputs: train: its values changed"):
-        training.run((inputs, 1 - labels), "sphere_mlp", tmp_path / "run", epochs=3)
+        hardsight.train((inputs, 1 - labels), "sphere_mlp", tmp_path / "run", epochs=3)
 
 
 @pytest.fixture(scope="module")
@@ -302,7 +306,7 @@ def one_process(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
         patch.delitem(sys.modules, "nets", raising=False)
-        training.run(
+        hardsight.train(
             "digits", "nets:without_batch_norm", folder / "run", size=8, epochs=3, limit=45, batch_size=15, lr=0.1,
             loss="center", device="cpu",
         )  # fmt: skip

@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+import hardsight
+
 torch = pytest.importorskip("torch")
 pytest.importorskip("accelerate")
 
-from hardsight import losses, training  # noqa: E402
-from hardsight.errors import InputError, RunError  # noqa: E402
-from hardsight.models import open_model  # noqa: E402
-from hardsight.models.preprocessing import Preprocessing  # noqa: E402
-from hardsight.models.sphere_mlp import sphere_mlp  # noqa: E402
-from hardsight.models.trainable import open_trainable  # noqa: E402
-from hardsight.training.trainee import LossChoice, Trainee  # noqa: E402
+from hardsight import losses, training
+from hardsight.errors import InputError, RunError
+from hardsight.models import open_model
+from hardsight.models.preprocessing import Preprocessing
+from hardsight.models.sphere_mlp import sphere_mlp
+from hardsight.models.trainable import open_trainable
+from hardsight.training.trainee import LossChoice, Trainee
 
 
 def points(n: int = 60, c: int = 3) -> tuple[np.ndarray, np.ndarray]:
@@ -26,8 +28,8 @@ def points(n: int = 60, c: int = 3) -> tuple[np.ndarray, np.ndarray]:
     return (np.eye(3)[labels % 3] * 2 + rng.normal(0, 0.4, (n, 3))).astype(np.float32), labels
 
 
-def train(output: Path, **options: Any) -> training.running.Trained:  # type: ignore[name-defined]
-    return training.run(points(), "sphere_mlp", output, **{"epochs": 1, "lr": 0.1, **options})
+def train(output: Path, **options: Any) -> training.Trained:  # type: ignore[name-defined]
+    return hardsight.train(points(), "sphere_mlp", output, **{"epochs": 1, "lr": 0.1, **options})
 
 
 @pytest.fixture(scope="module")
@@ -73,10 +75,10 @@ def test_a_teacher_must_fit(tmp_path: Path, teacher: Path) -> None:
     with pytest.raises(InputError, match="a teacher goes with the loss dual_head, not with avh"):
         train(tmp_path / "run", loss="avh", teacher=teacher)
     with pytest.raises(InputError, match="the teacher knows 3 classes, and the training data has 4"):
-        training.run(points(c=4), "sphere_mlp", tmp_path / "run", loss="dual_head", teacher=teacher)
+        hardsight.train(points(c=4), "sphere_mlp", tmp_path / "run", loss="dual_head", teacher=teacher)
     with pytest.raises(InputError, match=r"must see images alike: size is \[8, 8\] and \[9, 9\]"):
-        training.run("digits", "DigitsCNN", tmp_path / "digits", epochs=1, limit=20)
-        training.run("digits", "DigitsCNN", tmp_path / "run", limit=20, size=9, loss="dual_head", teacher=tmp_path / "digits")
+        hardsight.train("digits", "DigitsCNN", tmp_path / "digits", epochs=1, limit=20)
+        hardsight.train("digits", "DigitsCNN", tmp_path / "run", limit=20, size=9, loss="dual_head", teacher=tmp_path / "digits")
     assert not (tmp_path / "run").exists()
 
 

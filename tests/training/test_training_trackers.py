@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import hardsight
+
 pytest.importorskip("torch")
 pytest.importorskip("accelerate")
 
-from hardsight import training  # noqa: E402
-from hardsight.errors import MissingExtra, TrainingError  # noqa: E402
-from hardsight.training.running import _installed  # noqa: E402
+from hardsight.errors import MissingExtra, TrainingError
+from hardsight.training.train import _installed
 
 Numbers = dict[str, dict[int, float]]  # {"test/avh": {1: 0.1, 2: 0.09}}
 
@@ -34,7 +35,7 @@ def train(tracker: str, output: str = "first-try", **options: Any) -> list[dict[
     rng = np.random.default_rng(0)
     labels = np.arange(40) % 2
     data = rng.normal(labels[:, None], 1, (40, 3)), labels
-    return training.run(
+    return hardsight.train(
         data, "sphere_mlp", output, epochs=2, watch={"test": data}, tracker=tracker, snapshot=False, **options
     ).history
 

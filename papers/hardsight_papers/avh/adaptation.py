@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import hardsight
 from hardsight_papers.context import Context, fingerprint
 from hardsight_papers.recipe import Table, Value
 
 if TYPE_CHECKING:
-    from hardsight.adapt.running import Adapted
+    from hardsight.domains.adaptation.adapt import Adapted
 
 NEEDS = "VisDA-17 at scale paper; PACS features"
 METHODS = "source,entropy,coral,cbst,crst,cbst+avh,avc"
@@ -53,10 +54,9 @@ def adapted(context: Context) -> tuple[str, dict[str, Adapted]]:
 
 
 def _adapt(context: Context, source: Any, target: Any, options: dict[str, Any]) -> Adapted:
-    from hardsight import adapt
 
     place = context.cache.place("adapt", {"source": fingerprint(source), "target": fingerprint(target), **options})
-    return adapt.run(source, target, place, progress=context.progress("adapting"), **options)
+    return hardsight.adapt(source, target, place, progress=context.progress("adapting"), **options)
 
 
 def digits_as_features() -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:

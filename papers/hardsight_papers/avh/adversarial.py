@@ -17,7 +17,7 @@ from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from hardsight.training.running import Trained
+    from hardsight.training.train import Trained
 
 STEPS, STEP, ATTACKED = 40, 0.02, 200  # of pixels in 0..1
 NETWORKS: dict[str, dict[str, Any]] = {

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.files.dynamics import moments, read_moment
+from hardsight.files.epochs import moments, read_moment
 from hardsight.render.dynamics import COLOURS
 from hardsight.screen import interval
 from hardsight_papers.avh.trainings import WatchedTraining, by_frequency

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+import hardsight
 from hardsight.files.human import match, read_people
 from hardsight.snapshot import Snapshot
 from hardsight_papers.avh.panels import Panel, scored
@@ -42,6 +43,6 @@ def snapshots(context: Context, **settings: Any) -> dict[str, Snapshot]:
     """What each network sees of the validation images."""
     imagenet = context.data.require("imagenet", "the full protocol")
     return {
-        training.network: context.extract(training.run, imagenet, split="val", **ON_GPU, **settings)
+        training.network: context.extract(hardsight.train, imagenet, split="val", **ON_GPU, **settings)
         for training in on_imagenet(context)
     }

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import hardsight
 from hardsight.screen import percent
 from hardsight.stats.printed import follows
 from hardsight_papers.context import Context, fingerprint
 from hardsight_papers.recipe import Outcome, Table, Value, claim, recipe
 
 if TYPE_CHECKING:
-    from hardsight.generalize.running import Generalized
+    from hardsight.domains.generalization.generalize import Generalized
 
 DOMAINS = ("Painting", "Cartoon", "Photo", "Sketch", "Avg")
 PRINTED: dict[str, list[float]] = {
@@ -48,7 +49,6 @@ CNN10_IMAGENET: dict[str, Any] = {
 
 def generalized(context: Context) -> tuple[str, Generalized]:
     """What it was run on, and accuracy on each domain when it was never seen."""
-    from hardsight import generalize
 
     progress = context.progress("leaving domains out")
     if context.scale == "paper":
@@ -61,7 +61,7 @@ def generalized(context: Context) -> tuple[str, Generalized]:
             **CNN10,
         }
         place = context.cache.place("generalize", {"data": fingerprint(pacs), **options})
-        return "PACS, CNN-10 from ImageNet, 3 seeds", generalize.run(pacs / "kfold", place, progress=progress, **options)
+        return "PACS, CNN-10 from ImageNet, 3 seeds", hardsight.generalize(pacs / "kfold", place, progress=progress, **options)
     path, data = _features(context)
     key = "digits" if path is None else fingerprint(path)
     place = context.cache.place("generalize", {"data": key, **SMALL})
@@ -70,7 +70,7 @@ def generalized(context: Context) -> tuple[str, Generalized]:
         if path is not None
         else "Digits as pixels in four domains: plain, faint, noisy, inverted"
     )
-    result = generalize.run(data, place, progress=progress, **SMALL)
+    result = hardsight.generalize(data, place, progress=progress, **SMALL)
     return (
         f"{about}; {SMALL['limit']} samples of each domain at most, a head of {SMALL['hidden']} units, "
         f"{SMALL['epochs']} epochs, {SMALL['seeds']} seeds",

@@ -76,7 +76,7 @@ def _claims(of: dict[tuple[float, str], np.ndarray]) -> list[Claim]:
 
 def _areas(context: Context, model: str, parts: list[Any], share: float, seed: int) -> dict[str, float]:
     """Accuracy of both groups, and AUROC of the inverted one by each score."""
-    from hardsight.scoring import score
+    from hardsight import score
     from hardsight.snapshot import Snapshot
     from hardsight.stats import auroc
 

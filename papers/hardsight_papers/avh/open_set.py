@@ -57,7 +57,7 @@ def unseen_classes(context: Context) -> Outcome:
 def _areas(context: Context, train: Any, test: Any, model: str, seed: int) -> tuple[list[int], dict[str, dict[str, Any]]]:
     """The unseen classes, and AUROC of every score with its interval."""
     from hardsight.human.models import ScoredModel
-    from hardsight.human.unseen import open_set
+    from hardsight.human.open_set_detection import open_set
     from hardsight_papers.avh.panels import scored
 
     unseen = sorted(np.random.default_rng([context.seed, seed]).permutation(10)[:UNSEEN].tolist())

@@ -148,7 +148,7 @@ def digits_snapshot(context: Context, degradation: str | None = None) -> Snapsho
 
 def scored(context: Context, snapshot: Snapshot, scores: tuple[str, ...] = SCORES) -> pa.Table:
     """The scores of a snapshot, with base_id, degradation and level where it has them; computed once."""
-    from hardsight.scoring.job import score
+    from hardsight.scoring.score import score
 
     def make() -> pa.Table:
         table = score(snapshot, scores=[*scores, "norm"]).arrow
@@ -164,7 +164,7 @@ def scored(context: Context, snapshot: Snapshot, scores: tuple[str, ...] = SCORE
 
 def compared(context: Context, panel: Panel) -> dict[str, list[Row]]:
     """`hardsight.correlate` for every network of a panel: its tables as rows, computed once."""
-    from hardsight.human import correlate
+    from hardsight import correlate
 
     def make() -> dict[str, list[Row]]:
         options: dict[str, Any] = {"scores": SCORES, **REPLICATES, "seed": context.seed}

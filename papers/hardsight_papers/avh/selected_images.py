@@ -13,7 +13,7 @@ from hardsight_papers.recipe import Outcome, Table, Value, claim, recipe
 @recipe("avh/fig21", "Images that AVH selects and softmax does not", needs="MNIST and USPS")
 def figure_21(context: Context) -> Outcome:
     """Select a fifth by each rule; show what AVH alone selects and labels correctly."""
-    from hardsight.adapt import select_pseudo_labels
+    from hardsight.domains.adaptation.selection import select_pseudo_labels
     from hardsight_papers.avh.confusing import SHOWN, grid
 
     about, target, snapshot = _target(context)

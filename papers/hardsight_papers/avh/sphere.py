@@ -41,7 +41,7 @@ def figure_3(context: Context) -> Outcome:
     """Train the MLP on five draws; compare how well AVH and the norm mark the overlap of the classes."""
     from sklearn.metrics import roc_auc_score
 
-    from hardsight.scoring.job import score
+    from hardsight.scoring.score import score
     from hardsight.snapshot import Snapshot
 
     areas: list[tuple[float, float]] = []

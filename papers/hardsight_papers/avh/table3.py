@@ -15,7 +15,7 @@ from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from hardsight.adapt.running import Adapted
+    from hardsight.domains.adaptation.adapt import Adapted
 
 CLASSES = ("Aero", "Bike", "Bus", "Car", "Horse", "Knife", "Motor", "Person", "Plant", "Skateboard", "Train", "Truck", "Mean")
 PRINTED: dict[str, list[float]] = {

@@ -72,7 +72,7 @@ def _coefficients(table: pa.Table) -> dict[tuple[str, str], float]:
     """Spearman of every score with every part; scores turned so that high is hard."""
     from scipy.stats import spearmanr
 
-    from hardsight.human.comparing import turned
+    from hardsight.human.comparisons import turned
     from hardsight.human.models import hard_end
 
     values = {name: turned(table[name].to_numpy(), hard_end(name)) for name in (*SCORES, *PARTS)}
@@ -109,7 +109,7 @@ def _with_people(context: Context) -> tuple[str, list[Claim]]:
         return "", []
     from scipy.stats import spearmanr
 
-    from hardsight.stats.bootstrap import bootstrap
+    from hardsight.stats.resampling import bootstrap
     from hardsight.stats.uncertainty import pass_scores
     from hardsight_papers.avh.panels import scored
 

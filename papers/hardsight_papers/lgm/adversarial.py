@@ -11,7 +11,7 @@ from hardsight_papers.lgm.digit_networks import EPSILONS, NAMES, about, attacked
 from hardsight_papers.recipe import Claim, Outcome, Table, claim, recipe
 
 if TYPE_CHECKING:
-    from hardsight.attacks.attacking import Attack
+    from hardsight.attacks.attack import Attack
 
 LOSSES = ("softmax", "center", "lgm")
 PRINTED = {  # error in per cent at epsilon 0, 0.1, 0.2, 0.3

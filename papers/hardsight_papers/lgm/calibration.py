@@ -24,7 +24,7 @@ def calibration(context: Context) -> Outcome:
     """ECE of the test images, and a paired bootstrap of its difference to softmax."""
     import pyarrow.compute as pc
 
-    from hardsight.scoring import score
+    from hardsight import score
     from hardsight.snapshot import Snapshot
     from hardsight.stats import reliability
 

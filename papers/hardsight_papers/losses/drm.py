@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+import hardsight
 from hardsight_papers.avh.generalization import digits_in_four_domains
 from hardsight_papers.context import Context, fingerprint
 from hardsight_papers.drawing import panels, seed_dots
@@ -31,12 +32,11 @@ NEAR = 1.0  # point on the training domains that is still comparable
 @recipe("losses/drm", "DRM: one head per domain, tested on unseen domains", needs="PACS features")
 def drm(context: Context) -> Outcome:
     """Each domain left out in turn; accuracy on it, and on held-out samples of the domains trained on."""
-    from hardsight import generalize
 
     path = context.data.find("pacs_features")
     data: Any = digits_in_four_domains() if path is None else path
     place = context.cache.place("generalize", {"data": "digits" if path is None else fingerprint(path), **SMALL})
-    results = generalize.run(data, place, progress=context.progress("leaving domains out"), **SMALL)
+    results = hardsight.generalize(data, place, progress=context.progress("leaving domains out"), **SMALL)
     unseen, held = reached(results, "test"), reached(results, "validation")
     gaps = {name: difference(unseen[name], unseen["softmax"]) for name in ("drm", "drm-tta")}
     source = {name: difference(held[name], held["softmax"]) for name in ("drm", "drm-tta")}

@@ -13,7 +13,7 @@ from hardsight_papers.context import Context, Handwriting
 from hardsight_papers.few_digits import SEEDS, TRAINING, all_digits, features_of, trained
 
 if TYPE_CHECKING:
-    from hardsight.training.running import Trained
+    from hardsight.training.train import Trained
 
 KNOWN = 6  # digits 0 to 5; those from 6 on are new
 MOST = {"known": 600, "new": 700}

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+import hardsight
 from hardsight_papers.context import Context, fingerprint
 from hardsight_papers.drawing import panels, seed_dots
 from hardsight_papers.few_digits import difference, interval, signed
@@ -36,13 +37,12 @@ PACS = ("photo", "art_painting")
 )
 def soft_labels(context: Context) -> Outcome:
     """Every way to label from the same source model; the last round counts."""
-    from hardsight import adapt
 
     path = context.data.find("pacs_features")
     source, target = plain_and_shifted() if path is None else (f"{path}:{PACS[0]}", f"{path}:{PACS[1]}")
     options = {"methods": ",".join(METHODS), **SMALL}
     place = context.cache.place("adapt", {"source": fingerprint(source), "target": fingerprint(target), **options})
-    adapted = adapt.run(source, target, place, progress=context.progress("adapting"), **options)
+    adapted = hardsight.adapt(source, target, place, progress=context.progress("adapting"), **options)
     accuracy = by_method(adapted)
     figure, (axes,) = panels(1, width=5.6, height=2.9)
     seed_dots(axes, {METHODS[name]: x for name, x in accuracy.items()}, "mean accuracy of classes (%)")

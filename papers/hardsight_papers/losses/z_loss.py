@@ -20,7 +20,7 @@ from hardsight_papers.few_digits import about, features_of, few_digits, fitted, 
 from hardsight_papers.recipe import Claim, Outcome, Table, claim, recipe
 
 if TYPE_CHECKING:
-    from hardsight.training.running import Trained
+    from hardsight.training.train import Trained
 
 KS = (1, 2, 3, 4, 5)
 CLASSES = (1_000, 10_000, 100_000, 800_000)  # the last is that of One Billion Word

@@ -13,19 +13,6 @@
 Names load when first used.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from typing import TYPE_CHECKING, Any
-
-__all__ = ["attack"]
-
-if TYPE_CHECKING:
-    from hardsight.attacks.attacking import attack
-
-
-def __getattr__(name: str) -> Any:
-    if name != "attack":
-        raise AttributeError(f"module 'hardsight.attacks' has no attribute {name!r}")
-    from hardsight.attacks.attacking import attack
-
-    return attack
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from hardsight.attacks.detection import attacks_of
 from hardsight.attacks.verification import VerificationScore
-from hardsight.scoring import score
+from hardsight.scoring.score import score
 
 SCORES = ("avh", "own_angle", "nearest_angle", "norm", "confidence", "predicted_confidence", "avc_predicted", "max_logit")
 MEDIANS = ("avh", "norm", "confidence", "likelihood", "score")

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hardsight.adapt.settings import AdaptSettings
 from hardsight.cli import app
 from hardsight.cli.options import command_of, options_of
 from hardsight.cli.results import draws_figures, prints_tables
+from hardsight.domains.adaptation.settings import AdaptSettings
 
 if TYPE_CHECKING:
-    from hardsight.adapt import Adapted
+    from hardsight.domains.adaptation.adapt import Adapted
 
 
 @app.command(cls=command_of(AdaptSettings))
@@ -46,11 +46,11 @@ def adapt(
     from hardsight.errors import require_installed
 
     require_installed("torch", extra="torch", purpose="hardsight adapt")
-    from hardsight.adapt.running import run
+    from hardsight.domains.adaptation.adapt import adapt as run_adapt
     from hardsight.screen import print_line, print_wrote, progress_bar
 
     with progress_bar("reading") as progress:
-        adapted = run(source, target, output, settings=settings, progress=progress, say=print_line)
+        adapted = run_adapt(source, target, output, settings=settings, progress=progress, say=print_line)
     from hardsight.training import processes
 
     first = processes.is_first()

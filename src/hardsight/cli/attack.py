@@ -12,7 +12,7 @@ from hardsight.cli.options import options_of
 from hardsight.cli.results import draws_figures, prints_tables
 
 if TYPE_CHECKING:
-    from hardsight.attacks.attacking import Attack
+    from hardsight.attacks.attack import Attack
     from hardsight.screen import Cell
 
 
@@ -39,7 +39,7 @@ def attack(
         hardsight attack run --methods fgsm,pgd --epsilon 2/255,8/255 --limit 1000 -o attacked
         hardsight attack timm:resnet18 --weights resnet18.safetensors --data photos/ --epsilon 8/255 -o attacked
     """
-    from hardsight.attacks.attacking import attack as attack_run
+    from hardsight.attacks.attack import attack as attack_run
     from hardsight.screen import print_line, print_wrote, progress_bar
 
     with progress_bar("attacking") as progress:

@@ -13,7 +13,7 @@ from hardsight.cli.results import prints_tables
 from hardsight.groups.settings import AuditFileSettings
 
 if TYPE_CHECKING:
-    from hardsight.groups.auditing import Audit
+    from hardsight.groups.audit import Audit
     from hardsight.screen import Cell
 
 
@@ -52,7 +52,7 @@ def audit(
     """
     from hardsight.explorer.audit_page import page_beside, pictures_of, write_audit_page
     from hardsight.files.inputs import command, note_input
-    from hardsight.groups.to_file import audit_to_file
+    from hardsight.groups.group_files import audit_to_file
     from hardsight.screen import print_line, print_wrote, progress_bar
 
     with command(), progress_bar("auditing") as progress:
@@ -78,7 +78,7 @@ def audit(
 
 def print_audit(audited: Audit, top: int) -> None:
     """What `hardsight audit` says on the screen: the groups, worst first."""
-    from hardsight.groups.auditing import groups_in_words, worst_first
+    from hardsight.groups.audit import groups_in_words, worst_first
     from hardsight.screen import number, print_line, print_table, print_warning
 
     for sentence in audited.warnings:

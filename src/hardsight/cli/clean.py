@@ -13,8 +13,8 @@ from hardsight.cli.results import prints_tables
 from hardsight.quality.settings import CleanFileSettings
 
 if TYPE_CHECKING:
-    from hardsight.quality.applying import Applied
-    from hardsight.quality.suspects import Suspects
+    from hardsight.quality.clean import Suspects
+    from hardsight.quality.review import Applied
 
 
 @app.command()
@@ -48,7 +48,7 @@ def clean(
         hardsight clean run --apply run/review.parquet -o corrected/
     """
     from hardsight.files.suspects import suspects_file
-    from hardsight.quality.to_file import clean_to_file
+    from hardsight.quality.clean_file import clean_to_file
     from hardsight.screen import print_line, print_next, print_wrote, progress_bar
 
     with progress_bar("cleaning") as progress:

@@ -44,8 +44,8 @@ def correlate(
     from hardsight.files.checksums import sha256
     from hardsight.files.run import Run, check_run_directory
     from hardsight.human.printing import print_study
-    from hardsight.human.reporting import save
-    from hardsight.human.studying import study
+    from hardsight.human.study import study
+    from hardsight.human.study_files import save
     from hardsight.screen import print_line, print_wrote, progress_bar
 
     def begin() -> Run:

@@ -38,7 +38,7 @@ def curriculum(
         hardsight train photos/ --model cifar_resnet20 --curriculum teacher:avh --epochs 20 -o student
     """
     from hardsight.screen import Cell, number, percent, print_line, print_table, print_wrote
-    from hardsight.subsets.lessons import curriculum_to_file
+    from hardsight.subsets.curriculum import curriculum_to_file
 
     planned = curriculum_to_file(source, output, settings=settings)
     for note in planned.notes:

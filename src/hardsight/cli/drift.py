@@ -12,7 +12,7 @@ from hardsight.cli.results import prints_tables
 from hardsight.groups.settings import DriftFileSettings
 
 if TYPE_CHECKING:
-    from hardsight.groups.drifting import Drift
+    from hardsight.groups.drift import Drift
     from hardsight.screen import Cell
 
 
@@ -48,7 +48,7 @@ def drift(
         if not source.exists():
             raise FileError(missing(source))
 
-    from hardsight.groups.to_file import drift_to_file  # and with it SciPy
+    from hardsight.groups.group_files import drift_to_file  # and with it SciPy
 
     with progress_bar("scoring") as progress:
         drifted = drift_to_file(before, after, output, settings=settings, progress=progress)
@@ -62,8 +62,8 @@ def drift(
 
 def print_drift(drifted: Drift, top: int) -> None:
     """What `hardsight drift` says on the screen: samples, classes and features."""
-    from hardsight.groups.drifting import samples_in_words
-    from hardsight.groups.spaces import features_in_words
+    from hardsight.groups.drift import samples_in_words
+    from hardsight.groups.feature_spaces import features_in_words
     from hardsight.screen import Cell, interval, number, print_line, print_table, print_warning
 
     for sentence in drifted.warnings:

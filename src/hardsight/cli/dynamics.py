@@ -38,7 +38,7 @@ def dynamics(
         hardsight dynamics run --human cifar10h_counts.npy
         hardsight dynamics run --table epochs.csv
     """
-    from hardsight.dynamics.describing import describe_dynamics
+    from hardsight.dynamics.description import describe_dynamics
     from hardsight.explorer.dynamics_page import write_dynamics_page
     from hardsight.files.human import Answers
     from hardsight.screen import keep_table, print_line, print_wrote, progress_bar

@@ -28,7 +28,7 @@ def explore(
         hardsight explore hardsight-demo
         hardsight explore before after --port 8400 --no-browser
     """
-    from hardsight.explorer.starting import start
+    from hardsight.explorer.serve import start
     from hardsight.screen import print_next, print_warning, progress_bar
 
     with progress_bar("scoring") as progress:

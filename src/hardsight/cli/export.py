@@ -32,7 +32,7 @@ def export(
     Example:
         hardsight export hardsight-demo --to labelstudio
     """
-    from hardsight.exporting.run_export import export as write_export
+    from hardsight.exporting.export import export as write_export
     from hardsight.screen import print_line, print_wrote, progress_bar
 
     with progress_bar("scoring") as progress:

@@ -37,7 +37,7 @@ def extract(
         hardsight extract timm:resnet18 photos/ --weights resnet18.safetensors -o run
         hardsight clean run
     """
-    from hardsight.extraction.extracting import extract as run
+    from hardsight.extraction.extract import extract as run
     from hardsight.screen import print_line, print_next, progress_bar
 
     with progress_bar("extracting") as progress:

@@ -10,10 +10,10 @@ import typer
 from hardsight.cli import app
 from hardsight.cli.options import command_of, options_of
 from hardsight.cli.results import draws_figures, prints_tables
-from hardsight.generalize.settings import GeneralizeSettings
+from hardsight.domains.generalization.settings import GeneralizeSettings
 
 if TYPE_CHECKING:
-    from hardsight.generalize import Generalized
+    from hardsight.domains.generalization.generalize import Generalized
 
 
 @app.command(cls=command_of(GeneralizeSettings))
@@ -41,11 +41,11 @@ def generalize(
     from hardsight.errors import require_installed
 
     require_installed("torch", extra="torch", purpose="hardsight generalize")
-    from hardsight.generalize.running import run
+    from hardsight.domains.generalization.generalize import generalize as run_generalize
     from hardsight.screen import print_line, print_wrote, progress_bar
 
     with progress_bar("reading") as progress:
-        generalized = run(domains, output, settings=settings, progress=progress, say=print_line)
+        generalized = run_generalize(domains, output, settings=settings, progress=progress, say=print_line)
     from hardsight.training import processes
 
     first = processes.is_first()

@@ -9,10 +9,10 @@ import typer
 from hardsight.cli import app
 from hardsight.cli.options import options_of
 from hardsight.cli.results import prints_tables
-from hardsight.subsets.pairs.settings import MineFileSettings
+from hardsight.subsets.mine_settings import MineFileSettings
 
 if TYPE_CHECKING:
-    from hardsight.subsets.pairs.mining import Mined
+    from hardsight.subsets.mine import Mined
 
 
 @app.command()
@@ -39,7 +39,7 @@ def mine(
         hardsight mine table.csv --features 'f*' --label species
     """
     from hardsight.screen import print_line, print_wrote, progress_bar
-    from hardsight.subsets.pairs.to_file import mine_to_file
+    from hardsight.subsets.mine_file import mine_to_file
 
     with progress_bar("mining") as progress:
         mined = mine_to_file(source, output, settings=settings, progress=progress)

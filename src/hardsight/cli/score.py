@@ -42,8 +42,8 @@ def score(
         hardsight score test/ --reference train/ --scores energy,vim,knn_distance
     """
     from hardsight.cli.summary import print_summary
-    from hardsight.scoring.job import CROSS_VALIDATED
-    from hardsight.scoring.to_file import score_to_file
+    from hardsight.scoring.score import CROSS_VALIDATED
+    from hardsight.scoring.score_file import score_to_file
     from hardsight.screen import print_line, print_wrote, progress_bar
 
     with progress_bar("scoring") as progress:

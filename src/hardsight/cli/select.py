@@ -12,8 +12,8 @@ from hardsight.cli.results import prints_tables
 from hardsight.subsets.settings import UNCERTAIN, SelectFileSettings
 
 if TYPE_CHECKING:
-    from hardsight.subsets.choosing import Selected
     from hardsight.subsets.cost import Curve
+    from hardsight.subsets.select import Selected
 
 SHOWN = 5  # samples to label next
 MOST_CLASSES = 20  # that are counted one by one
@@ -40,7 +40,7 @@ def select(
         hardsight select unlabeled.npz --budget 100 --method margin -o label-next.csv
     """
     from hardsight.screen import print_next, print_wrote, progress_bar
-    from hardsight.subsets.choosing import select_to_file
+    from hardsight.subsets.select import select_to_file
 
     with progress_bar("choosing") as progress:
         selected = select_to_file(source, output, settings=settings, progress=progress)

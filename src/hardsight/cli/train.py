@@ -42,11 +42,11 @@ def train(
 
     require_installed("torch", extra="torch", purpose="hardsight train")
     from hardsight.screen import print_line, print_next, progress_bar
-    from hardsight.training.running import run
+    from hardsight.training.train import train as run_train
 
     with progress_bar("reading") as progress:
-        trained = run(data, model, output, settings=settings, progress=progress, say=print_line)
-    from hardsight.dynamics.describing import describe_dynamics
+        trained = run_train(data, model, output, settings=settings, progress=progress, say=print_line)
+    from hardsight.dynamics.description import describe_dynamics
     from hardsight.training import processes  # torch, which `run` loads when the input has been checked
 
     processes.part()

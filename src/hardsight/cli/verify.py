@@ -23,7 +23,7 @@ def verify(
     Example:
         hardsight verify hardsight-demo
     """
-    from hardsight.files.verifying import verify as read_again
+    from hardsight.files.verify import verify as read_again
     from hardsight.screen import keep_table, print_line, progress_bar
 
     with progress_bar("verifying") as progress:

@@ -9,3 +9,7 @@ accuracy.py         accuracy class by class, and its mean
 comparison.py       paired differences with intervals
 results_page.py     tables and figures in one HTML file
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

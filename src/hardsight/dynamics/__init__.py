@@ -7,3 +7,7 @@ collapse.py      neural collapse, NC1 to NC4; cosines.py: uniformity, tolerance,
 kept_features.py features of a few samples, to compute these metrics for each epoch
 watching.py      shared by the callbacks of lightning.py and transformers.py; gathering.py joins several processes
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

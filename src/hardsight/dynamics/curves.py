@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from hardsight.dynamics.groups import Groups, everyone
 from hardsight.errors import InputError, did_you_mean
-from hardsight.files.dynamics import NUMBERS, Moment, moments, number_column, read_moment
+from hardsight.files.epochs import NUMBERS, Moment, moments, number_column, read_moment
 
 TOLERANCE = 0.1  # share of a curve's total range: within this distance of its final level, it has settled
 GROWTH = 0.05  # share of a curve's total range: it still grows if it rises by more than this

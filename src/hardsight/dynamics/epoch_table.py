@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from hardsight.dynamics.collapse import NAMES
 from hardsight.dynamics.curves import read_curves
-from hardsight.files.dynamics import moments, read_measures
+from hardsight.files.epochs import moments, read_measures
 
 MEANS = ("norm", "avh", "own_angle", "confidence", "correct", "loss")
 COSINES = ("uniformity", "tolerance", "positive_cosine", "negative_cosine")

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.errors import FileError, InputError, did_you_mean
-from hardsight.files.dynamics import NUMBERS, KnownIds, Stories, moments, number_column, read_moment, rows_named
+from hardsight.files.epochs import NUMBERS, KnownIds, Stories, moments, number_column, read_moment, rows_named
 from hardsight.files.heads import load_head
 from hardsight.files.human import Answers, match_bases, read_people
 from hardsight.files.parquet import open_parquet, read_parquet

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from hardsight.dynamics.head_hook import HeadWatch, gather, labels_and_ids
 from hardsight.dynamics.tracker import Dynamics
-from hardsight.dynamics.watching import HeadWatch, gather, labels_and_ids
 from hardsight.errors import MissingExtra
 from hardsight.models.torchvision_models import import_with_torchvision
 

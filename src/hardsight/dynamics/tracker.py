@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hardsight.checks import as_matrix, as_numbers, check_count, check_ids, to_numpy
+from hardsight.dynamics.batch_sweep import WaitingBatch, alike, batch_to_wait, head_of, join, sweep_batch, sweep_batches
 from hardsight.dynamics.kept_features import KeptFeatures, from_bytes, to_bytes
-from hardsight.dynamics.measuring import WaitingBatch, alike, batch_to_wait, head_of, join, sweep_batch, sweep_batches
 from hardsight.errors import InputError, RunError
-from hardsight.files.dynamics import COLUMNS, EXTRA, PREDICTED, Moment, moments, read_moment
+from hardsight.files.epochs import COLUMNS, EXTRA, PREDICTED, Moment, moments, read_moment
 from hardsight.files.writing import replacing
 from hardsight.pandas_index import align
 from hardsight.scores import SCORES

@@ -16,15 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.data.run_images import RunImages
-from hardsight.domains import results_page as rp
 from hardsight.explorer.columns import from_arrow
-from hardsight.explorer.opening import Sheet
-from hardsight.explorer.pictures import Pictures
+from hardsight.explorer.sheet import Sheet
+from hardsight.explorer.thumbnails import Pictures
 from hardsight.files.run import command_line, read_start
 from hardsight.files.writing import check_page_output, replacing
-from hardsight.groups.auditing import LATENT, Audit, groups_in_words, worst_first
+from hardsight.groups.audit import LATENT, Audit, groups_in_words, worst_first
 from hardsight.groups.comparing import NO_DIFFERENCE, TOO_FEW
 from hardsight.groups.grouping import TIMES
+from hardsight.render import html_page as rp
 from hardsight.scores import SCORES
 from hardsight.screen import interval, spoken
 

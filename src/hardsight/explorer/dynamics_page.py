@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from hardsight.domains import results_page as rp
-from hardsight.dynamics.describing import Description
+from hardsight.dynamics.description import Description
 from hardsight.files.run import command_line, read_start
 from hardsight.files.writing import replacing
+from hardsight.render import html_page as rp
 from hardsight.screen import number
 
 

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.errors import InputError
+from hardsight.explorer.array_cache import Keeping
 from hardsight.explorer.columns import is_angle
-from hardsight.explorer.keeping import Keeping
-from hardsight.files.dynamics import NUMBERS, moments, number_column, read_moment
+from hardsight.files.epochs import NUMBERS, moments, number_column, read_moment
 from hardsight.files.parquet import open_parquet
 from hardsight.scores import SCORES
 

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 
 from hardsight.errors import InputError
 from hardsight.explorer.columns import words
-from hardsight.explorer.opening import Sheet
 from hardsight.explorer.review import Review
+from hardsight.explorer.sheet import Sheet
 from hardsight.files.suspects import DUPLICATE_OF
 from hardsight.files.table_writing import without_formulas
 from hardsight.table import noted_as_hardness, with_mark

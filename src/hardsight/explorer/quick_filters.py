@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 
 from hardsight.errors import FileError, InputError
 from hardsight.explorer.columns import codes, from_arrow, integers, numbers, plain, replaced
-from hardsight.explorer.opening import Sheet
 from hardsight.explorer.settings import ReportSettings
-from hardsight.files.beside import beside, second_table
+from hardsight.explorer.sheet import Sheet
+from hardsight.files.default_paths import beside, second_table
 from hardsight.files.inputs import note_input
 from hardsight.files.places import missing
 from hardsight.scores import SCORES

@@ -11,31 +11,35 @@ import io
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.errors import HardsightError
-from hardsight.explorer import closeups
-from hardsight.explorer.again import reported_again
+from hardsight.explorer import sample_detail
 from hardsight.explorer.agreement import HUMAN, agreement
 from hardsight.explorer.columns import Column, numbers, sign
 from hardsight.explorer.groups import groups_of, listed
 from hardsight.explorer.one_file import base64_text, one_file, packed, packed_column
-from hardsight.explorer.opening import ProgressCallback, Sheet, in_file, open_sheet, turn_scores
-from hardsight.explorer.pictures import Pictures
 from hardsight.explorer.quick_filters import add_quick_filters
+from hardsight.explorer.repeat_commands import reported_again
 from hardsight.explorer.review import MARKS, Review, review_file
 from hardsight.explorer.server import Page, placed_marks
 from hardsight.explorer.settings import ReportSettings
+from hardsight.explorer.sheet import ProgressCallback, Sheet, in_file, open_sheet, turn_scores
 from hardsight.explorer.suspects import add_suspects
+from hardsight.explorer.thumbnails import Pictures
 from hardsight.files.inputs import command, note_input
 from hardsight.files.writing import check_page_output, replacing
 from hardsight.options import takes
 from hardsight.screen import spoken
 from hardsight.threads import even_rows
+
+if TYPE_CHECKING:
+    from hardsight.option_types import ReportOptions
+
 
 MOST_ROWS = 60_000  # of more, an even subsample is kept, with the hardest
 MOST_BYTES = 4_300_000  # of the data; the page itself is about 100 kB
@@ -54,7 +58,12 @@ MOST_FIGURES, LARGEST_FIGURE = 4, 300_000  # figures of the run's own, and bytes
 @takes(ReportSettings)
 @command()
 def report(
-    run: Any, output: str | Path | None = None, *, settings: ReportSettings, progress: ProgressCallback | None = None
+    run: Any,
+    output: str | Path | None = None,
+    *,
+    settings: ReportSettings | None = None,
+    progress: ProgressCallback | None = None,
+    **options: Unpack[ReportOptions],
 ) -> Path:
     """Write a run's report as one HTML file, and return its path.
 
@@ -65,6 +74,7 @@ def report(
         settings: all options at once; each is a keyword, too.
         progress: called with rows done and rows in all, while a run without scores is scored.
     """
+    settings = ReportSettings.given(settings, options)
     path, images = in_file(run, settings.images)
     if path is not run:  # a table, which has no place of its own
         run, output, settings = path, output or "report.html", replace(settings, images=images)
@@ -104,7 +114,7 @@ def _data(page: Page) -> dict[str, Any]:
     about["columns"], columns = _columns(page.columns | page.hidden | maps, rows, about["columns"])
     thumbnails = {position[row]: base64_text(page.pictures.small(row, SIDE)) for row in {*hardest, *repeated[:DUPLICATES]}}
     thumbnails = thumbnails if page.pictures.any else {}
-    cosines = closeups.cosines(sheet)
+    cosines = sample_detail.cosines(sheet)
     room = MOST_BYTES - sum(len(column["packed"]) for column in columns.values())
     epochs = _epochs(sheet, room) if len(rows) == len(sheet) else {}
     curves, measures, groupings = _curves(page)
@@ -129,7 +139,7 @@ def _data(page: Page) -> dict[str, Any]:
         "ids": packed(json.dumps(sheet.ids.take(pa.array(rows)).to_pylist()).encode()),
         "columns": columns,
         "thumbs": thumbnails,
-        "classes": {position[row]: classes for row, classes in closeups.nearest_classes(sheet, hardest).items()},
+        "classes": {position[row]: classes for row, classes in sample_detail.nearest_classes(sheet, hardest).items()},
         "explanations": _explanations(sheet, hardest, position),
         "twins": _twins(sheet, [*hardest, *repeated[:DUPLICATES]], position),
         "marks": [mark | {"row": position[mark["row"]]} for mark in marks],

@@ -27,16 +27,16 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from hardsight.errors import HardsightError
-from hardsight.explorer import closeups, exporting
+from hardsight.explorer import exporting, sample_detail
 from hardsight.explorer.agreement import HUMAN, agreement, within
 from hardsight.explorer.columns import Column, is_angle, on_screen, signed
-from hardsight.explorer.comparing import SECOND, ScoreChanges
+from hardsight.explorer.embedding_map import Maps
 from hardsight.explorer.groups import groups_of, listed
-from hardsight.explorer.maps import Maps
-from hardsight.explorer.opening import Sheet, default_axes
-from hardsight.explorer.pictures import Pictures
 from hardsight.explorer.review import MARKS, Review
 from hardsight.explorer.security import Guard
+from hardsight.explorer.sheet import Sheet, default_axes
+from hardsight.explorer.thumbnails import Pictures
+from hardsight.explorer.two_runs import SECOND, ScoreChanges
 from hardsight.version import VERSION
 
 MOST_ROWS = 500  # asked for by number in one request
@@ -232,9 +232,9 @@ def _sample(page: Page, request: Request) -> Response:
             "id": sheet.ids[row].as_py(),
             "path": None if sheet.paths is None else sheet.paths[row].as_py(),
             "values": {name: _value(column, row) for name, column in page.columns.items()},
-            "classes": closeups.nearest_classes(sheet, [row]).get(row, []),
-            "top": closeups.top_classes(sheet, row),
-            "versions": closeups.versions(sheet, row),
+            "classes": sample_detail.nearest_classes(sheet, [row]).get(row, []),
+            "top": sample_detail.top_classes(sheet, row),
+            "versions": sample_detail.versions(sheet, row),
             "trouble": page.pictures.trouble(row) if page.pictures.any else None,
             "explanation": None if sheet.suspects is None else sheet.suspects.explanations[row].as_py(),
             "duplicate_of": _twin(page, row),
@@ -257,11 +257,11 @@ def _story(page: Page, request: Request) -> Response:
 
 
 def _neighbours(page: Page, request: Request) -> Response:
-    return _json(closeups.neighbours(page.sheet, _row(page, request.path_params["row"])))
+    return _json(sample_detail.neighbours(page.sheet, _row(page, request.path_params["row"])))
 
 
 def _cosines(page: Page, request: Request) -> Response:
-    cosines = closeups.cosines(page.sheet)
+    cosines = sample_detail.cosines(page.sheet)
     if cosines is None:
         raise _NotThere("there is no head, or too many classes to show each pair")
     return _binary(cosines.astype("<f4").tobytes())

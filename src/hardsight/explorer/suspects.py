@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from hardsight.errors import InputError
 from hardsight.explorer.columns import codes, integers, numbers, plain, replaced
-from hardsight.explorer.opening import Sheet
+from hardsight.explorer.sheet import Sheet
 from hardsight.files.suspects import (
     DUPLICATE,
     DUPLICATE_OF,

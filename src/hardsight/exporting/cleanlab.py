@@ -1,7 +1,7 @@
 """cleanlab: `data.npz` with labels and pred_probs, and `label_issues.csv` with the columns of its own issue tables.
 
 Rows of both are the same samples in the same order. cleanlab expects probabilities by a model that has not seen the sample: where
-there is no head, or where the network was trained on the samples, they are those of `hardsight.out_of_sample`.
+there is no head, or where the network was trained on the samples, they are those of `hardsight.quality.out_of_sample`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from scipy.special import softmax
 
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
-from hardsight.explorer.opening import Sheet
-from hardsight.exporting.material import Material, needs_labels
+from hardsight.explorer.sheet import Sheet
+from hardsight.exporting.samples import Material, needs_labels
 from hardsight.files.samples import Batch
 from hardsight.files.suspects import DUPLICATE_OF, read_suspects
 from hardsight.files.table_writing import without_formulas

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from hardsight.exporting.image_files import check_images, image_size, place_images
-from hardsight.exporting.material import Material, needs_labels
+from hardsight.exporting.samples import Material, needs_labels
 from hardsight.files.writing import write_json
 from hardsight.version import VERSION
 

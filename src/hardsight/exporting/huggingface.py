@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from hardsight.data import BrokenImage
 from hardsight.errors import FileError
 from hardsight.exporting.image_files import check_images, png
-from hardsight.exporting.material import CLASSES, Material
+from hardsight.exporting.samples import CLASSES, Material
 from hardsight.files.writing import replacing, why
 
 OPENS = 'datasets.load_dataset("{folder}")'

@@ -17,7 +17,7 @@ from hardsight.data import BrokenImage
 from hardsight.data.decoding import FORMATS
 from hardsight.data.run_images import RunImages
 from hardsight.errors import FileError, InputError
-from hardsight.exporting.material import Material
+from hardsight.exporting.samples import Material
 from hardsight.files.kinds import kind_of
 from hardsight.files.writing import why
 from hardsight.snapshot import Snapshot

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 from hardsight.exporting.image_files import ImagePlaces, check_images, place_images
-from hardsight.exporting.material import CLASSES, Material
+from hardsight.exporting.samples import CLASSES, Material
 from hardsight.files.writing import replacing, write_json
 from hardsight.screen import printable
 

@@ -8,20 +8,3 @@
 
 Names are imported on first use.
 """
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
-__all__ = ["extract"]
-
-if TYPE_CHECKING:
-    from hardsight.extraction.extracting import extract
-
-
-def __getattr__(name: str) -> Any:
-    if name != "extract":
-        raise AttributeError(f"module 'hardsight.extraction' has no attribute {name!r}")
-    from hardsight.extraction.extracting import extract
-
-    return extract

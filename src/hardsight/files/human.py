@@ -21,7 +21,7 @@ import pyarrow as pa
 from hardsight.checks import MOST_CLASSES, check_ids, is_tensor, to_numpy
 from hardsight.errors import FileError, InputError, did_you_mean, first_line
 from hardsight.files.columns import read_columns
-from hardsight.files.dynamics import rows_named
+from hardsight.files.epochs import rows_named
 from hardsight.files.inputs import note_input
 from hardsight.files.npy import open_npy
 from hardsight.files.reading import existing_file, reading

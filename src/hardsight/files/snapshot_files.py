@@ -13,7 +13,7 @@ import numpy as np
 
 from hardsight.checks import is_list_column, list_matrix
 from hardsight.errors import FileError, InputError
-from hardsight.files.dynamics import epoch_means, has_dynamics
+from hardsight.files.epochs import epoch_means, has_dynamics
 from hardsight.files.heads import ARRAYS, head_from_arrays, load_head
 from hardsight.files.inputs import note_input
 from hardsight.files.npy import RowsOnDisk, open_npy, open_npz

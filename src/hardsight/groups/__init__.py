@@ -14,28 +14,3 @@
 
 Names load when first used.
 """
-
-from __future__ import annotations
-
-import importlib
-from typing import TYPE_CHECKING, Any
-
-_HOME = {
-    "audit": "hardsight.groups.auditing",
-    "audit_to_file": "hardsight.groups.to_file",
-    "drift": "hardsight.groups.drifting",
-    "drift_to_file": "hardsight.groups.to_file",
-}
-
-__all__ = ["audit", "audit_to_file", "drift", "drift_to_file"]
-
-if TYPE_CHECKING:
-    from hardsight.groups.auditing import audit
-    from hardsight.groups.drifting import drift
-    from hardsight.groups.to_file import audit_to_file, drift_to_file
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'hardsight.groups' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME[name]), name)

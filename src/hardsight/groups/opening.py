@@ -24,7 +24,7 @@ from hardsight.files.wide_tables import snapshot_hint
 from hardsight.head import Head
 from hardsight.options import SampleOptions
 from hardsight.scores import SCORES
-from hardsight.scoring.job import CROSS_VALIDATED, FoldHeads, Job, ProgressCallback
+from hardsight.scoring.score import CROSS_VALIDATED, FoldHeads, Job, ProgressCallback
 from hardsight.snapshot import Snapshot
 from hardsight.table import SCORE_IT, TABLES, read_scores, scores_given, table_notes
 from hardsight.threads import sample_rows

@@ -12,41 +12,6 @@
 Names are imported on first use.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
-_HOME = {
-    "Correlations": "hardsight.human.correlations",
-    "CorrelateSettings": "hardsight.human.settings",
-    "People": "hardsight.files.human",
-    "Study": "hardsight.human.studying",
-    "StudySettings": "hardsight.human.settings",
-    "correlate": "hardsight.human.correlations",
-    "read_people": "hardsight.files.human",
-    "study": "hardsight.human.studying",
-}
-
-__all__ = [
-    "CorrelateSettings",
-    "Correlations",
-    "People",
-    "Study",
-    "StudySettings",
-    "correlate",
-    "read_people",
-    "study",
-]
-
-if TYPE_CHECKING:
-    from hardsight.files.human import People, read_people
-    from hardsight.human.correlations import Correlations, correlate
-    from hardsight.human.settings import CorrelateSettings, StudySettings
-    from hardsight.human.studying import Study, study
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'hardsight.human' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME[name]), name)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

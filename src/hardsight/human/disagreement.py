@@ -12,7 +12,7 @@ from PIL import Image
 
 from hardsight.data import open_data
 from hardsight.errors import HardsightError, InputError
-from hardsight.human.comparing import Agreement
+from hardsight.human.comparisons import Agreement
 from hardsight.human.models import ScoredModel, score_words
 from hardsight.human.tables import Row
 from hardsight.screen import brief

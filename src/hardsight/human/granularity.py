@@ -20,7 +20,7 @@ from hardsight.checks import to_numpy
 from hardsight.errors import InputError
 from hardsight.files.columns import read_columns
 from hardsight.files.human import People
-from hardsight.human.comparing import Agreement, check_varied
+from hardsight.human.comparisons import Agreement, check_varied
 from hardsight.human.models import ScoredModel
 from hardsight.human.tables import Row
 from hardsight.scores import SCORES

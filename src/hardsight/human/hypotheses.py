@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hardsight.human.comparing import Agreement
+from hardsight.human.comparisons import Agreement
 from hardsight.human.tables import Row
 
 STATEMENTS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hardsight.files.latex import escaped, tabular
-from hardsight.human.correlations import Correlations
+from hardsight.human.correlate import Correlations
 from hardsight.screen import spoken
 
 

@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 
 from hardsight.checks import check_ids
 from hardsight.errors import FileError, InputError, did_you_mean, first_line
-from hardsight.files.dynamics import moments, read_moment, rows_named
+from hardsight.files.epochs import moments, read_moment, rows_named
 from hardsight.files.kinds import kind_of
 from hardsight.files.places import missing
 from hardsight.pandas_index import index_ids
 from hardsight.scores import SCORES, norm_in_class
-from hardsight.scoring.job import score
+from hardsight.scoring.score import score
 from hardsight.screen import brief
 from hardsight.snapshot import Snapshot
 from hardsight.table import TABLES, as_measured, plain, read_scores

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from hardsight.domains import results_page as rp
 from hardsight.files.run import Run
 from hardsight.human.printing import for_whom, print_study
-from hardsight.human.studying import Study
+from hardsight.human.study import Study
+from hardsight.render import html_page as rp
 from hardsight.screen import ShownTable, showing
 
 FIRST = ("hypotheses", "models", "agreement")  # tables above the figures, in this order; the others are folded below

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from hardsight.human.calibrated import Calibration
-from hardsight.human.comparing import Agreement
-from hardsight.human.correlations import Correlations
+from hardsight.human.calibration import Calibration
+from hardsight.human.comparisons import Agreement
+from hardsight.human.correlate import Correlations
 from hardsight.human.disagreement import Disagreement
-from hardsight.human.studying import Study
+from hardsight.human.study import Study
 from hardsight.human.tables import Row
 from hardsight.screen import Cell, beside, interval, number, print_line, print_table
 from hardsight.stats.answers import Ceiling

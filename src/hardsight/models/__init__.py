@@ -26,8 +26,6 @@
 Importing this package loads neither torch nor onnx: each is loaded when a model that needs it is opened.
 """
 
-from hardsight.models.model import Model
-from hardsight.models.opening import open_model
-from hardsight.models.preprocessing import Preprocessing
+import lazy_loader
 
-__all__ = ["Model", "Preprocessing", "open_model"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -18,7 +18,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from hardsight.cores import warn_of_quota
 from hardsight.errors import InputError
 from hardsight.head import Head
-from hardsight.models.finding import LastLayer, Tap, find_last_layer, first_tensor, logit_tensors
+from hardsight.models.find_head import LastLayer, Tap, find_last_layer, first_tensor, logit_tensors
 from hardsight.models.model import BuiltNetwork, Model, ModelOptions
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.weights import file_sha256

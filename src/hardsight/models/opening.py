@@ -28,11 +28,11 @@ from types import ModuleType
 from typing import Any
 
 from hardsight.errors import FileError, HardsightError, InputError, require
+from hardsight.models.downloads import check_reachable
 from hardsight.models.factory_names import check_factory_name, in_users_code, no_factory
 from hardsight.models.library_names import check_library_model
 from hardsight.models.model import BuiltNetwork, Model, ModelOptions, refuse
 from hardsight.models.network_names import OWN_NETWORKS
-from hardsight.models.reaching import check_reachable
 
 LIBRARIES = ("timm", "torchvision", "hf")
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from hardsight.errors import FileError, InputError
 from hardsight.models.feature_head import HiddenLayer
-from hardsight.models.finding import LastLayer, find_last_layer
+from hardsight.models.find_head import LastLayer, find_last_layer
 from hardsight.models.network import declared_preprocessing, unwrapped
 from hardsight.models.network_names import LIBRARIES, OWN_NETWORKS, check_network_name
 from hardsight.models.opening import call_factory

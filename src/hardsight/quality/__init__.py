@@ -13,28 +13,6 @@
 Names load when first used.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
-_HOME = {
-    "apply_review": "hardsight.quality.applying",
-    "clean": "hardsight.quality.suspects",
-    "clean_to_file": "hardsight.quality.to_file",
-    "out_of_sample": "hardsight.quality.folds",
-}
-
-__all__ = ["apply_review", "clean", "clean_to_file", "out_of_sample"]
-
-if TYPE_CHECKING:
-    from hardsight.quality.applying import apply_review
-    from hardsight.quality.folds import out_of_sample
-    from hardsight.quality.suspects import clean
-    from hardsight.quality.to_file import clean_to_file
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'hardsight.quality' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME[name]), name)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -20,10 +20,10 @@ import pyarrow as pa
 
 from hardsight.checks import as_matrix, check_labels, check_some_columns, to_numpy, widened
 from hardsight.errors import InputError
-from hardsight.files.dynamics import Stories, moments, recorded
+from hardsight.files.epochs import Stories, moments, recorded
 from hardsight.head import Head
 from hardsight.quality.folds import numbered, predict_by_heads
-from hardsight.quality.neighbourhood import Nearby, enough_voters, mixed, neighbour_probs, votes_by_probs
+from hardsight.quality.neighbors import Nearby, enough_voters, mixed, neighbour_probs, votes_by_probs
 from hardsight.quality.settings import CleanSettings
 from hardsight.scores import SCORES
 from hardsight.scores.probabilities import check_distributions
@@ -38,16 +38,16 @@ NUMBERS = 2**22  # features whose logits are computed together
 MEMORISED = (
     "these samples were trained on, and only the final model is known: labels that it has memorised look right to it, and more "
     "may be wrong than expected here. Clean a run with dynamics (hardsight train), or pass probabilities of networks trained by "
-    "folds (hardsight.out_of_sample with model=)."
+    "folds (hardsight.quality.out_of_sample with model=)."
 )
 IN_TRAINING = (
     "some of these samples are in the split 'train': if the model that gave the probabilities was trained on them, labels that "
     "it has memorised look right to it, and more may be wrong than expected here. Give out-of-sample probabilities "
-    "(hardsight.out_of_sample)."
+    "(hardsight.quality.out_of_sample)."
 )
 SUSPICIOUS = (
     "the model agrees with every label. If it was trained on these samples, it may have memorised the wrong ones: "
-    "give out-of-sample probabilities (hardsight.out_of_sample)."
+    "give out-of-sample probabilities (hardsight.quality.out_of_sample)."
 )
 DOUBTFUL = (
     "{model} agree with {share} of the labels only: many of these suspects are errors of the model, not of the labels. {better}"

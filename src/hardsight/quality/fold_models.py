@@ -81,14 +81,14 @@ def _take(samples: ImageData | ArrayInputs, rows: np.ndarray) -> ImageData | Arr
     return ArrayInputs(samples.inputs[rows], samples.labels[rows], ids, samples.class_names)
 
 
-def _train(train: Any, test: Any, model: Any, directory: Path, training: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def _train(kept: Any, test: Any, model: Any, directory: Path, training: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """Train without the fold and predict it: id -> (c,) probabilities."""
-    from hardsight.training import run
+    from hardsight.training.train import train
 
     directory.parent.mkdir(parents=True, exist_ok=True)
     options = {name: value for name, value in training.items() if name not in OF_DATA}
     watch = {HELD_OUT: _one_split(test)}
-    run(_one_split(train), copy.deepcopy(model), directory, watch=watch, snapshot=True, **options)  # each starts from the same
+    train(_one_split(kept), copy.deepcopy(model), directory, watch=watch, snapshot=True, **options)  # each starts from the same
     snapshot = Snapshot.load(directory)
     assert snapshot.head is not None
     held_out = np.array(snapshot.columns(["split"]).column("split").to_pylist()) == HELD_OUT

@@ -26,7 +26,7 @@ def out_of_sample(
     """(n, c) probabilities of each sample by models that were not trained on it.
 
     Args:
-        features: (n, d) features; or with `model`, what `hardsight.training.run` takes as data: (n, ...) inputs, or images.
+        features: (n, d) features; or with `model`, what `hardsight.train` takes as data: (n, ...) inputs, or images.
         labels: (n,) given class; -1 for unlabeled, which a head fitted to all others predicts.
         folds: parts the samples are cut into, each with its share of every class; fewer where a class has fewer samples.
             Near duplicates, by their features or by inputs that are arrays, are in one part.
@@ -34,7 +34,7 @@ def out_of_sample(
         model: train this network for every fold instead of fitting a head: a name or an nn.Module.
         output: with `model`, the directory to train in, one run per fold; an interrupted training is resumed.
         progress: called with the folds done and the folds in all.
-        **training: with `model`, options of `hardsight.training.run`, such as epochs.
+        **training: with `model`, options of `hardsight.train`, such as epochs.
 
     Example:
         >>> features = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]])

@@ -17,7 +17,7 @@ import numpy as np
 
 from hardsight.files.suspects import AMBIGUOUS, DUPLICATE, HARD, MISLABELED, OUTLIER
 from hardsight.quality.evidence import RIGHT_SINCE, Evidence, Samples
-from hardsight.quality.neighbourhood import Neighbourhood
+from hardsight.quality.neighbors import Neighbourhood
 from hardsight.scores.duplicates import Repeats
 
 VERDICTS = (MISLABELED, DUPLICATE, OUTLIER, AMBIGUOUS, HARD)  # the first that applies is given

@@ -1,7 +1,7 @@
 """Figures as files: PNG always, for pages show it; PDF and SVG beside it, and a width in inches, where they are asked for.
 
 with figures_as("svg", width=3.3):  # a column of a paper
-    hardsight.human.reporting.save(run, study)  # figures/*.png and figures/*.svg
+    hardsight.human.study_files.save(run, study)  # figures/*.png and figures/*.svg
 """
 
 from __future__ import annotations

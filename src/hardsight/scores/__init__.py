@@ -47,10 +47,10 @@ from hardsight.scores.dynamics import (
 from hardsight.scores.ensembles import model_agreement
 from hardsight.scores.gradients import vog
 from hardsight.scores.likelihood import gm_likelihood
-from hardsight.scores.neighbours import knn_agreement
+from hardsight.scores.neighbors import knn_agreement
 from hardsight.scores.prototypes import prototypicality
 from hardsight.scores.registry import SCORES, Score
-from hardsight.scores.within import avh_scaled, norm_in_class
+from hardsight.scores.within_dataset import avh_scaled, norm_in_class
 
 __all__ = [
     "SCORES",

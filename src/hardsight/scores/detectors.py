@@ -16,7 +16,7 @@ import numpy as np
 from hardsight.checks import check_count, to_numpy, widened
 from hardsight.errors import InputError
 from hardsight.head import Head, as_head
-from hardsight.scores.neighbours import unit_rows
+from hardsight.scores.neighbors import unit_rows
 from hardsight.scores.registry import FittedTo, FittedToReference, ScoreInputs, dataset_score, not_linear, reference_score
 from hardsight.scores.search import QUERIES, Candidates
 from hardsight.scores.sweep import Sweep

@@ -22,8 +22,8 @@ from hardsight.checks import namespace, to_numpy
 from hardsight.errors import InputError
 from hardsight.geometry import angles_at, cosines_to_angles, row_norms, safe_row_norms, sum_angles
 from hardsight.head import Head
-from hardsight.scores.further import further_terms, further_terms_of_logits
-from hardsight.scores.running import AnglesAt, Running, empty_columns
+from hardsight.scores.accumulator import AnglesAt, Running, empty_columns
+from hardsight.scores.class_terms import further_terms, further_terms_of_logits
 from hardsight.scores.terms import ANGLES, EVERYTHING, NEAREST, NOBIAS, NONFINITE, NONFINITE_LOGIT, SOFTMAX, STATUSES, ZERO
 from hardsight.threads import blocks, like, num_workers, share, take
 

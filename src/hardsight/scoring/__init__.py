@@ -12,22 +12,3 @@
 
 Names are imported on first use.
 """
-
-from __future__ import annotations
-
-import importlib
-from typing import TYPE_CHECKING, Any
-
-_HOME = {"score": "hardsight.scoring.job", "score_to_file": "hardsight.scoring.to_file"}
-
-__all__ = ["score", "score_to_file"]
-
-if TYPE_CHECKING:
-    from hardsight.scoring.job import score
-    from hardsight.scoring.to_file import score_to_file
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'hardsight.scoring' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME[name]), name)

@@ -29,7 +29,7 @@ from hardsight.files.reading import read_json
 from hardsight.files.samples import SampleFiles
 from hardsight.files.table_writing import check_table_output
 from hardsight.files.writing import write_json
-from hardsight.scoring.job import Job, ProgressCallback, SeenIds
+from hardsight.scoring.score import Job, ProgressCallback, SeenIds
 from hardsight.snapshot import Snapshot
 from hardsight.table import Summary, write_table
 from hardsight.version import VERSION

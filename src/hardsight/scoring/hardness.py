@@ -16,7 +16,7 @@ from hardsight.files.kinds import kind_of
 from hardsight.files.places import missing, place
 from hardsight.files.wide_tables import snapshot_hint
 from hardsight.scores import SCORES
-from hardsight.scoring.job import score
+from hardsight.scoring.score import score
 from hardsight.snapshot import Snapshot
 from hardsight.table import read_scores, scores_given
 

@@ -15,29 +15,6 @@
 Names load when first used.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
-_HOME = {
-    "CurriculumSampler": "hardsight.subsets.sampler",
-    "cost_curve": "hardsight.subsets.cost",
-    "curriculum": "hardsight.subsets.lessons",
-    "select": "hardsight.subsets.choosing",
-    "select_to_file": "hardsight.subsets.choosing",
-}
-
-__all__ = ["CurriculumSampler", "cost_curve", "curriculum", "select", "select_to_file"]
-
-if TYPE_CHECKING:
-    from hardsight.subsets.choosing import select, select_to_file
-    from hardsight.subsets.cost import cost_curve
-    from hardsight.subsets.lessons import curriculum
-    from hardsight.subsets.sampler import CurriculumSampler
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'hardsight.subsets' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME[name]), name)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -21,7 +21,7 @@ from hardsight.options import takes
 from hardsight.scoring.fitted_head import fit_head, unconverged
 from hardsight.snapshot import Snapshot
 from hardsight.stats import wilson
-from hardsight.subsets.picking import Picker
+from hardsight.subsets.methods import Picker
 from hardsight.subsets.pool import Pool, open_pool
 from hardsight.subsets.settings import SelectSettings
 from hardsight.table import write_table
@@ -42,7 +42,7 @@ class Curve:
 
 
 @takes(SelectSettings)
-def cost_curve(source: Any, *, settings: SelectSettings, pool: Pool | None = None) -> Curve:
+def cost_curve(source: Any, *, settings: SelectSettings | None = None, pool: Pool | None = None, **options: Any) -> Curve:
     """The accuracy of heads that are fitted to an eighth, a quarter, a half and all of the budget, and to all samples.
 
     Args:
@@ -50,6 +50,7 @@ def cost_curve(source: Any, *, settings: SelectSettings, pool: Pool | None = Non
         settings: of `select`, as one object; each is also a keyword of its own, see below.
         pool: the samples to choose among, if they are open already.
     """
+    settings = SelectSettings.given(settings, options)
     snapshot = source if isinstance(source, Snapshot) else Snapshot.load(source)
     if snapshot.source.evidence != "features":
         raise InputError(f"the curve is made of heads on features, and there are only {snapshot.source.evidence}.")

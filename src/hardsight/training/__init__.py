@@ -16,21 +16,6 @@
 `Dynamics` lives in `hardsight.dynamics`. Names load when first used: importing this package needs no torch.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
-_HOME = {"Dynamics": "hardsight.dynamics.tracker", "run": "hardsight.training.running"}
-
-__all__ = ["Dynamics", "run"]
-
-if TYPE_CHECKING:
-    from hardsight.dynamics.tracker import Dynamics
-    from hardsight.training.running import run
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'hardsight.training' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME[name]), name)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

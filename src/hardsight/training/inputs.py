@@ -17,7 +17,7 @@ from hardsight.checks import check_labels, counted_from_one
 from hardsight.data import BrokenImage, Degradation, ImageData, degrade, degraded_id
 from hardsight.data.dataset import num_classes
 from hardsight.errors import FileError, InputError
-from hardsight.extraction.extracting import ahead
+from hardsight.extraction.extract import ahead
 from hardsight.files.samples import is_free
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.named_labels import class_numbers

@@ -21,7 +21,7 @@ from torch import Tensor
 from hardsight.dynamics import gathering
 from hardsight.dynamics.tracker import Dynamics
 from hardsight.errors import InputError, RunError, TrainingError
-from hardsight.extraction.extracting import ERRORS
+from hardsight.extraction.extract import ERRORS
 from hardsight.files.run import Run
 from hardsight.models.model import BuiltNetwork, Model, ModelOptions
 from hardsight.models.network import Network

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hardsight.extraction.extracting import ERRORS
+from hardsight.extraction.extract import ERRORS
 from hardsight.files.heads import save_head
 from hardsight.files.parquet import read_parquet
 from hardsight.files.run import Run

@@ -21,10 +21,10 @@ from hardsight.files.places import shown_address
 from hardsight.files.samples import is_free
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.threads import even_rows, num_threads
-from hardsight.training.choice import check_choice, open_curriculum, subset_rows
 from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, count_classes, labeled_only, sized
 from hardsight.training.pacing import Curriculum
 from hardsight.training.settings import TrainSettings
+from hardsight.training.subset import check_choice, open_curriculum, subset_rows
 
 if TYPE_CHECKING:
     from hardsight.models.trainable import Trainable  # torch: data is opened and checked before that is loaded

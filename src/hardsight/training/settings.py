@@ -228,7 +228,7 @@ class PacingOptions(Options):
 
 @dataclass(frozen=True)
 class TrainSettings(PacingOptions, NetworkOptions, LearningOptions, ResourceOptions):
-    """The options of `hardsight.training.run` and `hardsight train`."""
+    """The options of `hardsight.train` and `hardsight train`."""
 
     loss: str = option("softmax", "Loss: softmax, avh, lgm, gm, center, l_softmax, arcface, ...: see docs/training.md.")
     loss_options: Mapping[str, Any] = option(

@@ -1,0 +1,71 @@
+"""Write src/hardsight/option_types.pyi, the options of every verb as type checkers and editors read them.
+
+python docs/make_option_types.py > src/hardsight/option_types.pyi
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from typing import Literal, get_args, get_origin
+
+import hardsight
+from hardsight.domains import select_pseudo_labels
+from hardsight.options import OptionField, Options
+
+VERBS = (
+    "extract", "train", "adapt", "generalize", "clean", "select", "curriculum", "mine", "audit", "drift", "correlate", "attack",
+    "explore", "report", "export",
+)  # fmt: skip
+HEADER = '''"""The options of every verb, as TypedDicts: made from their settings classes by docs/make_option_types.py."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypedDict
+
+from hardsight.domains.adaptation.settings import Portions
+'''
+
+
+def settings_classes() -> dict[str, type[Options]]:
+    """The settings class of each verb, by the name of its TypedDict."""
+    verbs = [*(getattr(hardsight, verb) for verb in VERBS), select_pseudo_labels]
+    return {re.sub("(Settings|Options)$", "", verb.settings_class.__name__) + "Options": verb.settings_class for verb in verbs}
+
+
+def typed_dict(name: str, settings_class: type[Options]) -> str:
+    """A class in which every option has its type; none is required."""
+    hints: dict[str, str] = {}
+    for base in settings_class.__mro__:
+        hints = {**{key: _spelled_out(hint, base) for key, hint in vars(base).get("__annotations__", {}).items()}, **hints}
+    fields = "".join(f"    {field.name}: {_accepted(field, hints[field.name])}\n" for field in settings_class.fields())
+    return f"class {name}(TypedDict, total=False):\n{fields}"
+
+
+def _spelled_out(hint: str, settings_class: type) -> str:
+    """The type of a field with the choices of a Literal written out."""
+
+    def choices(name: re.Match[str]) -> str:
+        kind = vars(sys.modules[settings_class.__module__]).get(name[0])
+        return f"Literal[{', '.join(map(json.dumps, get_args(kind)))}]" if get_origin(kind) is Literal else name[0]
+
+    return re.sub(r"\b[A-Z]\w+", choices, hint)
+
+
+def _accepted(field: OptionField, hint: str) -> str:
+    """The type of what may be given: where a reader takes text, as on the command line, that too; lists wherever tuples."""
+    if field.about.read is not None:
+        hint = re.sub(r"tuple\[(int|float), \.\.\.\]", r"\1 | tuple[\1, ...]", hint)
+        hint = hint if hint == "Any" or re.search(r"\bstr\b", hint) else f"{hint} | str"
+    return re.sub(r"tuple\[(\w+), \.\.\.\]", r"Sequence[\1]", hint)
+
+
+def text() -> str:
+    """The whole file."""
+    classes = "\n".join(typed_dict(name, settings) for name, settings in sorted(settings_classes().items()))
+    return f"{HEADER}\n{classes}"
+
+
+if __name__ == "__main__":
+    print(text(), end="")

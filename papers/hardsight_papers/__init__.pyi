@@ -1,0 +1,3 @@
+from .running import reproduce, reproduce_all
+
+__all__ = ["reproduce", "reproduce_all"]

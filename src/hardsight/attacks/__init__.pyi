@@ -1,0 +1,6 @@
+from .gradient_sign import fgsm, pgd
+
+__all__ = [
+    "fgsm",
+    "pgd",
+]

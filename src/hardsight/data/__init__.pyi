@@ -1,0 +1,17 @@
+from .dataset import ImageData
+from .decoding import BrokenImage
+from .degradation import Degradation, degrade, degraded_id, parse_degradations
+from .digits import load_digits
+from .opening import open_any, open_data
+
+__all__ = [
+    "BrokenImage",
+    "Degradation",
+    "ImageData",
+    "degrade",
+    "degraded_id",
+    "load_digits",
+    "open_any",
+    "open_data",
+    "parse_degradations",
+]

@@ -1,0 +1,35 @@
+from .adaptation.adapt import Adapted
+from .adaptation.selection import METHODS, PseudoLabels, select_pseudo_labels
+from .adaptation.thresholds import class_thresholds
+from .adaptation.validation import (
+    circular_validation,
+    class_evenness,
+    deep_embedded_validation,
+    density_ratio,
+    importance_weighted,
+    information_maximisation,
+    mean_avc,
+    nearest_neighbours,
+    neighbour_agreement,
+    soft_neighbourhood_density,
+)
+from .generalization.generalize import Generalized
+
+__all__ = [
+    "Adapted",
+    "Generalized",
+    "METHODS",
+    "PseudoLabels",
+    "circular_validation",
+    "class_evenness",
+    "class_thresholds",
+    "deep_embedded_validation",
+    "density_ratio",
+    "importance_weighted",
+    "information_maximisation",
+    "mean_avc",
+    "nearest_neighbours",
+    "neighbour_agreement",
+    "select_pseudo_labels",
+    "soft_neighbourhood_density",
+]

@@ -1,0 +1,239 @@
+"""`run`: adapt a classifier to a domain without labels, by one or several methods from the same source model."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+import pyarrow as pa
+
+from hardsight.data import ImageData, open_data
+from hardsight.domains.adaptation.methods import Method
+from hardsight.domains.adaptation.settings import AUTO, AdaptSettings
+from hardsight.domains.opening import (
+    Data,
+    Features,
+    check_folder_names,
+    check_network_options,
+    domain_names,
+    in_classes_of,
+    labeled_only,
+    labels_of,
+    only,
+    open_domain,
+)
+from hardsight.domains.run_directory import refuse_early, write_run
+from hardsight.domains.source_training import few_steps
+from hardsight.errors import InputError
+from hardsight.files.parquet import read_parquet
+from hardsight.files.run import Run
+from hardsight.options import takes
+from hardsight.screen import printable, table_lines
+from hardsight.training.settings import ProgressCallback
+
+if TYPE_CHECKING:
+    from hardsight.domains.adaptation.tables import Results
+    from hardsight.option_types import AdaptOptions
+
+COMMAND = "hardsight adapt"
+
+
+@dataclass(frozen=True)
+class Adapted:
+    """A finished self-training.
+
+    Attributes:
+        directory: the run.
+        accuracy: one row per pair of domains and method: the last round's accuracy, mean and spread over seeds, class by class.
+        differences: methods against each other, with intervals.
+        selection: what the first round of each method selected.
+        rounds: one row per pair, method, seed and round.
+    """
+
+    directory: Path
+    accuracy: pa.Table
+    differences: pa.Table
+    selection: pa.Table
+    rounds: pa.Table
+
+    def __repr__(self) -> str:
+        columns = ("pair", "method", "accuracy", "accuracy std", "oracle_accuracy", "seeds")
+        where = f"Adapted: {len(self.accuracy)} rows of accuracy, in {printable(str(self.directory))}"
+        return "\n".join([where, *table_lines(self.accuracy.to_pylist(), columns)])
+
+
+@takes(AdaptSettings)
+def adapt(
+    source: Any, target: Any = None, output: str | os.PathLike[str] = "adapted", *, settings: AdaptSettings | None = None,
+    progress: ProgressCallback | None = None, say: Callable[[str], None] | None = None, **options: Unpack[AdaptOptions],
+) -> Adapted:  # fmt: skip
+    """Train on a source with labels, then on a target without, and compare methods that start from the same source model.
+
+    Target labels, where there are any, are used only for reporting: nothing is selected and no round is stopped at by them.
+
+    Args:
+        source: labeled features or images: a path (`pacs.npz:photo` is one domain of it), a Snapshot, an ImageData, or
+            `(features, labels)`.
+        target: the same, labels not needed. None: every ordered pair of the source's domains.
+        output: run directory; an interrupted run is resumed.
+        settings: all options below as one object; options given beside it override its own. Defaults that depend on
+            whether features or images are trained on: see `hardsight.domains.adaptation.settings.RECIPES`.
+        progress: called with steps done, steps in all, and what is going on.
+        say: called with sentences for the user.
+
+    Example:
+        >>> import tempfile
+        >>> rng = np.random.default_rng(0)
+        >>> labels = np.repeat([0, 1, 2], 30)
+        >>> there = np.eye(3)[labels] * 3 + rng.normal(size=(90, 3))
+        >>> here = there @ np.diag([2, 1, 1]) + 1
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     done = adapt((there, labels), (here, labels), folder, methods="source,cbst", rounds=2, hidden=8)
+        >>> done.accuracy.column("method").to_pylist()
+        ['source', 'logistic regression', 'cbst']
+    """
+    settings = AdaptSettings.given(settings, options)
+    refuse_early(settings, output, COMMAND)
+    pairs = _pairs(source, target, settings.limit)
+    first, smallest = next(iter(pairs.values()))[0], min(len(labeled) for labeled, _ in pairs.values())
+    kind = "features" if isinstance(first, Features) else "images"
+    trained, passes = _is_trained(settings.model), settings.source_epochs
+    settings = settings.for_data(kind, trained, smallest)
+    check_network_options(first, settings)
+    _check_alignment(first, settings.methods)
+    shown = _pictures(pairs, settings.images)
+
+    from hardsight.domains.adaptation.work import Work  # torch, which takes seconds to load, is loaded from here on
+
+    work = Work.of(settings, pairs, say or (lambda sentence: None))
+    for sentence in _of_one_class(pairs):
+        work.say(sentence)
+
+    def compare(directory: Run, writes: bool) -> None:
+        for sentence in () if trained or passes is None else _undertrained(pairs, settings.batch_size, passes):
+            work.say(sentence)
+        results = work.all(directory, progress if writes else None)
+        if writes:
+            _finish(directory, results, shown)
+
+    # Earlier versions did not record `pretrained`; the fingerprint of the model's weights stands for it.
+    write_run(output, COMMAND, work, compare)
+    return _read(Path(output))
+
+
+def _finish(directory: Run, results: Results, shown: dict[str, ImageData]) -> None:
+    """The report, and what run.json says."""
+    from hardsight.domains.adaptation.report import write_report
+
+    home = directory.directory
+    written = write_report(directory, results, shown, lambda pair, method, seed: home / pair / f"seed={seed}" / method)
+    parts = sorted(path for pair in results.pairs for path in (home / pair).rglob("*") if path.is_file())
+    directory.finish([*parts, *written], {"accuracy": _headline(results), "oracle": _headline(results, best=True)})
+
+
+def _is_trained(model: Any) -> bool:
+    """Whether training starts from what a network has learned: a module, or the run of one."""
+    torch = sys.modules.get("torch")  # a module exists only where torch is loaded
+    return (torch is not None and isinstance(model, torch.nn.Module)) or (
+        isinstance(model, (str, os.PathLike)) and Path(model).is_dir()
+    )
+
+
+def _pairs(source: Any, target: Any, limit: int | None) -> dict[str, tuple[Data, Data]]:
+    """The pairs of domains by name, classes counted alike."""
+    first, name = open_domain(source, limit=limit if target is not None else None)
+    if target is not None:
+        second, other = open_domain(target, limit=limit)
+        pairs = {f"{name}-to-{other}" if name != other else "source-to-target": (first, second)}
+    else:
+        names = domain_names(first)
+        if len(names) < 2:
+            there = f"; it has one, {names[0]!r}" if names else ""
+            raise InputError(f"without a target the data needs a domain column with at least two domains{there}.")
+        check_folder_names(names)
+        parts = {domain: open_domain(only(first, domain), limit=limit)[0] for domain in names}
+        pairs = {f"{a}-to-{b}": (parts[a], parts[b]) for a in names for b in names if a != b}
+    return {pair: _checked(pair, labeled_only(a), b) for pair, (a, b) in pairs.items()}
+
+
+def _checked(pair: str, source: Data, target: Data) -> tuple[Data, Data]:
+    """Two domains between which there is something to learn, classes counted alike; what labels of the target say counts."""
+    if len(target) == 0:
+        raise InputError("the target has no samples.")
+    ours, theirs = _classes(source), _classes(target)
+    if len(ours) < 2:  # names of classes without samples teach nothing
+        raise InputError(f"self-training needs at least two classes, but every source sample is of the class {ours[0]!r}.")
+    if source.class_names is None or target.class_names is None:  # classes are compared by number then
+        ours, theirs = (np.unique(known[known >= 0]).tolist() for known in (labels_of(source), labels_of(target)))
+    if theirs and not set(ours) & set(theirs):
+        raise InputError(f"{pair}: the domains share no class: the source has {_listed(ours)}, the target {_listed(theirs)}.")
+    if len(theirs) == 1 and (labels_of(target) >= 0).all():
+        raise InputError(
+            f"{pair}: every target sample is labeled {str(theirs[0])!r}; self-training needs a target with several "
+            f"classes. If these labels are placeholders, leave them out."
+        )
+    return source, in_classes_of(target, source)
+
+
+def _of_one_class(pairs: dict[str, tuple[Data, Data]]) -> Iterator[str]:
+    """A sentence for each target whose few labels are all the same: it is adapted to, but its accuracy is that of one class."""
+    for pair, (_, target) in pairs.items():
+        known = _classes(target)
+        if len(known) == 1:
+            yield f"{pair}: every labeled target sample is of the class {known[0]!r}; accuracy is that class's alone."
+
+
+def _undertrained(pairs: dict[str, tuple[Data, Data]], batch_size: int, passes: int) -> Iterator[str]:
+    """A sentence for each source that the passes asked for are too few for."""
+    for pair, (source, _) in pairs.items():
+        if sentence := few_steps(len(source), batch_size, passes):
+            yield f"warning: {pair}: --source-epochs {passes} makes {sentence}. Left out, held-out samples say how many."
+
+
+def _classes(data: Data) -> list[str]:
+    """The classes that have samples, by name."""
+    present = np.unique(labels_of(data)[labels_of(data) >= 0]).tolist()
+    return [str(k) if data.class_names is None else data.class_names[k] for k in present]
+
+
+def _listed(names: list[Any], most: int = 5) -> str:
+    return ", ".join(map(str, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _check_alignment(data: Data, methods: Sequence[str]) -> None:
+    """Features can be aligned, images cannot."""
+    aligning = [name for name in methods if name != AUTO and Method.read(name).alignment is not None]
+    if aligning and not isinstance(data, Features):
+        raise InputError(
+            f"{aligning[0]} aligns features, and these are images: `hardsight extract` makes features of them, to adapt."
+        )
+
+
+def _pictures(pairs: dict[str, tuple[Data, Data]], images: Any) -> dict[str, ImageData]:
+    if images is not None:
+        shown = images if isinstance(images, ImageData) else open_data(images)
+        known, targets = set(shown.ids), [target for _, target in pairs.values()]
+        if not any(known.intersection(target.ids) for target in targets):
+            raise InputError(
+                f"{images if isinstance(images, (str, os.PathLike)) else 'images'}: no image has the id of a target sample; "
+                f"its ids look like {next(iter(shown.ids), '')!r}, the samples' like {targets[0].ids[0]!r}."
+            )
+        return dict.fromkeys(pairs, shown)
+    return {name: target for name, (_, target) in pairs.items() if isinstance(target, ImageData)}
+
+
+def _headline(results: Results, best: bool = False) -> dict[str, dict[str, float]]:
+    """pair -> method -> accuracy, a mean over seeds."""
+    take = results.best if best else results.last
+    known = {pair: [m for m in results.methods if results.last(pair, m)] for pair in results.pairs}
+    return {pair: {method: float(np.mean(take(pair, method))) for method in methods} for pair, methods in known.items()}
+
+
+def _read(directory: Path) -> Adapted:
+    names = ("accuracy", "differences", "selection", "rounds")
+    return Adapted(directory, *(read_parquet(directory / f"{name}.parquet") for name in names))

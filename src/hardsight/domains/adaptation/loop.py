@@ -1,0 +1,441 @@
+"""The loop: train on the source, then select, train on what was selected, and select again.
+
+Everything random is a function of seed, round and epoch, so a run that is killed is resumed from its last checkpoint and on
+a CPU ends with the same bytes. Target labels are used only for reporting; nothing is chosen by them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from scipy.special import log_softmax
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel
+
+from hardsight.domains.accuracy import class_accuracies, mean_accuracy
+from hardsight.domains.adaptation.choosing import BEST, CANDIDATES, best_round
+from hardsight.domains.adaptation.learner import Learner
+from hardsight.domains.adaptation.measures import sample_columns, selection_statistics
+from hardsight.domains.adaptation.methods import Method
+from hardsight.domains.adaptation.objective import self_training_loss
+from hardsight.domains.adaptation.selection import REGULARISED, PseudoLabels, select_pseudo_labels
+from hardsight.domains.adaptation.settings import AUTO, AdaptSettings
+from hardsight.domains.adaptation.validation import SOURCE_LOOKED_AT, class_evenness, neighbours_before, validators
+from hardsight.domains.source_training import TrainingLength, best_epoch, held_out_rows, is_over
+from hardsight.dynamics.gathering import num_processes
+from hardsight.files.reading import read_json
+from hardsight.files.writing import write_json
+from hardsight.head import Head
+from hardsight.table import write_table
+from hardsight.threads import even_rows
+from hardsight.training.augmentation import AugmentedInputs
+from hardsight.training.checkpoint import Checkpoints, TrainingState, write_tensors
+from hardsight.training.inputs import Inputs, even_batches
+from hardsight.training.network import FORWARD, all_features, as_tensor, forward_pass
+from hardsight.training.optimization import Updater, drawn_seed, moving_average
+from hardsight.training.processes import gathered
+from hardsight.training.schedule import rate_factor
+
+SOURCE, ROUNDS, DRAW, HELD_OUT = 1, 2, 3, 4  # streams of random numbers that must not meet
+TRIED = 2000  # source samples by which it is told whether they were learned, at most
+
+SOURCE_MODEL = Method()
+Report = Callable[[str, int], None]  # the method, and how many of its epochs or rounds are done
+
+
+@dataclass(frozen=True, eq=False)
+class TargetView:
+    """What a model makes of the target: one pass over it, which selects, is evaluated and is written down.
+
+    Attributes:
+        features: (n, d); NaN where a sample cannot be read.
+        head: of the model.
+        logits: (n, c).
+        labeling: what labels are chosen by, if not this view itself: that of images together with their mirror images.
+    """
+
+    features: np.ndarray
+    head: Head
+    logits: np.ndarray
+    labeling: TargetView | None = None
+
+    @property
+    def readable(self) -> np.ndarray:
+        """(n,) whether there are logits at all."""
+        finite: np.ndarray = np.isfinite(self.logits).all(1)
+        return finite
+
+
+@dataclass
+class Learning:
+    """A learner in training, its moving average if there is one, and how far it has come."""
+
+    learner: Learner
+    average: AveragedModel | None
+    updater: Updater
+    state: TrainingState
+
+    @property
+    def judge(self) -> Learner:
+        """The one that selects and is evaluated."""
+        judge = self.learner if self.average is None else self.average.module
+        assert isinstance(judge, Learner)
+        return judge
+
+    @property
+    def modules(self) -> nn.ModuleDict:
+        """Everything a checkpoint holds."""
+        return nn.ModuleDict({"learner": self.learner} | ({} if self.average is None else {"average": self.average}))
+
+
+@dataclass(frozen=True, eq=False)
+class Epoch:
+    """What one epoch is trained on.
+
+    Attributes:
+        source_rows: samples of the source.
+        chosen: pseudo-labels of the target; None for none.
+        mrkld: weight of CRST's regulariser.
+        entropy: weight of the target's entropy.
+        stream: what its random numbers are drawn from: (SOURCE, epoch) or (ROUNDS, round, epoch).
+        number: counted through the whole training, from 1.
+        total: epochs that the learning-rate schedule is laid over.
+    """
+
+    source_rows: np.ndarray
+    chosen: PseudoLabels | None
+    stream: tuple[int, ...]
+    number: int
+    total: int
+    mrkld: float = 0.0
+    entropy: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class RoundsResult:
+    """The end of one training: the model, what each round selected and reached, and what the model makes of the target."""
+
+    learner: Learner
+    history: list[dict[str, Any]]
+    view: TargetView
+
+
+@dataclass
+class SelfTraining:
+    """One pair of domains, one seed: the source model, and each method from it.
+
+    Args:
+        source: labeled samples.
+        target: samples whose labels, if there are any, are used only for reporting.
+        make: a fresh learner.
+        report: told what is going on.
+    """
+
+    source: Inputs
+    target: Inputs
+    num_classes: int
+    settings: AdaptSettings
+    seed: int
+    make: Callable[[], Learner]
+    device: torch.device
+    report: Report
+    nearest: np.ndarray | None = None  # (n, k) neighbours of target samples; where not set, by the first model evaluated
+
+    def __post_init__(self) -> None:
+        self.source_batches = AugmentedInputs(self.source, self.settings.augment, self.seed, share=True)
+        target_augment = self.settings.target_augment or self.settings.augment
+        self.target_batches = AugmentedInputs(self.target, target_augment, self.seed, share=True)
+
+    # ---- the source model ----
+
+    def train_source(self, folder: Path, method: Method = SOURCE_MODEL) -> RoundsResult:
+        """The source model, what it reaches on the target, and how well it learned the source.
+
+        Of a small source, a part is first held out to see how long to train; then all of it is trained on.
+        """
+        length, checkpoints = self.settings.source_length(len(self.source)), Checkpoints(folder / "checkpoints")
+        held_out = held_out_rows(self.source.labels, [self.seed, HELD_OUT]) if length.watched else np.zeros(0, np.int64)
+        epochs, accuracy = length.epochs, None
+        if len(held_out):
+            epochs, accuracy = self._watched_epochs(folder, method, length, held_out)
+        learning = self._begin(checkpoints, self.settings.source_lr, None)
+        for number in range(learning.state.epoch + 1, epochs + 1):
+            self.report(method.name, length.passes - length.epochs + number - 1)
+            self._source_epoch(learning, number, length)
+            if number < epochs:  # the end itself needs none
+                checkpoints.save(learning.state, learning.modules, learning.updater.optimizer)
+        if accuracy is None:
+            _, accuracy = self._on_source(learning.learner, even_rows(len(self.source), TRIED))
+        view = self.view(learning.learner)
+        learned = {"epochs": epochs, "held_out": len(held_out), "accuracy": accuracy}
+        evaluated = self._evaluated(learning.learner, view)
+        return RoundsResult(learning.learner, [{"round": 0, "portion": None, **evaluated, "source": learned}], view)
+
+    def _watched_epochs(
+        self, folder: Path, method: Method, length: TrainingLength, held_out: np.ndarray
+    ) -> tuple[int, float | None]:
+        """After how many passes over the rest the held-out samples are predicted best, and their mean class accuracy then."""
+        checkpoints = Checkpoints(folder / "checkpoints" / "held-out")
+        learning = self._begin(checkpoints, self.settings.source_lr, None)
+        rest, history = np.setdiff1d(np.arange(len(self.source)), held_out), learning.state.history
+        while not is_over([entry["loss"] for entry in history], length):
+            self.report(method.name, len(history))
+            self._source_epoch(learning, len(history) + 1, length, rest)
+            loss, accuracy = self._on_source(learning.learner, held_out)
+            history.append({"loss": loss, "accuracy": accuracy})
+            checkpoints.save(learning.state, learning.modules, learning.updater.optimizer)
+        best = best_epoch([entry["loss"] for entry in history])
+        return best, history[best - 1]["accuracy"]
+
+    def _source_epoch(self, learning: Learning, number: int, length: TrainingLength, among: np.ndarray | None = None) -> None:
+        """One pass over the source. The schedule spans all passes there may be, also where fewer are made in the end: a number of
+        passes that was found under some learning rates is right under these alone."""
+        rows = self._source_rows(1.0, SOURCE, number, among)
+        self._train(learning, Epoch(rows, None, (SOURCE, number), number, length.epochs))
+        learning.state.epoch = number
+
+    def _on_source(self, learner: Learner, rows: np.ndarray) -> tuple[float, float | None]:
+        """Mean loss and mean class accuracy of a model on source samples, those that can be read."""
+        learner.eval()
+        losses, labels, predicted = [0.0], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for some, logits in forward_pass(learner, self.source, even_batches(rows, FORWARD), self.device):
+            log_p, own = log_softmax(logits.double().cpu().numpy(), axis=1), self.source.labels[some]
+            losses += (-log_p[np.arange(len(own)), own]).tolist()
+            labels, predicted = [*labels, own], [*predicted, log_p.argmax(1)]
+        accuracies = class_accuracies(np.concatenate(labels), np.concatenate(predicted), self.num_classes)
+        return sum(losses) / max(1, len(losses) - 1), mean_accuracy(accuracies)
+
+    # ---- what follows it ----
+
+    def adapt(self, folder: Path, method: Method, start: dict[str, Tensor], start_view: TargetView | None = None) -> RoundsResult:
+        """The last stage of a method, from the model of the stages before it: rounds of self-training, or of less entropy.
+
+        Args:
+            folder: where the rounds and the checkpoints go.
+            start: the state of that model.
+            start_view: what that model makes of the target, if it is known already.
+        """
+        s, checkpoints = self.settings, Checkpoints(folder / "checkpoints")
+        learning = self._begin(checkpoints, None, start)
+        weights = {"mrkld": s.mrkld if method.rule in REGULARISED else 0.0, "entropy": 0.0 if method.rule else s.entropy_weight}
+        view = start_view if learning.state.epoch == 0 else None
+        for number in range(learning.state.epoch + 1, s.rounds + 1):
+            self.report(method.name, number - 1)
+            if s.reset_optimizer:
+                learning.updater.optimizer.state.clear()
+            portion = s.portion.at(number)
+            rows = self._source_rows(s.source_portion.at(number), ROUNDS, number)
+            view = view or self.view(learning.judge)
+            chosen: PseudoLabels | None = None
+            selected: dict[str, Any] = {}
+            if method.rule is not None:
+                chosen = self._select(view, method.rule, portion)
+                path = folder / f"round={number:02d}.parquet"
+                selected = {"selection": self._write_selection(view, chosen, portion, path)}
+            for epoch in range(1, s.epochs + 1):
+                if epoch > 1 and s.relabel and method.rule is not None:
+                    chosen = self._select(self.view(learning.judge), method.rule, portion)
+                done = (number - 1) * s.epochs + epoch - 1
+                self._train(learning, Epoch(rows, chosen, (ROUNDS, number, epoch), done + 1, s.rounds * s.epochs, **weights))
+            view = self.view(learning.judge)  # evaluated now, and selected from in the next round
+            learning.state.epoch = number
+            evaluated = self._evaluated(learning.judge, view)
+            learning.state.history.append({"round": number, "portion": portion, **evaluated, **selected})
+            self._keep_best(learning, folder, method)
+            if number < s.rounds:
+                checkpoints.save(learning.state, learning.modules, learning.updater.optimizer)
+        return RoundsResult(learning.judge, learning.state.history, view or self.view(learning.judge))
+
+    def _select(self, view: TargetView, rule: str, portion: float) -> PseudoLabels:
+        s, view = self.settings, view.labeling or view
+        more: dict[str, Any] = {"alpha": s.lrent, "group_by": s.group_by}
+        return select_pseudo_labels(view.logits, view.features, view.head, portion, rule, **self._ranking, **more)
+
+    @property
+    def _ranking(self) -> dict[str, Any]:
+        """How thresholds are ranked, as `select_pseudo_labels` takes it."""
+        return {"rule": self.settings.rule, "kc_value": self.settings.kc_value, "kc_policy": self.settings.kc_policy}
+
+    def _write_selection(self, view: TargetView, chosen: PseudoLabels, portion: float, path: Path) -> dict[str, Any]:
+        """The pseudo-labels of a round as a table, and statistics of them."""
+        flipped, view = view.labeling is not None, view.labeling or view
+        plain = select_pseudo_labels(view.logits, None, None, portion, "cbst", **self._ranking)
+        columns = sample_columns(view.features, view.head, chosen.proposed)
+        if flipped:  # the mean of two probabilities is not that of the mean feature
+            own = np.maximum(chosen.proposed, 0)[:, None]
+            columns["confidence"] = np.exp(np.take_along_axis(log_softmax(view.logits, axis=1), own, 1)[:, 0])
+        statistics = selection_statistics(chosen, columns, self.target.labels)
+        statistics["not_selected_by_cbst"] = int((chosen.kept & ~plain.kept).sum())
+        statistics["only_selected_by_cbst"] = int((plain.kept & ~chosen.kept).sum())
+        table = {
+            **self._id_and_label(),
+            "predicted": pa.array(chosen.predicted, mask=chosen.predicted < 0),
+            "pseudo_label": pa.array(chosen.proposed, mask=~chosen.kept),
+            "proposed": pa.array(chosen.proposed, mask=chosen.proposed < 0),
+            "kept": chosen.kept,
+            "kept_by_cbst": plain.kept,
+            "why": pa.array(chosen.why, pa.string()),
+            **{name: pa.array(values, from_pandas=True) for name, values in columns.items()},
+        }
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_table(pa.table(table), path)
+        return statistics
+
+    # ---- one epoch ----
+
+    def _train(self, learning: Learning, epoch: Epoch) -> None:
+        """One pass over some source samples and the selected target samples, mixed."""
+        learner, source_rows = learning.learner, epoch.source_rows
+        target_rows, labels = self._target(learner, epoch.chosen)
+        if epoch.entropy:  # all of them count, without a label
+            target_rows, labels = np.arange(len(self.target)), np.zeros((len(self.target), self.num_classes), np.float32)
+        order = np.random.default_rng([self.seed, DRAW, *epoch.stream]).permutation(len(source_rows) + len(target_rows))
+        batches = even_batches(order, self.settings.batch_size)
+        ours = [source_rows[some[some < len(source_rows)]] for some in batches]
+        theirs = [target_rows[some[some >= len(source_rows)] - len(source_rows)] for some in batches]
+        learner.train()
+        torch.manual_seed(drawn_seed(self.seed, *epoch.stream))
+        pairs = zip(
+            self.source_batches.batches(ours, epoch.number), self.target_batches.batches(theirs, epoch.number), strict=True
+        )
+        for step, (source, target) in enumerate(pairs, (epoch.number - 1) * len(batches)):
+            learning.updater.set_rate(rate_factor(self.settings, step, len(batches), epoch.total))
+            inputs = np.concatenate([source.inputs, target.inputs])  # (b, ...), of several processes this one's share
+            if not len(inputs) and num_processes() == 1:
+                continue
+            known = np.eye(self.num_classes, dtype=np.float32)[self.source.labels[source.rows]]  # (b, c) one-hot
+            soft = as_tensor(np.concatenate([known, labels[target.rows]]), self.device)
+            is_target = torch.arange(len(soft), device=self.device) >= len(source.rows)
+            logits, soft, on_target = gathered(learner(as_tensor(inputs, self.device)), soft, is_target.int())
+            learning.updater.update(self_training_loss(logits, soft, on_target > 0, epoch.mrkld, epoch.entropy))
+            if learning.average is not None:
+                learning.average.update_parameters(learner)
+
+    def _target(self, learner: Learner, chosen: PseudoLabels | None) -> tuple[np.ndarray, np.ndarray]:
+        """The target rows that pass through the network, and (n, c) labels, zeros where not selected.
+
+        A sample without a label has no gradient, but batch normalisation sees it: there, as in the papers, all of them
+        pass through. A network without it, or with frozen statistics, does not notice, and is spared the work.
+        """
+        if chosen is None:
+            return np.zeros(0, np.int64), np.zeros((0, self.num_classes), np.float32)
+        if chosen.labels.ndim == 2:
+            labels = chosen.labels.astype(np.float32)
+        else:
+            labels = np.zeros((len(chosen.labels), self.num_classes), np.float32)
+            labels[chosen.kept, chosen.labels[chosen.kept]] = 1
+        return (np.arange(len(labels)) if learner.batch_norm else np.flatnonzero(chosen.kept)), labels
+
+    def _source_rows(self, portion: float, stream: int, number: int, among: np.ndarray | None = None) -> np.ndarray:
+        """Source samples of a round, drawn without replacement; where classes are to be balanced, as many of each."""
+        if among is not None:
+            return among[self._drawn(self.source.labels[among], portion, stream, number)]
+        return self._drawn(self.source.labels, portion, stream, number)
+
+    def _drawn(self, labels: np.ndarray, portion: float, stream: int, number: int) -> np.ndarray:
+        count = max(1, int(math.floor(portion * len(labels) + 1e-9)))
+        rng = np.random.default_rng([self.seed, stream, number, DRAW])
+        if not self.settings.balance:
+            return np.sort(rng.permutation(len(labels))[:count])
+        present = np.unique(labels)
+        each = max(1, round(count / len(present)))
+        drawn = []
+        for k in present:
+            own = np.flatnonzero(labels == k)
+            passes = [rng.permutation(own) for _ in range(math.ceil(each / len(own)))]  # a small class is gone through again
+            drawn.append(np.concatenate(passes)[:each])
+        return np.concatenate(drawn)
+
+    # ---- what a model makes of the target ----
+
+    def view(self, learner: Learner) -> TargetView:
+        """One pass over the target."""
+        features, head = all_features(learner, self.target, self.device), learner.head
+        plain = TargetView(features, head, head.logits(features))
+        if not self.settings.flip_labels:
+            return plain
+        mirrored = np.full_like(features, np.nan)
+        whole = even_batches(np.arange(len(self.target)), FORWARD)
+        for rows, values in forward_pass(lambda images: learner.features(images.flip(-1)), self.target, whole, self.device):
+            mirrored[rows] = values.float().cpu().numpy()
+        log_p = [log_softmax(logits.astype(np.float64), axis=1) for logits in (plain.logits, head.logits(mirrored))]
+        together = TargetView((features + mirrored) / 2, head, np.logaddexp(*log_p) - np.log(2))  # log of the mean of both p
+        return replace(plain, labeling=together)
+
+    def source_features(self, learner: Learner, rows: np.ndarray) -> np.ndarray:
+        """(r, d) features of some source samples, rows in rising order; NaN where one cannot be read."""
+        learner.eval()
+        features = np.full((len(rows), learner.num_features), np.nan, np.float32)
+        for some, values in forward_pass(learner.features, self.source, even_batches(rows, FORWARD), self.device):
+            features[np.searchsorted(rows, some)] = values.float().cpu().numpy()
+        return features
+
+    def _evaluated(self, learner: Learner, view: TargetView) -> dict[str, Any]:
+        """Accuracy, where labels are known, and what can be said without them."""
+        rows = even_rows(len(self.source), SOURCE_LOOKED_AT)
+        ours, labels = self.source_features(learner, rows), self.source.labels[rows]
+        if self.nearest is None:
+            self.nearest = neighbours_before(view.features)
+        looked_at = validators(view.logits, view.features, view.head, ours, labels, self.nearest)
+        predicted = np.where(view.readable, view.logits.argmax(1), -1)
+        evenness = class_evenness(predicted, self.num_classes) if view.readable.any() else None
+        return {**self.accuracy_of(predicted), "validators": looked_at, "evenness": evenness}
+
+    def _keep_best(self, learning: Learning, folder: Path, method: Method) -> None:
+        """The model of the round that `auto` would stop this method at, as far as it has come."""
+        if AUTO in self.settings.methods and method.name in CANDIDATES:
+            if best_round(learning.state.history) == learning.state.epoch:
+                folder.mkdir(parents=True, exist_ok=True)
+                write_tensors(folder / BEST, learning.judge.state_dict())
+
+    def accuracy_of(self, predicted: np.ndarray) -> dict[str, Any]:
+        """Accuracy on the target, class by class, of (n,) predictions; nothing where its labels are not known."""
+        accuracies = class_accuracies(self.target.labels, predicted, self.num_classes)
+        return {"accuracy": mean_accuracy(accuracies), "class_accuracy": accuracies}
+
+    def write_predictions(self, view: TargetView, folder: Path) -> None:
+        """predictions.parquet: what a model makes of each target sample."""
+        log_p = log_softmax(view.logits.astype(np.float64), axis=1)  # (n, c)
+        table = {
+            **self._id_and_label(),
+            "predicted": pa.array(log_p.argmax(1), mask=~view.readable),
+            "confidence": pa.array(np.exp(log_p.max(1)), mask=~view.readable),
+        }
+        folder.mkdir(parents=True, exist_ok=True)
+        write_table(pa.table(table), folder / "predictions.parquet")
+
+    def _id_and_label(self) -> dict[str, pa.Array]:
+        labels = self.target.labels
+        return {"id": pa.array(self.target.ids, pa.string()), "label": pa.array(labels, mask=labels < 0)}
+
+    def _begin(self, checkpoints: Checkpoints, lr: float | None, start: dict[str, Tensor] | None) -> Learning:
+        """A training at its beginning, or at the newest checkpoint of a killed run."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            learner = self.make().to(self.device)
+        if start is not None:
+            learner.load_state_dict(start)
+        average = moving_average(learner, self.settings.ema) if start is not None and self.settings.ema else None
+        learning = Learning(learner, average, Updater(learner, self.settings, lr), TrainingState())
+        learning.state = checkpoints.resume(learning.modules, learning.updater.optimizer)
+        return learning
+
+
+def finished(folder: Path) -> list[dict[str, Any]] | None:
+    """The rounds of a part of a run that is complete."""
+    path = folder / "rounds.json"
+    return read_json(path) if path.is_file() else None
+
+
+def finish(folder: Path, history: list[dict[str, Any]]) -> None:
+    """Mark a part as complete; its checkpoints are not needed any more."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / "rounds.json", history)
+    Checkpoints(folder / "checkpoints").remove()

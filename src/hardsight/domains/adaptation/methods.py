@@ -1,0 +1,111 @@
+"""The name of a method: stages with a plus between them, each of which starts from the model of those before it.
+
+    source                       the source model
+    coral, subspace              the source model again, trained on aligned features (alignment.py)
+    entropy                      then the entropy of the target is minimised (objective.py)
+    cbst, crst, cbst+avh, ...    then self-training (selection.py)
+
+`coral+cbst+avh` is CBST+AVH from the model that CORAL gives, `entropy+cbst` CBST after entropy minimisation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from hardsight.domains.adaptation.selection import check_method
+from hardsight.domains.adaptation.settings import AUTO, SOURCE_ONLY
+from hardsight.errors import InputError
+
+ALIGNMENTS = ("coral", "subspace")
+ENTROPY = "entropy"
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method, read from its name.
+
+    Attributes:
+        alignment: one of ALIGNMENTS, or None.
+        entropy: whether entropy is minimised before self-training.
+        rule: how self-training selects, as `select_pseudo_labels` calls it; None for no self-training.
+    """
+
+    alignment: str | None = None
+    entropy: bool = False
+    rule: str | None = None
+
+    @classmethod
+    def read(cls, name: str) -> Method:
+        """From its name, or an InputError; `auto` is none, but a choice between several (see choosing.py).
+
+        Example:
+            >>> Method.read("coral+cbst+avh")
+            Method(alignment='coral', entropy=False, rule='cbst+avh')
+        """
+        rest: str | None = str(name).strip().lower()
+        if rest == SOURCE_ONLY:
+            return cls()
+        stages = str(rest).split("+")
+        if "" in stages[1:] or (stages[0] == "" and len(stages) > 1):
+            raise InputError(f"a plus stands between two stages, as in coral+cbst; got {str(name)!r}.")
+        alignment, rest = _first_stage(rest, ALIGNMENTS)
+        entropy, rest = _first_stage(rest, (ENTROPY,))
+        if rest is not None and {*ALIGNMENTS, ENTROPY, SOURCE_ONLY, AUTO} & {*rest.split("+")}:
+            raise InputError(
+                f"stages are an alignment, then entropy, then self-training, each once at most, and {SOURCE_ONLY} and {AUTO} "
+                f"stand alone; got {name!r}.{_in_order(stages)}"
+            )
+        rule = None if rest is None else check_method(rest, also=(*ALIGNMENTS, ENTROPY, SOURCE_ONLY, AUTO))
+        return cls(alignment, entropy is not None, rule)
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """What follows each other; none for the source model."""
+        parts = (self.alignment, ENTROPY if self.entropy else None, self.rule)
+        return tuple(part for part in parts if part is not None)
+
+    @property
+    def name(self) -> str:
+        """As it is written."""
+        return "+".join(self.stages) or SOURCE_ONLY
+
+    @property
+    def is_source_model(self) -> bool:
+        """Whether it is trained on source samples alone, aligned or not."""
+        return self.rule is None and not self.entropy
+
+    @property
+    def before(self) -> Method:
+        """The method whose model this one starts from; of one that is trained on the source alone, itself."""
+        return replace(self, rule=None) if self.rule is not None else replace(self, entropy=False)
+
+
+def _in_order(stages: list[str]) -> str:
+    """A hint where stages are right but for their order; otherwise an empty string."""
+    early = [stage for stage in (*ALIGNMENTS, ENTROPY) if stage in stages]
+    ordered = "+".join([*early, *(stage for stage in stages if stage not in early)])
+    right = len(set(stages)) == len(stages) and len({*ALIGNMENTS} & {*early}) < 2 and not {SOURCE_ONLY, AUTO} & {*stages}
+    return f" Write {ordered}: {early[0]} goes first." if right else ""
+
+
+def _first_stage(rest: str | None, known: Iterable[str]) -> tuple[str | None, str | None]:
+    """The first stage if it is one of those known, and what follows it; None for nothing."""
+    first, plus, following = (rest or "").partition("+")
+    return (first, following if plus else None) if first in known else (None, rest)
+
+
+def models_for(methods: Iterable[str]) -> Iterator[Method]:
+    """Every model that some methods need, each after the one that it starts from, none twice.
+
+    Example:
+        >>> [model.name for model in models_for(["cbst", "coral+cbst"])]
+        ['source', 'cbst', 'coral', 'coral+cbst']
+    """
+    seen: set[Method] = set()
+    for name in (SOURCE_ONLY, *methods):
+        method = Method.read(name)
+        for model in dict.fromkeys((method.before.before, method.before, method)):
+            if model not in seen:
+                seen.add(model)
+                yield model

@@ -1,0 +1,170 @@
+"""One training on several domains, measured after each epoch on what was held out of them and on the unseen domain.
+
+The unseen domain's accuracy is recorded, never looked at by the rule that chooses the epoch, unless that rule is the oracle.
+Where the domains are small, and nobody said how long to train, the loss on the held-out samples says when to stop.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from hardsight.domains.accuracy import class_accuracies, mean_accuracy
+from hardsight.domains.generalization.drm import ArrivingHeads
+from hardsight.domains.generalization.folds import Fold
+from hardsight.domains.generalization.settings import GeneralizeSettings, Selection
+from hardsight.domains.generalization.student import Student
+from hardsight.domains.source_training import TrainingLength, is_over
+from hardsight.dynamics.gathering import num_processes
+from hardsight.training.augmentation import AugmentedInputs
+from hardsight.training.checkpoint import Checkpoints
+from hardsight.training.inputs import even_batches
+from hardsight.training.network import FORWARD, as_tensor, forward_pass
+from hardsight.training.optimization import Updater, drawn_seed
+from hardsight.training.schedule import rate_factor
+
+ORDER, START, ARRIVAL = 2, 3, 4  # streams of random numbers, beside that of folds.py
+
+History = list[dict[str, Any]]  # one entry per epoch
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """What a student makes of m samples that could be read.
+
+    Attributes:
+        labels: (m,).
+        probabilities: (m, c).
+    """
+
+    labels: np.ndarray
+    probabilities: np.ndarray
+
+    @property
+    def accuracy(self) -> float:
+        """The share that is right; NaN of no samples."""
+        return float(self._right.mean()) if len(self.labels) else float("nan")
+
+    @property
+    def class_accuracy(self) -> float:
+        """The mean over classes of the share that is right; NaN of no samples."""
+        mean = mean_accuracy(class_accuracies(self.labels, self.probabilities.argmax(1), self.probabilities.shape[1]))
+        return float("nan") if mean is None else mean
+
+    @property
+    def loss(self) -> float:
+        """The mean of -log p of the label; NaN of no samples."""
+        own = self.probabilities[np.arange(len(self.labels)), self.labels]
+        return float(-np.log(np.maximum(own, np.finfo(np.float32).tiny)).mean()) if len(own) else float("nan")
+
+    @property
+    def _right(self) -> np.ndarray:
+        right: np.ndarray = self.probabilities.argmax(1) == self.labels
+        return right
+
+
+@dataclass
+class FoldTraining:
+    """One of many trainings.
+
+    Attributes:
+        fold: what is trained on and tested on.
+        settings: how.
+        length: how long.
+        seed: of the order of samples, augmentation and dropout.
+        device: where.
+        checkpoints: where a killed one is resumed from.
+        report: called with the epochs done.
+        adapts: whether heads learn from the unseen domain's samples as these arrive.
+    """
+
+    fold: Fold
+    settings: GeneralizeSettings
+    length: TrainingLength
+    seed: int
+    device: torch.device
+    checkpoints: Checkpoints
+    report: Callable[[int], None]
+    adapts: bool = False
+
+    def train(self, student: Student) -> tuple[History, Student]:
+        """Accuracy on the held-out and on the unseen samples after each epoch, and the student of the epoch that counts."""
+        student.to(self.device)
+        chosen = copy.deepcopy(student)
+        both = nn.ModuleDict({"student": student, "chosen": chosen})  # what a checkpoint holds
+        updater = Updater(student, self.settings)
+        state = self.checkpoints.resume(both, updater.optimizer)
+        samples = AugmentedInputs(self.fold.inputs, self.settings.augment, self.seed, share=True)
+        while not self._over(state.history):
+            self.report(state.epoch)
+            state.epoch += 1
+            self._train_epoch(student, updater, samples, state.epoch)
+            state.history.append({"epoch": state.epoch, **self._measured(student)})
+            if chosen_epoch(state.history, self.settings.selection)["epoch"] == state.epoch:
+                chosen.load_state_dict(student.state_dict())
+            if not self._over(state.history):  # the end itself needs none
+                self.checkpoints.save(state, both, updater.optimizer)
+        return state.history, chosen
+
+    def _over(self, history: History) -> bool:
+        if not self.length.watched:
+            return len(history) >= self.length.epochs
+        return is_over([entry["validation_loss"] for entry in history], self.length)
+
+    def _train_epoch(self, student: Student, updater: Updater, samples: AugmentedInputs, epoch: int) -> None:
+        torch.manual_seed(drawn_seed(self.seed, ORDER, epoch))
+        rows = self.fold.train
+        order = rows[np.random.default_rng([self.seed, ORDER, epoch, 0]).permutation(len(rows))]
+        student.train()
+        student.set_epoch(epoch - 1)
+        batches = even_batches(order, self.settings.batch_size)
+        for number, batch in enumerate(samples.batches(batches, epoch), (epoch - 1) * len(batches)):
+            updater.set_rate(rate_factor(self.settings, number, len(batches), self.length.epochs))
+            if len(batch.rows) >= 2 or num_processes() > 1:  # batch normalisation needs two
+                updater.update(student(as_tensor(batch.inputs, self.device), *self.fold.known(batch.rows, self.device)))
+
+    def _measured(self, student: Student) -> dict[str, float]:
+        """One entry of the history, but for its number."""
+        held_out = self.predictions(student, self.fold.held_out)
+        unseen = self.predictions(student, self.fold.unseen, self.adapts)
+        measured = {"validation": held_out.accuracy, "validation_class_accuracy": held_out.class_accuracy}
+        if self.length.watched:
+            measured["validation_loss"] = held_out.loss
+        return {**measured, "test": unseen.accuracy}
+
+    def predictions(self, student: Student, rows: np.ndarray, arriving: bool = False) -> Predictions:
+        """What a student makes of some rows.
+
+        Args:
+            arriving: whether they come in batches, in an order drawn by the seed, and heads learn from each.
+        """
+        student.eval()
+        batches = even_batches(rows, FORWARD)
+        predict: Callable[[Tensor], Tensor] = student.probabilities
+        if arriving:
+            order = np.random.default_rng([self.seed, ARRIVAL]).permutation(rows)
+            batches, predict = even_batches(order, self.settings.tta_batch_size), ArrivingHeads(student, self.settings)
+        labels = [np.zeros(0, np.int64)]
+        probabilities = [np.zeros((0, student.common.classes.num_classes), np.float32)]
+        for some, values in forward_pass(predict, self.fold.inputs, batches, self.device, share=not arriving):
+            labels.append(self.fold.inputs.labels[some])
+            probabilities.append(values.float().cpu().numpy())
+        return Predictions(np.concatenate(labels), np.concatenate(probabilities))
+
+
+def chosen_epoch(history: History, selection: Selection) -> dict[str, Any]:
+    """The entry a rule stops at.
+
+    Of equal accuracies on held-out samples the one with the smaller loss, where that was measured; else the earlier one.
+    """
+    if selection == "last":
+        return history[-1]
+    if selection == "oracle":
+        return max(history, key=lambda entry: entry["test"])
+    return max(history, key=lambda entry: (entry["validation"], -entry.get("validation_loss", 0.0)))

@@ -1,0 +1,127 @@
+"""The data of a comparison, opened and checked before torch is loaded: its domains, its official lists, a limit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hardsight.domains.generalization.lists import OfficialLists, read_official_lists
+from hardsight.domains.generalization.settings import GeneralizeSettings
+from hardsight.domains.opening import (
+    Data,
+    Features,
+    check_folder_names,
+    check_network_options,
+    domain_column,
+    domain_names,
+    labels_of,
+    open_domain,
+)
+from hardsight.errors import InputError
+from hardsight.threads import even_rows
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedDomains:
+    """Samples of several domains.
+
+    Attributes:
+        data: the samples.
+        domains: their names, in the order of their first sample.
+        lists: what official lists say of the samples, if there are any.
+        notes: sentences for the user.
+    """
+
+    data: Data
+    domains: list[str]
+    lists: OfficialLists | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def column(self) -> np.ndarray:
+        """(n,) domain of each sample."""
+        column = domain_column(self.data)
+        assert column is not None
+        return column
+
+
+def open_domains(data: Any, settings: GeneralizeSettings) -> OpenedDomains:
+    """Open what a user named, and refuse what cannot be learned from."""
+    opened, _ = open_domain(data)
+    domains = _domains(opened)
+    lists = None if settings.lists is None else _lists(opened, settings.lists)
+    if settings.limit is not None:
+        rows = _spread(opened, domains, settings.limit)
+        opened, lists = opened.take(rows), None if lists is None else lists.take(rows)
+    notes = _checked_classes(opened, domains, lists)
+    check_network_options(opened, settings)
+    return OpenedDomains(opened, domains, lists, (*(() if lists is None else lists.notes), *notes))
+
+
+def _domains(data: Data) -> list[str]:
+    names = domain_names(data)
+    if len(names) < 3:
+        message = f"the data's domain column has {', '.join(names) or 'none'}."
+        if not names and not isinstance(data, Features):
+            message += " Folders are read as domain/class where the same class folders are in several of them."
+        raise InputError(f"leave-one-domain-out needs at least three domains; {message}")
+    check_folder_names(names)
+    return names
+
+
+def _lists(data: Data, folder: Path) -> OfficialLists:
+    column = domain_column(data)
+    assert column is not None
+    return read_official_lists(folder, data.ids, column, labels_of(data))
+
+
+def _spread(data: Data, domains: list[str], limit: int) -> np.ndarray:
+    """Rows of an even subsample of each domain."""
+    column = domain_column(data)
+    each = [np.flatnonzero(column == name) for name in domains]
+    return np.concatenate([some if len(some) <= limit else some[even_rows(len(some), limit)] for some in each])
+
+
+def _checked_classes(data: Data, domains: list[str], lists: OfficialLists | None) -> list[str]:
+    """Refuse domains that nothing can be learned from or tested on; sentences about classes that only one domain has."""
+    column, labels = domain_column(data), labels_of(data)
+    classes: dict[str, set[int]] = {}
+    for name in domains:
+        rows = np.flatnonzero((column == name) & (labels >= 0))
+        _check_enough(name, rows, lists)
+        classes[name] = set(labels[rows].tolist())
+        if len(classes[name]) < 2:
+            only = _named(data, classes[name])
+            raise InputError(f"the domain {name} has samples of one class only, {only}: two classes or more are needed.")
+    notes = []
+    for name in domains:
+        alone = classes[name].difference(*(classes[other] for other in domains if other != name))
+        if alone == classes[name]:
+            raise InputError(
+                f"no class of the domain {name} ({_named(data, alone)}) is in any other domain: "
+                "what is learned from the others cannot be tested on it."
+            )
+        if alone:
+            notes.append(f"only {name} has {_named(data, alone)}: a model that has not seen {name} cannot predict that")
+    return notes
+
+
+def _check_enough(name: str, rows: np.ndarray, lists: OfficialLists | None) -> None:
+    """At least one labeled sample must be trained on, one held out, and one tested on."""
+    count = len(rows)
+    if count < 2:
+        raise InputError(f"the domain {name} has {count or 'no'} labeled sample{'s' * (count == 0)}: two or more are needed.")
+    if lists is None:
+        return
+    to_train_on = lists.train[rows].sum() - (not lists.held_out[rows].any())  # one of them is held out then
+    if to_train_on < 1 or not lists.test[rows].any():
+        raise InputError(f"the lists of the domain {name} leave no labeled sample to train on, to hold out or to test on.")
+
+
+def _named(data: Data, classes: set[int]) -> str:
+    """Classes by name, the first few of them."""
+    names = [str(k) if data.class_names is None else data.class_names[k] for k in sorted(classes)]
+    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")

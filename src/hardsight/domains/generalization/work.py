@@ -1,0 +1,245 @@
+"""The work of a comparison: the data made ready for a network, then every unseen domain, loss and seed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+
+from hardsight.domains.generalization import tables
+from hardsight.domains.generalization.folds import Division, Fold
+from hardsight.domains.generalization.loop import START, FoldTraining, History, chosen_epoch
+from hardsight.domains.generalization.opening import OpenedDomains
+from hardsight.domains.generalization.saved_models import Prepared, keep_student
+from hardsight.domains.generalization.settings import EPOCHS, GeneralizeSettings, Selection, parts_of
+from hardsight.domains.generalization.student import Student
+from hardsight.domains.opening import Features, labels_of, num_classes
+from hardsight.domains.scaling import standards
+from hardsight.domains.source_training import TrainingLength, not_learned, training_length
+from hardsight.files.reading import read_json, reading
+from hardsight.files.writing import write_json
+from hardsight.models.trainable import Trainable, open_trainable
+from hardsight.screen import percent
+from hardsight.threads import num_threads
+from hardsight.training.checkpoint import Checkpoints
+from hardsight.training.inputs import ArrayInputs, ImageInputs, sized
+from hardsight.training.loss_names import LOSS_OPTIONS
+from hardsight.training.network import FOUND_BY, first_sample, open_network, start_fingerprint
+from hardsight.training.objective import with_defaults
+from hardsight.training.optimization import MixedPrecision, drawn_seed
+from hardsight.training.processes import by_first, join
+from hardsight.training.settings import ProgressCallback
+from hardsight.training.trainee import LossChoice
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One training: where it is written, its loss, the scale of that if one was chosen, its seed; whether its model is kept."""
+
+    folder: Path
+    loss: str
+    scale: float | None
+    seed: int
+    kept: bool = False
+
+
+@dataclass
+class Work:
+    """The data and the settings of a comparison, and the trainings it is made of."""
+
+    settings: GeneralizeSettings
+    opened: OpenedDomains
+    device: torch.device
+    say: Callable[[str], None]
+
+    def __post_init__(self) -> None:
+        self.data, self.domains = self.opened.data, self.opened.domains
+        self.number = np.array([self.domains.index(str(name)) for name in self.opened.column])  # (n,) domain of each sample
+        self.division = Division(self.number, labels_of(self.data), self.settings.held_out, self.opened.lists)
+        self.c = num_classes(self.data)
+        self.images: ImageInputs | None = None
+        if not isinstance(self.data, Features):
+            network = self._network(0)
+            self.starts_from_weights = network.learned or self.settings.weights is not None
+            for note in network.notes:
+                self.say(note)
+            preprocessing = sized(network.preprocessing, self.data, self.settings.preprocessing())
+            self.images = ImageInputs(self.data, preprocessing, workers=self.settings.workers or num_threads())
+
+    @classmethod
+    def of(cls, settings: GeneralizeSettings, opened: OpenedDomains, say: Callable[[str], None]) -> Self:
+        """The losses with their options, and the data as a network takes it."""
+        device = join(settings.device)
+        MixedPrecision(settings.precision, device)  # refuses what does not work, before anything is written
+        return cls(_checked_losses(settings), opened, device, by_first(say))
+
+    def arguments(self) -> dict[str, Any]:
+        """What the result depends on, for start.json."""
+        lengths = [self._length(left) for _, left in self._folds()]
+        lengths += [
+            self._length(rest) for _, left in self._folds() for _, rest in self._inner_folds(left) if self.settings.scales
+        ]
+        epochs = self.settings.epochs or (None if any(length.watched for length in lengths) else EPOCHS)
+        return {**self.settings.as_dict(), "epochs": epochs, "device": self.device.type, "domains": self.domains}
+
+    def fingerprints(self) -> dict[str, Any]:
+        """Of everything that is read."""
+        lists = {} if self.opened.lists is None else {"lists": self.opened.lists.checksums}
+        if not isinstance(self.data, Features):
+            model = {"model": start_fingerprint(lambda: self._network(0))} if self.starts_from_weights else {}
+            return {"data": self.data.fingerprint(), **model, **lists}
+        arrays = ArrayInputs(self.data.values, self.data.labels, self.data.ids)
+        return {"data": {**arrays.fingerprint(), "domains": self.domains}, **lists}
+
+    def all(self, folder: Path, progress: ProgressCallback | None) -> tables.Results:
+        """Every unseen domain, loss and seed; what is complete already is read. Random numbers of others stay as they are."""
+        with torch.random.fork_rng(devices=[]):
+            return self._all(folder, progress)
+
+    def _folds(self) -> list[tuple[int, list[int]]]:
+        """Each domain in turn, and those left to train on."""
+        numbers = range(len(self.domains))
+        return [(unseen, [i for i in numbers if i != unseen]) for unseen in numbers]
+
+    def _inner_folds(self, left: list[int]) -> list[tuple[int, list[int]]]:
+        """The same among training domains, to choose a scale by."""
+        return [(inner, [i for i in left if i != inner]) for inner in left]
+
+    def _length(self, left: list[int]) -> TrainingLength:
+        """How long to train on some domains: as long as was asked for, or as their size says."""
+        if self.settings.epochs is not None:
+            return TrainingLength(self.settings.epochs)
+        return training_length(self.division.num_train(left), self.settings.batch_size, EPOCHS)
+
+    def _scale_epochs(self, loss: str, left: list[int]) -> int:
+        """Epochs that are spent on choosing a scale, at most; of one scale there is nothing to choose."""
+        if not self._scaled(loss) or len(self.settings.scales) == 1:
+            return 0
+        return len(self.settings.scales) * sum(self._length(inner).epochs for _, inner in self._inner_folds(left))
+
+    def _all(self, folder: Path, progress: ProgressCallback | None) -> tables.Results:
+        s, scales, at = self.settings, {}, 0
+        histories: dict[tuple[str, str, int], History] = {}
+        total = sum(
+            self._scale_epochs(loss, left) + len(s.seeds) * self._length(left).epochs
+            for _, left in self._folds()
+            for loss in s.losses
+        )
+
+        def report(words: str) -> Callable[[int], None]:
+            return lambda epoch, at=at: None if progress is None else progress(at + epoch, total, words)  # type: ignore[misc]
+
+        for unseen, left in self._folds():
+            domain, prepared = self.domains[unseen], self._prepared(left)
+            for loss in s.losses:
+                home = folder / domain / loss
+                if self._scaled(loss):
+                    words = f"{loss}  without {domain}  choosing its scale"
+                    scales[loss, domain] = self._scale(home, loss, left, prepared, report(words))
+                    self.say(f"{loss} without {domain}: scale {scales[loss, domain]:g}")
+                    at += self._scale_epochs(loss, left)
+                for seed in s.seeds:
+                    fold = self.division.fold(prepared.inputs, unseen, left, seed)
+                    task = _Task(home / f"seed={seed}", loss, scales.get((loss, domain)), seed, s.keep_models)
+                    history = self._history(task, fold, prepared, report(f"{loss}  without {domain}  seed {seed}"))
+                    histories[loss, domain, seed] = history
+                    self._say_reached(f"{loss} without {domain}  seed {seed}", history, [self.domains[i] for i in left])
+                    at += self._length(left).epochs
+        return tables.Results(histories, scales, list(s.losses), self.domains, list(s.seeds), s.selection)
+
+    def _say_reached(self, words: str, history: History, trained_on: list[str]) -> None:
+        reached = chosen_epoch(history, self.settings.selection)
+        self.say(f"{words}  {percent(reached['test'])} % (epoch {reached['epoch']})")
+        learned = reached["validation_class_accuracy"]  # NaN where nothing held out can be read
+        sentence = None if math.isnan(learned) else not_learned(learned, self.c, True, trained_on)
+        if sentence is not None:
+            self.say(f"{words}: {sentence} Try other --epochs or --lr.")
+
+    def _history(self, task: _Task, fold: Fold, prepared: Prepared, report: Callable[[int], None]) -> History:
+        """The epochs of one training; read, if it is complete."""
+        path = task.folder / "epochs.json"
+        if path.is_file():
+            return read_json(path)
+        checkpoints = Checkpoints(task.folder / "checkpoints")
+        length, adapts = self._length(fold.training_domains.tolist()), parts_of(task.loss).adapts
+        training = FoldTraining(fold, self.settings, length, task.seed, self.device, checkpoints, report, adapts)
+        history, student = training.train(self._student(task, fold))
+        task.folder.mkdir(parents=True, exist_ok=True)
+        if task.kept:
+            keep_student(task.folder, student, prepared, [self.domains[i] for i in fold.training_domains])
+        write_json(path, history)
+        checkpoints.remove()
+        return history
+
+    def _scaled(self, loss: str) -> bool:
+        """Whether a scale is to be chosen for a loss."""
+        name = parts_of(loss).loss
+        return bool(self.settings.scales) and "scale" in LOSS_OPTIONS[name].split() and "scale" not in self._given(loss)
+
+    def _scale(self, folder: Path, loss: str, left: list[int], prepared: Prepared, report: Callable[[int], None]) -> float:
+        """The scale that does best on each training domain when trained on the other ones."""
+        s, path = self.settings, folder / "scale.json"
+        if len(s.scales) == 1:
+            return s.scales[0]
+        if path.is_file():
+            with reading(path):
+                return float(read_json(path)["scale"])
+        rule: Selection = "validation" if s.selection == "oracle" else s.selection
+        seed, means, at = s.seeds[0], {}, 0
+        for scale in s.scales:
+            reached = []
+            for inner, rest in self._inner_folds(left):
+                fold = self.division.fold(prepared.inputs, inner, rest, seed)
+                task = _Task(folder / f"scale={scale:g}" / self.domains[inner], loss, scale, seed)
+                history = self._history(task, fold, prepared, lambda epoch, at=at: report(at + epoch))  # type: ignore[misc]
+                reached.append(chosen_epoch(history, rule)["test"])  # of a training domain
+                at += self._length(rest).epochs
+            means[scale] = float(np.mean(reached))
+        best = max(means, key=lambda scale: means[scale])
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(path, {"scale": best, "accuracy": {str(scale): mean for scale, mean in means.items()}})
+        return best
+
+    def _student(self, task: _Task, fold: Fold) -> Student:
+        """A fresh one, drawn from the seed."""
+        parts = parts_of(task.loss)
+        options = {**self._given(task.loss), **({} if task.scale is None else {"scale": task.scale})}
+        spread = np.linspace(0, len(fold.train) - 1, min(FOUND_BY, len(fold.train))).astype(int)
+        sample = first_sample(fold.inputs, fold.train[spread])
+        torch.manual_seed(drawn_seed(task.seed, START))
+        loss = LossChoice(parts.loss, options, self.c, len(fold.train))
+        heads = len(fold.training_domains) if parts.per_domain else 0
+        return Student(self._network(int(sample[0].numel())), sample, loss, heads, self.settings.drm_gamma)
+
+    def _given(self, loss: str) -> dict[str, Any]:
+        return dict(self.settings.loss_options.get(loss, {}))
+
+    def _prepared(self, left: list[int]) -> Prepared:
+        """All samples as the network takes them; features standardised by the training domains alone."""
+        names = list(self.data.class_names or map(str, range(self.c)))
+        if self.images is not None:
+            return Prepared(self.images, None, self.images.preprocessing, names)
+        assert isinstance(self.data, Features)
+        seen = self.data.values[np.isin(self.number, left)]
+        standard, _ = standards(seen, seen, "source" if self.settings.standardize else "none")
+        values = standard(self.data.values)
+        return Prepared(ArrayInputs(values, self.data.labels, self.data.ids), standard, None, names)
+
+    def _network(self, num_inputs: int) -> Trainable:
+        if isinstance(self.data, Features):
+            options = {"num_inputs": num_inputs, "num_features": self.settings.hidden}
+            return open_trainable("feature_head", self.c, options=options)
+        return open_network(self.settings.model, self.c, self.settings)
+
+
+def _checked_losses(settings: GeneralizeSettings) -> GeneralizeSettings:
+    """The same with the options that each loss takes."""
+    names = settings.losses
+    epochs = settings.epochs or EPOCHS
+    options = {name: with_defaults(parts_of(name).loss, settings.loss_options.get(name, {}), epochs) for name in names}
+    return replace(settings, loss_options=options, lr=settings.learning_rate)

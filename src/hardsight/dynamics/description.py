@@ -1,0 +1,265 @@
+"""A run's dynamics described in words, numbers and figures: plateau, phases, curves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hardsight.dynamics.curves import Curves, plateau, read_curves, still_grows
+from hardsight.dynamics.epoch_table import MEASURES, collapse_lines, epoch_table
+from hardsight.dynamics.groups import Groups, by_column, by_hardness, by_human
+from hardsight.dynamics.phases import Phases, find_phases
+from hardsight.errors import FileError, InputError
+from hardsight.files.epochs import moments, read_moment
+from hardsight.render.saving import save_figure
+from hardsight.screen import percent
+
+HELD_OUT_FIRST = ("test", "val")
+
+
+@dataclass
+class Description:
+    """Sentences in order, their figures, and the same as numbers for run.json."""
+
+    lines: list[str] = field(default_factory=list)
+    figures: list[Path] = field(default_factory=list)
+    numbers: dict[str, Any] = field(default_factory=dict)
+    passes: int = 0  # number of passes over the files so far
+    table: pa.Table | None = None  # one row per split and epoch (epoch_table.py)
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+
+def describe_dynamics(
+    run: str | Path,
+    *,
+    by: str | None = None,
+    human: Any = None,
+    split: str | None = None,
+    figures: str | Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Description:
+    """Report whether and when AVH settles while norm and accuracy still grow, look for the two phases, and plot the curves.
+
+    Args:
+        run: a run with dynamics.
+        by: a column to group by: `label`, `degradation`, a score, or any column of the run's tables.
+        human: group by human selection frequency, in any form that `hardsight.correlate` takes.
+        split: use only this split. Default: every held-out set, or the training samples if there is none.
+        figures: directory for PNG files. Default: the run's `figures/`.
+        progress: called with the number of passes over the files done, and the total.
+    """
+    if by is not None and human is not None:
+        raise InputError("group by a column or by human counts, not both.")
+    folder = Path(run) / "figures" if figures is None else Path(figures)
+    there = _splits(run)
+    if split is not None and split not in there:
+        raise InputError(f"{run}: no split {split!r} in the dynamics; there is {', '.join(map(str, there))}.")
+    chosen = [split] if split is not None else [name for name in there if name != "train"] or there
+    groups = {name: _groups(run, by, human, name) for name in chosen}  # before anything is plotted: the grouping may not fit
+    description = Description()
+    passes = len(_PASSES) * len(chosen)
+    for name in chosen:
+        for describe in _PASSES:
+            if progress is not None:
+                progress(description.passes, passes)
+            describe(run, name, groups[name], folder, description)
+            description.passes += 1
+    return description
+
+
+def _describe_all(run: str | Path, split: str | None, groups: Groups | None, folder: Path, description: Description) -> None:
+    name = split or "all samples"
+    curves = read_curves(run, split=split)
+    numbers = description.numbers[name] = {"epochs": curves.times, "samples": int(curves.count.max(initial=0))}
+    if curves.moments:
+        description.lines.append(f"{name}: {numbers['samples']:,} samples, epochs {curves.times[0]} to {curves.times[-1]}")
+        description.lines += _plateau_lines(curves, numbers)
+        _draw(
+            curves,
+            ("norm", "avh", "correct", "confidence"),
+            f"{name}, all samples",
+            folder / f"dynamics-{_file_word(name)}.png",
+            description,
+        )
+
+
+def _describe_easy_and_hard(
+    run: str | Path, split: str | None, groups: Groups | None, folder: Path, description: Description
+) -> None:
+    name = split or "all samples"
+    curves = read_curves(run, by_hardness(run, split), split=split)
+    if curves.moments:
+        boundaries = _phase_lines(curves, description, description.numbers[name])
+        title = f"{name}: the third with the lowest and the third with the highest mean AVH"
+        path = folder / f"dynamics-{_file_word(name)}-easy-hard.png"
+        _draw(curves, ("own_angle", "norm", "avh", "correct"), title, path, description, boundaries)
+
+
+def _describe_groups(run: str | Path, split: str | None, groups: Groups | None, folder: Path, description: Description) -> None:
+    if groups is None:
+        return
+    name = split or "all samples"
+    curves = read_curves(run, groups, split=split)
+    if not curves.moments:
+        return
+    present = curves.present()
+    if not present:
+        raise InputError(f"{name}: no sample has a {groups.name} to group by: its ids do not match those of the dynamics.")
+    description.lines.append(f"  by {groups.name}, at epoch {curves.times[-1]}:")
+    for group in present:
+        at = plateau(curves.mean["avh"][group])
+        settled = f"AVH settles at epoch {curves.times[at.at]}" if at.at is not None else f"AVH does not settle: {at.why_not}"
+        values = {key: float(curves.mean[key][group, -1]) for key in ("avh", "norm", "correct")}
+        description.lines.append(
+            f"    {groups.names[group]} (n = {int(curves.count[group].max()):,}): AVH {values['avh']:.4g}, "
+            f"norm {values['norm']:.4g}, accuracy {percent(values['correct'])} %; {settled}"
+        )
+        description.numbers[name].setdefault("groups", {})[groups.names[group]] = values
+    path = folder / f"dynamics-{_file_word(name)}-by-{_file_word(groups.name)}.png"
+    _draw(curves, ("norm", "avh", "correct", "confidence"), f"{name} by {groups.name}", path, description)
+
+
+def _describe_steps(run: str | Path, split: str | None, groups: Groups | None, folder: Path, description: Description) -> None:
+    name = split or "all samples"
+    curves = read_curves(run, groups, split=split, steps=True)
+    if not curves.moments:
+        return
+    path = folder / f"dynamics-{_file_word(name)}-steps.png"
+    _draw(curves, ("norm", "own_angle", "avh", "correct"), f"{name}, inside the epochs", path, description)
+    if groups is None:
+        description.lines.append(f"  inside the epochs, steps {curves.times[0]} to {curves.times[-1]}:")
+        description.lines += [f"  {line}" for line in _plateau_lines(curves, description.numbers[name].setdefault("steps", {}))]
+
+
+def _describe_collapse(run: str | Path, split: str | None, groups: Groups | None, folder: Path, description: Description) -> None:
+    """Neural collapse, uniformity and tolerance, if they were recorded."""
+    name = split or "all samples"
+    table = epoch_table(run, [split])
+    description.table = table if description.table is None else pa.concat_tables([description.table, table])
+    measured = table.filter(pc.is_valid(table.column("measured")))
+    if len(measured) == 0:
+        return
+    description.lines += collapse_lines(measured)
+    description.numbers[name]["collapse"] = measured.slice(len(measured) - 1).select(list(MEASURES)).to_pylist()[0]
+    if len(measured) > 1:
+        from hardsight.render.collapse import collapse_figure
+
+        figure = collapse_figure(measured, title=f"{name}: collapse of the features, and cosines of pairs")
+        _save(figure, folder / f"dynamics-{_file_word(name)}-collapse.png", description)
+
+
+_PASSES = (_describe_all, _describe_easy_and_hard, _describe_groups, _describe_steps, _describe_collapse)
+
+
+def _plateau_lines(curves: Curves, numbers: dict[str, Any]) -> list[str]:
+    """Check observation 2 of the paper: AVH settles early while accuracy and norm still grow."""
+    avh, norm, accuracy = (curves.mean[name][0] for name in ("avh", "norm", "correct"))
+    settled = plateau(avh)
+    if settled.at is None:
+        numbers["avh_plateau"] = None
+        return [f"  AVH reaches no plateau: {settled.why_not} ({_from_to(avh, '.4g')})"]
+    unit, at = curves.unit, curves.times[settled.at]
+    growing = {"norm": still_grows(norm, settled.at), "accuracy": still_grows(accuracy, settled.at)}
+    numbers["avh_plateau"] = {unit: at, "norm_still_grows": growing["norm"], "accuracy_still_grows": growing["accuracy"]}
+    both = [name for name, grows in growing.items() if grows]
+    words = {0: "neither norm nor accuracy grows after it", 1: f"only the {both[0] if both else ''} still grows after it"}
+    return [
+        f"  AVH settles at {unit} {at} of {curves.times[-1]} ({_from_to(avh, '.4g')}): "
+        + words.get(len(both), "norm and accuracy still grow after it"),
+        f"    norm {norm[settled.at]:.4g} there, {norm[-1]:.4g} at the end; "
+        f"accuracy {percent(accuracy[settled.at])} % there, {percent(accuracy[-1])} % at the end",
+    ]
+
+
+def _phase_lines(curves: Curves, description: Description, numbers: dict[str, Any]) -> list[tuple[int, int]]:
+    """Check the conjecture separately for easy and hard samples; return the boundaries."""
+    boundaries = []
+    for group in curves.present():
+        phases = find_phases(curves.mean["own_angle"][group], curves.mean["norm"][group])
+        name = curves.groups.names[group]
+        if phases.found and phases.at is not None:
+            boundaries.append((group, curves.times[phases.at]))
+        at = None if phases.at is None else curves.times[phases.at]
+        description.lines.append(f"  {name} third: {_phase_words(phases, curves.unit, at)}")
+        numbers.setdefault("phases", {})[name] = _phase_numbers(phases, at)
+    return boundaries
+
+
+def _phase_words(phases: Phases, unit: str, at: int | None) -> str:
+    angle, norm = [f"{math.degrees(radians):.1f}" for radians in phases.angle], [f"{length:.4g}" for length in phases.norm]
+    if at is None:
+        return f"no two phases: {phases.why_not} (angle {angle[0]} to {angle[2]} degrees, norm {norm[0]} to {norm[2]})"
+    fallen, risen = percent(phases.angle_share, digits=0), percent(phases.norm_share, digits=0)
+    shares = f"{fallen} % of the angle's fall and {risen} % of the norm's rise are complete"
+    path = f"angle {angle[0]}, {angle[1]}, {angle[2]} degrees; norm {norm[0]}, {norm[1]}, {norm[2]}"
+    if phases.found:
+        return f"angles first until {unit} {at}, norms later: by then {shares} ({path})"
+    return f"no two phases: {phases.why_not}; at {unit} {at}, where they are furthest apart, {shares} ({path})"
+
+
+def _phase_numbers(phases: Phases, at: int | None) -> dict[str, Any]:
+    values = (*phases.angle, *phases.norm, phases.angle_share, phases.norm_share)
+    clean = [None if math.isnan(value) else value for value in values]
+    names = ("angle_first", "angle_at", "angle_last", "norm_first", "norm_at", "norm_last", "angle_share", "norm_share")
+    return {"found": phases.found, "at": at, "why_not": phases.why_not, **dict(zip(names, clean, strict=True))}
+
+
+def _groups(run: str | Path, by: str | None, human: Any, split: str | None) -> Groups | None:
+    from hardsight.render.dynamics import COLOURS
+
+    if human is None and by is None:
+        return None
+    groups = by_human(run, human, split) if by is None else by_column(run, by, split)
+    if len(groups) > len(COLOURS):
+        raise InputError(
+            f"{len(groups)} groups by {groups.name} are too many to plot; group by something with at most {len(COLOURS)} values."
+        )
+    return groups
+
+
+def _splits(run: str | Path) -> list[str | None]:
+    """The splits of the last moments, held-out splits first."""
+    splits: set[str | None] = set()
+    for files in (moments(run), moments(run, steps=True)):
+        for _, path in files[-1:]:
+            splits |= set(pc.unique(read_moment(path, ["split"]).column("split")).to_pylist())
+    if not splits:
+        raise FileError(f"{run}: it has no dynamics yet.")
+    order = {name: rank for rank, name in enumerate(HELD_OUT_FIRST)}
+    return sorted(splits, key=lambda name: (order.get(name or "", 2 + (name == "train")), name or ""))
+
+
+def _draw(
+    curves: Curves,
+    columns: tuple[str, ...],
+    title: str,
+    path: Path,
+    description: Description,
+    marks: list[tuple[int, int]] | None = None,
+) -> None:
+    from hardsight.render.dynamics import curves_figure
+
+    _save(curves_figure(curves, columns, title=title, marks=marks or []), path, description)
+
+
+def _save(figure: Any, path: Path, description: Description) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    description.figures += save_figure(figure, path)
+
+
+def _from_to(curve: np.ndarray, form: str) -> str:
+    return f"{curve[0]:{form}} at first, {curve[-1]:{form}} at the end"
+
+
+def _file_word(text: str) -> str:
+    """A user's name reduced to letters and digits, safe in a file name."""
+    return "".join(c if c.isalnum() else "-" for c in text)

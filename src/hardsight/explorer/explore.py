@@ -1,0 +1,191 @@
+"""`hardsight.explore`: the page inside a notebook, and what is selected and marked in it back in Python.
+
+The server runs in a thread of the kernel. The frame's address holds the token and the origin of the notebook, which only
+a page that has the token can declare: that origin and no other may show the page in a frame (`security.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sys
+import time
+from html import escape
+from pathlib import Path
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hardsight.errors import RunError
+from hardsight.explorer.exporting import review_table, selection_table
+from hardsight.explorer.serve import Started, start
+from hardsight.explorer.server import Page, make_server
+from hardsight.explorer.settings import ExploreSettings
+from hardsight.options import takes
+from hardsight.scores_table import Result, ScoresTable
+
+if TYPE_CHECKING:
+    from hardsight.option_types import ExploreOptions
+
+
+HEIGHT = 720  # pixels of the frame
+PATIENCE = 20.0  # seconds for the server to start or to end
+
+
+@takes(ExploreSettings)
+def explore(
+    run: Any,
+    second: str | Path | None = None,
+    *,
+    settings: ExploreSettings | None = None,
+    height: int = HEIGHT,
+    **options: Unpack[ExploreOptions],
+) -> View:
+    """Look at a run in a notebook: the page of `hardsight explore` in a frame. Elsewhere the address is printed.
+
+    Args:
+        run: a run directory, a scores table (.parquet, .csv) or a snapshot (.npz, .npy, .parquet); or the table that score or
+            clean gave, whose marks are then in `View.marks` alone.
+        second: a run to compare with, on the ids that both have.
+        settings: all options as one object; each is also a keyword of its own, see below.
+        height: of the frame, in pixels.
+
+    Returns:
+        A `View`: `selection` and `marks` are tables of what is selected and marked in the page now; `close()` ends it.
+    """
+    settings = ExploreSettings.given(settings, options)
+    view = View(start(run, second, settings=settings, in_notebook=in_notebook()), height)
+    view.show()
+    return view
+
+
+class View:
+    """The page that is open: what a person selects and marks in it.
+
+    Attributes:
+        address: of the page, with its token: whoever has it can open the page from this machine.
+    """
+
+    def __init__(self, started: Started, height: int = HEIGHT) -> None:
+        self.started, self.page, self.address, self.height = started, started.page, started.address, height
+        up = Event()
+        self._server = make_server(started.guard, up.set)
+        self._thread = Thread(target=self._server.run, kwargs={"sockets": [started.socket]}, daemon=True)
+        self._thread.start()
+        self._shown_in: int | None = None  # the cell
+        if not up.wait(PATIENCE):
+            raise RunError(f"the page did not start within {PATIENCE:g} s.")
+        Thread(target=started.page.pictures.warm, daemon=True).start()
+
+    @property
+    def ids(self) -> list[str]:
+        """Ids of the samples that are selected now; of all, where nothing narrows them."""
+        return list(self.page.sheet.ids.take(pa.array(self._rows())).to_pylist())
+
+    @property
+    def selection(self) -> ScoresTable:
+        """The samples that are selected in the page now, with all their columns; all of them, where nothing narrows them."""
+        sheet, pictures = self.page.sheet, PagePictures(self.page) if self.page.pictures.any else None
+        return ScoresTable(selection_table(sheet, self._rows(), self.page.review), sheet.class_names, pictures, sheet.by)
+
+    @property
+    def marks(self) -> Result:
+        """The samples that are marked: id, label, mark, suggestion. They are saved beside the run as well."""
+        self.page.review.current()  # with those of other processes
+        return Result(review_table(self.page.sheet, self.page.review), counted="mark")
+
+    def _rows(self) -> np.ndarray:
+        chosen = self.page.selection
+        return np.arange(len(self.page.sheet)) if chosen is None else np.flatnonzero(chosen)
+
+    def close(self) -> None:
+        """End the server; the frame no longer answers. `selection` and `marks` stay as they are."""
+        self._server.should_exit = True
+        self._thread.join(PATIENCE)
+        self.started.socket.close()
+
+    @property
+    def closed(self) -> bool:
+        """Whether the page no longer answers."""
+        return not self._thread.is_alive()
+
+    def wait(self) -> None:
+        """Keep a script running until Ctrl-C, or until the page is closed elsewhere."""
+        try:
+            while self._thread.is_alive():
+                time.sleep(0.2)
+        except KeyboardInterrupt:
+            self.close()
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return f"View of {self.page.sheet.name}, closed"
+        n, chosen, marked = len(self.page.sheet), len(self._rows()), len(self.page.review.current()[1])
+        return f"View of {self.page.sheet.name} at {self.address}: {chosen:,} of {n:,} samples selected, {marked:,} marked"
+
+    def show(self) -> None:
+        """Put up the frame, or print the address where there is no notebook."""
+        if not in_notebook():
+            print(f"hardsight is at {self.address}", flush=True)
+            return
+        from IPython import display
+
+        self._shown_in = _cell()
+        display.display(display.HTML(self.frame()))
+
+    def _ipython_display_(self) -> None:
+        """Shown by a notebook as the last value of a cell: the frame, unless it stands above already."""
+        if not in_notebook() or self.closed:
+            print(repr(self))
+        elif self._shown_in != _cell():
+            self.show()
+
+    def frame(self) -> str:
+        """The frame as HTML. A script fills in the name of this machine and the origin that the browser knows the notebook by."""
+        name, port = f"hardsight-{secrets.token_hex(6)}", self.started.guard.port
+        words = {"name": name, "port": port, "token": self.started.guard.token, "height": self.height}
+        link = f'<a href="{escape(self.address)}" target="_blank" rel="noopener noreferrer">open it in a tab</a>'
+        caption = f"<div>hardsight explore, {escape(self.page.sheet.name)}: {link}</div>"
+        return f'<div id="{name}">{caption}</div><script>{SCRIPT % json.dumps(words)}</script>'
+
+
+class PagePictures:
+    """The page's own pictures, for a table of its samples."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+
+    def image(self, id: str) -> Any:
+        """The picture of a sample; one that cannot be read is an error, which the table shows as a dash."""
+        return self.page.pictures.image(pc.index(self.page.sheet.ids, pa.scalar(id, pa.string())).as_py())
+
+
+# Cookies of the page reach it only in a frame of the same site, so it is named as the notebook is: localhost or 127.0.0.1.
+SCRIPT = """
+(({name, port, token, height}) => {
+  const box = document.getElementById(name), host = location.hostname;
+  if (!box || box.querySelector("iframe") || !["localhost", "127.0.0.1"].includes(host)) return;
+  const frame = document.createElement("iframe");
+  frame.src = `http://${host}:${port}/?token=${token}&frame=${encodeURIComponent(location.origin)}`;
+  frame.title = "hardsight explore";
+  frame.style.cssText = `width:100%%;height:${height}px;border:1px solid rgba(128,128,128,.4)`;
+  box.prepend(frame);
+})(%s);
+"""
+
+
+def in_notebook() -> bool:
+    """Whether this is a kernel of Jupyter that shows HTML."""
+    shell = _shell()
+    return shell is not None and getattr(shell, "kernel", None) is not None
+
+
+def _shell() -> Any:
+    return sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+
+
+def _cell() -> int | None:
+    return getattr(_shell(), "execution_count", None)

@@ -1,0 +1,152 @@
+"""One sample from near: its angles to the classes, its neighbours in feature space, its degraded versions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hardsight.checks import to_numpy
+from hardsight.errors import InputError
+from hardsight.explorer.sheet import Sheet
+
+NEAREST_CLASSES, NEIGHBOURS, MOST_VERSIONS = 8, 12, 60
+MOST_COSINES = 1000  # classes up to which the whole matrix is shown
+
+
+def nearest_classes(sheet: Sheet, rows: Sequence[int]) -> dict[int, list[dict[str, Any]]]:
+    """The nearest classes of each row by angle, plus its label and its predicted class wherever they rank."""
+    if sheet.snapshot is None or sheet.snapshot.head is None:
+        return {}
+    nearest: dict[int, list[dict[str, Any]]] = {}
+    labels, predicted = sheet.labels(), sheet.predicted()
+    for row, feature in features_of(sheet, rows).items():
+        try:
+            theta = sheet.snapshot.head.angles(feature[None])[0]  # (c,)
+        except InputError:  # a row that has no direction
+            continue
+        if np.isfinite(theta).all():
+            nearest[row] = _by_angle(theta, int(labels[row]), int(predicted[row]))
+    return nearest
+
+
+def _by_angle(theta: np.ndarray, label: int, predicted: int) -> list[dict[str, Any]]:
+    shown = [*np.argsort(theta, kind="stable")[:NEAREST_CLASSES].tolist(), label, predicted]
+    chosen = sorted({index for index in shown if index >= 0}, key=lambda index: theta[index])
+    return [
+        {"class": index, "degrees": float(np.degrees(theta[index])), "given": index == label, "predicted": index == predicted}
+        for index in chosen
+    ]
+
+
+def top_classes(sheet: Sheet, row: int) -> list[int]:
+    """The classes that the model holds most likely, its prediction first; none without a head, logits or probabilities."""
+    snapshot = sheet.snapshot
+    if snapshot is None or (snapshot.source.evidence == "features" and snapshot.head is None):
+        return []
+    values = _values_of(sheet, [row]).get(row)
+    if values is None:
+        return []
+    try:
+        likely = values if snapshot.head is None else to_numpy(snapshot.head.logits(values[None]))[0]  # (c,)
+    except InputError:  # a row that has no direction
+        return []
+    return np.argsort(-likely, kind="stable")[:NEAREST_CLASSES].tolist() if np.isfinite(likely).all() else []
+
+
+def neighbours(sheet: Sheet, row: int) -> list[dict[str, Any]]:
+    """The samples with the most similar features by cosine, read a batch at a time."""
+    feature = features_of(sheet, [row]).get(row)
+    if feature is None or sheet.snapshot is None:
+        return []
+    unit = _unit(feature[None])[0]  # (d,)
+    sheet_rows = _sheet_rows(sheet)
+    best_rows, best = np.zeros(0, np.int64), np.zeros(0)
+    for batch in sheet.snapshot.batches():
+        cosine = _unit(to_numpy(batch.values)) @ unit  # (b,)
+        rows = (
+            np.arange(batch.start, batch.start + len(batch))
+            if sheet_rows is None
+            else sheet_rows[batch.start : batch.start + len(batch)]
+        )
+        cosine = np.where(np.isfinite(cosine) & (rows != row) & (rows >= 0), cosine, -np.inf)
+        few = np.argpartition(-cosine, min(NEIGHBOURS, len(cosine) - 1))[:NEIGHBOURS]
+        best_rows, best = np.concatenate([best_rows, rows[few]]), np.concatenate([best, cosine[few]])
+        order = np.argsort(-best, kind="stable")[:NEIGHBOURS]
+        best_rows, best = best_rows[order], best[order]
+    return [{"row": int(at), "cosine": float(value)} for at, value in zip(best_rows, best, strict=True) if np.isfinite(value)]
+
+
+def versions(sheet: Sheet, row: int) -> list[dict[str, Any]]:
+    """The same image degraded otherwise, the mildest kinds in the order of the table."""
+    how, level = sheet.columns.get("degradation"), sheet.columns.get("level")
+    if sheet.base_ids is None or how is None or level is None or how.names is None:
+        return []
+    base = sheet.base_ids[row].as_py()
+    rows = np.flatnonzero(pc.fill_null(pc.equal(sheet.base_ids, pa.scalar(base)), False).to_numpy(zero_copy_only=False))
+    if base is None or len(rows) < 2:
+        return []
+    versions = [
+        {"row": int(at), "degradation": _name(how, at), "level": _finite(level.values[at]), "here": int(at) == row}
+        for at in rows[:MOST_VERSIONS]
+    ]
+    return sorted(versions, key=lambda version: (version["degradation"] or "", version["level"] or 0.0))
+
+
+def cosines(sheet: Sheet) -> np.ndarray | None:
+    """(c, c) cosines between the class vectors; None without a head, or with too many classes to look at."""
+    if sheet.snapshot is None or sheet.snapshot.head is None:
+        return None
+    weight = to_numpy(sheet.snapshot.head.directions)
+    if len(weight) > MOST_COSINES:
+        return None
+    unit = _unit(weight)
+    return np.clip(unit @ unit.T, -1, 1).astype(np.float32)
+
+
+def features_of(sheet: Sheet, rows: Sequence[int]) -> dict[int, np.ndarray]:
+    """(d,) features of some rows."""
+    return _values_of(sheet, rows) if sheet.snapshot is not None and sheet.snapshot.source.evidence == "features" else {}
+
+
+def _values_of(sheet: Sheet, rows: Sequence[int]) -> dict[int, np.ndarray]:
+    """(d,) features, or (c,) logits or probabilities, of some rows; each piece of the files is read once."""
+    assert sheet.snapshot is not None
+    row_of = {row if sheet.snapshot_rows is None else int(sheet.snapshot_rows[row]): row for row in rows}
+    wanted = sorted(at for at in row_of if at >= 0)
+    values: dict[int, np.ndarray] = {}
+    for piece in sheet.snapshot.pieces():
+        mine = [at for at in wanted if piece.start <= at < piece.stop]
+        for batch in sheet.snapshot.batches(mine[0], mine[-1] + 1) if mine else ():
+            for at in mine:
+                if batch.start <= at < batch.start + len(batch):
+                    values[row_of[at]] = np.asarray(to_numpy(batch.values[at - batch.start]), np.float64)
+    return values
+
+
+def _sheet_rows(sheet: Sheet) -> np.ndarray | None:
+    """(rows of the snapshot,) where each stands in the sheet; None: at the same row."""
+    if sheet.snapshot_rows is None or sheet.snapshot is None:
+        return None
+    rows = np.full(len(sheet.snapshot), -1, np.int64)
+    there = sheet.snapshot_rows >= 0
+    rows[sheet.snapshot_rows[there]] = np.flatnonzero(there)
+    return rows
+
+
+def _unit(rows: np.ndarray) -> np.ndarray:
+    rows = np.asarray(rows, np.float32)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def _name(column: Any, row: int) -> str | None:
+    code = int(column.values[row])
+    return column.names[code] if code < len(column.names) else None
+
+
+def _finite(value: Any) -> float | None:
+    return round(float(value), 6) if np.isfinite(value) else None

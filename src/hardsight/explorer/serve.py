@@ -1,0 +1,103 @@
+"""From the options of `hardsight explore` to a page that answers."""
+
+from __future__ import annotations
+
+import socket
+import webbrowser
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from hardsight.explorer.ports import listen
+from hardsight.explorer.quick_filters import add_quick_filters
+from hardsight.explorer.repeat_commands import applied_by, explored_again
+from hardsight.explorer.review import Review, review_file, why_not_saved
+from hardsight.explorer.security import Guard
+from hardsight.explorer.server import Page, build, serve
+from hardsight.explorer.settings import ExploreSettings
+from hardsight.explorer.sheet import ProgressCallback, can_be_applied, in_file, open_sheet, turn_scores
+from hardsight.explorer.suspects import add_suspects
+from hardsight.explorer.thumbnails import Pictures
+from hardsight.explorer.two_runs import compare
+from hardsight.options import takes
+
+
+@dataclass
+class Started:
+    """A server that is listening, and what to say about it."""
+
+    guard: Guard
+    socket: socket.socket
+    address: str  # with the token
+    page: Page
+    notes: list[str] = field(default_factory=list)
+
+    def run(self, browser: bool) -> None:
+        """Answer until Ctrl-C; the address is printed when the first request would be answered."""
+
+        def ready() -> None:
+            print(f"hardsight is at {self.address}\nPress Ctrl-C to stop.", flush=True)
+            Thread(target=self.page.pictures.warm, daemon=True).start()
+            if browser:
+                Thread(target=webbrowser.open, args=(self.address,), daemon=True).start()
+
+        serve(self.guard, self.socket, ready)
+
+
+@takes(ExploreSettings)
+def start(
+    run: Any, second: Any = None, *, settings: ExploreSettings | None = None, progress: ProgressCallback | None = None,
+    in_notebook: bool = False, **options: Any,
+) -> Started:  # fmt: skip
+    """Open a run, or two to compare, and a port to show it at.
+
+    Marks are saved in review.parquet of the (first) run directory, or beside a file: photo.review.parquet for photo.npz.
+    `notes` of what is returned say where, or why not. With `in_notebook`, a notebook on this machine may show the page in a
+    frame, and the page tells what is selected in it.
+    """
+    settings = ExploreSettings.given(settings, options)
+    run, images = in_file(run, settings.images)
+    second = None if second is None else in_file(second, None)[0]
+    page, notes = _open_page(run, second, replace(settings, images=images), progress)
+    page.in_notebook = in_notebook
+    listener, note = listen(settings.host, settings.port)
+    port = listener.getsockname()[1]
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    allowed = list(settings.allowed_hosts)
+    if settings.remote:
+        notes.append("Other machines can connect: whoever has the address with its token sees the images and can mark them.")
+        if not settings.every_address:
+            allowed.append(f"{host}:{port}")
+    guard = build(page, port, allowed)
+    address = f"http://{'127.0.0.1' if settings.every_address else host}:{port}/?token={guard.token}"
+    return Started(guard, listener, address, page, [*([note] if note else []), *notes])
+
+
+def _open_page(
+    run: str | Path, second: str | Path | None, settings: ExploreSettings, progress: ProgressCallback | None
+) -> tuple[Page, list[str]]:
+    """What the server answers from, and what a person should know about it."""
+    shared: dict[str, Any] = {
+        "class_names": settings.class_names,
+        "split": settings.split,
+        "keep": not settings.read_only,
+        "progress": progress,
+    }
+    sheet = open_sheet(run, human=settings.answers, **shared)
+    sheets = [sheet, *([] if second is None else [open_sheet(second, **shared)])]
+    if settings.hardness:
+        for opened in sheets:
+            turn_scores(opened)
+    comparison = compare(*sheets) if len(sheets) == 2 else None
+    if comparison is None:
+        add_suspects(sheet, settings.split)
+    add_quick_filters(sheet, settings)
+    notes = list(sheet.notes)
+    why_not = "this page was opened with --read-only." if settings.read_only else why_not_saved(sheet.path)
+    review = Review(review_file(sheet.path), sheet.class_names)
+    notes.append(f"Marks are saved in {review.path}." if why_not is None else f"Marks cannot be saved: {why_not}")
+    page = Page(sheet, Pictures(sheet, settings.images), review, why_not, comparison)
+    page.again = explored_again(run, second, settings)
+    page.apply = applied_by(run) if why_not is None and can_be_applied(sheet, settings.split) else []
+    return page, notes

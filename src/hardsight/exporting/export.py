@@ -1,0 +1,99 @@
+"""`export`: a run in, a folder for another tool out."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
+
+import pyarrow as pa
+
+from hardsight.data.run_images import RunImages
+from hardsight.errors import InputError, did_you_mean
+from hardsight.explorer.exporting import selection_table
+from hardsight.explorer.review import Review, review_file
+from hardsight.explorer.sheet import open_sheet
+from hardsight.explorer.suspects import add_suspects
+from hardsight.explorer.thumbnails import Pictures
+from hardsight.exporting.image_files import check_source
+from hardsight.exporting.samples import Material, check_folder, claim_folder, default_folder
+from hardsight.exporting.settings import TOOLS, WITHOUT_IMAGES, ExportSettings
+from hardsight.files.inputs import command, note_input
+from hardsight.files.run import read_start
+from hardsight.options import takes
+from hardsight.table import as_hardness
+from hardsight.threads import sample_rows
+
+if TYPE_CHECKING:
+    from hardsight.option_types import ExportOptions
+
+
+ProgressCallback = Callable[[int, int], None]  # rows scored, rows in all
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written."""
+
+    folder: Path
+    samples: int
+    opens: str  # how the tool opens it
+    notes: list[str]  # what a person should know, one sentence each
+
+
+@takes(ExportSettings)
+@command()
+def export(
+    run: str | Path,
+    to: str,
+    output: str | Path | None = None,
+    *,
+    settings: ExportSettings | None = None,
+    progress: ProgressCallback | None = None,
+    **options: Unpack[ExportOptions],
+) -> Exported:
+    """Write a run as another tool opens it: its samples with all scores and, where there are any, suspects and marks.
+
+    Args:
+        run: a run directory, a scores table or a snapshot, as for `hardsight explore`.
+        to: cleanlab, fiftyone, huggingface, coco or labelstudio.
+        output: the folder; by default beside the run, as run-coco.
+        settings: all options at once; each is a keyword, too.
+        progress: called with rows done and rows in all, while a run without scores is scored.
+    """
+    settings = ExportSettings.given(settings, options)
+    if to not in TOOLS:
+        raise InputError(f"to must be one of {', '.join(TOOLS)}, got {to!r}.{did_you_mean(to, TOOLS)}")
+    note_input(run, settings.class_names)
+    folder = default_folder(Path(run), to) if output is None else Path(output)
+    check_folder(folder, to, Path(run))
+    source = _images_of(Path(run), to, settings.images)
+    sheet = open_sheet(run, class_names=settings.class_names, keep=False, progress=progress)
+    add_suspects(sheet)
+    rows = sample_rows(settings, len(sheet))
+    table = selection_table(sheet, rows, Review(review_file(sheet.path), sheet.class_names))
+    if sheet.suspects is not None:
+        table = table.append_column("explanation", sheet.suspects.explanations.take(pa.array(rows)))
+    notes = list(sheet.notes)
+    if settings.hardness:
+        table = as_hardness(table)
+        notes.append("as hardness: high is hard in every score")
+    pictures = Pictures(sheet, settings.images, source)
+    material = Material(sheet, pictures, rows, table, folder, settings.image_url, notes)
+    tool = importlib.import_module(f"hardsight.exporting.{to}")
+    tool.check(material)
+    claim_folder(folder, to, sheet.name, bool(settings.hardness))
+    tool.write(material)
+    return Exported(folder, len(rows), tool.OPENS.format(folder=folder), material.notes)
+
+
+def _images_of(run: Path, to: str, images: str | None) -> RunImages | None:
+    """Where the images are, looked at before the samples are scored, which takes longer; None if the run is not there."""
+    if not run.exists():
+        return None  # opening it says so
+    source = RunImages(read_start(run).get("sources") or {}, run if run.is_dir() else None, images)
+    if to not in WITHOUT_IMAGES:
+        check_source(run, source, images)
+    return source

@@ -1,0 +1,124 @@
+"""What every export is made of: the samples with all their columns, and the folder to write to."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hardsight.errors import FileError, InputError
+from hardsight.explorer.sheet import Sheet
+from hardsight.explorer.thumbnails import Pictures
+from hardsight.files.reading import read_json
+from hardsight.files.writing import TEMPORARY, why, write_json
+from hardsight.table import HARDNESS
+from hardsight.version import VERSION
+
+CLASSES = ("label", "predicted", "suggested_label", "suggestion")  # columns of class indices
+MARKER = ".hardsight-export.json"  # in every folder that we write, so that nobody else's is written over
+DIGITS = 7  # of a number in JSON: the columns are float32
+
+
+@dataclass
+class Material:
+    """Samples to export."""
+
+    sheet: Sheet
+    pictures: Pictures
+    rows: np.ndarray  # (m,) of the sheet
+    table: pa.Table  # (m rows) id, path, classes by index, scores, verdicts, marks
+    folder: Path
+    image_url: str | None = None
+    notes: list[str] = field(default_factory=list)  # what a person should know, one sentence each
+
+    def __post_init__(self) -> None:
+        self.class_names = unique(self.sheet.class_names)
+
+    def samples(self) -> Iterator[dict[str, Any]]:
+        """Each sample's values as JSON has them: classes by name, nulls left out."""
+        table = self.table.drop_columns([name for name in self.table.column_names if name.removesuffix("_name") in CLASSES])
+        classes = {name: self.table.column(name).to_pylist() for name in CLASSES if name in self.table.column_names}
+        for at, row in enumerate(table.to_pylist()):
+            named = {name: self.class_names[indices[at]] for name, indices in classes.items() if indices[at] is not None}
+            yield {name: plain(value) for name, value in {**row, **named}.items() if plain(value) is not None}
+
+    def labels(self) -> np.ndarray:
+        """(m,) given class, -1 for unlabeled."""
+        return self.sheet.labels()[self.rows]
+
+    def hardest_first(self) -> np.ndarray:
+        """(m,) places in the table, hardest first by the score that the explorer sorts by; those without it last."""
+        if self.sheet.by is None:
+            return np.arange(len(self.rows))
+        column = self.sheet.columns[self.sheet.by]
+        values = column.values[self.rows].astype(np.float64)
+        return np.argsort(np.where(np.isfinite(values), -values if column.hard == "high" else values, np.inf), kind="stable")
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it, without the digits that float32 does not have; None for NaN and infinities."""
+    if not isinstance(value, float):
+        return value
+    return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+
+
+def unique(names: list[str]) -> list[str]:
+    """Class names, none of them twice: other tools know a class by its name.
+
+    Example:
+        >>> unique(["crane", "bat", "crane"])
+        ['crane (0)', 'bat', 'crane (2)']
+    """
+    counts = Counter(names)
+    return [name if counts[name] == 1 else f"{name} ({index})" for index, name in enumerate(names)]
+
+
+def default_folder(run: Path, tool: str) -> Path:
+    """Beside the run or the file: photo-coco for photo.npz."""
+    path = run.resolve()
+    return path.parent / f"{path.name if path.is_dir() else path.stem}-{tool}"
+
+
+def check_folder(folder: Path, tool: str, run: Path) -> None:
+    """Refuse a folder that holds what is exported, or anything but an earlier export to the same tool; nothing is created."""
+    if Path(os.path.realpath(run)).is_relative_to(os.path.realpath(folder)):
+        raise FileError(f"{folder} holds {run}, the input of this command; give another -o.")
+    try:
+        if os.path.lexists(folder) and not folder.is_dir():
+            what = "a file; an export is a folder" if folder.exists() else "a link to nothing"
+            raise FileError(f"{folder} is {what}. Give another -o.")
+        names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    except OSError as error:
+        raise FileError(f"{folder} could not be read: {why(error)}") from error
+    held = [name for name in names if not TEMPORARY.fullmatch(name)]  # of an export that was killed: swept when one is written
+    if not held:
+        return
+    if MARKER not in held:
+        raise FileError(f"{folder} is not empty and not an export of ours (it holds {held[0]}); give another -o.")
+    marker = read_json(folder / MARKER)
+    before = marker.get("tool") if isinstance(marker, dict) else None
+    if before != tool:
+        raise FileError(f"{folder} holds an export to {before}, not to {tool}; give another -o.")
+
+
+def claim_folder(folder: Path, tool: str, name: str, hardness: bool = False) -> None:
+    """Make the folder, and mark it as ours."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{folder} could not be created: {why(error)}") from error
+    view = {"as": HARDNESS} if hardness else {}
+    write_json(folder / MARKER, {"tool": tool, "run": name, "hardsight": VERSION, **view})
+
+
+def needs_labels(material: Material, tool: str) -> None:
+    """Some tools have nothing to show of a sample without a class."""
+    if not (material.labels() >= 0).any():
+        raise InputError(f"{material.sheet.path}: an export to {tool} needs labels, and no sample has one.")

@@ -1,0 +1,85 @@
+"""Calibration: is a model that says 80 % right in 80 % of cases, and how does a temperature change each correlation?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import log_softmax
+
+from hardsight.errors import InputError
+from hardsight.human.comparisons import Agreement, turned
+from hardsight.human.models import ScoredModel, hard_end
+from hardsight.human.predictions import all_logits
+from hardsight.human.tables import Row
+from hardsight.screen import brief
+from hardsight.stats.calibration import Reliability, fit_temperature, reliability
+from hardsight.stats.coefficients import KINDS, Kind, correlate_columns
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Reliability before and after temperature scaling, both on the half it was not fitted to, and its effect on agreement."""
+
+    __repr__ = brief
+
+    model: str
+    temperature: float
+    before: Reliability
+    after: Reliability
+    fitted_to: int
+    judged_on: int
+    effects: list[Row]  # score, kind, before, after
+
+
+def calibration(model: ScoredModel, agreement: Agreement, seed: int = 0) -> Calibration:
+    """Fit a temperature on a random half of the labeled samples and evaluate it on the other half."""
+    logits = all_logits(model.snapshot, "calibration")[: len(model.table)].astype(np.float64)
+    labels = model.labels
+    usable = np.flatnonzero((labels >= 0) & np.isfinite(logits).all(1))
+    if len(usable) < 8:
+        raise InputError(f"{model.name}: calibration needs at least 8 labeled samples, got {len(usable)}.")
+    order = np.random.default_rng(seed).permutation(usable)
+    fit, judge = np.sort(order[: len(order) // 2]), np.sort(order[len(order) // 2 :])
+    temperature = fit_temperature(logits[fit], labels[fit])
+    before, after = (_reliability(logits[judge] / t, labels[judge]) for t in (1.0, temperature))
+    effects = _effects(logits[agreement.rows], labels[agreement.rows], agreement, temperature)
+    return Calibration(model.name, temperature, before, after, len(fit), len(judge), effects)
+
+
+def _reliability(logits: np.ndarray, labels: np.ndarray) -> Reliability:
+    logs = log_softmax(logits, axis=1)
+    return reliability(np.exp(logs.max(1)).clip(0, 1), logs.argmax(1) == labels)
+
+
+def _effects(logits: np.ndarray, labels: np.ndarray, agreement: Agreement, temperature: float) -> list[Row]:
+    """Each correlation before and after; angles and the norm do not depend on the temperature."""
+    target = agreement.easy_target
+    before, after = (_softmax_scores(logits / t, labels) for t in (1.0, temperature))
+    rows: list[Row] = []
+    for name in (*before, *(name for name in agreement.scores if name not in before)):
+        for kind in KINDS:
+            if name in before:
+                values = [_coefficient(kind, turned(scores[name], hard_end(name)), target) for scores in (before, after)]
+            else:
+                values = [agreement.single(name, kind)["agreement"]] * 2
+            rows.append({"model": agreement.model, "score": name, "kind": kind, "before": values[0], "after": values[1]})
+    return rows
+
+
+def _softmax_scores(logits: np.ndarray, labels: np.ndarray) -> dict[str, np.ndarray]:
+    logs = log_softmax(logits, axis=1)
+    own = np.where(labels >= 0, logs[np.arange(len(logs)), np.maximum(labels, 0)], np.nan)
+    return {  # probabilities tie at 1 where float32 ones do, as in the scores table
+        "confidence": np.exp(own).astype(np.float32).astype(np.float64),
+        "loss": -own,
+        "predicted_confidence": np.exp(logs.max(1)).astype(np.float32).astype(np.float64),
+        "entropy": -(np.exp(logs) * logs).sum(1),
+    }
+
+
+def _coefficient(kind: Kind, x: np.ndarray, y: np.ndarray) -> float | None:
+    try:
+        return correlate_columns(kind, x, y).value
+    except InputError:
+        return None

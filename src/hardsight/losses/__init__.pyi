@@ -1,0 +1,83 @@
+from .a_softmax import ASoftmaxLoss, a_softmax_loss
+from .aldr import ALDRLoss
+from .arcface import ArcFaceLoss, arcface_loss
+from .avh import AVHLoss, avh_logits, avh_loss, smallest_scale
+from .center import CenterLoss, center_loss
+from .comp_sum import CompSumLoss, comp_sum_loss
+from .contract import HeadLoss
+from .contrastive import ContrastiveLoss, contrastive_loss
+from .cosface import CosFaceLoss, cosface_loss
+from .dual_head import DualHeadLoss, aligned_sum, binary_kl_loss
+from .ens import EnsLoss, ens_loss
+from .icnn import ICNNLoss, icnn_loss, icnn_scores
+from .l_softmax import LSoftmaxLoss, l_softmax_loss
+from .ldr import LDRLoss, ldr_loss
+from .lgm import GMLoss, LGMLoss, lgm_loss
+from .naive_bayes import GaussianNaiveBayes
+from .normalized_softmax import NormalizedSoftmaxLoss, cosine_prototypes
+from .normface import NormFaceLoss, normface_loss
+from .proto_triplet import ProtoTripletLoss, proto_triplet_loss
+from .smooth_adversarial import SmoothAdversarialCompSumLoss, smooth_adversarial_comp_sum_loss
+from .softmax import SoftmaxLoss, softmax_loss
+from .supcon import SupConLoss, info_nce_loss, supcon_loss
+from .triplet import TripletLoss, triplet_loss
+from .truncated_gce import TruncatedGCELoss, truncated_gce_loss
+from .znorm import ZNormLoss, znorm_loss
+from .znorm_linear import ZNormLinearLoss
+
+__all__ = [
+    "ALDRLoss",
+    "ASoftmaxLoss",
+    "AVHLoss",
+    "ArcFaceLoss",
+    "CenterLoss",
+    "CompSumLoss",
+    "ContrastiveLoss",
+    "CosFaceLoss",
+    "DualHeadLoss",
+    "EnsLoss",
+    "GMLoss",
+    "GaussianNaiveBayes",
+    "HeadLoss",
+    "ICNNLoss",
+    "LDRLoss",
+    "LGMLoss",
+    "LSoftmaxLoss",
+    "NormFaceLoss",
+    "NormalizedSoftmaxLoss",
+    "ProtoTripletLoss",
+    "SmoothAdversarialCompSumLoss",
+    "SoftmaxLoss",
+    "SupConLoss",
+    "TripletLoss",
+    "TruncatedGCELoss",
+    "ZNormLinearLoss",
+    "ZNormLoss",
+    "a_softmax_loss",
+    "aligned_sum",
+    "arcface_loss",
+    "avh_logits",
+    "avh_loss",
+    "binary_kl_loss",
+    "center_loss",
+    "comp_sum_loss",
+    "contrastive_loss",
+    "cosface_loss",
+    "cosine_prototypes",
+    "ens_loss",
+    "icnn_loss",
+    "icnn_scores",
+    "info_nce_loss",
+    "l_softmax_loss",
+    "ldr_loss",
+    "lgm_loss",
+    "normface_loss",
+    "proto_triplet_loss",
+    "smallest_scale",
+    "smooth_adversarial_comp_sum_loss",
+    "softmax_loss",
+    "supcon_loss",
+    "triplet_loss",
+    "truncated_gce_loss",
+    "znorm_loss",
+]

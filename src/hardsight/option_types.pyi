@@ -1,0 +1,346 @@
+"""The options of every verb, as TypedDicts: made from their settings classes by docs/make_option_types.py."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypedDict
+
+from hardsight.domains.adaptation.settings import Portions
+
+class AdaptOptions(TypedDict, total=False):
+    methods: Sequence[str]
+    images: Any
+    rounds: int
+    epochs: int
+    source_epochs: int | None
+    portion: Portions | str
+    source_portion: Portions | str
+    standardize: Literal["domain", "source", "none"]
+    balance: bool
+    relabel: bool
+    reset_optimizer: bool
+    flip_labels: bool
+    ema: float
+    lrent: float
+    mrkld: float
+    coral_reg: float
+    subspace_size: int
+    entropy_weight: float
+    target_augment: str | None
+    source_lr: float | None
+    batch_size: int
+    optimizer: Literal["sgd", "adamw"] | None
+    lr: float | None
+    weight_decay: float | None
+    rule: Literal["classification", "segmentation"]
+    group_by: Literal["predicted", "label"]
+    kc_value: Literal["conf", "prob"]
+    kc_policy: Literal["cb", "global", "ucb"]
+    seeds: int | Sequence[int] | str
+    model: Any
+    hidden: int
+    nesterov: bool | None
+    model_options: Mapping[str, Any]
+    weights: Path | None | str
+    pretrained: bool | str
+    head_hidden: int | None
+    size: int | None
+    resize: str | None
+    crop_pct: float | None
+    scaling: str | None
+    mean: float | Sequence[float] | None | str
+    std: float | Sequence[float] | None | str
+    interpolation: str | None
+    channels: str | None
+    head_rate: float
+    momentum: float
+    decay_all: bool
+    freeze_bn: bool
+    schedule: Literal["constant", "step", "cosine"]
+    milestones: float | Sequence[float] | str
+    step_size: float | None
+    gamma: float
+    warmup: float
+    clip: float | None
+    precision: Literal["float32", "bfloat16", "float16"]
+    augment: str
+    device: Any
+    workers: int | None
+    limit: int | None
+
+class AttackOptions(TypedDict, total=False):
+    methods: Any
+    epsilon: Any
+    steps: int
+    step_size: float | None
+    random_start: bool
+    seed: int
+    trajectories: int
+    path_steps: int
+    data: Any
+    split: str | None
+    labels_from: Any
+    limit: int | None
+    first: int | None
+    model: Any
+    weights: Any
+    num_classes: int | None
+    head: str | None
+    batch_size: int
+    device: Any
+    workers: int | None
+    size: int | None
+    resize: str | None
+    crop_pct: float | None
+    scaling: str | None
+    mean: float | Sequence[float] | None | str
+    std: float | Sequence[float] | None | str
+    interpolation: str | None
+    channels: str | None
+
+class AuditOptions(TypedDict, total=False):
+    group: Sequence[str]
+    by: str
+    split: str | None
+    least: int
+    level: float
+    clusters: int | None
+    seed: int
+
+class CleanOptions(TypedDict, total=False):
+    by: str | None
+    split: str | None
+    reference: Any
+    neighbours: bool
+    folds: int
+    seed: int
+
+class CorrelateOptions(TypedDict, total=False):
+    against: str | None
+    hard: str | None
+    scores: Sequence[str] | None
+    bins: float | Sequence[float] | None | str
+    level: float
+    replicates: int
+    permutations: int
+    splits: int
+    seed: int
+    split: str | None
+    allow_missing: bool
+    class_names: Sequence[str] | None
+    limit: int | None
+    first: int | None
+    hardness: str | bool | None
+
+class CurriculumOptions(TypedDict, total=False):
+    by: str | None
+    epochs: int
+    split: str | None
+    seed: int
+    order: Literal["easy-first", "hard-first", "self-paced", "random"] | None
+    pacing: Literal["linear", "root", "geometric", "step"]
+    pace_start: float
+    pace_epochs: float | None
+
+class DriftOptions(TypedDict, total=False):
+    by: str
+    split: str | None
+    unpaired: bool
+    level: float
+    seed: int
+
+class ExploreOptions(TypedDict, total=False):
+    port: int | None
+    read_only: bool
+    host: str
+    allow_remote: bool
+    allowed_hosts: Sequence[str]
+    images: str | None
+    class_names: Path | None | str
+    human: Path | None | str
+    allow_missing: bool
+    subset: Path | None | str
+    audit: Path | None | str
+    drift: Path | None | str
+    split: str | None
+    hardness: str | bool | None
+
+class ExportOptions(TypedDict, total=False):
+    images: str | None
+    class_names: Path | None | str
+    image_url: str | None
+    limit: int | None
+    first: int | None
+    hardness: str | bool | None
+
+class ExtractOptions(TypedDict, total=False):
+    weights: Any
+    num_classes: int | None
+    head: str | None
+    device: Any
+    precision: str
+    batch_size: Any
+    workers: int | None
+    limit: int | None
+    first: int | None
+    split: str | None
+    labels_from: Any
+    class_names: Any
+    degradations: Any
+    layers: Any
+    passes: Any
+    keep_head: bool
+    fit_head: bool
+    strict: bool
+    size: int | None
+    resize: str | None
+    crop_pct: float | None
+    scaling: str | None
+    mean: float | Sequence[float] | None | str
+    std: float | Sequence[float] | None | str
+    interpolation: str | None
+    channels: str | None
+
+class GeneralizeOptions(TypedDict, total=False):
+    losses: Sequence[str]
+    loss_options: Mapping[str, Mapping[str, Any]]
+    scales: float | Sequence[float] | str
+    selection: Literal["validation", "last", "oracle"]
+    held_out: float
+    lists: Path | None | str
+    keep_models: bool
+    drm_gamma: float
+    tta_confidence: float
+    tta_rate: float
+    tta_steps: int
+    tta_batch_size: int
+    epochs: int | None
+    batch_size: int
+    standardize: bool
+    seeds: int | Sequence[int] | str
+    model: Any
+    hidden: int
+    nesterov: bool | None
+    model_options: Mapping[str, Any]
+    weights: Path | None | str
+    pretrained: bool | str
+    head_hidden: int | None
+    size: int | None
+    resize: str | None
+    crop_pct: float | None
+    scaling: str | None
+    mean: float | Sequence[float] | None | str
+    std: float | Sequence[float] | None | str
+    interpolation: str | None
+    channels: str | None
+    optimizer: Literal["sgd", "adamw"]
+    lr: float | None
+    head_rate: float
+    momentum: float
+    weight_decay: float
+    decay_all: bool
+    freeze_bn: bool
+    schedule: Literal["constant", "step", "cosine"]
+    milestones: float | Sequence[float] | str
+    step_size: float | None
+    gamma: float
+    warmup: float
+    clip: float | None
+    precision: Literal["float32", "bfloat16", "float16"]
+    augment: str
+    device: Any
+    workers: int | None
+    limit: int | None
+
+class MineOptions(TypedDict, total=False):
+    k: int
+    kind: str
+    positive: str
+    margin: float
+    search: str
+
+class ReportOptions(TypedDict, total=False):
+    images: str | None
+    class_names: Path | None | str
+    human: Path | None | str
+    allow_missing: bool
+    subset: Path | None | str
+    audit: Path | None | str
+    drift: Path | None | str
+    split: str | None
+    hardness: str | bool | None
+
+class SelectOptions(TypedDict, total=False):
+    budget: int | None
+    method: Literal["coverage", "hardest", "easiest", "balanced", "random", "kcenter", "d2", "margin", "entropy", "avc"]
+    by: str | None
+    per_class: bool
+    split: str | None
+    unlabeled: bool | None
+    cut: float | None
+    neighbours: int
+    seed: int
+
+class SelectionOptions(TypedDict, total=False):
+    alpha: float
+    threshold: float | None
+    rule: Literal["classification", "segmentation"]
+    group_by: Literal["predicted", "label"]
+    kc_value: Literal["conf", "prob"]
+    kc_policy: Literal["cb", "global", "ucb"]
+
+class TrainOptions(TypedDict, total=False):
+    loss: str
+    loss_options: Mapping[str, Any]
+    epochs: int
+    watch: Mapping[str, Any] | None
+    degradations: Sequence[str]
+    every: int | None
+    top_k: int | None
+    crops: int
+    at_start: bool
+    seed: int
+    split: str | None
+    subset: Any
+    curriculum: Any
+    labels_from: str | None
+    keep_epochs: bool | int | str
+    snapshot: bool
+    strict: bool
+    tracker: str | None
+    teacher: Any
+    order: Literal["easy-first", "hard-first", "self-paced", "random"] | None
+    pacing: Literal["linear", "root", "geometric", "step"]
+    pace_start: float
+    pace_epochs: float | None
+    model_options: Mapping[str, Any]
+    weights: Path | None | str
+    pretrained: bool | str
+    head_hidden: int | None
+    size: int | None
+    resize: str | None
+    crop_pct: float | None
+    scaling: str | None
+    mean: float | Sequence[float] | None | str
+    std: float | Sequence[float] | None | str
+    interpolation: str | None
+    channels: str | None
+    batch_size: int
+    optimizer: Literal["sgd", "adamw"]
+    lr: float | None
+    head_rate: float
+    momentum: float
+    nesterov: bool | None
+    weight_decay: float
+    decay_all: bool
+    freeze_bn: bool
+    schedule: Literal["constant", "step", "cosine"]
+    milestones: float | Sequence[float] | str
+    step_size: float | None
+    gamma: float
+    warmup: float
+    clip: float | None
+    precision: Literal["float32", "bfloat16", "float16"]
+    augment: str
+    device: Any
+    workers: int | None
+    limit: int | None

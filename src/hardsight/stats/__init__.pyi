@@ -1,0 +1,59 @@
+from .answers import Ceiling, answer_entropy, noise_ceiling, selection_frequency
+from .calibration import Reliability, fit_temperature, reliability
+from .coefficients import Coefficient, correlate_columns, fisher_z, holm, interval, kendall, pearson, spearman
+from .concordance import compare_kendall, kendall_influence
+from .dependent import dunn_clark, hittner, meng, meng_interval, steiger, williams, zou
+from .independent import Outcome, fisher_test
+from .means import Difference, Mean, design_effect, mean_interval, welch
+from .open_set import Auroc, auroc
+from .permutation import swap_test
+from .printed import PRINTED, PrintedRow
+from .proportions import fisher_exact, share_difference, sign_test, wilson
+from .resampling import Bootstrap, bootstrap
+from .uncertainty import pass_scores
+
+__all__ = [
+    "Auroc",
+    "Bootstrap",
+    "Ceiling",
+    "Coefficient",
+    "Difference",
+    "Mean",
+    "Outcome",
+    "PRINTED",
+    "PrintedRow",
+    "Reliability",
+    "answer_entropy",
+    "auroc",
+    "bootstrap",
+    "compare_kendall",
+    "correlate_columns",
+    "design_effect",
+    "dunn_clark",
+    "fisher_exact",
+    "fisher_test",
+    "fisher_z",
+    "fit_temperature",
+    "hittner",
+    "holm",
+    "interval",
+    "kendall",
+    "kendall_influence",
+    "mean_interval",
+    "meng",
+    "meng_interval",
+    "noise_ceiling",
+    "pass_scores",
+    "pearson",
+    "reliability",
+    "selection_frequency",
+    "share_difference",
+    "sign_test",
+    "spearman",
+    "steiger",
+    "swap_test",
+    "welch",
+    "williams",
+    "wilson",
+    "zou",
+]

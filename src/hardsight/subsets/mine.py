@@ -1,0 +1,211 @@
+"""`mine`: hard and semi-hard triplets by angle, over all samples of a snapshot.
+
+    hard       per anchor its k nearest samples of other classes
+    semihard   per anchor its k nearest samples of other classes that are farther away than the positive, by less than the margin
+
+The positive of an anchor is the farthest sample of its own class, or the nearest. Only directions count. Left out, and
+counted: samples without a label, those without a direction, and anchors whose class has no second sample; the last may
+still be negatives of others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+import pyarrow as pa
+
+from hardsight.checks import to_numpy
+from hardsight.errors import InputError
+from hardsight.files.wide_tables import is_table
+from hardsight.geometry import pair_angles, safe_row_norms
+from hardsight.options import takes
+from hardsight.scores.class_search import Classed, Others, Own, ProgressCallback, Window, search_classes
+from hardsight.scoring.score import of_table
+from hardsight.snapshot import Snapshot
+from hardsight.subsets.mine_settings import MineSettings
+
+if TYPE_CHECKING:
+    from hardsight.option_types import MineOptions
+
+
+LARGE = 200_000  # samples from which on `search="auto"` looks for an index
+
+
+@dataclass(frozen=True)
+class Mined:
+    """Triplets as plain arrays of t entries, ordered by anchor, nearest negative first."""
+
+    anchor: np.ndarray  # (t,) rows of the samples
+    positive: np.ndarray  # (t,)
+    negative: np.ndarray  # (t,)
+    angle_positive: np.ndarray  # (t,) radians
+    angle_negative: np.ndarray  # (t,)
+    ids: pa.Array  # (n,) of all samples
+    left_out: dict[str, int]  # how many samples are no anchors, by reason
+    search: str = "exact"
+    recall: float | None = None  # of an index: the share of the exact negatives that it found
+
+    def __len__(self) -> int:
+        return len(self.anchor)
+
+    def __repr__(self) -> str:
+        recall = "" if self.recall is None else f", recall {100 * self.recall:.1f} %"
+        odd = "".join(f", {count} {why}" for why, count in self.left_out.items() if count)
+        nearer = f", {int((self.hardness > 0).sum()):,} with the negative nearer" if len(self) else ""
+        return f"Mined: {len(self):,} triplets of {len(self.ids):,} samples{nearer}; {self.search} search{recall}{odd}"
+
+    @property
+    def hardness(self) -> np.ndarray:
+        """(t,) angle_positive - angle_negative: above 0, the negative is nearer than the positive."""
+        return self.angle_positive - self.angle_negative
+
+    def table(self) -> pa.Table:
+        """The triplets by id: anchor, positive, negative, angle_positive, angle_negative."""
+        columns = {name: self.ids.take(pa.array(getattr(self, name))) for name in ("anchor", "positive", "negative")}
+        return pa.table({**columns, "angle_positive": self.angle_positive, "angle_negative": self.angle_negative})
+
+    def pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The distinct pairs of the triplets: (p, 2) rows, the smaller first; (p,) whether of one class; (p,) angles."""
+        rows = np.concatenate([np.stack([self.anchor, other], axis=1) for other in (self.positive, self.negative)])
+        angle = np.concatenate([self.angle_positive, self.angle_negative])
+        same = np.arange(len(rows)) < len(self)
+        distinct, first = np.unique(np.sort(rows, axis=1), axis=0, return_index=True)
+        return distinct.reshape(-1, 2), same[first], angle[first]
+
+    def pairs_table(self) -> pa.Table:
+        """The distinct pairs by id: first, second, same_class, angle."""
+        rows, same, angle = self.pairs()
+        first, second = (self.ids.take(pa.array(column)) for column in rows.T)
+        return pa.table({"first": first, "second": second, "same_class": same, "angle": angle})
+
+
+@takes(MineSettings)
+def mine(
+    source: Any = None, *, features: Any = None, labels: Any = None, ids: Any = None, settings: MineSettings | None = None,
+    progress: ProgressCallback | None = None, **options: Unpack[MineOptions],
+) -> Mined:  # fmt: skip
+    """Find hard or semi-hard triplets by angle: each anchor with its positive and k negatives.
+
+    Args:
+        source: a Snapshot, or a path to one; a wide table, such as a pandas frame; or give arrays instead:
+        features: (n, d); of a table, names or patterns of columns.
+        labels: (n,) classes, -1 for unlabeled; of a table, the name of a column.
+        ids: (n,) names of the samples, for `table()`; row numbers when not given.
+        settings: all options as one object; each is also a keyword of its own, see below.
+        progress: called with the tiles of products done, and those there are in all.
+
+    Example:
+        >>> degrees = np.deg2rad([0, 40, 30, 90])
+        >>> features = np.stack([np.cos(degrees), np.sin(degrees)], axis=1)
+        >>> mined = mine(features=features, labels=[0, 0, 1, 1], k=1)
+        >>> mined.anchor, mined.positive, mined.negative
+        (array([0, 1, 2, 3]), array([1, 0, 3, 2]), array([2, 2, 1, 1]))
+        >>> np.rad2deg(mined.angle_negative).round()
+        array([30., 10., 10., 50.])
+    """
+    settings = MineSettings.given(settings, options)
+    if is_table(source):
+        source = of_table(source, features, {"labels": labels, "ids": ids})
+    elif source is None:
+        source = Snapshot(features, labels=labels, ids=ids)
+    elif features is not None or labels is not None or ids is not None:
+        raise InputError("give a snapshot or arrays, not both.")
+    snapshot = source if isinstance(source, Snapshot) else Snapshot.load(source)
+    return mined_triplets(snapshot, settings, progress)
+
+
+def mined_triplets(snapshot: Snapshot, settings: MineSettings, progress: ProgressCallback | None = None) -> Mined:
+    """The triplets of a snapshot."""
+    where = f"{snapshot.name}: " if snapshot.name else ""
+    if snapshot.source.evidence != "features":
+        raise InputError(f"{where}triplets are mined by the angles of features, and there are only {snapshot.source.evidence}.")
+    batch = snapshot.in_memory()
+    features, labels = to_numpy(batch.values), batch.labels
+    if not snapshot.source.labeled or (labels < 0).all():
+        raise InputError(f"{where}no labels to mine by: give --labels FILE." if len(labels) else f"{where}there are 0 samples.")
+    norm = _norms(features)
+    directed = np.isfinite(norm) & (norm > 0) & (~batch.missing if batch.missing is not None else True)
+    rows = np.flatnonzero((labels >= 0) & directed)
+    samples = Classed.sort((features[rows] / norm[rows, None]).astype(np.float32), labels[rows])
+    _check_classes(samples, settings.k, where)
+    left_out = {
+        "unlabeled": int((labels < 0).sum()),
+        "without a direction": int(((labels >= 0) & ~directed).sum()),
+        "alone in their class": int((samples.sizes == 1).sum()),
+    }
+    searched = _searched(samples, settings, progress)
+    if settings.kind == "semihard":
+        left_out["without a semihard negative"] = int(((searched.others.at < 0).all(1) & (samples.sizes > 1)).sum())
+    anchor, positive, negative, to_positive, to_negative = _triplets(samples, searched)
+    ids = pa.array(batch.ids, type=snapshot.source.id_type)
+    names = rows[anchor], rows[positive], rows[negative]
+    return Mined(*names, to_positive, to_negative, ids, left_out, searched.search, searched.recall)
+
+
+@dataclass(frozen=True)
+class _Search:
+    own: Own
+    others: Others
+    search: str
+    recall: float | None
+
+
+def _searched(samples: Classed, settings: MineSettings, progress: ProgressCallback | None) -> _Search:
+    from hardsight.subsets.neighbor_index import by_index, installed
+
+    search = settings.search
+    if search == "auto":
+        search = installed() if len(samples) > LARGE and settings.kind == "hard" else "exact"
+    own = Own(len(samples), farthest=settings.positive == "farthest")
+    if search != "exact":
+        if settings.kind != "hard":
+            raise InputError(f"--search {search} finds hard negatives; semihard ones need --search exact.")
+        search_classes(samples, own, None, progress)
+        others, recall = by_index(samples, settings.k, search)
+        return _Search(own, others, search, recall)
+    if settings.kind == "hard":
+        others = Others(samples, settings.k)
+        search_classes(samples, own, others, progress)
+        return _Search(own, others, search, None)
+    search_classes(samples, own, None)
+    nearest_allowed = np.where(own.at >= 0, own.sign * own.cosine, -np.inf)  # (n,) cosine to the positive
+    angle = np.arccos(np.clip(nearest_allowed, -1, 1)) + settings.margin
+    lower = np.where(angle < np.pi, np.cos(np.minimum(angle, np.pi)), -1.1)
+    others = Others(samples, settings.k, Window(lower, nearest_allowed.astype(np.float32)))
+    search_classes(samples, None, others, progress)
+    return _Search(own, others, search, None)
+
+
+def _triplets(samples: Classed, searched: _Search) -> tuple[np.ndarray, ...]:
+    """anchor, positive, negative as numbers before sorting, and the two angles; by anchor, nearest negative first."""
+    own, others = searched.own, searched.others
+    anchor, column = np.nonzero((others.at >= 0) & (own.at >= 0)[:, None])
+    order = np.argsort(samples.order[anchor], kind="stable")
+    anchor, column = anchor[order], column[order]
+    to_own = pair_angles(own.sign * own.cosine.astype(np.float64), samples.x, np.arange(len(samples)), own.at)  # (n,)
+    negative = others.at[anchor, column]
+    to_other = pair_angles(others.cosine[anchor, column], samples.x, anchor, negative)
+    rows = samples.order
+    return rows[anchor], rows[own.at[anchor]], rows[negative], to_own[anchor], to_other
+
+
+def _norms(features: np.ndarray) -> np.ndarray:
+    """(n,) lengths in float64; NaN and infinity stay so."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.asarray(safe_row_norms(features.astype(np.float64, copy=False), np))
+
+
+def _check_classes(samples: Classed, k: int, where: str) -> None:
+    """Two classes, one of them with two samples, and k samples of other classes for everyone."""
+    if len(samples) == 0:
+        raise InputError(f"{where}no labeled sample has a direction.")
+    sizes = np.diff(samples.start)
+    if len(sizes) == 1:
+        raise InputError(f"{where}negatives are samples of other classes, but every label is the same class.")
+    if sizes.max() == 1:
+        raise InputError(f"{where}positives are samples of the same class, but every class has a single sample.")
+    fewest = len(samples) - int(sizes.max())
+    if k > fewest:
+        raise InputError(f"{where}k must be at most {fewest}, the samples of other classes than the largest one, got {k}.")

@@ -1,0 +1,5 @@
+from .train import Trained
+
+__all__ = [
+    "Trained",
+]

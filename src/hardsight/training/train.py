@@ -1,0 +1,141 @@
+"""`run`: train a network with any loss, and keep every sample's story. One plain loop, on Accelerate.
+
+Everything random is drawn from seed, epoch and sample, and everything is written by the one write rule. So a training
+that is killed at any moment resumes from its last checkpoint, and on a CPU ends with the same bytes as if nothing had
+happened. With `torchrun` or `accelerate launch` several processes share each batch.
+
+Here the input is checked, which is quick; `starting.py` has what needs torch.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from hardsight.errors import InputError, MissingExtra, did_you_mean, require_installed
+from hardsight.files.heads import load_head
+from hardsight.files.run import check_run_directory, read_manifest
+from hardsight.head import Head
+from hardsight.models.network_names import check_network_name, check_rows
+from hardsight.models.weights_header import check_weights_of
+from hardsight.options import takes
+from hardsight.screen import printable, table_lines
+from hardsight.training.inputs import ArrayInputs
+from hardsight.training.loss_names import check_loss_options, loss_name
+from hardsight.training.sets import Say, open_sets
+from hardsight.training.settings import ProgressCallback, TrainSettings
+from hardsight.training.teacher import check_teacher_name
+
+if TYPE_CHECKING:
+    from hardsight.option_types import TrainOptions
+
+
+COMMAND = "hardsight train"
+TRACKERS = {"tensorboard": ("tensorboard", "tensorboardX"), "wandb": ("wandb",), "mlflow": ("mlflow",)}
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A finished training.
+
+    Attributes:
+        directory: the run.
+        head: what the trained network predicts with.
+        history: one entry per epoch: {"epoch": 1, "lr": ..., "train": {"accuracy": ..., "avh": ..., ...}, "test": ...}.
+        is_main_process: false in all but one of several processes.
+    """
+
+    directory: Path
+    head: Head
+    history: list[dict[str, Any]]
+    is_main_process: bool = True
+
+    def __repr__(self) -> str:
+        last = self.history[-1] if self.history else {}
+        rows = [{"split": name} | metrics for name, metrics in last.items() if isinstance(metrics, dict)]
+        shown = [name for name in ("split", "accuracy", "loss", "avh", "norm") if all(name in row for row in rows)]
+        epochs = f"{len(self.history)} epoch{'s' * (len(self.history) != 1)}"
+        return "\n".join([f"Trained: {epochs}, {self.head}, in {printable(str(self.directory))}", *table_lines(rows, shown)])
+
+
+@takes(TrainSettings)
+def train(
+    data: Any,
+    model: Any,
+    output: str | os.PathLike[str],
+    *,
+    settings: TrainSettings | None = None,
+    progress: ProgressCallback | None = None,
+    say: Say | None = None,
+    **options: Unpack[TrainOptions],
+) -> Trained:
+    """Train a network and write a run: its model, head, snapshot, and the dynamics of every sample.
+
+    Batches of an epoch differ in size by one at most, so that none is too small for batch normalisation. Where a launcher
+    starts several processes, each takes its own device.
+
+    Args:
+        data: what `hardsight train` takes as DATA, an `ImageData`, or `(inputs, labels)` or `(inputs, labels, ids)` arrays
+            that go into the network as they are.
+        model: a network by name (see `hardsight.models.network_names`), or an nn.Module.
+        output: run directory; an interrupted run is resumed.
+        settings: all options below as one object; options given beside it override its own.
+        progress: called with steps done, steps in all, and the epoch's metrics so far.
+        say: called with sentences for the user.
+
+    Example:
+        >>> import tempfile
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> points = np.concatenate([rng.normal(-1, 1, (50, 3)), rng.normal(1, 1, (50, 3))])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     done = train((points, np.repeat([0, 1], 50)), "sphere_mlp", folder, loss="avh", epochs=3, lr=0.1)
+        >>> [entry["epoch"] for entry in done.history], done.head.kind
+        ([1, 2, 3], 'angular')
+    """
+    settings = TrainSettings.given(settings, options)
+    for library in ("torch", "accelerate"):
+        require_installed(library, extra="torch", purpose="hardsight.train")
+    _check_tracker(settings.tracker)
+    check_network_name(model)
+    check_weights_of(model, settings.weights, None, new_classes=True)
+    check_loss_options(loss_name(settings.loss), settings.loss_options)
+    check_teacher_name(settings.teacher, loss_name(settings.loss))
+    check_run_directory(output, COMMAND)
+    notes: list[str] = []
+    sets = open_sets(data, settings, notes.append)
+    if isinstance(sets.train, ArrayInputs) and sets.train.inputs.ndim == 2:
+        check_rows(model, sets.train.inputs.shape[1], settings.model_options)
+
+    from hardsight.training.start import Start  # torch, which takes seconds to load, is loaded from here on
+
+    start = Start.of(settings, Path(output), say)
+    for note in notes:
+        start.say(note)
+    start.train(sets, model, progress)
+    return read_trained(Path(output), start.accelerator.is_main_process)
+
+
+def _check_tracker(tracker: str | None) -> None:
+    if tracker is None:
+        return
+    if tracker not in TRACKERS:
+        raise InputError(f"tracker must be one of {', '.join(TRACKERS)}, got {tracker!r}.{did_you_mean(tracker, TRACKERS)}")
+    if not any(_installed(module) for module in TRACKERS[tracker]):
+        raise MissingExtra(f"the tracker {tracker} needs {tracker}: pip install {tracker}")
+
+
+def _installed(module: str) -> bool:
+    """Whether there is a package of this name; a folder such as ./wandb, which wandb leaves behind, is none."""
+    spec = importlib.util.find_spec(module)
+    return spec is not None and spec.origin is not None
+
+
+def read_trained(directory: Path, is_main_process: bool = True) -> Trained:
+    """A finished training from its run directory."""
+    description = read_manifest(directory)
+    head, _ = load_head(directory / "head.safetensors")
+    return Trained(directory, head, description["counts"]["history"], is_main_process)
