@@ -200,7 +200,12 @@ def test_the_commands_know_their_options_without_numpy(fresh_python: Any) -> Non
 
 
 @pytest.mark.parametrize(
-    "name", ["training.settings:TrainSettings", "adapt.settings:AdaptSettings", "generalize.settings:GeneralizeSettings"]
+    "name",
+    [
+        "training.settings:TrainSettings",
+        "domains.adaptation.settings:AdaptSettings",
+        "domains.generalization.settings:GeneralizeSettings",
+    ],
 )
 def test_defaults_of_a_command_are_those_of_the_function(name: str) -> None:
     """No option given on the command line is the same as none given in Python, and start.json can hold it."""

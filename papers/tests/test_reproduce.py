@@ -434,12 +434,10 @@ def test_the_full_protocols_choose_the_device_themselves(
 ) -> None:
     """Unless one is asked for, which does not name another place in the cache."""
     pytest.importorskip("torch")
-    from hardsight import extraction, training
-
     given: list[dict[str, Any]] = []
     keys: list[Any] = []
-    monkeypatch.setattr(training, "run", lambda *args, **settings: given.append(settings))
-    monkeypatch.setattr(extraction, "extract", lambda *args, **settings: given.append(settings))
+    monkeypatch.setattr("hardsight.train", lambda *args, **settings: given.append(settings))
+    monkeypatch.setattr("hardsight.extract", lambda *args, **settings: given.append(settings))
     context = Context(scale, cache=Cache(tmp_path), device=device)
     monkeypatch.setattr(context.cache, "place", lambda name, key: keys.append(key) or tmp_path / name)
     context.train("digits", "DigitsCNN")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Iterator
 from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 
 import hardsight
 from benchmarks import clean, further_scores, hardness, peers
+from benchmarks.__main__ import bench
 from benchmarks.finding import Detection, detection
 from benchmarks.injection import MISLABELS, VIEWS, copied, mislabeled, scrambled
 from benchmarks.odd_inputs import mixed
@@ -23,6 +25,7 @@ from benchmarks.scored import by_unseen_heads
 from benchmarks.settings import MISLABELED, SETS, HardnessSettings
 from doc_blocks import doc_script
 from hardsight import score
+from hardsight.cli import run as run_command
 from hardsight.scores import SCORES
 from hardsight.snapshot import Snapshot
 
@@ -283,13 +286,14 @@ def test_who_finds_what_is_printed_and_avh_is_always_among_them(
     ],
 )
 def test_wrong_options_are_refused_before_anything_is_trained(
-    words: list[str], message: str, cli: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = cli("bench", "hardness", *words)
-    assert done.code == 2
-    assert len(done.err.splitlines()) == 1
-    assert re.search(message, done.err)
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "hardness", *words])
+    with pytest.raises(SystemExit, match="2"):
+        run_command(bench)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.search(message, line)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -269,7 +269,6 @@ def test_version_and_unknown_command(cli: Cli) -> None:
         (["correlate", "x", "--seed", "-1"], "invalid value for '--seed': .+. See hardsight correlate --help."),
         (["score", "x.npz", "--nonsense"], "no such option: --nonsense. See hardsight score --help."),
         (["correlate", "x", "--group"], "option '--group' requires an argument. See hardsight correlate --help."),
-        (["bench", "score", "--nonsense"], "no such option: --nonsense. See python -m benchmarks score --help."),
         (["score"], "missing argument .*. See hardsight score --help."),
         (["scor"], "no such command 'scor'. Did you mean score. See hardsight --help."),
         (["--nonsense"], "no such option: --nonsense. See hardsight --help."),

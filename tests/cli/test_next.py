@@ -16,6 +16,7 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 import hardsight.cli
+import hardsight_papers.command
 from hardsight import screen
 from hardsight.explorer.review import Review, review_file
 from hardsight.explorer.serve import Started
@@ -27,7 +28,7 @@ Place = tuple[str, int]  # a module of the command line, and the number of a cal
 def calls() -> dict[Place, range]:
     """Every call of print_next in the source, with its lines."""
     found: dict[Place, range] = {}
-    for path in sorted(Path(hardsight.cli.__file__).parent.glob("*.py")):
+    for path in [*sorted(Path(hardsight.cli.__file__).parent.glob("*.py")), Path(hardsight_papers.command.__file__)]:
         named = (node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call))
         lines = [(node.lineno, node.end_lineno) for node in named if getattr(node.func, "id", None) == "print_next"]
         found |= {(path.stem, at): range(first, (last or first) + 1) for at, (first, last) in enumerate(sorted(lines))}

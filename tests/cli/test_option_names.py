@@ -76,18 +76,12 @@ def test_help_lines_start_with_a_noun_or_a_verb_and_values_have_names() -> None:
 
 def test_every_command_that_prints_has_json_and_with_tables_also_files_of_them() -> None:
     known = options()
-    assert [name for name, flags in known.items() if "--json" not in flags or "--quiet" not in flags] == ["explore", "bench"]
+    assert [name for name, flags in known.items() if "--json" not in flags or "--quiet" not in flags] == ["explore"]
     for name, flags in known.items():
-        if name != "bench":  # each benchmark has them
+        if name != "reproduce":  # of another package
             source = inspect.getsource(importlib.import_module(f"hardsight.cli.{name}"))
             assert "print_table" not in source or "--table" in flags, name
             assert ("--figures" in flags) == ("@draws_figures" in source), name
-    assert {"--json", "--table", "--quiet"} <= {flag for option in benchmarks()["score"].params for flag in option.opts}
-
-
-def benchmarks() -> dict[str, Any]:
-    group: Any = typer.main.get_command(app)
-    return dict(group.commands["bench"].commands)
 
 
 def test_limit_is_spread_and_first_is_not() -> None:

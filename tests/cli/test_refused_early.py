@@ -242,7 +242,6 @@ HURRIED: dict[str, tuple[str, str]] = {
     "misspelt ranking": ("clean good.npz --by margn", "Did you mean margin?"),
     "folder of images to look at": ("explore photos --no-browser", "It holds images: hardsight extract MODEL photos -o run"),
     "folder of images to report": ("report photos", "It holds images: hardsight extract MODEL photos -o run"),
-    "misspelt benchmark": ("bench scroe", "Did you mean score?"),
     "word for a number": ("demo --seed one", "it must be a whole number, got 'one'"),
     "table without features": ("score answers.csv", "Name them with --features 'f*'"),
     "misspelt label column": ("score table.csv --features f* --label labl", "it has f1, f2, label. Did you mean label?"),

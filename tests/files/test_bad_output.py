@@ -240,7 +240,7 @@ def test_extract_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, num
     run = tmp_path / "run"
     slow = (  # six parts, each a moment apart
         "import time\n"
-        "from hardsight.extraction import extracting as extraction\n"
+        "import hardsight.extraction.extract as extraction\n"
         "from hardsight.files import samples\n"
         "samples.PART_NUMBERS = 640  # of 64 features, which are ten rows\n"
         "written = extraction.write_samples\n"

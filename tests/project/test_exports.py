@@ -53,27 +53,25 @@ def test_the_options_of_verbs_are_those_of_their_settings() -> None:
 
 
 REVEALED = {
-    "extract": ("batch_size", "int"),
-    "train": ("epochs", "int"),
-    "adapt": ("methods", "Sequence[str]"),
-    "clean": ("folds", "int"),
-    "select": ("budget", "Union"),
-    "correlate": ("level", "float"),
+    "extract": "'size'?: int | None",
+    "train": "'optimizer'?: Literal['sgd'] | Literal['adamw']",
+    "adapt": "'methods'?: typing.Sequence[str]",
+    "clean": "'folds'?: int",
+    "select": "'budget'?: int | None",
+    "correlate": "'level'?: float",
 }
+QUICKLY = "[mypy]\nfollow_imports = silent\n[mypy-torch.*,numpy.*,pyarrow.*,PIL.*,starlette.*,matplotlib.*]\nfollow_imports = skip\n"
 
 
 def test_an_editor_sees_the_options_with_their_types(tmp_path: Path) -> None:
     """mypy's `reveal_type` of the verbs, and an option that does not exist."""
-    (tmp_path / "verbs.py").write_text(
-        "import hardsight\n"
-        + "".join(f"reveal_type(hardsight.{verb})\n" for verb in REVEALED)
-        + "hardsight.train(1, 2, 'x', epoch=3)\n"
-    )
+    reveal = "".join(f"reveal_type(hardsight.{verb})\n" for verb in REVEALED)
+    (tmp_path / "verbs.py").write_text(f"import hardsight\n{reveal}hardsight.train(1, 2, 'x', epoch=3)\n")
+    (tmp_path / "mypy.ini").write_text(QUICKLY)
     done = subprocess.run([sys.executable, "-m", "mypy", "verbs.py"], cwd=tmp_path, capture_output=True, text=True)
     lines = [line for line in done.stdout.splitlines() if "Revealed type" in line]
-    for (verb, (option, kind)), line in zip(REVEALED.items(), lines, strict=True):
-        assert re.search(rf"'?{option}'?\??: (builtins\.|typing\.|collections\.abc\.)?{re.escape(kind)}", line), (verb, line)
-    assert 'Unexpected keyword argument "epoch" for "train"' in done.stdout
+    assert [option for option, line in zip(REVEALED.values(), lines, strict=True) if option not in line] == []
+    assert 'Unexpected keyword argument "epoch" for "train"; did you mean "epochs"?' in done.stdout
 
 
 def test_unknown_names_are_refused() -> None:

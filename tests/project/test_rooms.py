@@ -21,16 +21,15 @@ ROOMS = (
     "snapshot", "table", "render", "scores_table",
     "data", "models",
     "extraction", "scoring", "dynamics", "training",
-    "domains", "adapt", "generalize",
+    "domains",
     "sklearn", "torchmetrics",
     "human", "subsets", "groups", "quality", "attacks", "explorer", "exporting",
-    "paper",
-    "demo", "bench", "cli", "__main__",
+    "demo", "cli", "__main__",
 )  # fmt: skip
 
 
 PATHS = sorted(ROOT.rglob("*.py"))
-SIDE_BY_SIDE = {("models", "data"), ("generalize", "adapt")}  # neither of a pair knows the other
+SIDE_BY_SIDE = {("models", "data")}  # neither of a pair knows the other
 
 
 @pytest.fixture(scope="module")
@@ -70,10 +69,8 @@ def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def _is_import_by_name(node: ast.AST) -> bool:
-    """`importlib.import_module("hardsight...")`, or the table `_HOME` of a package's lazy names."""
-    if isinstance(node, ast.Call):
-        return "import_module" in (getattr(node.func, "attr", None), getattr(node.func, "id", None))
-    return isinstance(node, ast.Assign) and any(isinstance(name, ast.Name) and name.id == "_HOME" for name in node.targets)
+    """`importlib.import_module("hardsight...")`."""
+    return isinstance(node, ast.Call) and "import_module" in (getattr(node.func, "attr", None), getattr(node.func, "id", None))
 
 
 def is_wrong(room: str, imported: str) -> bool:
@@ -101,8 +98,8 @@ def test_imports_point_to_rooms_before(trees: dict[Path, ast.Module]) -> None:
 
 
 def test_the_reader_of_imports_sees_those_inside_functions() -> None:
-    source = "if TYPE_CHECKING:\n    import hardsight.cli\ndef f():\n    from hardsight import bench\n"
-    assert list(imports(ast.parse(source))) == [(4, "bench")]
+    source = "if TYPE_CHECKING:\n    import hardsight.cli\ndef f():\n    from hardsight import cli\n"
+    assert list(imports(ast.parse(source))) == [(4, "cli")]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +109,6 @@ def test_the_reader_of_imports_sees_those_inside_functions() -> None:
         ("from ..cli import app", "..cli"),
         ("importlib.import_module('hardsight.cli.app')", "cli"),
         ("import_module('hardsight.cli')", "cli"),
-        ("_HOME = {'app': 'hardsight.cli'}", "cli"),
         ("import hardsight.nowhere", "nowhere"),
     ],
 )
@@ -130,7 +126,6 @@ def test_no_room_hides_a_public_function() -> None:
 # ---- the size of the house ----
 
 SAME_IN_TWINS = {"DynamicsCallback", "Results", "Work"}  # of two trainers; of adapt and of generalize
-PUBLIC_TWICE = {"Outcome"}  # of a statistical test, in hardsight.stats; of a recipe of the papers
 
 
 def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -177,7 +172,7 @@ def test_a_class_name_has_one_meaning(trees: dict[Path, ast.Module]) -> None:
         for node in tree.body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
-    assert {name for name, count in names.items() if count > 1} == SAME_IN_TWINS | PUBLIC_TWICE
+    assert {name for name, count in names.items() if count > 1} == SAME_IN_TWINS
 
 
 @pytest.mark.parametrize("room", [path.parent for path in PATHS if path.name == "__init__.py" and path.parent != ROOT], ids=str)

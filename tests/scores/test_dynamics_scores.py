@@ -126,7 +126,7 @@ def tracked(folder: Path, epochs: int = 4, n: int = 30, seed: int = 0) -> dict[s
             for part in np.array_split(order, 3):
                 tracker.update(epoch + 1, features[part], weight, labels[part], [f"s{i}" for i in part])
             for name in ("logit_margin", "avh", "el2n", "confidence"):
-                told[name][epoch, order] = getattr(hardsight, name)(features, weight, labels)[order]
+                told[name][epoch, order] = getattr(hardsight.scores, name)(features, weight, labels)[order]
             told["correct"][epoch, order] = ((features @ weight.T).argmax(1) == labels)[order]
     return told
 

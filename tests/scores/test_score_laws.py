@@ -485,7 +485,7 @@ def test_every_score_describes_itself(name: str) -> None:
     assert one.name == name == one.function.__name__
     assert one.hard in ("high", "low") and one.scope in get_args(Scope)
     assert one.range and one.formula and one.source and one.summary.endswith((".", ":")) is True
-    assert getattr(hardsight, name) is one.function
+    assert getattr(hardsight.scores, name) is one.function
 
 
 @pytest.mark.parametrize("name", OF_A_SNAPSHOT)

@@ -328,7 +328,7 @@ def test_pandas_rows_are_joined_by_their_index(index: Any) -> None:
     assert score(features, WEIGHT, rows[1]).column("id").to_pylist() == [list(index)[row] for row in SHUFFLED]
     for name in ("avh", "loss", "knn_agreement", "norm_in_class", "gm_likelihood"):
         function, head = (
-            getattr(hardsight, name),
+            getattr(hardsight.scores, name),
             () if SCORES[name].scope == "dataset" and name != "gm_likelihood" else (WEIGHT,),
         )
         np.testing.assert_array_equal(function(features, *head, labels), function(rows[0], *head, rows[1]))

@@ -6,7 +6,7 @@ reading.py       shared by every reader: damage becomes one error that names the
 inputs.py        the files a command reads, which it must not overwrite
 writing.py       the one write path: checks, temporary name, checksum, fsync, rename
 checksums.py     the checksums of a run, and those embedded in files
-verifying.py     verify a run or a file against its checksums
+verify.py     verify a run or a file against its checksums
 locking.py       locks that are released when their process ends
 npy.py           .npy and .npz, a few rows at a time
 parquet.py       Parquet files, with their footers checked on open
@@ -19,12 +19,12 @@ class_names.py   class names, one per line or a JSON list
 tensors.py       arrays and tensors written as safetensors
 heads.py         a `Head` as safetensors
 run.py           the run directory: start.json, parts, run.json; resuming.py: why a run cannot be resumed
-beside.py        default output paths
+default_paths.py        default output paths
 label_column.py  labels in Parquet files: numbers, names, or numbers with names in the schema
 samples.py       samples/part-*.parquet: the schema, the reader and the writer
 rows.py          the rows of a snapshot: in memory, or in the files of samples.py
 snapshot_files.py  opens every file that holds a snapshot: rows, head, class names
-dynamics.py      dynamics/epoch=*.parquet, read back
+epochs.py      dynamics/epoch=*.parquet, read back
 suspects.py      suspects.parquet, read back
 latex.py         tables as LaTeX
 human.py         human answers, in every supported format

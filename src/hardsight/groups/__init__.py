@@ -5,12 +5,12 @@
     grouping.py     a column, or several with their intersections, as groups
     comparing.py    one group against the rest: accuracy, hardness, norm and calibration with intervals
     latent.py       groups that no column names: clusters that are worse than their class, tested on other samples
-    auditing.py     `audit`: the table of groups
-    drifting.py     `drift`: two snapshots, sample by sample and class by class
-    one_head.py     one fitted head for two snapshots that have none
-    spaces.py       the features of the two: in one space or in two
-    moving.py       whether features of one space moved; who is near whom in two
-    to_file.py      what `hardsight audit` and `hardsight drift` do
+    audit.py     `audit`: the table of groups
+    drift.py     `drift`: two snapshots, sample by sample and class by class
+    shared_head.py     one fitted head for two snapshots that have none
+    feature_spaces.py       the features of the two: in one space or in two
+    feature_shift.py       whether features of one space moved; who is near whom in two
+    group_files.py      what `hardsight audit` and `hardsight drift` do
 
 Names load when first used.
 """

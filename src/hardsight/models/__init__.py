@@ -4,7 +4,7 @@
     model.py                the contract: name, preprocessing, head, fingerprint, call
     preprocessing.py        a picture as the array a model was trained on
 
-    network.py              a torch module; finding.py locates its last layer
+    network.py              a torch module; find_head.py locates its last layer
     onnx_model.py           an ONNX file; onnx_graph.py locates its last layer
     linear_estimator.py     a fitted scikit-learn classifier or pipeline
     flat_images.py          images as rows of numbers, for models that take those
@@ -13,7 +13,7 @@
     timm_models.py, torchvision_models.py, transformers_models.py, trained.py    where networks come from
     weights.py              a file of weights into a network, executing nothing
     weights_header.py       weights of another model, refused before torch is loaded; layouts.py has the blocks of architectures
-    reaching.py             whether weights that a library would fetch can be had
+    downloads.py             whether weights that a library would fetch can be had
     factory_names.py        what a user's file defines, read from its source
     head_layer.py           a head of any kind as a network's last layer
     trainable.py            any of these with its last layer cut off, to be trained

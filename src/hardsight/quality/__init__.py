@@ -1,14 +1,14 @@
 """What is wrong with the data: wrong labels, duplicates, outliers, and the labels after a review.
 
-    suspects.py        `clean`: the table of suspects; settings.py has its options
+    clean.py        `clean`: the table of suspects; settings.py has its options
     evidence.py        what there is to go by: epochs of a training, out-of-sample probabilities, a head
     ranking.py         how likely each label is wrong; noise.py: which class is labeled as which other
     error_model.py     how likely each label is wrong, and how many are
-    neighbourhood.py   outliers, from features alone, and what neighbours' labels say
+    neighbors.py   outliers, from features alone, and what neighbours' labels say
     verdicts.py        one verdict per sample, in plain words
     folds.py           predictions of models that have not seen the sample: heads on features; fold_models.py: whole networks
-    applying.py        a person's marks applied to the labels
-    to_file.py         what `hardsight clean` does
+    review.py        a person's marks applied to the labels
+    clean_file.py         what `hardsight clean` does
 
 Names load when first used.
 """

@@ -1,14 +1,14 @@
 """Scoring: a snapshot in, a scores table out.
 
-    job.py           `score` and its job: which scores, which rows, one or two passes
-    to_file.py       `score_to_file`, the function behind `hardsight score`; settings.py has its options
+    score.py           `score` and its job: which scores, which rows, one or two passes
+    score_file.py       `score_to_file`, the function behind `hardsight score`; settings.py has its options
     hardness.py      one score of every sample, oriented so that high is hard, from a run, a snapshot or a table
     fitted_head.py   calibrated heads fitted by cross-validation if there is none
     cluster.py       the same on a Dask cluster
-    beside.py        additional inputs of some scores: a reference, other models, images
-    one_scale.py     two models on the same samples: compared by value, or by rank
+    extra_inputs.py        additional inputs of some scores: a reference, other models, images
+    comparable.py     two models on the same samples: compared by value, or by rank
     several_models.py, layers.py, checkpoints.py   the data that three scores need from these inputs and from the run
-    pictures.py      images of the samples, for a table shown in a notebook
+    run_images.py      images of the samples, for a table shown in a notebook
 
 Names are imported on first use.
 """

@@ -1,16 +1,19 @@
-"""Which samples to train on, which to label next, and in which order: `select` and `curriculum`.
+"""Which samples to train on, which to label next, in which order, and in which triplets: `select`, `curriculum` and `mine`.
 
     settings.py      the options of both
     pool.py          the samples to choose among, from a run, a snapshot or a table of scores
-    picking.py       the methods by name, and their reasons; within each class, if asked
+    methods.py       the methods by name, and their reasons; within each class, if asked
     strata.py        coverage: every level of hardness, without the hardest
-    spread.py        k-centre: no sample is far from the subset
-    graph.py         D2: hard samples from everywhere
+    k_center.py        k-centre: no sample is far from the subset
+    d2.py         D2: hard samples from everywhere
     uncertainty.py   margin, entropy and AVC: what the model is least sure of
-    choosing.py      `select`, and what `hardsight select` does
+    select.py      `select`, and what `hardsight select` does
     cost.py          what a subset costs in accuracy
-    lessons.py       `curriculum`: the order, and the epoch from which each sample is trained on
+    curriculum.py       `curriculum`: the order, and the epoch from which each sample is trained on
     sampler.py       the same as a torch Sampler
+    mine.py          `mine`: hard and semi-hard triplets by angle; mine_settings.py, mine_file.py: its options, its command
+    neighbor_index.py  nearest samples of other classes by an index of usearch or faiss, and its recall
+    metric_learning.py  the same in a batch, as a miner for pytorch-metric-learning
 
 Names load when first used.
 """

@@ -1,8 +1,8 @@
 """Training with any loss and per-sample dynamics: `run`. The same core trains adapt and generalize.
 
     settings.py        the options, each defined once; those that adapt and generalize share
-    running.py         `run`: checks and opens the input; starting.py opens the network; loop.py trains it, one plain loop
-    sets.py            training data and watched sets; choice.py: a subset of it, and a curriculum, joined by id
+    train.py         `run`: checks and opens the input; start.py opens the network; loop.py trains it, one plain loop
+    sets.py            training data and watched sets; subset.py: a subset of it, and a curriculum, joined by id
     pacing.py          a curriculum: which samples are trained on in which epoch
     inputs.py          samples as batches of numbers, the same in every run; augmentation.py changes them
     network.py         a network cut before its last layer, and forward passes through it

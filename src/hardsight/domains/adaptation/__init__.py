@@ -6,7 +6,7 @@
     methods.py         what a name such as coral+cbst+avh means
     validation.py      has adapting helped? validators that need no labels, on arrays; choosing.py, the method `auto`
     settings.py        the options, each defined once
-    running.py         `run`: checks and opens the input, and compares; work.py has every pair and method, loop.py the rounds
+    adapt.py         `run`: checks and opens the input, and compares; work.py has every pair and method, loop.py the rounds
     learner.py         the network; objective.py, its loss between two selections
     baseline.py        plain logistic regression on the source
     measures.py        what was selected; tables.py and report.py present it
