@@ -105,7 +105,7 @@ def shifted(images: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def zoomed(images: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """The centre of each image, enlarged twice."""
+    """The center of each image, enlarged twice."""
     h, w = images.shape[2:]
     rows, columns = h // 4 + np.arange(h) // 2, w // 4 + np.arange(w) // 2
     return np.ascontiguousarray(images[:, :, rows][:, :, :, columns])

@@ -1,4 +1,4 @@
-"""The small network of the benchmarks on 32 x 32 colour images: three convolutions and 128 features."""
+"""The small network of the benchmarks on 32 x 32 color images: three convolutions and 128 features."""
 
 from __future__ import annotations
 

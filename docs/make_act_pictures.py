@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 
 from benchmarks.explore import find_browser
-from hardsight.render.dynamics import COLOURS, MARKERS
+from hardsight.render.dynamics import COLORS, MARKERS
 from hardsight.training.pacing import Pacing
 
 IMAGES = Path(__file__).parent / "images"
@@ -45,13 +45,13 @@ def mine(folder: Path) -> Figure:
     hardest = table.sort_values("hardness", ascending=False).drop_duplicates("label").head(ANCHORS)
     for row, first in zip(grid, hardest.itertuples(), strict=True):
         mined = table[table.anchor == first.anchor].sort_values("angle_negative").head(NEGATIVES)
-        cells = [(first.anchor, "anchor", None, "black"), (first.positive, "positive", first.angle_positive, COLOURS[0])]
-        cells += [(each.negative, "negative", each.angle_negative, COLOURS[1]) for each in mined.itertuples()]
-        for axes, (at, role, angle, colour) in zip(row, cells, strict=True):
+        cells = [(first.anchor, "anchor", None, "black"), (first.positive, "positive", first.angle_positive, COLORS[0])]
+        cells += [(each.negative, "negative", each.angle_negative, COLORS[1]) for each in mined.itertuples()]
+        for axes, (at, role, angle, color) in zip(row, cells, strict=True):
             degrees = "" if angle is None else f", {np.degrees(angle):.0f}°"
             digit(axes, arrays["features"][at])
-            axes.set_title(f"{role}: {arrays['labels'][at]}{degrees}", fontsize=10, color=colour, pad=4)
-            axes.spines[:].set(color=colour, linewidth=2)
+            axes.set_title(f"{role}: {arrays['labels'][at]}{degrees}", fontsize=10, color=color, pad=4)
+            axes.spines[:].set(color=color, linewidth=2)
     return figure
 
 
@@ -61,9 +61,9 @@ def curriculum(folder: Path) -> Figure:
     left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=(1, 1.5))[0]
     axes = left.subplots()
     epochs = np.arange(1, EPOCHS + 1)
-    for kind, colour, marker in zip(("root", "linear", "geometric", "step"), COLOURS, MARKERS, strict=False):
+    for kind, color, marker in zip(("root", "linear", "geometric", "step"), COLORS, MARKERS, strict=False):
         shares = [100 * Pacing(kind, 0.2, EPOCHS / 2).share(int(epoch)) for epoch in epochs]
-        axes.plot(epochs, shares, color=colour, marker=marker, label=kind)
+        axes.plot(epochs, shares, color=color, marker=marker, label=kind)
     axes.set_xlabel("epoch")
     axes.set_ylabel("samples that are in (%)")
     axes.set_ylim(0, 105)
@@ -90,7 +90,7 @@ def drift(folder: Path) -> Figure:
     for at, row in enumerate(classes):
         told = row["verdict"] != "no change found"
         mean, low, high = (1000 * row[name] for name in ("mean_change", "change_low", "change_high"))
-        axes.errorbar(mean, at, xerr=[[mean - low], [high - mean]], fmt="o", color=COLOURS[1] if told else "#7f7f7f", capsize=3)
+        axes.errorbar(mean, at, xerr=[[mean - low], [high - mean]], fmt="o", color=COLORS[1] if told else "#7f7f7f", capsize=3)
     axes.axvline(0, color="#7f7f7f", linestyle=":")
     axes.set_yticks(range(len(classes)), [row["class"] for row in classes])
     axes.set_xlabel("mean change of AVH in thousandths (right: harder)")

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hardsight_papers.catalogue import recipes
+from hardsight_papers.catalog import recipes
 from hardsight_papers.page import TITLES
 from hardsight_papers.recipe import VERDICTS, Table
 

@@ -19,9 +19,9 @@ TITLES = {
     "ensembles": "Several models",
     "gradients": "Gradients",
     "likelihood": "Likelihood",
-    "neighbours": "Neighbours",
+    "neighbors": "Neighbors",
     "prototypes": "Prototypes",
-    "within": "Scaled over the dataset",
+    "within_dataset": "Scaled over the dataset",
 }
 
 INPUT = {  # what is sufficient for the scores of a scope
@@ -55,7 +55,7 @@ The letters: x is a feature (d numbers), w_k the class vector of class k (a row 
 p_k the softmax probability and z_k the logit of class k, c the number of classes, e an epoch or the number of epochs.
 Angles are in radians. The space of a Gaussian head has no origin of its own, so its angles are taken around the mean of the
 class means m: angle(x, w_k) stands for angle(x - m, w_k - m). Moving all features and means together changes no score that
-uses the head; norms and neighbours, which do not, are taken from zero.
+uses the head; norms and neighbors, which do not, are taken from zero.
 
 - **hard end** says which end of the range is hard: `high` or `low`. `hardsight.table.hardest` and `--by` follow it.
 - **scope** says what one value depends on. A *row* score depends on one sample and the head. A *dataset* score depends on

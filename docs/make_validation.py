@@ -197,7 +197,7 @@ class End:
 
     @property
     def share(self) -> float:
-        """The rise of `neighbours` as a share of the room left by the source model."""
+        """The rise of `neighbors` as a share of the room left by the source model."""
         return self.rise(CHOSEN_BY) / (1 - judged(self.trial.source))
 
     @property
@@ -206,7 +206,7 @@ class End:
         return 1 - float(self.trial.source["evenness"])
 
     def leads(self, part: float) -> bool:
-        """Whether its `neighbours` lead those of the careful method by this part of what `auto` asks for."""
+        """Whether its `neighbors` lead those of the careful method by this part of what `auto` asks for."""
         history = self.trial.histories[CAREFUL]
         careful = next(entry for entry in history if entry["round"] == best_round(history))
         asked = judged(careful) + part * (to_lead(self.trial.source, careful) - judged(careful))
@@ -214,17 +214,17 @@ class End:
 
 
 RULES: dict[str, Callable[[End], bool]] = {
-    f"`neighbours` rises by less than {LEAST_GAIN} (the default)": lambda end: end.share < LEAST_GAIN,
-    "`neighbours` rises by less than 0.1": lambda end: end.share < 0.1,
-    "`neighbours` rises by less than 0.2": lambda end: end.share < 0.2,
-    f"`neighbours` rises by less than {LEAST_GAIN} + 2 (1 - evenness of the source model)": (
+    f"`neighbors` rises by less than {LEAST_GAIN} (the default)": lambda end: end.share < LEAST_GAIN,
+    "`neighbors` rises by less than 0.1": lambda end: end.share < 0.1,
+    "`neighbors` rises by less than 0.2": lambda end: end.share < 0.2,
+    f"`neighbors` rises by less than {LEAST_GAIN} + 2 (1 - evenness of the source model)": (
         lambda end: end.share < LEAST_GAIN + 2 * end.uneven * end.balanced
     ),
-    f"`neighbours` rises by less than {LEAST_GAIN} + 5 (1 - evenness of the source model)": (
+    f"`neighbors` rises by less than {LEAST_GAIN} + 5 (1 - evenness of the source model)": (
         lambda end: end.share < LEAST_GAIN + 5 * end.uneven * end.balanced
     ),
-    "`neighbours` does not lead that of `weighted` as `auto` asks": lambda end: end.balanced and not end.leads(1),
-    "`neighbours` does not lead that of `weighted` by half as much": lambda end: end.balanced and not end.leads(0.5),
+    "`neighbors` does not lead that of `weighted` as `auto` asks": lambda end: end.balanced and not end.leads(1),
+    "`neighbors` does not lead that of `weighted` by half as much": lambda end: end.balanced and not end.leads(0.5),
     "evenness of the source model is below 0.96": lambda end: end.balanced and end.uneven > 0.04,
     "evenness rises": lambda end: end.balanced and end.last["evenness"] > end.trial.source["evenness"],
     "`infomax` rises by less than 0.2": lambda end: end.rise("infomax") < 0.2,

@@ -75,7 +75,7 @@ HEAD = """\
 No score is best at everything. For this page we injected hardness of a known kind into images, and every score had to find it.
 All numbers, and every sentence about them, are generated from the measured table.
 
-- **average precision** summarises the precision-recall curve: 1 is perfect, and guessing gets the share of hard samples.
+- **average precision** summarizes the precision-recall curve: 1 is perfect, and guessing gets the share of hard samples.
 - **AUROC** is the chance that a hard sample ranks above an ordinary one: guessing gets 0.5.
 - **missed** is the share of hard samples you miss if you review as many samples as there are hard ones.
 """
@@ -126,7 +126,7 @@ CLEAN = """\
 ## `hardsight clean` beside cleanlab
 
 Average precision of the default ranking of `hardsight.clean`: from a run with its dynamics, from out-of-sample probabilities
-alone, and from the run's features and labels alone (cross-validated heads and neighbours). The last column is the best of four
+alone, and from the run's features and labels alone (cross-validated heads and neighbors). The last column is the best of four
 cleanlab rankings on the same probabilities. Ours is at least as good as cleanlab's best in {precise}.
 
 {table}

@@ -17,10 +17,10 @@ def domains(shift: float = 1.2, n: int = 120, d: int = 8, c: int = 3) -> tuple[A
     """Two clouds of features with the same classes; the second is stretched and turned a little."""
     rng = np.random.default_rng(0)
     labels = np.arange(n) % c
-    centres = rng.normal(size=(c, d)) * 1.5
-    there = centres[labels] + rng.normal(size=(n, d))
+    centers = rng.normal(size=(c, d)) * 1.5
+    there = centers[labels] + rng.normal(size=(n, d))
     turn = np.eye(d) + 0.25 * rng.normal(size=(d, d))
-    here = (centres[labels] + rng.normal(size=(n, d))) @ turn * 2 + shift
+    here = (centers[labels] + rng.normal(size=(n, d))) @ turn * 2 + shift
     return there.astype(np.float32), here.astype(np.float32), labels
 
 

@@ -42,8 +42,8 @@ def digits_run(
     rng = np.random.default_rng(seed)
     bunch = load_digits()
     features, labels = bunch.data[:n].astype(np.float32) + 1, bunch.target[:n]
-    weight, centre = class_means()
-    features = features - centre - 1
+    weight, center = class_means()
+    features = features - center - 1
     features = features + noise * rng.standard_normal(features.shape).astype(np.float32)
     ids = [str(row) for row in range(n)]
     told: dict[str, Any] = {
@@ -85,7 +85,7 @@ def two_heads() -> tuple[Head, Head]:
     and 5 close to each other and on the wrong side of each other.
     """
     means, _ = class_means()
-    pairs = means.reshape(5, 2, 64).mean(1).repeat(2, axis=0)  # (10, 64) of each class and its neighbour
+    pairs = means.reshape(5, 2, 64).mean(1).repeat(2, axis=0)  # (10, 64) of each class and its neighbor
     return Head("linear", means + 40), Head(
         "cosine", np.concatenate([1.1 * pairs - 0.1 * means, means])[[*range(6), *range(16, 20)]]
     )

@@ -32,8 +32,8 @@ def angle_table(features: np.ndarray, weight: np.ndarray) -> np.ndarray:
 def row_scores(features: np.ndarray, head: Head, labels: np.ndarray) -> dict[str, np.ndarray]:
     """Every row score of a head with at least two classes, from its formula."""
     x, c = features.astype(np.float64), head.num_classes
-    centre = head.weight.mean(0) if head.kind == "gaussian" else 0.0  # a Gaussian head's space has no origin of its own
-    theta = angle_table(x - centre, head.weight - centre)
+    center = head.weight.mean(0) if head.kind == "gaussian" else 0.0  # a Gaussian head's space has no origin of its own
+    theta = angle_table(x - center, head.weight - center)
     logits = plain_logits(x, head, theta)
     nobias = plain_logits(x, Head("linear", head.weight), theta) if head.kind == "linear" else logits
     rows: dict[str, list[float]] = {}

@@ -1,7 +1,7 @@
 """Every table and figure of the papers, runnable: `hardsight reproduce`.
 
     recipe.py       what a recipe is: tables, figures, and claims with a verdict
-    catalogue.py    the list of recipes
+    catalog.py    the list of recipes
     context.py      what a recipe is given: scale, data, cache, progress
     data_folder.py  which data sets are in --data DIR
     arrays.py       what a file of --data must hold
@@ -11,7 +11,7 @@
     keeping.py      what a recipe found, on disk
     page.py         one HTML page with everything
     few_digits.py   few digits to train on, several seeds, paired differences
-    pixels.py       grey images as arrays
+    pixels.py       gray images as arrays
     spearman.py     Spearman's coefficient with its interval
     drawing.py      figures over seeds
     avh/            the recipes of the AVH paper, one small file each

@@ -41,7 +41,7 @@ def reproduce(
         hardsight reproduce all --scale small -o run
     """
     from hardsight.screen import keep_table, print_line, print_next, print_wrote, progress_bar
-    from hardsight_papers.catalogue import chosen, recipes
+    from hardsight_papers.catalog import chosen, recipes
 
     if not ids:
         known = [{"id": recipe.id, "title": recipe.title, "needs": recipe.needs} for recipe in recipes().values()]
@@ -55,7 +55,7 @@ def reproduce(
     recipes_asked = chosen(ids)
     if output is None:
         from hardsight.errors import InputError
-        from hardsight_papers.catalogue import single_recipe
+        from hardsight_papers.catalog import single_recipe
         from hardsight_papers.running import reproduce as run
 
         if len(ids) > 1:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardsight.render.dynamics import COLOURS, MARKERS
+from hardsight.render.dynamics import COLORS, MARKERS
 from hardsight.stats.means import mean_interval
 
 if TYPE_CHECKING:
@@ -28,18 +28,18 @@ def panels(count: int, *, width: float = 4.3, height: float = 3.3) -> tuple[Figu
 
 
 def seed_dots(
-    axes: Axes, values: Mapping[str, np.ndarray], label: str, title: str = "", *, colours_of: Sequence[str] | None = None
+    axes: Axes, values: Mapping[str, np.ndarray], label: str, title: str = "", *, colors_of: Sequence[str] | None = None
 ) -> None:
     """A row per name: a faint dot per seed, and the mean with its 95 % interval.
 
-    Panels with different names share `colours_of`, all of their names, so that each name has one colour.
+    Panels with different names share `colors_of`, all of their names, so that each name has one color.
     """
-    names = list(values if colours_of is None else colours_of)
+    names = list(values if colors_of is None else colors_of)
     for row, (name, each) in enumerate(values.items()):
-        mean, colour = mean_interval(np.asarray(each, np.float64)), COLOURS[names.index(name) % len(COLOURS)]
-        axes.plot(each, np.full(len(each), row), "o", color=colour, alpha=0.3, markersize=4, markeredgewidth=0)
+        mean, color = mean_interval(np.asarray(each, np.float64)), COLORS[names.index(name) % len(COLORS)]
+        axes.plot(each, np.full(len(each), row), "o", color=color, alpha=0.3, markersize=4, markeredgewidth=0)
         ends = [[mean.value - mean.low], [mean.high - mean.value]] if np.isfinite(mean.low) else None
-        axes.errorbar(mean.value, row, xerr=ends, fmt="D", color=colour, markersize=5, capsize=3)
+        axes.errorbar(mean.value, row, xerr=ends, fmt="D", color=color, markersize=5, capsize=3)
     axes.set_yticks(range(len(values)), list(values))
     axes.set_ylim(len(values) - 0.5, -0.5)
     axes.set_xlabel(label, fontsize=9)
@@ -52,11 +52,11 @@ def seed_curves(axes: Axes, x: Sequence[float] | np.ndarray, curves: Mapping[str
     """A line per name through the means of (len(x), seeds) values, in the band of their 95 % intervals."""
     for row, (name, values) in enumerate(curves.items()):
         means = [mean_interval(np.asarray(each, np.float64)) for each in values]
-        colour, marker = COLOURS[row % len(COLOURS)], MARKERS[row % len(MARKERS)]
-        axes.plot(x, [mean.value for mean in means], marker=marker, markersize=4, color=colour, linewidth=1.3, label=name)
+        color, marker = COLORS[row % len(COLORS)], MARKERS[row % len(MARKERS)]
+        axes.plot(x, [mean.value for mean in means], marker=marker, markersize=4, color=color, linewidth=1.3, label=name)
         if np.isfinite(means[0].low):
             axes.fill_between(
-                x, [mean.low for mean in means], [mean.high for mean in means], color=colour, alpha=0.15, linewidth=0
+                x, [mean.low for mean in means], [mean.high for mean in means], color=color, alpha=0.15, linewidth=0
             )
     axes.set(**labels)
     axes.xaxis.label.set_fontsize(9)

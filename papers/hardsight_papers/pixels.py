@@ -1,4 +1,4 @@
-"""Grey images as arrays, for networks on pixels and for views made by hand."""
+"""Gray images as arrays, for networks on pixels and for views made by hand."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ class Recipe:
     needs: str
 
 
-RECIPES: dict[str, Recipe] = {}  # of the modules imported so far; `catalogue.recipes()` imports them all
+RECIPES: dict[str, Recipe] = {}  # of the modules imported so far; `catalog.recipes()` imports them all
 
 
 def recipe(

@@ -13,7 +13,7 @@ from hardsight.files.run import Run, read_manifest
 from hardsight.files.writing import replacing
 from hardsight.options import takes
 from hardsight_papers.cache import Cache
-from hardsight_papers.catalogue import chosen, single_recipe
+from hardsight_papers.catalog import chosen, single_recipe
 from hardsight_papers.context import Context, ProgressCallback
 from hardsight_papers.data_folder import DataFolder
 from hardsight_papers.keeping import keep, outcome_file, read_outcome

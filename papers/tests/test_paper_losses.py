@@ -17,7 +17,7 @@ pytest.importorskip("torch")
 from hardsight.errors import InputError
 from hardsight_papers import few_digits
 from hardsight_papers.cache import Cache
-from hardsight_papers.catalogue import chosen, recipes
+from hardsight_papers.catalog import chosen, recipes
 from hardsight_papers.context import Context
 from hardsight_papers.data_folder import DataFolder
 from hardsight_papers.few_digits import difference, signed, with_wrong_labels
@@ -102,7 +102,7 @@ def test_naive_bayes_needs_few_samples_where_classes_lie_far_apart() -> None:
     assert 2 <= needed <= 40
 
 
-def test_growth_with_the_dimension_is_judged_on_standardised_features() -> None:
+def test_growth_with_the_dimension_is_judged_on_standardized_features() -> None:
     needed = {"naive Bayes": [10.0, 12.0], "logistic regression": [10.0, 15.0], naive_bayes.RAW: [10.0, 80.0]}
     judged = naive_bayes.grows_slower(needed)
     assert judged.verdict == "does not hold" and judged.found.endswith("as in the authors' simulation, it holds.")

@@ -23,7 +23,7 @@ from hardsight.dynamics.groups import Groups, everyone
 from hardsight.errors import FileError, InputError, MissingExtra, RunError, TrainingError
 from hardsight.files.epochs import Moment
 from hardsight.stats.printed import PRINTED
-from hardsight_papers import catalogue, running
+from hardsight_papers import catalog, running
 from hardsight_papers.avh import (
     adversarial,
     annotators,
@@ -69,19 +69,19 @@ def verdicts(claims: list[Claim]) -> list[str]:
 
 
 def test_every_printed_number_of_the_avh_paper_has_an_id() -> None:
-    ids = list(catalogue.recipes())
+    ids = list(catalog.recipes())
     assert [id for id in ids if id.startswith("avh/table")] == [f"avh/table{k}" for k in range(1, 10)]
     assert [id for id in ids if id.startswith("avh/fig")] == [f"avh/fig{k}" for k in range(1, 24)]
 
 
 def test_an_id_a_paper_and_all() -> None:
-    assert [recipe.id for recipe in catalogue.chosen(["avh/fig3"])] == ["avh/fig3"]
-    assert {recipe.id.partition("/")[0] for recipe in catalogue.chosen(["slides"])} == {"slides"}
-    assert len(catalogue.chosen(["all", "avh/fig3"])) == len(catalogue.recipes())
+    assert [recipe.id for recipe in catalog.chosen(["avh/fig3"])] == ["avh/fig3"]
+    assert {recipe.id.partition("/")[0] for recipe in catalog.chosen(["slides"])} == {"slides"}
+    assert len(catalog.chosen(["all", "avh/fig3"])) == len(catalog.recipes())
     with pytest.raises(InputError, match=r"there is no recipe 'avh/tabel2'. Did you mean avh/table2\?"):
-        catalogue.single_recipe("avh/tabel2")
+        catalog.single_recipe("avh/tabel2")
     with pytest.raises(InputError, match=r"slides stands for \d+ recipes"):
-        catalogue.single_recipe("slides")
+        catalog.single_recipe("slides")
 
 
 def test_the_command_lists_and_refuses(cli: Callable[..., Any], tmp_path: Path) -> None:
@@ -344,7 +344,7 @@ def test_wrong_arrays_are_named_with_what_the_file_must_hold(id: str, file: str,
         np.save(tmp_path / file, arrays)
     pattern = re.escape(f"{tmp_path / file} must h") + ".*" + re.escape(said).replace(r"\.\*", ".*")
     with pytest.raises(FileError, match=pattern):
-        catalogue.single_recipe(id).run(Context(data=DataFolder(tmp_path), cache=Cache(tmp_path / "cache")))
+        catalog.single_recipe(id).run(Context(data=DataFolder(tmp_path), cache=Cache(tmp_path / "cache")))
 
 
 def test_votes_and_nouns_that_are_none(tmp_path: Path) -> None:
@@ -710,7 +710,7 @@ def test_figures_of_digits_run_without_data(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setitem(panels.DIGITS, "epochs", 1)
     context = Context(cache=Cache(tmp_path))
     for id in ("avh/fig1", "avh/fig5", "avh/fig20"):
-        outcome = catalogue.single_recipe(id).run(context)
+        outcome = catalog.single_recipe(id).run(context)
         assert outcome.figures and all(judged.found.endswith(".") for judged in outcome.claims), id
     assert outcome.claims[0].verdict == "holds"  # of Figure 20, by the formulas
 

@@ -23,7 +23,7 @@ from hardsight_papers.avh import (
     uncertainty,
 )
 from hardsight_papers.cache import Cache
-from hardsight_papers.catalogue import single_recipe
+from hardsight_papers.catalog import single_recipe
 from hardsight_papers.context import Context
 from hardsight_papers.recipe import Claim, Table
 from hardsight_papers.spearman import spearman_interval

@@ -102,12 +102,12 @@ class Head:
         rounding = 4 * np.finfo(mean.dtype).eps * np.abs(mean).max(initial=0)
         return np.where(np.abs(moved).max(axis=1, keepdims=True) > rounding, moved, 0.0)
 
-    def centred(self) -> Head:
-        """The same head in coordinates centred on `origin`, with the same logits for centred features."""
+    def centerd(self) -> Head:
+        """The same head in coordinates centerd on `origin`, with the same logits for centerd features."""
         return self if self.origin is None else self._with(self.directions, None, self.log_variance, self.log_prior)
 
     def around_origin(self, features: Any) -> Any:
-        """(n, d) features in the coordinates of `centred`, in float64; unchanged if there is no `origin`."""
+        """(n, d) features in the coordinates of `centerd`, in float64; unchanged if there is no `origin`."""
         if self.origin is None:
             return features
         if is_tensor(features):
@@ -180,8 +180,8 @@ class Head:
     def _log_joint(self, x: Any) -> Any:
         """log p(k) + log N(x; mean_k, S_k) without the constant d/2 log 2 pi."""
         xp = namespace(x)
-        centre = self.weight.mean(0)  # leaves distances unchanged, and keeps the precision of far-off features
-        x, mean = x - centre, self.weight - centre
+        center = self.weight.mean(0)  # leaves distances unchanged, and keeps the precision of far-off features
+        x, mean = x - center, self.weight - center
         if self.log_variance is None:
             distance = _squared_distances(x, mean)  # (n, c)
             log_det: Any = 0.0

@@ -110,7 +110,7 @@ class CleanOptions(TypedDict, total=False):
     by: str | None
     split: str | None
     reference: Any
-    neighbours: bool
+    neighbors: bool
     folds: int
     seed: int
 
@@ -277,7 +277,7 @@ class SelectOptions(TypedDict, total=False):
     split: str | None
     unlabeled: bool | None
     cut: float | None
-    neighbours: int
+    neighbors: int
     seed: int
 
 class SelectionOptions(TypedDict, total=False):

@@ -53,7 +53,7 @@ class HardnessScorer(BaseEstimator):
         self.by = by
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit the head: logistic regression on standardised features."""
+        """Fit the head: logistic regression on standardized features."""
         if self.by not in SCORES or SCORES[self.by].scope != "row":
             rows = [name for name, each in SCORES.items() if each.scope == "row"]
             raise ValueError(f"by must be a row score, got {self.by!r}.{did_you_mean(self.by, rows)}")

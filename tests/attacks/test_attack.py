@@ -119,7 +119,7 @@ def test_an_interval_of_pairs_counts_an_image_once() -> None:
 
 
 def test_a_path_by_hand() -> None:
-    """From (4, 0) to the origin's neighbourhood and up to (0, 2): the norm falls first, then the angle turns."""
+    """From (4, 0) to the origin's neighborhood and up to (0, 2): the norm falls first, then the angle turns."""
     head = Head("linear", np.eye(2))
     features = np.array([[[4.0, 0.0], [1.0, 0.0], [0.5, 0.1], [0.5, 1.0], [0.0, 2.0]]])
     table = path_table(["a"], np.array([0]), features, head, epsilon=0.2)
@@ -169,7 +169,7 @@ def test_a_run_is_attacked_and_a_killed_one_is_resumed_to_the_same_bytes(
     clean = table[table["method"] == "clean"].set_index("id")
     snapshot = hardsight.Snapshot.load(tmp_path / "whole")  # a snapshot with its head: 40 images, each five times
     assert len(snapshot) == 200 and snapshot.columns(["degradation"])["degradation"].null_count == 40
-    assert not clean["score"].isna().any() and whole.counts["score"] == "-distance to the centre of the predicted class"
+    assert not clean["score"].isna().any() and whole.counts["score"] == "-distance to the center of the predicted class"
     assert whole.counts["gaussians"] == "training features"
     extracted = hardsight.extract(str(trained), "digits:test", tmp_path / "clean", limit=40, workers=1)
     by_id = {row["id"]: row for row in hardsight.score(extracted, scores=["avh", "norm"]).to_pylist()}
@@ -202,7 +202,7 @@ def test_a_model_by_itself_and_the_command_line(trained: Path, tmp_path: Path, c
     assert {path.name for path in (tmp_path / "module" / "figures").iterdir()} >= {"error.png", "roc.png", "histograms.png"}
     finished = cli("attack", trained, "--limit", 12, "--epsilon", "0.2", "--trajectories", 0, "-o", tmp_path / "a")
     assert finished.code == 0, finished.err
-    assert "n = 12   score: -distance to the centre of the predicted class" in finished.out and "fgsm" in finished.out
+    assert "n = 12   score: -distance to the center of the predicted class" in finished.out and "fgsm" in finished.out
     again = cli("attack", trained, "--limit", 12, "--epsilon", "0.2", "--trajectories", 0, "-o", tmp_path / "a")
     assert "is complete already" in again.out
     other = cli("attack", trained, "--limit", 12, "--epsilon", "0.3", "--trajectories", 0, "-o", tmp_path / "a")

@@ -53,7 +53,7 @@ def test_numbers_below_their_least() -> None:
         hardsight.scores.knn_agreement(FEATURES, LABELS, k=0)
 
 
-def test_more_neighbours_than_samples_are_all_of_them() -> None:
+def test_more_neighbors_than_samples_are_all_of_them() -> None:
     every = hardsight.scores.knn_agreement(FEATURES, LABELS, k=11)
     assert hardsight.scores.knn_agreement(FEATURES, LABELS, k=2**70).tolist() == every.tolist() == pytest.approx([3 / 11] * 12)
 

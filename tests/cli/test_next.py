@@ -20,7 +20,7 @@ import hardsight_papers.command
 from hardsight import screen
 from hardsight.explorer.review import Review, review_file
 from hardsight.explorer.serve import Started
-from hardsight_papers.catalogue import single_recipe
+from hardsight_papers.catalog import single_recipe
 
 Place = tuple[str, int]  # a module of the command line, and the number of a call in it
 

@@ -96,7 +96,7 @@ def test_commands_take_some_samples_alike(tmp_path: Path, cli: Callable[..., Any
     monkeypatch.setattr("hardsight.explorer.audit_page.write_audit_page", lambda *_: None)  # another test's
     ids = np.array([f"s{row}" for row in range(10)])
     Snapshot(FEATURES, WEIGHT, LABELS, ids=ids).save(tmp_path / "s.npz")
-    words = {"score": [], "clean": ["--no-neighbours"], "audit": ["--group", "label", "--least", "2"]}
+    words = {"score": [], "clean": ["--no-neighbors"], "audit": ["--group", "label", "--least", "2"]}
     for command, more in words.items():
         spread = cli(command, tmp_path / "s.npz", "--limit", 6, *more, "-o", tmp_path / f"{command}.csv")
         first = cli(command, tmp_path / "s.npz", "--first", 6, *more, "-o", tmp_path / f"{command}_first.csv")

@@ -17,13 +17,13 @@ from hardsight.data import digits, open_data
 from hardsight.errors import FileError, InputError
 
 RNG = np.random.default_rng(0)
-GREY = RNG.integers(0, 256, (6, 5, 4), dtype=np.uint8)
-COLOUR = RNG.integers(0, 256, (6, 5, 4, 3), dtype=np.uint8)
+GRAY = RNG.integers(0, 256, (6, 5, 4), dtype=np.uint8)
+COLOR = RNG.integers(0, 256, (6, 5, 4, 3), dtype=np.uint8)
 LABELS = np.array([0, 1, 2, 0, 1, -1])
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-@pytest.mark.parametrize("images", [GREY, COLOUR, np.asfortranarray(COLOUR), GREY[..., None]])
+@pytest.mark.parametrize("images", [GRAY, COLOR, np.asfortranarray(COLOR), GRAY[..., None]])
 def test_npz(tmp_path: Path, save: object, images: np.ndarray) -> None:
     save(tmp_path / "x.npz", images=images, labels=LABELS, class_names=np.array(["a", "b", "c"]), site=np.arange(6))  # type: ignore[operator]
     data = open_data(tmp_path / "x.npz")
@@ -36,23 +36,23 @@ def test_npz(tmp_path: Path, save: object, images: np.ndarray) -> None:
 
 
 def test_npz_ids_and_no_labels(tmp_path: Path) -> None:
-    np.savez(tmp_path / "x.npz", images=GREY, ids=np.array(list("uvwxyz")))
+    np.savez(tmp_path / "x.npz", images=GRAY, ids=np.array(list("uvwxyz")))
     data = open_data(tmp_path / "x.npz", limit=3)
     assert data.ids == ["u", "w", "y"] and data.labels is None
-    assert np.array_equal(np.asarray(data.image(2)), GREY[4])
+    assert np.array_equal(np.asarray(data.image(2)), GRAY[4])
 
 
 @pytest.mark.parametrize("names", ["{}_images {}_labels", "x_{} y_{}"])
 def test_npz_with_splits(tmp_path: Path, names: str) -> None:
     images, labels = names.split()
-    arrays = {images.format("train"): GREY[:4], labels.format("train"): LABELS[:4, None]}
-    arrays |= {images.format("test"): GREY[4:], labels.format("test"): LABELS[4:]}
+    arrays = {images.format("train"): GRAY[:4], labels.format("train"): LABELS[:4, None]}
+    arrays |= {images.format("test"): GRAY[4:], labels.format("test"): LABELS[4:]}
     np.savez(tmp_path / "x.npz", **arrays)  # type: ignore[arg-type]
     data = open_data(tmp_path / "x.npz")
     assert data.ids == ["train/0", "train/1", "train/2", "train/3", "test/0", "test/1"]
     assert data.columns["split"] == ["train"] * 4 + ["test"] * 2
     test = open_data(tmp_path / "x.npz", split="test")
-    assert test.ids == ["test/0", "test/1"] and np.array_equal(np.asarray(test.image(1)), GREY[5])
+    assert test.ids == ["test/0", "test/1"] and np.array_equal(np.asarray(test.image(1)), GRAY[5])
     assert test.labels is not None and test.labels.tolist() == [1, -1]
     with pytest.raises(InputError, match=r"train \(4\), test \(2\); got 'val'"):
         open_data(tmp_path / "x.npz", split="val")
@@ -61,15 +61,15 @@ def test_npz_with_splits(tmp_path: Path, names: str) -> None:
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"pixels": GREY}, "must hold `images`.*it holds pixels"),
-        ({"images": GREY / 255}, r"\(255 \* images\)"),
-        ({"images": COLOUR.transpose(0, 3, 1, 2)}, "Channels come last"),
-        ({"images": GREY[0]}, r"got \(5, 4\)"),
-        ({"images": GREY, "labels": LABELS[:3]}, r"x\.npz:labels: "),
-        ({"images": GREY, "labels": LABELS + 0.5}, "whole numbers"),
-        ({"images": GREY, "ids": np.zeros(6)}, "ids: ids must be all strings"),
-        ({"images": GREY, "ids": np.zeros(6, int)}, "ids must be unique"),
-        ({"train_images": GREY, "test_images": GREY, "test_labels": LABELS}, "either every split has labels or none"),
+        ({"pixels": GRAY}, "must hold `images`.*it holds pixels"),
+        ({"images": GRAY / 255}, r"\(255 \* images\)"),
+        ({"images": COLOR.transpose(0, 3, 1, 2)}, "Channels come last"),
+        ({"images": GRAY[0]}, r"got \(5, 4\)"),
+        ({"images": GRAY, "labels": LABELS[:3]}, r"x\.npz:labels: "),
+        ({"images": GRAY, "labels": LABELS + 0.5}, "whole numbers"),
+        ({"images": GRAY, "ids": np.zeros(6)}, "ids: ids must be all strings"),
+        ({"images": GRAY, "ids": np.zeros(6, int)}, "ids must be unique"),
+        ({"train_images": GRAY, "test_images": GRAY, "test_labels": LABELS}, "either every split has labels or none"),
     ],
 )
 def test_npz_errors(tmp_path: Path, arrays: dict[str, np.ndarray], message: str) -> None:
@@ -79,7 +79,7 @@ def test_npz_errors(tmp_path: Path, arrays: dict[str, np.ndarray], message: str)
 
 
 def test_empty_npz_is_valid(tmp_path: Path) -> None:
-    np.savez(tmp_path / "x.npz", images=GREY[:0], labels=LABELS[:0])
+    np.savez(tmp_path / "x.npz", images=GRAY[:0], labels=LABELS[:0])
     assert len(open_data(tmp_path / "x.npz")) == 0
 
 
@@ -130,7 +130,7 @@ def test_deflate_bomb_is_refused_by_its_declared_size(tmp_path: Path) -> None:
 
 
 def test_broken_npz(tmp_path: Path) -> None:
-    np.savez(tmp_path / "x.npz", images=GREY)
+    np.savez(tmp_path / "x.npz", images=GRAY)
     whole = (tmp_path / "x.npz").read_bytes()
     for content in (b"", b"PK", whole[: len(whole) // 2], b"<html>"):
         (tmp_path / "x.npz").write_bytes(content)
@@ -140,7 +140,7 @@ def test_broken_npz(tmp_path: Path) -> None:
 
 def test_npz_members_stay_inside(tmp_path: Path) -> None:
     content = io.BytesIO()
-    np.save(content, GREY)
+    np.save(content, GRAY)
     with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
         archive.writestr("images.npy", content.getvalue())
         archive.writestr("../evil.npy", content.getvalue())
@@ -150,11 +150,11 @@ def test_npz_members_stay_inside(tmp_path: Path) -> None:
 
 
 def test_npy_with_labels_from_a_file(tmp_path: Path) -> None:
-    np.save(tmp_path / "x.npy", COLOUR)
+    np.save(tmp_path / "x.npy", COLOR)
     np.save(tmp_path / "y.npy", LABELS)
     data = open_data(tmp_path / "x.npy", labels_from=tmp_path / "y.npy")
     assert data.labels is not None and data.labels.tolist() == LABELS.tolist()
-    assert np.array_equal(np.asarray(data.image(3)), COLOUR[3])
+    assert np.array_equal(np.asarray(data.image(3)), COLOR[3])
     whole = (tmp_path / "x.npy").read_bytes()
     (tmp_path / "cut.npy").write_bytes(whole[:-9])
     with pytest.raises(FileError, match=r"cut\.npy: truncated"):
@@ -170,7 +170,7 @@ def idx(array: np.ndarray) -> bytes:
 
 def mnist(folder: Path, gz: bool, dash: str = "-") -> Path:
     for name, cut in (("train", slice(0, 4)), ("t10k", slice(4, 6))):
-        for kind, array in (("images{}idx3-ubyte", GREY[cut]), ("labels{}idx1-ubyte", np.abs(LABELS[cut]).astype(np.uint8))):
+        for kind, array in (("images{}idx3-ubyte", GRAY[cut]), ("labels{}idx1-ubyte", np.abs(LABELS[cut]).astype(np.uint8))):
             path = folder / f"{name}-{kind.format(dash)}{'.gz' if gz else ''}"
             path.write_bytes(gzip.compress(idx(array)) if gz else idx(array))
     return folder
@@ -183,13 +183,13 @@ def test_idx(tmp_path: Path, gz: bool, dash: str) -> None:
     assert data.kind == "idx" and data.ids == ["train/0", "train/1", "train/2", "train/3", "test/0", "test/1"]
     assert data.labels is not None and data.labels.tolist() == [0, 1, 2, 0, 1, 1]
     again = pickle.loads(pickle.dumps(data))
-    assert all(np.array_equal(np.asarray(again.image(row)), GREY[row]) for row in range(6))
+    assert all(np.array_equal(np.asarray(again.image(row)), GRAY[row]) for row in range(6))
     one = open_data(tmp_path / f"t10k-images{dash}idx3-ubyte{'.gz' if gz else ''}")
     assert one.ids == ["test/0", "test/1"] and one.labels is not None and one.labels.tolist() == [1, 1]
 
 
 def test_idx_is_known_by_its_first_bytes(tmp_path: Path) -> None:
-    (tmp_path / "some.bin").write_bytes(idx(GREY))
+    (tmp_path / "some.bin").write_bytes(idx(GRAY))
     data = open_data(tmp_path / "some.bin")
     assert data.ids[:2] == ["0", "1"] and data.labels is None
 
@@ -198,7 +198,7 @@ def test_idx_errors(tmp_path: Path) -> None:
     mnist(tmp_path, gz=False)
     path = tmp_path / "train-images-idx3-ubyte"
     for content, message in (
-        (idx(GREY)[:-1], "bytes, but 119 follow"),
+        (idx(GRAY)[:-1], "bytes, but 119 follow"),
         (bytes([0, 0, 8, 3]) + b"\xff" * 12, "declares"),
         (bytes([0, 0, 13, 3]) + b"\0" * 12, "got 00 00 0d 03"),
         (b"", "got nothing"),
@@ -206,10 +206,10 @@ def test_idx_errors(tmp_path: Path) -> None:
         path.write_bytes(content)
         with pytest.raises(FileError, match=message):
             open_data(tmp_path)
-    path.write_bytes(idx(GREY[:3]))
+    path.write_bytes(idx(GRAY[:3]))
     with pytest.raises(InputError, match="train-labels-idx1-ubyte: "):
         open_data(tmp_path)
-    packed = gzip.compress(idx(GREY))
+    packed = gzip.compress(idx(GRAY))
     path.unlink()
     path.with_name(f"{path.name}.gz").write_bytes(packed[: len(packed) // 2])
     with pytest.raises(FileError):
@@ -220,7 +220,7 @@ def test_idx_errors(tmp_path: Path) -> None:
 
 
 def batch(labels: list[int], images: np.ndarray) -> bytes:
-    """Records of one label byte and the three colour planes."""
+    """Records of one label byte and the three color planes."""
     return b"".join(bytes([k]) + image.transpose(2, 0, 1).tobytes() for k, image in zip(labels, images, strict=True))
 
 

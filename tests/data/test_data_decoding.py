@@ -46,7 +46,7 @@ def reason(content: bytes) -> str:
 
 
 def png_of_size(width: int, height: int) -> bytes:
-    """A few bytes that claim to be a grey PNG of any size."""
+    """A few bytes that claim to be a gray PNG of any size."""
 
     def chunk(name: bytes, body: bytes) -> bytes:
         return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
@@ -107,9 +107,9 @@ def test_cmyk() -> None:
 
 
 def test_sixteen_bits_are_scaled_not_clipped() -> None:
-    grey = np.array([[0, 257, 32896, 65535]], np.uint16)
-    assert decoded(encoded(Image.fromarray(grey)))[0, :, 0].tolist() == [0, 1, 128, 255]
-    assert decoded(encoded(Image.fromarray(grey), "TIFF"))[0, :, 2].tolist() == [0, 1, 128, 255]
+    gray = np.array([[0, 257, 32896, 65535]], np.uint16)
+    assert decoded(encoded(Image.fromarray(gray)))[0, :, 0].tolist() == [0, 1, 128, 255]
+    assert decoded(encoded(Image.fromarray(gray), "TIFF"))[0, :, 2].tolist() == [0, 1, 128, 255]
 
 
 def test_floats() -> None:
@@ -162,19 +162,19 @@ def test_exif_orientation(format: str, orientation: int) -> None:
 
 def pictures_of_every_mode() -> dict[str, bytes]:
     """Files whose conversion to RGB takes more than a copy."""
-    grey, alpha = Image.fromarray(NOISE[..., 0]), Image.fromarray(NOISE[..., 1])
+    gray, alpha = Image.fromarray(NOISE[..., 0]), Image.fromarray(NOISE[..., 1])
     palette = Image.fromarray(NOISE).quantize(16)
     return {
         "RGBA": encoded(Image.merge("RGBA", (*Image.fromarray(NOISE).split(), alpha))),
-        "LA": encoded(Image.merge("LA", (grey, alpha))),
+        "LA": encoded(Image.merge("LA", (gray, alpha))),
         "P": encoded(palette),
         "P, transparent": encoded(palette, transparency=3),
         "P, half transparent": encoded(palette, transparency=bytes(range(0, 256, 16))),
-        "RGB, one colour transparent": encoded(Image.fromarray(NOISE), transparency=tuple(NOISE[7, 9].tolist())),
+        "RGB, one color transparent": encoded(Image.fromarray(NOISE), transparency=tuple(NOISE[7, 9].tolist())),
         "16 bits": encoded(Image.fromarray(NOISE[..., 0].astype(np.uint16) * 257)),
         "floats": encoded(Image.fromarray(NOISE[..., 0] / np.float32(255)), "TIFF"),
         "CMYK": encoded(Image.fromarray(NOISE).convert("CMYK"), "TIFF"),
-        "1": encoded(grey.convert("1")),
+        "1": encoded(gray.convert("1")),
     }
 
 
@@ -200,7 +200,7 @@ def test_a_wrong_number_in_the_last_strip(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_first_frame_of_an_animation() -> None:
-    frames = [Image.new("RGB", (4, 4), colour) for colour in ("red", "blue")]
+    frames = [Image.new("RGB", (4, 4), color) for color in ("red", "blue")]
     for format in ("GIF", "WEBP", "PNG"):
         content = encoded(frames[0], format, save_all=True, append_images=frames[1:])
         assert decoded(content)[0, 0].tolist() == pytest.approx([255, 0, 0], abs=3)
@@ -240,9 +240,9 @@ def test_broken_image_crosses_processes_whole() -> None:
 # --- files: links, names, things that are no files
 
 
-def save(path: Path, colour: str = "red") -> Path:
+def save(path: Path, color: str = "red") -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    Image.new("RGB", (3, 2), colour).save(path)
+    Image.new("RGB", (3, 2), color).save(path)
     return path
 
 
@@ -315,8 +315,8 @@ def test_composed_and_decomposed_names_are_two_files(tmp_path: Path) -> None:
     if len(list(tmp_path.iterdir())) == 1:
         pytest.skip("this file system holds the two names for one")
     data = open_data(tmp_path)
-    colours = {id: data.image(row).getpixel((0, 0)) for row, id in enumerate(data.ids)}
-    assert colours == {"caf\u00e9.png": (255, 0, 0), "cafe\u0301.png": (0, 0, 255)}
+    colors = {id: data.image(row).getpixel((0, 0)) for row, id in enumerate(data.ids)}
+    assert colors == {"caf\u00e9.png": (255, 0, 0), "cafe\u0301.png": (0, 0, 255)}
 
 
 def test_names_that_are_not_utf8(tmp_path: Path) -> None:

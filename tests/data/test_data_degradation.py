@@ -54,15 +54,15 @@ def test_parse_errors(text: str, message: str) -> None:
 
 
 def test_contrast_by_hand() -> None:
-    image = Image.fromarray(np.array([[0, 200]], np.uint8))  # mean grey 100
+    image = Image.fromarray(np.array([[0, 200]], np.uint8))  # mean gray 100
     halved = degrade(image, Degradation("contrast", 0.5), "x")
     assert np.asarray(halved).tolist() == [[50, 150]]
     assert np.asarray(degrade(image, Degradation("contrast", 0.0), "x")).tolist() == [[100, 100]]
 
 
 def test_noise_is_uniform_of_the_asked_width() -> None:
-    grey = Image.new("RGB", (200, 200), (128, 128, 128))
-    change = np.asarray(degrade(grey, Degradation("noise", 0.2), "x")).astype(float) - 128
+    gray = Image.new("RGB", (200, 200), (128, 128, 128))
+    change = np.asarray(degrade(gray, Degradation("noise", 0.2), "x")).astype(float) - 128
     assert np.abs(change).max() == 51  # 0.2 * 255
     assert change.mean() == pytest.approx(0, abs=0.6)
     assert change.std() == pytest.approx(51 / np.sqrt(3), rel=0.01)  # of U(-51, 51)
@@ -75,8 +75,8 @@ def test_noise_is_clipped() -> None:
 
 
 def test_noise_differs_by_id_and_level() -> None:
-    grey = Image.new("L", (8, 8), 128)
-    seen = {degrade(grey, Degradation("noise", level), id).tobytes() for id in ("a", "b") for level in (0.1, 0.2)}
+    gray = Image.new("L", (8, 8), 128)
+    seen = {degrade(gray, Degradation("noise", level), id).tobytes() for id in ("a", "b") for level in (0.1, 0.2)}
     assert len(seen) == 4
 
 

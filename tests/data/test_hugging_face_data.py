@@ -142,7 +142,7 @@ def test_bad_files(dataset: Any, tmp_path: Path) -> None:
     pq.write_table(pa.table(linked), tmp_path / "linked.parquet")
     with pytest.raises(BrokenImage, match="no bytes in the table"):  # a path in a file leads nowhere
         open_data(tmp_path / "linked.parquet").image(0)
-    with pytest.raises(InputError, match="--labels colour is not one of its columns"):
-        open_data(tmp_path / "raw.parquet", labels_from="colour")
+    with pytest.raises(InputError, match="--labels color is not one of its columns"):
+        open_data(tmp_path / "raw.parquet", labels_from="color")
     with pytest.raises(InputError, match="a column of images is needed.*it has label"):
         open_data(dataset.remove_columns(["image", "camera"]))

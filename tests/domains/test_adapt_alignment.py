@@ -170,9 +170,9 @@ def aligned(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
     rng = np.random.default_rng(0)
     labels = np.arange(150) % 3
-    centres = rng.normal(size=(3, 8)) * 2
+    centers = rng.normal(size=(3, 8)) * 2
     stretch = np.diag([3, 1, 1, 1, 1, 1, 1, 0.3]) @ np.linalg.qr(rng.normal(size=(8, 8)) * 0.3 + np.eye(8))[0]
-    there, here = (centres[labels] + rng.normal(size=(150, 8)) for _ in range(2))
+    there, here = (centers[labels] + rng.normal(size=(150, 8)) for _ in range(2))
     target = (here @ stretch).astype(np.float32)
     methods = "source,coral,subspace+cbst,coral+cbst,entropy,weighted,depict"
     said: list[str] = []

@@ -1,4 +1,4 @@
-"""The loss of self-training against label smoothing, gradients by formula, and one normaliser."""
+"""The loss of self-training against label smoothing, gradients by formula, and one normalizer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_mrkld_is_one_plus_alpha_times_smoothed_cross_entropy(mrkld: float) -> N
     assert ours.item() == pytest.approx((1 + mrkld) * smoothed.item(), rel=1e-5)
 
 
-def test_the_regulariser_pulls_by_p_minus_one_over_c_and_alpha_counts_once() -> None:
+def test_the_regularizer_pulls_by_p_minus_one_over_c_and_alpha_counts_once() -> None:
     logits, labels = batch(1)
     one_hot, target = F.one_hot(labels, 5).float(), torch.ones(1, dtype=torch.bool)
     logits.requires_grad_()
@@ -34,7 +34,7 @@ def test_the_regulariser_pulls_by_p_minus_one_over_c_and_alpha_counts_once() -> 
     assert torch.allclose(with_it - without, expected, atol=1e-6)
 
 
-def test_source_samples_are_not_regularised() -> None:
+def test_source_samples_are_not_regularized() -> None:
     logits, labels = batch()
     one_hot = F.one_hot(labels, 5).float()
     assert self_training_loss(logits, one_hot, torch.zeros(7, dtype=torch.bool), 5.0).item() == pytest.approx(
@@ -50,7 +50,7 @@ def test_samples_without_a_label_neither_count_nor_pull() -> None:
     logits.requires_grad_()
     loss = self_training_loss(logits, one_hot, target, 0.1)
     alone = self_training_loss(logits[:3], one_hot[:3], target[:3], 0.1)
-    assert loss.item() == pytest.approx(alone.item())  # one normaliser: the labeled ones, three
+    assert loss.item() == pytest.approx(alone.item())  # one normalizer: the labeled ones, three
     gradient = torch.autograd.grad(loss, logits)[0]
     assert (gradient[3:] == 0).all() and (gradient[:3] != 0).any()
 

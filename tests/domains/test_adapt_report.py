@@ -198,7 +198,7 @@ def test_parts_of_a_run_are_listed_once_with_their_checksums(compared: Any) -> N
     assert set(names) == on_disk - {"start.json", "run.json", ".lock"}
 
 
-def test_standardising_each_domain_undoes_a_shift_and_the_model_takes_raw_features(compared: Any, tmp_path: Path) -> None:
+def test_standardizing_each_domain_undoes_a_shift_and_the_model_takes_raw_features(compared: Any, tmp_path: Path) -> None:
     from hardsight.models.opening import open_model
 
     done, (_, here, labels) = compared

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 @pytest.mark.parametrize("batch_norm", [False, True])
-def test_samples_not_selected_pass_only_through_batch_normalisation(batch_norm: bool) -> None:
+def test_samples_not_selected_pass_only_through_batch_normalization(batch_norm: bool) -> None:
     from types import SimpleNamespace
 
     logits = np.log([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.4, 0.6], [0.3, 0.7]])

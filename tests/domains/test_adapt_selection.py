@@ -275,8 +275,8 @@ def test_moving_the_space_of_a_gaussian_head_selects_the_same(method: str) -> No
     )
     assert here.labels.tolist() == there.labels.tolist() and here.kept.any()
     assert here.thresholds == pytest.approx(there.thresholds)
-    centre = head.weight.mean(0)  # architecture.md, section 2: the mean of the class means
-    left = np.pi - angles(features - centre, head.weight - centre)
+    center = head.weight.mean(0)  # architecture.md, section 2: the mean of the class means
+    left = np.pi - angles(features - center, head.weight - center)
     predicted = left.argmax(1) if method == "avc" else Head("gaussian", head.weight).logits(features).argmax(1)
     avc = (left / left.sum(1, keepdims=True))[np.arange(len(left)), predicted]
     assert here.thresholds == pytest.approx(class_thresholds(avc, predicted, 0.3, num_classes=4))
@@ -461,7 +461,7 @@ def test_no_samples_at_all_and_none_that_can_be_used(method: str, rule: Any) -> 
 @pytest.mark.parametrize("method", EVERY_METHOD)
 def test_a_single_sample(method: str) -> None:
     logits, features, head = world(17, n=1)
-    if method in ("cbst+knn_agreement", "cbst+mean_shift"):  # a sample without neighbours neither agrees nor moves
+    if method in ("cbst+knn_agreement", "cbst+mean_shift"):  # a sample without neighbors neither agrees nor moves
         assert select_pseudo_labels(logits, features, head, 1.0, method, rule="segmentation").why.tolist() == ["not finite"]
         return
     kept = {

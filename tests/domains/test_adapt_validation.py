@@ -23,11 +23,11 @@ from hardsight.domains.adaptation.validation import (
     deep_embedded_validation,
     density_ratio,
     importance_weighted,
-    information_maximisation,
+    information_maximization,
     mean_avc,
-    nearest_neighbours,
-    neighbour_agreement,
-    soft_neighbourhood_density,
+    nearest_neighbors,
+    neighbor_agreement,
+    soft_neighborhood_density,
     validators,
 )
 from hardsight.errors import InputError
@@ -52,9 +52,9 @@ def entropy(p: np.ndarray) -> float:
 def test_information_is_the_entropy_of_the_mean_less_the_mean_entropy() -> None:
     p = probabilities(LOGITS)
     expected = entropy(p.mean(0)) - np.mean([entropy(row) for row in p])
-    assert information_maximisation(LOGITS) == pytest.approx(expected)
+    assert information_maximization(LOGITS) == pytest.approx(expected)
     one_class = np.tile([30.0, 0.0, 0.0], (5, 1))
-    assert information_maximisation(one_class) == pytest.approx(0.0, abs=1e-9)  # sure, but always of the same
+    assert information_maximization(one_class) == pytest.approx(0.0, abs=1e-9)  # sure, but always of the same
 
 
 def plain_density(logits: np.ndarray, temperature: float) -> float:
@@ -72,21 +72,21 @@ def plain_density(logits: np.ndarray, temperature: float) -> float:
 @pytest.mark.parametrize("temperature", [0.05, 1.0, 0.005])
 def test_density_is_that_of_the_plain_loop_in_blocks_of_any_size(temperature: float, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = plain_density(LOGITS, temperature)
-    assert soft_neighbourhood_density(LOGITS, temperature) == pytest.approx(expected, rel=1e-5)
+    assert soft_neighborhood_density(LOGITS, temperature) == pytest.approx(expected, rel=1e-5)
     monkeypatch.setattr(validation, "_ENTRIES", 7 * len(LOGITS))  # 7 rows at a time, the last block shorter
-    assert soft_neighbourhood_density(LOGITS, temperature) == pytest.approx(expected, rel=1e-5)
+    assert soft_neighborhood_density(LOGITS, temperature) == pytest.approx(expected, rel=1e-5)
 
 
 def test_density_by_hand() -> None:
     two_pairs = np.array([[50.0, 0], [50, 0], [0, 50], [0, 50]])  # each has one other like it, and two at right angles
     weights = np.array([math.exp(20), 1, 1])
-    assert soft_neighbourhood_density(two_pairs) == pytest.approx(entropy(weights / weights.sum()), abs=1e-6)
-    assert soft_neighbourhood_density(np.zeros((9, 4))) == pytest.approx(math.log(8))  # all alike: the highest
-    assert math.isnan(soft_neighbourhood_density(LOGITS[:1]))
+    assert soft_neighborhood_density(two_pairs) == pytest.approx(entropy(weights / weights.sum()), abs=1e-6)
+    assert soft_neighborhood_density(np.zeros((9, 4))) == pytest.approx(math.log(8))  # all alike: the highest
+    assert math.isnan(soft_neighborhood_density(LOGITS[:1]))
     with pytest.raises(InputError, match="temperature must be above 0"):
-        soft_neighbourhood_density(LOGITS, 0.0)
+        soft_neighborhood_density(LOGITS, 0.0)
     with pytest.raises(InputError, match="logits must be finite"):
-        soft_neighbourhood_density([[np.nan, 1.0]])
+        soft_neighborhood_density([[np.nan, 1.0]])
 
 
 def test_mean_avc_is_that_of_what_is_selected() -> None:
@@ -101,27 +101,27 @@ def test_mean_avc_is_that_of_what_is_selected() -> None:
 # ---- from where the samples were before ----
 
 
-def test_neighbours_are_those_of_the_plain_loop_and_broken_rows_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_neighbors_are_those_of_the_plain_loop_and_broken_rows_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
     features = rng.normal(size=(30, 4))
     features[7] = np.nan
     monkeypatch.setattr(validation, "_ENTRIES", 4 * len(features))  # 4 rows at a time
-    nearest = nearest_neighbours(features, k=3)
+    nearest = nearest_neighbors(features, k=3)
     unit = features / np.linalg.norm(features, axis=1, keepdims=True)
     for i in set(range(30)) - {7}:
         others = sorted((j for j in range(30) if j not in (i, 7)), key=lambda j: -(unit[i] @ unit[j]))
         assert set(nearest[i].tolist()) == set(others[:3])
     assert nearest[7].tolist() == [-1, -1, -1]
-    assert nearest_neighbours(features[:1]).shape == (1, 0)
-    assert nearest_neighbours(features[:3], k=10).shape == (3, 2)  # as many as there are
+    assert nearest_neighbors(features[:1]).shape == (1, 0)
+    assert nearest_neighbors(features[:3], k=10).shape == (3, 2)  # as many as there are
 
 
-def test_every_class_counts_the_same_among_neighbours() -> None:
+def test_every_class_counts_the_same_among_neighbors() -> None:
     nearest = np.array([[1, 2], [0, 2], [0, 1], [4, 0], [3, 0]])
-    predicted = np.array([0, 0, 0, 1, 1])  # class 0 agrees, half of the neighbours of class 1 do
-    assert neighbour_agreement(nearest, predicted, 2) == pytest.approx((1 + 0.5) / 2)
-    assert neighbour_agreement(nearest, predicted, 3) == pytest.approx((1 + 0.5) / 3)  # one is never predicted
-    assert neighbour_agreement(nearest, np.array([0, 0, 0, -1, 1]), 2) == pytest.approx(0.5)  # one without a prediction
-    assert math.isnan(neighbour_agreement(np.zeros((2, 0), int), [0, 1], 2))
+    predicted = np.array([0, 0, 0, 1, 1])  # class 0 agrees, half of the neighbors of class 1 do
+    assert neighbor_agreement(nearest, predicted, 2) == pytest.approx((1 + 0.5) / 2)
+    assert neighbor_agreement(nearest, predicted, 3) == pytest.approx((1 + 0.5) / 3)  # one is never predicted
+    assert neighbor_agreement(nearest, np.array([0, 0, 0, -1, 1]), 2) == pytest.approx(0.5)  # one without a prediction
+    assert math.isnan(neighbor_agreement(np.zeros((2, 0), int), [0, 1], 2))
 
 
 # ---- from the source ----
@@ -187,9 +187,9 @@ def test_values_of_skada() -> None:
     source = np.eye(3)[labels] * 2 + rng.normal(size=(60, 3))
     target = np.eye(3)[np.arange(40) % 3] * 2 + rng.normal(size=(40, 3)) + 0.5
     weight = np.array([[2.0, 0, -1], [-1, 2, 0], [0, -1, 2]])
-    assert soft_neighbourhood_density(target @ weight.T) == pytest.approx(2.4422101840728367, rel=1e-7)
+    assert soft_neighborhood_density(target @ weight.T) == pytest.approx(2.4422101840728367, rel=1e-7)
     mean = probabilities(target @ weight.T).mean(0)
-    entropies = (entropy(mean) - information_maximisation(target @ weight.T)) / 3  # skada's mean is over classes too
+    entropies = (entropy(mean) - information_maximization(target @ weight.T)) / 3  # skada's mean is over classes too
     assert entropies == pytest.approx(0.07214083238413212, rel=1e-5)  # it adds 1e-7 to each probability
     of_target = np.arange(70) >= 30
     classifier = LogisticRegression(max_iter=200).fit(np.concatenate([source[::2], target]), of_target)
@@ -340,7 +340,7 @@ def test_auto_is_compared_with_each_method_over_pairs() -> None:
     page = doc_script("make_validation")
 
     def trial(pair: str, reached: float) -> Any:
-        """`auto` takes cbst, which reaches this much, by its neighbours; crst has fewer and is right more often."""
+        """`auto` takes cbst, which reaches this much, by its neighbors; crst has fewer and is right more often."""
         rounds = {"cbst": (0.9, reached), "crst": (0.5, 0.8), "cbst+avh": (0.5, 0.5), CAREFUL: (0.5, 0.5)}
         entry, *others = ({"round": 1, "accuracy": a, "validators": {CHOSEN_BY: n}} for n, a in ((0.4, 0.5), *rounds.values()))
         return page.Trial(pair, entry, {name: [other] for name, other in zip(rounds, others, strict=True)})
@@ -354,23 +354,23 @@ def test_auto_is_compared_with_each_method_over_pairs() -> None:
 def test_rules_for_the_warning_are_counted_by_what_they_catch() -> None:
     page = doc_script("make_validation")
 
-    def entry(number: int, accuracy: float, neighbours: float, evenness: float = 0.9) -> dict[str, Any]:
-        validators = {CHOSEN_BY: neighbours, "infomax": neighbours, "circular": neighbours, "mean_avc": 0.0}
+    def entry(number: int, accuracy: float, neighbors: float, evenness: float = 0.9) -> dict[str, Any]:
+        validators = {CHOSEN_BY: neighbors, "infomax": neighbors, "circular": neighbors, "mean_avc": 0.0}
         return {"round": number, "accuracy": accuracy, "validators": validators, "evenness": evenness}
 
-    ends = {"cbst": (0.4, 0.51), "crst": (0.6, 0.58), "cbst+avh": (0.4, 0.78), CAREFUL: (0.7, 0.7)}  # accuracy, neighbours
+    ends = {"cbst": (0.4, 0.51), "crst": (0.6, 0.58), "cbst+avh": (0.4, 0.78), CAREFUL: (0.7, 0.7)}  # accuracy, neighbors
     histories = {name: [entry(1, *found)] for name, found in ends.items()}
     trial = page.Trial("one", entry(0, 0.5, 0.5), histories)
     table = [line.strip("| ").split(" | ") for line in page.rules([trial]).splitlines()]
     assert table[0] == ["warn if", "caught, of 2", "false alarms, of 2"]
     counts = {name: (int(caught), int(alarms)) for name, caught, alarms in table[2:]}
     assert len(counts) == len(page.RULES)
-    assert counts["`neighbours` rises by less than 0.025 (the default)"] == (1, 0)  # cbst: 0.01 of the room of 0.5
-    assert counts["`neighbours` rises by less than 0.2"] == (1, 1)  # crst: 0.16
-    assert counts["`neighbours` rises by less than 0.025 + 5 (1 - evenness of the source model)"] == (1, 1)
+    assert counts["`neighbors` rises by less than 0.025 (the default)"] == (1, 0)  # cbst: 0.01 of the room of 0.5
+    assert counts["`neighbors` rises by less than 0.2"] == (1, 1)  # crst: 0.16
+    assert counts["`neighbors` rises by less than 0.025 + 5 (1 - evenness of the source model)"] == (1, 1)
     # 0.7 + 2 * 0.1 * 0.5 = 0.8, more than any has; half as much is 0.75, less than cbst+avh has
-    assert counts["`neighbours` does not lead that of `weighted` as `auto` asks"] == (2, 1)
-    assert counts["`neighbours` does not lead that of `weighted` by half as much"] == (1, 1)
+    assert counts["`neighbors` does not lead that of `weighted` as `auto` asks"] == (2, 1)
+    assert counts["`neighbors` does not lead that of `weighted` by half as much"] == (1, 1)
     assert counts["evenness of the source model is below 0.96"] == (2, 1)  # not asked of the careful method
     assert counts["evenness rises"] == (0, 0) and counts["`mean_avc` rises by less than 0.02"] == (2, 2)
 
@@ -416,9 +416,9 @@ ROWS, OTHERS = np.arange(12.0).reshape(4, 3), np.eye(3)
         (lambda: deep_embedded_validation([1.0, np.nan], [1.0, 1.0]), "values and weights must be finite numbers"),
         (lambda: class_evenness([0, 0], 1), "num_classes must be at least 2, got 1"),
         (lambda: class_evenness([0, 5], 2), "labels must be 0 to 1 (or -1 for unlabeled)"),
-        (lambda: neighbour_agreement([[1], [0]], [0, 2], 2), "labels must be 0 to 1 (or -1 for unlabeled)"),
-        (lambda: neighbour_agreement([[1], [2]], [0, 1], 2), "row numbers of its own 2 samples, or -1, got int64 up to 2"),
-        (lambda: neighbour_agreement([[1], [0]], [0], 2), "one label per sample, got 1 labels for 2 samples"),
+        (lambda: neighbor_agreement([[1], [0]], [0, 2], 2), "labels must be 0 to 1 (or -1 for unlabeled)"),
+        (lambda: neighbor_agreement([[1], [2]], [0, 1], 2), "row numbers of its own 2 samples, or -1, got int64 up to 2"),
+        (lambda: neighbor_agreement([[1], [0]], [0], 2), "one label per sample, got 1 labels for 2 samples"),
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(call: Any, message: str) -> None:

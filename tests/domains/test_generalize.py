@@ -37,8 +37,8 @@ def features(n: int = 240, d: int = 6, c: int = 3) -> Features:
     """Three domains, each with its own shift."""
     rng = np.random.default_rng(0)
     labels, domain = np.arange(n) % c, np.arange(n) // (n // 3)
-    centres, shifts = 2 * rng.normal(size=(c, d)), 0.5 * rng.normal(size=(3, d))
-    values = centres[labels] + shifts[domain] + rng.normal(size=(n, d))
+    centers, shifts = 2 * rng.normal(size=(c, d)), 0.5 * rng.normal(size=(3, d))
+    values = centers[labels] + shifts[domain] + rng.normal(size=(n, d))
     return Features(
         values.astype(np.float32), labels, [str(i) for i in range(n)], None, np.array(["sun", "rain", "snow"])[domain]
     )
@@ -103,7 +103,7 @@ def test_training_samples_and_domains_are_counted_whatever_their_order() -> None
     assert domains.tolist() == [{0: 0, 2: 1}[number] for number in numbers[rows]]
 
 
-def test_features_are_standardised_by_the_training_domains_alone() -> None:
+def test_features_are_standardized_by_the_training_domains_alone() -> None:
     data = features()
     work = Work(GeneralizeSettings(), OpenedDomains(data, ["sun", "rain", "snow"]), torch.device("cpu"), print)
     seen = work._prepared([0, 2]).inputs.inputs[np.isin(work.number, [0, 2])]  # type: ignore[attr-defined]
@@ -259,7 +259,7 @@ def test_images_in_domain_folders(tmp_path: Path, cli: Callable[..., Any]) -> No
     from PIL import Image
 
     rng = np.random.default_rng(0)
-    for domain, brightness in (("dark", 60), ("grey", 120), ("light", 180)):
+    for domain, brightness in (("dark", 60), ("gray", 120), ("light", 180)):
         for k, name in enumerate(("left", "right")):
             (tmp_path / "data" / domain / name).mkdir(parents=True)
             for number in range(12):

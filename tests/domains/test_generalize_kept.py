@@ -34,7 +34,7 @@ QUICK: dict[str, Any] = {"epochs": 3, "hidden": 8, "batch_size": 16, "lr": 0.05}
 
 
 def features(each: int = 24, shift: float = 3.0) -> Features:
-    """Domains far from 0, so that standardising matters; ids as those of PACS."""
+    """Domains far from 0, so that standardizing matters; ids as those of PACS."""
     rng, n = np.random.default_rng(0), 3 * each
     labels, domain = np.arange(n) % 2, np.arange(n) // each
     values = 2 * np.eye(2, 4)[labels] + shift * rng.normal(size=(3, 4))[domain] + rng.normal(size=(n, 4))
@@ -56,7 +56,7 @@ def test_a_kept_model_is_that_of_the_epoch_that_counts(kept: Path, loss: str) ->
     for domain in DOMAINS:
         folder = kept / domain / loss / "seed=0"
         model, unseen = open_model(folder), data.domains == domain
-        _, logits = model(data.values[unseen])  # features as they are: not standardised
+        _, logits = model(data.values[unseen])  # features as they are: not standardized
         reached = chosen_epoch(json.loads((folder / "epochs.json").read_text()), "validation")["test"]
         assert (logits.argmax(1) == data.labels[unseen]).mean() == pytest.approx(reached)
         assert model.class_names == CLASSES and model.head.kind == {"softmax": "linear", "avh": "angular"}[loss]

@@ -29,7 +29,7 @@ def cloud(n: int = 60, d: int = 5, c: int = 4) -> tuple[np.ndarray, np.ndarray, 
 
 
 def test_a_simplex_has_collapsed() -> None:
-    """Three classes at 120 degrees, each a single point: all metrics are at their extremes, wherever the centre is."""
+    """Three classes at 120 degrees, each a single point: all metrics are at their extremes, wherever the center is."""
     corners = on_circle(90, 210, 330)
     measures = hardsight.dynamics.neural_collapse(
         features=np.repeat(corners, 4, axis=0), labels=np.repeat(range(3), 4), head=5 * corners
@@ -45,15 +45,15 @@ def test_against_the_formulas() -> None:
     x, y, weight = cloud()
     c = 4
     mean = np.stack([x[y == k].mean(0) for k in range(c)])
-    centred = mean - mean.mean(0)
+    centerd = mean - mean.mean(0)
     within = np.mean([np.cov(x[y == k].T, ddof=0) for k in range(c)], axis=0)
-    between = centred.T @ centred / c
+    between = centerd.T @ centerd / c
     simplex = (np.eye(c) - np.ones((c, c)) / c) / np.sqrt(c - 1)
     expected = {
         "nc1": np.trace(within @ np.linalg.pinv(between, rcond=1e-10)) / c,
         "nc1_quotient": np.trace(within) / np.trace(between),
-        "nc2": np.linalg.norm(centred @ centred.T / np.linalg.norm(centred @ centred.T) - simplex),
-        "nc3": np.linalg.norm(weight @ centred.T / np.linalg.norm(weight @ centred.T) - simplex),
+        "nc2": np.linalg.norm(centerd @ centerd.T / np.linalg.norm(centerd @ centerd.T) - simplex),
+        "nc3": np.linalg.norm(weight @ centerd.T / np.linalg.norm(weight @ centerd.T) - simplex),
         "nc4": np.mean((x @ weight.T).argmax(1) == np.array([np.argmin([np.linalg.norm(row - m) for m in mean]) for row in x])),
     }
     got = hardsight.dynamics.neural_collapse(Snapshot(x, weight, labels=y))

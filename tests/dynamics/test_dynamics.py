@@ -23,10 +23,10 @@ from hardsight.files.epochs import COLUMNS, moments
 from properties import examples
 
 
-def by_loop(feature: np.ndarray, logits: np.ndarray, weight: np.ndarray, label: int, centre: Any) -> dict[str, Any]:
+def by_loop(feature: np.ndarray, logits: np.ndarray, weight: np.ndarray, label: int, center: Any) -> dict[str, Any]:
     """The row of one sample, computed step by step in float64."""
     norm = float(np.sqrt((feature**2).sum()))
-    x, vectors = feature - centre, weight - centre
+    x, vectors = feature - center, weight - center
     angles = [float(np.arccos(np.clip(x @ w / np.linalg.norm(x) / np.linalg.norm(w), -1, 1))) for w in vectors]
     exps = np.exp(logits - logits.max())
     probs = exps / exps.sum()
@@ -104,10 +104,10 @@ def test_every_column_against_a_plain_loop(
         for part in (slice(0, 16), slice(16, 40)):
             tracker.update(1, given[part], head, labels[part], np.arange(40)[part])
     weight = np.asarray(head.weight.detach() if library == "torch" else head.weight, dtype=np.float64)
-    centre = weight.mean(0) if kind == "gaussian" else 0.0
+    center = weight.mean(0) if kind == "gaussian" else 0.0
     for row in rows(tmp_path):
         i = row["id"]
-        expected = by_loop(features[i].astype(np.float64), logits[i], weight, labels[i], centre)
+        expected = by_loop(features[i].astype(np.float64), logits[i], weight, labels[i], center)
         for name, value in expected.items():
             assert row[name] == pytest.approx(value, rel=2e-4, abs=1e-5), (i, name)
 

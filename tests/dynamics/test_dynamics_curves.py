@@ -106,7 +106,7 @@ def groups_of(groups: Any, run: Path, split: str) -> dict[str, int]:
 
 def test_words_few_numbers_and_many_numbers(run: Path) -> None:
     ids = [str(i) for i in range(30)]
-    words = by_values("colour", ids, ["red"] * 10 + ["blue"] * 15 + [None] * 5)  # type: ignore[list-item]
+    words = by_values("color", ids, ["red"] * 10 + ["blue"] * 15 + [None] * 5)  # type: ignore[list-item]
     assert groups_of(words, run, "test") == {"blue": 15, "red": 10} and not words.ordered
     few = by_values("level", ids, np.arange(30) % 3 / 10)
     assert groups_of(few, run, "test") == {"0": 10, "0.1": 10, "0.2": 10} and few.ordered
@@ -192,8 +192,8 @@ def test_by_any_column(run: Path, tmp_path: Path) -> None:
     assert sum(groups_of(by_column(tmp_path, "mean_avh", "test"), tmp_path, "test").values()) == 30
     assert sum(groups_of(by_column(tmp_path, "avh", "test"), tmp_path, "test").values()) == 30
     assert by_column(tmp_path, "label").name == "class" and by_column(tmp_path, "level").name == "degradation"
-    with pytest.raises(InputError, match="no column 'colour' to group by; it has .*domain, .*entropy"):
-        by_column(tmp_path, "colour")
+    with pytest.raises(InputError, match="no column 'color' to group by; it has .*domain, .*entropy"):
+        by_column(tmp_path, "color")
 
 
 def test_easy_and_hard_are_the_outer_thirds(run: Path) -> None:
@@ -333,7 +333,7 @@ def test_the_command(run: Path, tmp_path: Path, cli: Callable[..., Any]) -> None
     with undrawn():
         assert cli("dynamics", run, "--group", "label", "--split", "train", "-o", tmp_path).code == 0
     for words, message in (
-        (["--group", "colour"], "no column 'colour'"),
+        (["--group", "color"], "no column 'color'"),
         (["--split", "night"], "no split 'night' in the dynamics; there is test, low, train"),
         (["--group", "label", "--human", tmp_path / "human.npy"], "not both"),
     ):

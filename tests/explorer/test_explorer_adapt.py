@@ -155,7 +155,7 @@ def test_the_panel_shows_each_round_follows_the_selection_and_selects(watched: W
         point_at_end(page.locator("#view-adaptation canvas"))
         mean = round_of(run, "photo-to-sketch", "cbst", 3).query("kept").avh.mean()
         expect(page.locator("#view-adaptation .said")).to_contain_text(f"round 3: cbst {mean:.4g}")
-        page.locator("#axis-colour").select_option("first kept by crst")
+        page.locator("#axis-color").select_option("first kept by crst")
         expect(page.locator("#legend")).to_contain_text("first kept by crst")
         watched.leave()
 

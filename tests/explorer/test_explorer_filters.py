@@ -124,7 +124,7 @@ def address(run: Path) -> Iterator[str]:
 def test_a_map_is_a_pair_of_axes_and_the_page_works_while_a_slow_one_is_made(
     watched: Watched, address: str, run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = watched.open(address, "colour=label")
+    page = watched.open(address, "color=label")
     page.locator("#map").select_option("pca")
     expect(page.locator("#axis-y")).to_have_value("pca_2")
     drag(page, (0.3, 0.2), (0.7, 0.6))

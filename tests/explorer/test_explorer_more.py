@@ -69,7 +69,7 @@ def harmless_everywhere(page: Any) -> None:
 
 def test_hostile_names_are_only_text(watched: Watched, hostile: Path) -> None:
     with served(hostile) as address:
-        page = watched.open(address, "colour=label")
+        page = watched.open(address, "color=label")
         page.locator("#legend .entry").first.wait_for()
         page.locator("#view-classes tbody tr").first.wait_for()
         page.locator("#grid .tile").first.click()
@@ -98,7 +98,7 @@ def test_hostile_names_in_the_report_and_on_the_terminal(
     assert done.code == 0 and "\u202e" not in done.out
     source = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert source.count("<script") == 2 and "onerror=alert" not in source.replace("\\u003cimg src=x onerror=alert(1)>", "")
-    page = watched.open((tmp_path / "report.html").as_uri(), "colour=label")
+    page = watched.open((tmp_path / "report.html").as_uri(), "color=label")
     harmless_everywhere(page)
 
 

@@ -73,11 +73,11 @@ def test_everything_follows_a_box(watched: Watched, address: str, run: Path) -> 
     settled(page, "^400 samples$")
 
 
-def test_any_column_is_an_axis_or_a_colour(watched: Watched, address: str, run: Path) -> None:
+def test_any_column_is_an_axis_or_a_color(watched: Watched, address: str, run: Path) -> None:
     page = watched.open(address)
     page.locator("#axis-x").select_option("confidence")
     page.locator("#axis-y").select_option("label")  # groups too: spread a little around their place
-    page.locator("#axis-colour").select_option("split")
+    page.locator("#axis-color").select_option("split")
     settled(page, "", "#cloud[aria-label^='Scatter of given class against confidence']")
     expect(page.locator("#legend .entry")).to_have_text(["test", "train"])
     drag(page, (0.1, 0.05), (0.98, 0.2))  # the upper rows of groups
@@ -167,7 +167,7 @@ def test_the_close_up(watched: Watched, address: str, run: Path) -> None:
     features = snapshot.in_memory().values / np.linalg.norm(snapshot.in_memory().values, axis=1, keepdims=True)
     cosine = features @ features[17]
     cosine[17] = -2
-    dialog.get_by_text("Nearest neighbours").wait_for()
+    dialog.get_by_text("Nearest neighbors").wait_for()
     dialog.locator(f"[aria-label*='{cosine.max():.3f}']").first.wait_for()
     dialog.locator("h3", has_text="Over the epochs").wait_for()
     expect(dialog.get_by_role("img", name="This sample over the epochs")).to_be_visible()
@@ -230,13 +230,13 @@ def test_filters_live_in_the_address(watched: Watched, address: str, run: Path) 
     page.get_by_role("button", name="Apply").click()
     both = ((table.avh.astype(np.float32) >= 0.09) & (table.label == 8)).sum()
     settled(page, f"^{both} of 400")
-    page.locator("#axis-colour").select_option("avh")
+    page.locator("#axis-color").select_option("avh")
     page.locator("#sort").select_option("norm")
     kept = view(page)
     page.reload()
     ready(page)
     settled(page, f"^{both} of 400")
-    expect(page.locator("#axis-colour")).to_have_value("avh")
+    expect(page.locator("#axis-color")).to_have_value("avh")
     expect(page.locator("#sort")).to_have_value("norm")
     assert view(page) == kept and kept["sort"] == ["norm"]
     page.locator(".chip").first.click()
@@ -323,7 +323,7 @@ def test_no_width_is_too_narrow_or_too_wide(chromium: Any, address: str, width: 
     assert page.evaluate("() => document.documentElement.scrollWidth") <= width
     page.locator("#grid .tile").first.click()
     page.locator("#detail[open]").wait_for()
-    ready(page)  # with its neighbours and curves
+    ready(page)  # with its neighbors and curves
     assert page.evaluate(
         "() => document.getElementById('detail').scrollWidth <= document.getElementById('detail').clientWidth + 1"
     )
@@ -333,14 +333,14 @@ def test_no_width_is_too_narrow_or_too_wide(chromium: Any, address: str, width: 
 
 def test_dark_and_light(watched: Watched, address: str) -> None:
     page = watched.open(address)
-    colour = "() => getComputedStyle(document.body).backgroundColor"
+    color = "() => getComputedStyle(document.body).backgroundColor"
     corner = "() => document.getElementById('cloud').toDataURL()"
-    light, drawn = page.evaluate(colour), page.evaluate(corner)
+    light, drawn = page.evaluate(color), page.evaluate(corner)
     page.get_by_role("button", name="Dark or light").click()
-    eventually(page, lambda: page.evaluate(colour) != light and page.evaluate(corner) != drawn, True)
+    eventually(page, lambda: page.evaluate(color) != light and page.evaluate(corner) != drawn, True)
     page.reload()
     ready(page)
-    eventually(page, lambda: page.evaluate(colour) != light, True)  # it is remembered
+    eventually(page, lambda: page.evaluate(color) != light, True)  # it is remembered
 
 
 @pytest.mark.parametrize("how", ["page", "report"])

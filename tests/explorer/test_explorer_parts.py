@@ -115,7 +115,7 @@ def test_scores_in_another_order_find_their_samples_by_id(tmp_path: Path) -> Non
     assert sheet.columns["place"].values.tolist() == list(range(59, 9, -1))
     features = Snapshot.load(directory).in_memory().values
     np.testing.assert_allclose(sample_detail.features_of(sheet, [0, 49])[0], features[59])
-    near = sample_detail.neighbours(sheet, 0)
+    near = sample_detail.neighbors(sheet, 0)
     unit = features / np.linalg.norm(features, axis=1, keepdims=True)
     cosine = unit[10:] @ unit[59]
     cosine[49] = -2

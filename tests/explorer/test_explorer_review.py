@@ -320,7 +320,7 @@ def test_a_verdict_has_one_color_whatever_else_was_found(watched: Watched, tmp_p
     run = digits_run(tmp_path / "run", n=40)
     write_suspects(run, likely=0)  # ambiguous is the first verdict that there is
     with served(run) as address:
-        page = watched.open(address, "colour=verdict")
+        page = watched.open(address, "color=verdict")
         expect(page.locator("#legend .entry")).to_have_text(["ambiguous"])
         expect(page.locator("#legend .entry .dot")).to_have_css("background-color", "rgb(224, 100, 42)")  # of the second verdict
         watched.leave()
@@ -335,7 +335,7 @@ def test_suspects_are_reviewed_by_verdict_with_one_key(watched: Watched, tmp_pat
         page = watched.open(address)
         first_tile(page, worst.index[0])
         expect(page.get_by_role("tab", name="Suspects")).to_have_attribute("aria-selected", "true")
-        expect(page.locator("#legend")).to_contain_text("no verdict")  # what the grey points are
+        expect(page.locator("#legend")).to_contain_text("no verdict")  # what the gray points are
         page.locator("#view-suspects .fact", has_text="ambiguous").click()
         settled(page, "^3 of 120")
         page.locator("#view-suspects .fact", has_text="likely mislabeled").click()

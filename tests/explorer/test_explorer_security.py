@@ -171,7 +171,7 @@ def test_rows_that_are_not_there(ask: Asked, row: str) -> None:
     for path in (
         f"/thumb/{quote(row)}",
         f"/api/sample/{quote(row)}",
-        f"/api/neighbours/{quote(row)}",
+        f"/api/neighbors/{quote(row)}",
         f"/api/rows?rows={quote(row)}",
     ):
         assert ask(path).status in (400, 404)

@@ -65,7 +65,7 @@ def squeezed():
     return nn.Sequential(*body, nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
 
 
-def grey():
+def gray():
     return Net(10, {"size": [8, 8], "channels": "L"})
 """
 Cli = Callable[..., Any]
@@ -175,10 +175,10 @@ def test_domains_in_a_tar(here: Path, cli: Cli) -> None:
 def test_npz_and_digits(here: Path, cli: Cli) -> None:
     images = np.random.default_rng(0).integers(0, 256, (30, 8, 8), dtype=np.uint8)
     np.savez(here / "images.npz", images=images, labels=np.arange(30) % 10, age=np.arange(30) / 2)
-    assert cli("extract", "tiny_nets:grey", "images.npz", "-o", "run").code == 0
+    assert cli("extract", "tiny_nets:gray", "images.npz", "-o", "run").code == 0
     found = rows(here / "run")
     assert [row["id"] for row in found] == [str(k) for k in range(30)] and found[3]["age"] == 1.5
-    assert cli("extract", "tiny_nets:grey", "digits:test", "-o", "digits-run", "--limit", 50).code == 0
+    assert cli("extract", "tiny_nets:gray", "digits:test", "-o", "digits-run", "--limit", 50).code == 0
     assert len(rows(here / "digits-run")) == 50 and {row["split"] for row in rows(here / "digits-run")} == {"test"}
 
 
@@ -440,7 +440,7 @@ def test_numbers_of_other_classes_than_the_models(here: Path, cli: Cli, kind: st
     assert len(hardsight.score(here / "run")) == 12
     done = cli("extract", "tiny_nets:two", f"data.{kind}", "-o", "kept", "--keep-head")
     assert done.code == 2 and "labels must be 0 to 1" in done.err and not (here / "kept").exists()
-    done = cli("extract", "tiny_nets:grey", f"data.{kind}", "-o", "ten")  # numbers that the model has
+    done = cli("extract", "tiny_nets:gray", f"data.{kind}", "-o", "ten")  # numbers that the model has
     assert done.code == 0 and Snapshot.load(here / "ten").num_classes == 10
 
 

@@ -90,9 +90,9 @@ def test_the_same_network_in_onnx(tmp_path: Path) -> None:
     torch.onnx.export(module.eval(), (torch.zeros(4, 3, 224, 224),), tmp_path / "net.onnx", dynamo=False, **dynamic)
     named: Any = {"limit": 24, "keep_head": True, "class_names": [*PACS, *(f"other {k}" for k in range(993))]}
     torch_run = hardsight.extract(module, data, tmp_path / "torch", **named)
-    colours = {"mean": (0.5,) * 3, "std": (0.5,) * 3, "crop_pct": 0.875, "interpolation": "bicubic"}
+    colors = {"mean": (0.5,) * 3, "std": (0.5,) * 3, "crop_pct": 0.875, "interpolation": "bicubic"}
     onnx = tmp_path / "net.onnx"
-    onnx_run = hardsight.extract(str(onnx), data, tmp_path / "onnx", preprocessing=colours, **named)
+    onnx_run = hardsight.extract(str(onnx), data, tmp_path / "onnx", preprocessing=colors, **named)
     ours, theirs = hardsight.score(torch_run), hardsight.score(onnx_run)
     for name in ("avh", "avh_relative", "confidence", "loss", "norm", "entropy"):
         a, b = ours[name].to_numpy(), theirs[name].to_numpy()

@@ -148,7 +148,7 @@ def test_an_error_leaves_nothing_in_the_store(bucket: Any) -> None:
         (["s3://nowhere/all.npz"], "s3://nowhere/all.npz does not exist"),
         (["s3://bucket/absent"], "s3://bucket/absent does not exist"),
         (["s3:///all.npz"], "the bucket is missing"),
-        (["s3://bucket/all.npz?colour=red"], "Unexpected query parameter"),
+        (["s3://bucket/all.npz?color=red"], "Unexpected query parameter"),
         (["s3://bucket/all.npz", "-o", "s3://nowhere/scores.parquet"], "NO_SUCH_BUCKET.*Check the bucket's name"),
         (["s3://bucket/all.npz", "-o", "s3://bucket/all.npz.txt"], "the extension of a table must be one of"),
         (["s3://bucket/damaged.parquet"], "not a readable Parquet file"),

@@ -162,9 +162,9 @@ def test_groups_without_labels_and_groups_that_are_numbers() -> None:
 def hidden_group(seed: int = 0, bad: bool = True) -> dict[str, Any]:
     """Two classes, one of which has a cluster of its own on the wrong side."""
     rng = np.random.default_rng(seed)
-    centres = np.array([[4.0, 0, 0], [0, 4.0, 0], [1.0, 1.6, 4.0] if bad else [4.0, 0, 4.0]])
+    centers = np.array([[4.0, 0, 0], [0, 4.0, 0], [1.0, 1.6, 4.0] if bad else [4.0, 0, 4.0]])
     cluster = np.repeat([0, 1, 2], [200, 200, 120])
-    features = centres[cluster] + 0.5 * rng.normal(size=(520, 3))
+    features = centers[cluster] + 0.5 * rng.normal(size=(520, 3))
     labels = np.where(cluster == 1, 1, 0)
     order = rng.permutation(520)
     ids = [f"s{k}" for k in cluster[order] * 1000 + order]
@@ -260,7 +260,7 @@ def test_k_means_finds_clusters_that_are_apart() -> None:
     rows = np.repeat([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]], 20, axis=0) + np.random.default_rng(0).normal(size=(60, 2))
     cluster = nearest(rows, k_means(rows, 3, np.random.default_rng(1)))
     assert sorted(np.bincount(cluster)) == [20, 20, 20] and len(set(cluster[:20])) == 1
-    assert len(k_means(np.ones((5, 2)), 3, np.random.default_rng(0))) == 1  # no more centres than different rows
+    assert len(k_means(np.ones((5, 2)), 3, np.random.default_rng(0))) == 1  # no more centers than different rows
 
 
 @pytest.mark.parametrize(
@@ -388,4 +388,4 @@ def test_a_group_of_two_is_drawn_smaller_and_paler_than_one_of_many() -> None:
     assert points.get_sizes()[0] > 3 * points.get_sizes()[1]  # type: ignore[attr-defined]
     from matplotlib.colors import to_hex
 
-    assert [to_hex(colour) for colour in lines.get_edgecolors()] == [WORSE, TOO_FEW]  # type: ignore[attr-defined]
+    assert [to_hex(color) for color in lines.get_edgecolors()] == [WORSE, TOO_FEW]  # type: ignore[attr-defined]

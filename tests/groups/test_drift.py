@@ -104,17 +104,17 @@ def test_two_heads_are_compared_as_the_explorer_does_it(tmp_path: Path) -> None:
 
 
 def test_two_models_are_compared_by_who_is_near_whom() -> None:
-    """Another basis keeps every neighbour, another network some of them, a shuffle none but by chance."""
+    """Another basis keeps every neighbor, another network some of them, a shuffle none but by chance."""
     features, labels = clouds()
     before = Snapshot(features, WEIGHT, labels)
     rotation = np.linalg.qr(np.random.default_rng(3).normal(size=(8, 8)))[0]
     turned = Snapshot(features @ rotation, WEIGHT @ rotation, labels)
-    kept = notes_of(drift(before, turned))["neighbours_kept"]
+    kept = notes_of(drift(before, turned))["neighbors_kept"]
     assert kept["share"]["value"] > 0.999 and 0 < kept["control"]["value"] < 0.1  # ten of 299 by chance
     noise = np.random.default_rng(4).normal(size=(300, 5))
     wider = Snapshot(np.concatenate([features, noise], axis=1), np.pad(WEIGHT, ((0, 0), (0, 5))), labels)
     notes = notes_of(drift(before, wider))
-    kept = notes["neighbours_kept"]
+    kept = notes["neighbors_kept"]
     assert notes["features_not_compared"] == "one has 8 features, the other 13" and notes["features_moved"] is None
     assert kept["control"]["high"] < kept["share"]["low"] < kept["share"]["value"] < kept["share"]["high"] < 0.9
     unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (features, np.concatenate([features, noise], axis=1))]

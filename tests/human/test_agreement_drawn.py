@@ -19,7 +19,7 @@ from hardsight import correlate
 from hardsight.errors import InputError
 from hardsight.files.latex import escaped
 from hardsight.human.latex import pairs, table1
-from hardsight.render.agreement import count_colours, side_by_side
+from hardsight.render.agreement import count_colors, side_by_side
 
 
 def test_plots_have_the_coefficient_and_interval_in_their_titles(correlations: hardsight.human.Correlations) -> None:
@@ -30,7 +30,7 @@ def test_plots_have_the_coefficient_and_interval_in_their_titles(correlations: h
     assert row["agreement"] > 0 > row["raw"] and axes.get_title() == f"agreement {row['agreement']:+.3f} {interval} (Spearman)"
     assert axes.get_xlabel() == "share of people who chose the given class (low is hard)"
     assert "positive where hard by the score is hard for people" in figure.get_suptitle().replace("\n", " ")
-    assert len(correlations.plot().axes) == 7 + 1  # the scores and the colour bar: no place is left empty
+    assert len(correlations.plot().axes) == 7 + 1  # the scores and the color bar: no place is left empty
     with pytest.raises(InputError, match="no score 'hardness'"):
         correlations.plot("hardness")
     with pytest.raises(InputError, match="no model 'other'"):
@@ -44,8 +44,8 @@ def test_every_sample_is_in_the_picture(correlations: hardsight.human.Correlatio
 
 
 def test_a_single_sample_stands_out_from_the_paper() -> None:
-    colours = count_colours()(np.linspace(0, 1, 256))[:, :3]
-    linear = np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4)
+    colors = count_colors()(np.linspace(0, 1, 256))[:, :3]
+    linear = np.where(colors <= 0.04045, colors / 12.92, ((colors + 0.055) / 1.055) ** 2.4)
     luminance = linear @ [0.2126, 0.7152, 0.0722]  # as WCAG has it
     assert 1.05 / (luminance[0] + 0.05) > 3 and (np.diff(luminance) < 1e-3).all()  # the more samples, the darker
 

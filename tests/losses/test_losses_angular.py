@@ -171,7 +171,7 @@ def test_no_nan_at_the_poles(loss: Any, dtype: Any) -> None:
 
 
 def test_class_vectors_learn() -> None:
-    """A public port detaches the class vectors when it normalises them, another normalises over the wrong axis."""
+    """A public port detaches the class vectors when it normalizes them, another normalizes over the wrong axis."""
     x, w, y = random_case(n=5, d=6, c=4)
     for loss in (avh_loss, normface_loss, cosface_loss, arcface_loss, a_softmax_loss):
         w.requires_grad_()

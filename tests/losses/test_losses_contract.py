@@ -38,7 +38,7 @@ LOGIT_LOSSES: dict[str, Callable[..., Any]] = {
     "truncated_gce": lambda **k: losses.TruncatedGCELoss(k=0.01, **k),
     "znorm": losses.ZNormLoss,
     "ldr": losses.LDRLoss,
-    "ldr_l1": lambda **k: losses.LDRLoss(normalise="l1", **k),
+    "ldr_l1": lambda **k: losses.LDRLoss(normalize="l1", **k),
 }
 PAIR_LOSSES: dict[str, Callable[..., Any]] = {
     "contrastive": losses.ContrastiveLoss,
@@ -87,7 +87,7 @@ def batch(n: int = 12, d: int = 7, c: int = 5, dtype: Any = None, seed: int = 0)
 
 def made(name: str, d: int = 7, c: int = 5, dtype: Any = None, **options: Any) -> Any:
     torch.manual_seed(1)
-    return HEADS[name](d, c, **options).to(dtype or torch.float64).eval()  # eval: no centre or step moves
+    return HEADS[name](d, c, **options).to(dtype or torch.float64).eval()  # eval: no center or step moves
 
 
 @pytest.mark.parametrize("name", ["softmax", "avh", "normface", "cosface", "arcface", "l_softmax", "a_softmax", "lgm", "center"])

@@ -15,7 +15,7 @@ from torch import Tensor
 import hardsight
 from hardsight.errors import InputError
 from hardsight.losses import CenterLoss, GaussianNaiveBayes, GMLoss, LGMLoss, center_loss, lgm_loss
-from hardsight.losses.center import moved_centres
+from hardsight.losses.center import moved_centers
 from hardsight.losses.gaussian_logits import gaussian_logits
 
 SHAPES = {"identity": None, "shared": (6,), "per_class": (4, 6)}
@@ -103,18 +103,18 @@ def test_likelihood_is_that_of_a_gaussian(covariance: str) -> None:
     torch.testing.assert_close(only_likelihood, -normal.log_prob(x).mean() - 3 * math.log(2 * math.pi))
 
 
-def test_likelihood_with_identity_covariance_is_the_centre_loss() -> None:
+def test_likelihood_with_identity_covariance_is_the_center_loss() -> None:
     """Lemma 1 (eq. 16): with S = I and equal priors, L_lkd = L_C + N/2 D log 2 pi, both summed over the N samples."""
     x, mean, _, y = case("identity")
     loss = LGMLoss(6, 4, prior=[0.25] * 4).double()
     with torch.no_grad():
         loss.weight.copy_(mean)
     constant = 0.5 * len(x) * 6 * math.log(2 * math.pi)
-    centre_loss = center_loss(x, mean, y, reduction="sum")
-    torch.testing.assert_close(-loss.log_likelihood(x, y).detach().sum(), centre_loss + constant)
-    regularisation = lgm_loss(x, mean, None, y, likelihood=1.0, reduction="sum")
-    regularisation = regularisation - lgm_loss(x, mean, None, y, likelihood=0.0, reduction="sum")
-    torch.testing.assert_close(regularisation, centre_loss)  # the loss leaves the constant out
+    pull = center_loss(x, mean, y, reduction="sum")
+    torch.testing.assert_close(-loss.log_likelihood(x, y).detach().sum(), pull + constant)
+    regularization = lgm_loss(x, mean, None, y, likelihood=1.0, reduction="sum")
+    regularization = regularization - lgm_loss(x, mean, None, y, likelihood=0.0, reduction="sum")
+    torch.testing.assert_close(regularization, pull)  # the loss leaves the constant out
 
 
 def test_likelihood_is_of_the_own_class_only() -> None:
@@ -228,9 +228,9 @@ def test_lgm_options_are_checked() -> None:
 def test_center_by_hand() -> None:
     x = torch.tensor([[1.0, 1.0], [3.0, 1.0], [0.0, 4.0]])
     y = torch.tensor([0, 0, 1])
-    centres = torch.tensor([[1.0, 1.0], [0.0, 0.0], [5.0, 5.0]])
-    assert center_loss(x, centres, y, reduction="none").tolist() == [0.0, 2.0, 8.0]
-    moved = moved_centres(centres, x, y, rate=0.5)
+    centers = torch.tensor([[1.0, 1.0], [0.0, 0.0], [5.0, 5.0]])
+    assert center_loss(x, centers, y, reduction="none").tolist() == [0.0, 2.0, 8.0]
+    moved = moved_centers(centers, x, y, rate=0.5)
     # class 0: sum of differences (-2, 0) over 1 + 2; class 1: (0, -4) over 1 + 1; class 2 has no sample
     torch.testing.assert_close(moved, torch.tensor([[1 + 1 / 3, 1.0], [0.0, 1.0], [5.0, 5.0]]))
 
@@ -240,10 +240,10 @@ def test_center_moves_in_training_only() -> None:
     x, _, _, y = case("identity")
     first = loss(x, y)
     torch.testing.assert_close(first, F.cross_entropy(loss.logits(x), y) + 0.25 * (x**2).sum(1).mean())
-    held = loss.centres.clone()
+    held = loss.centers.clone()
     assert held.abs().sum() > 0
     loss.eval()(x, y)
-    assert torch.equal(loss.centres, held)
+    assert torch.equal(loss.centers, held)
 
 
 # Generative head

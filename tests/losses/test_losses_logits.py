@@ -86,21 +86,21 @@ def test_znorm_against_a_loop_and_its_invariance() -> None:
 
 def test_ldr_members() -> None:
     z, y = case()
-    plain: Any = {"margin": 0.0, "normalise": "none", "reduction": "none"}
+    plain: Any = {"margin": 0.0, "normalize": "none", "reduction": "none"}
     torch.testing.assert_close(ldr_loss(z, y, temperature=1.0, **plain), F.cross_entropy(z, y, reduction="none") - math.log(4))
     own = z.gather(1, y[:, None])
     crammer_singer = (z - own + 2.0 * (1 - F.one_hot(y, 4))).amax(1)
-    near = ldr_loss(z, y, temperature=1e-4, margin=2.0, normalise="none", reduction="none")
+    near = ldr_loss(z, y, temperature=1e-4, margin=2.0, normalize="none", reduction="none")
     torch.testing.assert_close(near, crammer_singer, atol=1e-3, rtol=0)
 
 
-@pytest.mark.parametrize("normalise", ["none", "softplus", "l1"])
-def test_ldr_against_a_loop(normalise: Any) -> None:
+@pytest.mark.parametrize("normalize", ["none", "softplus", "l1"])
+def test_ldr_against_a_loop(normalize: Any) -> None:
     z, y = case()
-    got = ldr_loss(z, y, temperature=0.7, margin=1.5, normalise=normalise, reduction="none")
+    got = ldr_loss(z, y, temperature=0.7, margin=1.5, normalize=normalize, reduction="none")
     for zi, yi, value in zip(z.tolist(), y.tolist(), got.tolist(), strict=True):
-        f = [math.log1p(math.exp(v)) for v in zi] if normalise == "softplus" else zi
-        size = 1.0 if normalise == "none" else sum(abs(v) for v in f) / 4
+        f = [math.log1p(math.exp(v)) for v in zi] if normalize == "softplus" else zi
+        size = 1.0 if normalize == "none" else sum(abs(v) for v in f) / 4
         f = [v / size for v in f]
         total = sum(math.exp((v - f[yi] + 1.5 * (k != yi)) / 0.7) for k, v in enumerate(f))
         assert value == pytest.approx(0.7 * math.log(total / 4))
@@ -192,7 +192,7 @@ def test_znorm_linear_adds_up_until_it_steps() -> None:
 def test_aldr_keeps_a_lambda_per_sample() -> None:
     z, y = case()
     z[:5] *= 10  # clearly separated
-    loss = ALDRLoss(20, normalise="none", margin=0.0).double()
+    loss = ALDRLoss(20, normalize="none", margin=0.0).double()
     indices = torch.arange(10) * 2
     for _ in range(30):
         loss(z, y, indices)
@@ -204,7 +204,7 @@ def test_aldr_keeps_a_lambda_per_sample() -> None:
     kl = (p * p.log()).sum(1) + math.log(4)
     torch.testing.assert_close(lam, 1 - kl / (2 * math.log(4)), atol=1e-4, rtol=0)
     held = temperatures.clone()
-    expected = ldr_loss(z, y, temperature=lam, margin=0.0, normalise="none") - (math.log(4) * (lam - 1) ** 2).mean()
+    expected = ldr_loss(z, y, temperature=lam, margin=0.0, normalize="none") - (math.log(4) * (lam - 1) ** 2).mean()
     torch.testing.assert_close(loss.eval()(z, y, indices), expected)
     assert torch.equal(loss.temperatures, held)  # evaluating changes nothing
     assert torch.autograd.gradcheck(lambda z: loss(z, y, indices), (z.clone().requires_grad_(),))

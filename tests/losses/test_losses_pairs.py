@@ -134,15 +134,15 @@ def test_icnn_against_a_loop() -> None:
         same = [bool(y[j] == y[i]) for _, j in others]
         closeness = sum(1 - d / far if s else d / far for (d, _), s in zip(others, same, strict=True)) / 4
         expected.append((sum(same) / 4 + closeness) / 2)
-    scores = icnn_scores(x, y, neighbours=4)
+    scores = icnn_scores(x, y, neighbors=4)
     torch.testing.assert_close(scores, torch.tensor(expected, dtype=torch.float64))
-    torch.testing.assert_close(icnn_loss(x, y, neighbours=4), -scores.clamp_min(1e-6).log().mean())
+    torch.testing.assert_close(icnn_loss(x, y, neighbors=4), -scores.clamp_min(1e-6).log().mean())
 
 
 def test_icnn_prefers_separated_classes() -> None:
     x, y = case(n=60)
     apart = x + 20 * F.one_hot(y, 5)
     assert icnn_scores(apart, y).mean() > icnn_scores(x, y).mean() + 0.2
-    for bad, message in (({"neighbours": 0}, "one neighbour"), ({}, "two samples")):
+    for bad, message in (({"neighbors": 0}, "one neighbor"), ({}, "two samples")):
         with pytest.raises(InputError, match=message):
             icnn_scores(x[:1] if not bad else x, y[:1] if not bad else y, **bad)

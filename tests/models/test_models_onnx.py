@@ -230,8 +230,8 @@ def test_a_head_that_is_not_linear_is_refused_unless_chosen(tmp_path: Path) -> N
     np.testing.assert_allclose(logits, FLAT @ WEIGHT.T, rtol=1e-4, atol=1e-5)
 
 
-QUANTISED: dict[str, tuple[list[Any], dict[str, Any]]] = {
-    "dequantised weight": (
+QUANTIZED: dict[str, tuple[list[Any], dict[str, Any]]] = {
+    "dequantized weight": (
         [node("DequantizeLinear", "w s z", "d"), node("Gemm", "f d", "y", transB=1)],
         {"w": (10 * WEIGHT).astype(np.int8), "s": np.float32(0.1), "z": np.int8(0)},
     ),
@@ -257,10 +257,10 @@ QUANTISED: dict[str, tuple[list[Any], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("kind", QUANTISED)
-def test_quantised_heads_are_refused(kind: str, tmp_path: Path) -> None:
-    nodes, arrays = QUANTISED[kind]
-    with pytest.raises(InputError, match="quantised.*export the float model"):
+@pytest.mark.parametrize("kind", QUANTIZED)
+def test_quantized_heads_are_refused(kind: str, tmp_path: Path) -> None:
+    nodes, arrays = QUANTIZED[kind]
+    with pytest.raises(InputError, match="quantized.*export the float model"):
         open_model(graph(tmp_path / "m.onnx", *nodes, **arrays))
 
 

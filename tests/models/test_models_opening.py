@@ -344,14 +344,14 @@ def test_weights_that_are_not_weights(tmp_path: Path) -> None:
 def test_a_factory_in_the_current_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "my_own_nets.py").write_text(
         "from torch import nn\n"
-        "def grey(num_classes=2):\n"
+        "def gray(num_classes=2):\n"
         "    return nn.Sequential(nn.Conv2d(1, 8, 3), nn.Flatten(), nn.Linear(8 * 36, num_classes))\n"
         "def nothing():\n"
         "    return 42\n"
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [p for p in sys.path if p])
-    model = open_model("my_own_nets:grey", num_classes=6)
+    model = open_model("my_own_nets:gray", num_classes=6)
     assert model.preprocessing.channels == "L"
     assert model(np.ones((2, 1, 8, 8), np.float32))[1].shape == (2, 6)
     with pytest.raises(InputError, match="has no function or class 'missing'"):

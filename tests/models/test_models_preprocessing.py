@@ -90,7 +90,7 @@ def test_settings_survive_json_and_replace() -> None:
         ({"std": (0.0, 1.0, 1.0)}, "std above 0"),
         ({"std": (np.inf, 1.0, 1.0)}, "must be finite"),
         ({"mean": (np.nan, 1.0, 1.0)}, "must be finite"),
-        ({"colour": "red"}, "no 'colour'"),
+        ({"color": "red"}, "no 'color'"),
     ],
 )
 def test_wrong_settings(wrong: dict[str, Any], message: str) -> None:

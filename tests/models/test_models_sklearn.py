@@ -70,7 +70,7 @@ def test_features_are_what_the_earlier_steps_made() -> None:
     np.testing.assert_allclose(features, pipeline[:-1].transform(DIGITS[:20]), rtol=1e-3, atol=1e-4)
 
 
-def test_colour_images_are_flattened_as_numpy_would() -> None:
+def test_color_images_are_flattened_as_numpy_would() -> None:
     pictures = np.random.default_rng(0).random((30, 4, 4, 3)).astype(np.float32)  # (n, H, W, C)
     labels = np.arange(30) % 3
     model = open_model(RidgeClassifier().fit(pictures.reshape(30, -1), labels))

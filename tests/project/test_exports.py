@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -60,7 +59,9 @@ REVEALED = {
     "select": "'budget'?: int | None",
     "correlate": "'level'?: float",
 }
-QUICKLY = "[mypy]\nfollow_imports = silent\n[mypy-torch.*,numpy.*,pyarrow.*,PIL.*,starlette.*,matplotlib.*]\nfollow_imports = skip\n"
+QUICKLY = (
+    "[mypy]\nfollow_imports = silent\n[mypy-torch.*,numpy.*,pyarrow.*,PIL.*,starlette.*,matplotlib.*]\nfollow_imports = skip\n"
+)
 
 
 def test_an_editor_sees_the_options_with_their_types(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ from hardsight.quality.error_model import (
     seen_in_training,
 )
 from hardsight.quality.evidence import Evidence, right_since, samples_of
-from hardsight.quality.neighbors import Nearby, Neighbourhood, far_out, mixed, votes_by_probs
+from hardsight.quality.neighbors import Nearby, Neighborhood, far_out, mixed, votes_by_probs
 from hardsight.quality.noise import confident_counts, noise_factors
 from hardsight.quality.ranking import by_epochs, confidence, margin, posterior
 from hardsight.quality.review import apply_review
@@ -203,7 +203,7 @@ def test_a_model_that_knows_nothing_of_the_labels_cannot_tell() -> None:
     right = np.arange(900) % 9
     chance = np.random.default_rng(0).dirichlet(np.full(9, 0.3), 900)
     for probs in (chance, 0.9 * np.eye(9)[(right + 1) % 9] + 0.1 / 9):
-        table = hardsight.clean(probs=probs, labels=right, neighbours=False)
+        table = hardsight.clean(probs=probs, labels=right, neighbors=False)
         assert notes(table)["certainty"] == "cannot tell" and notes(table)["precision"] is None
         assert column(table, "is_label_issue").mean() <= 0.021
 
@@ -248,7 +248,7 @@ def test_what_losing_in_training_says_is_read_off_the_samples() -> None:
     assert seen_in_training(wrong, np.zeros(100)) == pytest.approx(wrong)
 
 
-def test_errors_that_a_model_knows_are_counted_by_their_neighbours() -> None:
+def test_errors_that_a_model_knows_are_counted_by_their_neighbors() -> None:
     """A model that has learned the labels raises the logit of each: wrong ones surprise it less than made-up ones."""
     rng = np.random.default_rng(0)
     right = rng.integers(0, 10, 1500)
@@ -271,7 +271,7 @@ def test_errors_that_a_model_knows_are_counted_by_their_neighbours() -> None:
 def test_injected_errors_are_found_and_counted(rate: float, pair: bool) -> None:
     features, right = blobs(n=1000)
     labels, wrong = flipped(right, rate, pair=pair)
-    table = hardsight.clean(features=features, labels=labels, neighbours=False)
+    table = hardsight.clean(features=features, labels=labels, neighbors=False)
     assert average_precision(wrong, column(table, "error_score")) > 0.9
     assert notes(table)["expected_errors"] == pytest.approx(wrong.sum(), rel=0.2)
     issue = column(table, "is_label_issue")
@@ -380,7 +380,7 @@ FACTS = Judged(
     rival_probability=np.array([0.97, 0.01, 0.01, 0.4, 0.1, 0.05]),
     right=None,
 )
-NEAR = Neighbourhood(
+NEAR = Neighborhood(
     Nearby(np.zeros((6, 1), dtype=int), np.array([1.0, 1.0, 9.0, 1.1, 1.2, np.nan]), in_reference=False),
     Repeats(np.array([1, 0, -1, -1, -1, -1]), np.full(6, 0.01), np.full(6, -1)),
 )
@@ -608,10 +608,10 @@ def test_a_final_model_that_was_trained_on_the_samples_is_warned_of() -> None:
     features, labels = blobs(n=200)
     seen = Snapshot(features, 4 * np.eye(8)[:4], labels, columns={"split": ["train"] * 200})
     with pytest.warns(UserWarning, match=r"trained on, and only the final model is known.* more may be wrong than expected here"):
-        table = hardsight.clean(seen, neighbours=False)
+        table = hardsight.clean(seen, neighbors=False)
     assert notes(table)["evidence"] == "out-of-sample"
     held_out = Snapshot(features, 4 * np.eye(8)[:4], labels, columns={"split": ["test"] * 200})
-    assert notes(hardsight.clean(held_out, neighbours=False))["evidence"] == "head"
+    assert notes(hardsight.clean(held_out, neighbors=False))["evidence"] == "head"
     sure = np.full((200, 4), 0.01) + 0.96 * np.eye(4)[labels]
     with pytest.warns(UserWarning, match="the model agrees with every label"):
         hardsight.clean(probs=sure, labels=labels)
@@ -621,7 +621,7 @@ def test_a_model_that_knows_little_is_warned_of() -> None:
     rng = np.random.default_rng(0)
     labels = np.arange(200) % 4
     with pytest.warns(UserWarning, match=r"heads fitted to these features agree with \d+ % of the labels only"):
-        hardsight.clean(features=rng.normal(size=(200, 8)), labels=labels, neighbours=False)
+        hardsight.clean(features=rng.normal(size=(200, 8)), labels=labels, neighbors=False)
     with pytest.warns(UserWarning, match=r"these probabilities agree with \d+ % of the labels only"):
         hardsight.clean(probs=rng.dirichlet(np.ones(4), 200), labels=labels)
 
@@ -643,7 +643,7 @@ def test_probabilities_of_the_training_split_are_warned_of() -> None:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """A run of 90 samples with the dynamics of five epochs; the first nine labels are wrong, and memorised at the end."""
+    """A run of 90 samples with the dynamics of five epochs; the first nine labels are wrong, and memorized at the end."""
     features, right = blobs(n=90, c=3, d=3)
     labels = np.where(np.arange(90) < 9, (right + 1) % 3, right)
     ids = [f"s{row:02d}" for row in range(90)]
@@ -770,7 +770,7 @@ def test_a_file_of_probabilities_and_one_of_features(cli: Cli, tmp_path: Path) -
     both = cli(*ask, tmp_path / "probs.npy")
     assert both.code == 0 and "evidence: probs" in both.out and (tmp_path / "features.suspects.parquet").is_file()
     assert "next:" not in both.out  # the explorer would not have the labels
-    alone = cli("clean", tmp_path / "features.npy", "--labels", tmp_path / "labels.npy", "--no-neighbours", "--first", "100")
+    alone = cli("clean", tmp_path / "features.npy", "--labels", tmp_path / "labels.npy", "--no-neighbors", "--first", "100")
     assert alone.code == 0 and alone.out.startswith("n = 100   evidence: out-of-sample   ranked by posterior")
     assert "Linear heads that were fitted without each sample agree with " in alone.out
     assert "The given probabilities agree with " in both.out and "taken for out-of-sample ones" in both.out
@@ -800,7 +800,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str], str]] = {
     "nothing finite": ({"features": np.full((6, 2), np.nan), "labels": [0, 1] * 3}, [], "a value that is not finite"),
     "too large": (
         {"features": 1e160 * np.random.default_rng(0).normal(size=(6, 2)), "labels": [0, 1] * 3},
-        ["--no-neighbours"],
+        ["--no-neighbors"],
         "features must be below 1e150: divide them by a number",
     ),
     "class of one": ({"features": np.eye(5), "labels": [0, 0, 1, 1, 2]}, [], "every class needs two samples, one to learn from"),
@@ -828,8 +828,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str], str]] = {
     "ids twice": ({"probs": np.eye(3), "labels": [0, 1, 2], "ids": ["a", "b", "b"]}, [], "'b' appears more than once"),
     "reference not searched": (
         {"features": np.eye(6), "labels": [0, 1] * 3},
-        ["--reference", "other.npz", "--no-neighbours"],
-        "leave out --no-neighbours",
+        ["--reference", "other.npz", "--no-neighbors"],
+        "leave out --no-neighbors",
     ),
     "reference of probabilities": (
         {"probs": np.eye(3), "labels": [0, 1, 2]}, ["--reference", "other.npz"], "a reference is compared by features"

@@ -23,10 +23,10 @@ from oracles import on_circle
 from properties import examples
 
 RNG = np.random.default_rng(0)
-CENTRES = 4 * RNG.normal(size=(3, 6))
+CENTERS = 4 * RNG.normal(size=(3, 6))
 LABELS = np.arange(90) % 3
-TRAIN = CENTRES[LABELS] + RNG.normal(size=(90, 6))
-TEST = np.concatenate([CENTRES[np.arange(20) % 3] + RNG.normal(size=(20, 6)), 8 * RNG.normal(size=(10, 6))])  # the last are odd
+TRAIN = CENTERS[LABELS] + RNG.normal(size=(90, 6))
+TEST = np.concatenate([CENTERS[np.arange(20) % 3] + RNG.normal(size=(20, 6)), 8 * RNG.normal(size=(10, 6))])  # the last are odd
 HEAD = Head("linear", RNG.normal(size=(3, 6)), RNG.normal(size=3))
 REFERENCE = [name for name, one in SCORES.items() if one.scope == "reference"]
 
@@ -108,8 +108,8 @@ def test_nearest_distance_against_scikit_learn(n: int, d: int, k: int, seed: int
     rng = np.random.default_rng(seed)
     reference, features = rng.normal(size=(n, d)), rng.normal(size=(7, d))
     unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (reference, features)]
-    neighbours = NearestNeighbors(n_neighbors=min(k, n), algorithm="brute").fit(unit[0])
-    expected = neighbours.kneighbors(unit[1])[0][:, -1]
+    neighbors = NearestNeighbors(n_neighbors=min(k, n), algorithm="brute").fit(unit[0])
+    expected = neighbors.kneighbors(unit[1])[0][:, -1]
     np.testing.assert_allclose(hardsight.scores.knn_distance(features, reference, k=k), expected, atol=1e-6)
 
 

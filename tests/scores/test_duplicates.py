@@ -180,7 +180,7 @@ def test_the_usual_threshold_follows_the_data() -> None:
     assert wide.threshold == pytest.approx(found.threshold, rel=1e-4)
 
 
-def test_rows_without_a_direction_have_no_neighbour_and_are_none() -> None:
+def test_rows_without_a_direction_have_no_neighbor_and_are_none() -> None:
     features = np.array([[1.0, 0.0], [0.0, 0.0], [np.nan, 1.0], [2.0, 0.0], [np.inf, 0.0]])
     found = near_duplicates(features, threshold=0.1)
     assert found.nearest.tolist() == [3, -1, -1, 0, -1] and found.group.tolist() == [0, -1, -1, 0, -1]

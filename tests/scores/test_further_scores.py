@@ -97,8 +97,8 @@ def test_avh_nearest_by_hand() -> None:
 @pytest.mark.parametrize("kind", ["linear", "gaussian"])
 def test_avh_nearest_against_a_sort(kind: Any, library: str) -> None:
     head = Head(kind, HEAD.weight)
-    centre = HEAD.weight.mean(0) if kind == "gaussian" else 0.0
-    theta = angle_table(FEATURES - centre, HEAD.weight - centre)
+    center = HEAD.weight.mean(0) if kind == "gaussian" else 0.0
+    theta = angle_table(FEATURES - center, HEAD.weight - center)
     features: Any = FEATURES if library == "numpy" else pytest.importorskip("torch").from_numpy(FEATURES)
     table = score(features, head, LABELS, scores="avh_nearest,avh_nearest:2,avh_nearest:3,avh")
     own = theta[np.arange(40), LABELS]

@@ -112,7 +112,7 @@ def test_scores_follow_their_samples_when_rows_are_shuffled(size: tuple[int, int
     features, weight, labels = random_input(*size, seed)
     order = np.random.default_rng(seed + 1).permutation(size[0])
     before, after = every_score(features, weight, labels), every_score(features[order], weight, labels[order])
-    for name in set(OF_A_SNAPSHOT) - {"knn_agreement"}:  # where neighbours are equally near, the earlier row counts
+    for name in set(OF_A_SNAPSHOT) - {"knn_agreement"}:  # where neighbors are equally near, the earlier row counts
         np.testing.assert_allclose(after[name], before[name][order], rtol=CLOSE[name], atol=CLOSE[name], err_msg=name)
 
 
@@ -331,13 +331,13 @@ def test_knn_agreement_against_scikit_learn(size: tuple[int, int, int], seed: in
     if n == 1:
         assert np.isnan(values).all()
         return
-    neighbours = NearestNeighbors(n_neighbors=min(k, n - 1), metric="cosine", algorithm="brute").fit(features)
-    nearest = neighbours.kneighbors(return_distance=False)  # without the sample itself
+    neighbors = NearestNeighbors(n_neighbors=min(k, n - 1), metric="cosine", algorithm="brute").fit(features)
+    nearest = neighbors.kneighbors(return_distance=False)  # without the sample itself
     np.testing.assert_allclose(values, (labels[nearest] == labels[:, None]).mean(1))
 
 
 def plain_agreement(features: np.ndarray, labels: np.ndarray, k: int) -> list[float]:
-    """Each sample's neighbours by a sort of all the others: nearest first, the earlier row among equals."""
+    """Each sample's neighbors by a sort of all the others: nearest first, the earlier row among equals."""
     unit = features / np.linalg.norm(features, axis=1, keepdims=True)
     shares = []
     for row in range(len(unit)):
@@ -369,8 +369,8 @@ def test_knn_agreement_with_many_ties_against_a_plain_loop(monkeypatch: pytest.M
 
 def test_knn_agreement_of_many_samples_against_scikit_learn() -> None:
     features, _, labels = random_input(3000, 24, 5, 3, np.float32)
-    neighbours = NearestNeighbors(n_neighbors=10, metric="cosine", algorithm="brute").fit(features.astype(np.float64))
-    expected = (labels[neighbours.kneighbors(return_distance=False)] == labels[:, None]).mean(1)
+    neighbors = NearestNeighbors(n_neighbors=10, metric="cosine", algorithm="brute").fit(features.astype(np.float64))
+    expected = (labels[neighbors.kneighbors(return_distance=False)] == labels[:, None]).mean(1)
     for rows in (np.arange(3000), np.argsort(labels, kind="stable")):
         np.testing.assert_allclose(hardsight.scores.knn_agreement(features[rows], labels[rows]), expected[rows])
 

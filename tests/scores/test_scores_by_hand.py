@@ -170,10 +170,10 @@ def test_norm_in_class_is_min_max_of_its_own_class() -> None:
 
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 def test_angles_of_a_gaussian_head_are_taken_around_the_mean_of_its_means(library: str) -> None:
-    """Means at 0, 90, 180 and 270 degrees around (10, 20); a sample at 30 degrees; one at the origin; one at the centre."""
-    centre = np.array([10.0, 20.0])
-    head = Head("gaussian", on_circle(0, 90, 180, 270) + centre)
-    features: Any = np.concatenate([5 * on_circle(30) + centre, np.zeros((1, 2)), centre[None]])
+    """Means at 0, 90, 180 and 270 degrees around (10, 20); a sample at 30 degrees; one at the origin; one at the center."""
+    center = np.array([10.0, 20.0])
+    head = Head("gaussian", on_circle(0, 90, 180, 270) + center)
+    features: Any = np.concatenate([5 * on_circle(30) + center, np.zeros((1, 2)), center[None]])
     if library == "torch":
         features = pytest.importorskip("torch").tensor(features)
     table = hardsight.score(features, head, [0, 0, 0])

@@ -89,8 +89,8 @@ def test_tensors_that_are_not_numbers_are_refused(kind: torch.dtype) -> None:
         hardsight.scores.norm(torch.ones(3, 2).to(kind))
 
 
-def test_neighbours_break_ties_by_row() -> None:
-    features = np.tile(np.eye(2), (30, 1))  # sixty samples in two directions: every neighbour is tied
+def test_neighbors_break_ties_by_row() -> None:
+    features = np.tile(np.eye(2), (30, 1))  # sixty samples in two directions: every neighbor is tied
     labels = np.arange(60) // 2 % 2
     found = hardsight.scores.knn_agreement(features, labels, k=3)
     for row in range(60):

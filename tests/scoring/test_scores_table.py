@@ -188,10 +188,10 @@ def test_thumbnails_are_few_and_small() -> None:
 
 
 def test_a_run_shows_the_images_it_was_made_of(tmp_path: Path) -> None:
-    colours = {"red": (255, 0, 0), "green": (0, 128, 0)}
-    for name, colour in colours.items():
+    colors = {"red": (255, 0, 0), "green": (0, 128, 0)}
+    for name, color in colors.items():
         (tmp_path / "images" / name).mkdir(parents=True)
-        Image.new("RGB", (20, 20), colour).save(tmp_path / "images" / name / "a.png")
+        Image.new("RGB", (20, 20), color).save(tmp_path / "images" / name / "a.png")
     run = _run_of(tmp_path / "images", tmp_path / "run")
     table = score(run)
     assert table._repr_html_().count("<img") == 2
@@ -202,7 +202,7 @@ def test_a_run_shows_the_images_it_was_made_of(tmp_path: Path) -> None:
 
 
 def _run_of(images: Path, output: Path) -> Path:
-    """A run of two images whose features are their colours."""
+    """A run of two images whose features are their colors."""
     data = open_data(images)
     features = np.array([data.image(row).getpixel((0, 0)) for row in range(len(data))], np.float32)
     run = Run(output, "hardsight extract", {}, {}, {"data": str(images), "roots": [str(images.resolve())]})

@@ -214,11 +214,11 @@ def test_swap_test_is_the_share_of_all_swaps() -> None:
     target = np.arange(8.0)
     first, second = target + rng.normal(size=8), target + 4 * rng.normal(size=8)
 
-    def standardised(column: np.ndarray) -> np.ndarray:
+    def standardized(column: np.ndarray) -> np.ndarray:
         rank = scipy_stats.rankdata(column)
         return (rank - rank.mean()) / rank.std()
 
-    one, other, t = standardised(first), standardised(second), standardised(target)
+    one, other, t = standardized(first), standardized(second), standardized(target)
     gaps = []
     for coins in itertools.product([False, True], repeat=8):
         swap = np.array(coins)

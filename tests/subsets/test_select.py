@@ -18,8 +18,8 @@ from hardsight import Snapshot
 from hardsight.errors import InputError
 from hardsight.scoring.hardness import hardness_of, run_and_score
 from hardsight.subsets.cost import cost_curve
-from hardsight.subsets.d2 import d2, neighbour_graph
-from hardsight.subsets.k_center import k_centre
+from hardsight.subsets.d2 import d2, neighbor_graph
+from hardsight.subsets.k_center import k_center
 from hardsight.subsets.pool import directions
 from hardsight.subsets.settings import Method, SelectSettings
 from hardsight.subsets.strata import coverage, shared_out, stratum_of, usual_cut
@@ -83,17 +83,17 @@ def test_coverage_takes_all_of_small_strata_and_none_of_the_cut() -> None:
     assert [usual_cut(share) for share in (0.9, 0.5, 0.1)] == [0.0, 0.0, 0.3]
 
 
-def test_k_centre_by_hand() -> None:
-    rows, cosines = k_centre(on_circle(0, 10, 100, 190, 95), 3)
+def test_k_center_by_hand() -> None:
+    rows, cosines = k_center(on_circle(0, 10, 100, 190, 95), 3)
     assert rows.tolist() == [4, 3, 0]  # 95 is nearest to the mean direction, then the farthest from it, then from both
     np.testing.assert_allclose(np.rad2deg(np.arccos(cosines[1:])), [95, 95], rtol=1e-5)
-    rows, _ = k_centre(on_circle(0, 10, 100, 190, 95), 2, centres=on_circle(180))
+    rows, _ = k_center(on_circle(0, 10, 100, 190, 95), 2, centers=on_circle(180))
     assert rows.tolist() == [0, 4]
 
 
-def test_k_centre_is_the_plain_greedy_loop() -> None:
+def test_k_center_is_the_plain_greedy_loop() -> None:
     unit = directions(np.random.default_rng(0).normal(size=(300, 5)).astype(np.float32))
-    rows, _ = k_centre(unit, 60)
+    rows, _ = k_center(unit, 60)
     picked = [int(np.argmax(unit @ unit.mean(axis=0)))]
     while len(picked) < 60:
         nearest = (unit @ unit[picked].T).max(axis=1)
@@ -103,20 +103,20 @@ def test_k_centre_is_the_plain_greedy_loop() -> None:
 
 
 def test_d2_by_hand() -> None:
-    neighbours, weight = np.array([[1], [0], [1]]), np.array([[0.5], [0.5], [0.0]])
+    neighbors, weight = np.array([[1], [0], [1]]), np.array([[0.5], [0.5], [0.0]])
     # hardness 1, 0.8, 0 -> scaled the same; after the messages 1.4, 1.3, 0; row 0 is taken and row 1 loses half of 1.4
-    rows, left = d2(np.array([1.0, 0.8, 0.0]), neighbours, weight, 3)
+    rows, left = d2(np.array([1.0, 0.8, 0.0]), neighbors, weight, 3)
     assert rows.tolist() == [0, 1, 2]
     np.testing.assert_allclose(left, [1.4, 0.6, 0.0])
     # the second hardest is a twin of the hardest, and a third sample elsewhere goes before it
     unit = on_circle(0, 0.1, 90, 91, 180)
-    rows, _ = d2(np.array([1.0, 0.99, 0.7, 0.1, 0.0]), *neighbour_graph(unit, 1), 2)
+    rows, _ = d2(np.array([1.0, 0.99, 0.7, 0.1, 0.0]), *neighbor_graph(unit, 1), 2)
     assert rows.tolist() == [0, 2]
 
 
 def test_the_graph_is_that_of_all_pairs() -> None:
     unit = directions(np.random.default_rng(1).normal(size=(50, 4)).astype(np.float32))
-    rows, weight = neighbour_graph(unit, 3)
+    rows, weight = neighbor_graph(unit, 3)
     cosine = (unit @ unit.T).astype(np.float64)
     np.fill_diagonal(cosine, -np.inf)
     assert (np.sort(rows, axis=1) == np.sort(np.argsort(-cosine, axis=1)[:, :3], axis=1)).all()
@@ -164,7 +164,7 @@ def test_unlabeled_samples_are_what_to_label_next() -> None:
         assert min(ids) >= 60
     far = hardsight.select(features=on_circle(0, 20, 40, 60), labels=[0, -1, -1, -1], budget=2, method="kcenter", unlabeled=True)
     assert "degrees from" not in repr(far).splitlines()[0]  # reasons that are all different are not counted
-    assert chosen(far) == [3, 1]  # farthest from the labeled one, which is a centre already; then between the two
+    assert chosen(far) == [3, 1]  # farthest from the labeled one, which is a center already; then between the two
     assert max(chosen(hardsight.select(features=features, head=head, labels=labels, budget=10, method="hardest"))) < 60
     none = chosen(hardsight.select(features=features, head=head, budget=10, method="coverage"))  # by entropy
     assert len(none) == 10

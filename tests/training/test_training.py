@@ -207,14 +207,14 @@ def first_features() -> tuple[Any, Any]:
     return sphere_mlp(num_classes=3).hidden(torch.from_numpy(inputs)).detach(), torch.from_numpy(labels)
 
 
-def test_centres_are_saved(tmp_path: Path) -> None:
-    """One step from zero: centre_k = rate * the sum of its features / (1 + n_k), by features not trained yet."""
+def test_centers_are_saved(tmp_path: Path) -> None:
+    """One step from zero: center_k = rate * the sum of its features / (1 + n_k), by features not trained yet."""
     features, labels = first_features()
     on_points(tmp_path / "run", loss="center", loss_options={"rate": 0.4}, epochs=1, batch_size=len(labels))
     kept = load_file(tmp_path / "run" / "loss.safetensors")
-    assert list(kept) == ["centres"]
+    assert list(kept) == ["centers"]
     expected = [0.4 * features[labels == k].sum(0) / (1 + (labels == k).sum()) for k in range(3)]
-    torch.testing.assert_close(kept["centres"], torch.stack(expected))
+    torch.testing.assert_close(kept["centers"], torch.stack(expected))
     assert "loss.safetensors" in hardsight.verify(tmp_path / "run").sound
 
 

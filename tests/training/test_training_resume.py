@@ -28,7 +28,7 @@ from undrawn import undrawn
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="kill -9 is a Unix thing")
 
-# A network with all that could go another way after a restart: batch statistics, dropout, momentum, moved centres.
+# A network with all that could go another way after a restart: batch statistics, dropout, momentum, moved centers.
 NETS = """
 from torch import nn
 
@@ -329,7 +329,7 @@ def same_within(one: Path, two: Path, tolerance: float) -> None:
 
 
 def test_two_processes_train_as_one(nets: Path, one_process: Path) -> None:
-    """A loss whose centres move by the whole batch; a batch of 15 is shared as 8 and 7.
+    """A loss whose centers move by the whole batch; a batch of 15 is shared as 8 and 7.
 
     First they adapt and generalize, each with a share of every batch, and one of them writes.
     """

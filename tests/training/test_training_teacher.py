@@ -93,7 +93,7 @@ def test_without_moves_smooth_adversarial_is_softmax(tmp_path: Path) -> None:
     assert moved.history[0]["train"]["objective"] > plain.history[0]["train"]["objective"]
 
 
-def test_pixels_are_moved_and_not_what_they_are_normalised_to() -> None:
+def test_pixels_are_moved_and_not_what_they_are_normalized_to() -> None:
     options: dict[str, Any] = {"radius": 0.25, "step": 0.2, "steps": 3}
     preprocessing = Preprocessing(size=(2, 2), mean=(0.5, 0.4, 0.3), std=(0.25, 0.5, 0.1))
     net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 5), torch.nn.Tanh(), torch.nn.Linear(5, 3))

@@ -51,7 +51,7 @@ class Paths:
         return np.where(self.switched.any(0), self.switched.argmax(0), -1)
 
 
-@recipe("avh/fig22", "An adversarial sample's path in angle and norm, plain and normalised networks", needs="MNIST")
+@recipe("avh/fig22", "An adversarial sample's path in angle and norm, plain and normalized networks", needs="MNIST")
 def figure_22(context: Context) -> Outcome:
     """Attack held-out digits in a softmax network, and in one whose convolutions and loss look at angles alone."""
     written = context.handwriting(train=5000, test=ATTACKED)
@@ -141,7 +141,7 @@ def _table(attacked: dict[str, Paths]) -> Table:
 
 
 def paths_figure(attacked: dict[str, Paths]) -> Figure:
-    """Angle against norm: one path from start to switch in colour, thirty more in grey, for each network."""
+    """Angle against norm: one path from start to switch in color, thirty more in gray, for each network."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 4), layout="constrained")

@@ -64,7 +64,7 @@ def figure_1(context: Context) -> Outcome:
     bottom = [picture(int(at)) for at in _of_different_classes(order, labels)]
     top = _levels(data.image(row_of[ids[easiest]]), _name(names, labels[easiest]))
     return Outcome(
-        about=f"{panel.name}. Top: one image that everybody recognises, degraded. Bottom: those whose label the fewest "
+        about=f"{panel.name}. Top: one image that everybody recognizes, degraded. Bottom: those whose label the fewest "
         "people choose.",
         figures={"Degraded and ambiguous images": grid([top, bottom])},
     )

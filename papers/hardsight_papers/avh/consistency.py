@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hardsight.files.epochs import moments, read_moment
-from hardsight.render.dynamics import COLOURS
+from hardsight.render.dynamics import COLORS
 from hardsight.screen import interval
 from hardsight_papers.avh.trainings import WatchedTraining, by_frequency
 from hardsight_papers.context import Context
@@ -99,11 +99,11 @@ def _claims(by_network: dict[str, dict[str, np.ndarray]]) -> list[Claim]:
 def _figure(by_network: dict[str, dict[str, np.ndarray]]) -> Any:
     figure, axes = panels(len(by_network))
     for each, (network, curves) in zip(axes, by_network.items(), strict=True):
-        for colour, (name, words) in zip(COLOURS, SCORES.items(), strict=False):
+        for color, (name, words) in zip(COLORS, SCORES.items(), strict=False):
             value, low, high = curves[name].T
             epochs = np.arange(1, len(value) + 1)
-            each.plot(epochs, value, color=colour, label=words, linewidth=1.3)
-            each.fill_between(epochs, low, high, color=colour, alpha=0.15, linewidth=0)
+            each.plot(epochs, value, color=color, label=words, linewidth=1.3)
+            each.fill_between(epochs, low, high, color=color, alpha=0.15, linewidth=0)
         each.axhline(0, color="#999999", linewidth=0.8)
         each.set(title=network, xlabel="epoch", ylabel="agreement (Spearman)")
         each.legend(frameon=False, fontsize=8)

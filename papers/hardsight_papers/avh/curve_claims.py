@@ -97,7 +97,7 @@ def norm_claims(runs: Sequence[Watched]) -> list[Claim]:
             found=_each(runs, [f"{value:+.2f}" for value in similar]),
         ),
     ]
-    return [*claims, _equalised(runs)]
+    return [*claims, _equalized(runs)]
 
 
 def _correlation(a: np.ndarray, b: np.ndarray) -> float:
@@ -113,7 +113,7 @@ def _jump(run: Watched) -> tuple[float, float] | None:
     return float(curve[drop + 2] - curve[drop]), float(curve[drop] - curve[drop - 2])
 
 
-def _equalised(runs: Sequence[Watched]) -> Claim:
+def _equalized(runs: Sequence[Watched]) -> Claim:
     spread = {}
     for run in runs:
         last = run.by_level("norm")[:, -1]
@@ -121,7 +121,7 @@ def _equalised(runs: Sequence[Watched]) -> Claim:
     with_shortcuts = [spread[run.training.network] for run in runs if run.training.shortcuts]
     plain = [spread[run.training.network] for run in runs if not run.training.shortcuts]
     return claim(
-        "Networks with shortcuts equalise the norm across levels of hardness, plain ones keep a gap.",
+        "Networks with shortcuts equalize the norm across levels of hardness, plain ones keep a gap.",
         rule="At the end, the largest difference of levels' mean norms, as a share of their mean, is smaller for every "
         f"network with shortcuts than for every plain one. {JOINED}",
         holds=max(with_shortcuts) < min(plain) if with_shortcuts and plain else None,

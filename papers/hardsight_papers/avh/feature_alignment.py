@@ -22,7 +22,7 @@ from hardsight_papers.context import Context, fingerprint
 if TYPE_CHECKING:
     from torch import Tensor
 
-Domain = tuple[np.ndarray, np.ndarray]  # (n, d) standardised features and (n,) labels; all -1 for one without labels
+Domain = tuple[np.ndarray, np.ndarray]  # (n, d) standardized features and (n,) labels; all -1 for one without labels
 STEPS, BATCH, RATE, HIDDEN = 300, 64, 0.01, 256  # samples of each domain in a step
 WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the median squared distance
 NAMES = {"none": "no alignment", "mmd": "MMD", "dann": "DANN", "coral": "CORAL"}
@@ -104,8 +104,8 @@ PENALTIES = {"mmd": mmd, "coral": coral}
 
 
 def _covariance(x: Tensor) -> Tensor:
-    centred = x - x.mean(0)
-    return centred.T @ centred / (len(x) - 1)
+    centerd = x - x.mean(0)
+    return centerd.T @ centerd / (len(x) - 1)
 
 
 def _domain_loss(critic: Any, batches: Sequence[Tensor], strength: float) -> Tensor:

@@ -82,10 +82,10 @@ def heat_maps(points: np.ndarray, labels: np.ndarray, avh: np.ndarray, norm: np.
     from matplotlib.colors import ListedColormap
     from matplotlib.figure import Figure
 
-    from hardsight.render.dynamics import COLOURS
+    from hardsight.render.dynamics import COLORS
 
     figure = Figure(figsize=(12, 4), layout="constrained")
-    two = ListedColormap(COLOURS[:2])
+    two = ListedColormap(COLORS[:2])
     for position, (title, color, map) in enumerate(
         (("classes", labels, two), ("AVH", avh, "viridis"), ("norm", norm, "viridis"))
     ):

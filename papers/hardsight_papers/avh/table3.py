@@ -146,17 +146,17 @@ def rounds(result: Adapted, title: str) -> Figure:
     """A line per method over the rounds."""
     from matplotlib.figure import Figure
 
-    from hardsight.render.dynamics import COLOURS
+    from hardsight.render.dynamics import COLORS
 
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.subplots()
     rows = result.rounds.to_pylist()
-    for colour, method in zip(COLOURS, dict.fromkeys(row["method"] for row in rows), strict=False):
+    for color, method in zip(COLORS, dict.fromkeys(row["method"] for row in rows), strict=False):
         times, mean = curve_of(result, method)
         if len(times) > 1:
-            axes.plot(times, mean, label=method, color=colour, marker="o", markersize=3.5)
+            axes.plot(times, mean, label=method, color=color, marker="o", markersize=3.5)
         else:
-            axes.axhline(mean[0], label=method, color=colour, linestyle=":")
+            axes.axhline(mean[0], label=method, color=color, linestyle=":")
     axes.set(xlabel="round", ylabel="mean class accuracy (%)", title=title)
     axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
     axes.spines[["top", "right"]].set_visible(False)

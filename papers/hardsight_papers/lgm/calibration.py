@@ -70,7 +70,7 @@ def draw(bars: dict[str, Reliability]) -> Figure:
     """Accuracy against confidence: a mark per loss and bin, whose area grows with the images in the bin."""
     from matplotlib.figure import Figure
 
-    from hardsight.render.dynamics import COLOURS, MARKERS
+    from hardsight.render.dynamics import COLORS, MARKERS
 
     figure = Figure(figsize=(4.8, 4.6), layout="constrained", dpi=120)
     axes = figure.subplots()
@@ -78,9 +78,7 @@ def draw(bars: dict[str, Reliability]) -> Figure:
     for k, (loss, bar) in enumerate(bars.items()):
         area = 300 * np.sqrt(bar.count / bar.count.sum())  # a bin of three images must not look like one of three hundred
         name = f"{NAMES[loss]}, ECE {100 * bar.ece:.2f} %"
-        axes.scatter(
-            bar.confidence, bar.accuracy, s=area, marker=MARKERS[k], facecolors="none", edgecolors=COLOURS[k], label=name
-        )
+        axes.scatter(bar.confidence, bar.accuracy, s=area, marker=MARKERS[k], facecolors="none", edgecolors=COLORS[k], label=name)
     axes.set(xlabel="confidence", ylabel="accuracy", xlim=(0, 1.03), ylim=(-0.03, 1.05), aspect="equal")
     axes.set_title("15 bins; larger marks hold more images", fontsize=9)
     for handle in axes.legend(frameon=False, fontsize=8, loc="lower right").legend_handles:

@@ -79,8 +79,8 @@ def comp_sum(context: Context) -> Outcome:
         clean[name], errors[name] = attacked(context, name, of_seeds)
     figure, axes = panels(3)
     seed_dots(axes[0], clean, "accuracy (%)", "clean labels")
-    seed_dots(axes[1], noisy, "accuracy (%)", f"{WRONG:.0%} noisy labels", colours_of=list(clean))
-    seed_dots(axes[2], errors, "error (%)", f"attacked by PGD, epsilon {EPSILON:g}", colours_of=list(clean))
+    seed_dots(axes[1], noisy, "accuracy (%)", f"{WRONG:.0%} noisy labels", colors_of=list(clean))
+    seed_dots(axes[2], errors, "error (%)", f"attacked by PGD, epsilon {EPSILON:g}", colors_of=list(clean))
     rows = [
         (name, interval(clean[name]), interval(noisy[name]) if name in noisy else None,
          interval(errors[name]) if name in errors else None)

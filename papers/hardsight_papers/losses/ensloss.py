@@ -30,7 +30,7 @@ LOSSES: dict[str, tuple[str, dict[str, Any]]] = {
     "EnsLoss": ("ens", {}),
     "logistic": ("softmax", {}),
     "exponential": ("comp_sum", {"tau": 0.0}),
-    "hinge": ("ldr", {"temperature": 0.01, "margin": 1.0, "normalise": "none"}),
+    "hinge": ("ldr", {"temperature": 0.01, "margin": 1.0, "normalize": "none"}),
 }
 TASKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "even or odd": lambda digit: digit % 2,

@@ -23,7 +23,7 @@ PER_CLASS = (2, 3, 5, 10, 20, 40, 80)
 FEW = 5
 DRAWS = 10
 HEADS = ("naive Bayes", "logistic regression")
-RAW = "logistic regression, not standardised"
+RAW = "logistic regression, not standardized"
 NEAR = 1.0  # point: this close to the accuracy with all samples, a head has converged
 DIMENSIONS = (100, 200, 400, 800)  # of the mixture of Gaussians
 MEANS = (-1.0, 1.0, 2.0)  # of the classes, in every dimension
@@ -179,10 +179,10 @@ def grows_slower(needed: dict[str, list[float]]) -> Claim:
     return claim(
         "Naive Bayes needs O(log d) samples to approach its asymptotic error, logistic regression O(d).",
         rule=f"From {DIMENSIONS[0]} to {DIMENSIONS[-1]} dimensions the samples that naive Bayes needs grow by less than half of "
-        "the factor of logistic regression on standardised features, which is the usual practice.",
+        "the factor of logistic regression on standardized features, which is the usual practice.",
         holds=growth[HEADS[0]] < growth[HEADS[1]] / 2,
         found=", ".join(f"{head} {factor:.1f} times" for head, factor in growth.items())
-        + f". By the same rule without standardising, as in the authors' simulation, it {_does(growth[HEADS[0]], growth[RAW])}.",
+        + f". By the same rule without standardizing, as in the authors' simulation, it {_does(growth[HEADS[0]], growth[RAW])}.",
     )
 
 

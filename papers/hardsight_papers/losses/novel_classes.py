@@ -1,4 +1,4 @@
-"""Hyperspherical embeddings: classes never seen, from a few samples, with normalised softmax and with metric learning.
+"""Hyperspherical embeddings: classes never seen, from a few samples, with normalized softmax and with metric learning.
 
 "Hyperspherical embedding for novel class classification", arXiv:2102.03243. Its constraint term is not part of ours. Metric
 learning is a loss on pairs or triplets alone: cross-entropy, which `train` adds to it, has a hundredth of the weight.
@@ -18,7 +18,7 @@ from hardsight_papers.losses.known_and_new import KNOWN, about_seeds, known_and_
 from hardsight_papers.recipe import Outcome, Table, claim, recipe
 
 LOSSES: dict[str, tuple[str, dict[str, Any]]] = {
-    "normalised softmax": ("normalized_softmax", {}),
+    "normalized softmax": ("normalized_softmax", {}),
     "softmax": ("softmax", {}),
     "triplet": ("triplet", {"weight": 100.0}),
     "contrastive": ("contrastive", {"weight": 100.0}),
@@ -29,7 +29,7 @@ SHOTS = 5
 SCENARIOS = ("disjoint", "joint")
 
 
-@recipe("losses/novel-classes", "Unseen classes from a few samples: normalised softmax and metric learning")
+@recipe("losses/novel-classes", "Unseen classes from a few samples: normalized softmax and metric learning")
 def novel_classes(context: Context) -> Outcome:
     """Five samples of each class make its prototype; `disjoint` chooses among the new classes, `joint` among all ten."""
     accuracy: dict[str, dict[str, np.ndarray]] = {name: {} for name in SCENARIOS}
@@ -40,7 +40,7 @@ def novel_classes(context: Context) -> Outcome:
         for k, scenario in enumerate(SCENARIOS):
             accuracy[scenario][name] = cells[:, k]
     gaps = {
-        (scenario, other): difference(accuracy[scenario]["normalised softmax"], accuracy[scenario][other])
+        (scenario, other): difference(accuracy[scenario]["normalized softmax"], accuracy[scenario][other])
         for scenario in SCENARIOS
         for other in METRIC
     }
@@ -58,7 +58,7 @@ def novel_classes(context: Context) -> Outcome:
         figures={"Classes never seen": figure},
         claims=[
             claim(
-                "Normalised softmax classifies unseen classes better than metric learning, by a significant margin.",
+                "Normalized softmax classifies unseen classes better than metric learning, by a significant margin.",
                 rule="In both scenarios the 95 % interval over seeds of its accuracy less that of triplet and of contrastive "
                 "loss lies above 0.",
                 holds=all(gap.low > 0 for gap in gaps.values()),

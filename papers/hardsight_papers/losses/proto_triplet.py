@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.render.dynamics import COLOURS, MARKERS
+from hardsight.render.dynamics import COLORS, MARKERS
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import panels, seed_dots
 from hardsight_papers.few_digits import difference, fitted, interval, seeds, signed
@@ -56,7 +56,7 @@ def proto_triplet(context: Context) -> Outcome:
     for plot, shots in zip(axes, SHOTS, strict=False):
         seed_dots(plot, accuracy[shots], "accuracy (%)", f"4-way {shots}-shot")
     for k, name in enumerate(LOSSES):
-        axes[2].plot(quality[name], accuracy[5][name], MARKERS[k], color=COLOURS[k], label=name, markersize=5)
+        axes[2].plot(quality[name], accuracy[5][name], MARKERS[k], color=COLORS[k], label=name, markersize=5)
     axes[2].set_xlabel("ICNN score of the new classes", fontsize=9)
     axes[2].set_ylabel("5-shot accuracy (%)", fontsize=9)
     axes[2].legend(frameon=False, fontsize=8)

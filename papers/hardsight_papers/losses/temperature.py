@@ -1,6 +1,6 @@
 """The temperature of the contrastive loss: uniformity, tolerance, and features for classification; no labels in training.
 
-Wang and Liu, "Understanding the Behaviour of Contrastive Loss", CVPR 2021.
+Wang and Liu, "Understanding the Behavior of Contrastive Loss", CVPR 2021.
 """
 
 from __future__ import annotations

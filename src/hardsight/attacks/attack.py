@@ -29,7 +29,7 @@ from hardsight.attacks.target import (
     check_target,
     in_classes_of,
     open_attacked,
-    saved_centres,
+    saved_centers,
     training_features,
 )
 from hardsight.attacks.trajectory import SCHEMA, describe_paths, path_table
@@ -274,7 +274,7 @@ class _Job:
         clean = samples.column("degradation").is_null().to_numpy()
         labels = samples.column("label").to_numpy().astype(np.int64)
         trained = training_features(directory, d)
-        verified = verification(head, saved_centres(directory, d), trained, (features[clean], labels[clean]))
+        verified = verification(head, saved_centers(directory, d), trained, (features[clean], labels[clean]))
         table = attack_table(samples, features, verified)
         by_epsilon = epsilon_table(table)
         path = run.directory / "trajectories.parquet"

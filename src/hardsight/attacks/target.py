@@ -185,15 +185,15 @@ def in_classes_of(model: Network, data: ImageData) -> ImageData:
     return data
 
 
-def saved_centres(directory: Path | None, num_features: int) -> np.ndarray | None:
-    """(c, d) centres that the center loss learned, from the run's loss.safetensors."""
+def saved_centers(directory: Path | None, num_features: int) -> np.ndarray | None:
+    """(c, d) centers that the center loss learned, from the run's loss.safetensors."""
     path = None if directory is None else directory / "loss.safetensors"
     if path is None or not path.is_file():
         return None
     check(path)
     with reading(path, "not a readable safetensors file"), safe_open(path, framework="numpy") as file:
-        centres = np.asarray(file.get_tensor("centres"), np.float64) if "centres" in file.keys() else None  # noqa: SIM118
-    return centres if centres is not None and centres.shape[1:] == (num_features,) else None
+        centers = np.asarray(file.get_tensor("centers"), np.float64) if "centers" in file.keys() else None  # noqa: SIM118
+    return centers if centers is not None and centers.shape[1:] == (num_features,) else None
 
 
 def training_features(directory: Path | None, num_features: int) -> tuple[np.ndarray, np.ndarray] | None:

@@ -3,7 +3,7 @@
 The L-GM paper gives each loss its own, with p the predicted class:
 
     softmax      z_p = w_p . x + b_p                    the logit
-    center       -1/2 |x - centre_p|^2                  the centres that the loss moved, saved in loss.safetensors
+    center       -1/2 |x - center_p|^2                  the centers that the loss moved, saved in loss.safetensors
     GM, L-GM     -1/2 (x - mean_p)' S_p^-1 (x - mean_p) the head's own means
 
 It prints the last two as exponentials, which round to 0 for the inputs of interest; their logarithms rank the same.
@@ -73,12 +73,12 @@ class VerificationScore:
 
     Attributes:
         head: what predicts.
-        centres: (c, d) of the center loss.
+        centers: (c, d) of the center loss.
         gaussians: the head's own or fitted ones.
     """
 
     head: Head
-    centres: np.ndarray | None
+    centers: np.ndarray | None
     gaussians: Gaussians
 
     @property
@@ -86,15 +86,15 @@ class VerificationScore:
         """What the score is, in words."""
         if self.head.kind == "gaussian":
             return "-distance to the mean of the predicted class"
-        return "logit of the predicted class" if self.centres is None else "-distance to the centre of the predicted class"
+        return "logit of the predicted class" if self.centers is None else "-distance to the center of the predicted class"
 
     def score(self, features: np.ndarray, predicted: np.ndarray, max_logit: np.ndarray) -> np.ndarray:
         """(n,) verification score: low is abnormal."""
         if self.head.kind == "gaussian":
             return -Gaussians.of_head(self.head).distance(features, predicted)
-        if self.centres is None:
+        if self.centers is None:
             return max_logit
-        return -Gaussians(self.centres, np.ones(features.shape[1])).distance(features, predicted)
+        return -Gaussians(self.centers, np.ones(features.shape[1])).distance(features, predicted)
 
     def likelihood(self, features: np.ndarray, predicted: np.ndarray) -> np.ndarray:
         """(n,) log-likelihood under the Gaussian of the predicted class."""
@@ -102,16 +102,16 @@ class VerificationScore:
 
 
 def verification(
-    head: Head, centres: np.ndarray | None, reference: tuple[np.ndarray, np.ndarray] | None, clean: tuple[np.ndarray, np.ndarray]
+    head: Head, centers: np.ndarray | None, reference: tuple[np.ndarray, np.ndarray] | None, clean: tuple[np.ndarray, np.ndarray]
 ) -> VerificationScore:
     """How this model's inputs are verified.
 
     Args:
-        centres: of the center loss, if it was trained with it.
+        centers: of the center loss, if it was trained with it.
         reference: features and labels of the training data, where they are at hand: Gaussians are fitted to them.
         clean: features and labels of the clean inputs, which take their place where they are not.
     """
     if head.kind == "gaussian":
         return VerificationScore(head, None, Gaussians.of_head(head))
     features, labels = clean if reference is None else reference
-    return VerificationScore(head, centres, Gaussians.fitted(features, labels, head.num_classes))
+    return VerificationScore(head, centers, Gaussians.fitted(features, labels, head.num_classes))

@@ -71,7 +71,7 @@ class ImageData:
         return len(self.ids)
 
     def image(self, row: int) -> Image.Image:
-        """Image number `row`: RGB, or "L" for grey arrays. Raises BrokenImage; safe from threads and workers."""
+        """Image number `row`: RGB, or "L" for gray arrays. Raises BrokenImage; safe from threads and workers."""
         return self.images.image(row)
 
     def take(self, rows: Sequence[int] | np.ndarray) -> ImageData:

@@ -5,7 +5,7 @@ for one, starts another program). The size is read from the header and refused b
 
     CMYK, YCbCr, HSV, palette    converted to RGB
     alpha                        laid over white, as a person sees it on a page
-    16-bit grey                  scaled to 8 bits (not clipped); floats in [0, 1] likewise
+    16-bit gray                  scaled to 8 bits (not clipped); floats in [0, 1] likewise
     EXIF orientation             applied, then dropped with all other metadata
     animation                    first frame
 """

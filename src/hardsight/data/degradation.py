@@ -1,10 +1,10 @@
 """Image degradation level (Chen et al., Angular Visual Hardness, ICML 2020, Definition 4) and three more kinds.
 
     kind        level                         neutral   what it does
-    contrast    factor, 0 and up              1.0       mean + level * (image - mean), mean: the image's mean grey
+    contrast    factor, 0 and up              1.0       mean + level * (image - mean), mean: the image's mean gray
     noise       half width, 0 to 1            0.0       image + U(-level, level) of the full range, clipped
     blur        sigma / shorter side, 0 to 1  0.0       Gaussian; a fraction, so that images of any size blur alike
-    sharpness   factor, 0 and up              1.0       smooth + level * (image - smooth), smooth: 3 x 3 mean, centre 5/13
+    sharpness   factor, 0 and up              1.0       smooth + level * (image - smooth), smooth: 3 x 3 mean, center 5/13
     brightness  factor, 0 and up              1.0       level * image
 
 Noise is drawn per pixel and channel from a seed made of id, kind and level: the same on every run, machine and worker, in
@@ -105,8 +105,8 @@ def degrade(image: Image.Image, degradation: Degradation, id: str) -> Image.Imag
         id: the sample's own id (`base_id`), from which noise is seeded.
 
     Example:
-        >>> grey = Image.new("L", (2, 2), 100)
-        >>> degrade(grey, Degradation("brightness", 0.5), "0").getpixel((0, 0))
+        >>> gray = Image.new("L", (2, 2), 100)
+        >>> degrade(gray, Degradation("brightness", 0.5), "0").getpixel((0, 0))
         50
     """
     if image.mode not in ("RGB", "L"):

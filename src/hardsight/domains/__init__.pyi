@@ -7,11 +7,11 @@ from .adaptation.validation import (
     deep_embedded_validation,
     density_ratio,
     importance_weighted,
-    information_maximisation,
+    information_maximization,
     mean_avc,
-    nearest_neighbours,
-    neighbour_agreement,
-    soft_neighbourhood_density,
+    nearest_neighbors,
+    neighbor_agreement,
+    soft_neighborhood_density,
 )
 from .generalization.generalize import Generalized
 
@@ -26,10 +26,10 @@ __all__ = [
     "deep_embedded_validation",
     "density_ratio",
     "importance_weighted",
-    "information_maximisation",
+    "information_maximization",
     "mean_avc",
-    "nearest_neighbours",
-    "neighbour_agreement",
+    "nearest_neighbors",
+    "neighbor_agreement",
     "select_pseudo_labels",
-    "soft_neighbourhood_density",
+    "soft_neighborhood_density",
 ]

@@ -1,6 +1,6 @@
 """Frozen features brought to a common scale.
 
-The mean and spread of a feature differ from domain to domain more than its meaning does: standardised by its own mean
+The mean and spread of a feature differ from domain to domain more than its meaning does: standardized by its own mean
 and deviation, each domain looks like the other, and no label is needed for it.
 """
 
@@ -28,7 +28,7 @@ class Standard:
         return np.ascontiguousarray((features - self.mean) / self.deviation, np.float32)
 
     def folded(self, weight: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """A linear layer on standardised features -> the same layer on features as they were."""
+        """A linear layer on standardized features -> the same layer on features as they were."""
         scaled = weight / self.deviation  # (h, d)
         return scaled.astype(np.float32), (bias - scaled @ self.mean).astype(np.float32)
 

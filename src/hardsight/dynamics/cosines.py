@@ -3,7 +3,7 @@
     uniformity   log of the mean of exp(-t |u - v|^2) over all pairs of unit features, t = 2: lower is more even
     tolerance    mean cosine of two samples of one class: 1 if each class is a single direction
 
-Wang and Isola, ICML 2020; "Understanding the Behaviour of Contrastive Loss", CVPR 2021, on the trade-off between the two.
+Wang and Isola, ICML 2020; "Understanding the Behavior of Contrastive Loss", CVPR 2021, on the trade-off between the two.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def uniformity(source: Any = None, *, features: Any = None, labels: Any = None, 
     Args:
         source: a Snapshot, or a path to one; or pass arrays instead. Labels are ignored.
         features, labels: (n, d) and (n,).
-        t: how narrow the neighbourhood is.
+        t: how narrow the neighborhood is.
         limit: number of samples to form pairs from, an even subsample; None for all.
 
     Example:

@@ -214,14 +214,14 @@ def _phase_numbers(phases: Phases, at: int | None) -> dict[str, Any]:
 
 
 def _groups(run: str | Path, by: str | None, human: Any, split: str | None) -> Groups | None:
-    from hardsight.render.dynamics import COLOURS
+    from hardsight.render.dynamics import COLORS
 
     if human is None and by is None:
         return None
     groups = by_human(run, human, split) if by is None else by_column(run, by, split)
-    if len(groups) > len(COLOURS):
+    if len(groups) > len(COLORS):
         raise InputError(
-            f"{len(groups)} groups by {groups.name} are too many to plot; group by something with at most {len(COLOURS)} values."
+            f"{len(groups)} groups by {groups.name} are too many to plot; group by something with at most {len(COLORS)} values."
         )
     return groups
 

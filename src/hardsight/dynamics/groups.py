@@ -29,7 +29,7 @@ HUMAN_EDGES = (0.2, 0.4, 0.6, 0.8)  # the paper's bins of human selection freque
 class Groups:
     """The names of the groups in order, and the group of each row of a dynamics table.
 
-    `ordered` says whether the groups are levels of one quantity, which are drawn in sequential colours.
+    `ordered` says whether the groups are levels of one quantity, which are drawn in sequential colors.
     """
 
     def __init__(self, name: str, names: Sequence[str], of: Callable[[pa.Table], np.ndarray], ordered: bool) -> None:

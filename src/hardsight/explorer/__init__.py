@@ -6,7 +6,7 @@ sheet.py      a run, a scores table or a snapshot as one sheet of columns
 columns.py      a column as the bytes the browser gets
 thumbnails.py     a row's image from the run's declared roots, re-encoded
 memory_limit.py        a limit of the pixels in memory at a time
-sample_detail.py     one sample: angles, neighbours, degraded versions
+sample_detail.py     one sample: angles, neighbors, degraded versions
 embedding_map.py         the features in two dimensions: PCA, t-SNE, UMAP, kept beside the run
 embedding_process.py      t-SNE and UMAP in a process of their own
 epochs.py       dynamics: curves over the epochs, and each epoch's cloud

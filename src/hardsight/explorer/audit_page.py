@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 MOST_DRAWN, MOST_SHOWN, SIDE = 30, 12, 96  # groups in the figure, groups with pictures, pixels of a picture
 READING = (
     "Intervals: Wilson's for accuracy, Student's for means, Newcombe's and Welch's for differences, each for its group "
-    "alone. Tests against the rest: Fisher's exact test and Welch's t. Colours mark p values up to {alpha:.3g} % after "
+    "alone. Tests against the rest: Fisher's exact test and Welch's t. Colors mark p values up to {alpha:.3g} % after "
     "Holm's correction for all tests on this page. Overconfidence is the mean confidence minus the accuracy. An ECE below "
     "the value expected by chance is no sign of miscalibration. Same classes: the accuracy of the rest with the group's mix "
     "of classes; where it is close to the group's own, the classes explain the difference."

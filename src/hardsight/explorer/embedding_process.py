@@ -20,7 +20,7 @@ from hardsight.errors import HardsightError
 
 ROUNDS = 1000  # of t-SNE: scikit-learn's own
 FEWEST = 5  # samples
-PERPLEXITY, NEIGHBOURS = 30.0, 15  # of t-SNE and UMAP: their own defaults, less for fewer samples
+PERPLEXITY, NEIGHBORS = 30.0, 15  # of t-SNE and UMAP: their own defaults, less for fewer samples
 
 Share = Callable[[float], None]  # how much is done, 0 to 1
 
@@ -40,7 +40,7 @@ def place(method: str, rows: np.ndarray) -> np.ndarray:
         )
     from umap import UMAP
 
-    return np.asarray(UMAP(n_neighbors=min(NEIGHBOURS, len(rows) - 1), random_state=0, verbose=True).fit_transform(rows))
+    return np.asarray(UMAP(n_neighbors=min(NEIGHBORS, len(rows) - 1), random_state=0, verbose=True).fit_transform(rows))
 
 
 def share_done(line: str) -> float | None:

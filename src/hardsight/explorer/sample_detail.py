@@ -1,4 +1,4 @@
-"""One sample from near: its angles to the classes, its neighbours in feature space, its degraded versions."""
+"""One sample from near: its angles to the classes, its neighbors in feature space, its degraded versions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hardsight.checks import to_numpy
 from hardsight.errors import InputError
 from hardsight.explorer.sheet import Sheet
 
-NEAREST_CLASSES, NEIGHBOURS, MOST_VERSIONS = 8, 12, 60
+NEAREST_CLASSES, NEIGHBORS, MOST_VERSIONS = 8, 12, 60
 MOST_COSINES = 1000  # classes up to which the whole matrix is shown
 
 
@@ -57,7 +57,7 @@ def top_classes(sheet: Sheet, row: int) -> list[int]:
     return np.argsort(-likely, kind="stable")[:NEAREST_CLASSES].tolist() if np.isfinite(likely).all() else []
 
 
-def neighbours(sheet: Sheet, row: int) -> list[dict[str, Any]]:
+def neighbors(sheet: Sheet, row: int) -> list[dict[str, Any]]:
     """The samples with the most similar features by cosine, read a batch at a time."""
     feature = features_of(sheet, [row]).get(row)
     if feature is None or sheet.snapshot is None:
@@ -73,9 +73,9 @@ def neighbours(sheet: Sheet, row: int) -> list[dict[str, Any]]:
             else sheet_rows[batch.start : batch.start + len(batch)]
         )
         cosine = np.where(np.isfinite(cosine) & (rows != row) & (rows >= 0), cosine, -np.inf)
-        few = np.argpartition(-cosine, min(NEIGHBOURS, len(cosine) - 1))[:NEIGHBOURS]
+        few = np.argpartition(-cosine, min(NEIGHBORS, len(cosine) - 1))[:NEIGHBORS]
         best_rows, best = np.concatenate([best_rows, rows[few]]), np.concatenate([best, cosine[few]])
-        order = np.argsort(-best, kind="stable")[:NEIGHBOURS]
+        order = np.argsort(-best, kind="stable")[:NEIGHBORS]
         best_rows, best = best_rows[order], best[order]
     return [{"row": int(at), "cosine": float(value)} for at, value in zip(best_rows, best, strict=True) if np.isfinite(value)]
 

@@ -71,9 +71,9 @@ class Page:
     def about(self) -> dict[str, Any]:
         """What the page must know before its first drawing."""
         sheet = self.sheet
-        x, y, colour = default_axes(sheet)
+        x, y, color = default_axes(sheet)
         if self.comparison is not None and sheet.by in self.comparison.changes:
-            x, y, colour = sheet.by, sheet.by + SECOND, "outcome" if "outcome" in sheet.columns else colour
+            x, y, color = sheet.by, sheet.by + SECOND, "outcome" if "outcome" in sheet.columns else color
         return {
             "version": VERSION,
             "name": sheet.name,
@@ -85,7 +85,7 @@ class Page:
             + [column.described() | {"hidden": True} for column in self.hidden.values()]
             + self.maps.described_columns(),
             "maps": self.maps.described(),
-            "axes": {"x": x, "y": y, "colour": colour},
+            "axes": {"x": x, "y": y, "color": color},
             "by": sheet.by,
             "pictures": self.pictures.any,
             "closeups": sheet.snapshot is not None and sheet.snapshot.source.evidence == "features",
@@ -256,8 +256,8 @@ def _story(page: Page, request: Request) -> Response:
     return _json({name: epochs.story(row, name) for name in STORY if name in epochs.measures})
 
 
-def _neighbours(page: Page, request: Request) -> Response:
-    return _json(sample_detail.neighbours(page.sheet, _row(page, request.path_params["row"])))
+def _neighbors(page: Page, request: Request) -> Response:
+    return _json(sample_detail.neighbors(page.sheet, _row(page, request.path_params["row"])))
 
 
 def _cosines(page: Page, request: Request) -> Response:
@@ -415,7 +415,7 @@ GETS: dict[str, Callable[[Page, Request], Response]] = {
     "/api/find": _find,
     "/api/sample/{row}": _sample,
     "/api/story/{row}": _story,
-    "/api/neighbours/{row}": _neighbours,
+    "/api/neighbors/{row}": _neighbors,
     "/api/cosines": _cosines,
     "/api/epoch/{at}/{measure}": _epoch,
     "/api/map/{method}": _map,

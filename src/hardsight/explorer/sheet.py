@@ -369,12 +369,12 @@ def can_be_applied(sheet: Sheet, split: str | None = None) -> bool:
 
 
 def default_axes(sheet: Sheet) -> tuple[str, str, str | None]:
-    """x, y and colour at first: the angle to the own class, the norm, and whether the prediction is right, or the verdict."""
+    """x, y and color at first: the angle to the own class, the norm, and whether the prediction is right, or the verdict."""
     names = [name for name, column in sheet.columns.items() if column.names is None]
     if not names:
         raise HardsightError(f"{sheet.path}: there is no column of numbers to draw.")
     x = next((name for name in ("own_angle", "confidence", "loss") if name in names), names[0])
     y = next((name for name in ("norm", "entropy", "max_logit") if name in names and name != x), names[min(1, len(names) - 1)])
     first = () if sheet.suspects is None else ("verdict",)
-    colour = next((name for name in (*first, "correct", "label") if name in sheet.columns), None)
-    return x, y, colour
+    color = next((name for name in (*first, "correct", "label") if name in sheet.columns), None)
+    return x, y, color

@@ -1,7 +1,7 @@
 """A row's picture: found below the run's declared roots, decoded, and encoded anew.
 
 No byte of an image file reaches the browser as it is, so a script that calls itself .png ends here. A picture that
-cannot be read becomes a grey one that says why.
+cannot be read becomes a gray one that says why.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Pictures:
             return _encoded(self._safe(row), side)
 
     def reduced(self, row: int, side: int) -> Image.Image:
-        """The picture, or a grey one that says why not, of at most `side` pixels: many of them fit in memory."""
+        """The picture, or a gray one that says why not, of at most `side` pixels: many of them fit in memory."""
         with self._turn():
             image = self._safe(row)
             image.thumbnail((side, side))  # in its place, and never larger

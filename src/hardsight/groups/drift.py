@@ -453,7 +453,7 @@ def _drift(
         "level": settings.level,
         "correction": "Holm, over all tests of the classes",
         "features_moved": None if features.moved is None else asdict(features.moved),
-        "neighbours_kept": None if features.kept is None else asdict(features.kept),
+        "neighbors_kept": None if features.kept is None else asdict(features.kept),
         "features_not_compared": features.why_not,
         "classes": plain,
     }

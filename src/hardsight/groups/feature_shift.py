@@ -10,7 +10,7 @@ sign test, or Fisher's. Asking each half by the rule of the other would not give
 two halves agree. The control is the same with before and after exchanged by chance. Lopez-Paz and Oquab, "Revisiting
 Classifier Two-Sample Tests", ICLR 2017.
 
-Two models have two spaces, which no rule can compare. There `neighbours_kept` asks what both spaces have: who is near whom.
+Two models have two spaces, which no rule can compare. There `neighbors_kept` asks what both spaces have: who is near whom.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 
 from hardsight.stats.means import Mean, mean_interval
 from hardsight.stats.proportions import fisher_exact, sign_test, wilson
-from hardsight.subsets.d2 import neighbour_graph
+from hardsight.subsets.d2 import neighbor_graph
 from hardsight.subsets.pool import directions
 from hardsight.threads import even_rows
 
@@ -82,20 +82,20 @@ def features_moved(before: np.ndarray, after: np.ndarray, *, paired: bool, level
 class Kept:
     """How many of a sample's nearest samples are the same in two spaces, with the same of shuffled samples beside it."""
 
-    share: Mean  # 1 where both spaces have the same neighbours
+    share: Mean  # 1 where both spaces have the same neighbors
     control: Mean
     nearest: int  # samples that were looked at of each
     n: int
 
 
-def neighbours_kept(before: np.ndarray, after: np.ndarray, *, level: float = 0.95, seed: int = 0) -> Kept | None:
+def neighbors_kept(before: np.ndarray, after: np.ndarray, *, level: float = 0.95, seed: int = 0) -> Kept | None:
     """Compare (n, d) and (n, e) features of the same samples by two models: of each one's ten nearest, the share in both.
 
     Nearest is by angle. Rows without a direction are left out; None where fewer than 20 are left.
 
     Example:
         >>> x = np.random.default_rng(0).normal(size=(100, 4))
-        >>> kept = neighbours_kept(x, 3 * x[:, ::-1])  # another basis, the same neighbours
+        >>> kept = neighbors_kept(x, 3 * x[:, ::-1])  # another basis, the same neighbors
         >>> kept.share.value, kept.control.value < 0.2
         (1.0, True)
     """
@@ -105,9 +105,9 @@ def neighbours_kept(before: np.ndarray, after: np.ndarray, *, level: float = 0.9
     n = len(good)
     if n < FEWEST:
         return None
-    first, second = (neighbour_graph(unit[good], NEAREST)[0] for unit in units)  # (n, k) rows
+    first, second = (neighbor_graph(unit[good], NEAREST)[0] for unit in units)  # (n, k) rows
     order = np.random.default_rng(seed).permutation(n)
-    shuffled = np.argsort(order)[second[order]]  # the neighbours of a space whose samples go by other names
+    shuffled = np.argsort(order)[second[order]]  # the neighbors of a space whose samples go by other names
     share, control = (
         mean_interval((first[:, :, None] == other[:, None, :]).any(2).mean(1), level) for other in (second, shuffled)
     )
@@ -170,8 +170,8 @@ def _expansion(rows: np.ndarray) -> Any:
 def _discriminant(direction: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """(k,) Fisher's discriminant, its covariance drawn towards a multiple of the identity by as much as it lacks samples."""
     n, k = rows.shape
-    centred = rows - rows.mean(0)
-    covariance = centred.T @ centred / n
+    centerd = rows - rows.mean(0)
+    covariance = centerd.T @ centerd / n
     share = k / (k + n)
     ridge = float(np.trace(covariance)) / k
     if ridge == 0:  # all rows are the same: their mean is all there is

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hardsight.groups.feature_shift import Kept, Moved, angles_between, features_moved, neighbours_kept
+from hardsight.groups.feature_shift import Kept, Moved, angles_between, features_moved, neighbors_kept
 from hardsight.groups.opening import Measured
 from hardsight.groups.settings import DriftSettings
 from hardsight.scoring.comparable import why_two_scales
@@ -33,7 +33,7 @@ def compare_features(first: Measured, second: Measured, settings: DriftSettings)
     before, after = _on_one_scale(first.features(), second.features())
     some = _one_of_each_image(first), _one_of_each_image(second if settings.unpaired else first)
     if why_two is not None:
-        kept = neighbours_kept(before[some[0]], after[some[1]], level=settings.level, seed=settings.seed)
+        kept = neighbors_kept(before[some[0]], after[some[1]], level=settings.level, seed=settings.seed)
         return ComparedFeatures(kept=kept, why_not=why_two)
     paired = not settings.unpaired
     moved = features_moved(before[some[0]], after[some[1]], paired=paired, level=settings.level, seed=settings.seed)

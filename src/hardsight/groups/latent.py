@@ -2,7 +2,7 @@
 
 A cluster that was found because its samples are hard is hard by construction. So the samples are divided in two by chance:
 the first half makes the clusters of every class and says which of them look worse, and only the second half, assigned to the
-nearest centre, is counted and tested. Figures are those of the second half; the members of a group are those of both.
+nearest center, is counted and tested. Figures are those of the second half; the members of a group are those of both.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ def _of_class(
     clusters = settings.clusters or int(np.clip(len(rows) // SAMPLES_PER_CLUSTER, FEWEST, MOST))
     if first.sum() < max(settings.least, clusters) or (~first).sum() < settings.least:
         return []
-    centres = k_means(unit[first], clusters, rng)
-    cluster = nearest(unit, centres)
+    centers = k_means(unit[first], clusters, rng)
+    cluster = nearest(unit, centers)
     groups = []
-    for at in range(len(centres)):
+    for at in range(len(centers)):
         mine = cluster == at
         if not _looks_worse(measures, rows[mine & first], rows[~mine & first], settings.least // 2):
             continue
@@ -94,27 +94,27 @@ def _looks_worse(measures: Measures, mine: np.ndarray, others: np.ndarray, least
 
 
 def k_means(rows: np.ndarray, clusters: int, rng: np.random.Generator) -> np.ndarray:
-    """(k, d) centres of (n, d) rows by Lloyd's algorithm from seeds that are far apart (k-means++)."""
-    centres = rows[rng.integers(len(rows))][None]
-    while len(centres) < clusters:
-        gap = np.maximum(_squares(rows, centres).min(axis=1), 0)
+    """(k, d) centers of (n, d) rows by Lloyd's algorithm from seeds that are far apart (k-means++)."""
+    centers = rows[rng.integers(len(rows))][None]
+    while len(centers) < clusters:
+        gap = np.maximum(_squares(rows, centers).min(axis=1), 0)
         if gap.sum() == 0:  # fewer different rows than clusters
             break
-        centres = np.concatenate([centres, rows[rng.choice(len(rows), p=gap / gap.sum())][None]])
+        centers = np.concatenate([centers, rows[rng.choice(len(rows), p=gap / gap.sum())][None]])
     for _ in range(ROUNDS):
-        cluster = nearest(rows, centres)
-        moved = np.stack([rows[cluster == at].mean(axis=0) if (cluster == at).any() else c for at, c in enumerate(centres)])
-        if np.allclose(moved, centres):
+        cluster = nearest(rows, centers)
+        moved = np.stack([rows[cluster == at].mean(axis=0) if (cluster == at).any() else c for at, c in enumerate(centers)])
+        if np.allclose(moved, centers):
             break
-        centres = moved
-    return centres
+        centers = moved
+    return centers
 
 
-def nearest(rows: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """(n,) which centre each row is nearest to."""
-    return np.asarray(_squares(rows, centres).argmin(axis=1))
+def nearest(rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """(n,) which center each row is nearest to."""
+    return np.asarray(_squares(rows, centers).argmin(axis=1))
 
 
-def _squares(rows: np.ndarray, centres: np.ndarray) -> np.ndarray:
+def _squares(rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
     """(n, k) squared distances, without the squares of the rows' own coordinates where only an order is asked."""
-    return (rows * rows).sum(1)[:, None] - 2 * rows @ centres.T + (centres * centres).sum(1)
+    return (rows * rows).sum(1)[:, None] - 2 * rows @ centers.T + (centers * centers).sum(1)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from hardsight.errors import InputError
 from hardsight.losses.contract import Reduction, check_not_negative, check_positive, check_reduction, checked_logits, reduce_plain
-from hardsight.losses.ldr import Normalise, ldr_loss, margin_gaps, normalised
+from hardsight.losses.ldr import Normalize, ldr_loss, margin_gaps, normalized
 
 
 def adapted_temperature(gaps: Tensor, temperature: Tensor, *, start: float, alpha: float) -> Tensor:
@@ -47,7 +47,7 @@ class ALDRLoss(nn.Module):
         start: float = 1.0,
         alpha: float = 2.0,
         margin: float = 1.0,
-        normalise: Normalise = "l1",
+        normalize: Normalize = "l1",
         reduction: Reduction = "mean",
     ) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class ALDRLoss(nn.Module):
         if not alpha > 1:
             raise InputError(f"alpha must be above 1, so that every lambda stays positive, got {alpha}.")
         self.start, self.alpha, self.margin = check_positive("start", start), alpha, check_not_negative("margin", margin)
-        self.normalise, self.reduction = normalise, check_reduction(reduction)
+        self.normalize, self.reduction = normalize, check_reduction(reduction)
         self.register_buffer("temperatures", torch.full((num_samples,), float(start)))  # lambda_i, saved in the state dict
 
     def forward(self, logits: Tensor, labels: Tensor, indices: Tensor) -> Tensor:
@@ -65,10 +65,10 @@ class ALDRLoss(nn.Module):
             raise InputError(f"there must be one index per sample, got {tuple(indices.shape)} for {len(labels)} samples.")
         before = self.temperatures[indices].to(logits)  # (n,)
         with torch.no_grad():
-            gaps = margin_gaps(normalised(logits, self.normalise), labels, self.margin)
+            gaps = margin_gaps(normalized(logits, self.normalize), labels, self.margin)
             temperature = adapted_temperature(gaps, before, start=self.start, alpha=self.alpha) if self.training else before
             if self.training:
                 self.temperatures[indices] = temperature.to(self.temperatures)
-        losses = ldr_loss(logits, labels, temperature=temperature, margin=self.margin, normalise=self.normalise, reduction="none")
+        losses = ldr_loss(logits, labels, temperature=temperature, margin=self.margin, normalize=self.normalize, reduction="none")
         penalty = self.alpha * math.log(logits.shape[1]) / (2 * self.start) * (temperature - self.start) ** 2
         return reduce_plain(losses - penalty, self.reduction)

@@ -1,12 +1,12 @@
 """Cross-entropy on logits made of cosines, with a hand-written backward pass: the basis of every angular loss here.
 
-The straightforward form normalises the class vectors and keeps the copy, the cosines, the angles, the logits and their
+The straightforward form normalizes the class vectors and keeps the copy, the cosines, the angles, the logits and their
 softmax for the backward pass. With 100,000 classes that is most of the memory and half of the time. Two facts avoid it:
 
 - The loss of a sample depends only on its own row of cosines. So the row's gradient is computed in the forward pass,
   while the row is in the cache, and replaces the row: only one (n, c) array is kept.
 - A cosine changes only across its vectors, never along them. So the gradient is that of a plain product, minus its
-  component along the vector: no normalised copy and no cosines are needed. That component is a product of gradient and
+  component along the vector: no normalized copy and no cosines are needed. That component is a product of gradient and
   vector; for few classes it is faster to sum gradient times cosine, which is in the cache, over samples or classes.
 
 A vector of zeros has no direction: all its cosines are 0 and its gradient is 0.

@@ -6,7 +6,7 @@ constant. The square is expanded, so that matrix products do the work and no (n,
     1/2 sum_j p_kj (x_j - m_kj)^2 = 1/2 (x^2 @ p_k - 2 x @ (p_k m_k) + m_k^2 @ p_k),   p_k = exp(-log_variance_k)
 
 In this form, a small distance is the difference of large numbers. Two things preserve its precision: everything is first
-centred on the means, and the distance to the own class, on which the margin and the likelihood depend, is computed
+centerd on the means, and the distance to the own class, on which the margin and the likelihood depend, is computed
 directly from the difference. Classes are processed in blocks, also in the backward pass, so copies of the means stay small.
 """
 
@@ -58,12 +58,12 @@ class _GaussianLogits(torch.autograd.Function):
         ctx: Any, features: Tensor, mean: Tensor, log_variance: Tensor | None, labels: Tensor, margin: tuple[float, Bounds]
     ) -> tuple[Tensor, Tensor]:
         alpha, bounds = margin
-        centre = mean.mean(0)  # leaves distances unchanged, and keeps the precision of far-off features
-        x = features - centre  # (n, d)
+        center = mean.mean(0)  # leaves distances unchanged, and keeps the precision of far-off features
+        x = features - center  # (n, d)
         squares = x * x
         logits = x.new_empty(len(x), len(mean))
         kept, stray = None, _is_outside(log_variance, bounds)
-        for block in _blocks(mean, centre, log_variance, bounds if stray else None):
+        for block in _blocks(mean, center, log_variance, bounds if stray else None):
             part, m, v, p, pm = block
             kept = block if len(m) == len(mean) else None  # few classes: reuse it in the backward pass
             constant = 0.5 * torch.linalg.vecdot(pm, m)  # (b,)
@@ -74,14 +74,14 @@ class _GaussianLogits(torch.autograd.Function):
         distance = 0.5 * ((features - mean[labels]) ** 2 * (-own_v).exp()).sum(1)  # (n,)
         energy = distance + 0.5 * own_v.sum(1)
         logits.scatter_(1, labels[:, None], -(energy + alpha * distance)[:, None])
-        ctx.save_for_backward(x, squares, centre, mean, log_variance, labels)
+        ctx.save_for_backward(x, squares, center, mean, log_variance, labels)
         ctx.alpha, ctx.bounds, ctx.kept = alpha, bounds if stray else None, kept
         return logits, energy
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, by_logits: Tensor, by_own: Tensor) -> tuple[Tensor | None, ...]:
-        x, squares, centre, mean, log_variance, labels = ctx.saved_tensors
+        x, squares, center, mean, log_variance, labels = ctx.saved_tensors
         own = labels[:, None]
         at_own = by_logits.gather(1, own)[:, 0]  # (n,)
         # Negative gradient with respect to the distances: it has the sign of the logits, so the products below add up in place.
@@ -92,7 +92,7 @@ class _GaussianLogits(torch.autograd.Function):
         grad_v = None
         if ctx.needs_input_grad[2]:
             grad_v = torch.empty_like(log_variance) if log_variance.ndim == 2 else torch.zeros_like(log_variance)
-        blocks = _blocks(mean, centre, log_variance, ctx.bounds) if ctx.kept is None else [ctx.kept]
+        blocks = _blocks(mean, center, log_variance, ctx.bounds) if ctx.kept is None else [ctx.kept]
         for part, m, _, p, pm in blocks:
             g, t = h[:, part], total[part, None]
             gx = g.T @ x  # (b, d)
@@ -124,18 +124,18 @@ def _is_outside(log_variance: Tensor | None, bounds: Bounds) -> bool:
 
 
 def _blocks(
-    mean: Tensor, centre: Tensor, log_variance: Tensor | None, bounds: Bounds | None
+    mean: Tensor, center: Tensor, log_variance: Tensor | None, bounds: Bounds | None
 ) -> Iterator[tuple[slice, Tensor, Tensor, Tensor, Tensor]]:
-    """Blocks of classes: slice, centred means m, log-variances v, precisions p and p * m; v and p are (b, d) or (1, d)."""
+    """Blocks of classes: slice, centerd means m, log-variances v, precisions p and p * m; v and p are (b, d) or (1, d)."""
     step = max(1, BLOCK // mean.shape[1])
     for start in range(0, len(mean), step):
         part = slice(start, start + step)
         if log_variance is None:
-            v = torch.zeros_like(centre)[None]
+            v = torch.zeros_like(center)[None]
         else:
             v = log_variance[part] if log_variance.ndim == 2 else log_variance[None]
             v = v if bounds is None else v.clamp(*bounds)
-        m, p = mean[part] - centre, v.neg().exp_()
+        m, p = mean[part] - center, v.neg().exp_()
         yield part, m, v, p, p * m
 
 

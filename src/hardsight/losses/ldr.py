@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from hardsight.errors import InputError
 from hardsight.losses.contract import Reduction, check_not_negative, check_positive, check_reduction, checked_logits, reduce_plain
 
-Normalise = Literal["none", "softplus", "l1"]
+Normalize = Literal["none", "softplus", "l1"]
 
 
 def ldr_loss(
@@ -25,12 +25,12 @@ def ldr_loss(
     *,
     temperature: float | Tensor = 1.0,
     margin: float = 2.0,
-    normalise: Normalise = "softplus",
+    normalize: Normalize = "softplus",
     reduction: Reduction = "mean",
 ) -> Tensor:
     """The formula above, with lambda = temperature: one number, or (n,) one per sample."""
     logits = checked_logits(logits, labels)
-    gaps = margin_gaps(normalised(logits, normalise), labels, margin)  # (n, c)
+    gaps = margin_gaps(normalized(logits, normalize), labels, margin)  # (n, c)
     t = torch.as_tensor(temperature, dtype=gaps.dtype, device=gaps.device).reshape(-1, 1)  # (1, 1) or (n, 1)
     losses = t[:, 0] * (torch.logsumexp(gaps / t, dim=1) - math.log(gaps.shape[1]))  # (n,)
     return reduce_plain(losses, reduction)
@@ -43,10 +43,10 @@ def margin_gaps(logits: Tensor, labels: Tensor, margin: float) -> Tensor:
     return gaps.scatter(1, own, 0.0)
 
 
-def normalised(logits: Tensor, how: Normalise) -> Tensor:
-    """Normalised logits: "softplus" divides by its mean, "l1" by the mean absolute value; otherwise unchanged."""
-    if how not in get_args(Normalise):
-        raise InputError(f"normalise must be one of {', '.join(get_args(Normalise))}, got {how!r}.")
+def normalized(logits: Tensor, how: Normalize) -> Tensor:
+    """Normalized logits: "softplus" divides by its mean, "l1" by the mean absolute value; otherwise unchanged."""
+    if how not in get_args(Normalize):
+        raise InputError(f"normalize must be one of {', '.join(get_args(Normalize))}, got {how!r}.")
     if how == "none":
         return logits
     size = F.softplus(logits) if how == "softplus" else logits
@@ -62,12 +62,12 @@ class LDRLoss(nn.Module):
         *,
         temperature: float = 1.0,
         margin: float = 2.0,
-        normalise: Normalise = "softplus",
+        normalize: Normalize = "softplus",
         reduction: Reduction = "mean",
     ) -> None:
         super().__init__()
         self.temperature, self.margin = check_positive("temperature", temperature), check_not_negative("margin", margin)
-        self.normalise, self.reduction = normalise, check_reduction(reduction)
+        self.normalize, self.reduction = normalize, check_reduction(reduction)
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """The loss of (n, c) logits and (n,) labels."""
@@ -76,6 +76,6 @@ class LDRLoss(nn.Module):
             labels,
             temperature=self.temperature,
             margin=self.margin,
-            normalise=self.normalise,
+            normalize=self.normalize,
             reduction=self.reduction,
         )

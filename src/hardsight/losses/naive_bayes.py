@@ -66,13 +66,13 @@ class GaussianNaiveBayes(nn.Module):
         return self.deviation / self.count.sum() + VARIANCE_FLOOR
 
     @property
-    def centre(self) -> Tensor:
+    def center(self) -> Tensor:
         """(d,) mean of all samples."""
         return self.count @ self.mean / self.count.sum()
 
     def _means(self) -> Tensor:
-        """(c, d) means; a class without samples is placed at the centre, so that the others lose no precision."""
-        return torch.where(self.count[:, None] > 0, self.mean, self.centre)
+        """(c, d) means; a class without samples is placed at the center, so that the others lose no precision."""
+        return torch.where(self.count[:, None] > 0, self.mean, self.center)
 
     @property
     def log_prior(self) -> Tensor:
@@ -83,9 +83,9 @@ class GaussianNaiveBayes(nn.Module):
         """(n, d) -> (n, c), in at least float32."""
         (features,) = in_full_precision(features)
         deviation = self.variance.sqrt()
-        centre = self.centre  # leaves distances unchanged, and keeps the precision of far-off features
-        mean = ((self._means() - centre) / deviation).to(features.dtype)  # (c, d)
-        x = ((features.to(centre.dtype) - centre) / deviation).to(features.dtype)  # (n, d)
+        center = self.center  # leaves distances unchanged, and keeps the precision of far-off features
+        mean = ((self._means() - center) / deviation).to(features.dtype)  # (c, d)
+        x = ((features.to(center.dtype) - center) / deviation).to(features.dtype)  # (n, d)
         square = x.square().sum(1, keepdim=True) - 2 * x @ mean.T + mean.square().sum(1)
         return self.log_prior.to(features.dtype) - 0.5 * square.clamp_min(0)
 

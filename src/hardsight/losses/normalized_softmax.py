@@ -1,4 +1,4 @@
-"""Normalised softmax, and prototypes for classes not seen in training (arXiv:2102.03243).
+"""Normalized softmax, and prototypes for classes not seen in training (arXiv:2102.03243).
 
 It is trained as softmax on scaled cosines. A new class then needs only a few samples: its class vector is the direction of
 their mean. The paper's additional constraint term is not implemented.

@@ -46,7 +46,7 @@ def smooth_adversarial_comp_sum_loss(
 
 
 def worst_inputs(model: Network, inputs: Tensor, logits: Tensor, labels: Tensor, search: Search) -> Tensor:
-    """Inputs in the ball whose margins are as far as possible from those of `logits`, the model's output at the centre."""
+    """Inputs in the ball whose margins are as far as possible from those of `logits`, the model's output at the center."""
     radius, step, steps, low, high, generator = search
     noise = torch.empty_like(inputs).uniform_(-1, 1, generator=generator)
     moved = _within(inputs + 1e-3 * radius * noise, low, high)  # at the input itself the gradient is zero

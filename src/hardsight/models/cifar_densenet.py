@@ -16,7 +16,7 @@ NETWORKS = ("cifar_densenet40", "cifar_densenet_bc100")
 
 
 class Layer(nn.Module):
-    """Normalise, ReLU, convolve (twice where narrowed), and put the new channels beside the old ones."""
+    """Normalize, ReLU, convolve (twice where narrowed), and put the new channels beside the old ones."""
 
     def __init__(self, channels: int, growth: int, narrow: bool) -> None:
         super().__init__()

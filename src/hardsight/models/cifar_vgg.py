@@ -1,6 +1,6 @@
 """VGG for 32 x 32 images (Simonyan and Zisserman, arXiv:1409.1556), and the VGG-like network of the L-GM paper.
 
-3 x 3 convolutions with batch normalisation, in groups with a pooling after each. The VGGs end at one pixel of 512
+3 x 3 convolutions with batch normalization, in groups with a pooling after each. The VGGs end at one pixel of 512
 channels, which are the features; L-GM's 13 convolutions (96 x 5, 192 x 4, 384 x 4) end in an average over the map.
 """
 

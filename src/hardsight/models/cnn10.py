@@ -1,7 +1,7 @@
 """CNN-10, the network of the AVH paper's domain generalization (Chen et al., ICML 2020, appendix F).
 
 [7x7, 64], [3x3, 64] x 3, [3x3, 128] x 3, [3x3, 256] x 3, a 2 x 2 max pooling after each group, then 512 features; batch
-normalisation and ReLU after each. The paper gives neither strides nor padding nor the size of the input: here strides
+normalization and ReLU after each. The paper gives neither strides nor padding nor the size of the input: here strides
 are 1, padding keeps the size, and the input is 64 pixels a side unless `size` says otherwise.
 """
 

@@ -1,4 +1,4 @@
-"""The small CNN of `hardsight demo`: 8 x 8 grey digits, 64 features, a linear head."""
+"""The small CNN of `hardsight demo`: 8 x 8 gray digits, 64 features, a linear head."""
 
 from __future__ import annotations
 

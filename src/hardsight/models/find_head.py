@@ -182,7 +182,7 @@ def _own_tensors(layer: nn.Module) -> Iterator[tuple[str, Tensor]]:
 def _candidates(module: nn.Module) -> Iterator[_Candidate]:
     """Every matrix of the model that could be class vectors, in either orientation."""
     for layer_name, layer in module.named_modules():
-        weight = getattr(layer, "weight", None)  # of a parametrised layer: the one it computes with
+        weight = getattr(layer, "weight", None)  # of a parametrized layer: the one it computes with
         pointwise = isinstance(layer, CONVOLUTIONS) and layer.groups == 1 and set(layer.kernel_size) == {1}
         if isinstance(layer, nn.Linear) or pointwise:
             if isinstance(weight, Tensor):

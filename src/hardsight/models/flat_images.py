@@ -15,7 +15,7 @@ def flat_images(batch: np.ndarray) -> np.ndarray:
 
 
 def flat_preprocessing(num_values: int | None) -> Preprocessing:
-    """The square grey or colour picture that has this many values, if there is one; 64 is an 8 x 8 digit."""
+    """The square gray or color picture that has this many values, if there is one; 64 is an 8 x 8 digit."""
     for channels, mode in ((1, "L"), (3, "RGB")):
         if num_values is not None and num_values % channels == 0:
             side = math.isqrt(num_values // channels)

@@ -32,7 +32,7 @@ def lenet(
     num_classes: int = 10, num_features: int = 128, relu: bool = True, hidden: int | None = None,
     channels: Sequence[int] = (20, 50), prelu: bool = False, sphere: bool = False,
 ) -> LeNet:  # fmt: skip
-    """LeNet for 28 x 28 grey images.
+    """LeNet for 28 x 28 gray images.
 
     Args:
         num_classes: rows of the head.

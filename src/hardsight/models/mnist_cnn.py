@@ -1,4 +1,4 @@
-"""The CNN whose features can be drawn: 28 x 28 grey digits to two numbers (Wan et al., CVPR 2018, figure 1).
+"""The CNN whose features can be drawn: 28 x 28 gray digits to two numbers (Wan et al., CVPR 2018, figure 1).
 
 Three pairs of 5 x 5 convolutions with 32, 64 and 128 channels, a learned slope below zero (PReLU) after each, a pooling
 after each pair, and a linear layer to the features. Nothing follows it, so the features fill the whole plane.

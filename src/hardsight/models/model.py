@@ -44,7 +44,7 @@ class Model(ABC):
     (b, d) features and (b, c) logits, both float32.
 
     Attributes:
-        name: as the user would recognise it.
+        name: as the user would recognize it.
         preprocessing: how a picture becomes one row of a batch. Assign a changed copy to override it:
             `model.preprocessing = dataclasses.replace(model.preprocessing, size=(64, 64))`.
         class_names: one per class, if the model knows them.

@@ -2,7 +2,7 @@
 
 On the way only steps that keep the layer linear are passed: reshaping, pooling, adding or multiplying constants, a
 softmax at the end, and a ReLU, which changes nothing where all it sees is positive. Anything else, and anything
-quantised, is said by name.
+quantized, is said by name.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ RESHAPING = {"Identity", "Flatten", "Reshape", "Squeeze", "Unsqueeze", "Cast", "
 POOLING = {"GlobalAveragePool", "AveragePool", "ReduceMean", "Gather", "Slice"}
 CHECKED = POOLING | {"Relu"}  # the check on the first images tells if they may be passed
 ARITHMETIC = ("Add", "Sub", "Mul", "Div")
-QUANTISED = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "ConvInteger", "QGemm"}
-QUANTISED |= {"MatMulNBits", "DynamicQuantizeMatMul", "MatMulIntegerToFloat"}  # onnxruntime's own
+QUANTIZED = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "ConvInteger", "QGemm"}
+QUANTIZED |= {"MatMulNBits", "DynamicQuantizeMatMul", "MatMulIntegerToFloat"}  # onnxruntime's own
 
 
 @dataclass(frozen=True)
@@ -170,9 +170,9 @@ class Graph:
             elif node.op_type in ("Add", "Mul") and self._constant.get(node.input[0]):
                 steps.append((node.op_type, node.input[0]))
                 name = node.input[1]
-            elif self._quantised_near(name):
+            elif self._quantized_near(name):
                 raise InputError(
-                    f"Output {output} comes from a quantised layer ({node.op_type}): export the float model instead."
+                    f"Output {output} comes from a quantized layer ({node.op_type}): export the float model instead."
                 )
             elif node.op_type == "Add" and not added and (both := self._added(node, output, steps)):
                 return both
@@ -195,8 +195,8 @@ class Graph:
     def _not_linear(self, node: Any) -> str | None:
         """Why a Gemm, MatMul or Conv is not a linear layer of class vectors; None if it is one."""
         attributes = {a.name: a for a in node.attribute}
-        if self._quantised_near(node.input[1]):
-            return "whose weight is quantised: export the float model instead"
+        if self._quantized_near(node.input[1]):
+            return "whose weight is quantized: export the float model instead"
         if not self._constant.get(node.input[1]):
             return f"a {node.op_type} whose second input is not a constant weight"
         if node.op_type == "Gemm" and "transA" in attributes and attributes["transA"].i:
@@ -207,13 +207,13 @@ class Graph:
                 return f"a convolution of kernel {kernel}, not a 1x1 one"
         return None
 
-    def _quantised_near(self, name: str, depth: int = 4) -> bool:
+    def _quantized_near(self, name: str, depth: int = 4) -> bool:
         node = self._producer.get(name)
         if node is None or depth == 0:
             return False
-        if node.op_type in QUANTISED or node.op_type.startswith("QLinear"):
+        if node.op_type in QUANTIZED or node.op_type.startswith("QLinear"):
             return True
-        return any(self._quantised_near(x, depth - 1) for x in node.input)
+        return any(self._quantized_near(x, depth - 1) for x in node.input)
 
     def _chosen(self, choice: str, layers: dict[str, GraphLayer]) -> GraphLayer:
         if choice in layers:

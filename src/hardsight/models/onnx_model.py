@@ -23,7 +23,7 @@ DTYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(do
 class OnnxModel(Model):
     """A classifier in an ONNX file.
 
-    The file says the size of its input but not its colours: pixels are given as 0..1 unless the preprocessing is changed.
+    The file says the size of its input but not its colors: pixels are given as 0..1 unless the preprocessing is changed.
 
     Args:
         path: the .onnx file; weights kept beside it are found there.

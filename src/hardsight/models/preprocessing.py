@@ -1,4 +1,4 @@
-"""A picture as the array a model was trained on: resized, cropped, scaled and normalised.
+"""A picture as the array a model was trained on: resized, cropped, scaled and normalized.
 
 Pillow and NumPy only. Pillow's resize is the one that timm, torchvision and transformers evaluate with, so the
 pixels are theirs, and a `Preprocessing` is a handful of plain values that a run can write down.
@@ -27,7 +27,7 @@ SCALINGS = {  # by name: mean and std of pixels in 0..1, one value for all chann
     "imagenet": (IMAGENET_MEAN, IMAGENET_STD),
     "centered": ((128 / 255,), (128 / 255,)),  # (x - 128) / 128 of pixels in 0..255
 }
-MOST_PIXELS = 50_000_000  # of a resized picture, before its centre is cut
+MOST_PIXELS = 50_000_000  # of a resized picture, before its center is cut
 
 
 @dataclass(frozen=True)
@@ -36,16 +36,16 @@ class Preprocessing:
 
     Args:
         size: (height, width) that the model gets; None keeps each picture's own.
-        resize: "shortest" scales the shortest side and cuts the centre; "squash" ignores the proportions;
+        resize: "shortest" scales the shortest side and cuts the center; "squash" ignores the proportions;
             "longest" fits the whole picture and fills the rest with the mean.
-        crop_pct: the centre crop as a part of the resized side: 0.875 resizes to 256 to cut 224.
+        crop_pct: the center crop as a part of the resized side: 0.875 resizes to 256 to cut 224.
         interpolation: a Pillow filter by name.
         mean, std: taken from, and divided into, pixels of 0..1; one value per channel.
-        channels: "RGB", "BGR" or "L" (grey).
+        channels: "RGB", "BGR" or "L" (gray).
 
     Example:
-        >>> grey = Preprocessing(size=(1, 2), channels="L", mean=(0.5,), std=(0.5,))
-        >>> grey(Image.new("RGB", (8, 4), "white"))
+        >>> gray = Preprocessing(size=(1, 2), channels="L", mean=(0.5,), std=(0.5,))
+        >>> gray(Image.new("RGB", (8, 4), "white"))
         array([[[1., 1.]]], dtype=float32)
     """
 
@@ -78,7 +78,7 @@ class Preprocessing:
         wanted = len(self.channels)
         if len(values) == wanted:
             return values
-        if len(set(values)) == 1:  # one value for all: (0.5,) for RGB, (0, 0, 0) for grey
+        if len(set(values)) == 1:  # one value for all: (0.5,) for RGB, (0, 0, 0) for gray
             return values[:1] * wanted
         raise InputError(f"{name} must have one value per channel, {wanted} for {self.channels}, got {values}.")
 
@@ -123,7 +123,7 @@ class Preprocessing:
         return Image.Resampling[self.interpolation.upper()]
 
     def numbers(self, image: Image.Image) -> np.ndarray:
-        """A fitted picture as normalised (C, H, W) float32."""
+        """A fitted picture as normalized (C, H, W) float32."""
         pixels = np.asarray(image).reshape(image.height, image.width, -1)  # (H, W, C)
         if self.channels == "BGR":
             pixels = pixels[:, :, ::-1]
@@ -135,7 +135,7 @@ class Preprocessing:
         return result
 
     def five_crops(self, image: Image.Image) -> list[Image.Image]:
-        """The four corners and the centre of the resized picture, each of the model's size, still 8 bits."""
+        """The four corners and the center of the resized picture, each of the model's size, still 8 bits."""
         assert self.size is not None
         height, width = self.size
         whole = self._scaled(self._in_mode(image))

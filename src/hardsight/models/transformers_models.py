@@ -70,27 +70,27 @@ def _fetch_processor(name: str) -> dict[str, Any]:
 
 
 def processor_preprocessing(processor: dict[str, Any], config: Any) -> Preprocessing:
-    """An image processor's settings as ours; without any, the configuration's image size and ImageNet's colours."""
+    """An image processor's settings as ours; without any, the configuration's image size and ImageNet's colors."""
     channels = getattr(config, "num_channels", 3)
     if not processor:
         side = getattr(config, "image_size", None) or 224
         height, width = (side, side) if isinstance(side, int) else side
-        grey = channels == 1
+        gray = channels == 1
         return Preprocessing(
             size=(height, width),
             resize="squash",
-            mean=(0.5,) if grey else IMAGENET_MEAN,
-            std=(0.5,) if grey else IMAGENET_STD,
-            channels="L" if grey else "RGB",
+            mean=(0.5,) if gray else IMAGENET_MEAN,
+            std=(0.5,) if gray else IMAGENET_STD,
+            channels="L" if gray else "RGB",
         )
-    mean, std = _normalisation(processor)
+    mean, std = _normalization(processor)
     order: Any = "L" if channels == 1 else "BGR" if processor.get("do_flip_channel_order") else "RGB"
     interpolation = FILTERS.get(processor.get("resample", 2), "bilinear")
     return Preprocessing(**_geometry(processor), interpolation=interpolation, mean=mean, std=std, channels=order)
 
 
 def _geometry(processor: dict[str, Any]) -> dict[str, Any]:
-    """size, resize and crop_pct. A processor resizes to (h, w) or a shortest edge, and then may cut a centre crop."""
+    """size, resize and crop_pct. A processor resizes to (h, w) or a shortest edge, and then may cut a center crop."""
     crop = _sides(processor.get("crop_size")) if processor.get("do_center_crop") else None
     if not processor.get("do_resize", True):
         return {"size": crop}
@@ -116,7 +116,7 @@ def _sides(size: Any) -> tuple[int, int] | None:
     return None
 
 
-def _normalisation(processor: dict[str, Any]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def _normalization(processor: dict[str, Any]) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """mean and std for pixels of 0..1, with the processor's own scaling of 0..255 folded in."""
     mean, std = [0.0] * 3, [1.0] * 3
     if processor.get("do_normalize") and processor.get("image_mean") is not None:  # MobileViT states a mean and uses none

@@ -4,7 +4,7 @@
     evidence.py        what there is to go by: epochs of a training, out-of-sample probabilities, a head
     ranking.py         how likely each label is wrong; noise.py: which class is labeled as which other
     error_model.py     how likely each label is wrong, and how many are
-    neighbors.py   outliers, from features alone, and what neighbours' labels say
+    neighbors.py   outliers, from features alone, and what neighbors' labels say
     verdicts.py        one verdict per sample, in plain words
     folds.py           predictions of models that have not seen the sample: heads on features; fold_models.py: whole networks
     review.py        a person's marks applied to the labels

@@ -41,7 +41,7 @@ from hardsight.quality.error_model import (
     seen_in_training,
 )
 from hardsight.quality.evidence import Evidence, Samples, best_evidence, check_samples, order_of_ids, rests_on, samples_of
-from hardsight.quality.neighbors import Neighbourhood, find_nearby
+from hardsight.quality.neighbors import Neighborhood, find_nearby
 from hardsight.quality.noise import estimated_noise
 from hardsight.quality.ranking import BY_PROBS, by_epochs, posterior, scores_of_labels
 from hardsight.quality.settings import CleanSettings
@@ -162,14 +162,14 @@ def find_suspects(samples: Samples, settings: CleanSettings, progress: ProgressC
     # Folds and subsamples are drawn in the order of the ids: rows in another order give each sample the same result.
     order = order_of_ids(samples)
     ordered = judged_samples.take(order)
-    near: Neighbourhood | None = None
+    near: Neighborhood | None = None
     originals: np.ndarray | None = None
-    if settings.neighbours and ordered.features is not None:
+    if settings.neighbors and ordered.features is not None:
         say(0, STEPS, "searching duplicates")
         repeats = find_repeats(ordered.features)
         originals = repeats.originals(ordered.labels, settings.folds)
-        say(1, STEPS, "searching neighbours")
-        near = Neighbourhood(find_nearby(ordered.features, originals=originals), repeats)
+        say(1, STEPS, "searching neighbors")
+        near = Neighborhood(find_nearby(ordered.features, originals=originals), repeats)
     say(2, STEPS, "judging labels")
     nearby = None if near is None else near.nearby
     evidence = best_evidence(ordered, settings, nearby, originals, lambda done, total: say(2, STEPS, f"fold {done} of {total}"))
@@ -184,13 +184,13 @@ def find_suspects(samples: Samples, settings: CleanSettings, progress: ProgressC
     return Suspects(table, evidence, judgment.count, samples)
 
 
-def _put_back(near: Neighbourhood, order: np.ndarray, samples: Samples, reference: Snapshot | None) -> Neighbourhood:
+def _put_back(near: Neighborhood, order: np.ndarray, samples: Samples, reference: Snapshot | None) -> Neighborhood:
     """What was found in the order of the ids, in that of the samples; and what they are to the reference."""
     repeats = near.repeats.put_back(order)
     if reference is None or samples.features is None:
-        return Neighbourhood(near.nearby.take(np.argsort(order)), repeats)
+        return Neighborhood(near.nearby.take(np.argsort(order)), repeats)
     others = to_numpy(reference.in_memory().values)
-    return Neighbourhood(find_nearby(samples.features, others), repeats, find_repeats(samples.features, others))
+    return Neighborhood(find_nearby(samples.features, others), repeats, find_repeats(samples.features, others))
 
 
 def _of_split(samples: Samples, split: str | None) -> Samples:
@@ -209,8 +209,8 @@ def _reference(samples: Samples, settings: CleanSettings) -> Snapshot | None:
     reference = settings.reference
     if reference is None:
         return None
-    if not settings.neighbours:
-        raise InputError("a reference is searched for neighbours: leave out --no-neighbours, or the reference.")
+    if not settings.neighbors:
+        raise InputError("a reference is searched for neighbors: leave out --no-neighbors, or the reference.")
     if samples.features is None:
         raise InputError("a reference is compared by features, and there are only probabilities here.")
     other = reference
@@ -288,7 +288,7 @@ def _fitted(
 
 
 def _table(
-    samples: Samples, evidence: Evidence, judgment: Judgment, near: Neighbourhood | None, reference: Snapshot | None
+    samples: Samples, evidence: Evidence, judgment: Judgment, near: Neighborhood | None, reference: Snapshot | None
 ) -> pa.Table:
     scores, wrong, count = judgment.scores, judgment.wrong, judgment.count
     known = np.isfinite(wrong)
@@ -297,7 +297,7 @@ def _table(
     facts = judged(evidence, samples.labels, issue)
     predicted = np.where(np.isfinite(evidence.probs), evidence.probs, -1.0).argmax(axis=1)
     scored = np.isfinite(evidence.probs).all(axis=1)
-    # A model that has memorised a wrong label still predicts it: then the next class is what it should be.
+    # A model that has memorized a wrong label still predicts it: then the next class is what it should be.
     suggested = np.where(facts.issue, facts.rival, np.where(samples.labels >= 0, samples.labels, predicted))
     probability = evidence.probs[np.arange(len(suggested)), suggested]
     codes = verdict_codes(facts, near)
@@ -328,7 +328,7 @@ def _table(
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _originals(samples: Samples, near: Neighbourhood | None, reference_ids: list[str] | None) -> np.ndarray:
+def _originals(samples: Samples, near: Neighborhood | None, reference_ids: list[str] | None) -> np.ndarray:
     """(n,) id of what a sample repeats: the first of its near duplicates, or the one in the reference; None for none."""
     result = np.full(len(samples.labels), None, dtype=object)
     if near is None:

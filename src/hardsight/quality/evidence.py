@@ -1,9 +1,9 @@
 """What there is to judge labels by, best first.
 
-    epochs          a run with dynamics: means over the epochs of a training, before wrong labels were memorised
+    epochs          a run with dynamics: means over the epochs of a training, before wrong labels were memorized
     probs           probabilities that were given, taken for out-of-sample ones
     out-of-sample   features without a head, or of samples that the head was trained on: heads fitted by folds, mixed with what
-                    the labels of the neighbours say
+                    the labels of the neighbors say
     head            the snapshot's own head, on samples that it has not seen
 
 Probabilities are there in each case: they say which class it should be instead.
@@ -23,7 +23,7 @@ from hardsight.errors import InputError
 from hardsight.files.epochs import Stories, moments, recorded
 from hardsight.head import Head
 from hardsight.quality.folds import numbered, predict_by_heads
-from hardsight.quality.neighbors import Nearby, enough_voters, mixed, neighbour_probs, votes_by_probs
+from hardsight.quality.neighbors import Nearby, enough_voters, mixed, neighbor_probs, votes_by_probs
 from hardsight.quality.settings import CleanSettings
 from hardsight.scores import SCORES
 from hardsight.scores.probabilities import check_distributions
@@ -35,18 +35,18 @@ EPOCH_SCORES = ("aum", "cartography_confidence", "cartography_correctness", "fir
 RIGHT_SINCE = "right_since_learned"  # share of epochs in which the given class won, of those since it first did
 BY_EPOCHS = ("epochs", "aum", "cartography_confidence", "aldr_lambda")
 NUMBERS = 2**22  # features whose logits are computed together
-MEMORISED = (
-    "these samples were trained on, and only the final model is known: labels that it has memorised look right to it, and more "
+MEMORIZED = (
+    "these samples were trained on, and only the final model is known: labels that it has memorized look right to it, and more "
     "may be wrong than expected here. Clean a run with dynamics (hardsight train), or pass probabilities of networks trained by "
     "folds (hardsight.quality.out_of_sample with model=)."
 )
 IN_TRAINING = (
     "some of these samples are in the split 'train': if the model that gave the probabilities was trained on them, labels that "
-    "it has memorised look right to it, and more may be wrong than expected here. Give out-of-sample probabilities "
+    "it has memorized look right to it, and more may be wrong than expected here. Give out-of-sample probabilities "
     "(hardsight.quality.out_of_sample)."
 )
 SUSPICIOUS = (
-    "the model agrees with every label. If it was trained on these samples, it may have memorised the wrong ones: "
+    "the model agrees with every label. If it was trained on these samples, it may have memorized the wrong ones: "
     "give out-of-sample probabilities (hardsight.quality.out_of_sample)."
 )
 DOUBTFUL = (
@@ -208,7 +208,7 @@ def best_evidence(
 ) -> Evidence:  # fmt: skip
     """The best that there is, or what the ranking `settings.by` needs.
 
-    `nearby` are neighbours and (n,) `originals` the rows that stand for copies, where they were searched.
+    `nearby` are neighbors and (n,) `originals` the rows that stand for copies, where they were searched.
     """
     asked_for_epochs = settings.by in BY_EPOCHS
     if asked_for_epochs and samples.run is None:
@@ -217,12 +217,12 @@ def best_evidence(
     kind, heads = _probabilities(samples, settings, originals, progress)
     probs, votes = heads, None
     if nearby is not None:
-        votes = neighbour_probs(nearby.rows, samples.labels, probs.shape[1])
+        votes = neighbor_probs(nearby.rows, samples.labels, probs.shape[1])
         if kind == "out-of-sample":
             probs = mixed(heads, votes, samples.labels)
     _check_informative(probs, samples)
     labeled = samples.labels >= 0
-    if not settings.neighbours or not enough_voters(samples.labels[labeled], None if originals is None else originals[labeled]):
+    if not settings.neighbors or not enough_voters(samples.labels[labeled], None if originals is None else originals[labeled]):
         votes = None
     elif votes is None:
         votes = _votes_of_alike(heads, samples.labels)
@@ -313,7 +313,7 @@ def _trained_on(samples: Samples) -> bool:
 def _warnings(samples: Samples, kind: str, probs: np.ndarray) -> tuple[str, ...]:
     said = []
     if _trained_on(samples) and samples.probs is None and samples.head is not None:
-        said.append(MEMORISED)
+        said.append(MEMORIZED)
     if _trained_on(samples) and samples.features is None:  # probabilities beside features are out-of-sample ones
         said.append(IN_TRAINING)
     known = (samples.labels >= 0) & np.isfinite(probs).all(axis=1)

@@ -74,7 +74,7 @@ def predict_by_heads(
     features: np.ndarray, labels: np.ndarray, originals: np.ndarray | None = None, *,
     folds: int = FOLDS, seed: int = 0, progress: ProgressCallback | None = None,
 ) -> np.ndarray:  # fmt: skip
-    """The same of checked arrays, by logistic regression on standardised features. Rows that are not usable get NaN.
+    """The same of checked arrays, by logistic regression on standardized features. Rows that are not usable get NaN.
 
     Samples that share a number of the (n,) `originals` are copies, and in one fold.
     """

@@ -1,4 +1,4 @@
-"""Near duplicates and outliers, from features alone; and what the neighbours' labels say.
+"""Near duplicates and outliers, from features alone; and what the neighbors' labels say.
 
     near duplicate   the nearest other sample is at most 0.13 times as far as is usual (found in scores/duplicates.py)
     outlier          the tenth nearest of up to 2,000 samples is further away than the third quartile plus three times the
@@ -23,7 +23,7 @@ K, SAMPLE = 10, 2000
 FAR_OUT = 3.0  # quartile distances beyond the third quartile
 QUERIES = 512
 TINY = 1e-12  # what a probability of zero counts as in a logarithm
-VOTERS = 20  # samples per class from which the labels of ten neighbours say something
+VOTERS = 20  # samples per class from which the labels of ten neighbors say something
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Nearby:
     in_reference: bool  # whether they are rows of the reference
 
     def take(self, rows: np.ndarray) -> Nearby:
-        """Distances of some samples, or of all in another order; which the neighbours are is no longer known."""
+        """Distances of some samples, or of all in another order; which the neighbors are is no longer known."""
         return Nearby(np.full((len(rows), self.rows.shape[1]), -1), self.distance[rows], self.in_reference)
 
     @cached_property
@@ -51,7 +51,7 @@ class Nearby:
 
 
 @dataclass(frozen=True)
-class Neighbourhood:
+class Neighborhood:
     """What n samples are near to, and how far from the others they are."""
 
     nearby: Nearby
@@ -67,7 +67,7 @@ class Neighbourhood:
 def find_nearby(features: np.ndarray, reference: np.ndarray | None = None, originals: np.ndarray | None = None) -> Nearby:
     """The ten nearest of up to 2,000 other samples, or of the reference: (n, d), (m, d).
 
-    Of samples that share a number of the (n,) `originals`, the first stands for all, and is no neighbour of any of them.
+    Of samples that share a number of the (n,) `originals`, the first stands for all, and is no neighbor of any of them.
     """
     from hardsight.scores.search import Candidates
 
@@ -85,8 +85,8 @@ def find_nearby(features: np.ndarray, reference: np.ndarray | None = None, origi
 
     def work(part: slice) -> None:
         rows = own.rows[part]
-        similarity, neighbours = candidates.nearest(own.unit[part], k, first[rows] if reference is None else None)
-        nearest[rows, :k] = neighbours
+        similarity, neighbors = candidates.nearest(own.unit[part], k, first[rows] if reference is None else None)
+        nearest[rows, :k] = neighbors
         distance[rows] = np.sqrt(np.maximum(2 - 2 * similarity[:, -1].astype(np.float64), 0.0))
 
     share(work, blocks(len(own.rows), QUERIES))
@@ -103,17 +103,17 @@ def far_out(distance: np.ndarray) -> float:
 
 
 def enough_voters(labels: np.ndarray, originals: np.ndarray | None = None) -> bool:
-    """Whether there are enough samples per class for the labels of neighbours to say something; copies count once."""
+    """Whether there are enough samples per class for the labels of neighbors to say something; copies count once."""
     distinct = len(labels) if originals is None else len(np.unique(originals))
     return min(SAMPLE, distinct) >= VOTERS * len(np.unique(labels))
 
 
-def neighbour_probs(nearest: np.ndarray, labels: np.ndarray, num_classes: int) -> np.ndarray:
-    """Shares of the classes among the labels of the neighbours, with the shares of all labels as one more: -> (n, c).
+def neighbor_probs(nearest: np.ndarray, labels: np.ndarray, num_classes: int) -> np.ndarray:
+    """Shares of the classes among the labels of the neighbors, with the shares of all labels as one more: -> (n, c).
 
     Example:
         >>> nearest, labels = np.array([[1, 2], [0, -1], [0, 1]]), np.array([0, 0, 1])
-        >>> neighbour_probs(nearest, labels, 2).round(3)
+        >>> neighbor_probs(nearest, labels, 2).round(3)
         array([[0.556, 0.444],
                [0.833, 0.167],
                [0.889, 0.111]])
@@ -121,8 +121,8 @@ def neighbour_probs(nearest: np.ndarray, labels: np.ndarray, num_classes: int) -
     known = labels >= 0
     everyone = np.bincount(labels[known], minlength=num_classes) / max(1, known.sum())  # (c,)
     votes = np.tile(everyone, (len(nearest), 1))  # (n, c)
-    of_neighbour = np.where(nearest >= 0, labels[nearest], -1)  # (n, k)
-    for column in of_neighbour.T:
+    of_neighbor = np.where(nearest >= 0, labels[nearest], -1)  # (n, k)
+    for column in of_neighbor.T:
         has = np.flatnonzero(column >= 0)
         votes[has, column[has]] += 1
     return votes / votes.sum(axis=1, keepdims=True)
@@ -141,8 +141,8 @@ def mixed(probs: np.ndarray, others: np.ndarray, labels: np.ndarray) -> np.ndarr
 def votes_by_probs(probs: np.ndarray, labels: np.ndarray, originals: np.ndarray | None = None) -> np.ndarray:
     """What the labels of the ten samples that are predicted most alike say: (n, c), (n,) -> (n, c).
 
-    Alike are centred log-probabilities of nearly the same direction.
+    Alike are centerd log-probabilities of nearly the same direction.
     """
     logs = np.log(np.maximum(probs, TINY))
     nearby = find_nearby(logs - logs.mean(axis=1, keepdims=True), originals=originals)
-    return neighbour_probs(nearby.rows, labels, probs.shape[1])
+    return neighbor_probs(nearby.rows, labels, probs.shape[1])

@@ -25,10 +25,10 @@ class CleanSettings(Options):
         "Another snapshot of the same model, such as its training set: also find duplicates of its samples, and outliers to it.",
         metavar="SNAPSHOT",
     )
-    neighbours: bool = option(
+    neighbors: bool = option(
         True,
-        "Skip the search for nearest neighbours: no near duplicates, no outliers, and labels are judged by the heads alone.",
-        flag="--no-neighbours",
+        "Skip the search for nearest neighbors: no near duplicates, no outliers, and labels are judged by the heads alone.",
+        flag="--no-neighbors",
     )
     folds: int = option(5, "Cross-validation folds, where heads are fitted to features and labels.", least=2)
     seed: int = common("seed")

@@ -17,7 +17,7 @@ import numpy as np
 
 from hardsight.files.suspects import AMBIGUOUS, DUPLICATE, HARD, MISLABELED, OUTLIER
 from hardsight.quality.evidence import RIGHT_SINCE, Evidence, Samples
-from hardsight.quality.neighbors import Neighbourhood
+from hardsight.quality.neighbors import Neighborhood
 from hardsight.scores.duplicates import Repeats
 
 VERDICTS = (MISLABELED, DUPLICATE, OUTLIER, AMBIGUOUS, HARD)  # the first that applies is given
@@ -69,7 +69,7 @@ def judged(evidence: Evidence, labels: np.ndarray, issue: np.ndarray) -> Judged:
     return Judged(known, issue, own, rival, other, right, since)
 
 
-def verdict_codes(facts: Judged, near: Neighbourhood | None) -> np.ndarray:
+def verdict_codes(facts: Judged, near: Neighborhood | None) -> np.ndarray:
     """(n,) index into VERDICTS, -1 for an ordinary sample."""
     with np.errstate(invalid="ignore"):
         rules = {AMBIGUOUS: facts.known & facts.ambiguous, HARD: facts.known & facts.hard, MISLABELED: facts.issue}
@@ -85,7 +85,7 @@ def verdict_codes(facts: Judged, near: Neighbourhood | None) -> np.ndarray:
 class Explainer:
     """Sentences for verdicts."""
 
-    def __init__(self, samples: Samples, facts: Judged, near: Neighbourhood | None, reference_ids: list[str] | None) -> None:
+    def __init__(self, samples: Samples, facts: Judged, near: Neighborhood | None, reference_ids: list[str] | None) -> None:
         self.samples, self.facts, self.near = samples, facts, near
         self.reference_ids = reference_ids
         known = np.empty(0) if near is None else near.nearby.distance[np.isfinite(near.nearby.distance)]

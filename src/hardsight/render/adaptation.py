@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")  # apart for colour-blind eyes
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")  # apart for color-blind eyes
 
 
-MARKERS = "osD^vPX*"  # of another number than the colours: two lines of one colour have two markers
+MARKERS = "osD^vPX*"  # of another number than the colors: two lines of one color have two markers
 
 
-def colours() -> Iterator[str]:
-    """A colour for each line, again from the first after the last."""
-    return cycle(COLOURS)
+def colors() -> Iterator[str]:
+    """A color for each line, again from the first after the last."""
+    return cycle(COLORS)
 
 
 def plain(text: str) -> str:
@@ -46,16 +46,16 @@ def accuracy_per_round(
     figure = Figure(figsize=(6.4, 4), layout="constrained", dpi=120)
     axes = figure.subplots()
     axes.axhline(100 * start.mean(), color="0.5", linestyle="--", linewidth=1, label="source only")
-    for (method, level), grey in zip((levels or {}).items(), cycle(("0.1", "0.35", "0.65")), strict=False):
-        axes.axhline(100 * level, color=grey, linestyle=":", linewidth=1.3, label=method)
-    for (method, values), colour, marker in zip(curves.items(), colours(), cycle(MARKERS), strict=False):
+    for (method, level), gray in zip((levels or {}).items(), cycle(("0.1", "0.35", "0.65")), strict=False):
+        axes.axhline(100 * level, color=gray, linestyle=":", linewidth=1.3, label=method)
+    for (method, values), color, marker in zip(curves.items(), colors(), cycle(MARKERS), strict=False):
         rounds = np.arange(values.shape[1] + 1)
         values = 100 * np.concatenate([start[:, None], values], axis=1)  # (seeds, rounds + 1)
         mean = values.mean(0)
-        axes.plot(rounds, mean, marker=marker, markersize=4, color=colour, label=method)
+        axes.plot(rounds, mean, marker=marker, markersize=4, color=color, label=method)
         if len(values) > 1:
             spread = values.std(0, ddof=1)
-            axes.fill_between(rounds, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
+            axes.fill_between(rounds, mean - spread, mean + spread, color=color, alpha=0.15, linewidth=0)
     if len(start) > 1 and curves:
         state(figure, f"bands: ± one standard deviation over {len(start)} seeds")
     axes.set(xlabel="round", ylabel="mean class accuracy (%)", title=plain(title))
@@ -97,13 +97,13 @@ def before_and_after(
         axes.imshow(image, cmap="gray_r", vmin=0, vmax=1)
         axes.set_xlabel(caption, fontsize=8)
     left, right = bottom.subplots(1, 2)
-    left.plot(np.arange(len(accuracy)), 100 * np.asarray(accuracy), marker="o", color=COLOURS[0])
+    left.plot(np.arange(len(accuracy)), 100 * np.asarray(accuracy), marker="o", color=COLORS[0])
     left.set(xlabel="round of self-training (0: the model that learned clean images)", ylabel="mean class accuracy (%)")
     left.xaxis.set_major_locator(MaxNLocator(integer=True))
     at, (before, after) = np.arange(len(names)), 100 * classes
     right.vlines(at, before, after, color="0.7", linewidth=2)
-    right.plot(at, before, "o", color=COLOURS[1], label="before")
-    right.plot(at, after, "o", color=COLOURS[0], label="after")
+    right.plot(at, before, "o", color=COLORS[1], label="before")
+    right.plot(at, after, "o", color=COLORS[0], label="after")
     right.set(xticks=at, xlabel="class", ylabel="accuracy (%)")
     right.set_xticklabels(names)
     right.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
@@ -118,7 +118,7 @@ def thumbnails(groups: Mapping[str, Sequence[tuple[Any, str]]], title: str, mark
     Args:
         groups: what to write above a group -> (image, caption) of its pictures, at least one.
         title: one line on top.
-        marked: groups whose words are in another colour.
+        marked: groups whose words are in another color.
     """
     from matplotlib.figure import Figure
 
@@ -127,13 +127,13 @@ def thumbnails(groups: Mapping[str, Sequence[tuple[Any, str]]], title: str, mark
     figure.suptitle(plain(title), fontsize=11)
     parts: Any = figure.subfigures(len(groups), 1, height_ratios=heights, squeeze=False)
     for part, (words, shown) in zip(parts[:, 0], groups.items(), strict=True):
-        colour = COLOURS[1] if words in marked else "black"
-        part.suptitle(plain(words), fontsize=10, color=colour)
+        color = COLORS[1] if words in marked else "black"
+        part.suptitle(plain(words), fontsize=10, color=color)
         grid = part.subplots(-(-len(shown) // 6), 6, squeeze=False).ravel()
         for axes in grid:
             axes.set(xticks=[], yticks=[])
             axes.spines[:].set_visible(False)
         for axes, (image, caption) in zip(grid, shown, strict=False):
             axes.imshow(image, cmap="gray" if np.ndim(image) == 2 else None, vmin=0, vmax=255)  # a faint picture stays faint
-            axes.set_xlabel(plain(caption), fontsize=7, color=colour)
+            axes.set_xlabel(plain(caption), fontsize=7, color=color)
     return figure

@@ -1,6 +1,6 @@
 """Scores against people: 2-D histograms, quadrants of disagreement with their images, reliability, models and epochs.
 
-The colours of counts are the darker part of viridis: the same order for colour-blind eyes and in grey, and a single sample
+The colors of counts are the darker part of viridis: the same order for color-blind eyes and in gray, and a single sample
 stands out from the paper.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardsight.render.adaptation import colours, plain, state
+from hardsight.render.adaptation import colors, plain, state
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,7 +24,7 @@ BINS = 40
 FEW = 20  # samples below which a bin says little
 
 
-def count_colours() -> Colormap:
+def count_colors() -> Colormap:
     """From one sample, three times as dark as the paper by WCAG's contrast, to the most."""
     from matplotlib import colormaps
     from matplotlib.colors import ListedColormap
@@ -70,7 +70,7 @@ def histograms(
         levels = len(x) - 1
         x_edges = np.arange(levels + 1) if _is_levels(own) else x
         drawn = panel.pcolormesh(
-            x_edges, y, np.ma.masked_equal(grid.T, 0), cmap=count_colours(), norm=LogNorm(1, max(most, 2)), rasterized=True
+            x_edges, y, np.ma.masked_equal(grid.T, 0), cmap=count_colors(), norm=LogNorm(1, max(most, 2)), rasterized=True
         )
         if _is_levels(own):
             panel.set_xticks(np.arange(levels) + 0.5, [f"{level:g}" for level in np.unique(own)])
@@ -184,17 +184,17 @@ def reliability_diagram(curves: Mapping[str, Any], *, title: str) -> Figure:
     figure.suptitle(plain(title), fontsize=11)
     axes.plot([0, 1], [0, 1], color="0.5", linestyle=":", label="calibrated")
     styles = ((BLUE, "o", "-"), (VERMILION, "s", "--"))
-    for (name, curve), (colour, marker, line) in zip(curves.items(), styles, strict=False):
+    for (name, curve), (color, marker, line) in zip(curves.items(), styles, strict=False):
         known = curve.count > 0
         label = f"{name}: ECE {curve.ece:.3f}"
         few = known & (curve.count < FEW)
         enough = known & ~few
-        axes.plot(curve.confidence[enough], curve.accuracy[enough], color=colour, marker=marker, linestyle=line, label=label)
-        axes.plot(curve.confidence[few], curve.accuracy[few], color=colour, marker=marker, linestyle="", fillstyle="none")
+        axes.plot(curve.confidence[enough], curve.accuracy[enough], color=color, marker=marker, linestyle=line, label=label)
+        axes.plot(curve.confidence[few], curve.accuracy[few], color=color, marker=marker, linestyle="", fillstyle="none")
     width = 1 / len(next(iter(curves.values())).count)
-    for at, ((_, curve), (colour, _, _)) in enumerate(zip(curves.items(), styles, strict=False)):
+    for at, ((_, curve), (color, _, _)) in enumerate(zip(curves.items(), styles, strict=False)):
         middle = (curve.edges[1:] + curve.edges[:-1]) / 2 + (at - 0.5) * width * 0.4 * (len(curves) > 1)
-        below.bar(middle, curve.count / curve.count.sum(), width=width * 0.4, color=colour, hatch=None if at == 0 else "///")
+        below.bar(middle, curve.count / curve.count.sum(), width=width * 0.4, color=color, hatch=None if at == 0 else "///")
     axes.set(ylabel="accuracy of the prediction", xlim=(0, 1), ylim=(0, 1))
     axes.legend(frameon=False, loc="upper left")
     below.set(xlabel="confidence of the predicted class", ylabel="share of samples")
@@ -213,12 +213,12 @@ def over_epochs(rows: Sequence[Mapping[str, Any]], *, target: str, words: Callab
     names = list(dict.fromkeys(row["score"] for row in known))
     epochs = list(dict.fromkeys(row["model"] for row in rows))
     marks, lines = "osD^vPX*", ("-", "--", "-.", ":")
-    for at, (name, colour) in enumerate(zip(names, colours(), strict=False)):
+    for at, (name, color) in enumerate(zip(names, colors(), strict=False)):
         mine = [row for row in known if row["score"] == name]
         x = [epochs.index(row["model"]) for row in mine]
         style: dict[str, Any] = {"marker": marks[at % len(marks)], "markersize": 4, "linestyle": lines[at % len(lines)]}
-        axes.plot(x, [row["agreement"] for row in mine], color=colour, label=plain(words(name)), **style)
-        axes.fill_between(x, [row["low"] for row in mine], [row["high"] for row in mine], color=colour, alpha=0.15, linewidth=0)
+        axes.plot(x, [row["agreement"] for row in mine], color=color, label=plain(words(name)), **style)
+        axes.fill_between(x, [row["low"] for row in mine], [row["high"] for row in mine], color=color, alpha=0.15, linewidth=0)
     step = max(1, len(epochs) // 12)
     axes.set_xticks(range(0, len(epochs), step), epochs[::step])
     axes.axhline(0, color="0.5", linewidth=0.8)
@@ -272,12 +272,12 @@ def _named_points(panel: Axes, points: Sequence[tuple[float, float, str]]) -> No
 
 def _agreements(panel: Axes, rows: Sequence[Mapping[str, Any]], names: Sequence[str], words: Callable[[str], str]) -> None:
     """Agreement of each score by accuracy, with its interval; the last score's points bear the names of the models."""
-    for name, colour, marker, shift in zip(names, (BLUE, VERMILION), "os", (-0.02, 0.02), strict=False):
+    for name, color, marker, shift in zip(names, (BLUE, VERMILION), "os", (-0.02, 0.02), strict=False):
         mine = [row for row in rows if row["score"] == name]
         y = np.array([row["agreement"] for row in mine])
         ends = [y - [row["bootstrap_low"] for row in mine], [row["bootstrap_high"] for row in mine] - y]
         x = [100 * row["accuracy"] + shift for row in mine]
-        panel.errorbar(x, y, yerr=ends, fmt=marker, color=colour, capsize=3, label=plain(words(name)))
+        panel.errorbar(x, y, yerr=ends, fmt=marker, color=color, capsize=3, label=plain(words(name)))
     for row in rows:
         if row["score"] == names[-1]:
             top = 100 * row["accuracy"], row["bootstrap_high"]

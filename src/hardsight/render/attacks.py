@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7f7f7f")  # Okabe and Ito
-CLEAN, ATTACKED = COLOURS[0], COLOURS[1]
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7f7f7f")  # Okabe and Ito
+CLEAN, ATTACKED = COLORS[0], COLORS[1]
 LINES = ("-", "--", "-.", ":")
 MOST_INSIDE = 5  # curves whose names fit into the corner of a plot
 FAR = 4.0  # interquartile ranges: values farther out than this are in the outermost bins
@@ -34,10 +34,10 @@ def error_curves(curves: Mapping[str, Sequence[tuple[float, float, float, float]
 
     figure = Figure(figsize=(6.4, 3.6), layout="constrained", dpi=130)
     axes = figure.subplots()
-    for (name, points), colour, marker in zip(curves.items(), COLOURS, "osD^vPX*", strict=False):
+    for (name, points), color, marker in zip(curves.items(), COLORS, "osD^vPX*", strict=False):
         epsilon, error, low, high = np.array(points, np.float64).T
-        axes.plot(epsilon, 100 * error, color=colour, marker=marker, label=name)
-        axes.fill_between(epsilon, 100 * low, 100 * high, color=colour, alpha=0.2, linewidth=0)
+        axes.plot(epsilon, 100 * error, color=color, marker=marker, label=name)
+        axes.fill_between(epsilon, 100 * low, 100 * high, color=color, alpha=0.2, linewidth=0)
     axes.set(xlabel="epsilon (pixels of 0 to 1)", ylabel="error (%)", ylim=(0, 100))
     axes.set_title(title, fontsize=11)
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
@@ -59,8 +59,8 @@ def roc_curves(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], *, title: st
     axes = figure.subplots()
     axes.plot([0, 1], [0, 1], color="#bbbbbb", linewidth=0.8)
     for at, (name, (clean, attacked)) in enumerate(curves.items()):
-        turn, colour = divmod(at, len(COLOURS))  # a colour comes again with another line
-        axes.plot(clean, attacked, color=COLOURS[colour], linestyle=LINES[(colour + turn) % len(LINES)], label=name)
+        turn, color = divmod(at, len(COLORS))  # a color comes again with another line
+        axes.plot(clean, attacked, color=COLORS[color], linestyle=LINES[(color + turn) % len(LINES)], label=name)
     axes.set(xlabel="clean inputs rejected", ylabel="attacked inputs rejected", xlim=(0, 1), ylim=(0, 1.01), aspect="equal")
     axes.set_title(title, fontsize=11)
     if many:
@@ -88,11 +88,11 @@ def histograms(panels: Mapping[str, Mapping[str, np.ndarray]], *, title: str = "
         values = {kind: x[np.isfinite(x)] for kind, x in kinds.items()}
         everything = np.concatenate(list(values.values()))
         edges = _edges(everything, min((len(x) for x in values.values()), default=0))
-        for (kind, x), colour in zip(values.items(), cycle(COLOURS), strict=False):
+        for (kind, x), color in zip(values.items(), cycle(COLORS), strict=False):
             weights = np.full(len(x), 1 / max(1, len(x))) if share else None
             inside = np.clip(x, edges[0], edges[-1])
-            axes.hist(inside, edges, weights=weights, color=colour, alpha=0.25, histtype="stepfilled")
-            axes.hist(inside, edges, weights=weights, color=colour, histtype="step", linewidth=1.3, label=kind)
+            axes.hist(inside, edges, weights=weights, color=color, alpha=0.25, histtype="stepfilled")
+            axes.hist(inside, edges, weights=weights, color=color, histtype="step", linewidth=1.3, label=kind)
         axes.set(xlabel=name, ylabel="share of inputs" if share else "inputs")
         axes.spines[["top", "right"]].set_visible(False)
         if not alike:
@@ -160,10 +160,10 @@ def _draw_one(axes: Any, path: Mapping[str, np.ndarray], away: np.ndarray) -> No
 
 
 def _draw_many(axes: Axes, epsilon: np.ndarray, curves: Mapping[str, np.ndarray]) -> None:
-    for (name, values), colour in zip(curves.items(), COLOURS, strict=False):
+    for (name, values), color in zip(curves.items(), COLORS, strict=False):
         low, middle, high = np.percentile(values, [25, 50, 75], axis=0)  # (steps + 1,) each
-        axes.plot(epsilon, middle, color=colour, label=name)
-        axes.fill_between(epsilon, low, high, color=colour, alpha=0.2, linewidth=0)
+        axes.plot(epsilon, middle, color=color, label=name)
+        axes.fill_between(epsilon, low, high, color=color, alpha=0.2, linewidth=0)
     axes.set(xlabel="epsilon (pixels of 0 to 1)")
     axes.set_ylim(bottom=0)
     axes.spines[["top", "right"]].set_visible(False)

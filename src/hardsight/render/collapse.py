@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardsight.render.dynamics import COLOURS
+from hardsight.render.dynamics import COLORS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,9 +30,9 @@ def collapse_figure(table: pa.Table, *, title: str = "") -> Figure:
     left, middle, right = figure.subplots(1, 3)
     epoch = table.column("epoch").to_numpy()
     for axes, names in ((left, CURVES), (middle, {"uniformity": "uniformity", "tolerance": "tolerance"})):
-        for colour, (name, words) in zip(COLOURS, names.items(), strict=False):
+        for color, (name, words) in zip(COLORS, names.items(), strict=False):
             values = np.array(table.column(name).to_pylist(), dtype=np.float64)
-            axes.plot(epoch, values, color=colour, label=words, marker="o", markersize=3, linewidth=1.2)
+            axes.plot(epoch, values, color=color, label=words, marker="o", markersize=3, linewidth=1.2)
         axes.set_xlabel("epoch", fontsize=9)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.legend(fontsize=8, frameon=False)
@@ -50,9 +50,9 @@ def collapse_figure(table: pa.Table, *, title: str = "") -> Figure:
 
 
 def _histograms(axes: Any, row: dict[str, Any], style: str) -> None:
-    for colour, name, words in ((COLOURS[0], "positive_cosines", "same class"), (COLOURS[1], "negative_cosines", "other class")):
+    for color, name, words in ((COLORS[0], "positive_cosines", "same class"), (COLORS[1], "negative_cosines", "other class")):
         counts = np.array(row[name] or [], dtype=np.float64)
         if counts.sum() > 0:
             edges = np.linspace(-1, 1, len(counts) + 1)
             label = f"{words}, epoch {row['epoch']}"
-            axes.stairs(counts / counts.sum(), edges, color=colour, linestyle=style, label=label, linewidth=1.2)
+            axes.stairs(counts / counts.sum(), edges, color=color, linestyle=style, label=label, linewidth=1.2)

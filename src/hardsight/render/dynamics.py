@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from hardsight.dynamics.curves import Curves
 
-# Apart for colour-blind eyes (Okabe and Ito); yellow is left out, it cannot be seen on white.
-COLOURS = (
+# Apart for color-blind eyes (Okabe and Ito); yellow is left out, it cannot be seen on white.
+COLORS = (
     *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00"),
     *("#000000", "#7f7f7f", "#8c510a", "#762a83", "#1b7837", "#b2182b"),
 )
@@ -52,19 +52,17 @@ def curves_figure(
     Args:
         curves: from `hardsight.dynamics.curves.read_curves`.
         columns: what to draw, left to right; four are drawn two by two. Accuracy has no band, as in the paper: each sample
-            is right or wrong. More than six groups have none either: it would be one grey cloud.
+            is right or wrong. More than six groups have none either: it would be one gray cloud.
         title: one line on top.
-        marks: (group, epoch or step) pairs: a dotted line in the group's colour there, in every panel.
+        marks: (group, epoch or step) pairs: a dotted line in the group's color there, in every panel.
     """
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
     present = curves.present()
-    if len(present) > len(COLOURS):
-        raise InputError(
-            f"{len(present)} groups by {curves.groups.name} are too many to tell apart; draw at most {len(COLOURS)}."
-        )
-    colours = _colours(len(present), curves.groups.ordered)
+    if len(present) > len(COLORS):
+        raise InputError(f"{len(present)} groups by {curves.groups.name} are too many to tell apart; draw at most {len(COLORS)}.")
+    colors = _colors(len(present), curves.groups.ordered)
     legend = len(curves.groups) > 1
     high, wide = (2, 2) if len(columns) == 4 else (1, len(columns))
     figure = Figure(figsize=(4.2 * wide + (2.0 if legend else 0), 2.9 * high + 0.3), layout="constrained", dpi=130)
@@ -77,7 +75,7 @@ def curves_figure(
             mean, std = scale * curves.mean[name][group], scale * curves.std[name][group]
             few = curves.count[group].max() < FEW
             panel.plot(
-                curves.times, mean, color=colours[index], marker=MARKERS[index], markersize=4,
+                curves.times, mean, color=colors[index], marker=MARKERS[index], markersize=4,
                 linewidth=0.8 if few else 1.6, alpha=0.4 if few else 1.0,
                 markevery=(index * often // max(1, len(present)), often), label=_label(curves, group), zorder=3,
             )  # fmt: skip
@@ -87,12 +85,12 @@ def curves_figure(
                     curves.times,
                     mean - std,
                     mean + std,
-                    color=colours[index],
+                    color=colors[index],
                     alpha=0.14 if len(present) < 3 else 0.09,
                     linewidth=0,
                 )
         for group, time in marks:
-            panel.axvline(time, color=colours[present.index(group)], linestyle=":", linewidth=1.4)
+            panel.axvline(time, color=colors[present.index(group)], linestyle=":", linewidth=1.4)
         panel.set(xlabel=curves.unit, ylabel=WORDS[name])
         _limit(panel, name, curves)
         panel.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
@@ -124,10 +122,10 @@ def _limit(panel: Any, name: str, curves: Curves) -> None:
         panel.set_ylim(top=high * 1.02)
 
 
-def _colours(count: int, ordered: bool) -> list[Any]:
-    """Levels of one thing as steps from dark to light, other groups as different colours."""
+def _colors(count: int, ordered: bool) -> list[Any]:
+    """Levels of one thing as steps from dark to light, other groups as different colors."""
     if not ordered or count < 3:
-        return list(COLOURS[:count])
+        return list(COLORS[:count])
     from matplotlib import colormaps
 
     return [colormaps["viridis"](shade) for shade in np.linspace(0.0, 0.85, count)]

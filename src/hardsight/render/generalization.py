@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.render.adaptation import colours, plain, state
+from hardsight.render.adaptation import colors, plain, state
 
 
 def accuracy_per_domain(reached: Mapping[str, np.ndarray], domains: Sequence[str], title: str) -> Any:
@@ -23,10 +23,10 @@ def accuracy_per_domain(reached: Mapping[str, np.ndarray], domains: Sequence[str
     figure = Figure(figsize=(1.6 + 1.3 * len(domains), 4), layout="constrained", dpi=120)
     axes = figure.subplots()
     seeds = max(map(len, reached.values()), default=0)
-    for number, ((loss, values), colour) in enumerate(zip(reached.items(), colours(), strict=False)):
+    for number, ((loss, values), color) in enumerate(zip(reached.items(), colors(), strict=False)):
         at = np.arange(len(domains)) + 0.5 * ((number + 0.5) / len(reached) - 0.5)
         spread = 100 * values.std(0, ddof=1) if len(values) > 1 else None
-        axes.errorbar(at, 100 * values.mean(0), yerr=spread, fmt="o", markersize=5, capsize=3, color=colour, label=loss)
+        axes.errorbar(at, 100 * values.mean(0), yerr=spread, fmt="o", markersize=5, capsize=3, color=color, label=loss)
     if seeds > 1:
         state(figure, f"bars: ± one standard deviation over {seeds} seeds")
     axes.set(ylabel="accuracy (%)", title=title, xticks=np.arange(len(domains)))
@@ -50,8 +50,8 @@ def accuracy_per_epoch(curves: Mapping[str, Mapping[str, np.ndarray]], title: st
     figure.suptitle(title, fontsize=11)
     panels = np.atleast_1d(figure.subplots(1, len(curves)))
     for axes, (domain, losses) in zip(panels, curves.items(), strict=True):
-        for (loss, values), colour in zip(losses.items(), colours(), strict=False):
-            axes.plot(np.arange(1, len(values) + 1), 100 * values, marker="o", markersize=2.5, color=colour, label=loss)
+        for (loss, values), color in zip(losses.items(), colors(), strict=False):
+            axes.plot(np.arange(1, len(values) + 1), 100 * values, marker="o", markersize=2.5, color=color, label=loss)
         axes.set(xlabel="epoch", title=plain(domain))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.spines[["top", "right"]].set_visible(False)

@@ -11,7 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-BETTER, WORSE, NEITHER, TOO_FEW = "#0072b2", "#d55e00", "#777777", "#c4c4c4"  # apart for colour-blind eyes
+BETTER, WORSE, NEITHER, TOO_FEW = "#0072b2", "#d55e00", "#777777", "#c4c4c4"  # apart for color-blind eyes
 LONGEST_NAME = 34
 INCH_PER_GROUP = 0.27
 
@@ -43,15 +43,15 @@ def groups_with_intervals(names: Sequence[str], counts: np.ndarray, panels: Sequ
     figure = Figure(figsize=(10, 1.1 + INCH_PER_GROUP * k), layout="constrained", dpi=120)
     every = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     place = np.arange(k)
-    colours = [
+    colors = [
         TOO_FEW if np.isnan(verdict) else WORSE if verdict == 1 else BETTER if verdict == -1 else NEITHER for verdict in verdicts
     ]
     sizes = 8 + 28 * np.sqrt(counts / counts.max())
     for axes, panel in zip(every, panels, strict=True):
         axes.axvline(panel.overall, color="#999999", linewidth=1, linestyle=":")
-        axes.hlines(place, panel.low, panel.high, colors=colours, linewidth=1.6)
-        faces = ["white" if np.isnan(verdict) else colour for verdict, colour in zip(verdicts, colours, strict=True)]
-        axes.scatter(panel.value, place, s=sizes, c=faces, edgecolors=colours, zorder=3)
+        axes.hlines(place, panel.low, panel.high, colors=colors, linewidth=1.6)
+        faces = ["white" if np.isnan(verdict) else color for verdict, color in zip(verdicts, colors, strict=True)]
+        axes.scatter(panel.value, place, s=sizes, c=faces, edgecolors=colors, zorder=3)
         axes.set_title(panel.title, fontsize=9)
         axes.xaxis.set_major_locator(MaxNLocator(nbins=4))  # more of small numbers would touch each other
         axes.tick_params(labelsize=8)

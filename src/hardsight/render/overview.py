@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-RIGHT, WRONG = "#0072b2", "#d55e00"  # blue and vermilion: apart for colour-blind eyes and in grey
+RIGHT, WRONG = "#0072b2", "#d55e00"  # blue and vermilion: apart for color-blind eyes and in gray
 
 
 def overview(
@@ -48,11 +48,9 @@ def overview(
         axes.spines[:].set_visible(False)
     left, right = bottom.subplots(1, 2)
     degrees = np.degrees(angle)
-    for chosen, colour, marker, name in ((correct, RIGHT, "o", "right"), (~correct, WRONG, "x", "wrong")):
+    for chosen, color, marker, name in ((correct, RIGHT, "o", "right"), (~correct, WRONG, "x", "wrong")):
         size = 10 if marker == "o" else 28
-        left.scatter(
-            degrees[chosen], norm[chosen], s=size, c=colour, marker=marker, alpha=0.6 if marker == "o" else 1, label=name
-        )
+        left.scatter(degrees[chosen], norm[chosen], s=size, c=color, marker=marker, alpha=0.6 if marker == "o" else 1, label=name)
     left.set(xlabel="angle to the given class (degrees)", ylabel=norm_axis)
     left.legend(title="prediction", loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
     edges = np.histogram_bin_edges(avh[np.isfinite(avh)], bins=40)

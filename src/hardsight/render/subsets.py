@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.render.adaptation import state
-from hardsight.render.dynamics import COLOURS, MARKERS
+from hardsight.render.dynamics import COLORS, MARKERS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,11 +28,11 @@ def cost_figure(table: pa.Table, words: str) -> Figure:
     axes = figure.add_subplot()
     column = {name: table.column(name).to_numpy() for name in table.column_names}
     subsets = [name for name in dict.fromkeys(column["subset"].tolist()) if name != "all"]
-    for name, colour, marker in zip(subsets, COLOURS, MARKERS, strict=False):
+    for name, color, marker in zip(subsets, COLORS, MARKERS, strict=False):
         mine = column["subset"] == name
         x, y = column["budget"][mine], 100 * column["accuracy"][mine]
         ends = np.abs(np.stack([y - 100 * column["accuracy_low"][mine], 100 * column["accuracy_high"][mine] - y]))
-        axes.errorbar(x, y, yerr=ends, color=colour, marker=marker, capsize=3, label=name)
+        axes.errorbar(x, y, yerr=ends, color=color, marker=marker, capsize=3, label=name)
     for accuracy, budget in zip(column["accuracy"], column["budget"], strict=True):
         if budget == column["budget"].max():
             axes.axhline(100 * accuracy, color="#7f7f7f", linestyle="--", label=f"all {budget} samples")

@@ -134,7 +134,7 @@ HEAD = "border-bottom:1px solid rgba(128,128,128,.4);font-weight:600;" + CELL
 
 
 def as_html(view: TableView, image_of: Callable[[Any], Any] | None = None) -> str:
-    """The same as HTML without a script: it borrows the colours of the page, and pictures are inside it."""
+    """The same as HTML without a script: it borrows the colors of the page, and pictures are inside it."""
     sides = ["left" if view.is_words(name) else "right" for name in view.shown]
     header, rows = list(view.shown), [[f"<bdi>{escape(cell)}</bdi>" for cell in row] for row in view.cells()]
     ids = view.rows.column("id").to_pylist() if view.rows is not None and "id" in view.columns else []

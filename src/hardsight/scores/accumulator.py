@@ -200,6 +200,6 @@ def _row_products(x: Any, y: Any) -> Any:
 
 def _argmax(x: Any) -> Any:
     """Column of each row's largest value, the first among equals."""
-    if is_tensor(x) and x.device.type == "cpu":  # NumPy's is vectorised, torch's is not: six times faster
+    if is_tensor(x) and x.device.type == "cpu":  # NumPy's is vectorized, torch's is not: six times faster
         return like(np.argmax(x.numpy(), axis=1), x)
     return namespace(x).argmax(x, axis=1)

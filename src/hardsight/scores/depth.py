@@ -1,4 +1,4 @@
-"""How deep in a network a prediction is made: nearest neighbours in the features of one layer after another."""
+"""How deep in a network a prediction is made: nearest neighbors in the features of one layer after another."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hardsight.scores.search import QUERIES, Candidates
 from hardsight.threads import blocks, share
 
 
-def neighbours_vote(features: Any, labels: np.ndarray, k: int) -> np.ndarray:
+def neighbors_vote(features: Any, labels: np.ndarray, k: int) -> np.ndarray:
     """(n,) the class that most of the k nearest labeled others of each row of (n, d) have, the lowest among equals.
 
     -1 where there is none to ask, or a feature is not finite.
@@ -25,14 +25,14 @@ def neighbours_vote(features: Any, labels: np.ndarray, k: int) -> np.ndarray:
     result = np.full(len(x), -1)
     if len(voters) == 0:
         return result
-    centred = x - x[voters].mean(0, dtype=np.float64).astype(x.dtype)  # distances do not change, and keep their digits
+    centerd = x - x[voters].mean(0, dtype=np.float64).astype(x.dtype)  # distances do not change, and keep their digits
     candidates = Candidates(lengths=True)
-    candidates.add(centred[voters], voters)
+    candidates.add(centerd[voters], voters)
     num_classes = int(labels.max()) + 1
 
     def ask(part: slice) -> None:
         at = asking[part]
-        _, nearest = candidates.nearest(centred[at], k, at)  # (q, k)
+        _, nearest = candidates.nearest(centerd[at], k, at)  # (q, k)
         votes = np.zeros((len(at), num_classes + 1), np.int64)  # the last column takes those that are not there
         np.add.at(votes, (np.arange(len(at))[:, None], np.where(nearest >= 0, labels[nearest], num_classes)), 1)
         result[at] = np.where((nearest >= 0).any(1), votes[:, :-1].argmax(1), -1)
@@ -57,16 +57,16 @@ def depth_of(votes: np.ndarray, predicted: np.ndarray) -> np.ndarray:
     labels=False,
 )
 def prediction_depth(layers: Sequence[Any], labels: Any, predicted: Any, *, k: int = 30) -> np.ndarray:
-    """Prediction depth: the first of l layers from which on nearest neighbours predict what the network ends with.
+    """Prediction depth: the first of l layers from which on nearest neighbors predict what the network ends with.
 
-    0 is a sample whose neighbours agree with the network from the first layer given; l is one that they do not agree on even
-    at the last. A sample is not its own neighbour. In a run the layers are those of `hardsight extract --layers a,b,c`.
+    0 is a sample whose neighbors agree with the network from the first layer given; l is one that they do not agree on even
+    at the last. A sample is not its own neighbor. In a run the layers are those of `hardsight extract --layers a,b,c`.
 
     Args:
         layers: l arrays (n, d) of features, from the first layer to the last; d may differ.
         labels: (n,) given class; unlabeled samples have no vote.
         predicted: (n,) class that the network predicts.
-        k: neighbours that vote, by distance; all there are, if fewer.
+        k: neighbors that vote, by distance; all there are, if fewer.
 
     Example:
         >>> first, last = np.array([[0.0], [1.0], [0.1], [1.1]]), np.array([[0.0], [0.1], [1.0], [1.1]])
@@ -82,4 +82,4 @@ def prediction_depth(layers: Sequence[Any], labels: Any, predicted: Any, *, k: i
     labels = check_labels(labels, len(matrices[0]), None)
     predicted = check_labels(predicted, len(matrices[0]), None)
     k = check_count(k, "k", least=1)
-    return depth_of(np.stack([neighbours_vote(matrix, labels, k) for matrix in matrices]), predicted)
+    return depth_of(np.stack([neighbors_vote(matrix, labels, k) for matrix in matrices]), predicted)

@@ -25,25 +25,25 @@ from hardsight.threads import blocks, share
 
 ROWS = 4096  # whose distances are taken at a time
 SINGULAR = 1e-10  # of the largest variance: a direction with less does not vary, and is left out as in a pseudo-inverse
-SHIFTS = 3  # how often a sample moves to the mean of its neighbours
+SHIFTS = 3  # how often a sample moves to the mean of its neighbors
 
 
 class Spread:
-    """Sums of (b, d) rows and of their products, gathered batch by batch around a first guess of the centre."""
+    """Sums of (b, d) rows and of their products, gathered batch by batch around a first guess of the center."""
 
     def __init__(self) -> None:
-        self.centre: Any = None  # (d,) so that far-off features keep their digits
+        self.center: Any = None  # (d,) so that far-off features keep their digits
         self.count = 0
 
     def see(self, x: Any, known: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Add the rows `known` of a batch; yields them some at a time, with their values around the centre."""
-        if self.centre is None:
+        """Add the rows `known` of a batch; yields them some at a time, with their values around the center."""
+        if self.center is None:
             first = to_numpy(x[known[:ROWS]]).astype(np.float64)
             d = x.shape[1]
-            self.centre = first.mean(0) if len(first) else np.zeros(d)
+            self.center = first.mean(0) if len(first) else np.zeros(d)
             self.products = np.zeros((d, d))
         for part in blocks(len(known), ROWS):
-            z = to_numpy(x[known[part]]).astype(np.float64) - self.centre  # (b, d)
+            z = to_numpy(x[known[part]]).astype(np.float64) - self.center  # (b, d)
             self.products += z.T @ z
             self.count += len(z)
             yield known[part], z
@@ -79,7 +79,7 @@ class RelativeMahalanobis:
         scored = np.flatnonzero(rows.ok)
         for part in blocks(len(scored), ROWS):
             at = scored[part]
-            z = to_numpy(x[at]).astype(np.float64) - self.spread.centre  # (b, d)
+            z = to_numpy(x[at]).astype(np.float64) - self.spread.center  # (b, d)
             y = z @ within
             to_classes = np.vecdot(y, y)[:, None] - 2 * y @ means.T + np.vecdot(means, means)  # (b, c)
             result[at] = to_classes.min(1) - ((z @ overall - mean) ** 2).sum(1)
@@ -89,10 +89,10 @@ class RelativeMahalanobis:
         """Both Gaussians as maps after which their distance is the plain one, and the means after them."""
         there = self.counts > 0
         n, mean = self.spread.count, self.totals[there] / self.counts[there, None]  # (c, d)
-        centre = self.totals.sum(0) / n
+        center = self.totals.sum(0) / n
         within = _whitening((self.spread.products - (mean.T * self.counts[there]) @ mean) / n)
-        overall = _whitening(self.spread.products / n - np.outer(centre, centre))
-        return within, mean @ within, overall, centre @ overall
+        overall = _whitening(self.spread.products / n - np.outer(center, center))
+        return within, mean @ within, overall, center @ overall
 
 
 def _whitening(covariance: np.ndarray) -> np.ndarray:
@@ -157,7 +157,7 @@ class NearestReference:
     hard="high",
     range="[0, 2]",
     formula="distance of x / |x| to its k-th nearest x' / |x'| of the reference's n, k = n / 100, rounded and at least 1",
-    source="Sun et al., ICML 2022 (deep nearest neighbours)",
+    source="Sun et al., ICML 2022 (deep nearest neighbors)",
 )
 def knn_distance(features: Any, reference: Any, *, k: int | None = None) -> FittedToReference:
     """Distance of a feature's direction to the k-th nearest direction of the reference: high is atypical.

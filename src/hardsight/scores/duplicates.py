@@ -49,7 +49,7 @@ def near_duplicates(
     of that size. Arrays are shared over the cores, tensors computed on their device.
 
     Args:
-        features: (n, d) of any length; a row of zeros, or one that is not finite, has no neighbour and is none.
+        features: (n, d) of any length; a row of zeros, or one that is not finite, has no neighbor and is none.
         reference: (m, d) rows to look among instead: the training set, to find what has leaked from it.
         threshold: distance between unit vectors up to which two rows are near duplicates. Default: 0.13 times the usual
             distance to the nearest row, the median of up to 1,000 rows.

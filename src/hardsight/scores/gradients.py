@@ -33,7 +33,7 @@ def within_class(values: np.ndarray, labels: np.ndarray) -> np.ndarray:
 def vog(gradients: Any, labels: Any) -> np.ndarray:
     """Variance of gradients: how much the pixels that matter for the given class change from checkpoint to checkpoint.
 
-    Standardised within the class: 0 is usual, high is a sample that the training went on working at. A run has the
+    Standardized within the class: 0 is usual, high is a sample that the training went on working at. A run has the
     checkpoints if it was trained with `--keep-epochs`.
 
     Args:

@@ -37,11 +37,11 @@ class ClassGaussians:
         if self.count is None:
             c, d = rows.num_classes, x.shape[1]
             self.count, self.total, self.squares = np.zeros(c), np.zeros((c, d)), np.zeros(d)
-            # Sums are taken around a first guess of the centre, so that far-off features keep their digits.
-            self.centre = to_numpy(x[:4096]).astype(np.float64)[rows.ok[:4096]]
-            self.centre = self.centre.mean(0) if len(self.centre) else np.zeros(d)
+            # Sums are taken around a first guess of the center, so that far-off features keep their digits.
+            self.center = to_numpy(x[:4096]).astype(np.float64)[rows.ok[:4096]]
+            self.center = self.center.mean(0) if len(self.center) else np.zeros(d)
         for part in np.array_split(known, max(1, len(known) // ROWS)):
-            z = to_numpy(x[part]).astype(np.float64) - self.centre  # (b, d)
+            z = to_numpy(x[part]).astype(np.float64) - self.center  # (b, d)
             np.add.at(self.total, rows.labels[part], z)
             self.count += np.bincount(rows.labels[part], minlength=len(self.count))
             self.squares += np.einsum("bd,bd->d", z, z)
@@ -56,7 +56,7 @@ class ClassGaussians:
         pooled = (self.squares - np.einsum("c,cd->d", self.count, np.nan_to_num(mean) ** 2)) / n
         spread = self.squares.mean() / n or 1.0
         variance = np.maximum(pooled, VARIANCE_FLOOR * spread) if self.covariance == "diagonal" else np.ones_like(pooled)
-        return _log_density(x, rows, self.centre, mean, variance)
+        return _log_density(x, rows, self.center, mean, variance)
 
 
 class HeadGaussians:
@@ -65,7 +65,7 @@ class HeadGaussians:
     terms, labels = frozenset({LOGITS}), False
 
     def __init__(self, head: Head) -> None:
-        self.centre, self.mean = head.origin, head.directions  # (d,), (c, d): far-off features keep their digits
+        self.center, self.mean = head.origin, head.directions  # (d,), (c, d): far-off features keep their digits
         log_variance = np.zeros(head.num_features) if head.log_variance is None else to_numpy(head.log_variance)
         self.variance = np.exp(log_variance.astype(np.float64))  # (d,) or (c, d)
 
@@ -74,17 +74,17 @@ class HeadGaussians:
 
     def of(self, x: Any, rows: Sweep) -> np.ndarray:
         """(b,) log-likelihood of a batch under the head's Gaussians of its predicted classes."""
-        return _log_density(x, rows, self.centre, self.mean, self.variance)
+        return _log_density(x, rows, self.center, self.mean, self.variance)
 
 
-def _log_density(x: Any, rows: Sweep, centre: Any, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """(b,) log N(x; mean_p, diag(v_p)), p the predicted class; (c, d) means around a (d,) centre, (d,) or (c, d) variances."""
+def _log_density(x: Any, rows: Sweep, center: Any, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    """(b,) log N(x; mean_p, diag(v_p)), p the predicted class; (c, d) means around a (d,) center, (d,) or (c, d) variances."""
     result = np.full(len(rows.labels), np.nan)
     scored = np.flatnonzero(rows.ok)
     for part in np.array_split(scored, max(1, len(scored) // ROWS)):
         own = rows.predicted[part]
         v = variance if variance.ndim == 1 else variance[own]
-        z = to_numpy(x[part]).astype(np.float64) - centre - mean[own]  # (b, d)
+        z = to_numpy(x[part]).astype(np.float64) - center - mean[own]  # (b, d)
         result[part] = -0.5 * ((z * z / v).sum(1) + np.log(2 * np.pi * v).sum(-1))
     return result
 

@@ -1,4 +1,4 @@
-"""What the neighbours say: the labels of the nearest samples."""
+"""What the neighbors say: the labels of the nearest samples."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hardsight.scores.sweep import Sweep
 from hardsight.threads import share
 
 
-class Neighbours:
+class Neighbors:
     """Unit features of all labeled samples, kept in memory as float32: n x d x 4 bytes."""
 
     terms: frozenset[str] = frozenset()
@@ -60,12 +60,12 @@ def unit_rows(x: Any, rows: np.ndarray, norm: np.ndarray) -> np.ndarray:
 
 
 @dataset_score(
-    lambda head, k: Neighbours(k),
+    lambda head, k: Neighbors(k),
     hard="low",
     range="[0, 1]",
     formula="share of the k nearest samples by cosine that carry the same label, k = 10",
-    source="k nearest neighbours",
+    source="k nearest neighbors",
 )
 def knn_agreement(features: Any, labels: Any, *, k: int = 10) -> FittedTo:
-    """Share of a sample's k nearest neighbours (cosine, itself left out) that carry its label."""
-    return ScoreInputs(features, labels=labels), Neighbours(k)
+    """Share of a sample's k nearest neighbors (cosine, itself left out) that carry its label."""
+    return ScoreInputs(features, labels=labels), Neighbors(k)

@@ -1,4 +1,4 @@
-"""Exact nearest neighbours, a block of products at a time: never an n x n array.
+"""Exact nearest neighbors, a block of products at a time: never an n x n array.
 
 Among vectors of one length the nearest has the largest product with a query. Among others it has the largest product
 less half its own squared length, so that both searches are the same one.
@@ -56,7 +56,7 @@ class Candidates:
     def nearest(self, query: np.ndarray, k: int, own_row: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """The k nearest of each of (q, d) queries, nearest first: (q, k) similarities and (q, k) rows, -1 where there are fewer.
 
-        `own_row` (q,) are rows that the queries are themselves: nobody is their own neighbour.
+        `own_row` (q,) are rows that the queries are themselves: nobody is their own neighbor.
         """
         k = max(1, min(k, self.size))
         best = np.full((len(query), k), -np.inf, dtype=query.dtype)  # similarities so far, largest first
@@ -240,7 +240,7 @@ def _tiles(rows: slice, columns: slice, side: int, symmetric: bool) -> Iterator[
 
 
 def _blank_diagonal(product: Any) -> None:
-    """Nobody is their own neighbour."""
+    """Nobody is their own neighbor."""
     if is_tensor(product):
         product.fill_diagonal_(float("-inf"))
     else:

@@ -178,10 +178,10 @@ def _columns(features: Any, head: Head, labels: np.ndarray, terms: frozenset[str
 
 def _around_means(features: Any, head: Head, labels: np.ndarray, terms: frozenset[str]) -> dict[str, Any]:
     """Columns of all rows under a Gaussian head: a part at a time is moved so that the mean of the class means is zero."""
-    columns, centred, xp = empty_columns(len(features), terms), head.centred(), namespace(features)
+    columns, centerd, xp = empty_columns(len(features), terms), head.centerd(), namespace(features)
     for part in blocks(len(features), max(1, BLOCK // head.num_features)):
         x = features[part].astype(np.float64) if xp is np else features[part].double()  # (b, d)
-        _put(columns, part, _columns(head.around_origin(x), centred, labels[part], terms))
+        _put(columns, part, _columns(head.around_origin(x), centerd, labels[part], terms))
         with np.errstate(invalid="ignore"):  # of rows that are not finite
             columns["norm"][part] = to_numpy(safe_row_norms(x, xp))  # a length has nothing to do with the means
     return columns
@@ -254,7 +254,7 @@ class _Pass:
         self.by_cosines = short and bool(terms & {ANGLES, NEAREST})
         self.only_sums = terms == {ANGLES} and self.by_cosines and self.width == c
         with np.errstate(divide="ignore"):
-            self.inverse_w = 1 / safe_row_norms(self.head.weight, xp)  # (c,), infinite for a Gaussian at the centre
+            self.inverse_w = 1 / safe_row_norms(self.head.weight, xp)  # (c,), infinite for a Gaussian at the center
         if self.angular and not bool(xp.isfinite(self.inverse_w).all()):
             zero = int(np.flatnonzero(~np.isfinite(to_numpy(self.inverse_w)))[0])
             where = "the mean of the class means" if head.kind == "gaussian" else "the origin"
@@ -405,7 +405,7 @@ def _block_rows(c: int, d: int, xp: ModuleType) -> int:
     """Rows in a block: enough for the product to run at full speed.
 
     NumPy's blocks are shared over threads and all of one size, whatever n is: a product of another shape may round
-    otherwise, and then a row more or less would change the last bit of its neighbours.
+    otherwise, and then a row more or less would change the last bit of its neighbors.
     """
     if xp is not np:
         return min(4096, max(512, BLOCK // max(c, d)))

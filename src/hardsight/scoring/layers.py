@@ -11,7 +11,7 @@ from hardsight.errors import FileError
 from hardsight.files.places import Place
 from hardsight.files.run import read_manifest
 from hardsight.files.samples import Batch, SampleFiles
-from hardsight.scores.depth import depth_of, neighbours_vote
+from hardsight.scores.depth import depth_of, neighbors_vote
 from hardsight.scores.sweep import Sweep
 
 FOLDER = "layers"
@@ -29,12 +29,12 @@ def layers_of(run: Place | None) -> dict[str, list[Place]]:
 
 
 class Depths:
-    """The vote of the nearest neighbours at each layer, for some rows of a run."""
+    """The vote of the nearest neighbors at each layer, for some rows of a run."""
 
     def __init__(self, layers: dict[str, list[Place]], labels: np.ndarray, rows: range, k: int) -> None:
-        """Args: the files of each layer, the (n,) labels of the rows, the rows, and the number of neighbours that vote."""
+        """Args: the files of each layer, the (n,) labels of the rows, the rows, and the number of neighbors that vote."""
         self.rows = rows
-        self.votes = np.stack([neighbours_vote(_features(name, files, rows), labels, k) for name, files in layers.items()])
+        self.votes = np.stack([neighbors_vote(_features(name, files, rows), labels, k) for name, files in layers.items()])
 
     def of(self, batch: Batch, x: Any, rows: Sweep) -> np.ndarray:
         """(b,) prediction depth of each row."""

@@ -1,6 +1,6 @@
 """A permutation test for two scores of the same images: if they are equally good, swapping their ranks changes nothing.
 
-Both scores become standardised ranks. For each image a coin decides whether the two are swapped, and the difference of the
+Both scores become standardized ranks. For each image a coin decides whether the two are swapped, and the difference of the
 coefficients is recomputed. p is the share of swapped datasets whose difference is at least as large as the observed one.
 """
 
@@ -47,8 +47,8 @@ def swap_tests(
     """
     if permutations < 1:
         raise InputError(f"permutations must be at least 1, got {permutations}.")
-    rank = np.apply_along_axis(_standardised_ranks, 0, np.asarray(to_numpy(scores), dtype=np.float64))  # (n, k)
-    target_rank = _standardised_ranks(np.asarray(to_numpy(target), dtype=np.float64))  # (n,)
+    rank = np.apply_along_axis(_standardized_ranks, 0, np.asarray(to_numpy(scores), dtype=np.float64))  # (n, k)
+    target_rank = _standardized_ranks(np.asarray(to_numpy(target), dtype=np.float64))  # (n,)
     n, p = len(rank), len(pairs)
     first, second = rank[:, [i for i, _ in pairs]], rank[:, [j for _, j in pairs]]  # (n, p) each
     # With a coin s of +1 or -1, the first column becomes (first + second + s (first - second)) / 2: sums are linear in s.
@@ -79,7 +79,7 @@ def swap_tests(
     return (as_large + 1) / (permutations + 1)
 
 
-def _standardised_ranks(column: np.ndarray) -> np.ndarray:
+def _standardized_ranks(column: np.ndarray) -> np.ndarray:
     from scipy.stats import rankdata  # takes a second to import
 
     rank = rankdata(column)

@@ -53,9 +53,9 @@ def principal_components(blocks: Iterable[np.ndarray], num_components: int) -> P
     if first is None:
         raise InputError("there are no components: no row is finite.")
     d = first.shape[1]
-    centre = first.mean(axis=0, dtype=np.float64)  # (d,) of the first block: close enough for squares to keep their precision
-    scale = float(np.abs(first - centre).max()) or 1.0
-    around = (_around(block, centre, scale) for block in itertools.chain([first], some))
+    center = first.mean(axis=0, dtype=np.float64)  # (d,) of the first block: close enough for squares to keep their precision
+    scale = float(np.abs(first - center).max()) or 1.0
+    around = (_around(block, center, scale) for block in itertools.chain([first], some))
     mean, variance, values, axes, n = _by_rows(around) if d > WIDEST else _by_covariance(around, d, num_components)
     if not np.isfinite(variance):
         raise InputError("there are no components: the rows are too far apart for their squares.")
@@ -63,7 +63,7 @@ def principal_components(blocks: Iterable[np.ndarray], num_components: int) -> P
     missing = num_components - len(values)  # if there is only one column or one row
     axes = np.pad(axes * np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])[:, None], ((0, missing), (0, 0)))
     shares = np.pad(np.maximum(values, 0) / (variance or 1.0), (0, missing))
-    return Principal(centre + scale * mean, axes, shares, n)
+    return Principal(center + scale * mean, axes, shares, n)
 
 
 def _finite(rows: np.ndarray) -> Any:
@@ -72,10 +72,10 @@ def _finite(rows: np.ndarray) -> Any:
     return slice(None) if finite.all() else finite.all(axis=1)
 
 
-def _around(rows: np.ndarray, centre: np.ndarray, scale: float = 1.0) -> np.ndarray:
-    """Rows around a centre as float32; float64 rows are rounded only after the subtraction."""
+def _around(rows: np.ndarray, center: np.ndarray, scale: float = 1.0) -> np.ndarray:
+    """Rows around a center as float32; float64 rows are rounded only after the subtraction."""
     kind = np.float64 if rows.dtype.itemsize > 4 else np.float32
-    around = rows - centre.astype(kind)
+    around = rows - center.astype(kind)
     around *= kind(1 / scale)
     return around.astype(np.float32, copy=False)
 

@@ -25,9 +25,9 @@ def wilson(right: float, n: float, level: float = 0.95) -> tuple[float, float]:
     if n == 0:
         return 0.0, 1.0
     z2 = _quantile(level) ** 2
-    centre = (right + z2 / 2) / (n + z2)
+    center = (right + z2 / 2) / (n + z2)
     half = math.sqrt(z2 * (right * (n - right) / n + z2 / 4)) / (n + z2)
-    return (0.0 if right == 0 else max(0.0, centre - half)), (1.0 if right == n else min(1.0, centre + half))
+    return (0.0 if right == 0 else max(0.0, center - half)), (1.0 if right == n else min(1.0, center + half))
 
 
 def share_difference(first: tuple[float, float], second: tuple[float, float], level: float = 0.95) -> tuple[float, float, float]:

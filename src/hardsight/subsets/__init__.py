@@ -4,7 +4,7 @@
     pool.py          the samples to choose among, from a run, a snapshot or a table of scores
     methods.py       the methods by name, and their reasons; within each class, if asked
     strata.py        coverage: every level of hardness, without the hardest
-    k_center.py        k-centre: no sample is far from the subset
+    k_center.py        k-center: no sample is far from the subset
     d2.py         D2: hard samples from everywhere
     uncertainty.py   margin, entropy and AVC: what the model is least sure of
     select.py      `select`, and what `hardsight select` does

@@ -1,4 +1,4 @@
-"""k-centre: a subset that leaves no sample far from it (Sener and Savarese, ICLR 2018).
+"""k-center: a subset that leaves no sample far from it (Sener and Savarese, ICLR 2018).
 
 Greedy: the next sample is the one farthest from all chosen so far. Distances are those between directions, since a feature's
 length says how sure the network is and not what it sees. One sample costs a pass over all features, which is limited by
@@ -20,24 +20,24 @@ BLOCK = 4096  # rows of one product
 Counted = Callable[[int, int], None]  # samples chosen, samples to choose
 
 
-def k_centre(
-    unit: np.ndarray, budget: int, centres: np.ndarray | None = None, progress: Counted | None = None
+def k_center(
+    unit: np.ndarray, budget: int, centers: np.ndarray | None = None, progress: Counted | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows of (n, d) unit vectors, farthest first, and the cosine of each to the nearest one before: (budget,) both.
 
     Args:
         unit: (n, d) directions.
         budget: how many.
-        centres: (m, d) directions that are there already; without them the first is the one nearest to the mean.
+        centers: (m, d) directions that are there already; without them the first is the one nearest to the mean.
     """
     nearest = np.full(len(unit), -np.inf, unit.dtype)  # (n,) largest cosine with anything chosen
     first = None
-    if centres is None or len(centres) == 0:
+    if centers is None or len(centers) == 0:
         mean = unit.mean(axis=0, dtype=np.float64).astype(unit.dtype)  # (d,)
         first = int(np.argmax(products(mean[None], unit)[0]))
     else:
-        for part in blocks(len(centres), AHEAD):
-            np.maximum(nearest, products(centres[part], unit).max(axis=0), out=nearest)
+        for part in blocks(len(centers), AHEAD):
+            np.maximum(nearest, products(centers[part], unit).max(axis=0), out=nearest)
     rows, cosines = np.empty(budget, np.int64), np.empty(budget)
     ahead: dict[int, np.ndarray] = {}  # row: its (n,) products
     for count in range(budget):

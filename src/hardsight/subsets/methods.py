@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hardsight.screen import number
-from hardsight.subsets.d2 import d2, neighbour_graph
-from hardsight.subsets.k_center import Counted, k_centre
+from hardsight.subsets.d2 import d2, neighbor_graph
+from hardsight.subsets.k_center import Counted, k_center
 from hardsight.subsets.pool import Pool
 from hardsight.subsets.settings import SelectSettings
 from hardsight.subsets.strata import coverage, num_strata, shared_out
@@ -63,21 +63,21 @@ def _coverage(picker: Picker, pool: Pool, budget: int, rng: np.random.Generator)
     ]
 
 
-def _k_centre(picker: Picker, pool: Pool, budget: int, rng: np.random.Generator) -> Picks:
+def _k_center(picker: Picker, pool: Pool, budget: int, rng: np.random.Generator) -> Picks:
     assert pool.unit is not None
-    rows, cosines = k_centre(pool.unit, budget, pool.centres, picker.progress)
+    rows, cosines = k_center(pool.unit, budget, pool.centers, picker.progress)
     degrees = np.degrees(np.arccos(np.clip(cosines, -1, 1)))
-    others = "the labeled samples and those chosen before" if pool.centres is not None else "all chosen before"
+    others = "the labeled samples and those chosen before" if pool.centers is not None else "all chosen before"
     words = [f"{angle:.1f} degrees from {others}" for angle in degrees.tolist()]
-    return rows, words if pool.centres is not None else ["nearest to the mean direction", *words[1:]]
+    return rows, words if pool.centers is not None else ["nearest to the mean direction", *words[1:]]
 
 
 def _d2(picker: Picker, pool: Pool, budget: int, rng: np.random.Generator) -> Picks:
     assert pool.unit is not None and pool.harder is not None and pool.values is not None
-    edges = neighbour_graph(pool.unit, picker.settings.neighbours, picker.progress)
+    edges = neighbor_graph(pool.unit, picker.settings.neighbors, picker.progress)
     rows, left = d2(pool.harder, *edges, budget)
     return rows, [
-        f"hard among its neighbours: {number(had)} left, {pool.by} {number(value)}"
+        f"hard among its neighbors: {number(had)} left, {pool.by} {number(value)}"
         for had, value in zip(left.tolist(), pool.values[rows].tolist(), strict=True)
     ]
 
@@ -88,7 +88,7 @@ METHODS: dict[str, Callable[[Picker, Pool, int, np.random.Generator], Picks]] = 
     "easiest": _ranked,
     "balanced": _random,
     "random": _random,
-    "kcenter": _k_centre,
+    "kcenter": _k_center,
     "d2": _d2,
     "margin": _ranked,
     "entropy": _ranked,

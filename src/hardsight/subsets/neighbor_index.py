@@ -17,7 +17,7 @@ from hardsight.scores.class_search import Classed, Others
 from hardsight.threads import even_rows
 
 PACKAGES = {"usearch": "usearch", "faiss": "faiss-cpu"}
-CHECKED = 1000  # anchors whose exact neighbours say what the recall is
+CHECKED = 1000  # anchors whose exact neighbors say what the recall is
 
 
 def installed() -> str:

@@ -40,7 +40,7 @@ class Pool:
     values: np.ndarray | None = None  # (n,) of it
     harder: np.ndarray | None = None  # (n,) the same with the hard end up
     unit: np.ndarray | None = None  # (n, d) directions of the features
-    centres: np.ndarray | None = None  # (m, d) directions of the labeled samples, where unlabeled ones are chosen
+    centers: np.ndarray | None = None  # (m, d) directions of the labeled samples, where unlabeled ones are chosen
     class_names: list[str] | None = None
     num_classes: int = 0
     notes: tuple[str, ...] = ()
@@ -129,8 +129,8 @@ def _of_snapshot(snapshot: Snapshot, settings: SelectSettings) -> Pool:
             raise InputError(f"{method} needs features, and there are only {snapshot.source.evidence}.")
         unit = directions(to_numpy(snapshot.in_memory().values))
         among_unlabeled = bool(len(rows)) and (labels[rows] < 0).all() and (labels >= 0).any()
-        centres = unit[(labels >= 0) & np.isfinite(unit[:, 0])] if method == "kcenter" and among_unlabeled else None
-        pool = replace(pool, unit=unit, centres=centres)
+        centers = unit[(labels >= 0) & np.isfinite(unit[:, 0])] if method == "kcenter" and among_unlabeled else None
+        pool = replace(pool, unit=unit, centers=centers)
     return _usable(pool.take(rows), settings, num_classes)
 
 

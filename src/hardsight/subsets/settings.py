@@ -55,7 +55,7 @@ class SelectSettings(Options):
         least=0,
         below=1,
     )
-    neighbours: int = option(10, "Nearest neighbours of each sample in the graph of the method d2.", least=1)
+    neighbors: int = option(10, "Nearest neighbors of each sample in the graph of the method d2.", least=1)
     seed: int = common("seed")
 
     def check(self) -> None:

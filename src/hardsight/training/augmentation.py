@@ -30,7 +30,7 @@ class Augmentation:
 
     Args:
         flip: mirrored left to right in half of the cases.
-        crop: shifted by up to this many pixels in each direction; what comes in at the edges is 0, the mean colour.
+        crop: shifted by up to this many pixels in each direction; what comes in at the edges is 0, the mean color.
         scale: smallest and largest part of the picture's area that a random-resized crop takes; None for no such crop.
     """
 
@@ -146,7 +146,7 @@ def random_box(size: tuple[int, int], numbers: np.ndarray, scale: tuple[float, f
         scale: smallest and largest part of the area.
 
     Returns:
-        (left, top, right, bottom). If no attempt fits, the centre, as much of it as the proportions allow.
+        (left, top, right, bottom). If no attempt fits, the center, as much of it as the proportions allow.
     """
     width, height = size
     for area, ratio, down, right in numbers.tolist():

@@ -1,6 +1,6 @@
 """Metrics of a held-out set beside those of one look at each sample: top-k accuracy, and ten crops of each image.
 
-Ten crops are the four corners and the centre of the resized picture, and their mirror images; their logits are averaged
+Ten crops are the four corners and the center of the resized picture, and their mirror images; their logits are averaged
 (Krizhevsky et al., NIPS 2012, average probabilities).
 """
 

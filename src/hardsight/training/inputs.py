@@ -64,7 +64,7 @@ class Inputs(Protocol):
 
 
 def even_batches(rows: np.ndarray, size: int) -> list[np.ndarray]:
-    """Rows in batches of at most `size` that differ by one at most, so that none is too small for batch normalisation."""
+    """Rows in batches of at most `size` that differ by one at most, so that none is too small for batch normalization."""
     return np.array_split(rows, max(1, -(-len(rows) // size)))
 
 

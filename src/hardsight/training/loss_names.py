@@ -25,13 +25,13 @@ LOSS_OPTIONS = {
     "comp_sum": "tau",
     "truncated_gce": "q k warmup_epochs",
     "znorm": "sharpness target",
-    "ldr": "temperature margin normalise",
-    "aldr": "start alpha margin normalise",
+    "ldr": "temperature margin normalize",
+    "aldr": "start alpha margin normalize",
     "ens": "",
     "contrastive": "margin mining weight",
     "triplet": "margin mining weight",
     "proto_triplet": "margin weight",
-    "icnn": "neighbours weight",
+    "icnn": "neighbors weight",
     "supcon": "temperature projection weight",
     "smooth_adversarial": "tau rho nu radius step steps low high",
 }
@@ -39,7 +39,7 @@ LOSS_NAMES = tuple(LOSS_OPTIONS)
 MINING = {"contrastive": ("all", "hard"), "triplet": ("all", "semihard", "hard")}
 ABOVE_ZERO = frozenset("scale temperature sharpness start rho radius step".split())  # in every loss that has one of them
 FROM_ZERO = frozenset("likelihood pull rate distill tau nu warmup_epochs weight projection".split())
-WHOLE = frozenset("m projection neighbours steps".split())
+WHOLE = frozenset("m projection neighbors steps".split())
 NUMBERS = ABOVE_ZERO | FROM_ZERO | WHOLE | frozenset("alpha base gamma power smallest margin q k".split())
 
 

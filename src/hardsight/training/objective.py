@@ -1,4 +1,4 @@
-"""The losses by name, each as one module that a training can minimise: from features and labels to a number.
+"""The losses by name, each as one module that a training can minimize: from features and labels to a number.
 
 Heads are used as they are; dual_head also takes a teacher's logits. Logit losses get a linear layer of their own, and so
 does smooth_adversarial, which asks the network itself. Pair losses are added, with a weight, to softmax cross-entropy,
@@ -105,7 +105,7 @@ class Objective(nn.Module):
         return self.extra.temperatures[rows] if isinstance(self.extra, losses.ALDRLoss) else None
 
     def kept(self) -> dict[str, Tensor]:
-        """What the loss has beside its head: centres, a second head, the lambdas of the training samples in their order.
+        """What the loss has beside its head: centers, a second head, the lambdas of the training samples in their order.
 
         A projection is dropped.
         """

@@ -134,7 +134,7 @@ def make_optimizer(network: CutNetwork, settings: LearningOptions, lr: float | N
 def moving_average(network: CutNetwork, decay: float) -> AveragedModel:
     """A copy that follows a network: average <- decay * average + (1 - decay) * network, at each `update_parameters`.
 
-    Buffers such as the statistics of batch normalisation are averaged, too; counts and other whole numbers are copied.
+    Buffers such as the statistics of batch normalization are averaged, too; counts and other whole numbers are copied.
     """
     averaged = get_ema_multi_avg_fn(decay)
 

@@ -2,7 +2,7 @@
 
 model/model.safetensors, model/config.json    images to logits: `hardsight extract run/ DATA` reads it
 head.safetensors                              the head alone
-loss.safetensors                              what the loss has beside it: centres, ALDR's lambdas, a second head
+loss.safetensors                              what the loss has beside it: centers, ALDR's lambdas, a second head
 samples/part-00000.parquet ...                features of every sample, by the trained network, nothing augmented
 figures/embedding-train.png ...               where the features are numbers in a plane
 errors.parquet                                samples that could not be read

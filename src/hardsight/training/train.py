@@ -74,7 +74,7 @@ def train(
 ) -> Trained:
     """Train a network and write a run: its model, head, snapshot, and the dynamics of every sample.
 
-    Batches of an epoch differ in size by one at most, so that none is too small for batch normalisation. Where a launcher
+    Batches of an epoch differ in size by one at most, so that none is too small for batch normalization. Where a launcher
     starts several processes, each takes its own device.
 
     Args:

@@ -39,7 +39,7 @@ class Trainee(CutNetwork):
     """Images and labels in, the loss of the whole batch and this process's features out.
 
     Where several processes share a batch, the loss is taken on the features of all of them. So a loss that compares the
-    samples of a batch, or moves centres by them, is the same for any number of processes.
+    samples of a batch, or moves centers by them, is the same for any number of processes.
 
     Args:
         source, sample: see `CutNetwork`.

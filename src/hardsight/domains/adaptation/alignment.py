@@ -25,20 +25,20 @@ from hardsight.errors import InputError
 
 @dataclass(frozen=True, eq=False)
 class Affine:
-    """x -> (x - centre) @ matrix + offset: what is done to the features of one domain."""
+    """x -> (x - center) @ matrix + offset: what is done to the features of one domain."""
 
-    centre: np.ndarray  # (d,)
+    center: np.ndarray  # (d,)
     matrix: np.ndarray  # (d, k)
     offset: np.ndarray  # (k,)
 
     def __call__(self, features: np.ndarray) -> np.ndarray:
         """(n, d) -> (n, k) float32."""
-        return np.ascontiguousarray((features - self.centre) @ self.matrix + self.offset, np.float32)
+        return np.ascontiguousarray((features - self.center) @ self.matrix + self.offset, np.float32)
 
     def folded(self, weight: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """A linear layer on mapped features, (h, k) and (h,) -> the same layer on features as they were, (h, d) and (h,)."""
         inner = weight @ self.matrix.T  # (h, d)
-        return inner, bias + weight @ self.offset - inner @ self.centre
+        return inner, bias + weight @ self.offset - inner @ self.center
 
 
 def coral(source: np.ndarray, target: np.ndarray, reg: float = CORAL_REG) -> Affine:
@@ -59,8 +59,8 @@ def coral(source: np.ndarray, target: np.ndarray, reg: float = CORAL_REG) -> Aff
     if not 0 < reg < np.inf:
         raise InputError(f"reg must be a number above 0, got {reg!r}.")
     whitened = _power(_covariance(source, reg), -0.5)  # (d, d)
-    coloured = _power(_covariance(target, reg), 0.5)  # (d, d)
-    return Affine(source.mean(0, dtype=np.float64), whitened @ coloured, target.mean(0, dtype=np.float64))
+    colored = _power(_covariance(target, reg), 0.5)  # (d, d)
+    return Affine(source.mean(0, dtype=np.float64), whitened @ colored, target.mean(0, dtype=np.float64))
 
 
 def subspace(source: np.ndarray, target: np.ndarray, size: int = SUBSPACE_SIZE) -> tuple[Affine, Affine]:
@@ -82,8 +82,8 @@ def subspace(source: np.ndarray, target: np.ndarray, size: int = SUBSPACE_SIZE) 
 
 def _covariance(features: np.ndarray, reg: float) -> np.ndarray:
     """(n, d) -> (d, d), lambda added to its diagonal; of one sample, zeros."""
-    centred = features - features.mean(0, dtype=np.float64)
-    return centred.T @ centred / max(1, len(features) - 1) + reg * np.eye(features.shape[1])
+    centerd = features - features.mean(0, dtype=np.float64)
+    return centerd.T @ centerd / max(1, len(features) - 1) + reg * np.eye(features.shape[1])
 
 
 def _power(matrix: np.ndarray, exponent: float) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Plain logistic regression on the source: what every method should be better than.
 
-On features it sees what the head sees, standardised alike; of images, what the source model makes of them.
+On features it sees what the head sees, standardized alike; of images, what the source model makes of them.
 """
 
 from __future__ import annotations

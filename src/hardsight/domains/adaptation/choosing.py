@@ -16,7 +16,7 @@ from hardsight.domains.adaptation.settings import SOURCE_ONLY
 
 CAREFUL = "weighted"  # the candidate that does not assume classes to be about as frequent as each other
 CANDIDATES = ("cbst", "crst", "cbst+avh", CAREFUL)  # the methods `auto` runs and chooses from
-CHOSEN_BY = "neighbours"  # the validator that chooses
+CHOSEN_BY = "neighbors"  # the validator that chooses
 LEAST_GAIN = 0.025  # of what the source model leaves between that validator and 1: with less, nothing shows that adapting helped
 LEAST_LEAD = 2.0  # of the same, times how uneven classes are: by as much a class-balanced method must lead the careful one
 BEST = "best.safetensors"  # a candidate's model at its best round, until `auto` has chosen
@@ -44,7 +44,7 @@ def judged(entry: Mapping[str, Any]) -> float:
 
 
 def best_round(history: History) -> int:
-    """The number of the round with the highest judgement, the last among equals.
+    """The number of the round with the highest judgment, the last among equals.
 
     Example:
         >>> best_round([{"round": k + 1, "validators": {CHOSEN_BY: value}} for k, value in enumerate([0.5, 0.7, 0.6])])
@@ -56,7 +56,7 @@ def best_round(history: History) -> int:
 def to_reach(source: Mapping[str, Any]) -> float:
     """What a round must be judged to count as better than the source model.
 
-    A share of the room left: where 0.97 of the neighbours agree already, no round could rise by as much as from 0.6.
+    A share of the room left: where 0.97 of the neighbors agree already, no round could rise by as much as from 0.6.
 
     Example:
         >>> [round(to_reach({"validators": {CHOSEN_BY: before}}), 4) for before in (0.6, 0.968)]
@@ -70,7 +70,7 @@ def to_lead(source: Mapping[str, Any], careful: Mapping[str, Any]) -> float:
     """What a round of a class-balanced method must be judged to be taken where the careful method's best round is known.
 
     To select the same share of each predicted class is right where classes are about as frequent as each other. Where some are
-    rare, it teaches the model that parts of others belong to them, whole neighbourhoods at a time, which neighbours cannot tell.
+    rare, it teaches the model that parts of others belong to them, whole neighborhoods at a time, which neighbors cannot tell.
     So the more uneven the careful method finds the classes, the further a class-balanced one must be ahead of it.
 
     Example:

@@ -25,9 +25,9 @@ from hardsight.domains.adaptation.learner import Learner
 from hardsight.domains.adaptation.measures import sample_columns, selection_statistics
 from hardsight.domains.adaptation.methods import Method
 from hardsight.domains.adaptation.objective import self_training_loss
-from hardsight.domains.adaptation.selection import REGULARISED, PseudoLabels, select_pseudo_labels
+from hardsight.domains.adaptation.selection import REGULARIZED, PseudoLabels, select_pseudo_labels
 from hardsight.domains.adaptation.settings import AUTO, AdaptSettings
-from hardsight.domains.adaptation.validation import SOURCE_LOOKED_AT, class_evenness, neighbours_before, validators
+from hardsight.domains.adaptation.validation import SOURCE_LOOKED_AT, class_evenness, neighbors_before, validators
 from hardsight.domains.source_training import TrainingLength, best_epoch, held_out_rows, is_over
 from hardsight.dynamics.gathering import num_processes
 from hardsight.files.reading import read_json
@@ -102,7 +102,7 @@ class Epoch:
     Attributes:
         source_rows: samples of the source.
         chosen: pseudo-labels of the target; None for none.
-        mrkld: weight of CRST's regulariser.
+        mrkld: weight of CRST's regularizer.
         entropy: weight of the target's entropy.
         stream: what its random numbers are drawn from: (SOURCE, epoch) or (ROUNDS, round, epoch).
         number: counted through the whole training, from 1.
@@ -146,7 +146,7 @@ class SelfTraining:
     make: Callable[[], Learner]
     device: torch.device
     report: Report
-    nearest: np.ndarray | None = None  # (n, k) neighbours of target samples; where not set, by the first model evaluated
+    nearest: np.ndarray | None = None  # (n, k) neighbors of target samples; where not set, by the first model evaluated
 
     def __post_init__(self) -> None:
         self.source_batches = AugmentedInputs(self.source, self.settings.augment, self.seed, share=True)
@@ -224,7 +224,7 @@ class SelfTraining:
         """
         s, checkpoints = self.settings, Checkpoints(folder / "checkpoints")
         learning = self._begin(checkpoints, None, start)
-        weights = {"mrkld": s.mrkld if method.rule in REGULARISED else 0.0, "entropy": 0.0 if method.rule else s.entropy_weight}
+        weights = {"mrkld": s.mrkld if method.rule in REGULARIZED else 0.0, "entropy": 0.0 if method.rule else s.entropy_weight}
         view = start_view if learning.state.epoch == 0 else None
         for number in range(learning.state.epoch + 1, s.rounds + 1):
             self.report(method.name, number - 1)
@@ -321,7 +321,7 @@ class SelfTraining:
     def _target(self, learner: Learner, chosen: PseudoLabels | None) -> tuple[np.ndarray, np.ndarray]:
         """The target rows that pass through the network, and (n, c) labels, zeros where not selected.
 
-        A sample without a label has no gradient, but batch normalisation sees it: there, as in the papers, all of them
+        A sample without a label has no gradient, but batch normalization sees it: there, as in the papers, all of them
         pass through. A network without it, or with frozen statistics, does not notice, and is spared the work.
         """
         if chosen is None:
@@ -382,7 +382,7 @@ class SelfTraining:
         rows = even_rows(len(self.source), SOURCE_LOOKED_AT)
         ours, labels = self.source_features(learner, rows), self.source.labels[rows]
         if self.nearest is None:
-            self.nearest = neighbours_before(view.features)
+            self.nearest = neighbors_before(view.features)
         looked_at = validators(view.logits, view.features, view.head, ours, labels, self.nearest)
         predicted = np.where(view.readable, view.logits.argmax(1), -1)
         evenness = class_evenness(predicted, self.num_classes) if view.readable.any() else None

@@ -2,10 +2,10 @@
 
     source                       the source model
     coral, subspace              the source model again, trained on aligned features (alignment.py)
-    entropy                      then the entropy of the target is minimised (objective.py)
+    entropy                      then the entropy of the target is minimized (objective.py)
     cbst, crst, cbst+avh, ...    then self-training (selection.py)
 
-`coral+cbst+avh` is CBST+AVH from the model that CORAL gives, `entropy+cbst` CBST after entropy minimisation.
+`coral+cbst+avh` is CBST+AVH from the model that CORAL gives, `entropy+cbst` CBST after entropy minimization.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Method:
 
     Attributes:
         alignment: one of ALIGNMENTS, or None.
-        entropy: whether entropy is minimised before self-training.
+        entropy: whether entropy is minimized before self-training.
         rule: how self-training selects, as `select_pseudo_labels` calls it; None for no self-training.
     """
 

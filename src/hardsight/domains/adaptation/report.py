@@ -178,7 +178,7 @@ def _differences(results: Results, differences: pa.Table) -> str:
     ]
     if not compared:
         return ""
-    words = "In points, seed by seed, with 95 % intervals by Student's t (none for a single seed); coloured where 0 is outside."
+    words = "In points, seed by seed, with 95 % intervals by Student's t (none for a single seed); colored where 0 is outside."
     pairs = list(dict.fromkeys(pair for pair, _, _ in by_pair if pair != ALL))
     if len(pairs) == 1:
         rows = [
@@ -242,8 +242,8 @@ def _validated(results: Results, rounds: pa.Table, pair: str) -> str:
     names = (*VALIDATORS, "avc_change")
     lines = [[method, str(number), *(_mean_of(values, name) for name in names)] for (method, number), values in means.items()]
     words = (
-        "High is good in each. neighbours: samples predicted like those that were near them before adapting; infomax: "
-        "sure predictions of different classes; snd: soft neighbourhood density; circular: "
+        "High is good in each. neighbors: samples predicted like those that were near them before adapting; infomax: "
+        "sure predictions of different classes; snd: soft neighborhood density; circular: "
         "accuracy on the source of a classifier taught by the target's predictions; iwv and dev: accuracy on source samples, "
         "weighted by how much they look like the target; mean_avc: AVC of what is selected. "
         f"The warning and auto go by {CHOSEN_BY}."

@@ -3,9 +3,9 @@
 With p the softmax probabilities, k the class, and lambda_k its threshold (see thresholds.py):
 
     cbst         label k* = argmax_k p_k / lambda_k, kept if p_k* / lambda_k* > 1
-    crst-mrkld   the same; training adds the regulariser (see objective.py)
+    crst-mrkld   the same; training adds the regularizer (see objective.py)
     crst-lrent   soft label softmax((log p - log lambda) / alpha), kept if sum_k (p_k / lambda_k)^(1/alpha) > 1
-    crst         MRKLD + LRENT: soft labels, and the regulariser in training
+    crst         MRKLD + LRENT: soft labels, and the regularizer in training
     cbst+avh     k* as cbst, kept if AVC_k*(x) > beta_k*, the AVC ranked at the same portion (Chen et al., eq. 4)
     cbst+NAME    the same with any score of `hardsight.SCORES` in place of AVC
     avc          AVC in the place of p throughout: label, thresholds, selection
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 METHODS = ("cbst", "crst", "crst-mrkld", "crst-lrent", "cbst+avh", "avc", "threshold", "weighted", "depict")  # and cbst+NAME
 SOFT = ("crst", "crst-lrent")  # whose pseudo-labels are distributions, by LRENT
-REGULARISED = ("crst", "crst-mrkld")  # whose training has the MRKLD term
+REGULARIZED = ("crst", "crst-mrkld")  # whose training has the MRKLD term
 
 WHY = (
     "kept",
@@ -239,7 +239,7 @@ class _Asked:
         return self._result(proposed, self._above(largest, 0.0), np.exp(log_lambda), self._divisors(log_lambda))
 
     def soften(self, evidence: np.ndarray, alpha: float) -> PseudoLabels:
-        """LRENT: the distribution that minimises its cost, kept where that cost is below that of no label."""
+        """LRENT: the distribution that minimizes its cost, kept where that cost is below that of no label."""
         ratio, log_lambda = self.ratios(evidence)
         top, gain = np.empty(self.n, np.int64), np.empty(self.n)
 

@@ -1,9 +1,9 @@
 """Has adapting helped? What can be said without a single label of the target, as pure functions on arrays.
 
     name        what it asks                                                                   ends
-    neighbours  are samples predicted like those that were near them before any adaptation?        0 to 1
+    neighbors  are samples predicted like those that were near them before any adaptation?        0 to 1
     infomax     are the predictions sure, and of different classes?                            0 to log c
-    snd         has every sample neighbours that are predicted alike?                          0 to log(n - 1)
+    snd         has every sample neighbors that are predicted alike?                          0 to log(n - 1)
     circular    does a classifier taught by the target's predictions know the source?          0 to 1
     iwv         how many source samples are right, those that look like the target first?      0 to 1
     dev         the same as an unbiased estimate with less variance                            about 0 to 1
@@ -29,13 +29,13 @@ from hardsight.errors import InputError
 from hardsight.head import Head, as_head
 from hardsight.threads import blocks, even_rows, share
 
-VALIDATORS = ("neighbours", "infomax", "snd", "circular", "iwv", "dev", "mean_avc")
-NEAREST = 10  # neighbours of a sample
+VALIDATORS = ("neighbors", "infomax", "snd", "circular", "iwv", "dev", "mean_avc")
+NEAREST = 10  # neighbors of a sample
 TEMPERATURE = 0.05  # of SND, as published
 AVC_PORTION = 0.2  # the same in every round, so that rounds can be compared
-RIDGE = 0.1  # of circular validation, beside standardised features
+RIDGE = 0.1  # of circular validation, beside standardized features
 LOOKED_AT = 2000  # target samples at most, at even distances, that a round is validated by: SND is n x n
-NEIGHBOURS_AMONG = 5000  # the same for `neighbours`: they are looked for once, not in every round
+NEIGHBORS_AMONG = 5000  # the same for `neighbors`: they are looked for once, not in every round
 SOURCE_LOOKED_AT = 2000  # the same of the source, which has to pass through the network
 _ENTRIES = 2**22  # numbers of an (n, n) matrix that are there at a time
 
@@ -56,7 +56,7 @@ def validators(
         head: of the model.
         source_features: (m, d).
         source_labels: (m,).
-        nearest: (n, k) see `nearest_neighbours`; None for none.
+        nearest: (n, k) see `nearest_neighbors`; None for none.
     """
     readable = np.isfinite(logits).all(1)  # (n,)
     predicted = np.where(readable, logits.argmax(1), -1)
@@ -66,11 +66,11 @@ def validators(
     logits, features, ours, labels = logits[rows], features[rows], source_features[known], source_labels[known]
     values = dict.fromkeys(VALIDATORS, math.nan)
     if len(rows):
-        values["infomax"] = information_maximisation(logits)
-        values["snd"] = soft_neighbourhood_density(logits)
+        values["infomax"] = information_maximization(logits)
+        values["snd"] = soft_neighborhood_density(logits)
         values["mean_avc"] = mean_avc(logits, features, head)
     if nearest is not None:
-        values["neighbours"] = neighbour_agreement(nearest, predicted, logits.shape[1])
+        values["neighbors"] = neighbor_agreement(nearest, predicted, logits.shape[1])
     if len(rows) and len(ours) > 1:
         values["circular"] = circular_validation(features, logits.argmax(1), ours, labels)
         right = (head.logits(ours).argmax(1) == labels).astype(np.float64)
@@ -84,7 +84,7 @@ def validators(
 # ---- from what the model says of the target ----
 
 
-def information_maximisation(logits: Any) -> float:
+def information_maximization(logits: Any) -> float:
     """Entropy of the mean prediction less the mean entropy of the predictions: H(mean_i p_i) - mean_i H(p_i).
 
     0 where all samples are predicted alike (or nothing is known of any); log c where every sample is certain and all
@@ -94,7 +94,7 @@ def information_maximisation(logits: Any) -> float:
         logits: (n, c).
 
     Example:
-        >>> round(information_maximisation([[9.0, -9.0], [-9.0, 9.0]]), 3), information_maximisation([[1.0, 1.0], [1.0, 1.0]])
+        >>> round(information_maximization([[9.0, -9.0], [-9.0, 9.0]]), 3), information_maximization([[1.0, 1.0], [1.0, 1.0]])
         (0.693, 0.0)
     """
     log_p = log_softmax(finite_rows(logits=logits)[0], axis=1)  # (n, c)
@@ -102,7 +102,7 @@ def information_maximisation(logits: Any) -> float:
     return float(_entropy(p.mean(0)) + (p * log_p).sum(1).mean())
 
 
-def soft_neighbourhood_density(logits: Any, temperature: float = TEMPERATURE) -> float:
+def soft_neighborhood_density(logits: Any, temperature: float = TEMPERATURE) -> float:
     """Mean entropy of each sample's similarities to all others, as the predictions see them.
 
     With u_i = p_i / |p_i| and S_ij = u_i . u_j / T, the entropy of softmax_j(S_ij) over all j but i, and its mean over
@@ -118,7 +118,7 @@ def soft_neighbourhood_density(logits: Any, temperature: float = TEMPERATURE) ->
         From 0 to log(n - 1); NaN for fewer than two samples.
 
     Example:
-        >>> round(soft_neighbourhood_density([[9.0, -9.0]] * 3), 3)  # two others, both alike: log 2
+        >>> round(soft_neighborhood_density([[9.0, -9.0]] * 3), 3)  # two others, both alike: log 2
         0.693
     """
     if not temperature > 0:
@@ -133,7 +133,7 @@ def soft_neighbourhood_density(logits: Any, temperature: float = TEMPERATURE) ->
 
     def work(rows: slice) -> None:
         s = unit[rows] @ scaled  # (b, n)
-        s[np.arange(len(s)), np.arange(rows.start, rows.stop)] = -1e30  # nobody is its own neighbour
+        s[np.arange(len(s)), np.arange(rows.start, rows.stop)] = -1e30  # nobody is its own neighbor
         s -= s.max(1, keepdims=True)
         e = np.exp(s)
         total = e.sum(1, dtype=np.float64)  # (b,)
@@ -188,15 +188,15 @@ def class_evenness(predicted: Any, num_classes: int) -> float:
 # ---- from where the samples were before ----
 
 
-def nearest_neighbours(features: Any, k: int = NEAREST) -> np.ndarray:
+def nearest_neighbors(features: Any, k: int = NEAREST) -> np.ndarray:
     """The k nearest other samples of each, by the cosine of their features.
 
     Args:
-        features: (n, d); rows that are not finite are nobody's neighbours, and have none.
+        features: (n, d); rows that are not finite are nobody's neighbors, and have none.
         k: fewer where there are not as many.
 
     Returns:
-        (n, k) rows, in no order; -1 for a sample without neighbours.
+        (n, k) rows, in no order; -1 for a sample without neighbors.
     """
     x = to_numpy(as_matrix(features, "features")).astype(np.float32)
     usable = np.asarray(np.isfinite(x).all(1))  # (n,)
@@ -210,7 +210,7 @@ def nearest_neighbours(features: Any, k: int = NEAREST) -> np.ndarray:
     def work(rows: slice) -> None:
         cosine = unit[rows] @ unit.T  # (b, n)
         cosine[:, ~usable] = -2.0
-        cosine[np.arange(len(cosine)), np.arange(rows.start, rows.stop)] = -2.0  # nobody is its own neighbour
+        cosine[np.arange(len(cosine)), np.arange(rows.start, rows.stop)] = -2.0  # nobody is its own neighbor
         nearest[rows] = np.argpartition(cosine, n - k, axis=1)[:, n - k :]
 
     share(work, blocks(n, max(1, _ENTRIES // n)), np)
@@ -218,33 +218,33 @@ def nearest_neighbours(features: Any, k: int = NEAREST) -> np.ndarray:
     return nearest
 
 
-def neighbours_before(features: np.ndarray) -> np.ndarray:
-    """(n, d) features of the target before any adaptation -> (n, k) neighbours among NEIGHBOURS_AMONG samples; -1 elsewhere."""
+def neighbors_before(features: np.ndarray) -> np.ndarray:
+    """(n, d) features of the target before any adaptation -> (n, k) neighbors among NEIGHBORS_AMONG samples; -1 elsewhere."""
     rows = np.flatnonzero(np.isfinite(features).all(1))
-    rows = rows[even_rows(len(rows), NEIGHBOURS_AMONG)]
-    among = nearest_neighbours(features[rows]) if len(rows) else np.zeros((0, 0), np.int64)  # (r, k)
+    rows = rows[even_rows(len(rows), NEIGHBORS_AMONG)]
+    among = nearest_neighbors(features[rows]) if len(rows) else np.zeros((0, 0), np.int64)  # (r, k)
     nearest = np.full((len(features), among.shape[1]), -1)
     nearest[rows] = rows[among]
     return nearest
 
 
-def neighbour_agreement(nearest: Any, predicted: Any, num_classes: int) -> float:
-    """Share of a sample's neighbours that are predicted like it: its mean in each predicted class, and the mean of those.
+def neighbor_agreement(nearest: Any, predicted: Any, num_classes: int) -> float:
+    """Share of a sample's neighbors that are predicted like it: its mean in each predicted class, and the mean of those.
 
-    The neighbours are those before any adaptation, in features as they are given or, of images, in those of the source model:
+    The neighbors are those before any adaptation, in features as they are given or, of images, in those of the source model:
     what adapting does to features cannot make it look better. Every class counts the same, and one that is never predicted counts
     0. A number of our own.
 
     Args:
-        nearest: (n, k) rows, see `nearest_neighbours`.
+        nearest: (n, k) rows, see `nearest_neighbors`.
         predicted: (n,) class, -1 for none.
         num_classes: c.
 
     Returns:
-        From 0 to 1; NaN where nobody has a neighbour.
+        From 0 to 1; NaN where nobody has a neighbor.
 
     Example:
-        >>> neighbour_agreement([[1], [0], [1]], [0, 0, 1], num_classes=2)  # both of class 0 agree, that of class 1 does not
+        >>> neighbor_agreement([[1], [0], [1]], [0, 0, 1], num_classes=2)  # both of class 0 agree, that of class 1 does not
         0.5
     """
     nearest, num_classes = as_matrix(nearest, "nearest"), check_count(num_classes, "num_classes", least=1)
@@ -269,12 +269,12 @@ def circular_validation(features: Any, predicted: Any, source_features: Any, sou
 
     Where the predictions are right, the way back leads to the source's own labels; a class that is no longer predicted,
     or that stands for another one, is lost on it. The classifier on the way back is a linear one in closed form, with
-    X (n, d + 1) the target's features, standardised and with a column of ones, Y (n, c) the predictions as one-hot rows,
+    X (n, d + 1) the target's features, standardized and with a column of ones, Y (n, c) the predictions as one-hot rows,
     and D (n, n) diagonal weights by which every class counts the same:
 
         B = (X' D X + 0.1 n I)^-1 X' D Y,   label of a source sample x: argmax_k (x B)_k
 
-    Each domain is standardised by itself. Bruzzone and Marconcini, PAMI 2010.
+    Each domain is standardized by itself. Bruzzone and Marconcini, PAMI 2010.
 
     Args:
         features: (n, d) of the target.
@@ -288,7 +288,7 @@ def circular_validation(features: Any, predicted: Any, source_features: Any, sou
     theirs, ours = finite_rows(features=features, source_features=source_features)
     predicted, labels = check_labels(predicted, len(theirs), None), check_labels(source_labels, len(ours), None)
     present, codes, counts = np.unique(predicted, return_inverse=True, return_counts=True)  # classes that are predicted at all
-    x, back = (np.hstack([_standardised(z), np.ones((len(z), 1))]) for z in (theirs, ours))  # (n, d + 1) and (m, d + 1)
+    x, back = (np.hstack([_standardized(z), np.ones((len(z), 1))]) for z in (theirs, ours))  # (n, d + 1) and (m, d + 1)
     balanced = (len(x) / (len(present) * counts))[codes]  # (n,) the diagonal of D
     weight = _ridge(x, np.eye(len(present))[codes], balanced, RIDGE)  # (d + 1, predicted classes)
     right = present[(back @ weight).argmax(1)] == labels
@@ -314,12 +314,12 @@ def density_ratio(source: Any, target: Any, at: Any) -> np.ndarray:
 
     ours, theirs, asked = finite_rows(source=source, target=target, at=at)
     both = np.concatenate([ours, theirs])
-    centre, scale = both.mean(0), both.std(0)
+    center, scale = both.mean(0), both.std(0)
     scale[scale == 0] = 1.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # domains that are apart let the coefficients grow; they are stopped in time
-        classifier = LogisticRegression(max_iter=200).fit((both - centre) / scale, np.arange(len(both)) >= len(ours))
-    odds = classifier.decision_function((asked - centre) / scale)  # (m,) log P(target | x) / P(source | x)
+        classifier = LogisticRegression(max_iter=200).fit((both - center) / scale, np.arange(len(both)) >= len(ours))
+    odds = classifier.decision_function((asked - center) / scale)  # (m,) log P(target | x) / P(source | x)
     weights: np.ndarray = len(ours) / len(theirs) * np.exp(np.minimum(odds, 500.0))
     return weights
 
@@ -389,7 +389,7 @@ def _entropy(p: np.ndarray) -> float:
     return float(-(p[p > 0] * np.log(p[p > 0])).sum())
 
 
-def _standardised(x: np.ndarray) -> np.ndarray:
+def _standardized(x: np.ndarray) -> np.ndarray:
     """Each column with mean 0 and deviation 1; one that never changes becomes 0."""
     deviation = x.std(0)
     deviation[deviation == 0] = 1.0

@@ -20,7 +20,7 @@ from hardsight.domains.adaptation.loop import Report, RoundsResult, SelfTraining
 from hardsight.domains.adaptation.methods import Method, models_for
 from hardsight.domains.adaptation.settings import AUTO, SOURCE_ONLY, AdaptSettings
 from hardsight.domains.adaptation.tables import Results
-from hardsight.domains.adaptation.validation import neighbours_before
+from hardsight.domains.adaptation.validation import neighbors_before
 from hardsight.domains.opening import Data, Features, num_classes
 from hardsight.domains.scaling import Standard, on_raw_features, standards
 from hardsight.domains.source_training import not_learned
@@ -131,18 +131,18 @@ class Models:
     def _trained(self, method: Method, place: Path) -> RoundsResult:
         training = self.training(method.alignment)
         if training.nearest is None and (method != Method() or isinstance(self.job.target, ArrayInputs)):
-            training.nearest = self._neighbours()
+            training.nearest = self._neighbors()
         if method.is_source_model:
             return training.train_source(place, method)
         start = load_file(self.folder / method.before.name / "state.safetensors")
         return training.adapt(place, method, start, self.views.get(method.before))
 
-    def _neighbours(self) -> np.ndarray:
+    def _neighbors(self) -> np.ndarray:
         """Nearest target samples in the features as they are given; of images, in those of the source model."""
         training, target = self.training(None), self.job.target
         if training.nearest is None:
             features = target.inputs if isinstance(target, ArrayInputs) else self._source_view().features
-            training.nearest = neighbours_before(features)
+            training.nearest = neighbors_before(features)
         return training.nearest
 
     def training(self, alignment: str | None) -> SelfTraining:

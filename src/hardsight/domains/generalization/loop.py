@@ -126,7 +126,7 @@ class FoldTraining:
         batches = even_batches(order, self.settings.batch_size)
         for number, batch in enumerate(samples.batches(batches, epoch), (epoch - 1) * len(batches)):
             updater.set_rate(rate_factor(self.settings, number, len(batches), self.length.epochs))
-            if len(batch.rows) >= 2 or num_processes() > 1:  # batch normalisation needs two
+            if len(batch.rows) >= 2 or num_processes() > 1:  # batch normalization needs two
                 updater.update(student(as_tensor(batch.inputs, self.device), *self.fold.known(batch.rows, self.device)))
 
     def _measured(self, student: Student) -> dict[str, float]:

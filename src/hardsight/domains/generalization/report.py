@@ -85,7 +85,7 @@ def _differences(results: Results, differences: pa.Table) -> str:
         return ""
     columns = (*results.domains, AVERAGE)
     rows: list[list[rp.Cell]] = [[f"{a} − {b}", *(rp.points(by_domain[a, b, column]) for column in columns)] for a, b in compared]
-    words = "In points, seed by seed, with 95 % intervals by Student's t (none for a single seed); coloured where 0 is outside."
+    words = "In points, seed by seed, with 95 % intervals by Student's t (none for a single seed); colored where 0 is outside."
     return rp.heading("Differences") + rp.paragraph(words, "quiet") + rp.table(("losses", *columns), rows)
 
 

@@ -4,7 +4,7 @@
     DOMAIN/LOSS/seed=0/head.safetensors   its head: of DRM the common one, which has no vote
     DOMAIN/LOSS/seed=0/heads/             of DRM, the head of each training domain: `hardsight score ... --head` takes one
 
-It is the model of the epoch that counts, trained on all domains but DOMAIN. One that was trained on standardised features
+It is the model of the epoch that counts, trained on all domains but DOMAIN. One that was trained on standardized features
 takes features as they were.
 """
 

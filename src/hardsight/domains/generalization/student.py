@@ -1,6 +1,6 @@
 """What learns from several domains: a network with one head for all of them, or (DRM) one for each as well.
 
-Domain-specific risk minimisation (Zhang et al., KDD 2023): over the training domains i,
+Domain-specific risk minimization (Zhang et al., KDD 2023): over the training domains i,
 
     loss = mean_i 1/2 [ L(head_i) + L(head of all) ]    on the samples of domain i
 

@@ -220,7 +220,7 @@ class Work:
         return dict(self.settings.loss_options.get(loss, {}))
 
     def _prepared(self, left: list[int]) -> Prepared:
-        """All samples as the network takes them; features standardised by the training domains alone."""
+        """All samples as the network takes them; features standardized by the training domains alone."""
         names = list(self.data.class_names or map(str, range(self.c)))
         if self.images is not None:
             return Prepared(self.images, None, self.images.preprocessing, names)

@@ -1,6 +1,6 @@
 // Adaptation: what each method of self-training kept of the selection, round by round.
 
-import { groupColour } from "./colours.js";
+import { groupColor } from "./colors.js";
 import { Curves } from "./curves.js";
 import { packed } from "./selection.js";
 import { Table } from "./tables.js";
@@ -86,7 +86,7 @@ export class Adaptation {
     const x = [...new Set(this.rows.map((row) => row.round))].sort((a, b) => a - b);
     const lines = methods.map((method, at) => {
       const mine = new Map(this.rows.filter((row) => row.method === method).map((row) => [row.round, row[key]]));
-      return { name: method, colour: groupColour(at), y: x.map((turn) => mine.get(turn) ?? null), dots: true };
+      return { name: method, color: groupColor(at), y: x.map((turn) => mine.get(turn) ?? null), dots: true };
     });
     this.words.textContent = DRAWN[key][2];
     this.curves.show({ x, lines, xTitle: "round", yTitle: DRAWN[key][0] });

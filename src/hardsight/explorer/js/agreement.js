@@ -1,6 +1,6 @@
 // Agreement: how a score goes with how often people chose the given class, within the selection and within its groups.
 
-import { css } from "./colours.js";
+import { css } from "./colors.js";
 import { Curves } from "./curves.js";
 import { packed } from "./selection.js";
 import { Table } from "./tables.js";
@@ -79,7 +79,7 @@ export class Agreement {
     const lines = [
       {
         name: spoken(this.score.value),
-        colour: css("--accent"),
+        color: css("--accent"),
         y: result.steps.map((s) => s.mean),
         spread: result.steps.map((s) => s.std),
         dots: true,

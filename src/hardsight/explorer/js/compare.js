@@ -29,7 +29,7 @@ export class Compare {
         type: "button",
         onclick: () => {
           const score = this.score.value;
-          page.change({ x: score, y: score + " (2)", colour: this.changes[score], zoom: null });
+          page.change({ x: score, y: score + " (2)", color: this.changes[score], zoom: null });
         },
       },
       "Plot one against the other",
@@ -204,7 +204,7 @@ export class Compare {
 // Samples below a heading that changes.
 function side(key) {
   const heading = el("h3", { id: "compare-" + key }),
-    strip = el("div", { class: "strip", role: "group", "aria-labelledby": heading.id });
+    strip = el("div", { class: "strip", role: "group", "aria-labeledby": heading.id });
   return { section: el("section", {}, heading, strip), strip, title: (words) => (heading.textContent = words) };
 }
 

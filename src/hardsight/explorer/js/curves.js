@@ -1,7 +1,7 @@
 // Lines with bands over a common axis: drawn on a canvas, with the values under the pointer in words.
 
 import { fit, ticks, tickText } from "./axes.js";
-import { css, rgb } from "./colours.js";
+import { css, rgb } from "./colors.js";
 import { el, number, short } from "./words.js";
 
 const LEFT = 54,
@@ -21,14 +21,14 @@ export class Curves {
     new ResizeObserver(() => this.lines && this.draw()).observe(this.canvas);
   }
 
-  // lines: [{name, colour, y: [...], spread: [...] or undefined, dots, pale}]; x: the common axis.
+  // lines: [{name, color, y: [...], spread: [...] or undefined, dots, pale}]; x: the common axis.
   show({ x, lines, xTitle, yTitle }) {
     const at = this.at < x.length ? (this.at ?? null) : null; // what is pointed at stays pointed at
     Object.assign(this, { x, lines, xTitle, yTitle, at });
     this.key.replaceChildren(
       ...(lines.length < 2 && !lines[0]?.note ? [] : lines).map((line) => {
         const dot = el("span", { class: "dot" });
-        dot.style.background = line.colour;
+        dot.style.background = line.color;
         return el(
           "span",
           { class: "entry" },
@@ -107,18 +107,18 @@ export class Curves {
       for (const [x, y, s] of points) context.lineTo(px(x), py(y + s));
       for (const [x, y, s] of [...points].reverse()) context.lineTo(px(x), py(y - s));
       context.closePath();
-      context.fillStyle = `rgba(${rgb(line.colour).join(",")},${Math.min(0.14, 0.5 / this.lines.length)})`; // many bands would hide each other
+      context.fillStyle = `rgba(${rgb(line.color).join(",")},${Math.min(0.14, 0.5 / this.lines.length)})`; // many bands would hide each other
       context.fill();
     }
     context.beginPath();
     for (const [x, y] of points) context.lineTo(px(x), py(y));
-    context.strokeStyle = line.colour;
+    context.strokeStyle = line.color;
     context.lineWidth = line.pale ? 1 : 2;
     context.setLineDash(line.pale ? [3, 4] : []);
     context.stroke();
     context.setLineDash([]);
     if (points.length > 40 && !line.dots) return;
-    context.fillStyle = line.colour;
+    context.fillStyle = line.color;
     for (const [x, y] of points) {
       context.beginPath();
       context.arc(px(x), py(y), 2.5, 0, 2 * Math.PI);

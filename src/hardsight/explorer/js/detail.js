@@ -1,6 +1,6 @@
-// One sample from near: image, classes by angle, scores, its curve over the epochs, neighbours, degraded versions, marks.
+// One sample from near: image, classes by angle, scores, its curve over the epochs, neighbors, degraded versions, marks.
 
-import { groupColour } from "./colours.js";
+import { groupColor } from "./colors.js";
 import { Curves } from "./curves.js";
 import { el, harmless, measured, name, number, percent, short, spoken, titled, withSign } from "./words.js";
 
@@ -249,19 +249,19 @@ export class Detail {
     const waiting = [];
     if (about.moving.length) waiting.push(into(this.story, source.story(row), (story) => this.drawStory(story)));
     if (about.closeups) {
-      this.around.replaceChildren(el("h3", {}, "Nearest neighbours"), el("p", { class: "quiet" }, "Loading…"));
-      waiting.push(into(this.around, source.neighbours(row), (neighbours) => this.drawNeighbours(neighbours)));
+      this.around.replaceChildren(el("h3", {}, "Nearest neighbors"), el("p", { class: "quiet" }, "Loading…"));
+      waiting.push(into(this.around, source.neighbors(row), (neighbors) => this.drawNeighbors(neighbors)));
     }
     return Promise.all(waiting);
   }
 
-  drawNeighbours(neighbours) {
-    const words = (neighbour) =>
-      `${harmless(this.page.columns.word("label", neighbour.row) ?? "–").slice(0, 16)} ${neighbour.cosine.toFixed(3)}`;
+  drawNeighbors(neighbors) {
+    const words = (neighbor) =>
+      `${harmless(this.page.columns.word("label", neighbor.row) ?? "–").slice(0, 16)} ${neighbor.cosine.toFixed(3)}`;
     this.around.replaceChildren(
-      el("h3", {}, "Nearest neighbours"),
-      neighbours.length
-        ? this.strip(neighbours, words)
+      el("h3", {}, "Nearest neighbors"),
+      neighbors.length
+        ? this.strip(neighbors, words)
         : el("p", { class: "quiet" }, "None: this sample has no features, or it is the only one."),
     );
   }
@@ -278,7 +278,7 @@ export class Detail {
     const draw = () =>
       curves.show({
         x: this.page.about.epochs,
-        lines: [{ name: spoken(choose.value), colour: groupColour(0), y: story[choose.value] }],
+        lines: [{ name: spoken(choose.value), color: groupColor(0), y: story[choose.value] }],
         xTitle: "epoch",
         yTitle: titled(choose.value, this.page.unitOf(choose.value)),
       });

@@ -1,6 +1,6 @@
 // Dynamics: curves of the selection or of its groups over the epochs, and the cloud played through them.
 
-import { groupColour, rampColour } from "./colours.js";
+import { groupColor, rampColor } from "./colors.js";
 import { Curves } from "./curves.js";
 import { packed } from "./selection.js";
 import { count, el, spoken, titled } from "./words.js";
@@ -57,10 +57,10 @@ export class Dynamics {
     const meta = this.page.columns.meta(this.by.value);
     const lines = curves.groups.map((group, at) => ({
       name: group.name,
-      colour:
+      color:
         meta && !meta.names
-          ? rampColour(at / Math.max(1, curves.groups.length - 1))
-          : groupColour(meta?.names ? meta.names.indexOf(group.name) : 0, this.by.value),
+          ? rampColor(at / Math.max(1, curves.groups.length - 1))
+          : groupColor(meta?.names ? meta.names.indexOf(group.name) : 0, this.by.value),
       y: group.mean,
       spread: group.std,
       note: count(group.count) + (group.count < FEW ? " (few)" : ""),

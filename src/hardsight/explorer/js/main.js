@@ -6,7 +6,7 @@
 import { Adaptation } from "./adaptation.js";
 import { Agreement } from "./agreement.js";
 import { Classes } from "./classes.js";
-import { css } from "./colours.js";
+import { css } from "./colors.js";
 import { Columns } from "./columns.js";
 import { Compare } from "./compare.js";
 import { Detail } from "./detail.js";
@@ -136,7 +136,7 @@ class Page {
         title,
       );
       tab.setAttribute("aria-controls", "view-" + key);
-      byId("view-" + key).setAttribute("aria-labelledby", "tab-" + key);
+      byId("view-" + key).setAttribute("aria-labeledby", "tab-" + key);
       list.append(tab);
     }
     list.addEventListener("keydown", (event) => {
@@ -157,12 +157,12 @@ class Page {
     const maps = this.about.maps.flatMap(({ axes }) => axes.map((axis) => ({ name: axis, about: "" })));
     for (const id of ["axis-x", "axis-y"])
       byId(id).append(group("numbers", numbers), group("groups", groups), ...(maps.length ? [group("maps", maps)] : []));
-    byId("axis-colour").append(el("option", { value: "none" }, "none"), group("groups", groups), group("numbers", numbers));
+    byId("axis-color").append(el("option", { value: "none" }, "none"), group("groups", groups), group("numbers", numbers));
     byId("sort").append(...numbers.map(option), ...groups.map(option));
     for (const [id, key] of [
       ["axis-x", "x"],
       ["axis-y", "y"],
-      ["axis-colour", "colour"],
+      ["axis-color", "color"],
       ["sort", "sort"],
     ]) {
       byId(id).addEventListener("change", (event) => {
@@ -173,7 +173,7 @@ class Page {
         }
         this.change({
           [key]: event.target.value,
-          ...(key === "sort" ? { page: 0, order: null } : key === "colour" ? {} : { zoom: null }),
+          ...(key === "sort" ? { page: 0, order: null } : key === "color" ? {} : { zoom: null }),
         });
       });
     }
@@ -239,7 +239,7 @@ class Page {
       filters,
       x: known("x", about.axes.x),
       y: known("y", about.axes.y),
-      colour: view.colour === "none" ? "none" : known("colour", about.axes.colour ?? "none"),
+      color: view.color === "none" ? "none" : known("color", about.axes.color ?? "none"),
       sort: known("sort", about.by),
       tab: this.views.has(view.tab) ? view.tab : about.comparison ? "compare" : this.views.keys().next().value,
     };
@@ -282,7 +282,7 @@ class Page {
     return [
       view.x,
       view.y,
-      view.colour,
+      view.color,
       view.sort,
       "label",
       "predicted",
@@ -327,10 +327,10 @@ class Page {
       this.selectedBy = key;
       this.notebook.tell(this.selection);
     }
-    const legendOf = `${view.colour} on ${css("--page")}`;
+    const legendOf = `${view.color} on ${css("--page")}`;
     if (this.legendOf !== legendOf) {
       this.legendOf = legendOf;
-      drawLegend(byId("legend"), columns, view.colour, (word) => this.addFilter(["in", this.view.colour, [word]]));
+      drawLegend(byId("legend"), columns, view.color, (word) => this.addFilter(["in", this.view.color, [word]]));
     }
     this.redrawScatter();
     const { size } = this.selection,
@@ -341,7 +341,7 @@ class Page {
     for (const [id, value] of [
       ["axis-x", view.x],
       ["axis-y", view.y],
-      ["axis-colour", view.colour],
+      ["axis-color", view.color],
       ["sort", view.sort],
     ])
       byId(id).value = value;
@@ -419,8 +419,8 @@ class Page {
 
   marksChanged() {
     if (!this.selection) return;
-    if (this.view.colour === "mark") this.legendOf = null; // it lists the marks that there are
-    if (this.view.filters.some((filter) => filter[1] === "mark") || this.view.colour === "mark" || this.view.sort === "mark")
+    if (this.view.color === "mark") this.legendOf = null; // it lists the marks that there are
+    if (this.view.filters.some((filter) => filter[1] === "mark") || this.view.color === "mark" || this.view.sort === "mark")
       this.redraw();
     else if (this.view.tab === "review") this.review.draw();
     else if (this.view.tab === "suspects") this.suspects.draw();
@@ -452,7 +452,7 @@ class Page {
     const { view, columns, about, source } = this;
     const given = columns.word("label", row),
       predicted = columns.word("predicted", row);
-    const lines = [...new Set([view.x, view.y, view.colour, view.sort])].filter(
+    const lines = [...new Set([view.x, view.y, view.color, view.sort])].filter(
       (column) => columns.has(column) && !["label", "predicted", "correct"].includes(column),
     );
     tip.replaceChildren(

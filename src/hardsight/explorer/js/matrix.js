@@ -1,6 +1,6 @@
 // Angles between the class vectors: which classes the head itself holds to be alike.
 
-import { rampColour, rgb } from "./colours.js";
+import { rampColor, rgb } from "./colors.js";
 import { ramp } from "./legend.js";
 import { aligned, el, name, number } from "./words.js";
 import { Table } from "./tables.js";
@@ -34,8 +34,8 @@ export class Matrix {
     const context = canvas.getContext("2d"),
       image = context.createImageData(c, c);
     for (let k = 0; k < c * c; k++) {
-      const same = k % (c + 1) === 0; // a class and itself: no colour, or it would be the only strong one
-      image.data.set([...rgb(rampColour(0.5 + cosines[k] / (2 * far || 1), true)), same ? 0 : 255], 4 * k);
+      const same = k % (c + 1) === 0; // a class and itself: no color, or it would be the only strong one
+      image.data.set([...rgb(rampColor(0.5 + cosines[k] / (2 * far || 1), true)), same ? 0 : 255], 4 * k);
     }
     context.putImageData(image, 0, 0);
     const end = (cosine) => el("span", { class: "quiet" }, `${number(cosine, 2)} (${degrees(cosine)})`);

@@ -75,7 +75,7 @@ export class PointPictures {
         [w, h] = [image.naturalWidth * scale, image.naturalHeight * scale];
       context.imageSmoothingEnabled = scale < 1;
       context.drawImage(image, px - w / 2, py - h / 2, w, h);
-      context.strokeStyle = scatter.colourOf(row);
+      context.strokeStyle = scatter.colorOf(row);
       context.lineWidth = 2;
       context.strokeRect(px - w / 2, py - h / 2, w, h);
       drawn++;

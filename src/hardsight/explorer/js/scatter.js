@@ -4,7 +4,7 @@
 // pointer, which change more often than the points.
 
 import { fit, namedTicks, ticks, tickText } from "./axes.js";
-import { css, groupColour, rampColour, rgb } from "./colours.js";
+import { css, groupColor, rampColor, rgb } from "./colors.js";
 import { PointPictures } from "./point_pictures.js";
 import { short, titled } from "./words.js";
 
@@ -13,7 +13,7 @@ const LEFT = 58,
   TOP = 10,
   BOTTOM = 42; // room for the axes, in CSS pixels
 const NEAR = 14; // pixels within which the pointer finds a point
-const BINS = 256; // colours of a ramp
+const BINS = 256; // colors of a ramp
 
 export class Scatter {
   // `tell` is called with {box}, {lasso}, {zoom}, {hover} or {open}.
@@ -24,29 +24,29 @@ export class Scatter {
     new ResizeObserver(() => this.resized?.()).observe(cloud);
   }
 
-  // What is drawn: axes by column name, colours, and which rows are selected. `moved` holds an epoch's own x and y.
-  show({ x, y, colour, mask, size, filters, zoom, moved }) {
-    const colourChanged = colour !== this.colour || this.theme !== css("--page");
-    Object.assign(this, { x, y, colour, mask, size, filters, moved });
+  // What is drawn: axes by column name, colors, and which rows are selected. `moved` holds an epoch's own x and y.
+  show({ x, y, color, mask, size, filters, zoom, moved }) {
+    const colorChanged = color !== this.color || this.theme !== css("--page");
+    Object.assign(this, { x, y, color, mask, size, filters, moved });
     this.zoom = zoom;
-    if (colourChanged) this.paint();
+    if (colorChanged) this.paint();
     this.draw();
   }
 
-  // Each row's colour as a code, and each code's colour; the code after the last is for rows without a value.
+  // Each row's color as a code, and each code's color; the code after the last is for rows without a value.
   paint() {
     this.theme = css("--page");
-    const meta = this.columns.meta(this.colour);
-    const grey = css("--no-value");
+    const meta = this.columns.meta(this.color);
+    const gray = css("--no-value");
     if (!meta) {
       this.codes = null;
       this.palette = [css("--accent")];
     } else if (meta.names) {
-      this.codes = this.columns.get(this.colour);
-      this.palette = [...meta.names.map((_, index) => groupColour(index, this.colour)), grey];
+      this.codes = this.columns.get(this.color);
+      this.palette = [...meta.names.map((_, index) => groupColor(index, this.color)), gray];
     } else {
-      const values = this.columns.get(this.colour);
-      const [low, high] = rampEnds(this.columns, this.colour);
+      const values = this.columns.get(this.color);
+      const [low, high] = rampEnds(this.columns, this.color);
       const codes = new Uint16Array(values.length),
         scale = (BINS - 1) / (high - low || 1);
       for (let i = 0; i < values.length; i++) {
@@ -54,12 +54,12 @@ export class Scatter {
         codes[i] = Number.isNaN(bin) ? BINS : Math.max(0, Math.min(BINS - 1, bin));
       }
       this.codes = codes;
-      this.palette = Array.from({ length: BINS }, (_, bin) => rampColour(bin / (BINS - 1), isChange(this.colour)));
-      this.palette.push(grey);
+      this.palette = Array.from({ length: BINS }, (_, bin) => rampColor(bin / (BINS - 1), isChange(this.color)));
+      this.palette.push(gray);
     }
   }
 
-  colourOf(row) {
+  colorOf(row) {
     return this.codes === null ? this.palette[0] : this.palette[Math.min(this.codes[row], this.palette.length - 1)];
   }
 
@@ -97,7 +97,7 @@ export class Scatter {
     const context = this.cloud.getContext("2d", { alpha: false });
     if (!this.image || this.image.width !== w || this.image.height !== h) this.image = context.createImageData(w, h);
     const pixels = new Uint32Array(this.image.data.buffer);
-    pixels.fill(packedColour(css("--plot")));
+    pixels.fill(packedColor(css("--plot")));
     const [xs, ys] = this.values();
     const plane = { pixels, w, h, mask: this.mask, places: this.placed(xs, ys, w, h) };
     const all = this.size === this.columns.n;
@@ -395,7 +395,7 @@ export class Scatter {
 
 export const isChange = (name) => name?.endsWith(" change") ?? false;
 
-// The ends of a colour ramp: of a change, the same on both sides of zero.
+// The ends of a color ramp: of a change, the same on both sides of zero.
 export function rampEnds(columns, name) {
   const [low, high] = columns.extent(name);
   const far = Math.max(Math.abs(low), Math.abs(high));
@@ -405,7 +405,7 @@ export function rampEnds(columns, name) {
 // Of a dot, in CSS pixels: small where there are many.
 const radiusOf = (n) => (n > 200000 ? 0.5 : n > 50000 ? 0.9 : n > 10000 ? 1.5 : n > 2000 ? 2.4 : 3.4);
 
-const packedColour = (hex) => {
+const packedColor = (hex) => {
   const [r, g, b] = rgb(hex);
   return (255 << 24) | (b << 16) | (g << 8) | r;
 };
@@ -427,7 +427,7 @@ function stamp(radius, strength) {
 // Paint the rows whose mask is `wanted`: those with the code `special`, or all others.
 function splat(plane, wanted, codes, palette, dots, special, isSpecial) {
   const { pixels, w, h, places, mask } = plane;
-  const colours = Uint32Array.from(palette, packedColour),
+  const colors = Uint32Array.from(palette, packedColor),
     lastCode = palette.length - 1,
     n = places.length;
   const reach = dots.reduce((most, dot) => Math.max(most, dot.dx, dot.dy), 0);
@@ -440,7 +440,7 @@ function splat(plane, wanted, codes, palette, dots, special, isSpecial) {
     const code = codes === null ? 0 : Math.min(codes[i], lastCode);
     if ((code === special) !== isSpecial) continue;
     if (reach === 0) {
-      pixels[at] = mixed(pixels[at], colours[code], weights[0]);
+      pixels[at] = mixed(pixels[at], colors[code], weights[0]);
       continue;
     }
     const py = (at / w) | 0,
@@ -452,12 +452,12 @@ function splat(plane, wanted, codes, palette, dots, special, isSpecial) {
           y = py + dots[k].dy;
         if (x < 0 || x >= w || y < 0 || y >= h) continue;
       }
-      pixels[at + shifts[k]] = mixed(pixels[at + shifts[k]], colours[code], weights[k]);
+      pixels[at + shifts[k]] = mixed(pixels[at + shifts[k]], colors[code], weights[k]);
     }
   }
 }
 
-// One colour over another with a weight of 0 to 256.
+// One color over another with a weight of 0 to 256.
 function mixed(under, over, weight) {
   const ur = under & 255,
     ug = (under >> 8) & 255,

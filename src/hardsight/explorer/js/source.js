@@ -44,8 +44,8 @@ export class Server {
     return this.json("api/story/" + row);
   }
 
-  neighbours(row) {
-    return this.json("api/neighbours/" + row);
+  neighbors(row) {
+    return this.json("api/neighbors/" + row);
   }
 
   async cosines() {

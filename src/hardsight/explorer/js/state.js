@@ -3,7 +3,7 @@
 // filters are lists: ["range", column, low, high], ["in", column, [names]], ["box", x, y, x0, x1, y0, y1],
 // ["lasso", x, y, [x0, y0, x1, y1, ...]], ["id", text]
 
-const PLAIN = ["x", "y", "colour", "sort", "order", "tab", "page", "measure", "by", "score"];
+const PLAIN = ["x", "y", "color", "sort", "order", "tab", "page", "measure", "by", "score"];
 
 export function readView(hash) {
   const params = new URLSearchParams(hash.replace(/^#/, ""));

@@ -1,7 +1,7 @@
-// Colours of the page, light and dark: words get colours that stay apart, numbers a ramp from quiet to loud.
+// Colors of the page, light and dark: words get colors that stay apart, numbers a ramp from quiet to loud.
 
 const RIGHT = "#2f7fc1",
-  WRONG = "#e0642a"; // apart for colour-blind eyes and in grey
+  WRONG = "#e0642a"; // apart for color-blind eyes and in gray
 const FEW = ["#2f7fc1", "#e0642a", "#2a9d74", "#b565a7", "#c9a227", "#5bb5d5", "#8a6d3b", "#7a7fd1", "#d1495b", "#6b8e23"];
 const RAMP = ["#2b3a8c", "#2f74b5", "#2fa39a", "#8cc152", "#f4d03f", "#f08a2c", "#d63b2f"];
 const DIVERGING = ["#2166ac", "#6baed6", "#c9cdd2", "#f0956b", "#b2341f"];
@@ -15,16 +15,16 @@ export function rgb(hex) {
   return [value >> 16, (value >> 8) & 255, value & 255];
 }
 
-// The colour of a group by its index.
-export function groupColour(index, column) {
+// The color of a group by its index.
+export function groupColor(index, column) {
   if (column === "correct" || column === "correct (2)") return [RIGHT, WRONG][index];
   if (index < FEW.length) return FEW[index];
   const hue = (index * 137.508) % 360;
   return hsl(hue, 0.55, 0.42 + (0.16 * ((index * 7) % 3)) / 2);
 }
 
-// 0 to 1 -> a colour.
-export function rampColour(share, diverging = false) {
+// 0 to 1 -> a color.
+export function rampColor(share, diverging = false) {
   const stops = diverging ? DIVERGING : RAMP;
   const at = Math.max(0, Math.min(1, share)) * (stops.length - 1);
   const low = Math.min(stops.length - 2, Math.floor(at));
