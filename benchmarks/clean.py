@@ -24,7 +24,7 @@ from benchmarks import peers
 from benchmarks.counts import covered, half_of, print_counts, run_counts
 from benchmarks.finding import detection
 from benchmarks.injection import mislabeled
-from benchmarks.pictures import MOST, ImageSet, ProgressCallback, as_json, available, load, place, train
+from benchmarks.pictures import MOST, ImageSet, as_json, available, load, place, train
 from benchmarks.scored import as_hardness, error_score, suspects
 from benchmarks.settings import CleanBenchSettings
 from benchmarks.timing import Measurement, compared
@@ -40,7 +40,7 @@ from hardsight.quality.ranking import BY_PROBS
 from hardsight.scores import SCORES
 from hardsight.scores.duplicates import near_duplicates
 from hardsight.scoring.fitted_head import head_probs
-from hardsight.screen import print_line, progress_bar
+from hardsight.screen import Progress, print_line, progress_bar
 from hardsight.snapshot import Snapshot
 from hardsight.threads import even_rows
 
@@ -91,7 +91,7 @@ def run(output: Path, *, settings: CleanBenchSettings | None = None, **options: 
     return lines
 
 
-def _counts(output: Path, settings: CleanBenchSettings, progress: ProgressCallback) -> list[Measurement]:
+def _counts(output: Path, settings: CleanBenchSettings, progress: Progress) -> list[Measurement]:
     results = run_counts(output, settings.data, quick=settings.quick, progress=progress)
     print_counts(results, output)
     reported = [result for result in results if half_of(result["setting"]) == "reported"]
@@ -100,7 +100,7 @@ def _counts(output: Path, settings: CleanBenchSettings, progress: ProgressCallba
     return [Measurement(f"{len(three)} settings", "counts: truth outside of the interval", missed, "of all", None, MISSED_LIMIT)]
 
 
-def _injected(output: Path, settings: CleanBenchSettings, progress: ProgressCallback) -> list[Measurement]:
+def _injected(output: Path, settings: CleanBenchSettings, progress: Progress) -> list[Measurement]:
     there = [name for name in available(settings.data) if name in INJECTED_INTO and name in (settings.sets or INJECTED_INTO)]
     lines: list[Measurement] = []
     for name in there:
@@ -115,7 +115,7 @@ def _injected(output: Path, settings: CleanBenchSettings, progress: ProgressCall
     return lines
 
 
-def _people(output: Path, settings: CleanBenchSettings, progress: ProgressCallback) -> list[Measurement]:
+def _people(output: Path, settings: CleanBenchSettings, progress: Progress) -> list[Measurement]:
     """CIFAR-10N: one network on all images for each label set."""
     if settings.data is None or "cifar10" not in available(settings.data) or not (settings.data / PEOPLE).is_file():
         return []
@@ -131,7 +131,7 @@ def _people(output: Path, settings: CleanBenchSettings, progress: ProgressCallba
     return lines
 
 
-def measured(noise: NoisyLabels, output: Path, progress: ProgressCallback) -> dict[str, Any]:
+def measured(noise: NoisyLabels, output: Path, progress: Progress) -> dict[str, Any]:
     """Average precisions and error counts of one case, cached in a file."""
     path = as_json(place(output, "clean", noise.pictures, noise.what, noise.seed))
     known = sorted([*WAYS, *OF_EPOCHS, *BY_PROBS, *peers.installed(), "interval"])
@@ -139,7 +139,7 @@ def measured(noise: NoisyLabels, output: Path, progress: ProgressCallback) -> di
         return dict(before)
     directory = place(output, "runs", noise.pictures, noise.what, noise.seed)
     case = f"{noise.pictures.name}, {noise.what}, seed {noise.seed}"
-    case_progress: ProgressCallback = lambda done, total, words: progress(done, total, f"{case}: {words}")
+    case_progress: Progress = lambda done, total, words: progress(done, total, f"{case}: {words}")
     train(noise.pictures, noise.given, directory, noise.seed, progress=case_progress)
     snapshot = Snapshot.load(directory)
     features = np.asarray(snapshot.in_memory().values)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.pictures import ImageSet, ProgressCallback, train
+from benchmarks.pictures import ImageSet, train
 from benchmarks.scored import Scores
 from hardsight import score
 from hardsight.scores import SCORES
@@ -22,6 +22,7 @@ from hardsight.scores.ensembles import model_agreement
 from hardsight.scores.gradients import within_class
 from hardsight.scoring.checkpoints import gradient_variance, kept_epochs
 from hardsight.scoring.fitted_head import head_probs
+from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
 
 OTHER_SEEDS = (1000, 2000)  # added to the seed of a case; no case uses these
@@ -29,7 +30,7 @@ MODELS, KEPT, OTHER_LOSS, LAYERS = "three models", "kept epochs", "ALDR loss", "
 BATCH = 256  # images at a time
 
 
-def further_scores(pictures: ImageSet, labels: np.ndarray, run: Path, seed: int, progress: ProgressCallback) -> Scores:
+def further_scores(pictures: ImageSet, labels: np.ndarray, run: Path, seed: int, progress: Progress) -> Scores:
     """Scores of the images that the network in `run` was trained on with (n,) labels; more networks are trained next to it."""
     others = [run.with_name(f"{run.name}-{number}") for number in range(1, len(OTHER_SEEDS) + 1)]
     for directory, further in zip(others, OTHER_SEEDS, strict=True):

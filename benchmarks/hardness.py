@@ -24,7 +24,7 @@ from benchmarks.finding import Detection, detection
 from benchmarks.further_scores import further_scores
 from benchmarks.injection import mislabeled
 from benchmarks.odd_inputs import OddInputs
-from benchmarks.pictures import MOST, ImageSet, ProgressCallback, as_json, available, load, place, train
+from benchmarks.pictures import MOST, ImageSet, as_json, available, load, place, train
 from benchmarks.scored import Scores, of_training_samples
 from benchmarks.settings import MISLABELED, HardnessSettings
 from hardsight.errors import InputError
@@ -32,12 +32,12 @@ from hardsight.files.reading import read_json
 from hardsight.files.writing import write_json
 from hardsight.options import takes
 from hardsight.scores import SCORES
+from hardsight.screen import Progress, Say
 from hardsight.threads import num_threads
 from hardsight.version import VERSION
 
 # Change it if scores are computed in another way: finished cases are then measured again.
 METHOD = "calibrated heads, k-nearest distance at 1 %"
-Say = Callable[[str], None]
 Row = dict[str, Any]
 
 
@@ -59,7 +59,7 @@ def run(
     output: Path,
     *,
     settings: HardnessSettings | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Progress | None = None,
     say: Say | None = None,
     **options: Any,
 ) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def run(
     return study.summary(cases)
 
 
-def _within(progress: ProgressCallback | None, number: int, total: int, case: str) -> ProgressCallback:
+def _within(progress: Progress | None, number: int, total: int, case: str) -> Progress:
     """Progress over all cases: the bar counts cases, with the description of the current training."""
 
     def tell(done: int, steps: int, words: str) -> None:
@@ -130,7 +130,7 @@ class HardnessStudy:
         """Path of the network or the result of a case."""
         return place(self.output, folder, self.pictures(case.data), f"{case.kind}-{case.rate:g}", case.seed)
 
-    def measure(self, case: Case, progress: ProgressCallback) -> None:
+    def measure(self, case: Case, progress: Progress) -> None:
         """Write the result of a case, unless it exists."""
         path = as_json(self.place("hardness", case))
         if path.is_file() and read_json(path).get("known") == self.known:
@@ -142,7 +142,7 @@ class HardnessStudy:
         write_json(path, result)
         self.say(f"{case}: {_sentence(rows)}  {time.perf_counter() - start:.0f} s")
 
-    def _label_errors(self, case: Case, progress: ProgressCallback) -> tuple[Scores, np.ndarray]:
+    def _label_errors(self, case: Case, progress: Progress) -> tuple[Scores, np.ndarray]:
         """Scores of the training samples of a network trained on wrong labels, and which labels are wrong."""
         pictures = self.pictures(case.data)
         noisy = mislabeled(case.kind, pictures.images, pictures.labels, case.rate, case.seed)
@@ -156,7 +156,7 @@ class HardnessStudy:
         scores |= {("own training", name): values for name, values in theirs.items()}
         return scores, noisy != pictures.labels
 
-    def _odd_inputs(self, case: Case, progress: ProgressCallback) -> tuple[Scores, np.ndarray]:
+    def _odd_inputs(self, case: Case, progress: Progress) -> tuple[Scores, np.ndarray]:
         """Scores of held-out samples, and which of them are odd."""
         odd = self.odd(case.data, case.seed)
         odd.train(progress)

@@ -11,13 +11,14 @@ import pyarrow.compute as pc
 
 from benchmarks import peers
 from benchmarks.injection import VIEWS, copied, scrambled
-from benchmarks.pictures import ImageSet, ProgressCallback, train
+from benchmarks.pictures import ImageSet, train
 from benchmarks.scored import EPOCHS, FINAL, REFERENCE, Scores, as_hardness
 from hardsight import score
 from hardsight.head import Head
 from hardsight.scores import SCORES
 from hardsight.scores.duplicates import near_duplicates
 from hardsight.scoring.fitted_head import head_probs
+from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
 
 LEFT_OUT = 2  # number of classes (the last ones) left out of training
@@ -66,7 +67,7 @@ class OddInputs:
         sets["duplicate"] = copied(images[some], rng), labels[some]
         return sets
 
-    def train(self, progress: ProgressCallback) -> None:
+    def train(self, progress: Progress) -> None:
         """Train the network on clean labels, and evaluate every set after each epoch."""
         learned, _ = self._split
         labels = np.full(len(self.pictures.labels), -1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,6 @@ import numpy as np
 import hardsight
 from hardsight.errors import InputError, require_installed
 from hardsight.threads import even_rows
-
-ProgressCallback = Callable[[int, int, str], None]  # steps done, total steps, description
 
 LOCAL: dict[str, Any] = {"device": "cpu", "workers": 1}
 MOST = 5000  # default number of samples of a dataset

@@ -12,6 +12,7 @@ import numpy as np
 import hardsight
 from hardsight.data import ImageData
 from hardsight.errors import require_installed
+from hardsight.screen import Progress
 from hardsight_papers.cache import Cache
 from hardsight_papers.data_folder import DataFolder
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from hardsight.training.train import Trained
 
 Scale = Literal["small", "paper"]
-ProgressCallback = Callable[[int, int, str], None]  # done, of how many, in words
 LOCAL: dict[str, Any] = {"device": "cpu", "workers": 1}  # so small a network gains nothing from more
 AUTOMATIC: dict[str, Any] = {"device": "auto", "workers": None}
 
@@ -53,7 +53,7 @@ class Context:
     data: DataFolder = field(default_factory=lambda: DataFolder(None))
     cache: Cache = field(default_factory=Cache.of_user)
     seed: int = 0
-    report: ProgressCallback | None = None
+    report: Progress | None = None
     device: str | None = None
 
     @property

@@ -12,9 +12,10 @@ from hardsight.files.places import place_on_disk
 from hardsight.files.run import Run, read_manifest
 from hardsight.files.writing import replacing
 from hardsight.options import takes
+from hardsight.screen import Progress
 from hardsight_papers.cache import Cache
 from hardsight_papers.catalog import chosen, single_recipe
-from hardsight_papers.context import Context, ProgressCallback
+from hardsight_papers.context import Context
 from hardsight_papers.data_folder import DataFolder
 from hardsight_papers.keeping import keep, outcome_file, read_outcome
 from hardsight_papers.page import write_page
@@ -30,7 +31,7 @@ def reproduce(
     output: str | os.PathLike[str] | None = None,
     *,
     settings: ReproduceSettings | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> Outcome:
     """Run one table or figure of the papers: its numbers beside the printed ones, figures, and claims with a verdict.
@@ -59,7 +60,7 @@ def reproduce_all(
     output: str | os.PathLike[str],
     *,
     settings: ReproduceSettings | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Progress | None = None,
     say: Callable[[Recipe, Outcome | str], None] | None = None,
     **options: Any,
 ) -> dict[str, Outcome]:
@@ -106,7 +107,7 @@ def data_folder(settings: ReproduceSettings) -> DataFolder:
     return DataFolder(None if settings.data is None else place_on_disk(settings.data))
 
 
-def _context(settings: ReproduceSettings, progress: ProgressCallback | None) -> Context:
+def _context(settings: ReproduceSettings, progress: Progress | None) -> Context:
     data = data_folder(settings)
     cache = Cache.of_user() if settings.cache is None else Cache(place_on_disk(settings.cache))
     return Context(settings.scale, data, cache, settings.seed, progress, settings.device)

@@ -33,11 +33,10 @@ from hardsight.files.suspects import read_suspects, suspects_file
 from hardsight.files.writing import replacing, why
 from hardsight.render.saving import save_figure
 from hardsight.scoring.score import score
-from hardsight.screen import percent
+from hardsight.screen import Progress, percent
 from hardsight.snapshot import Snapshot
 from hardsight.table import Summary, hardest, read_scores, write_table
 from hardsight.threads import even_rows, one_torch_thread
-from hardsight.training.settings import ProgressCallback
 
 if TYPE_CHECKING:
     from hardsight.human import Correlations
@@ -78,7 +77,7 @@ def load_digits(seed: int) -> Digits:
     return Digits(parts["train"], test, replace(test, kind="npy", images=faint, columns={}))
 
 
-def run_demo(directory: str | Path, *, seed: int = 0, progress: ProgressCallback | None = None) -> Summary:
+def run_demo(directory: str | Path, *, seed: int = 0, progress: Progress | None = None) -> Summary:
     """Train, score, adapt and write a run directory; if it is already complete, only summarize it."""
     directory = place_on_disk(directory)
     if check_count(seed, "seed") >= 2**32:
@@ -142,7 +141,7 @@ def found_errors(directory: Path) -> FoundErrors | None:
     return FoundErrors(len(wrong), int(wrong.sum()), int(flagged.sum()), int((flagged & wrong).sum()))
 
 
-def _fill(run: Run, seed: int, progress: ProgressCallback | None) -> None:
+def _fill(run: Run, seed: int, progress: Progress | None) -> None:
     """Create everything in the run; each step is either complete or repeated."""
 
     digits, directory = load_digits(seed), run.directory
@@ -231,7 +230,7 @@ def _with_levels(degraded: Snapshot) -> pa.Table:
     return table.combine_chunks()
 
 
-def _adapt(run: Run, digits: Digits, seed: int, progress: ProgressCallback | None) -> None:
+def _adapt(run: Run, digits: Digits, seed: int, progress: Progress | None) -> None:
     """adapt/: a run that adapts from clean digits to faint ones, and a figure for this run's report."""
     from hardsight.render.adaptation import before_and_after as draw
 

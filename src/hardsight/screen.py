@@ -19,6 +19,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import PurePath
 from typing import Any
 
+Progress = Callable[..., None]  # called with what is done, what there is in all and, in a long command, what is going on
+Say = Callable[[str], None]  # called with a sentence for the user
+
 LONGEST = 60
 LONGEST_NAME = 40  # in the repr of an object
 WIDTH = 100  # characters per line of a repr

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -43,7 +43,7 @@ from hardsight.files.reading import reading
 from hardsight.files.run import Run, check_run_directory, read_manifest
 from hardsight.files.samples import rows_per_part, write_samples
 from hardsight.options import takes
-from hardsight.screen import printable, table_lines
+from hardsight.screen import Progress, Say, printable, table_lines
 from hardsight.table import write_table
 from hardsight.threads import even_rows, num_threads
 from hardsight.training.inputs import ImageInputs, sized
@@ -57,9 +57,6 @@ if TYPE_CHECKING:
 COMMAND = "hardsight attack"
 PART_IMAGES = 512
 TABLES = ("attack", "epsilons", "detection", "trajectories")
-
-ProgressCallback = Callable[[int, int], None]  # images done, images in all
-Say = Callable[[str], None]  # a sentence for the user
 
 
 @dataclass(frozen=True)
@@ -89,7 +86,7 @@ class Attack:
 
 @takes(AttackSettings)
 def attack(
-    run: Any, output: str | os.PathLike[str], *, settings: AttackSettings | None = None, progress: ProgressCallback | None = None,
+    run: Any, output: str | os.PathLike[str], *, settings: AttackSettings | None = None, progress: Progress | None = None,
     say: Say | None = None, **options: Unpack[AttackOptions],
 ) -> Attack:  # fmt: skip
     """Attack a model by FGSM or PGD, and measure what gives attacked inputs away.
@@ -132,10 +129,10 @@ class _Job:
     target: AttackTarget
     settings: AttackSettings
     say: Say
-    progress: ProgressCallback | None
+    progress: Progress | None
 
     @classmethod
-    def of(cls, target: AttackTarget, settings: AttackSettings, say: Say, progress: ProgressCallback | None) -> _Job:
+    def of(cls, target: AttackTarget, settings: AttackSettings, say: Say, progress: Progress | None) -> _Job:
         """The model opened and its last layer found, the images as it takes them."""
         model = open_attacked(target.model, settings)
         check_same_model(target.directory, model)

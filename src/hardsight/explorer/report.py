@@ -28,13 +28,13 @@ from hardsight.explorer.repeat_commands import reported_again
 from hardsight.explorer.review import MARKS, Review, review_file
 from hardsight.explorer.server import Page, placed_marks
 from hardsight.explorer.settings import ReportSettings
-from hardsight.explorer.sheet import ProgressCallback, Sheet, in_file, open_sheet, turn_scores
+from hardsight.explorer.sheet import Sheet, in_file, open_sheet, turn_scores
 from hardsight.explorer.suspects import add_suspects
 from hardsight.explorer.thumbnails import Pictures
 from hardsight.files.inputs import command, note_input
 from hardsight.files.writing import check_page_output, replacing
 from hardsight.options import takes
-from hardsight.screen import spoken
+from hardsight.screen import Progress, spoken
 from hardsight.threads import even_rows
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def report(
     output: str | Path | None = None,
     *,
     settings: ReportSettings | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Progress | None = None,
     **options: Unpack[ReportOptions],
 ) -> Path:
     """Write a run's report as one HTML file, and return its path.

@@ -16,11 +16,12 @@ from hardsight.explorer.review import Review, review_file, why_not_saved
 from hardsight.explorer.security import Guard
 from hardsight.explorer.server import Page, build, serve
 from hardsight.explorer.settings import ExploreSettings
-from hardsight.explorer.sheet import ProgressCallback, can_be_applied, in_file, open_sheet, turn_scores
+from hardsight.explorer.sheet import can_be_applied, in_file, open_sheet, turn_scores
 from hardsight.explorer.suspects import add_suspects
 from hardsight.explorer.thumbnails import Pictures
 from hardsight.explorer.two_runs import compare
 from hardsight.options import takes
+from hardsight.screen import Progress
 
 
 @dataclass
@@ -47,7 +48,7 @@ class Started:
 
 @takes(ExploreSettings)
 def start(
-    run: Any, second: Any = None, *, settings: ExploreSettings | None = None, progress: ProgressCallback | None = None,
+    run: Any, second: Any = None, *, settings: ExploreSettings | None = None, progress: Progress | None = None,
     in_notebook: bool = False, **options: Any,
 ) -> Started:  # fmt: skip
     """Open a run, or two to compare, and a port to show it at.
@@ -75,7 +76,7 @@ def start(
 
 
 def _open_page(
-    run: str | Path, second: str | Path | None, settings: ExploreSettings, progress: ProgressCallback | None
+    run: str | Path, second: str | Path | None, settings: ExploreSettings, progress: Progress | None
 ) -> tuple[Page, list[str]]:
     """What the server answers from, and what a person should know about it."""
     shared: dict[str, Any] = {

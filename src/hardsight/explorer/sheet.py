@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,6 +34,7 @@ from hardsight.files.table_kinds import kind_in_file
 from hardsight.scores import SCORES
 from hardsight.scoring.run_images import RunPictures
 from hardsight.scoring.score import score
+from hardsight.screen import Progress
 from hardsight.snapshot import SNAPSHOTS, Snapshot
 from hardsight.table import TABLES, noted_class_names, read_scores, scores_given, table_notes, write_table
 
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
 OWN = ("id", "label", "predicted", "status", "path", "base_id")  # what the sheet keeps apart from its further columns
 RANKED_BY = ("avh", "loss", "confidence", "entropy", "avc_predicted")  # the first that has values sorts the samples
-
-ProgressCallback = Callable[[int, int], None]
 
 
 @dataclass
@@ -116,7 +114,7 @@ def open_sheet(
     human: Any = None,
     split: str | None = None,
     keep: bool = True,
-    progress: ProgressCallback | None = None,
+    progress: Progress | None = None,
 ) -> Sheet:
     """A run directory, a scores table (.parquet, .csv, .json) or a snapshot (.npz, .npy, .parquet) as a sheet.
 
@@ -220,7 +218,7 @@ def _table(
     epochs: Epochs | None,
     rounds: Rounds | None,
     keep: bool,
-    progress: ProgressCallback | None,
+    progress: Progress | None,
 ) -> pa.Table:
     """The scores: read, or computed, or what the last epoch saw."""
     if where.is_dir() and (where / "scores.parquet").is_file():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
@@ -23,14 +22,12 @@ from hardsight.exporting.settings import TOOLS, WITHOUT_IMAGES, ExportSettings
 from hardsight.files.inputs import command, note_input
 from hardsight.files.run import read_start
 from hardsight.options import takes
+from hardsight.screen import Progress
 from hardsight.table import as_hardness
 from hardsight.threads import sample_rows
 
 if TYPE_CHECKING:
     from hardsight.option_types import ExportOptions
-
-
-ProgressCallback = Callable[[int, int], None]  # rows scored, rows in all
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,7 @@ def export(
     output: str | Path | None = None,
     *,
     settings: ExportSettings | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Progress | None = None,
     **options: Unpack[ExportOptions],
 ) -> Exported:
     """Write a run as another tool opens it: its samples with all scores and, where there are any, suspects and marks.

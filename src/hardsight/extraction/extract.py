@@ -51,7 +51,7 @@ from hardsight.models.model import refuse
 from hardsight.models.trained import takes_features
 from hardsight.models.weights_header import check_weights_of
 from hardsight.options import SampleOptions, takes
-from hardsight.screen import time_in_words
+from hardsight.screen import Progress, Say, time_in_words
 from hardsight.snapshot import Snapshot
 from hardsight.table import write_table
 from hardsight.threads import num_threads, sample_rows
@@ -68,9 +68,6 @@ TAKEN = {"id", "label", "features", *OWN_COLUMNS} - {"split", "path"}  # reserve
 PART_ROWS, MOST_PARTS = 256, 1000  # only complete parts are kept, so they are small, but not so small that there are many more
 LONG_RUN, LISTEN = 60.0, 5.0  # seconds: shortest run worth an estimate, and how long to measure before giving it
 
-ProgressCallback = Callable[[int, int], None]  # images done, total images
-Say = Callable[[str], None]  # a sentence for the user
-
 
 @takes(ExtractSettings)
 def extract(
@@ -80,7 +77,7 @@ def extract(
     *,
     settings: ExtractSettings | None = None,
     preprocessing: dict[str, Any] | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Progress | None = None,
     say: Say | None = None,
     **options: Unpack[ExtractOptions],
 ) -> Snapshot:
@@ -238,7 +235,7 @@ class _Job:
         self.views = views_of(self.settings.passes)
         self.workers = self.settings.workers or num_threads()
 
-    def run(self, output: Path, progress: ProgressCallback | None) -> Snapshot:
+    def run(self, output: Path, progress: Progress | None) -> Snapshot:
         sample = self._first_images()  # (b, C, H, W), or (b, d) features
         with warnings.catch_warnings():
             if self.settings.fit_head:  # then the layer need not produce the model's output
@@ -321,7 +318,7 @@ class _Job:
     def copies(self) -> int:
         return max(1, len(self.degradations))
 
-    def _write_parts(self, missing: list[tuple[Path, range]], progress: ProgressCallback | None) -> None:
+    def _write_parts(self, missing: list[tuple[Path, range]], progress: Progress | None) -> None:
         """Decode ahead, run the model, and write each part after its last image."""
         to_do = sum(len(rows) for _, rows in missing)
         done = already = len(self.data) - to_do

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,11 +19,10 @@ from hardsight.files.formats import kind_by_name
 from hardsight.files.inputs import note_input
 from hardsight.files.places import missing, place_on_disk
 from hardsight.files.run import not_a_run
+from hardsight.screen import Progress
 
 NOT_AS_LISTED = "damaged or changed: it does not match run.json"
 LISTED = re.compile(r'"([^"\n]+)": "([0-9a-f]{64})"|"name": "([^"\n]+)",\s+"rows": [^,]*,\s+"sha256": "([0-9a-f]{64})"')
-
-ProgressCallback = Callable[[int, int], None]  # bytes done, total bytes
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ class Verification:
     unchecked: dict[str, str] = field(default_factory=dict)
 
 
-def verify(path: str | os.PathLike[str], progress: ProgressCallback | None = None) -> Verification:
+def verify(path: str | os.PathLike[str], progress: Progress | None = None) -> Verification:
     """Compare a complete run, or a single file, with its checksums.
 
     Args:
@@ -60,7 +59,7 @@ def verify(path: str | os.PathLike[str], progress: ProgressCallback | None = Non
 class _Reading:
     """One pass over the files below a directory."""
 
-    def __init__(self, directory: Path, progress: ProgressCallback | None) -> None:
+    def __init__(self, directory: Path, progress: Progress | None) -> None:
         self.directory, self.progress = directory, progress
         self.done = self.total = 0
         self.trusted = True  # whether run.json is sound

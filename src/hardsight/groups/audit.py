@@ -48,8 +48,8 @@ from hardsight.groups.settings import AuditSettings
 from hardsight.options import takes
 from hardsight.scores import SCORES
 from hardsight.scores_table import Result
-from hardsight.scoring.score import ProgressCallback, of_table
-from hardsight.screen import brief
+from hardsight.scoring.score import of_table
+from hardsight.screen import Progress, brief
 from hardsight.snapshot import Snapshot
 from hardsight.table import holds_scores
 from hardsight.version import VERSION
@@ -92,7 +92,7 @@ def audit(
     ids: Any = None,
     columns: dict[str, Any] | None = None,
     settings: AuditSettings | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Progress | None = None,
     **options: Unpack[AuditOptions],
 ) -> Result:
     """Compare groups of samples: accuracy, hardness, norm and calibration with intervals, one row per group.
@@ -155,7 +155,7 @@ def check_groups(source: Any, settings: AuditSettings) -> None:
                               source.class_names), settings.group)  # fmt: skip
 
 
-def find_groups(measured: Measured, settings: AuditSettings, progress: ProgressCallback | None = None) -> Audit:
+def find_groups(measured: Measured, settings: AuditSettings, progress: Progress | None = None) -> Audit:
     """The whole of `audit`, of samples that are open; `progress` is called with the groups compared and those in all."""
     measured = of_split(measured, settings.split)
     check_labeled(measured)
@@ -175,7 +175,7 @@ def find_groups(measured: Measured, settings: AuditSettings, progress: ProgressC
 
 
 def _by_columns(
-    measured: Measured, measures: Measures, settings: AuditSettings, progress: ProgressCallback | None
+    measured: Measured, measures: Measures, settings: AuditSettings, progress: Progress | None
 ) -> tuple[list[Row], list[Grouping]]:
     groupings = groupings_of(measured, settings.group)
     rows: list[Row] = []

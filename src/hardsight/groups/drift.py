@@ -52,8 +52,8 @@ from hardsight.options import takes
 from hardsight.scores import SCORES
 from hardsight.scores_table import Result
 from hardsight.scoring.comparable import hardness_ranks, of_probabilities, why_two_scales
-from hardsight.scoring.score import FoldHeads, ProgressCallback
-from hardsight.screen import brief
+from hardsight.scoring.score import FoldHeads
+from hardsight.screen import Progress, brief
 from hardsight.snapshot import Snapshot
 from hardsight.stats.coefficients import holm
 from hardsight.stats.means import design_effect, mean_interval, welch
@@ -98,7 +98,7 @@ def drift(
     second: Any,
     *,
     settings: DriftSettings | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Progress | None = None,
     **options: Unpack[DriftOptions],
 ) -> Result:
     """Say which samples got harder between two models or two dates: one row per sample that both have.
@@ -126,9 +126,7 @@ def drift(
     return Result(result.table, "change", "harder")
 
 
-def opened(
-    first: Any, second: Any, settings: DriftSettings, progress: ProgressCallback | None = None
-) -> tuple[Measured, Measured, str]:
+def opened(first: Any, second: Any, settings: DriftSettings, progress: Progress | None = None) -> tuple[Measured, Measured, str]:
     """Both, and the score that they are compared by: the loss where one of them has no features."""
     more: dict[str, Any] = {}
     head = class_names = None

@@ -20,9 +20,8 @@ from hardsight.groups.drift import Drift, find_drift, opened
 from hardsight.groups.opening import open_measured, with_class_names, with_groups
 from hardsight.groups.settings import AuditFileSettings, DriftFileSettings
 from hardsight.options import takes
-from hardsight.scoring.score import ProgressCallback
 from hardsight.scoring.score_file import open_with_columns
-from hardsight.screen import brief
+from hardsight.screen import Progress, brief
 from hardsight.table import table_notes, write_table
 
 
@@ -54,7 +53,7 @@ def audit_to_file(
     output: str | os.PathLike[str] | None = None,
     *,
     settings: AuditFileSettings | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Progress | None = None,
     check: Callable[[Audit], object] | None = None,
     **options: Any,
 ) -> AuditedFile:
@@ -109,7 +108,7 @@ def drift_to_file(
     output: str | os.PathLike[str] | None = None,
     *,
     settings: DriftFileSettings | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> DriftFile:
     """Compare two runs or files and write what got harder, with the classes beside it.

@@ -24,7 +24,8 @@ from hardsight.files.wide_tables import snapshot_hint
 from hardsight.head import Head
 from hardsight.options import SampleOptions
 from hardsight.scores import SCORES
-from hardsight.scoring.score import CROSS_VALIDATED, FoldHeads, Job, ProgressCallback
+from hardsight.scoring.score import CROSS_VALIDATED, FoldHeads, Job
+from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
 from hardsight.table import SCORE_IT, TABLES, read_scores, scores_given, table_notes
 from hardsight.threads import sample_rows
@@ -110,7 +111,7 @@ def open_measured(
     head: Any = None,
     labels: Any = None,
     some: SampleOptions | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Progress | None = None,
 ) -> Measured:
     """A run directory, a snapshot (also a `Snapshot`) or a scores table, with the score `by` or what there is in its place.
 
@@ -247,7 +248,7 @@ def _of_snapshot(
     by: str,
     some: SampleOptions | None,
     fold_heads: FoldHeads | None,
-    progress: ProgressCallback | None,
+    progress: Progress | None,
 ) -> Measured:
     snapshot = snapshot if some is None else snapshot.of_rows(sample_rows(some, len(snapshot)))
     name = snapshot.name or "the snapshot"

@@ -16,7 +16,7 @@ from hardsight.human.models import ScoredModel, hard_end
 from hardsight.human.settings import CorrelateSettings
 from hardsight.human.tables import Row
 from hardsight.human.targets import Target
-from hardsight.screen import brief
+from hardsight.screen import Progress, brief
 from hardsight.stats.answers import Ceiling, noise_ceilings
 from hardsight.stats.coefficients import KINDS, Kind, correlate_columns
 from hardsight.stats.concordance import compare_influences, kendall_influence
@@ -25,7 +25,6 @@ from hardsight.stats.independent import Outcome, fisher_test, outcome
 from hardsight.stats.permutation import swap_tests
 from hardsight.stats.resampling import Bootstrap, bootstrap
 
-ProgressCallback = Callable[[int, int], None]
 FREQUENCY_BINS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # the AVH paper's
 FEWEST = 4  # minimum samples for a coefficient with an interval
 
@@ -80,7 +79,7 @@ def agree(
     settings: CorrelateSettings,
     *,
     pairs: bool,
-    progress: ProgressCallback | None = None,
+    progress: Progress | None = None,
 ) -> Agreement:
     """All coefficients and tests of one model against one target."""
     if len(target.rows) == 0:
@@ -173,7 +172,7 @@ class _Sides:
         """(n, k) values of those scores."""
         return np.column_stack([self.easy[name] for name in self.varied])
 
-    def resampled(self, progress: ProgressCallback | None) -> Bootstrap | None:
+    def resampled(self, progress: Progress | None) -> Bootstrap | None:
         """The paired bootstrap of all scores at once; None if there is no coefficient."""
         if not self.varied or np.ptp(self.values) == 0:
             return None

@@ -19,7 +19,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -51,7 +50,7 @@ from hardsight.scores_table import Result
 from hardsight.scoring.extra_inputs import check_reference
 from hardsight.scoring.run_images import pictures_of
 from hardsight.scoring.score import of_table
-from hardsight.screen import brief
+from hardsight.screen import Progress, brief
 from hardsight.snapshot import Snapshot
 from hardsight.threads import thread_pool
 from hardsight.version import VERSION
@@ -60,7 +59,6 @@ if TYPE_CHECKING:
     from hardsight.option_types import CleanOptions
 
 
-ProgressCallback = Callable[[int, int, str], None]  # steps done, steps in all, what is going on
 STEPS = 4
 WON = 0.25  # share of epochs: wrong labels win in fewer, as long as they are not memorized
 
@@ -81,7 +79,7 @@ class Suspects:
 def clean(
     source: Any = None, labels: Any = None, *, features: Any = None, probs: Any = None, pred_probs: Any = None,
     logits: Any = None, head: Any = None, ids: Any = None,
-    settings: CleanSettings | None = None, progress: ProgressCallback | None = None, **options: Unpack[CleanOptions],
+    settings: CleanSettings | None = None, progress: Progress | None = None, **options: Unpack[CleanOptions],
 ) -> Result:  # fmt: skip
     """Find wrong labels, ambiguous and hard samples, outliers and near duplicates: one row per sample.
 
@@ -152,7 +150,7 @@ def _opened(source: Any, arrays: dict[str, Any]) -> tuple[Snapshot, Any]:
     return Snapshot(**given), None
 
 
-def find_suspects(samples: Samples, settings: CleanSettings, progress: ProgressCallback | None = None) -> Suspects:
+def find_suspects(samples: Samples, settings: CleanSettings, progress: Progress | None = None) -> Suspects:
     """The whole of `clean`, of samples that are open."""
     say = progress or (lambda done, total, words: None)
     samples = _of_split(samples, settings.split)

@@ -22,12 +22,12 @@ from hardsight.files.suspects import clean_class_names, clean_columns, suspects_
 from hardsight.files.table_kinds import kind_in_file
 from hardsight.files.table_writing import check_table_output
 from hardsight.options import takes
-from hardsight.quality.clean import ProgressCallback, Suspects, find_suspects
+from hardsight.quality.clean import Suspects, find_suspects
 from hardsight.quality.evidence import checked_probs, samples_of
 from hardsight.quality.review import Applied, apply_review, check_new_folder, write_images
 from hardsight.quality.settings import CleanFileSettings
 from hardsight.scoring.score_file import open_with_columns
-from hardsight.screen import brief
+from hardsight.screen import Progress, brief
 from hardsight.table import read_scores, write_table
 from hardsight.threads import sample_rows
 
@@ -52,7 +52,7 @@ def clean_to_file(
     *,
     pred_probs: Any = None,
     settings: CleanFileSettings | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> Cleaned:
     """Find the suspects of a run or a file and write them; with `apply`, write the labels after a review instead.

@@ -27,7 +27,8 @@ from hardsight.quality.neighbors import Nearby, enough_voters, mixed, neighbor_p
 from hardsight.quality.settings import CleanSettings
 from hardsight.scores import SCORES
 from hardsight.scores.probabilities import check_distributions
-from hardsight.scoring.fitted_head import ProgressCallback, fewest_of_class, head_probs, usable_rows
+from hardsight.scoring.fitted_head import fewest_of_class, head_probs, usable_rows
+from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
 from hardsight.threads import blocks, share
 
@@ -204,7 +205,7 @@ def _softmax(logits: np.ndarray) -> np.ndarray:
 
 def best_evidence(
     samples: Samples, settings: CleanSettings, nearby: Nearby | None = None, originals: np.ndarray | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Progress | None = None,
 ) -> Evidence:  # fmt: skip
     """The best that there is, or what the ranking `settings.by` needs.
 
@@ -247,7 +248,7 @@ def _votes_of_alike(probs: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 def _probabilities(
-    samples: Samples, settings: CleanSettings, originals: np.ndarray | None, progress: ProgressCallback | None
+    samples: Samples, settings: CleanSettings, originals: np.ndarray | None, progress: Progress | None
 ) -> tuple[str, np.ndarray]:
     """Which probabilities there are, and they themselves."""
     if samples.probs is not None:

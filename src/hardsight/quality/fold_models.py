@@ -20,7 +20,8 @@ from hardsight.data import ImageData
 from hardsight.errors import InputError
 from hardsight.files.places import place_on_disk
 from hardsight.scores.duplicates import find_repeats
-from hardsight.scoring.fitted_head import ProgressCallback, fold_rows, head_probs
+from hardsight.scoring.fitted_head import fold_rows, head_probs
+from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
 from hardsight.training.inputs import ArrayInputs, count_classes
 from hardsight.training.sets import open_sets
@@ -33,7 +34,7 @@ OF_DATA = ("split", "labels_from", "limit")  # options that say which samples: t
 
 def predict_by_folds(
     data: Any, labels: Any, model: Any, output: str | os.PathLike[str] | None, *,
-    folds: int, seed: int, progress: ProgressCallback | None, training: Mapping[str, Any],
+    folds: int, seed: int, progress: Progress | None, training: Mapping[str, Any],
 ) -> np.ndarray:  # fmt: skip
     """(n, c) probabilities of each labeled sample of the data, in its order; NaN for an image that could not be read."""
     if model is None or output is None:

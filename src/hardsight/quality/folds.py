@@ -16,7 +16,8 @@ from hardsight.errors import InputError
 from hardsight.named_labels import whole_labels
 from hardsight.pandas_index import align
 from hardsight.scores.duplicates import find_repeats
-from hardsight.scoring.fitted_head import FOLDS, ProgressCallback, head_probs, unseen_heads
+from hardsight.scoring.fitted_head import FOLDS, head_probs, unseen_heads
+from hardsight.screen import Progress
 
 
 def out_of_sample(
@@ -72,7 +73,7 @@ def numbered(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def predict_by_heads(
     features: np.ndarray, labels: np.ndarray, originals: np.ndarray | None = None, *,
-    folds: int = FOLDS, seed: int = 0, progress: ProgressCallback | None = None,
+    folds: int = FOLDS, seed: int = 0, progress: Progress | None = None,
 ) -> np.ndarray:  # fmt: skip
     """The same of checked arrays, by logistic regression on standardized features. Rows that are not usable get NaN.
 

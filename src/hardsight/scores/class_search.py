@@ -10,20 +10,18 @@ best of all cannot fall below. A comparison with it leaves a few dozen candidate
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from hardsight.scores.search import SIDE
+from hardsight.screen import Progress
 from hardsight.threads import blocks, even_rows, num_workers, share
 
 FIRST = 1024  # samples that give the first bound
 SLACK = 1e-5  # a product in a tile of another shape may round otherwise
 PENDING = 2  # candidates per row that wait to be taken in together
 CROWD = 64  # candidates per row of one tile beyond which its k best are looked for instead
-
-ProgressCallback = Callable[[int, int], None]  # tiles done, tiles in all
 
 
 @dataclass(frozen=True)
@@ -188,7 +186,7 @@ def _best_of_each_row(cosine: np.ndarray, k: int) -> np.ndarray:
     return np.flatnonzero(((cosine > least) | equal) & (cosine > -np.inf))
 
 
-def search_classes(samples: Classed, own: Own | None, others: Others | None, progress: ProgressCallback | None = None) -> None:
+def search_classes(samples: Classed, own: Own | None, others: Others | None, progress: Progress | None = None) -> None:
     """Let every pair of samples into `own` and `others`, as far as they concern it. Threads share the tiles.
 
     With a window on the negatives a tile serves its rows alone, since what is left of it depends on them.

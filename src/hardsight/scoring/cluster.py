@@ -29,7 +29,8 @@ from hardsight.files.reading import read_json
 from hardsight.files.samples import SampleFiles
 from hardsight.files.table_writing import check_table_output
 from hardsight.files.writing import write_json
-from hardsight.scoring.score import Job, ProgressCallback, SeenIds
+from hardsight.scoring.score import Job, SeenIds
+from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
 from hardsight.table import Summary, write_table
 from hardsight.version import VERSION
@@ -117,7 +118,7 @@ def score_on_cluster(
     cluster: str | Cluster,
     *,
     summary: Summary | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Progress | None = None,
 ) -> Summary:
     """Run a scoring job on a Dask cluster, and write the same bytes as a local `hardsight score`.
 
@@ -138,7 +139,7 @@ def score_on_cluster(
 
 @contextlib.contextmanager
 def parts_on_cluster(
-    job: Job, output: str | os.PathLike[str], cluster: str | Cluster, progress: ProgressCallback | None = None
+    job: Job, output: str | os.PathLike[str], cluster: str | Cluster, progress: Progress | None = None
 ) -> Iterator[Iterator[pa.Table]]:
     """The table of a job, computed on a cluster, piece by piece and in order.
 
@@ -234,7 +235,7 @@ def _begin(parts: Place, request: Request, pieces: list[range]) -> None:
         )
 
 
-def _compute_missing(request: Request, pieces: list[range], cluster: Cluster, progress: ProgressCallback | None) -> None:
+def _compute_missing(request: Request, pieces: list[range], cluster: Cluster, progress: Progress | None) -> None:
     present = {file.name for file in place(request.parts).iterdir()}
     missing = [(number, piece) for number, piece in enumerate(pieces) if part_name(number) not in present]
     total = sum(map(len, pieces))

@@ -8,7 +8,7 @@ label sees nothing wrong, either. `score`, `audit`, `drift`, `clean` and `out_of
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -17,9 +17,9 @@ from hardsight.checks import counted_from_one, to_numpy, widened
 from hardsight.errors import InputError
 from hardsight.head import Head
 from hardsight.scores.duplicates import find_repeats, first_rows
+from hardsight.screen import Progress
 from hardsight.threads import even_rows, thread_pool
 
-ProgressCallback = Callable[[int, int], None]  # folds done, folds in all
 FOLDS = 5
 SHRINKAGE = 2.0  # C of a logistic regression times the samples per class: weak enough to tell classes apart, and strong enough to
 # ignore what features of a network know of single labels. Chosen on digits, MNIST and CIFAR-10N random1 (docs/decisions.md).
@@ -76,7 +76,7 @@ def usable_rows(features: np.ndarray) -> np.ndarray:
 
 def unseen_heads(
     features: np.ndarray, labels: np.ndarray, originals: np.ndarray | None = None, *,
-    folds: int = FOLDS, seed: int = 0, progress: ProgressCallback | None = None,
+    folds: int = FOLDS, seed: int = 0, progress: Progress | None = None,
 ) -> list[tuple[np.ndarray, Head]]:  # fmt: skip
     """Rows, and the head that was fitted without them, once per fold; unlabeled rows have one fitted to all labeled ones.
 

@@ -38,6 +38,7 @@ from hardsight.scoring.fitted_head import heads_with_every_class
 from hardsight.scoring.layers import Depths, layers_of
 from hardsight.scoring.run_images import pictures_of
 from hardsight.scoring.several_models import SeveralModels
+from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
 from hardsight.table import Summary, TableWriter, as_hardness
 from hardsight.threads import even_rows
@@ -49,7 +50,6 @@ UNSCORED = (NONFINITE, NONFINITE_LOGIT, NONFINITE_PROBABILITY, MISSING, ZERO)  #
 CROSS_VALIDATED = "linear, cross-validated: each sample scored by a head that was not fitted to it"
 OF_ALL_ROWS = ("dataset", "layers", "checkpoints")  # scopes in which a value depends on other rows
 
-ProgressCallback = Callable[[int, int], None]  # rows done, total rows
 Values = Callable[[Batch, Any, Sweep], np.ndarray]  # a batch, its features and its sweep -> (b,)
 
 
@@ -75,7 +75,7 @@ def score(
     models: Any = None,
     images: Any = None,
     hardness: bool = False,
-    progress: ProgressCallback | None = None,
+    progress: Progress | None = None,
 ) -> ScoresTable:
     """Score every sample: one row per sample, with id, label, predicted, status and one column per score.
 
@@ -305,7 +305,7 @@ class Job:
         columns = [*fixed, *((score.name, pa.float64()) for score in self.chosen)]
         return pa.schema(columns, metadata={"hardsight": json.dumps(notes)})
 
-    def parts(self, progress: ProgressCallback | None = None) -> Iterator[pa.Table]:
+    def parts(self, progress: Progress | None = None) -> Iterator[pa.Table]:
         """The table, piece by piece, in row order. Fails at the end if an id is repeated."""
         chosen, rows = self.chosen, self.rows
         fitted: dict[str, Fitted] = {score.name: score.fit(self.snapshot.head) for score in chosen if score.fit is not None}
@@ -352,7 +352,7 @@ class Job:
             for score in scores:
                 score.see(batch.values, swept)
 
-    def _looked_up(self, progress: ProgressCallback | None) -> dict[str, Values]:
+    def _looked_up(self, progress: Progress | None) -> dict[str, Values]:
         """The scores that are read or computed outside the passes over the rows, by name."""
         values_of: dict[str, Values] = {}
         dynamic = [score for score in self.chosen if score.scope == "dynamics"]

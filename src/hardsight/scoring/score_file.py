@@ -19,8 +19,9 @@ from hardsight.files.table_writing import check_table_output
 from hardsight.options import takes
 from hardsight.scoring.cluster import TLS, Cluster, parts_on_cluster
 from hardsight.scoring.extra_inputs import Beside, listed
-from hardsight.scoring.score import Job, ProgressCallback
+from hardsight.scoring.score import Job
 from hardsight.scoring.settings import ScoreSettings
+from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
 from hardsight.table import UNLABELED, Summary, as_hardness
 from hardsight.threads import sample_rows
@@ -43,7 +44,7 @@ def score_to_file(
     output: str | os.PathLike[str] | None = None,
     *,
     settings: ScoreSettings | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> ScoredFile:
     """Score a snapshot on disk, piece by piece, and write the table.
@@ -119,7 +120,7 @@ def _ranked_without_labels(job: Job) -> str | None:
 
 
 def _computed(
-    job: Job, target: Place | None, settings: ScoreSettings, progress: ProgressCallback | None
+    job: Job, target: Place | None, settings: ScoreSettings, progress: Progress | None
 ) -> AbstractContextManager[Iterator[pa.Table]]:
     """The table, piece by piece."""
     if settings.cluster is None or target is None:

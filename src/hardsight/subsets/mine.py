@@ -21,8 +21,9 @@ from hardsight.errors import InputError
 from hardsight.files.wide_tables import is_table
 from hardsight.geometry import pair_angles, safe_row_norms
 from hardsight.options import takes
-from hardsight.scores.class_search import Classed, Others, Own, ProgressCallback, Window, search_classes
+from hardsight.scores.class_search import Classed, Others, Own, Window, search_classes
 from hardsight.scoring.score import of_table
+from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
 from hardsight.subsets.mine_settings import MineSettings
 
@@ -84,7 +85,7 @@ class Mined:
 @takes(MineSettings)
 def mine(
     source: Any = None, *, features: Any = None, labels: Any = None, ids: Any = None, settings: MineSettings | None = None,
-    progress: ProgressCallback | None = None, **options: Unpack[MineOptions],
+    progress: Progress | None = None, **options: Unpack[MineOptions],
 ) -> Mined:  # fmt: skip
     """Find hard or semi-hard triplets by angle: each anchor with its positive and k negatives.
 
@@ -116,7 +117,7 @@ def mine(
     return mined_triplets(snapshot, settings, progress)
 
 
-def mined_triplets(snapshot: Snapshot, settings: MineSettings, progress: ProgressCallback | None = None) -> Mined:
+def mined_triplets(snapshot: Snapshot, settings: MineSettings, progress: Progress | None = None) -> Mined:
     """The triplets of a snapshot."""
     where = f"{snapshot.name}: " if snapshot.name else ""
     if snapshot.source.evidence != "features":
@@ -152,7 +153,7 @@ class _Search:
     recall: float | None
 
 
-def _searched(samples: Classed, settings: MineSettings, progress: ProgressCallback | None) -> _Search:
+def _searched(samples: Classed, settings: MineSettings, progress: Progress | None) -> _Search:
     from hardsight.subsets.neighbor_index import by_index, installed
 
     search = settings.search

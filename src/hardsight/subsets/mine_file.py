@@ -12,8 +12,8 @@ from hardsight.files.inputs import command, note_input
 from hardsight.files.places import place
 from hardsight.files.table_writing import check_table_output
 from hardsight.options import takes
-from hardsight.scores.class_search import ProgressCallback
 from hardsight.scoring.score_file import open_with_columns
+from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
 from hardsight.subsets.mine import Mined, mined_triplets
 from hardsight.subsets.mine_settings import MineFileSettings
@@ -28,7 +28,7 @@ def mine_to_file(
     output: str | os.PathLike[str] | None = None,
     *,
     settings: MineFileSettings | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> Mined:
     """Mine the triplets of a run or a file and write them.

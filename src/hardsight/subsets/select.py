@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -27,7 +26,7 @@ from hardsight.options import takes
 from hardsight.scores_table import Result
 from hardsight.scoring.score import of_table
 from hardsight.scoring.score_file import open_with_columns
-from hardsight.screen import brief
+from hardsight.screen import Progress, brief
 from hardsight.snapshot import Snapshot
 from hardsight.subsets.methods import Picker
 from hardsight.subsets.pool import Pool, is_scores, open_pool
@@ -38,8 +37,6 @@ from hardsight.version import VERSION
 if TYPE_CHECKING:
     from hardsight.option_types import SelectOptions
     from hardsight.subsets.cost import Curve
-
-ProgressCallback = Callable[[int, int], None]  # samples done, samples in all
 
 
 @dataclass(frozen=True)
@@ -59,7 +56,7 @@ class Selected:
 def select(
     source: Any = None, *, features: Any = None, labels: Any = None, probs: Any = None, pred_probs: Any = None,
     logits: Any = None, head: Any = None, ids: Any = None,
-    settings: SelectSettings | None = None, progress: ProgressCallback | None = None, **options: Unpack[SelectOptions],
+    settings: SelectSettings | None = None, progress: Progress | None = None, **options: Unpack[SelectOptions],
 ) -> Result:  # fmt: skip
     """Choose samples to train on, or to label next: a table with id and reason, `budget` rows.
 
@@ -93,7 +90,7 @@ def select(
     return Result(choose(source, settings, progress).table)  # nearly every reason is its own: nothing to count
 
 
-def choose(source: Any, settings: SelectSettings, progress: ProgressCallback | None = None) -> Selected:
+def choose(source: Any, settings: SelectSettings, progress: Progress | None = None) -> Selected:
     """The whole of `select`, of anything that `open_pool` opens."""
     pool = open_pool(source, settings)
     assert settings.budget is not None  # checked with the pool
@@ -114,7 +111,7 @@ def select_to_file(
     output: str | os.PathLike[str],
     *,
     settings: SelectFileSettings | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> Selected:
     """Choose samples of a run or a file, and write the table; measure the curve, if asked.

@@ -27,7 +27,7 @@ from hardsight.models.model import BuiltNetwork, Model, ModelOptions
 from hardsight.models.network import Network
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable
-from hardsight.screen import percent
+from hardsight.screen import Progress, Say, percent
 from hardsight.training import processes, results
 from hardsight.training.augmentation import AugmentedInputs
 from hardsight.training.checkpoint import TrainingState, load_checkpoint, newest_checkpoint, save_checkpoint, write_tensors
@@ -36,8 +36,8 @@ from hardsight.training.inputs import ImageInputs, InputBatch, Inputs, even_batc
 from hardsight.training.network import as_tensor, first_sample, forward_pass, forward_size
 from hardsight.training.optimization import MixedPrecision, Updater, drawn_seed
 from hardsight.training.schedule import rate_factor
-from hardsight.training.sets import Say, Sets
-from hardsight.training.settings import ProgressCallback, TrainSettings
+from hardsight.training.sets import Sets
+from hardsight.training.settings import TrainSettings
 from hardsight.training.teacher import check_teacher, taught_logits
 from hardsight.training.trainee import LossChoice, Trainee
 
@@ -69,7 +69,7 @@ class Training:
     inputs: dict[str, Inputs]
     preprocessing: Preprocessing | None
     say: Say
-    progress: ProgressCallback | None
+    progress: Progress | None
     teacher: Model | None = None
     state: TrainingState = field(default_factory=TrainingState)
     fingerprints: dict[str, Any] = field(default_factory=dict)

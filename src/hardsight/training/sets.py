@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from hardsight.files.npy import open_npz
 from hardsight.files.places import shown_address
 from hardsight.files.samples import is_free
 from hardsight.models.preprocessing import Preprocessing
+from hardsight.screen import Say
 from hardsight.threads import even_rows, num_threads
 from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, count_classes, labeled_only, sized
 from hardsight.training.pacing import Curriculum
@@ -29,7 +30,6 @@ from hardsight.training.subset import check_choice, open_curriculum, subset_rows
 if TYPE_CHECKING:
     from hardsight.models.trainable import Trainable  # torch: data is opened and checked before that is loaded
 
-Say = Callable[[str], None]
 RESERVED = ("train", "model", "teacher", "curriculum")  # names of other inputs, in start.json
 
 

@@ -8,7 +8,7 @@ or torch, so that `hardsight --help` is quick.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -22,7 +22,6 @@ Schedule = Literal["constant", "step", "cosine"]
 Precision = Literal["float32", "bfloat16", "float16"]
 Order = Literal["easy-first", "hard-first", "self-paced", "random"]
 PacingKind = Literal["linear", "root", "geometric", "step"]
-ProgressCallback = Callable[[int, int, str], None]  # steps done, steps in all, what is going on
 LEARNING_RATES = {"sgd": 0.01, "adamw": 1e-3}  # where none is given
 
 

@@ -11,14 +11,15 @@ from accelerate import Accelerator
 from accelerate.utils import set_seed
 
 from hardsight.models.network import torch_device
+from hardsight.screen import Progress, Say
 from hardsight.training import processes
 from hardsight.training.loop import Training
 from hardsight.training.loss_names import loss_name
 from hardsight.training.network import open_network
 from hardsight.training.objective import with_defaults
 from hardsight.training.optimization import MixedPrecision
-from hardsight.training.sets import Say, Sets
-from hardsight.training.settings import ProgressCallback, TrainSettings
+from hardsight.training.sets import Sets
+from hardsight.training.settings import TrainSettings
 from hardsight.training.teacher import open_teacher
 
 
@@ -40,7 +41,7 @@ class Start:
         accelerator, device = _processes(settings, output)
         return cls(accelerator, device, settings, output, say if say is not None and accelerator.is_main_process else _silent)
 
-    def train(self, sets: Sets, model: Any, progress: ProgressCallback | None) -> None:
+    def train(self, sets: Sets, model: Any, progress: Progress | None) -> None:
         """Open the network, and train it."""
         s = self.settings
         set_seed(s.seed)  # what the network starts from

@@ -22,11 +22,11 @@ from hardsight.head import Head
 from hardsight.models.network_names import check_network_name, check_rows
 from hardsight.models.weights_header import check_weights_of
 from hardsight.options import takes
-from hardsight.screen import printable, table_lines
+from hardsight.screen import Progress, Say, printable, table_lines
 from hardsight.training.inputs import ArrayInputs
 from hardsight.training.loss_names import check_loss_options, loss_name
-from hardsight.training.sets import Say, open_sets
-from hardsight.training.settings import ProgressCallback, TrainSettings
+from hardsight.training.sets import open_sets
+from hardsight.training.settings import TrainSettings
 from hardsight.training.teacher import check_teacher_name
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def train(
     output: str | os.PathLike[str],
     *,
     settings: TrainSettings | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Progress | None = None,
     say: Say | None = None,
     **options: Unpack[TrainOptions],
 ) -> Trained:

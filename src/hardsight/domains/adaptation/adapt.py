@@ -33,8 +33,7 @@ from hardsight.errors import InputError
 from hardsight.files.parquet import read_parquet
 from hardsight.files.run import Run
 from hardsight.options import takes
-from hardsight.screen import printable, table_lines
-from hardsight.training.settings import ProgressCallback
+from hardsight.screen import Progress, printable, table_lines
 
 if TYPE_CHECKING:
     from hardsight.domains.adaptation.tables import Results
@@ -70,7 +69,7 @@ class Adapted:
 @takes(AdaptSettings)
 def adapt(
     source: Any, target: Any = None, output: str | os.PathLike[str] = "adapted", *, settings: AdaptSettings | None = None,
-    progress: ProgressCallback | None = None, say: Callable[[str], None] | None = None, **options: Unpack[AdaptOptions],
+    progress: Progress | None = None, say: Callable[[str], None] | None = None, **options: Unpack[AdaptOptions],
 ) -> Adapted:  # fmt: skip
     """Train on a source with labels, then on a target without, and compare methods that start from the same source model.
 

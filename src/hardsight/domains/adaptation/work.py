@@ -27,7 +27,7 @@ from hardsight.domains.source_training import not_learned
 from hardsight.files.run import Run
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable, open_trainable
-from hardsight.screen import percent
+from hardsight.screen import Progress, percent
 from hardsight.threads import even_rows, num_threads
 from hardsight.training.checkpoint import write_tensors
 from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, sized
@@ -35,7 +35,6 @@ from hardsight.training.network import TrainedNetwork, first_sample, open_networ
 from hardsight.training.optimization import MixedPrecision
 from hardsight.training.processes import by_first, join
 from hardsight.training.results import write_model
-from hardsight.training.settings import ProgressCallback
 
 History = list[dict[str, Any]]  # one entry per round
 Rounds = dict[tuple[str, str, int], History]  # by pair, method and seed
@@ -244,12 +243,12 @@ class Work:
             for name, job in self.jobs.items()
         }
 
-    def all(self, run: Run, progress: ProgressCallback | None) -> Results:
+    def all(self, run: Run, progress: Progress | None) -> Results:
         """Every pair, seed and method; what is complete already is read. Random numbers of others stay as they are."""
         with torch.random.fork_rng(devices=[]):
             return self._all(run, progress)
 
-    def _all(self, run: Run, progress: ProgressCallback | None) -> Results:
+    def _all(self, run: Run, progress: Progress | None) -> Results:
         rounds: Rounds = {}
         starts: Starts = {}
         lengths = {pair: self._lengths(job) for pair, job in self.jobs.items()}
@@ -324,7 +323,7 @@ class _Progress:
         lengths: name -> epochs or rounds of each model, in the order of training.
     """
 
-    progress: ProgressCallback | None
+    progress: Progress | None
     start: int
     total: int
     words: str

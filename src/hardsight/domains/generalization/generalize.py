@@ -16,8 +16,7 @@ from hardsight.domains.run_directory import refuse_early, write_run
 from hardsight.files.parquet import read_parquet
 from hardsight.files.run import Run
 from hardsight.options import takes
-from hardsight.screen import printable, table_lines
-from hardsight.training.settings import ProgressCallback
+from hardsight.screen import Progress, printable, table_lines
 
 if TYPE_CHECKING:
     from hardsight.domains.generalization.tables import Results
@@ -51,7 +50,7 @@ class Generalized:
 @takes(GeneralizeSettings)
 def generalize(
     data: Any, output: str | os.PathLike[str], *, settings: GeneralizeSettings | None = None,
-    progress: ProgressCallback | None = None, say: Callable[[str], None] | None = None, **options: Unpack[GeneralizeOptions],
+    progress: Progress | None = None, say: Callable[[str], None] | None = None, **options: Unpack[GeneralizeOptions],
 ) -> Generalized:  # fmt: skip
     """Train on all domains but one and test on that one, for each domain, loss and seed.
 

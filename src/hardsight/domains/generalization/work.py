@@ -24,7 +24,7 @@ from hardsight.domains.source_training import TrainingLength, not_learned, train
 from hardsight.files.reading import read_json, reading
 from hardsight.files.writing import write_json
 from hardsight.models.trainable import Trainable, open_trainable
-from hardsight.screen import percent
+from hardsight.screen import Progress, percent
 from hardsight.threads import num_threads
 from hardsight.training.checkpoint import Checkpoints
 from hardsight.training.inputs import ArrayInputs, ImageInputs, sized
@@ -33,7 +33,6 @@ from hardsight.training.network import FOUND_BY, first_sample, open_network, sta
 from hardsight.training.objective import with_defaults
 from hardsight.training.optimization import MixedPrecision, drawn_seed
 from hardsight.training.processes import by_first, join
-from hardsight.training.settings import ProgressCallback
 from hardsight.training.trainee import LossChoice
 
 
@@ -96,7 +95,7 @@ class Work:
         arrays = ArrayInputs(self.data.values, self.data.labels, self.data.ids)
         return {"data": {**arrays.fingerprint(), "domains": self.domains}, **lists}
 
-    def all(self, folder: Path, progress: ProgressCallback | None) -> tables.Results:
+    def all(self, folder: Path, progress: Progress | None) -> tables.Results:
         """Every unseen domain, loss and seed; what is complete already is read. Random numbers of others stay as they are."""
         with torch.random.fork_rng(devices=[]):
             return self._all(folder, progress)
@@ -122,7 +121,7 @@ class Work:
             return 0
         return len(self.settings.scales) * sum(self._length(inner).epochs for _, inner in self._inner_folds(left))
 
-    def _all(self, folder: Path, progress: ProgressCallback | None) -> tables.Results:
+    def _all(self, folder: Path, progress: Progress | None) -> tables.Results:
         s, scales, at = self.settings, {}, 0
         histories: dict[tuple[str, str, int], History] = {}
         total = sum(
