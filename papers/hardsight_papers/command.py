@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hardsight.cli import app
-from hardsight.cli.options import options_of
-from hardsight.cli.results import draws_figures, prints_tables
+from hardsight.cli import app, draws_figures, options_of, prints_tables
 from hardsight_papers.settings import ReproduceSettings
 
 if TYPE_CHECKING:

@@ -5,19 +5,21 @@ With all digits every loss is nearly always right. With few of them losses diffe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hardsight.data import ImageData
-from hardsight.stats.means import Mean, mean_interval
+from hardsight.stats import Mean, mean_interval
 from hardsight_papers.arrays import open_labeled
 from hardsight_papers.context import Context, Handwriting
 
 if TYPE_CHECKING:
-    from hardsight.training.train import Trained
+    from hardsight.training import Trained
 
 SIZES = {"train": 300, "test": 1000}
 SEEDS = 5
@@ -46,7 +48,7 @@ def all_digits(context: Context) -> ImageData:
 
 def few_digits(context: Context, data: ImageData | None = None) -> Handwriting:
     """300 digits to train on and 1,000 to test on, both spread evenly over all (or over `data`)."""
-    from hardsight.threads import even_rows
+    from hardsight_papers.arrays import even_rows
 
     data = all_digits(context) if data is None else data
     train = even_rows(len(data), min(SIZES["train"], len(data) // 2))
@@ -93,8 +95,8 @@ def with_wrong_labels(data: ImageData, share: float, seed: int) -> tuple[ImageDa
     """The same data with a share of its labels replaced by another class, and (n,) which are wrong.
 
     Example:
-        >>> from hardsight.data.digits import read_digits
-        >>> data = read_digits()
+        >>> from hardsight.data import open_data
+        >>> data = open_data("digits")
         >>> noisy, wrong = with_wrong_labels(data, 0.3, seed=0)
         >>> int(wrong.sum()), bool(((noisy.labels != data.labels) == wrong).all())
         (539, True)
@@ -142,6 +144,16 @@ def fitted(runs: Mapping[str, list[Trained]]) -> str:
     """How much of the training images each loss has learned: one that has not learned them all may only be slower."""
     shares = ", ".join(f"{name} {accuracies(each).mean():.1f} %" for name, each in runs.items())
     return f" Right on training images at the end, in mean: {shares}."
+
+
+@contextmanager
+def unconverged() -> Iterator[None]:
+    """Suppress convergence warnings: the accuracy of a nearly separable regression settles long before it converges."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
 
 
 def about(digits: Handwriting, epochs: int | None = None) -> str:

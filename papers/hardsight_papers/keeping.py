@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from hardsight.errors import FileError
-from hardsight.files.reading import read_json
-from hardsight.files.run import Run
-from hardsight.files.writing import write_json
-from hardsight.render.saving import save_figure
+from hardsight.files import Run, read_json, write_json
+from hardsight.render import save_figure
 from hardsight_papers.recipe import Claim, Outcome, Recipe, Table
 
 NAME_LETTERS = set("abcdefghijklmnopqrstuvwxyz0123456789")

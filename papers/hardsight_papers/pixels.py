@@ -11,8 +11,8 @@ def as_pixels(data: ImageData, flat: bool = True) -> tuple[np.ndarray, np.ndarra
     """(n, pixels) from 0 to 1, or (n, 1, h, w); (n,) labels; and ids.
 
     Example:
-        >>> from hardsight.data.digits import read_digits
-        >>> [as_pixels(read_digits(), flat)[0].shape for flat in (True, False)]
+        >>> from hardsight.data import open_data
+        >>> [as_pixels(open_data("digits"), flat)[0].shape for flat in (True, False)]
         [(1797, 64), (1797, 1, 8, 8)]
     """
     images = np.stack([np.asarray(data.image(row)) for row in range(len(data))]).astype(np.float32) / 255  # (n, h, w)

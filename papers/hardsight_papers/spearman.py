@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hardsight.stats.resampling import bootstrap
+from hardsight.stats import bootstrap
 
 
 def spearman_interval(

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.files.epochs import moments, read_moment
-from hardsight.render.dynamics import COLORS
+from hardsight.files import moments, read_moment
+from hardsight.render import COLORS
 from hardsight.screen import interval
 from hardsight_papers.avh.trainings import WatchedTraining, by_frequency
 from hardsight_papers.context import Context

@@ -76,8 +76,7 @@ def _claims(of: dict[tuple[float, str], np.ndarray]) -> list[Claim]:
 
 def _areas(context: Context, model: str, parts: list[Any], share: float, seed: int) -> dict[str, float]:
     """Accuracy of both groups, and AUROC of the inverted one by each score."""
-    from hardsight import score
-    from hardsight.snapshot import Snapshot
+    from hardsight import Snapshot, score
     from hardsight.stats import auroc
 
     (pixels, labels, ids), (held_out, own, _) = parts

@@ -122,10 +122,9 @@ def _network(side: int) -> nn.Module:
     """The small CNNs of the other recipes up to their 64 features, without a ReLU after them: an angle may be any."""
     from torch import nn
 
-    from hardsight.models.digits import DigitsCNN
-    from hardsight.models.lenet import lenet
+    from hardsight.models import DigitsCNN, LeNet
 
-    return nn.Sequential(*list(DigitsCNN().trunk)[:-1]) if side == 8 else lenet(num_features=64, relu=False).trunk
+    return nn.Sequential(*list(DigitsCNN().trunk)[:-1]) if side == 8 else LeNet(num_features=64, relu=False).trunk
 
 
 def _drawn(farness: Callable[[Tensor, Tensor], Tensor], features: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -151,21 +150,21 @@ def by_chance(features: Tensor, labels: Tensor) -> Tensor:
 
 def angle_to_anchor(features: Tensor, labels: Tensor) -> Tensor:
     """(anchor, sample) angle between the two."""
-    from hardsight.losses.cosine_softmax import cosines
+    from torch.nn.functional import normalize
 
-    return cosines(features, features).clamp(-1, 1).acos()
+    unit = normalize(features)
+    return (unit @ unit.T).clamp(-1, 1).acos()
 
 
 def avh_for_anchor(features: Tensor, labels: Tensor) -> Tensor:
     """(anchor, sample) AVH of the sample for the class of the anchor, with directions of class means as class vectors."""
     import torch
-
-    from hardsight.losses.cosine_softmax import cosines
+    from torch.nn.functional import normalize
 
     classes, place = labels.unique(return_inverse=True)
-    unit = torch.nn.functional.normalize(features)
+    unit = normalize(features)
     mean = torch.stack([unit[place == k].mean(0) for k in range(len(classes))])  # (c, d)
-    angle = cosines(features, mean).clamp(-1, 1).acos()  # (n, c)
+    angle = (unit @ normalize(mean).T).clamp(-1, 1).acos()  # (n, c)
     return (angle / angle.sum(1, keepdim=True))[:, place].T
 
 

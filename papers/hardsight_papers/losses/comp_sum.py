@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardsight.stats.means import Mean
+from hardsight.stats import Mean
 from hardsight_papers.context import Context, Handwriting, fingerprint
 from hardsight_papers.drawing import panels, seed_dots
 from hardsight_papers.few_digits import (

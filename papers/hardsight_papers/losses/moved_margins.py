@@ -33,7 +33,7 @@ def largest_weight(logits_of: Callable[[Tensor], Tensor], pixels: Tensor, labels
     """
     import torch
 
-    from hardsight.losses.smooth_adversarial import Search, worst_inputs
+    from hardsight.losses import Search, worst_inputs
 
     with torch.no_grad():
         logits = logits_of(pixels)
