@@ -93,7 +93,7 @@ def print_data(settings: ReproduceSettings) -> None:
     folder = data_folder(settings)
     print_line(folder.described(settings.scale), data=folder.present())
     if folder.has("imagenet5k", "imagenet_votes") and (packages := missing_packages()):
-        print_line(f"The ImageNet images are not used: that needs {' and '.join(packages)} (docs/reproduce.md).")
+        print_line(f"The ImageNet images are not used: that needs {' and '.join(packages)} (papers/docs/reproduce.md).")
 
 
 def show(recipe: Recipe, outcome: Outcome | str) -> None:

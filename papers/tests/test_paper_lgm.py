@@ -121,5 +121,5 @@ def test_recipes_run_on_the_built_in_digits(
     monkeypatch.setitem(digit_networks.EPOCHS, "digits", 1)
     monkeypatch.setitem(benchmarks.SMALL, "epochs", 1)
     shared = tmp_path_factory.getbasetemp() / "lgm-cache"
-    outcome = RECIPES[id].run(Context(data=DataFolder(None), cache=Cache(shared)))
+    outcome = catalog.recipes()[id].run(Context(data=DataFolder(None), cache=Cache(shared)))
     assert outcome.claims and outcome.tables

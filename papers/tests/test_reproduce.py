@@ -310,7 +310,7 @@ def test_a_claim_of_several_recipes_counts_once() -> None:
 def test_the_pages_say_what_is_kept() -> None:
     papers = doc_script("make_papers")
     for path, text in papers.pages(json.loads(papers.KEPT.read_text("utf-8"))).items():
-        assert path.read_text("utf-8") == text, f"{path.name}: run python docs/make_papers.py"
+        assert path.read_text("utf-8") == text, f"{path.name}: run python papers/docs/make_papers.py"
 
 
 # Wrong files in --data

@@ -1,7 +1,7 @@
 """The trainings behind the curves: plain networks and networks with shortcuts, three stages of the learning rate.
 
 small   AlexNet for CIFAR (plain) and ResNet-20 (shortcuts) on CIFAR-10 images with people's answers, or on digits
-paper   AlexNet, VGG-19, ResNet-50 and DenseNet-121 on ImageNet, 90 epochs (section 3.2; docs/protocols.md)
+paper   AlexNet, VGG-19, ResNet-50 and DenseNet-121 on ImageNet, 90 epochs (section 3.2; papers/docs/protocols.md)
 """
 
 from __future__ import annotations
