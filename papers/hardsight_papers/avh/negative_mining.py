@@ -148,23 +148,24 @@ def by_chance(features: Tensor, labels: Tensor) -> Tensor:
     return torch.rand(len(labels), len(labels))
 
 
+def _cosines(features: Tensor, vectors: Tensor) -> Tensor:
+    """(n, d), (c, d) -> (n, c)"""
+    return features * (1 / features.norm(dim=1, keepdim=True)) @ vectors.T * (1 / vectors.norm(dim=1))
+
+
 def angle_to_anchor(features: Tensor, labels: Tensor) -> Tensor:
     """(anchor, sample) angle between the two."""
-    from torch.nn.functional import normalize
-
-    unit = normalize(features)
-    return (unit @ unit.T).clamp(-1, 1).acos()
+    return _cosines(features, features).clamp(-1, 1).acos()
 
 
 def avh_for_anchor(features: Tensor, labels: Tensor) -> Tensor:
     """(anchor, sample) AVH of the sample for the class of the anchor, with directions of class means as class vectors."""
     import torch
-    from torch.nn.functional import normalize
 
     classes, place = labels.unique(return_inverse=True)
-    unit = normalize(features)
+    unit = torch.nn.functional.normalize(features)
     mean = torch.stack([unit[place == k].mean(0) for k in range(len(classes))])  # (c, d)
-    angle = (unit @ normalize(mean).T).clamp(-1, 1).acos()  # (n, c)
+    angle = _cosines(features, mean).clamp(-1, 1).acos()  # (n, c)
     return (angle / angle.sum(1, keepdim=True))[:, place].T
 
 
