@@ -1,4 +1,4 @@
-"""Pages of the site that are not Markdown of docs/: the top of the tree, papers/, notebooks, public modules (a hook of mkdocs.yml)."""
+"""Pages of the site that are not Markdown of docs/: top of the tree, papers/, notebooks, public modules (a hook of mkdocs.yml)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def public_modules() -> list[str]:
 
 
 def links(text: str, config: Any, *, folder: str, page: str = "index.md") -> str:
-    """`text` of a file in `folder`, shown as `page`: links lead to pages of the site where there are some, else to the repository."""
+    """`text` of a file in `folder`, shown as `page`: links lead to pages of the site if there are any, else to the repository."""
 
     def on_site(link: re.Match[str]) -> str:
         path = (ROOT / folder / link["target"]).resolve().relative_to(ROOT)

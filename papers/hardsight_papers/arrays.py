@@ -1,4 +1,4 @@
-"""Images, arrays and columns of --data: a file without what a recipe needs is named, with what it must hold."""
+"""Arrays: files of --data, checked for what a recipe needs of them; even subsamples, gray images as pixels, directions."""
 
 from __future__ import annotations
 
@@ -98,3 +98,27 @@ def even_rows(n: int, count: int) -> np.ndarray:
     """
     count = min(n, count)
     return np.arange(count) * n // max(1, count)
+
+
+def as_pixels(data: ImageData, flat: bool = True) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """(n, pixels) from 0 to 1, or (n, 1, h, w); (n,) labels; and ids.
+
+    Example:
+        >>> from hardsight.data import open_data
+        >>> [as_pixels(open_data("digits"), flat)[0].shape for flat in (True, False)]
+        [(1797, 64), (1797, 1, 8, 8)]
+    """
+    images = np.stack([np.asarray(data.image(row)) for row in range(len(data))]).astype(np.float32) / 255  # (n, h, w)
+    assert data.labels is not None
+    return images.reshape(len(images), -1) if flat else images[:, None], data.labels, data.ids
+
+
+def directions(features: np.ndarray) -> np.ndarray:
+    """(n, d) features scaled to length 1; a row of zeros, which a ReLU can leave, stays as it is.
+
+    Example:
+        >>> directions(np.array([[3.0, 4.0], [0.0, 0.0]]))
+        array([[0.6, 0.8],
+               [0. , 0. ]])
+    """
+    return features / np.maximum(np.linalg.norm(features, axis=1, keepdims=True), 1e-12)

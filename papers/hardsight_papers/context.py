@@ -35,6 +35,11 @@ class Handwriting:
     test: ImageData
     model: str  # a small network for images of this size
 
+    @property
+    def lenet(self) -> str:
+        """LeNet, or what comes nearest to it for smaller images."""
+        return "DigitsCNN" if self.name == "digits" else "lenet"
+
 
 @dataclass
 class Context:

@@ -27,6 +27,7 @@ __all__ = [
     "keep_table",
     "number",
     "percent",
+    "plain_json",
     "print_line",
     "print_next",
     "print_table",

@@ -13,8 +13,8 @@ from hardsight_papers.avh import imagenet
 from hardsight_papers.avh.panels import Panel, cifar_panels, degraded_digits, imagenet_panels
 from hardsight_papers.avh.wordnet import coarser, find_wordnet
 from hardsight_papers.context import Context
+from hardsight_papers.few_digits import spearman_interval
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
-from hardsight_papers.spearman import spearman_interval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

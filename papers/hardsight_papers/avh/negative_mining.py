@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hardsight_papers.arrays import as_pixels
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import panels, seed_dots
 from hardsight_papers.few_digits import SEEDS, all_digits, difference, interval, seeds, signed
-from hardsight_papers.pixels import as_pixels
 from hardsight_papers.recipe import Claim, Outcome, Table, claim, recipe
 
 if TYPE_CHECKING:

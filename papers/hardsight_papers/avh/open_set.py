@@ -33,7 +33,7 @@ WORDS = {
 def unseen_classes(context: Context) -> Outcome:
     """AUROC of each score that needs no label, over five choices of unseen classes."""
     written = context.handwriting(train=MOST_TRAINED, test=1000)
-    model = "DigitsCNN" if written.name == "digits" else "lenet"
+    model = written.lenet
     measured = [_areas(context, written.train, written.test, model, seed) for seed in seeds(context)]
     areas = {name: np.array([each[name].value for _, each in measured]) for name in WORDS}
     rows: list[list[Value]] = [

@@ -139,9 +139,7 @@ def digits_snapshot(context: Context, degradation: str | None = None) -> Snapsho
     """What a small CNN saw of held-out digits, degraded if asked for."""
     from hardsight.data import open_data
 
-    digits = open_data("digits")
-    split = np.array(digits.columns["split"])
-    train, test = (digits.take(np.flatnonzero(split == name)) for name in ("train", "test"))
+    train, test = open_data("digits:train"), open_data("digits:test")
     trained = context.train(train, "DigitsCNN", watch={"test": test}, **DIGITS)
     return context.extract(trained.directory, test, **({} if degradation is None else {"degradations": (degradation,)}))
 

@@ -108,9 +108,7 @@ def on_digits(context: Context, degradation: str) -> list[WatchedTraining]:
     """Digits, the held-out ones at five levels of noise and five of contrast."""
     from hardsight.data import open_data
 
-    digits = open_data("digits")
-    split = np.array(digits.columns["split"])
-    train, test = (digits.take(np.flatnonzero(split == name)) for name in ("train", "test"))
+    train, test = open_data("digits:train"), open_data("digits:test")
     test = test.take(even_rows(len(test), 150))
     networks = [
         ("Small CNN", "DigitsCNN", False, {"lr": 0.05}),

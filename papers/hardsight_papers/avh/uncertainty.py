@@ -58,9 +58,7 @@ def _dropout_table(context: Context, seed: int) -> pa.Table:
     from hardsight.stats import pass_scores
     from hardsight_papers.avh.panels import scored
 
-    digits = open_data("digits")
-    split = np.array(digits.columns["split"])
-    train, test = (digits.take(np.flatnonzero(split == name)) for name in ("train", "test"))
+    train, test = open_data("digits:train"), open_data("digits:test")
     trained = context.train(train, "DigitsCNN", model_options={"dropout": DROPOUT}, seed=seed, snapshot=False, **DIGITS)
     snapshot = context.extract(trained.directory, test, degradations=(NOISE,), passes=("flip", f"dropout={PASSES}"))
     views = sorted((Path(str(snapshot.name)) / "passes").glob("dropout-*"))

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hardsight_papers.arrays import as_pixels
 from hardsight_papers.context import Context, Handwriting, fingerprint
 from hardsight_papers.few_digits import TRAINING
-from hardsight_papers.pixels import as_pixels
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
