@@ -17,7 +17,7 @@ import hardsight
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = Path(hardsight.__file__).parent
-TREES = {"papers": ROOT / "papers" / "hardsight_papers", "benchmarks": ROOT / "benchmarks"}
+TREES = ("papers", "benchmarks")
 
 
 def imports(source: str) -> Iterator[tuple[int, str, str]]:
@@ -64,11 +64,18 @@ def is_public(module: str, name: str) -> bool:
 def test_only_public_names_are_imported(tree: str) -> None:
     private = [
         f"{path.relative_to(ROOT)}:{line} {module} {name}".rstrip()
-        for path in sorted(TREES[tree].rglob("*.py"))
+        for path in sorted((ROOT / tree).rglob("*.py"))
+        if "tests" not in path.parts
         for line, module, name in imports(path.read_text(encoding="utf-8"))
         if not is_public(module, name)
     ]
     assert private == []
+
+
+def test_every_public_module_is_in_the_reference() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    modules = [name for path in LIBRARY.iterdir() if public_names(f"hardsight.{(name := path.stem)}")]
+    assert len(modules) > 15 and [name for name in modules if f"hardsight.{name}: api/{name}.md" not in navigation] == []
 
 
 @pytest.mark.parametrize(

@@ -209,7 +209,8 @@ def largest_weight(logits_of: Callable[[Tensor], Tensor], pixels: Tensor, labels
 
     Along s times the logits of a network the loss is mean log(1 + sum_k exp(-s D_k)) + nu s mean |D(x') - D(x)|, with the
     margins D_k = z_y - z_k of the classes k != y and x' where they have moved most. It is convex in s. At s = 0, where every
-    image gets the same answer, its slope is nu mean |D(x') - D(x)| - mean sum_k D_k / c: where that is not negative, no s > 0 is better.
+    image gets the same answer, its slope is nu mean |D(x') - D(x)| - mean sum_k D_k / c: where that is not negative, no s > 0
+    is better.
 
     The search finds less than the farthest move, so that the nu found is, if anything, too large.
 
