@@ -1,4 +1,4 @@
-"""Pages of the site that are not in docs/ as Markdown: README and the like, papers/, notebooks, the API (a hook of mkdocs.yml)."""
+"""Pages of the site that are not Markdown of docs/: README and the like, papers/, notebooks, the API (a hook of mkdocs.yml)."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -12,8 +13,6 @@ from hardsight.render import save_figure
 from hardsight.screen import plain_json
 from hardsight_papers.recipe import Claim, Outcome, Recipe, Table
 
-NAME_LETTERS = set("abcdefghijklmnopqrstuvwxyz0123456789")
-
 
 def file_name(text: str) -> str:
     """A name for a file: letters and digits, with dashes between.
@@ -22,8 +21,7 @@ def file_name(text: str) -> str:
         >>> file_name("avh/table1"), file_name("AVH, and the norm")
         ('avh-table1', 'avh-and-the-norm')
     """
-    letters = "".join(letter if letter in NAME_LETTERS else " " for letter in text.lower())
-    return "-".join(letters.split())
+    return "-".join(re.findall("[a-z0-9]+", text.lower()))
 
 
 def outcome_file(directory: Path, id: str) -> Path:
