@@ -15,15 +15,17 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
-PAGES = [page for page in (README, *sorted((ROOT / "docs").glob("*.md"))) if page.is_file()]
+PAPERS = [ROOT / "papers" / "README.md", *sorted((ROOT / "papers" / "docs").glob("*.md"))]
+PAGES = [page for page in (README, *sorted((ROOT / "docs").glob("*.md")), *PAPERS) if page.is_file()]
 BLOCK = re.compile(
     r"(?:<!-- skip: (?P<skip>.+?) -->\s*\n)?^```(?P<language>\w+)[^\n]*\n(?P<text>.*?)^```", re.DOTALL | re.MULTILINE
 )
 
 
 def doc_script(name: str) -> Any:
-    """A script of docs/ as a module."""
-    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
+    """A script of docs/, or of papers/docs/, as a module."""
+    path = next(folder / f"{name}.py" for folder in (ROOT / "docs", ROOT / "papers" / "docs") if (folder / f"{name}.py").exists())
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = sys.modules[name] = importlib.util.module_from_spec(spec)  # dataclasses look their module up by name
     spec.loader.exec_module(module)

@@ -14,16 +14,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
+import hardsight
 from hardsight.errors import FileError
-from hardsight.files.checksums import cache_directory
-from hardsight.files.npy import open_npz
-from hardsight.files.parquet import read_parquet
-from hardsight.files.reading import read_json
-from hardsight.files.writing import replacing, why, write_json
-from hardsight.options import plain
-from hardsight.table import write_table
-from hardsight.version import VERSION
+from hardsight.files import cache_directory, read_json, replacing, write_json
 
 
 class Cache:
@@ -45,7 +40,7 @@ class Cache:
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise FileError(f"{self.directory} could not be created: {why(error)} --cache names another place.") from error
+            raise FileError(f"{self.directory} could not be created: {error.strerror}. --cache names another place.") from error
 
     def place(self, name: str, key: Mapping[str, Any]) -> Path:
         """The directory of a name and its settings; its parent exists.
@@ -56,7 +51,7 @@ class Cache:
             >>> cache.place("train", {"lr": 0.1}) == cache.place("train", {"lr": 0.1}) != cache.place("train", {"lr": 0.2})
             True
         """
-        settings = json.dumps([VERSION, name, plain(key)], sort_keys=True)
+        settings = json.dumps([hardsight.__version__, name, key], sort_keys=True, default=str)
         self.create()
         return self.directory / f"{name}-{hashlib.sha256(settings.encode()).hexdigest()[:16]}"
 
@@ -67,7 +62,8 @@ class Cache:
             made = make()
             with replacing(path) as temporary, temporary.open("wb") as file:
                 np.savez(file, **made)  # type: ignore[arg-type]  # of its stubs: allow_pickle is no array
-        return {key: np.asarray(rows) for key, rows in open_npz(path).items()}
+        with np.load(path, allow_pickle=False) as arrays:
+            return {key: arrays[key] for key in arrays.files}
 
     def rows(self, name: str, key: Mapping[str, Any], make: Callable[[], Any]) -> Any:
         """Lists, dictionaries, words and numbers that `make` computes once."""
@@ -80,5 +76,6 @@ class Cache:
         """A table that `make` computes once."""
         path = self.place(name, key).with_suffix(".parquet")
         if not path.exists():
-            write_table(make(), path)
-        return read_parquet(path)
+            with replacing(path) as temporary:
+                pq.write_table(make(), temporary)
+        return pq.read_table(path)

@@ -1,65 +1,23 @@
-"""The list of recipes. A new one is a file with `@recipe` in it and a line here."""
+"""The list of recipes. A new one is a file with `@recipe` in it, in the folder of its paper."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
+from pathlib import Path
 
 from hardsight.errors import InputError, did_you_mean
 from hardsight_papers.recipe import RECIPES, Recipe
 
 PAPERS = ("avh", "slides", "lgm", "losses")
-MODULES = (
-    "avh.adversarial",
-    "avh.adversarial_training",
-    "avh.annotators",
-    "avh.class_priors",
-    "avh.confusing",
-    "avh.consistency",
-    "avh.curves",
-    "avh.embeddings",
-    "avh.first_steps",
-    "avh.generalization",
-    "avh.granularity",
-    "avh.histograms",
-    "avh.latent_groups",
-    "avh.negative_mining",
-    "avh.norm_sweep",
-    "avh.open_set",
-    "avh.pseudo_labels",
-    "avh.sample_order",
-    "avh.selected_images",
-    "avh.sphere",
-    "avh.table1",
-    "avh.table2",
-    "avh.table3",
-    "avh.table4",
-    "avh.theory",
-    "avh.uncertainty",
-    "lgm.adversarial",
-    "lgm.benchmarks",
-    "lgm.calibration",
-    "lgm.embeddings",
-    "lgm.margin",
-    "losses.collapse",
-    "losses.comp_sum",
-    "losses.distillation",
-    "losses.drm",
-    "losses.ensloss",
-    "losses.ldr",
-    "losses.naive_bayes",
-    "losses.novel_classes",
-    "losses.proto_triplet",
-    "losses.soft_labels",
-    "losses.temperature",
-    "losses.z_loss",
-)
+FOLDERS = ("avh", "lgm", "losses")
 
 
 def recipes() -> dict[str, Recipe]:
     """Every recipe by its id: papers one after the other, tables first, in the order of their numbers."""
-    for module in MODULES:
-        importlib.import_module(f"hardsight_papers.{module}")
+    for folder in FOLDERS:
+        for module in sorted(Path(__file__).with_name(folder).glob("[a-z]*.py")):
+            importlib.import_module(f"hardsight_papers.{folder}.{module.stem}")
     return dict(sorted(RECIPES.items(), key=lambda item: _order(item[0])))
 
 

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hardsight.cli import app
-from hardsight.cli.options import options_of
-from hardsight.cli.results import draws_figures, prints_tables
+from hardsight.cli import app, draws_figures, options_of, prints_tables
 from hardsight_papers.settings import ReproduceSettings
 
 if TYPE_CHECKING:
@@ -95,7 +93,7 @@ def print_data(settings: ReproduceSettings) -> None:
     folder = data_folder(settings)
     print_line(folder.described(settings.scale), data=folder.present())
     if folder.has("imagenet5k", "imagenet_votes") and (packages := missing_packages()):
-        print_line(f"The ImageNet images are not used: that needs {' and '.join(packages)} (docs/reproduce.md).")
+        print_line(f"The ImageNet images are not used: that needs {' and '.join(packages)} (papers/docs/reproduce.md).")
 
 
 def show(recipe: Recipe, outcome: Outcome | str) -> None:

@@ -17,9 +17,9 @@ from hardsight_papers.cache import Cache
 from hardsight_papers.data_folder import DataFolder
 
 if TYPE_CHECKING:
-    from hardsight.attacks.attack import Attack
-    from hardsight.snapshot import Snapshot
-    from hardsight.training.train import Trained
+    from hardsight import Snapshot
+    from hardsight.attacks import Attack
+    from hardsight.training import Trained
 
 Scale = Literal["small", "paper"]
 LOCAL: dict[str, Any] = {"device": "cpu", "workers": 1}  # so small a network gains nothing from more
@@ -34,6 +34,11 @@ class Handwriting:
     train: ImageData
     test: ImageData
     model: str  # a small network for images of this size
+
+    @property
+    def lenet(self) -> str:
+        """LeNet, or what comes nearest to it for smaller images."""
+        return "DigitsCNN" if self.name == "digits" else "lenet"
 
 
 @dataclass
@@ -84,7 +89,7 @@ class Context:
             settings: options of `hardsight.train`; the seed is the context's unless it is given.
         """
         require_installed("torch", extra="torch", purpose="training")
-        from hardsight.training.train import read_trained
+        from hardsight.training import read_trained
 
         settings = {"seed": self.seed, **self.machine, **settings}
         watch = settings.get("watch") or {}
@@ -105,8 +110,7 @@ class Context:
             settings: options of `hardsight.extract`.
         """
         require_installed("torch", extra="torch", purpose="extraction")
-        from hardsight import extract
-        from hardsight.snapshot import Snapshot
+        from hardsight import Snapshot, extract
 
         name, make = model if isinstance(model, tuple) else (model, lambda: model)
         settings = {**self.machine, **settings}
@@ -127,7 +131,7 @@ class Context:
             settings: options of `hardsight.attack`.
         """
         require_installed("torch", extra="torch", purpose="attacks")
-        from hardsight.attacks.attack import attack
+        from hardsight import attack
 
         key, network = model if isinstance(model, tuple) else (model.directory.name, str(model.directory))
         settings = {**self.machine, **settings}
@@ -139,8 +143,7 @@ class Context:
     def handwriting(self, train: int | None = None, test: int | None = None) -> Handwriting:
         """MNIST from --data, or at small scale the built-in digits; `train` and `test` are the sizes of even subsamples."""
         from hardsight.data import open_data
-        from hardsight.threads import even_rows
-        from hardsight_papers.arrays import open_labeled
+        from hardsight_papers.arrays import even_rows, open_labeled
 
         path = self.data.require("mnist", "the full protocol") if self.scale == "paper" else self.data.find("mnist")
         data = open_data("digits") if path is None else open_labeled(path, splits=True)

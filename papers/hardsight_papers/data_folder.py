@@ -23,7 +23,7 @@ FILES = {
     "annotator_groups": "annotator_groups.csv",  # label, group, answer: one row per answer
     "wordnet": "data.noun",  # the nouns of WordNet 3.0
 }
-FOLDERS = {  # of the full protocols: docs/protocols.md shows what is in them
+FOLDERS = {  # of the full protocols: papers/docs/protocols.md shows what is in them
     "imagenet": "imagenet",
     "imagenet_frequency": "imagenet_frequency.csv",  # id, frequency, answers
     "visda": "visda",
@@ -50,7 +50,7 @@ class DataFolder:
             return
         wrong = "holds no data set by its usual name" if directory.is_dir() else "is not a directory"
         some = ", ".join(list(FILES.values())[:3])
-        raise FileError(f"{directory} {wrong}: --data names one that holds {some} or others (docs/reproduce.md).")
+        raise FileError(f"{directory} {wrong}: --data names one that holds {some} or others (papers/docs/reproduce.md).")
 
     def find(self, name: str) -> Path | None:
         """The path of a data set of `NAMES`, or None."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardsight.render.dynamics import COLORS, MARKERS
-from hardsight.stats.means import mean_interval
+from hardsight.render import COLORS, MARKERS
+from hardsight.stats import mean_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

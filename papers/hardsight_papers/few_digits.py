@@ -5,19 +5,21 @@ With all digits every loss is nearly always right. With few of them losses diffe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hardsight.data import ImageData
-from hardsight.stats.means import Mean, mean_interval
+from hardsight.stats import Mean, bootstrap, mean_interval
 from hardsight_papers.arrays import open_labeled
 from hardsight_papers.context import Context, Handwriting
 
 if TYPE_CHECKING:
-    from hardsight.training.train import Trained
+    from hardsight.training import Trained
 
 SIZES = {"train": 300, "test": 1000}
 SEEDS = 5
@@ -46,7 +48,7 @@ def all_digits(context: Context) -> ImageData:
 
 def few_digits(context: Context, data: ImageData | None = None) -> Handwriting:
     """300 digits to train on and 1,000 to test on, both spread evenly over all (or over `data`)."""
-    from hardsight.threads import even_rows
+    from hardsight_papers.arrays import even_rows
 
     data = all_digits(context) if data is None else data
     train = even_rows(len(data), min(SIZES["train"], len(data) // 2))
@@ -93,8 +95,8 @@ def with_wrong_labels(data: ImageData, share: float, seed: int) -> tuple[ImageDa
     """The same data with a share of its labels replaced by another class, and (n,) which are wrong.
 
     Example:
-        >>> from hardsight.data.digits import read_digits
-        >>> data = read_digits()
+        >>> from hardsight.data import open_data
+        >>> data = open_data("digits")
         >>> noisy, wrong = with_wrong_labels(data, 0.3, seed=0)
         >>> int(wrong.sum()), bool(((noisy.labels != data.labels) == wrong).all())
         (539, True)
@@ -144,9 +146,43 @@ def fitted(runs: Mapping[str, list[Trained]]) -> str:
     return f" Right on training images at the end, in mean: {shares}."
 
 
+@contextmanager
+def unconverged() -> Iterator[None]:
+    """Suppress convergence warnings: the accuracy of a nearly separable regression settles long before it converges."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
 def about(digits: Handwriting, epochs: int | None = None) -> str:
     """What was trained on what, in a sentence."""
     return (
         f"{digits.name}, {len(digits.train):,} images to train on and {len(digits.test):,} others to test on; {digits.model}, "
         f"{epochs or TRAINING['epochs']} epochs, {SEEDS} seeds; intervals of 95 % over seeds."
     )
+
+
+def spearman_interval(
+    x: np.ndarray, y: np.ndarray, *, replicates: int, seed: int, clusters: np.ndarray | None = None
+) -> tuple[float, float, float]:
+    """The coefficient and the ends of its 95 % interval; NaN, -1 and 1 where a column never varies.
+
+    Args:
+        x, y: (n,) numbers.
+        replicates: number of times the samples are drawn again.
+        seed: random seed.
+        clusters: (n,) rows with the same value are drawn together, such as the copies of one image.
+
+    Example:
+        >>> x = np.arange(20.0)
+        >>> [round(value, 6) for value in spearman_interval(x, x**2, replicates=10, seed=0)]
+        [1.0, 1.0, 1.0]
+    """
+    from scipy.stats import spearmanr
+
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        return float("nan"), -1.0, 1.0
+    draws = bootstrap(x[:, None], y, replicates=replicates, seed=seed, clusters=clusters)
+    return float(spearmanr(x, y).statistic), *draws.interval("spearman", 0)

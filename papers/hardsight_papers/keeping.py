@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from hardsight.errors import FileError
-from hardsight.files.reading import read_json
-from hardsight.files.run import Run
-from hardsight.files.writing import write_json
-from hardsight.render.saving import save_figure
+from hardsight.files import Run, read_json, write_json
+from hardsight.render import save_figure
+from hardsight.screen import plain_json
 from hardsight_papers.recipe import Claim, Outcome, Recipe, Table
-
-NAME_LETTERS = set("abcdefghijklmnopqrstuvwxyz0123456789")
 
 
 def file_name(text: str) -> str:
@@ -25,8 +21,7 @@ def file_name(text: str) -> str:
         >>> file_name("avh/table1"), file_name("AVH, and the norm")
         ('avh-table1', 'avh-and-the-norm')
     """
-    letters = "".join(letter if letter in NAME_LETTERS else " " for letter in text.lower())
-    return "-".join(letters.split())
+    return "-".join(re.findall("[a-z0-9]+", text.lower()))
 
 
 def outcome_file(directory: Path, id: str) -> Path:
@@ -47,8 +42,8 @@ def keep(run: Run, recipe: Recipe, outcome: Outcome, seconds: Mapping[str, float
             "id": recipe.id,
             "title": recipe.title,
             "about": outcome.about,
-            "printed": plain_values(recipe.printed),
-            "tables": [plain_values(asdict(table)) for table in outcome.tables],
+            "printed": plain_json(recipe.printed),
+            "tables": [plain_json(asdict(table)) for table in outcome.tables],
             "claims": [asdict(claim) for claim in outcome.claims],
             "figures": {caption: path.relative_to(run.directory).as_posix() for caption, path in paths.items()},
             "commands": list(outcome.commands),
@@ -72,14 +67,3 @@ def read_outcome(directory: Path, id: str) -> Outcome:
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise FileError(f"{path}: damaged: it is not the outcome of a recipe. Remove it to run the recipe again.") from error
-
-
-def plain_values(value: Any) -> Any:
-    """A value as JSON has it; numbers of NumPy become Python's, and what is not finite becomes null."""
-    if isinstance(value, Mapping):
-        return {str(key): plain_values(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain_values(item) for item in value]
-    if hasattr(value, "item"):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value

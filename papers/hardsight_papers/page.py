@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from hardsight.render import html_page as rp
+from hardsight.render import captioned, escaped, page, paragraph, table
 from hardsight_papers.data_folder import NAMES, missing
 from hardsight_papers.keeping import file_name
 from hardsight_papers.recipe import VERDICTS, Claim, Outcome, Recipe, Table
@@ -44,12 +44,12 @@ def write_page(
     done = sorted(
         (recipe for recipe in recipes if recipe.id in outcomes), key=lambda each: papers.index(each.id.partition("/")[0])
     )
-    left_out = [rp.paragraph(f"Not run: {id}. {reason}", "quiet") for id, reason in skipped.items()]
+    left_out = [paragraph(f"Not run: {id}. {reason}", "quiet") for id, reason in skipped.items()]
     if data:
-        left_out.append(rp.paragraph(f"Not in --data: {', '.join(missing(data, scale)) or 'nothing'}.", "quiet"))
+        left_out.append(paragraph(f"Not in --data: {', '.join(missing(data, scale)) or 'nothing'}.", "quiet"))
     contents = _contents(done, outcomes) if len(done) > 1 else ""
     sections = [_section(recipe, outcomes[recipe.id]) for recipe in done]
-    return rp.page("The papers, reproduced", sentence, contents, *left_out, *sections, style=STYLE)
+    return page("The papers, reproduced", sentence, contents, *left_out, *sections, style=STYLE)
 
 
 def _data(names: Sequence[str]) -> str:
@@ -82,36 +82,35 @@ def _contents(recipes: Sequence[Recipe], outcomes: Mapping[str, Outcome]) -> str
     for recipe in recipes:
         if recipe.id.partition("/")[0] != paper:
             paper = recipe.id.partition("/")[0]
-            lines.append(f'<tr><th class="word paper" colspan="{2 + len(VERDICTS)}">{rp.escaped(TITLES[paper])}')
+            lines.append(f'<tr><th class="word paper" colspan="{2 + len(VERDICTS)}">{escaped(TITLES[paper])}')
         counts = [sum(claim.verdict == verdict for claim in outcomes[recipe.id].claims) for verdict in VERDICTS]
-        link = f'<a href="#{file_name(recipe.id)}">{rp.escaped(recipe.id)}</a>'
+        link = f'<a href="#{file_name(recipe.id)}">{escaped(recipe.id)}</a>'
         cells = "".join(f"<td>{count or ''}" for count in counts)
-        lines.append(f"<tr><td class='word'>{link}<td class='word'>{rp.escaped(recipe.title)}{cells}")
+        lines.append(f"<tr><td class='word'>{link}<td class='word'>{escaped(recipe.title)}{cells}")
     return '<div class="wide"><table class="contents">\n' + "\n".join(lines) + "\n</table></div>"
 
 
 def _section(recipe: Recipe, outcome: Outcome) -> str:
-    title = f'<h2 id="{file_name(recipe.id)}">{rp.escaped(recipe.title)} <span class="id">{rp.escaped(recipe.id)}</span></h2>'
-    parts = [title, rp.paragraph(outcome.about), _claims(outcome.claims), *map(_table, outcome.tables), _figures(outcome)]
+    title = f'<h2 id="{file_name(recipe.id)}">{escaped(recipe.title)} <span class="id">{escaped(recipe.id)}</span></h2>'
+    parts = [title, paragraph(outcome.about), _claims(outcome.claims), *map(_table, outcome.tables), _figures(outcome)]
     if outcome.commands:
-        parts.append(f"<pre>{rp.escaped(chr(10).join(outcome.commands))}</pre>")
+        parts.append(f"<pre>{escaped(chr(10).join(outcome.commands))}</pre>")
     return "<section>\n" + "\n".join(part for part in parts if part) + "\n</section>"
 
 
 def _claims(claims: Sequence[Claim]) -> str:
     items = [
-        f'<li class="{file_name(claim.verdict)}"><span class="verdict">{claim.verdict}</span>: {rp.escaped(claim.text)} '
-        f'{rp.escaped(claim.found)}<br><span class="rule">Rule: {rp.escaped(claim.rule)}</span></li>'
+        f'<li class="{file_name(claim.verdict)}"><span class="verdict">{claim.verdict}</span>: {escaped(claim.text)} '
+        f'{escaped(claim.found)}<br><span class="rule">Rule: {escaped(claim.rule)}</span></li>'
         for claim in claims
     ]
     return '<ul class="claims">\n' + "\n".join(items) + "\n</ul>" if items else ""
 
 
-def _table(table: Table) -> str:
-    note = rp.paragraph(table.note, "quiet") if table.note else ""
-    rows: list[list[rp.Cell]] = [list(row) for row in table.cells()]
-    return f"<h3>{rp.escaped(table.title)}</h3>\n{rp.table(table.header, rows, words=table.words)}\n{note}"
+def _table(shown: Table) -> str:
+    note = paragraph(shown.note, "quiet") if shown.note else ""
+    return f"<h3>{escaped(shown.title)}</h3>\n{table(shown.header, shown.cells(), words=shown.words)}\n{note}"
 
 
 def _figures(outcome: Outcome) -> str:
-    return "\n".join(rp.captioned(Path(str(path)), caption) for caption, path in outcome.figures.items())
+    return "\n".join(captioned(Path(str(path)), caption) for caption, path in outcome.figures.items())

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from hardsight.errors import HardsightError
-from hardsight.files.places import place_on_disk
-from hardsight.files.run import Run, read_manifest
-from hardsight.files.writing import replacing
+from hardsight.files import Run, read_manifest, replacing
 from hardsight.options import takes
 from hardsight.screen import Progress
 from hardsight_papers.cache import Cache
@@ -80,7 +79,7 @@ def reproduce_all(
     context = _context(settings, progress)
     context.cache.create()  # or fail now: without it, recipe after recipe would be left out
     arguments = {"ids": [recipe.id for recipe in recipes], **settings.as_dict()}
-    run = Run(place_on_disk(output), COMMAND, arguments, {"data": context.data.present()})
+    run = Run(os.fspath(output), COMMAND, arguments, {"data": context.data.present()})
     outcomes: dict[str, Outcome] = {}
     skipped: dict[str, str] = {}
     run.kept = lambda: f"{len(outcomes)} of {len(recipes)} recipes"
@@ -104,12 +103,12 @@ def reproduce_all(
 
 def data_folder(settings: ReproduceSettings) -> DataFolder:
     """The directory of --data."""
-    return DataFolder(None if settings.data is None else place_on_disk(settings.data))
+    return DataFolder(None if settings.data is None else Path(settings.data))
 
 
 def _context(settings: ReproduceSettings, progress: Progress | None) -> Context:
     data = data_folder(settings)
-    cache = Cache.of_user() if settings.cache is None else Cache(place_on_disk(settings.cache))
+    cache = Cache.of_user() if settings.cache is None else Cache(Path(settings.cache))
     return Context(settings.scale, data, cache, settings.seed, progress, settings.device)
 
 

@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("torch")
 
 from hardsight.head import Head
+from hardsight_papers import catalog
 from hardsight_papers.cache import Cache
 from hardsight_papers.context import Context
 from hardsight_papers.data_folder import DataFolder
@@ -21,7 +22,6 @@ from hardsight_papers.lgm.adversarial import ahead, error_gap
 from hardsight_papers.lgm.digit_networks import about
 from hardsight_papers.lgm.embeddings import draw, separation
 from hardsight_papers.lgm.margin import figure_2, lemma_1, reach
-from hardsight_papers.recipe import RECIPES
 
 
 @pytest.fixture
@@ -51,11 +51,7 @@ def test_separation_and_the_heat_map() -> None:
 
 
 def test_every_table_and_figure_of_the_slides_has_a_recipe(context: Context) -> None:
-    from hardsight_papers.lgm import (
-        margin,  # noqa: F401
-    )
-
-    ids = {id for id in RECIPES if id.startswith("lgm/")}
+    ids = {id for id in catalog.recipes() if id.startswith("lgm/")}
     printed = {"fig1", "fig2", "fig3", "fig4", "table3", "table4", "table6"}
     assert ids == {f"lgm/{name}" for name in (*printed, "calibration", "verification", "lemma1")}
     assert "digits" in about(context, 2)
@@ -125,5 +121,5 @@ def test_recipes_run_on_the_built_in_digits(
     monkeypatch.setitem(digit_networks.EPOCHS, "digits", 1)
     monkeypatch.setitem(benchmarks.SMALL, "epochs", 1)
     shared = tmp_path_factory.getbasetemp() / "lgm-cache"
-    outcome = RECIPES[id].run(Context(data=DataFolder(None), cache=Cache(shared)))
+    outcome = catalog.recipes()[id].run(Context(data=DataFolder(None), cache=Cache(shared)))
     assert outcome.claims and outcome.tables

@@ -1,4 +1,4 @@
-"""The command lines of docs/protocols.md on stand-ins: the same folders and options, tiny images and smaller numbers."""
+"""The command lines of papers/docs/protocols.md on stand-ins: the same folders and options, tiny images and smaller numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hardsight.models import (
     cnn10,
 )
 
-PAGE = (ROOT / "docs" / "protocols.md").read_text("utf-8")
+PAGE = (ROOT / "papers" / "docs" / "protocols.md").read_text("utf-8")
 SMALLER: dict[str, dict[str, str | None]] = {
     "--model": {"torchvision:resnet50": "cifar_resnet20", "torchvision:resnet101": "cifar_resnet20"},
     "--model-options": {"size=224": "size=16"},

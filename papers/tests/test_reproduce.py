@@ -22,7 +22,6 @@ from hardsight.dynamics.curves import Curves
 from hardsight.dynamics.groups import Groups, everyone
 from hardsight.errors import FileError, InputError, MissingExtra, RunError, TrainingError
 from hardsight.files.epochs import Moment
-from hardsight.stats.printed import PRINTED
 from hardsight_papers import catalog, running
 from hardsight_papers.avh import (
     adversarial,
@@ -51,6 +50,7 @@ from hardsight_papers.context import Context, fingerprint
 from hardsight_papers.data_folder import DataFolder
 from hardsight_papers.keeping import read_outcome
 from hardsight_papers.page import write_page
+from hardsight_papers.printed import PRINTED
 from hardsight_papers.recipe import Claim, Outcome, Recipe, Table, claim
 
 QUICK = ("avh/fig23", "slides/theory")
@@ -310,7 +310,7 @@ def test_a_claim_of_several_recipes_counts_once() -> None:
 def test_the_pages_say_what_is_kept() -> None:
     papers = doc_script("make_papers")
     for path, text in papers.pages(json.loads(papers.KEPT.read_text("utf-8"))).items():
-        assert path.read_text("utf-8") == text, f"{path.name}: run python docs/make_papers.py"
+        assert path.read_text("utf-8") == text, f"{path.name}: run python papers/docs/make_papers.py"
 
 
 # Wrong files in --data

@@ -18,6 +18,18 @@ import importlib.util
 from collections.abc import Iterable
 from types import ModuleType
 
+__all__ = [
+    "FileError",
+    "HardsightError",
+    "InputError",
+    "MissingExtra",
+    "RunError",
+    "TrainingError",
+    "did_you_mean",
+    "require",
+    "require_installed",
+]
+
 
 class HardsightError(Exception):
     """Base class of every exception that hardsight raises on purpose."""

@@ -15,6 +15,10 @@ import numpy as np
 
 from hardsight.checks import as_matrix, check_same_space, check_weight, namespace, to_numpy, widened
 
+__all__ = [
+    "angles",
+]
+
 # Past these cosines the angle's relative error would exceed 2e-6 in float32: d(angle) = d(cos) / sin(angle).
 NEAR_ZERO_ANGLE = 0.95
 NEAR_PI = -0.99

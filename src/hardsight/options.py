@@ -29,6 +29,15 @@ from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin, get
 
 from hardsight.errors import InputError, did_you_mean
 
+__all__ = [
+    "COMMON",
+    "Options",
+    "SampleOptions",
+    "common",
+    "option",
+    "takes",
+]
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 

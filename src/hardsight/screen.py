@@ -19,6 +19,23 @@ from dataclasses import dataclass, field, fields
 from pathlib import PurePath
 from typing import Any
 
+__all__ = [
+    "Cell",
+    "Progress",
+    "Say",
+    "interval",
+    "keep_table",
+    "number",
+    "percent",
+    "plain_json",
+    "print_line",
+    "print_next",
+    "print_table",
+    "print_warning",
+    "print_wrote",
+    "progress_bar",
+]
+
 Progress = Callable[..., None]  # called with what is done, what there is in all and, in a long command, what is going on
 Say = Callable[[str], None]  # called with a sentence for the user
 

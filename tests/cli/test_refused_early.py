@@ -66,8 +66,8 @@ REFUSED: dict[str, tuple[list[str], str]] = {
         "lenet takes images, and the samples are rows of 4 numbers: for these there is feature_head",
     ),
     "train, rows of another length": (
-        ["train", "features.npz", "--model", "sphere_mlp"],
-        "sphere_mlp takes rows of 3 numbers, and the samples have 4: give the model option num_inputs=4.",
+        ["train", "features.npz", "--model", "feature_head", "--model-options", "num_inputs=3"],
+        "feature_head takes rows of 3 numbers, and the samples have 4: give the model option num_inputs=4.",
     ),
     "train, watched rows of another length": (
         ["train", "features.npz", "--model", "feature_head", "--model-options", "num_inputs=4", "--watch", "test=good.npz"],

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from adapt_runs import QUICK, contents, domains
-from doc_blocks import doc_script
 from hardsight.domains.adaptation import validation
 from hardsight.domains.adaptation.baseline import BASELINE
 from hardsight.domains.adaptation.choosing import CANDIDATES, CAREFUL, CHOSEN_BY, best_round, choose, to_reach, warning
@@ -312,76 +311,6 @@ def test_every_round_has_its_validators_and_how_far_it_moved_the_avc(automatic: 
         assert [row["avc_change"] for row in own] == pytest.approx(moved)
     page = (automatic.directory / "report.html").read_text("utf-8")
     assert all(f"{row[name]:.4g}" in page for row in rows for name in VALIDATORS)
-
-
-def test_the_tables_of_the_results_page_are_printed_from_a_run(automatic: Any) -> None:
-    results, validation_page = doc_script("make_results"), doc_script("make_validation")
-    accuracy = {row["method"]: row["accuracy"] for row in automatic.accuracy.to_pylist()}
-    (trial,) = validation_page.trials([automatic.directory])
-    assert trial.auto == accuracy["auto"] and [trial.last(method) for method in CANDIDATES] == [accuracy[m] for m in CANDIDATES]
-    assert trial.highest(CHOSEN_BY) <= trial.oracle
-    row = validation_page.choices([trial]).splitlines()[2].split(" | ")
-    gains = [f"{100 * (accuracy[method] - accuracy['source']):+.1f}" for method in (BASELINE, *CANDIDATES, "auto")]
-    assert (
-        row[1] == f"{100 * accuracy['source']:.1f}" and row[2:-3] == gains and row[-1] == f"{gains[-1]} |"
-    )  # one run: the lowest
-    assert [line.split("`")[1] for line in validation_page.by_validator([trial]).splitlines()[2:]] == list(VALIDATORS)
-    assert "harmless: " in validation_page.warned([trial])
-    head, _, line = results.adapted(automatic.directory).splitlines()
-    assert "cbst+avh - source" in head and "cbst+avh - cbst" in head and gains[1] in line  # one seed: no intervals
-    first = next(row for row in automatic.selection.to_pylist() if (row["method"], row["round"]) == ("cbst", 1))
-    row = results.first_selection(automatic.directory).splitlines()[2]
-    assert row.startswith(
-        f"| `cbst` | {first['selected']:.0f} | {100 * first['true_positive_rate']:.1f} % | {first['avh']:.4f} |"
-    )
-
-
-def test_auto_is_compared_with_each_method_over_pairs() -> None:
-    page = doc_script("make_validation")
-
-    def trial(pair: str, reached: float) -> Any:
-        """`auto` takes cbst, which reaches this much, by its neighbors; crst has fewer and is right more often."""
-        rounds = {"cbst": (0.9, reached), "crst": (0.5, 0.8), "cbst+avh": (0.5, 0.5), CAREFUL: (0.5, 0.5)}
-        entry, *others = ({"round": 1, "accuracy": a, "validators": {CHOSEN_BY: n}} for n, a in ((0.4, 0.5), *rounds.values()))
-        return page.Trial(pair, entry, {name: [other] for name, other in zip(rounds, others, strict=True)})
-
-    rows = [line.strip("| ").split(" | ") for line in page.against([trial("one", 0.6), trial("two", 0.7)]).splitlines()[2:]]
-    assert rows[0] == ["`source`", "+15.0 [-48.5, +78.5]", "0 of 2", "0.0"]  # t of one degree: 12.706 * 5
-    assert rows[1] == ["`cbst`", "+0.0 [+0.0, +0.0]", "0 of 2", "0.0"]
-    assert rows[2] == ["`crst`", "-15.0 [-78.5, +48.5]", "2 of 2", "20.0 one"]
-
-
-def test_rules_for_the_warning_are_counted_by_what_they_catch() -> None:
-    page = doc_script("make_validation")
-
-    def entry(number: int, accuracy: float, neighbors: float, evenness: float = 0.9) -> dict[str, Any]:
-        validators = {CHOSEN_BY: neighbors, "infomax": neighbors, "circular": neighbors, "mean_avc": 0.0}
-        return {"round": number, "accuracy": accuracy, "validators": validators, "evenness": evenness}
-
-    ends = {"cbst": (0.4, 0.51), "crst": (0.6, 0.58), "cbst+avh": (0.4, 0.78), CAREFUL: (0.7, 0.7)}  # accuracy, neighbors
-    histories = {name: [entry(1, *found)] for name, found in ends.items()}
-    trial = page.Trial("one", entry(0, 0.5, 0.5), histories)
-    table = [line.strip("| ").split(" | ") for line in page.rules([trial]).splitlines()]
-    assert table[0] == ["warn if", "caught, of 2", "false alarms, of 2"]
-    counts = {name: (int(caught), int(alarms)) for name, caught, alarms in table[2:]}
-    assert len(counts) == len(page.RULES)
-    assert counts["`neighbors` rises by less than 0.025 (the default)"] == (1, 0)  # cbst: 0.01 of the room of 0.5
-    assert counts["`neighbors` rises by less than 0.2"] == (1, 1)  # crst: 0.16
-    assert counts["`neighbors` rises by less than 0.025 + 5 (1 - evenness of the source model)"] == (1, 1)
-    # 0.7 + 2 * 0.1 * 0.5 = 0.8, more than any has; half as much is 0.75, less than cbst+avh has
-    assert counts["`neighbors` does not lead that of `weighted` as `auto` asks"] == (2, 1)
-    assert counts["`neighbors` does not lead that of `weighted` by half as much"] == (1, 1)
-    assert counts["evenness of the source model is below 0.96"] == (2, 1)  # not asked of the careful method
-    assert counts["evenness rises"] == (0, 0) and counts["`mean_avc` rises by less than 0.02"] == (2, 2)
-
-
-def test_rare_classes_are_cut_to_a_twelfth() -> None:
-    page = doc_script("make_domains")
-    labels = np.repeat(np.arange(5), 24)
-    rows = np.arange(len(labels))
-    one, other = (page.rare(rows, labels, draw) for draw in (1, 2))
-    assert sorted(np.bincount(labels[one])) == sorted(np.bincount(labels[other])) == [2, 2, 2, 24, 24]
-    assert not np.array_equal(one, other) and np.array_equal(one, page.rare(rows, labels, 1))
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -228,10 +228,10 @@ def test_train_and_adapt_say_that_the_head_is_new(tmp_path: Path) -> None:
     from hardsight.domains.adaptation.work import Work
 
     said: list[str] = []
-    save_file(open_trainable("sphere_mlp", 5).module.state_dict(), tmp_path / "five.safetensors")
+    save_file(open_trainable("point_mlp:PointMLP", 5).module.state_dict(), tmp_path / "five.safetensors")
     points, labels = np.random.default_rng(0).normal(size=(12, 3)), np.arange(12) % 2
     options: dict[str, Any] = {"weights": tmp_path / "five.safetensors", "epochs": 1, "snapshot": False, "say": said.append}
-    hardsight.train((points, labels), "sphere_mlp", tmp_path / "run", **options)
+    hardsight.train((points, labels), "point_mlp:PointMLP", tmp_path / "run", **options)
     assert any(sentence.startswith("five.safetensors was trained on 5 classes: all layers but") for sentence in said)
     save_file(open_trainable("DigitsCNN", 5).module.state_dict(), tmp_path / "digits.safetensors")
     digits, said = open_data("digits:test", limit=20), []

@@ -14,7 +14,7 @@ import pytest
 
 import hardsight
 from hardsight import Dynamics, Snapshot
-from hardsight.dynamics.epoch_table import epoch_table
+from hardsight.dynamics.epoch_table import read_epochs
 from hardsight.dynamics.kept_features import KeptFeatures, from_bytes, hashes, to_bytes
 from hardsight.errors import InputError
 from hardsight.files.epochs import moments, read_measures
@@ -122,7 +122,7 @@ def trained(folder: Path, order: np.ndarray | None = None, batch: int = 16) -> N
 def test_epochs_have_the_measures_of_their_samples(tmp_path: Path) -> None:
     trained(tmp_path)
     x, y, weight = cloud()
-    table = epoch_table(tmp_path, ["test"])
+    table = read_epochs(tmp_path, ["test"])
     assert table.column("epoch").to_pylist() == [1, 2, 3] and table.column("measured").to_pylist() == [60] * 3
     expected = hardsight.dynamics.neural_collapse(features=(x - 7).astype(np.float32), labels=y, head=weight)
     first = table.to_pylist()[0]
@@ -179,7 +179,7 @@ def test_a_file_of_an_earlier_version_has_no_measures(tmp_path: Path, cli: Calla
         pq.write_table(pq.read_table(path).replace_schema_metadata({"hardsight": '{"epoch": 1}'}), path)
         assert read_measures(path) == {}
     assert "collapse" not in cli("dynamics", tmp_path).out
-    assert epoch_table(tmp_path, ["test"]).column("nc1").to_pylist() == [None] * 3
+    assert read_epochs(tmp_path, ["test"]).column("nc1").to_pylist() == [None] * 3
 
 
 def test_the_same_few_samples_are_kept() -> None:

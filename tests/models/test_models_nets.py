@@ -26,19 +26,15 @@ SIZES = {
     "cifar_vgg11": (512, 9.23),
     "cifar_vgg16": (512, 14.72),
     "cifar_vgg19": (512, 20.04),
-    "lgm_vgg13": (384, None),
     "cifar_densenet40": (448, 1.02),
     "cifar_densenet_bc100": (342, 0.77),
     "cifar_resnet20": (64, 0.27),
-    "sphere_mlp": (2, None),
     "DigitsCNN": (64, None),
 }
 
 
 def sample(trainable: Any, n: int = 3) -> Any:
     how = trainable.preprocessing
-    if trainable.factory.endswith("sphere_mlp"):
-        return torch.randn(n, 3)
     side = how.size or (8, 8)
     return torch.randn(n, len(how.channels), *side)
 
@@ -64,32 +60,12 @@ def test_every_network_of_the_package_has_a_name() -> None:
         assert importlib.import_module(f"hardsight.models.{module}").NETWORKS == names
 
 
-@pytest.mark.parametrize("name", ["DigitsCNN", "lenet"])
-def test_hyperspherical_convolutions_are_cosines_of_patches_and_filters(name: str) -> None:
-    torch.manual_seed(0)
-    trainable = open_trainable(name, 10, options={"sphere": True})
-    images = sample(trainable).abs()
-    images[0] = 0  # no direction
-    layers = [module for module in trainable.module.modules() if isinstance(module, torch.nn.Conv2d)]
-    assert len(layers) == 2 and all(layer.bias is None for layer in layers)
-    layer = layers[0]
-    patches = torch.nn.functional.unfold(images, layer.kernel_size, padding=layer.padding).mT  # (b, places, pixels)
-    cosines = torch.nn.functional.cosine_similarity(patches[:, :, None], layer.weight.flatten(1)[None, None], dim=-1, eps=1e-9)
-    found = layer(images).flatten(2).mT
-    assert torch.allclose(found, cosines, atol=1e-5) and not found[0].any()
-    assert torch.allclose(layer(100 * images), layer(images), atol=1e-5)  # norms are left out
-    images.requires_grad_()
-    trainable.module(images).sum().backward()
-    assert images.grad.isfinite().all()
-
-
-def test_cnn10_has_ten_convolutions_and_lgm_thirteen() -> None:
+def test_cnn10_has_ten_convolutions() -> None:
     def convolutions(name: str) -> list[tuple[int, int]]:
         layers = open_trainable(name, 5).module.modules()
         return [(x.kernel_size[0], x.out_channels) for x in layers if isinstance(x, torch.nn.Conv2d)]
 
     assert convolutions("cnn10") == [(7, 64)] + [(3, 64)] * 3 + [(3, 128)] * 3 + [(3, 256)] * 3
-    assert convolutions("lgm_vgg13") == [(3, 96)] * 5 + [(3, 192)] * 4 + [(3, 384)] * 4
     assert convolutions("mnist_cnn") == [(5, 32)] * 2 + [(5, 64)] * 2 + [(5, 128)] * 2
 
 

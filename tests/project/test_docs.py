@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from typer.main import get_command
 
@@ -19,7 +18,7 @@ from undrawn import undrawn
 FIGURES: set[str] = set()  # of all pages: each is drawn once
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page != README], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [page for page in PAGES if page != README], ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Callable[..., Any]) -> None:
     """README blocks run with the demo in test_demo.py."""
     monkeypatch.chdir(tmp_path)
@@ -83,39 +82,7 @@ def test_generated_pages_are_fresh(name: str) -> None:
     assert page.read_text(encoding="utf-8") == doc_script(script.stem).page(), f"run: python docs/{script.name} > docs/{name}.md"
 
 
-@pytest.mark.slow
-def test_the_tables_of_subsets_and_curricula_can_be_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """docs/make_subsets.py on noise instead of CIFAR-10, with some of its methods and orders."""
-    pytest.importorskip("torch")
-    from safetensors.torch import save_file
-
-    from hardsight.models.cifar_resnet import cifar_resnet20
-
-    rng = np.random.default_rng(0)
-    for name in ("train", "test"):
-        images = rng.integers(0, 256, (300, 32, 32, 3), dtype=np.uint8)
-        np.savez(tmp_path / f"cifar10_{name}.npz", images=images, labels=np.arange(300) % 10)
-    save_file(cifar_resnet20().state_dict(), tmp_path / "cifar10_resnet20.safetensors")
-    script = doc_script("make_subsets")
-    monkeypatch.setattr(script, "SEEDS", (0, 1))
-    monkeypatch.setattr(script, "MORE_SEEDS", (0, 1))
-    monkeypatch.setattr(script, "SUBSETS", ("random", "kcenter"))
-    monkeypatch.setattr(script, "SETTINGS", {"wrong labels": script.SETTINGS["wrong labels"]})
-    monkeypatch.setattr(script, "ORDERS", ("random", "teacher", "self-paced"))
-    with undrawn():
-        script.main(tmp_path, tmp_path / "runs", 200)
-    said = capsys.readouterr().out
-    assert (
-        "| `kcenter` | " in said
-        and "| `strata` | " in said
-        and "| setting | random | teacher - random | self-paced - random |" in said
-    )
-    assert (tmp_path / "runs" / "wrong-labels-teacher-1" / "run.json").is_file()
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_inside_the_project_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
         if not target.startswith(("http://", "https://", "mailto:")):

@@ -349,14 +349,20 @@ def test_networks_by_folds_have_not_seen_copies_of_what_they_predict(tmp_path: P
         return {id: np.full(2, 0.5) for id in test.ids}
 
     monkeypatch.setattr("hardsight.quality.fold_models._train", train)
-    hardsight.quality.out_of_sample(features.reshape(32, 1, 3), labels, model="sphere_mlp", output=tmp_path, folds=4)
+    hardsight.quality.out_of_sample(features.reshape(32, 1, 3), labels, model="point_mlp:PointMLP", output=tmp_path, folds=4)
     assert all((str(row) in ids) == (str(row + 24) in ids) for ids in seen for row in range(8)) and len(seen) == 4
 
 
 def test_whole_networks_by_folds(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     features, labels = blobs(n=24, c=2, d=3)
-    options: dict[str, Any] = {"model": "sphere_mlp", "output": tmp_path / "out", "folds": 2, "epochs": 1, "device": "cpu"}
+    options: dict[str, Any] = {
+        "model": "point_mlp:PointMLP",
+        "output": tmp_path / "out",
+        "folds": 2,
+        "epochs": 1,
+        "device": "cpu",
+    }
     done: list[tuple[int, int]] = []
     probs = hardsight.quality.out_of_sample(features, labels, progress=lambda *at: done.append(at), **options)
     assert probs.shape == (24, 2) and np.isfinite(probs).all() and done == [(1, 2), (2, 2)]

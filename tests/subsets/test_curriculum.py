@@ -163,7 +163,7 @@ def trained(output: Path, data: Any = None, **options: Any) -> dict[str, Any]:
     pytest.importorskip("accelerate")
 
     defaults: dict[str, Any] = {"epochs": 4, "batch_size": 8, "lr": 0.05, "watch": {}}
-    hardsight.train(points() if data is None else data, "sphere_mlp", output, **{**defaults, **options})
+    hardsight.train(points() if data is None else data, "point_mlp:PointMLP", output, **{**defaults, **options})
     counts: dict[str, Any] = json.loads((output / "run.json").read_text())["counts"]
     return counts
 
@@ -190,7 +190,7 @@ def test_train_on_a_subset_by_a_curriculum(tmp_path: Path, cli: Cli, undrawn: No
     ids = sorted(pq.read_table(subset)["id"].to_pylist())
     words = ["--subset", subset, "--curriculum", f"{tmp_path / 'teacher.npz'}:avh", "--pace-start", 0.5, "--pace-epochs", 2]
     words += ["--epochs", 3, "--batch-size", 8, "--lr", 0.05, "--watch", "none"]
-    done = cli("train", tmp_path / "x.npz", "--model", "sphere_mlp", *words, "-o", run)
+    done = cli("train", tmp_path / "x.npz", "--model", "point_mlp:PointMLP", *words, "-o", run)
     assert done.code == 0, done.err
     counts = json.loads((run / "run.json").read_text())["counts"]
     assert counts["samples"] == {"train": 30}

@@ -37,7 +37,7 @@ def points(n: int = 60, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def on_points(output: Path, **options: Any) -> training.Trained:  # type: ignore[name-defined]
     defaults: dict[str, Any] = {"epochs": 2, "batch_size": 16, "lr": 0.05, "watch": {"test": points(30, seed=1)}}
-    return hardsight.train(points(), "sphere_mlp", output, **{**defaults, **options})
+    return hardsight.train(points(), "point_mlp:PointMLP", output, **{**defaults, **options})
 
 
 @pytest.fixture(scope="module")
@@ -123,12 +123,12 @@ def test_history_is_the_mean_of_the_dynamics(digits: Path) -> None:
 def test_the_loop_is_what_plain_torch_does(tmp_path: Path) -> None:
     """SGD with momentum and decay, written out, from the same start and in the same order."""
     from hardsight.losses import SoftmaxLoss
-    from hardsight.models.sphere_mlp import sphere_mlp
+    from point_mlp import PointMLP
 
     inputs, labels = points()
     done = on_points(tmp_path / "run", momentum=0.9, weight_decay=0.01, schedule="cosine", clip=0.5, watch={})
     torch.manual_seed(0)
-    network = sphere_mlp(num_classes=3)
+    network = PointMLP(num_classes=3)
     torch.manual_seed(0)
     loss = SoftmaxLoss(2, 3)
     hidden = network.hidden
@@ -180,7 +180,7 @@ def test_a_trained_model_predicts_as_its_head_does(loss: str, tmp_path: Path) ->
 def test_the_untrained_network_is_epoch_0(tmp_path: Path) -> None:
     """Held-out samples alone, by the weights that training starts from; the training itself is the same."""
     from hardsight.losses import SoftmaxLoss
-    from hardsight.models.sphere_mlp import sphere_mlp
+    from point_mlp import PointMLP
 
     with_start, without = (on_points(tmp_path / name, at_start=name == "with") for name in ("with", "without"))
     assert np.array_equal(with_start.head.weight, without.head.weight) and with_start.history == without.history
@@ -189,7 +189,7 @@ def test_the_untrained_network_is_epoch_0(tmp_path: Path) -> None:
     assert len(rows) == 30 and {row["split"] for row in rows} == {"test"}
     inputs, labels = points(30, seed=1)
     torch.manual_seed(0)
-    hidden = sphere_mlp(num_classes=3).hidden
+    hidden = PointMLP(num_classes=3).hidden
     torch.manual_seed(0)
     loss = SoftmaxLoss(2, 3, reduction="none")
     expected = loss(hidden(torch.from_numpy(inputs)), torch.from_numpy(labels)).tolist()
@@ -200,11 +200,11 @@ def test_the_untrained_network_is_epoch_0(tmp_path: Path) -> None:
 
 def first_features() -> tuple[Any, Any]:
     """Features of the training points by the network that training starts from, and their labels."""
-    from hardsight.models.sphere_mlp import sphere_mlp
+    from point_mlp import PointMLP
 
     inputs, labels = points()
     torch.manual_seed(0)
-    return sphere_mlp(num_classes=3).hidden(torch.from_numpy(inputs)).detach(), torch.from_numpy(labels)
+    return PointMLP(num_classes=3).hidden(torch.from_numpy(inputs)).detach(), torch.from_numpy(labels)
 
 
 def test_centers_are_saved(tmp_path: Path) -> None:
@@ -262,7 +262,7 @@ def test_who_learns_how() -> None:
 
     settings = LearningOptions(lr=0.5, head_rate=10.0, weight_decay=0.1)
     loss = LossChoice("lgm", {"covariance": "shared"}, num_classes=3, num_samples=9)
-    trainee = Trainee(open_trainable("sphere_mlp", 3), torch.randn(4, 3), loss)
+    trainee = Trainee(open_trainable("point_mlp:PointMLP", 3), torch.randn(4, 3), loss)
     names = {id(p): name for name, p in trainee.named_parameters()}
     learned = {names[id(p)]: (g["lr"], g["weight_decay"]) for g in parameter_groups(trainee, settings) for p in g["params"]}
     assert learned == {
@@ -287,7 +287,7 @@ def test_other_settings_are_refused(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="lr was 0.05 and is 0.1"):
         on_points(tmp_path / "run", lr=0.1)
     with pytest.raises(RunError, match="other inputs: train: its values changed"):
-        hardsight.train((points()[0] + 1, points()[1]), "sphere_mlp", tmp_path / "run", epochs=2, batch_size=16, lr=0.05)
+        hardsight.train((points()[0] + 1, points()[1]), "point_mlp:PointMLP", tmp_path / "run", epochs=2, batch_size=16, lr=0.05)
 
 
 def test_a_run_can_be_trained_on(tmp_path: Path) -> None:
@@ -445,7 +445,7 @@ def test_bad_settings_are_refused_before_anything_is_written(options: dict[str, 
 )
 def test_bad_data_is_refused(data: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
-        hardsight.train(data, "sphere_mlp", tmp_path / "run")
+        hardsight.train(data, "point_mlp:PointMLP", tmp_path / "run")
 
 
 def test_a_network_that_does_not_fit_the_images_says_so(tmp_path: Path) -> None:

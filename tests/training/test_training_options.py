@@ -101,7 +101,7 @@ def test_adapt_and_generalize_learn_as_they_are_told(tmp_path: Path, monkeypatch
 
 @pytest.mark.parametrize("nesterov", [True, False, None])
 def test_momentum_is_plain_or_nesterov(nesterov: bool | None) -> None:
-    network = Learner(open_trainable("sphere_mlp", 3), torch.randn(4, 3), 3)
+    network = Learner(open_trainable("point_mlp:PointMLP", 3), torch.randn(4, 3), 3)
     optimizer = make_optimizer(network, LearningOptions(momentum=0.8, nesterov=nesterov))
     assert optimizer.defaults["momentum"] == 0.8 and optimizer.defaults["nesterov"] == (nesterov is not False)
 
@@ -196,7 +196,7 @@ def test_preprocessing_that_makes_no_sense_is_refused_at_once(wrong: dict[str, A
 
 def test_preprocessing_is_for_images(tmp_path: Path) -> None:
     for run in (
-        lambda output: hardsight.train(points(), "sphere_mlp", output, crop_pct=0.9),
+        lambda output: hardsight.train(points(), "point_mlp:PointMLP", output, crop_pct=0.9),
         lambda output: hardsight.adapt(points(), points(), output, scaling="unit"),
         lambda output: hardsight.generalize(in_domains(), output, resize="squash"),
     ):
@@ -336,7 +336,7 @@ def test_top_k_and_ten_crops_of_a_watched_set(tmp_path: Path) -> None:
 )
 def test_crops_are_one_or_ten_and_of_images(options: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
-        hardsight.train(points(), "sphere_mlp", tmp_path / "run", **options)
+        hardsight.train(points(), "point_mlp:PointMLP", tmp_path / "run", **options)
 
 
 # Precision

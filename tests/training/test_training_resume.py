@@ -273,7 +273,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path: Path) -> No
             if stop_after is not None and words.startswith(f"epoch {stop_after + 1}"):
                 raise KeyboardInterrupt
 
-        hardsight.train((inputs, labels), "sphere_mlp", output, epochs=4, batch_size=10, say=say, progress=stop)
+        hardsight.train((inputs, labels), "point_mlp:PointMLP", output, epochs=4, batch_size=10, say=say, progress=stop)
 
     train(tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
@@ -293,9 +293,9 @@ def test_other_data_is_refused_in_the_middle(tmp_path: Path) -> None:
 
     inputs, labels = np.random.default_rng(0).normal(size=(30, 3)), np.arange(30) % 2
     with pytest.raises(KeyboardInterrupt):
-        hardsight.train((inputs, labels), "sphere_mlp", tmp_path / "run", epochs=3, progress=stop)
+        hardsight.train((inputs, labels), "point_mlp:PointMLP", tmp_path / "run", epochs=3, progress=stop)
     with pytest.raises(RunError, match="other inputs: train: its values changed"):
-        hardsight.train((inputs, 1 - labels), "sphere_mlp", tmp_path / "run", epochs=3)
+        hardsight.train((inputs, 1 - labels), "point_mlp:PointMLP", tmp_path / "run", epochs=3)
 
 
 @pytest.fixture(scope="module")

@@ -17,9 +17,9 @@ from hardsight import losses, training
 from hardsight.errors import InputError, RunError
 from hardsight.models import open_model
 from hardsight.models.preprocessing import Preprocessing
-from hardsight.models.sphere_mlp import sphere_mlp
 from hardsight.models.trainable import open_trainable
 from hardsight.training.trainee import LossChoice, Trainee
+from point_mlp import PointMLP
 
 
 def points(n: int = 60, c: int = 3) -> tuple[np.ndarray, np.ndarray]:
@@ -29,7 +29,7 @@ def points(n: int = 60, c: int = 3) -> tuple[np.ndarray, np.ndarray]:
 
 
 def train(output: Path, **options: Any) -> training.Trained:  # type: ignore[name-defined]
-    return hardsight.train(points(), "sphere_mlp", output, **{"epochs": 1, "lr": 0.1, **options})
+    return hardsight.train(points(), "point_mlp:PointMLP", output, **{"epochs": 1, "lr": 0.1, **options})
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def test_the_teacher_is_in_the_loss(tmp_path: Path, teacher: Path) -> None:
     done = train(tmp_path / "run", loss="dual_head", loss_options={"distill": 0.5, "hidden": 4}, teacher=teacher)
     inputs, labels = points()
     torch.manual_seed(0)
-    network = sphere_mlp(num_classes=3)
+    network = PointMLP(num_classes=3)
     torch.manual_seed(0)
     loss = losses.DualHeadLoss(2, 3, distill=0.5, hidden=4)
     features = network.hidden(torch.from_numpy(inputs))
@@ -75,7 +75,7 @@ def test_a_teacher_must_fit(tmp_path: Path, teacher: Path) -> None:
     with pytest.raises(InputError, match="a teacher goes with the loss dual_head, not with avh"):
         train(tmp_path / "run", loss="avh", teacher=teacher)
     with pytest.raises(InputError, match="the teacher knows 3 classes, and the training data has 4"):
-        hardsight.train(points(c=4), "sphere_mlp", tmp_path / "run", loss="dual_head", teacher=teacher)
+        hardsight.train(points(c=4), "point_mlp:PointMLP", tmp_path / "run", loss="dual_head", teacher=teacher)
     with pytest.raises(InputError, match=r"must see images alike: size is \[8, 8\] and \[9, 9\]"):
         hardsight.train("digits", "DigitsCNN", tmp_path / "digits", epochs=1, limit=20)
         hardsight.train("digits", "DigitsCNN", tmp_path / "run", limit=20, size=9, loss="dual_head", teacher=tmp_path / "digits")

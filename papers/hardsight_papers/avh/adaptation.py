@@ -14,7 +14,7 @@ from hardsight_papers.context import Context, fingerprint
 from hardsight_papers.recipe import Table, Value
 
 if TYPE_CHECKING:
-    from hardsight.domains.adaptation.adapt import Adapted
+    from hardsight.domains import Adapted
 
 NEEDS = "VisDA-17 at scale paper; PACS features"
 METHODS = "source,entropy,coral,cbst,crst,cbst+avh,avc"
@@ -61,7 +61,7 @@ def _adapt(context: Context, source: Any, target: Any, options: dict[str, Any]) 
 
 def digits_as_features() -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """Half of the digits as 64 pixels, and the other half at a fifth of the contrast with noise."""
-    from hardsight.data.digits import load_digits
+    from hardsight.data import load_digits
 
     images, labels = load_digits()
     pixels = images.reshape(len(images), -1).astype(np.float32) / 255

@@ -7,7 +7,7 @@ is the control.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from hardsight_papers.context import Context
 from hardsight_papers.drawing import panels, seed_curves
 from hardsight_papers.few_digits import SEEDS, difference, interval, seeds, signed
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 EPOCHS, BATCH, RATE, EPSILON = 12, 32, 2e-3, 0.15  # pixels of 0 to 1
 SIZES = {"train": 1438, "test": 359}
@@ -95,12 +98,14 @@ def _trained(arrays: tuple[np.ndarray, ...], epsilon: float, seed: int) -> dict[
     """(epochs,) means of AVH, norm and correct predictions of the held-out images, clean and attacked."""
     import torch
 
-    from hardsight.attacks.gradient_sign import fgsm, within
-    from hardsight.models.digits import DigitsCNN
-    from hardsight.models.lenet import lenet
+    from hardsight.attacks import fgsm
+    from hardsight.models import DigitsCNN, LeNet
+
+    def within(moved: Tensor, pixels: Tensor) -> Tensor:
+        return torch.minimum(torch.maximum(moved, pixels - epsilon), pixels + epsilon).clamp(0, 1)
 
     torch.manual_seed(seed)
-    network = DigitsCNN() if arrays[0].shape[-1] == 8 else lenet()
+    network = DigitsCNN() if arrays[0].shape[-1] == 8 else LeNet()
     optimizer = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=0.0)
     pixels, labels = torch.tensor(arrays[0]), torch.tensor(arrays[1])
     seen: dict[str, list[float]] = {}
@@ -108,8 +113,8 @@ def _trained(arrays: tuple[np.ndarray, ...], epsilon: float, seed: int) -> dict[
         for rows in torch.randperm(len(pixels)).split(BATCH):
             batch, own = pixels[rows], labels[rows]
             if epsilon:
-                start = within(batch + epsilon * (2 * torch.rand_like(batch) - 1), batch, epsilon)
-                batch = within(fgsm(network, start, own, 1.25 * epsilon), batch, epsilon)
+                start = within(batch + epsilon * (2 * torch.rand_like(batch) - 1), batch)
+                batch = within(fgsm(network, start, own, 1.25 * epsilon), batch)
             optimizer.zero_grad()
             torch.nn.functional.cross_entropy(network(batch), own).backward()
             optimizer.step()
@@ -122,7 +127,7 @@ def _seen(network: Any, pixels: np.ndarray, labels: np.ndarray) -> dict[str, flo
     """Means over held-out images, as they are and by FGSM."""
     import torch
 
-    from hardsight.attacks.gradient_sign import fgsm
+    from hardsight.attacks import fgsm
     from hardsight.models import open_model
     from hardsight.scores import avh
 

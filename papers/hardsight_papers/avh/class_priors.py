@@ -38,7 +38,7 @@ def imbalance(context: Context) -> Outcome:
         for prior in PRIORS
     ]
     return Outcome(
-        about=f"{written.name}; {_model(written)}, {DIGITS['epochs']} epochs, {SEEDS} seeds, each with another order of the "
+        about=f"{written.name}; {written.lenet}, {DIGITS['epochs']} epochs, {SEEDS} seeds, each with another order of the "
         f"classes. Imbalance: the most frequent of ten classes has {RATIO} times the images of the rarest. Granularity: four "
         f"classes of {', '.join(map(str, FINE))} digits and {COARSE_IMAGES} images each. {len(written.test)} held-out images.",
         tables=[
@@ -52,10 +52,6 @@ def imbalance(context: Context) -> Outcome:
             *(_less(rho, prior) for prior in PRIORS),
         ],
     )
-
-
-def _model(written: Handwriting) -> str:
-    return "DigitsCNN" if written.name == "digits" else "lenet"
 
 
 def _measured(context: Context, written: Handwriting, prior: str, seed: int) -> dict[str, tuple[float, list[float]]]:
@@ -78,7 +74,7 @@ def _measured(context: Context, written: Handwriting, prior: str, seed: int) -> 
         of_class = np.array(FINE, float)
         join = partial(_joined, coarse=coarse)
         train, test = join(written.train.take(np.sort(rows))), join(written.test)
-    trained = context.train(train, _model(written), seed=seed, snapshot=False, **DIGITS)
+    trained = context.train(train, written.lenet, seed=seed, snapshot=False, **DIGITS)
     table = scored(context, context.extract(trained.directory, test))
     given = of_class[table["label"].to_numpy()]
     by_score = {}

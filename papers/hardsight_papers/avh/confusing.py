@@ -39,9 +39,7 @@ def judged(context: Context) -> tuple[Panel, ImageData, list[str] | None]:
 
 def class_names() -> list[str]:
     """ImageNet's 1,000 class names, as timm lists them."""
-    from hardsight.models.torchvision_models import import_with_torchvision
-
-    info = import_with_torchvision("timm.data", "ImageNet's class names").ImageNetInfo()
+    info = imagenet.import_timm().data.ImageNetInfo()
     return [str(info.index_to_description(k)).partition(",")[0].partition(":")[0] for k in range(1000)]
 
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.files.epochs import moments, read_moment
-from hardsight.render.dynamics import COLORS
+from hardsight.files import moments, read_moment
+from hardsight.render import COLORS
 from hardsight.screen import interval
 from hardsight_papers.avh.trainings import WatchedTraining, by_frequency
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import panels
+from hardsight_papers.few_digits import spearman_interval
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
-from hardsight_papers.spearman import spearman_interval
 
 SCORES = {"avh": "AVH", "norm": "norm"}
 REPLICATES = 200

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hardsight.dynamics.curves import Curves, plateau, read_curves, still_grows
-from hardsight.dynamics.groups import Groups
-from hardsight.dynamics.phases import find_phases
+from hardsight.dynamics import Curves, Groups, find_phases, plateau, read_curves, still_grows
 from hardsight_papers.avh.trainings import WatchedTraining
 from hardsight_papers.recipe import Claim, claim
 

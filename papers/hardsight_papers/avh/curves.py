@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hardsight.render.dynamics import curves_figure
+from hardsight.render import curves_figure
 from hardsight_papers.avh.curve_claims import Watched, avh_claims, norm_claims, watched
 from hardsight_papers.avh.trainings import STAGES, WatchedTraining, by_frequency, on_cifar, on_digits, on_imagenet
 from hardsight_papers.context import Context
@@ -130,7 +130,7 @@ CIFAR: dict[str, object] = {**STAGES, "epochs": 90, "milestones": (30, 60), "bat
 
 def _full(context: Context, name: str, settings: dict[str, object] | None = None) -> list[WatchedTraining]:
     """Networks for 32 x 32 images on a data set with its own test split."""
-    from hardsight.dynamics.groups import everyone
+    from hardsight.dynamics import everyone
 
     data = context.data.require(name, "this recipe")
     settings = settings or CIFAR

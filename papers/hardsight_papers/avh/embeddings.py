@@ -8,14 +8,14 @@ from hardsight_papers.context import Context
 from hardsight_papers.recipe import Outcome, Table, claim, recipe
 
 MOST = 20000  # training images of MNIST
-NETWORK = "hardsight_papers.avh.planar:planar_lenet"
+NETWORK = "hardsight_papers.networks:PlanarLeNet"
 
 
 @recipe("avh/fig2", "Embeddings of MNIST in two dimensions", needs="MNIST")
 @recipe("avh/fig8", "Embeddings of MNIST in two dimensions, as in the appendix", needs="MNIST")
 def figure_2(context: Context) -> Outcome:
     """A LeNet with two features, held-out digits drawn with the class vectors."""
-    from hardsight.render.embedding import embedding
+    from hardsight.render import embedding_figure
 
     written = context.handwriting(train=MOST, test=3000)
     epochs = 4 if written.name == "MNIST" else 20
@@ -51,7 +51,7 @@ def figure_2(context: Context) -> Outcome:
             )
         ],
         figures={
-            f"Two features of {written.name}": embedding(
+            f"Two features of {written.name}": embedding_figure(
                 features, labels, head=snapshot.head, title=f"{written.name}, {100 * accuracy:.1f} % correct"
             )
         },

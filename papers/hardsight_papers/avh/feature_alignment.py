@@ -13,10 +13,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hardsight_papers.arrays import even_rows, read_arrays
 from hardsight_papers.context import Context, fingerprint
 
 if TYPE_CHECKING:
@@ -26,6 +28,31 @@ Domain = tuple[np.ndarray, np.ndarray]  # (n, d) standardized features and (n,) 
 STEPS, BATCH, RATE, HIDDEN = 300, 64, 0.01, 256  # samples of each domain in a step
 WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the median squared distance
 NAMES = {"none": "no alignment", "mmd": "MMD", "dann": "DANN", "coral": "CORAL"}
+
+
+def read_domains(path: Path, limit: int) -> tuple[dict[str, Domain], list[str]]:
+    """Features and labels of each domain in an .npz, at most `limit` of each, and the names of the classes."""
+    wanted = {"features": "(n, d)", "labels": "(n,)", "domains": "(n,)", "domain_names": "(k,)", "class_names": "(c,)"}
+    arrays = read_arrays(path, wanted)
+    names = arrays["domain_names"][arrays["domains"]]
+    domains = {
+        str(name): limited((arrays["features"][names == name], arrays["labels"][names == name]), limit)
+        for name in dict.fromkeys(names.tolist())
+    }
+    return domains, arrays["class_names"].tolist()
+
+
+def limited(domain: Domain, limit: int) -> Domain:
+    """At most `limit` samples, spread evenly."""
+    rows = even_rows(len(domain[1]), limit)
+    return domain[0][rows].astype(np.float32), domain[1][rows].astype(np.int64)
+
+
+def standardized(features: np.ndarray, like: np.ndarray) -> np.ndarray:
+    """Features less the mean of others, over their deviation; a feature that never changes becomes 0."""
+    mean, deviation = like.mean(0, dtype=np.float64), like.std(0, dtype=np.float64)
+    deviation = np.where(deviation > 0, deviation, 1.0)
+    return np.ascontiguousarray((features - mean.astype(np.float32)) / deviation.astype(np.float32), np.float32)
 
 
 def predictions(
@@ -104,8 +131,8 @@ PENALTIES = {"mmd": mmd, "coral": coral}
 
 
 def _covariance(x: Tensor) -> Tensor:
-    centerd = x - x.mean(0)
-    return centerd.T @ centerd / (len(x) - 1)
+    centered = x - x.mean(0)
+    return centered.T @ centered / (len(x) - 1)
 
 
 def _domain_loss(critic: Any, batches: Sequence[Tensor], strength: float) -> Tensor:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hardsight.dynamics.curves import read_curves
+from hardsight.dynamics import read_curves
 from hardsight.errors import FileError
-from hardsight.render.dynamics import curves_figure
+from hardsight.render import curves_figure
 from hardsight_papers.avh.trainings import subset
 from hardsight_papers.context import Context
 from hardsight_papers.recipe import Outcome, Table, claim, recipe

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 import hardsight
-from hardsight.files.human import match, read_people
-from hardsight.snapshot import Snapshot
+from hardsight import Snapshot
+from hardsight.files import match, read_people
 from hardsight_papers.avh.panels import Panel, scored
 from hardsight_papers.avh.trainings import on_imagenet
 from hardsight_papers.context import Context

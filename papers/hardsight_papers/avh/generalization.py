@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import hardsight
 from hardsight.screen import percent
-from hardsight.stats.printed import follows
 from hardsight_papers.context import Context, fingerprint
+from hardsight_papers.printed import follows
 from hardsight_papers.recipe import Outcome, Table, Value, claim, recipe
 
 if TYPE_CHECKING:
-    from hardsight.domains.generalization.generalize import Generalized
+    from hardsight.domains import Generalized
 
+DIGIT_DOMAINS = ("plain", "faint", "noisy", "inverted")
 DOMAINS = ("Painting", "Cartoon", "Photo", "Sketch", "Avg")
 PRINTED: dict[str, list[float]] = {
     "AlexNet (printed only)": [62.86, 66.97, 89.50, 57.51, 69.21],
@@ -62,7 +62,7 @@ def generalized(context: Context) -> tuple[str, Generalized]:
         }
         place = context.cache.place("generalize", {"data": fingerprint(pacs), **options})
         return "PACS, CNN-10 from ImageNet, 3 seeds", hardsight.generalize(pacs / "kfold", place, progress=progress, **options)
-    path, data = _features(context)
+    path = context.data.find("pacs_features")
     key = "digits" if path is None else fingerprint(path)
     place = context.cache.place("generalize", {"data": key, **SMALL})
     about = (
@@ -70,6 +70,12 @@ def generalized(context: Context) -> tuple[str, Generalized]:
         if path is not None
         else "Digits as pixels in four domains: plain, faint, noisy, inverted"
     )
+    if path is None:
+        pixels, labels, domains = digits_in_four_domains()
+        ids = [str(row) for row in range(len(labels))]
+        data: Any = hardsight.Snapshot(pixels, labels=labels, ids=ids, columns={"domain": domains.tolist()})
+    else:
+        data = path
     result = hardsight.generalize(data, place, progress=progress, **SMALL)
     return (
         f"{about}; {SMALL['limit']} samples of each domain at most, a head of {SMALL['hidden']} units, "
@@ -78,29 +84,24 @@ def generalized(context: Context) -> tuple[str, Generalized]:
     )
 
 
-def _features(context: Context) -> tuple[Path | None, Any]:
-    """The path of the PACS features, once for the cache and once as data; without them None, and digits in four domains."""
-    path = context.data.find("pacs_features")
-    return path, digits_in_four_domains() if path is None else path
-
-
 def aligned(context: Context) -> Table:
     """CORAL, MMD and DANN between the training domains, on the same features."""
-    from hardsight.domains.opening import domain_names, only, open_domain
-    from hardsight.domains.scaling import standards
-    from hardsight_papers.avh.feature_alignment import NAMES, STEPS, predictions
+    from hardsight_papers.avh.feature_alignment import NAMES, STEPS, limited, predictions, read_domains, standardized
 
-    whole, _ = open_domain(_features(context)[1])
-    parts: dict[str, Any] = {name: open_domain(only(whole, name), limit=SMALL["limit"])[0] for name in domain_names(whole)}
+    path = context.data.find("pacs_features")
+    if path is None:
+        pixels, answers, names = digits_in_four_domains()
+        parts = {name: limited((pixels[names == name], answers[names == name]), SMALL["limit"]) for name in DIGIT_DOMAINS}
+    else:
+        parts, _ = read_domains(path, SMALL["limit"])
     reached: dict[str, list[np.ndarray]] = {penalty: [] for penalty in ("none", "coral", "mmd", "dann")}
-    for unseen, target in parts.items():
+    for unseen, (target, own) in parts.items():
         others = [part for name, part in parts.items() if name != unseen]
-        together = np.concatenate([part.values for part in others])
-        standard, _ = standards(together, together, "source")
-        domains = [(standard(part.values), part.labels) for part in others]
+        together = np.concatenate([features for features, _ in others])
+        domains = [(standardized(features, together), labels) for features, labels in others]
         for penalty, values in reached.items():
-            predicted = predictions(context, domains, standard(target.values), penalty, range(SMALL["seeds"]))
-            values.append((predicted == target.labels).mean(1))
+            predicted = predictions(context, domains, standardized(target, together), penalty, range(SMALL["seeds"]))
+            values.append((predicted == own).mean(1))
     rows: list[list[Value]] = []
     for penalty, values in reached.items():
         shares = [*values, np.mean(values, axis=0)]  # (seeds,) each, their average last
@@ -114,18 +115,16 @@ def aligned(context: Context) -> Table:
     )
 
 
-def digits_in_four_domains() -> Any:
-    """A quarter of the digits in each domain, as 64 pixels."""
-    from hardsight.data.digits import load_digits
-    from hardsight.domains.opening import Features
+def digits_in_four_domains() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(n, 64) pixels, (n,) labels and (n,) domains, each with a quarter of the digits."""
+    from hardsight.data import load_digits
 
     images, labels = load_digits()
     pixels = images.reshape(len(images), -1).astype(np.float32) / 255
     domain = np.arange(len(pixels)) % 4
     noise = np.random.default_rng(0).uniform(-0.4, 0.4, pixels.shape).astype(np.float32)
     pixels = np.select([domain[:, None] == k for k in range(4)], [pixels, 0.4 + 0.3 * pixels, pixels + noise, 1 - pixels])
-    names = np.array(["plain", "faint", "noisy", "inverted"])[domain]
-    return Features(pixels.astype(np.float32), labels, [str(row) for row in range(len(pixels))], None, names)
+    return pixels.astype(np.float32), labels, np.array(DIGIT_DOMAINS)[domain]
 
 
 @recipe(

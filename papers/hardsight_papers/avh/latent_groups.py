@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
+from hardsight_papers.arrays import as_pixels
 from hardsight_papers.avh.panels import DIGITS
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import panels, seed_curves
 from hardsight_papers.few_digits import SEEDS, difference, interval, seeds, signed
-from hardsight_papers.pixels import as_pixels
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
 
 SHARES = (0.5, 0.1, 0.02)  # of the images in training that are inverted
@@ -27,7 +27,7 @@ WORDS = {"avh": "AVH", "loss": "loss", "norm": "norm (short is hard)"}
 def fairness(context: Context) -> Outcome:
     """AUROC of the rare group by each score, the hard end up, for three shares of it in training."""
     written = context.handwriting(**SIZES)
-    model = "DigitsCNN" if written.name == "digits" else "lenet"
+    model = written.lenet
     parts = [as_pixels(data, flat=False) for data in (written.train, written.test)]
     found = {share: [_areas(context, model, parts, share, seed) for seed in seeds(context)] for share in SHARES}
     of = {(share, name): np.array([each[name] for each in runs]) for share, runs in found.items() for name in found[0.5][0]}
@@ -76,8 +76,7 @@ def _claims(of: dict[tuple[float, str], np.ndarray]) -> list[Claim]:
 
 def _areas(context: Context, model: str, parts: list[Any], share: float, seed: int) -> dict[str, float]:
     """Accuracy of both groups, and AUROC of the inverted one by each score."""
-    from hardsight import score
-    from hardsight.snapshot import Snapshot
+    from hardsight import Snapshot, score
     from hardsight.stats import auroc
 
     (pixels, labels, ids), (held_out, own, _) = parts

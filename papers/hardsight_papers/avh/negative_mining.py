@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hardsight_papers.arrays import as_pixels
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import panels, seed_dots
 from hardsight_papers.few_digits import SEEDS, all_digits, difference, interval, seeds, signed
-from hardsight_papers.pixels import as_pixels
 from hardsight_papers.recipe import Claim, Outcome, Table, claim, recipe
 
 if TYPE_CHECKING:
@@ -122,10 +122,9 @@ def _network(side: int) -> nn.Module:
     """The small CNNs of the other recipes up to their 64 features, without a ReLU after them: an angle may be any."""
     from torch import nn
 
-    from hardsight.models.digits import DigitsCNN
-    from hardsight.models.lenet import lenet
+    from hardsight.models import DigitsCNN, LeNet
 
-    return nn.Sequential(*list(DigitsCNN().trunk)[:-1]) if side == 8 else lenet(num_features=64, relu=False).trunk
+    return nn.Sequential(*list(DigitsCNN().trunk)[:-1]) if side == 8 else LeNet(num_features=64, relu=False).trunk
 
 
 def _drawn(farness: Callable[[Tensor, Tensor], Tensor], features: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -149,23 +148,24 @@ def by_chance(features: Tensor, labels: Tensor) -> Tensor:
     return torch.rand(len(labels), len(labels))
 
 
+def _cosines(features: Tensor, vectors: Tensor) -> Tensor:
+    """(n, d), (c, d) -> (n, c)"""
+    return features * (1 / features.norm(dim=1, keepdim=True)) @ vectors.T * (1 / vectors.norm(dim=1))
+
+
 def angle_to_anchor(features: Tensor, labels: Tensor) -> Tensor:
     """(anchor, sample) angle between the two."""
-    from hardsight.losses.cosine_softmax import cosines
-
-    return cosines(features, features).clamp(-1, 1).acos()
+    return _cosines(features, features).clamp(-1, 1).acos()
 
 
 def avh_for_anchor(features: Tensor, labels: Tensor) -> Tensor:
     """(anchor, sample) AVH of the sample for the class of the anchor, with directions of class means as class vectors."""
     import torch
 
-    from hardsight.losses.cosine_softmax import cosines
-
     classes, place = labels.unique(return_inverse=True)
     unit = torch.nn.functional.normalize(features)
     mean = torch.stack([unit[place == k].mean(0) for k in range(len(classes))])  # (c, d)
-    angle = cosines(features, mean).clamp(-1, 1).acos()  # (n, c)
+    angle = _cosines(features, mean).clamp(-1, 1).acos()  # (n, c)
     return (angle / angle.sum(1, keepdim=True))[:, place].T
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+import hardsight
+from hardsight.stats import Auroc, auroc
 from hardsight_papers.avh.panels import DIGITS
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import panels, seed_dots
@@ -31,11 +33,11 @@ WORDS = {
 def unseen_classes(context: Context) -> Outcome:
     """AUROC of each score that needs no label, over five choices of unseen classes."""
     written = context.handwriting(train=MOST_TRAINED, test=1000)
-    model = "DigitsCNN" if written.name == "digits" else "lenet"
+    model = written.lenet
     measured = [_areas(context, written.train, written.test, model, seed) for seed in seeds(context)]
-    areas = {name: np.array([each[name]["auroc"] for _, each in measured]) for name in WORDS}
+    areas = {name: np.array([each[name].value for _, each in measured]) for name in WORDS}
     rows: list[list[Value]] = [
-        [", ".join(map(str, digits)), *(f"{each[n]['auroc']:.3f} [{each[n]['low']:.3f}, {each[n]['high']:.3f}]" for n in WORDS)]
+        [", ".join(map(str, digits)), *(f"{each[n].value:.3f} [{each[n].low:.3f}, {each[n].high:.3f}]" for n in WORDS)]
         for digits, each in measured
     ]
     rows.append(["mean", *(interval(areas[name], 3) for name in WORDS)])
@@ -54,10 +56,8 @@ def unseen_classes(context: Context) -> Outcome:
     )
 
 
-def _areas(context: Context, train: Any, test: Any, model: str, seed: int) -> tuple[list[int], dict[str, dict[str, Any]]]:
+def _areas(context: Context, train: Any, test: Any, model: str, seed: int) -> tuple[list[int], dict[str, Auroc]]:
     """The unseen classes, and AUROC of every score with its interval."""
-    from hardsight.human.models import ScoredModel
-    from hardsight.human.open_set_detection import open_set
     from hardsight_papers.avh.panels import scored
 
     unseen = sorted(np.random.default_rng([context.seed, seed]).permutation(10)[:UNSEEN].tolist())
@@ -65,8 +65,13 @@ def _areas(context: Context, train: Any, test: Any, model: str, seed: int) -> tu
     known = context.extract(trained.directory, _known(test, unseen))
     rows = np.flatnonzero(np.isin(test.labels, unseen))
     new = context.extract(trained.directory, _without_labels(test.take(rows)))
-    model_table = scored(context, known, tuple(name for name in WORDS if name != "norm"))
-    return unseen, {row["score"]: row for row in open_set(ScoredModel(model, model_table, known), new)}
+    names = tuple(name for name in WORDS if name != "norm")
+    tables = [scored(context, snapshot, names) for snapshot in (known, new)]
+    values = {
+        name: [table[name].to_numpy() * (1 if hardsight.SCORES[name].hard == "high" else -1) for table in tables]
+        for name in WORDS
+    }
+    return unseen, {name: auroc(*both) for name, both in values.items()}  # high is hard
 
 
 def _known(data: Any, unseen: list[int]) -> Any:

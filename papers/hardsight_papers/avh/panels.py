@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from hardsight import Snapshot
 from hardsight.data import ImageData
-from hardsight.snapshot import Snapshot
 from hardsight_papers.arrays import open_labeled, read_counts
 from hardsight_papers.avh import imagenet
 from hardsight_papers.context import Context
@@ -97,7 +97,7 @@ def cifar_panels(context: Context) -> list[Panel]:
     """CIFAR-10's test images with about 51 answers each, seen by two ResNets."""
     if not context.data.has("cifar10", "cifar10_people", "cifar10_resnet20", "cifar10_resnet32"):
         return []
-    from hardsight.stats.answers import selection_frequency
+    from hardsight.stats import selection_frequency
 
     _, counts = cifar_with_people(context)
     tables = {f"ResNet-{depth}": scored(context, cifar_snapshot(context, depth)) for depth in (20, 32)}
@@ -137,18 +137,16 @@ def degraded_digits(context: Context, degradation: str) -> Panel:
 
 def digits_snapshot(context: Context, degradation: str | None = None) -> Snapshot:
     """What a small CNN saw of held-out digits, degraded if asked for."""
-    from hardsight.data.digits import read_digits
+    from hardsight.data import open_data
 
-    digits = read_digits()
-    split = np.array(digits.columns["split"])
-    train, test = (digits.take(np.flatnonzero(split == name)) for name in ("train", "test"))
+    train, test = open_data("digits:train"), open_data("digits:test")
     trained = context.train(train, "DigitsCNN", watch={"test": test}, **DIGITS)
     return context.extract(trained.directory, test, **({} if degradation is None else {"degradations": (degradation,)}))
 
 
 def scored(context: Context, snapshot: Snapshot, scores: tuple[str, ...] = SCORES) -> pa.Table:
     """The scores of a snapshot, with base_id, degradation and level where it has them; computed once."""
-    from hardsight.scoring.score import score
+    from hardsight import score
 
     def make() -> pa.Table:
         table = score(snapshot, scores=[*scores, "norm"]).arrow

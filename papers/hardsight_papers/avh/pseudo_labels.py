@@ -9,7 +9,7 @@ from hardsight_papers.context import Context
 from hardsight_papers.recipe import Outcome, claim, recipe
 
 if TYPE_CHECKING:
-    from hardsight.domains.adaptation.adapt import Adapted
+    from hardsight.domains import Adapted
 
 
 @recipe("slides/pseudo-labels", "The slides' variant: pseudo-labels by AVC alone", needs="PACS features")

@@ -74,7 +74,7 @@ def curriculum(context: Context) -> Outcome:
 
 def _others(context: Context, *used: ImageData) -> ImageData:
     """Digits that no other part of the recipe sees."""
-    from hardsight.threads import even_rows
+    from hardsight_papers.arrays import even_rows
 
     data, seen = all_digits(context), {id for part in used for id in part.ids}
     rows = np.array([row for row, id in enumerate(data.ids) if id not in seen])

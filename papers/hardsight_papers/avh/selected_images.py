@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from hardsight_papers.context import Context
+from hardsight_papers.context import Context, fingerprint
 from hardsight_papers.recipe import Outcome, Table, Value, claim, recipe
 
 
 @recipe("avh/fig21", "Images that AVH selects and softmax does not", needs="MNIST and USPS")
 def figure_21(context: Context) -> Outcome:
     """Select a fifth by each rule; show what AVH alone selects and labels correctly."""
-    from hardsight.domains.adaptation.selection import select_pseudo_labels
+    from hardsight.domains import select_pseudo_labels
     from hardsight_papers.avh.confusing import SHOWN, grid
 
     about, target, snapshot = _target(context)
@@ -56,11 +56,8 @@ def figure_21(context: Context) -> Outcome:
 
 def _target(context: Context) -> tuple[str, Any, Any]:
     """A source model on a domain that it was not trained on: MNIST to USPS, or digits to faint digits."""
-    from dataclasses import replace
-    from functools import partial
 
     from hardsight.data import Degradation, degrade, open_data
-    from hardsight.data.arrays import ImageArrays
 
     written = context.handwriting(train=5000)
     if written.name == "MNIST" and context.data.has("usps"):
@@ -81,7 +78,11 @@ def _target(context: Context) -> tuple[str, Any, Any]:
     )
     test = written.test
     pixels = np.stack([np.asarray(degrade(test.image(row), Degradation("contrast", 0.2), id)) for row, id in enumerate(test.ids)])
-    target = replace(test, kind="npy", images=ImageArrays([partial(np.asarray, pixels)], [len(pixels)], []), columns={})
+    key = {"digits": fingerprint(test), "contrast": 0.2}
+    assert test.labels is not None
+    arrays = dict(images=pixels, labels=test.labels, ids=np.array(test.ids), class_names=np.array(test.class_names))
+    digits.cache.arrays("faint-digits", key, lambda: arrays)
+    target = open_data(digits.cache.place("faint-digits", key).with_suffix(".npz"))
     return (
         "A small CNN trained on digits, held-out digits at a fifth of the contrast as target.",
         target,

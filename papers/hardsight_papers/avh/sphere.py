@@ -12,6 +12,7 @@ from hardsight_papers.recipe import Outcome, Table, claim, recipe
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+NETWORK = "hardsight_papers.networks:SphereMLP"
 PER_CLASS, SPREAD, SEEDS = 1000, 0.4, 5
 CENTERS = np.array([[1.0, 0.3, 0.0], [0.3, 1.0, 0.0]])  # our choice: the paper does not say
 
@@ -41,13 +42,12 @@ def figure_3(context: Context) -> Outcome:
     """Train the MLP on five draws; compare how well AVH and the norm mark the overlap of the classes."""
     from sklearn.metrics import roc_auc_score
 
-    from hardsight.scoring.score import score
-    from hardsight.snapshot import Snapshot
+    from hardsight import Snapshot, score
 
     areas: list[tuple[float, float]] = []
     for seed in range(context.seed, context.seed + SEEDS):
         points, labels = two_gaussians(seed)
-        trained = context.train((points.astype(np.float32), labels), "sphere_mlp", epochs=30, batch_size=64, lr=0.1, seed=seed)
+        trained = context.train((points.astype(np.float32), labels), NETWORK, epochs=30, batch_size=64, lr=0.1, seed=seed)
         table = score(Snapshot.load(trained.directory), scores=["avh", "norm"])
         avh, norm = (table.column(name).to_numpy() for name in ("avh", "norm"))
         overlap = in_overlap(points)
@@ -82,7 +82,7 @@ def heat_maps(points: np.ndarray, labels: np.ndarray, avh: np.ndarray, norm: np.
     from matplotlib.colors import ListedColormap
     from matplotlib.figure import Figure
 
-    from hardsight.render.dynamics import COLORS
+    from hardsight.render import COLORS
 
     figure = Figure(figsize=(12, 4), layout="constrained")
     two = ListedColormap(COLORS[:2])

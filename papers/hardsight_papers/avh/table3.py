@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from hardsight.domains.adaptation.adapt import Adapted
+    from hardsight.domains import Adapted
 
 CLASSES = ("Aero", "Bike", "Bus", "Car", "Horse", "Knife", "Motor", "Person", "Plant", "Skateboard", "Train", "Truck", "Mean")
 PRINTED: dict[str, list[float]] = {
@@ -60,26 +60,32 @@ def _classes(name: str, result: Adapted) -> Table:
 
 def _aligned(context: Context) -> list[Table]:
     """MMD and DANN between source and target, on the same features: a table for each pair of domains."""
-    from hardsight.domains.opening import Features, open_domain
-    from hardsight.domains.scaling import standards
-    from hardsight_papers.avh.feature_alignment import NAMES, STEPS, class_accuracy, predictions
+    from hardsight_papers.avh.feature_alignment import (
+        NAMES,
+        STEPS,
+        class_accuracy,
+        limited,
+        predictions,
+        read_domains,
+        standardized,
+    )
 
     path = context.data.find("pacs_features")
-    pairs: dict[str, Any] = {f"{a} to {b}": (f"{path}:{a}", f"{path}:{b}") for a, b in PAIRS}
+    if path is None:
+        known, unknown = (limited(domain, SMALL["limit"]) for domain in digits_as_features())
+        pairs, class_names = {"digits": (known, unknown)}, [str(k) for k in range(10)]
+    else:
+        parts, class_names = read_domains(path, SMALL["limit"])
+        pairs = {f"{a} to {b}": (parts[a], parts[b]) for a, b in PAIRS}
     tables = []
-    for name, pair in ({"digits": digits_as_features()} if path is None else pairs).items():
-        source, target = (open_domain(each, limit=SMALL["limit"])[0] for each in pair)
-        assert isinstance(source, Features) and isinstance(target, Features)
-        ours, theirs = standards(source.values, target.values, "domain")
-        domains = [(ours(source.values), source.labels), (theirs(target.values), np.full(len(target), -1))]
+    for name, ((source, answers), (target, own)) in pairs.items():
+        domains = [(standardized(source, source), answers), (standardized(target, target), np.full(len(own), -1))]
         rows: list[list[Value]] = []
         for penalty in ("none", "mmd", "dann"):
             predicted = predictions(context, domains, domains[1][0], penalty, range(SMALL["seeds"]))
-            shares = 100 * class_accuracy(predicted, target.labels)  # (seeds, c)
+            shares = 100 * class_accuracy(predicted, own)  # (seeds, c)
             rows.append([NAMES[penalty], *shares.mean(0).tolist(), float(shares.mean()), float(shares.mean(1).std(ddof=1))])
-        present = np.unique(target.labels[target.labels >= 0]).tolist()
-        classes = [str(k) if target.class_names is None else target.class_names[k] for k in present]
-        header = ("method", *classes, "mean", "± over seeds")
+        header = ("method", *(class_names[k] for k in np.unique(own)), "mean", "± over seeds")
         note = f"A training of its own on the same features ({STEPS} steps, the last one counts): compare with no alignment."
         tables.append(Table(f"Ours: {name}, MMD and DANN, accuracy by class (%)", header, rows, digits=1, note=note))
     return tables
@@ -146,7 +152,7 @@ def rounds(result: Adapted, title: str) -> Figure:
     """A line per method over the rounds."""
     from matplotlib.figure import Figure
 
-    from hardsight.render.dynamics import COLORS
+    from hardsight.render import COLORS
 
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.subplots()

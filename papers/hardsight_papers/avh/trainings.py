@@ -1,7 +1,7 @@
 """The trainings behind the curves: plain networks and networks with shortcuts, three stages of the learning rate.
 
 small   AlexNet for CIFAR (plain) and ResNet-20 (shortcuts) on CIFAR-10 images with people's answers, or on digits
-paper   AlexNet, VGG-19, ResNet-50 and DenseNet-121 on ImageNet, 90 epochs (section 3.2; docs/protocols.md)
+paper   AlexNet, VGG-19, ResNet-50 and DenseNet-121 on ImageNet, 90 epochs (section 3.2; papers/docs/protocols.md)
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from hardsight.data import ImageData
-from hardsight.dynamics.groups import Groups, by_degradation, by_human
-from hardsight.threads import even_rows
+from hardsight.dynamics import Groups, by_degradation, by_human
+from hardsight_papers.arrays import even_rows
 from hardsight_papers.avh.panels import CONTRAST, NOISE, cifar_with_people
 from hardsight_papers.context import Context
 
@@ -83,7 +83,7 @@ def on_imagenet(context: Context, degradation: str | None = None) -> list[Watche
 
 def on_cifar(context: Context) -> list[WatchedTraining]:
     """CIFAR-10's test images: the half that people doubt most is watched with as many others, and some of the rest train."""
-    from hardsight.stats.answers import selection_frequency
+    from hardsight.stats import selection_frequency
 
     data, counts = cifar_with_people(context)
     assert data.labels is not None
@@ -106,11 +106,9 @@ def on_cifar(context: Context) -> list[WatchedTraining]:
 
 def on_digits(context: Context, degradation: str) -> list[WatchedTraining]:
     """Digits, the held-out ones at five levels of noise and five of contrast."""
-    from hardsight.data.digits import read_digits
+    from hardsight.data import open_data
 
-    digits = read_digits()
-    split = np.array(digits.columns["split"])
-    train, test = (digits.take(np.flatnonzero(split == name)) for name in ("train", "test"))
+    train, test = open_data("digits:train"), open_data("digits:test")
     test = test.take(even_rows(len(test), 150))
     networks = [
         ("Small CNN", "DigitsCNN", False, {"lr": 0.05}),

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.snapshot import Snapshot
+import hardsight
+from hardsight import Snapshot
 from hardsight_papers.avh.panels import DIGITS, NOISE, cifar_snapshot, cifar_with_people
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import panels, seed_dots
@@ -54,28 +55,27 @@ def uncertainty(context: Context) -> Outcome:
 def _dropout_table(context: Context, seed: int) -> pa.Table:
     """Scores of the held-out digits and the uncertainty of the passes over them."""
     from hardsight.data import open_data
-    from hardsight.human.models import ScoredModel
-    from hardsight.human.predictions import with_passes
+    from hardsight.stats import pass_scores
     from hardsight_papers.avh.panels import scored
 
-    digits = open_data("digits")
-    split = np.array(digits.columns["split"])
-    train, test = (digits.take(np.flatnonzero(split == name)) for name in ("train", "test"))
+    train, test = open_data("digits:train"), open_data("digits:test")
     trained = context.train(train, "DigitsCNN", model_options={"dropout": DROPOUT}, seed=seed, snapshot=False, **DIGITS)
     snapshot = context.extract(trained.directory, test, degradations=(NOISE,), passes=("flip", f"dropout={PASSES}"))
-    views = Path(str(snapshot.name)) / "passes"
+    views = sorted((Path(str(snapshot.name)) / "passes").glob("dropout-*"))
     table = scored(context, snapshot, tuple(name for name in SCORES if name != "norm"))
-    return with_passes(ScoredModel("CNN", table), sorted(views.glob("dropout-*"))).table
+    for name, column in pass_scores(np.stack([_probs(Snapshot.load(view)) for view in views])).items():
+        table = table.append_column(name, [column])
+    return table
 
 
 def _coefficients(table: pa.Table) -> dict[tuple[str, str], float]:
     """Spearman of every score with every part; scores turned so that high is hard."""
     from scipy.stats import spearmanr
 
-    from hardsight.human.comparisons import turned
-    from hardsight.human.models import hard_end
-
-    values = {name: turned(table[name].to_numpy(), hard_end(name)) for name in (*SCORES, *PARTS)}
+    values = {
+        name: table[name].to_numpy() * (-1 if name in SCORES and hardsight.SCORES[name].hard == "low" else 1)
+        for name in (*SCORES, *PARTS)
+    }
     names = (*SCORES, "passes_aleatoric")
     return {(score, part): float(spearmanr(values[score], values[part]).statistic) for score in names for part in PARTS}
 
@@ -109,8 +109,7 @@ def _with_people(context: Context) -> tuple[str, list[Claim]]:
         return "", []
     from scipy.stats import spearmanr
 
-    from hardsight.stats.resampling import bootstrap
-    from hardsight.stats.uncertainty import pass_scores
+    from hardsight.stats import bootstrap, pass_scores
     from hardsight_papers.avh.panels import scored
 
     networks = [cifar_snapshot(context, depth) for depth in (20, 32)]
@@ -137,9 +136,8 @@ def _with_people(context: Context) -> tuple[str, list[Claim]]:
 def _probs(snapshot: Snapshot) -> np.ndarray:
     from scipy.special import softmax
 
-    from hardsight.human.predictions import all_logits
-
-    return np.asarray(softmax(all_logits(snapshot, "uncertainty"), axis=1))
+    assert snapshot.head is not None
+    return np.asarray(softmax(np.asarray(snapshot.head.logits(snapshot.in_memory().values), np.float32), axis=1))
 
 
 def _figure(rho: dict[tuple[str, str], np.ndarray]) -> Any:

@@ -12,7 +12,6 @@ from hardsight.errors import FileError
 from hardsight_papers.context import Context
 
 DEBIAN = Path("/usr/share/wordnet/data.noun")
-ENTITY = "00001740"
 
 
 def find_wordnet(context: Context) -> Path | None:

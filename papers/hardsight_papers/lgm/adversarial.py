@@ -11,7 +11,7 @@ from hardsight_papers.lgm.digit_networks import EPSILONS, NAMES, about, attacked
 from hardsight_papers.recipe import Claim, Outcome, Table, claim, recipe
 
 if TYPE_CHECKING:
-    from hardsight.attacks.attack import Attack
+    from hardsight.attacks import Attack
 
 LOSSES = ("softmax", "center", "lgm")
 PRINTED = {  # error in per cent at epsilon 0, 0.1, 0.2, 0.3
@@ -41,7 +41,7 @@ def error_gap(attacks: dict[str, Attack], other: str, epsilon: float) -> tuple[f
 @recipe("lgm/table6", "Error of FGSM on MNIST for softmax, center and L-GM", printed={"error": PRINTED}, needs="MNIST")
 def table_6(context: Context) -> Outcome:
     """The error at each epsilon, and whether L-GM is ahead."""
-    from hardsight.render.attacks import error_curves
+    from hardsight.render import error_curves
 
     attacks = {loss: attacked(context, loss) for loss in LOSSES}
     rows: list[tuple[Any, ...]] = []
@@ -79,7 +79,7 @@ def ahead(attacks: dict[str, Attack], epsilon: float) -> Claim:
 @recipe("lgm/fig3", "Posterior probability of adversarial examples", needs="MNIST")
 def figure_3(context: Context) -> Outcome:
     """Histograms of the predicted class's posterior, of attacked images."""
-    from hardsight.render.attacks import histograms
+    from hardsight.render import histograms
 
     attacks = {loss: attacked(context, loss) for loss in LOSSES}
     panels: dict[str, dict[str, np.ndarray]] = {}
@@ -112,7 +112,7 @@ def figure_3(context: Context) -> Outcome:
 @recipe("lgm/fig4", "Likelihood of adversarial examples and of normal inputs", needs="MNIST")
 def figure_4(context: Context) -> Outcome:
     """Histograms of each loss's own verification score, clean and attacked at 0.2."""
-    from hardsight.render.attacks import histograms
+    from hardsight.render import histograms
 
     attacks = {loss: attacked(context, loss) for loss in LOSSES}
     panels, rows = {}, []
@@ -142,8 +142,8 @@ def figure_4(context: Context) -> Outcome:
 @recipe("lgm/verification", "Adversarial verification by each loss's own score: ROC and AUROC", needs="MNIST")
 def adversarial_verification(context: Context) -> Outcome:
     """AUROC of attacked against clean images: softmax by the logit, center and L-GM by the distance to the predicted class."""
-    from hardsight.attacks.detection import roc_curve
-    from hardsight.render.attacks import roc_curves
+    from hardsight.attacks import roc_curve
+    from hardsight.render import roc_curves
 
     attacks = {loss: attacked(context, loss) for loss in LOSSES}
     rows, areas = [], {}

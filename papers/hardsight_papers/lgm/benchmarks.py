@@ -29,7 +29,7 @@ PRINTED_4 = {  # 1-crop top-1, top-5; 10-crop top-1, top-5
     "Softmax": ("23.5 ± 0.2", "7.55 ± 0.08", "22.6 ± 0.2", "6.92 ± 0.04"),
     "L-GM": ("22.7 ± 0.2", "7.14 ± 0.08", "21.9 ± 0.1", "6.05 ± 0.03"),
 }
-NETWORKS = {"cifar100_folder": "lgm_vgg13", "imagenet": "torchvision:resnet101"}  # at scale paper
+NETWORKS = {"cifar100_folder": "hardsight_papers.networks:lgm_vgg13", "imagenet": "torchvision:resnet101"}  # at scale paper
 SEEDS = 3
 SMALL: dict[str, Any] = {
     "epochs": 12,

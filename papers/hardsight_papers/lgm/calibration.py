@@ -24,8 +24,7 @@ def calibration(context: Context) -> Outcome:
     """ECE of the test images, and a paired bootstrap of its difference to softmax."""
     import pyarrow.compute as pc
 
-    from hardsight import score
-    from hardsight.snapshot import Snapshot
+    from hardsight import Snapshot, score
     from hardsight.stats import reliability
 
     seen: dict[str, tuple[np.ndarray, np.ndarray]] = {}
@@ -70,7 +69,7 @@ def draw(bars: dict[str, Reliability]) -> Figure:
     """Accuracy against confidence: a mark per loss and bin, whose area grows with the images in the bin."""
     from matplotlib.figure import Figure
 
-    from hardsight.render.dynamics import COLORS, MARKERS
+    from hardsight.render import COLORS, MARKERS
 
     figure = Figure(figsize=(4.8, 4.6), layout="constrained", dpi=120)
     axes = figure.subplots()

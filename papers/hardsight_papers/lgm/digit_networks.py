@@ -9,8 +9,8 @@ from hardsight_papers.context import Context
 from hardsight_papers.recipe import Claim, claim
 
 if TYPE_CHECKING:
-    from hardsight.attacks.attack import Attack
-    from hardsight.training.train import Trained
+    from hardsight.attacks import Attack
+    from hardsight.training import Trained
 
 NAMES = {"softmax": "Softmax", "center": "Center", "l_softmax": "L-Softmax", "gm": "GM (α = 0)", "lgm": "L-GM (α = 1)"}
 LOSS_OPTIONS: dict[str, dict[str, Any]] = {

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from hardsight.head import Head
+    from hardsight import Head
 
 LOSSES = ("softmax", "center", "l_softmax", "gm", "lgm")
 EPSILON = 0.2  # of the adversarial examples in the heat map; the paper does not say
@@ -27,7 +27,7 @@ MOST_POINTS = 6000  # drawn of one loss
 )
 def figure_1(context: Context) -> Outcome:
     """Train five networks with two features; draw the training features, and attacked images over the likelihood."""
-    from hardsight.snapshot import Snapshot
+    from hardsight import Snapshot
 
     features, heads, rows = {}, {}, []
     for loss in LOSSES:

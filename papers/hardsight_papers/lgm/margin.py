@@ -26,12 +26,12 @@ def reach(alpha: float) -> float:
     import torch
     from scipy.optimize import brentq
 
-    from hardsight.losses.gaussian_logits import gaussian_logits
+    from hardsight.losses import lgm_loss
 
     def ahead(r: float) -> float:
         point = torch.tensor([[r, 0.0]], dtype=torch.float64)
-        logits, _ = gaussian_logits(point, torch.from_numpy(MEANS), None, torch.tensor([0]), alpha=alpha)
-        return float(logits[0, 0] - logits[0, 1])
+        loss = lgm_loss(point, torch.from_numpy(MEANS), None, torch.tensor([0]), alpha=alpha, likelihood=0.0)
+        return math.log(2) - float(loss)  # log 2 where both logits are the same
 
     return float(brentq(ahead, 1e-6, 2 - 1e-6))
 
@@ -89,8 +89,7 @@ def lemma_1(context: Context) -> Outcome:
     require_installed("torch", extra="torch", purpose="lgm/lemma1")
     import torch
 
-    from hardsight.losses import LGMLoss
-    from hardsight.losses.center import center_loss
+    from hardsight.losses import LGMLoss, center_loss
 
     generator = torch.Generator().manual_seed(context.seed)
     rows = []

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from hardsight_papers.arrays import as_pixels
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import panels, seed_curves
 from hardsight_papers.few_digits import few_digits, interval, trained
-from hardsight_papers.pixels import as_pixels
 from hardsight_papers.recipe import Claim, Outcome, Table, claim, recipe
 
 EPOCHS = {"all": 60}  # three times the length at which cross-entropy has learned its training images
@@ -69,11 +69,11 @@ def collapse(context: Context) -> Outcome:
 
 def measured(context: Context, decay: float, seed: int) -> list[list[float]]:
     """NC1 to NC4, AVH and accuracy of the training images after each epoch."""
-    from hardsight.dynamics.epoch_table import epoch_table
+    from hardsight.dynamics import read_epochs
 
     settings: dict[str, Any] = {"epochs": EPOCHS["all"], "weight_decay": decay, "schedule": "constant"}
     run = trained(context, few_digits(context), "softmax", seed=seed, watch={}, **settings)
-    rows = epoch_table(run.directory, ["train"]).to_pylist()
+    rows = read_epochs(run.directory, ["train"]).to_pylist()
     return [[float(row[name]) for name in MEASURES] for row in rows]
 
 
@@ -110,7 +110,7 @@ def not_exact(last: np.ndarray) -> Claim:
 
 def below_the_input(context: Context, last: np.ndarray) -> Claim:
     """The features beside the pixels that they are made from."""
-    from hardsight.dynamics.collapse import neural_collapse
+    from hardsight.dynamics import neural_collapse
 
     pixels, labels, _ = as_pixels(few_digits(context).train)
     before = neural_collapse(features=pixels, labels=labels)["nc1"]

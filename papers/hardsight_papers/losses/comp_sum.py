@@ -5,12 +5,13 @@ Mao, Mohri and Zhong, "Cross-Entropy Loss Functions: Theoretical Analysis and Ap
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardsight.stats.means import Mean
+from hardsight.stats import Mean
+from hardsight_papers.arrays import as_pixels
 from hardsight_papers.context import Context, Handwriting, fingerprint
 from hardsight_papers.drawing import panels, seed_dots
 from hardsight_papers.few_digits import (
@@ -29,13 +30,11 @@ from hardsight_papers.few_digits import (
     trained_with_wrong_labels,
 )
 from hardsight_papers.losses.consistency_bounds import bounds, tight
-from hardsight_papers.losses.moved_margins import largest_weight
 from hardsight_papers.losses.training_on_attacks import logits_of_pixels, trained_on_attacks
-from hardsight_papers.pixels import as_pixels
 from hardsight_papers.recipe import Claim, Outcome, Table, claim, recipe
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
 FAMILY: dict[str, tuple[str, dict[str, Any]]] = {  # tau in brackets; 1 is plain cross-entropy
     "sum-exponential (0)": ("comp_sum", {"tau": 0.0}),
@@ -203,3 +202,37 @@ def wrong_labels(noisy: dict[str, np.ndarray]) -> Claim:
         holds=gap.low > 0,
         found=f"{signed(gap)} points.",
     )
+
+
+def largest_weight(logits_of: Callable[[Tensor], Tensor], pixels: Tensor, labels: Tensor, search: Mapping[str, Any]) -> float:
+    """The nu above which a network is worse by smooth adversarial comp-sum than one that gives every image the same answer.
+
+    Along s times the logits of a network the loss is mean log(1 + sum_k exp(-s D_k)) + nu s mean |D(x') - D(x)|, with the
+    margins D_k = z_y - z_k of the classes k != y and x' where they have moved most. It is convex in s. At s = 0, where every
+    image gets the same answer, its slope is nu mean |D(x') - D(x)| - mean sum_k D_k / c: where that is not negative, no s > 0
+    is better.
+
+    The search finds less than the farthest move, so that the nu found is, if anything, too large.
+
+    Args:
+        logits_of: (n, ...) pixels -> (n, c) logits.
+        pixels, labels: of the training images.
+        search: radius, step and steps, as the loss takes them.
+
+    Example:
+        >>> import torch
+        >>> pixels, labels = torch.full((4, 1), 0.5), torch.zeros(4, dtype=torch.long)
+        >>> logits_of = lambda x: torch.cat([3 * x, torch.zeros_like(x)], dim=1)  # margins of 1.5 that move by 0.3
+        >>> round(largest_weight(logits_of, pixels, labels, {"radius": 0.1, "step": 0.05, "steps": 3}), 4)
+        2.5
+    """
+    import torch
+
+    from hardsight.losses import Search, worst_inputs
+
+    with torch.no_grad():
+        logits = logits_of(pixels)
+    worst = worst_inputs(logits_of, pixels, logits, labels, Search(**search))
+    with torch.no_grad():
+        still, moved = (z.gather(1, labels[:, None]) - z for z in (logits, logits_of(worst)))  # (n, c)
+        return float(still.mean() / torch.linalg.vector_norm(moved - still, dim=1).mean())

@@ -13,7 +13,7 @@ from hardsight_papers.context import Context, Handwriting
 from hardsight_papers.few_digits import SEEDS, TRAINING, all_digits, features_of, trained
 
 if TYPE_CHECKING:
-    from hardsight.training.train import Trained
+    from hardsight.training import Trained
 
 KNOWN = 6  # digits 0 to 5; those from 6 on are new
 MOST = {"known": 600, "new": 700}
@@ -22,7 +22,7 @@ EPISODES = {"count": 100, "queries": 15}
 
 def known_and_new(context: Context) -> tuple[ImageData, ImageData]:
     """Some of the digits 0 to 5, and some of 6 to 9, whose labels are counted from 0."""
-    from hardsight.threads import even_rows
+    from hardsight_papers.arrays import even_rows
 
     data = all_digits(context)
     assert data.labels is not None

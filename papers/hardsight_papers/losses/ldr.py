@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.stats.means import mean_interval
-from hardsight.stats.open_set import auroc
+from hardsight.stats import auroc, mean_interval
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import panels, seed_dots
 from hardsight_papers.few_digits import (
@@ -74,7 +73,7 @@ def ldr(context: Context) -> Outcome:
 
 def noise_areas(run: Any, ids: list[str], wrong: np.ndarray) -> dict[str, float]:
     """AUROC of each score of a training's last epoch for (n,) which labels are wrong."""
-    from hardsight.dynamics.tracker import Dynamics
+    from hardsight import Dynamics
 
     *_, (_, table) = Dynamics.read(run.directory, columns=["id", *SCORES], split="train")  # of the last epoch
     rows = {row["id"]: row for row in table.to_pylist()}

@@ -12,10 +12,10 @@ from functools import partial
 
 import numpy as np
 
-from hardsight.stats.means import Mean
+from hardsight.stats import Mean
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import panels, seed_curves
-from hardsight_papers.few_digits import difference, interval, signed
+from hardsight_papers.few_digits import difference, interval, signed, unconverged
 from hardsight_papers.losses.known_and_new import about, features_of_new, trained_on_known
 from hardsight_papers.recipe import Claim, Outcome, Table, claim, recipe
 
@@ -87,7 +87,7 @@ def accuracy_of(head: str, x: np.ndarray, y: np.ndarray, test: np.ndarray, answe
     from sklearn.linear_model import LogisticRegression
 
     from hardsight.losses import GaussianNaiveBayes
-    from hardsight.scoring.fitted_head import fit_head, unconverged
+    from hardsight.scoring import fit_head
 
     c = int(y.max()) + 1
     if head == RAW:

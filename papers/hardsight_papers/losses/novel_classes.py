@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from hardsight_papers.arrays import directions
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import panels, seed_dots
 from hardsight_papers.few_digits import difference, features_of, fitted, interval, seeds, signed
-from hardsight_papers.losses.directions import directions
 from hardsight_papers.losses.known_and_new import KNOWN, about_seeds, known_and_new, trained_on_known
 from hardsight_papers.recipe import Outcome, Table, claim, recipe
 

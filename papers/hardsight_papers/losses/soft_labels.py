@@ -67,7 +67,7 @@ def soft_labels(context: Context) -> Outcome:
 
 def plain_and_shifted() -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """Half of the digits as 64 pixels; the other half moved to the right by a pixel, at half the contrast, with noise."""
-    from hardsight.data.digits import load_digits
+    from hardsight.data import load_digits
 
     images, labels = load_digits()
     plain = images.astype(np.float32) / 255

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from hardsight_papers.arrays import as_pixels, directions
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import panels, seed_curves
-from hardsight_papers.few_digits import TRAINING, few_digits, interval
-from hardsight_papers.losses.directions import directions
-from hardsight_papers.pixels import as_pixels
+from hardsight_papers.few_digits import TRAINING, few_digits, interval, unconverged
 from hardsight_papers.recipe import Claim, Outcome, Table, claim, recipe
 
 TEMPERATURES = (0.05, 0.1, 0.2, 0.5, 1.0)
@@ -69,9 +68,9 @@ def temperature(context: Context) -> Outcome:
 
 def measured(context: Context, t: float, seed: int) -> dict[str, float]:
     """The four measures of one training."""
-    from hardsight.dynamics.cosines import tolerance, uniformity
-    from hardsight.scoring.fitted_head import fit_head, unconverged
-    from hardsight.snapshot import Snapshot
+    from hardsight import Snapshot
+    from hardsight.dynamics import tolerance, uniformity
+    from hardsight.scoring import fit_head
 
     digits = few_digits(context)
     images, answers, _ = as_pixels(digits.train, flat=False)

@@ -6,17 +6,20 @@ epochs are those of the other trainings here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hardsight_papers.arrays import as_pixels
 from hardsight_papers.context import Context, Handwriting, fingerprint
 from hardsight_papers.few_digits import TRAINING
-from hardsight_papers.pixels import as_pixels
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
+
+WEIGHT_DECAY = 5e-4  # of `hardsight.train` by default
 
 
 def trained_on_attacks(context: Context, digits: Handwriting, search: Mapping[str, Any], seed: int) -> nn.Module:
@@ -44,29 +47,25 @@ def logits_of_pixels(network: nn.Module) -> Callable[[Tensor], Tensor]:
 
 
 def _network(name: str) -> nn.Module:
-    from hardsight.models.digits import DigitsCNN
-    from hardsight.models.lenet import lenet
+    from hardsight.models import DigitsCNN, LeNet
 
-    return DigitsCNN() if name == "DigitsCNN" else lenet()
+    return DigitsCNN() if name == "DigitsCNN" else LeNet()
 
 
 def _trained(digits: Handwriting, search: Mapping[str, Any], seed: int) -> dict[str, np.ndarray]:
     """The weights by name after the last epoch."""
     import torch
 
-    from hardsight.attacks.gradient_sign import pgd
-    from hardsight.training.schedule import rate_factor
-    from hardsight.training.settings import LearningOptions
+    from hardsight.attacks import pgd
 
     torch.manual_seed(seed)
     network, (values, classes, _) = _network(digits.model), as_pixels(digits.train, flat=False)
     pixels, labels = torch.from_numpy(values), torch.from_numpy(np.asarray(classes))
-    settings = LearningOptions(lr=TRAINING["lr"], schedule=TRAINING["schedule"])
     groups: list[dict[str, Any]] = [  # matrices and filters decay, as in every training here
-        {"params": [p for p in network.parameters() if p.ndim >= 2], "weight_decay": settings.weight_decay},
+        {"params": [p for p in network.parameters() if p.ndim >= 2], "weight_decay": WEIGHT_DECAY},
         {"params": [p for p in network.parameters() if p.ndim < 2], "weight_decay": 0.0},
     ]
-    optimizer, logits_of = torch.optim.AdamW(groups, lr=settings.learning_rate), logits_of_pixels(network)
+    optimizer, logits_of = torch.optim.AdamW(groups, lr=TRAINING["lr"]), logits_of_pixels(network)
     steps, step = -(-len(pixels) // TRAINING["batch_size"]), 0
     for _ in range(TRAINING["epochs"]):
         for rows in torch.randperm(len(pixels)).split(TRAINING["batch_size"]):
@@ -74,7 +73,7 @@ def _trained(digits: Handwriting, search: Mapping[str, Any], seed: int) -> dict[
             attacked = pgd(logits_of, pixels[rows], labels[rows], search["radius"], steps=search["steps"],
                            step_size=search["step"], noise=noise)  # fmt: skip
             for group in optimizer.param_groups:
-                group["lr"] = settings.learning_rate * rate_factor(settings, step, steps, TRAINING["epochs"])
+                group["lr"] = TRAINING["lr"] * 0.5 * (1 + math.cos(math.pi * step / (TRAINING["epochs"] * steps)))
             optimizer.zero_grad()
             torch.nn.functional.cross_entropy(logits_of(attacked), labels[rows]).backward()
             optimizer.step()

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardsight.data import ImageData
-from hardsight.stats.means import mean_interval
-from hardsight.threads import one_torch_thread
+from hardsight.stats import mean_interval
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import panels, seed_curves
 from hardsight_papers.few_digits import about, features_of, few_digits, fitted, interval, seeds, signed, trained
 from hardsight_papers.recipe import Claim, Outcome, Table, claim, recipe
 
 if TYPE_CHECKING:
-    from hardsight.training.train import Trained
+    from hardsight.training import Trained
 
 KS = (1, 2, 3, 4, 5)
 CLASSES = (1_000, 10_000, 100_000, 800_000)  # the last is that of One Billion Word
@@ -84,14 +83,20 @@ def top_k_errors(context: Context, run: Trained, test: ImageData) -> list[float]
 
 def step_seconds(context: Context) -> dict[str, list[float]]:
     """The shortest of some steps for each number of classes: the Z-loss by its factored layer, and a linear layer."""
+    import torch
+
     seconds: dict[str, list[float]] = {"log-softmax": [], "Z-loss": []}
-    with one_torch_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
         for c in CLASSES:
             context.say(f"steps with {c:,} classes")
             for name, make in (("log-softmax", _softmax_step), ("Z-loss", _z_step)):
                 step = make(c)
                 step()  # warm
                 seconds[name].append(_shortest(step))
+    finally:
+        torch.set_num_threads(threads)
     return seconds
 
 

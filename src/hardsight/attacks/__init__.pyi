@@ -1,6 +1,12 @@
+from .attack import Attack
+from .detection import roc_curve
 from .gradient_sign import fgsm, pgd
+from .trajectory import describe_paths
 
 __all__ = [
+    "Attack",
+    "describe_paths",
     "fgsm",
     "pgd",
+    "roc_curve",
 ]

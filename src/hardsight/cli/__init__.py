@@ -21,6 +21,8 @@ from hardsight.cli.help_page import App, Group
 from hardsight.cores import avoid_amx, limit_spinning
 from hardsight.errors import HardsightError, did_you_mean
 
+__all__ = ["app", "draws_figures", "options_of", "prints_tables"]
+
 app = App(
     name="hardsight",
     cls=Group,
@@ -198,6 +200,8 @@ from hardsight.cli import (  # noqa: E402, F401
     train,
     verify,
 )
+from hardsight.cli.options import options_of  # noqa: E402
+from hardsight.cli.results import draws_figures, prints_tables  # noqa: E402
 
 for _command in entry_points(group="hardsight.commands"):
     _command.load()

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.dynamics.curves import Curves, plateau, read_curves, still_grows
-from hardsight.dynamics.epoch_table import MEASURES, collapse_lines, epoch_table
+from hardsight.dynamics.epoch_table import MEASURES, collapse_lines, read_epochs
 from hardsight.dynamics.groups import Groups, by_column, by_hardness, by_human
 from hardsight.dynamics.phases import Phases, find_phases
 from hardsight.errors import FileError, InputError
@@ -143,7 +143,7 @@ def _describe_steps(run: str | Path, split: str | None, groups: Groups | None, f
 def _describe_collapse(run: str | Path, split: str | None, groups: Groups | None, folder: Path, description: Description) -> None:
     """Neural collapse, uniformity and tolerance, if they were recorded."""
     name = split or "all samples"
-    table = epoch_table(run, [split])
+    table = read_epochs(run, [split])
     description.table = table if description.table is None else pa.concat_tables([description.table, table])
     measured = table.filter(pc.is_valid(table.column("measured")))
     if len(measured) == 0:

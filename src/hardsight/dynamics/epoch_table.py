@@ -20,7 +20,7 @@ HISTOGRAMS = ("positive_cosines", "negative_cosines")
 MOST_LINES = 8  # epochs of a printed table
 
 
-def epoch_table(run: str | Path, splits: Sequence[str | None]) -> pa.Table:
+def read_epochs(run: str | Path, splits: Sequence[str | None]) -> pa.Table:
     """The epochs of a run, split after split.
 
     Columns: split, epoch, samples, means over the samples (`accuracy` for `correct`), `measured` (how many samples the rest is

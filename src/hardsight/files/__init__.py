@@ -29,3 +29,7 @@ suspects.py      suspects.parquet, read back
 latex.py         tables as LaTeX
 human.py         human answers, in every supported format
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

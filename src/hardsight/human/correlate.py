@@ -135,7 +135,7 @@ class Correlations:
 
     def draw(self, agreement: Agreement, scores: Sequence[str] | None = None) -> Figure:
         """The same for one of the agreements."""
-        from hardsight.render.agreement import histograms
+        from hardsight.render.agreement import score_histograms
 
         names = list(agreement.scores) if scores is None else list(scores)
         unknown = [name for name in names if name not in agreement.scores]
@@ -144,7 +144,7 @@ class Correlations:
                 f"there is no score {unknown[0]!r} here; choose from {', '.join(agreement.scores)}."
                 + did_you_mean(unknown[0], agreement.scores)
             )
-        return histograms(
+        return score_histograms(
             [(*self._axis(agreement, name), _title(agreement.single(name))) for name in names],
             agreement.values,
             target=agreement.target.axis,

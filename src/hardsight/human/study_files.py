@@ -147,7 +147,7 @@ def _first_target(correlations: Correlations) -> list[Row]:
 
 def _norm_by_superclass(coarse: Correlations, agreement: Agreement, groups: Sequence[Row]) -> Figure:
     """Figure 19: norm against frequency, within the superclasses with the most, a medium number and the fewest samples."""
-    from hardsight.render.agreement import histograms
+    from hardsight.render.agreement import score_histograms
 
     name = "norm" if "norm" in agreement.scores else next(iter(agreement.scores))
     model = coarse.model(agreement.model)
@@ -162,7 +162,7 @@ def _norm_by_superclass(coarse: Correlations, agreement: Agreement, groups: Sequ
         words = "no coefficient" if r is None else f"agreement {r:+.3f}"
         panels.append((score_axis(name), agreement.scores[name][label == k], f"{names[k]}, {sizes[k]} samples: {words}"))
     values = [agreement.values[label == k] for k in shown]
-    return histograms(panels, values, target=agreement.target.axis, title=f"{agreement.model}, within superclasses")
+    return score_histograms(panels, values, target=agreement.target.axis, title=f"{agreement.model}, within superclasses")
 
 
 def _captioned(rows: Sequence[Row], disagreement: Disagreement, image_of: Callable[[Any], Any]) -> list[tuple[Any, str]]:

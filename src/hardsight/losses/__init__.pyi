@@ -17,7 +17,7 @@ from .naive_bayes import GaussianNaiveBayes
 from .normalized_softmax import NormalizedSoftmaxLoss, cosine_prototypes
 from .normface import NormFaceLoss, normface_loss
 from .proto_triplet import ProtoTripletLoss, proto_triplet_loss
-from .smooth_adversarial import SmoothAdversarialCompSumLoss, smooth_adversarial_comp_sum_loss
+from .smooth_adversarial import Search, SmoothAdversarialCompSumLoss, smooth_adversarial_comp_sum_loss, worst_inputs
 from .softmax import SoftmaxLoss, softmax_loss
 from .supcon import SupConLoss, info_nce_loss, supcon_loss
 from .triplet import TripletLoss, triplet_loss
@@ -46,6 +46,7 @@ __all__ = [
     "NormFaceLoss",
     "NormalizedSoftmaxLoss",
     "ProtoTripletLoss",
+    "Search",
     "SmoothAdversarialCompSumLoss",
     "SoftmaxLoss",
     "SupConLoss",
@@ -79,5 +80,6 @@ __all__ = [
     "supcon_loss",
     "triplet_loss",
     "truncated_gce_loss",
+    "worst_inputs",
     "znorm_loss",
 ]

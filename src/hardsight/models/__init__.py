@@ -19,8 +19,7 @@
     trainable.py            any of these with its last layer cut off, to be trained
     network_names.py, library_names.py    what they may be called
 
-    mnist_cnn.py, lenet.py, cnn10.py, cifar_*.py, sphere_mlp.py    the networks of the papers; digits.py that of the demo;
-                            sphere_conv.py a layer for both
+    mnist_cnn.py, lenet.py, cnn10.py, cifar_*.py    networks to train by name; digits.py that of the demo
     feature_head.py         a head with a hidden layer
 
 Importing this package loads neither torch nor onnx: each is loaded when a model that needs it is opened.

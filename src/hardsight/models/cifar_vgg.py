@@ -1,7 +1,7 @@
-"""VGG for 32 x 32 images (Simonyan and Zisserman, arXiv:1409.1556), and the VGG-like network of the L-GM paper.
+"""VGG for 32 x 32 images (Simonyan and Zisserman, arXiv:1409.1556).
 
-3 x 3 convolutions with batch normalization, in groups with a pooling after each. The VGGs end at one pixel of 512
-channels, which are the features; L-GM's 13 convolutions (96 x 5, 192 x 4, 384 x 4) end in an average over the map.
+3 x 3 convolutions with batch normalization, in groups with a pooling after each. They end at one pixel of 512 channels, which
+are the features.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from hardsight.models.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
 
-NETWORKS = ("cifar_vgg11", "cifar_vgg13", "cifar_vgg16", "cifar_vgg19", "lgm_vgg13")
+NETWORKS = ("cifar_vgg11", "cifar_vgg13", "cifar_vgg16", "cifar_vgg19")
 
 WIDTHS = (64, 128, 256, 512, 512)
 
@@ -64,8 +64,3 @@ def cifar_vgg16(num_classes: int = 10) -> CifarVGG:
 def cifar_vgg19(num_classes: int = 10) -> CifarVGG:
     """VGG of 19 layers with batch normalization, one linear layer."""
     return _vgg((2, 2, 4, 4, 4), num_classes)
-
-
-def lgm_vgg13(num_classes: int = 100) -> CifarVGG:
-    """The 13 convolutions of the L-GM paper's CIFAR-100 network."""
-    return CifarVGG(((5, 96), (4, 192), (4, 384)), num_classes)

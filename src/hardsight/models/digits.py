@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from hardsight.models.sphere_conv import SphereConv2d
-
 NETWORKS = ("DigitsCNN",)  # what a config.json may name
 
 
@@ -15,16 +13,16 @@ class DigitsCNN(nn.Module):
     Args:
         num_classes: rows of the head.
         dropout: before the hidden layer and the head.
-        sphere: hyperspherical convolutions, which leave norms out.
     """
 
-    def __init__(self, num_classes: int = 10, dropout: float = 0.0, sphere: bool = False) -> None:
+    convolution: type[nn.Conv2d] = nn.Conv2d  # for subclasses with another one
+
+    def __init__(self, num_classes: int = 10, dropout: float = 0.0) -> None:
         super().__init__()
-        convolution = SphereConv2d if sphere else nn.Conv2d
         self.trunk = nn.Sequential(
-            convolution(1, 16, 3, padding=1),
+            self.convolution(1, 16, 3, padding=1),
             nn.ReLU(),
-            convolution(16, 32, 3, padding=1),
+            self.convolution(16, 32, 3, padding=1),
             nn.ReLU(),
             nn.MaxPool2d(2),  # (b, 32, 4, 4)
             nn.Flatten() if dropout == 0 else nn.Sequential(nn.Flatten(), nn.Dropout(dropout)),

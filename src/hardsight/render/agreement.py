@@ -32,7 +32,7 @@ def count_colors() -> Colormap:
     return ListedColormap(colormaps["viridis"](np.linspace(0.6, 0.0, 256)), "samples")
 
 
-def histograms(
+def score_histograms(
     columns: Sequence[tuple[str, np.ndarray, str]],
     values: np.ndarray | Sequence[np.ndarray],
     *,

@@ -19,7 +19,7 @@ def collapse_figure(table: pa.Table, *, title: str = "") -> Figure:
     """Three panels: NC1 to NC4; uniformity and tolerance; the histograms of the first and the last epoch.
 
     Args:
-        table: rows of one split of `hardsight.dynamics.epoch_table.epoch_table`, those that were measured.
+        table: rows of one split of `hardsight.dynamics.read_epochs`, those that were measured.
         title: one line on top.
     """
     from matplotlib.figure import Figure

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 INK = "#222222"
 
 
-def embedding(
+def embedding_figure(
     features: np.ndarray,
     labels: np.ndarray,
     *,

@@ -1,5 +1,6 @@
-from .train import Trained
+from .train import Trained, read_trained
 
 __all__ = [
     "Trained",
+    "read_trained",
 ]

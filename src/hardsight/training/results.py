@@ -129,7 +129,7 @@ def draw_embeddings(run: Run, parts: Sequence[Path], head: Head, class_names: Se
     """figures/embedding-SET.png for each set of the snapshot, where there are two features to draw."""
     if head.num_features != 2:
         return []
-    from hardsight.render.embedding import embedding
+    from hardsight.render.embedding import embedding_figure
     from hardsight.render.saving import save_figure
 
     table = pa.concat_tables([read_parquet(part, ["label", "split", "degradation", "features"]) for part in parts])
@@ -140,6 +140,6 @@ def draw_embeddings(run: Run, parts: Sequence[Path], head: Head, class_names: Se
         rows = rows.take(even_rows(len(rows), MOST_POINTS))
         features = rows.column("features").combine_chunks().flatten().to_numpy().reshape(-1, 2)
         labels = pc.fill_null(rows.column("label"), -1).to_numpy()
-        figure = embedding(features, labels, head=head, class_names=class_names, title=f"{title}, {name}")
+        figure = embedding_figure(features, labels, head=head, class_names=class_names, title=f"{title}, {name}")
         drawn += save_figure(figure, run.folder("figures") / f"embedding-{name}.png")
     return drawn

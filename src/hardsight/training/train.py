@@ -92,9 +92,9 @@ def train(
         >>> rng = np.random.default_rng(0)
         >>> points = np.concatenate([rng.normal(-1, 1, (50, 3)), rng.normal(1, 1, (50, 3))])
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     done = train((points, np.repeat([0, 1], 50)), "sphere_mlp", folder, loss="avh", epochs=3, lr=0.1)
-        >>> [entry["epoch"] for entry in done.history], done.head.kind
-        ([1, 2, 3], 'angular')
+        ...     done = train((points, np.repeat([0, 1], 50)), "feature_head", folder, loss="avh", model_options={"num_inputs": 3})
+        >>> len(done.history), done.head.kind
+        (10, 'angular')
     """
     settings = TrainSettings.given(settings, options)
     for library in ("torch", "accelerate"):

@@ -1,7 +1,7 @@
 """`auto`: which method to take and at which round to stop, by a validator alone; and when to warn.
 
 Nothing here looks at a label of the target. Which validator, and which limits, was decided on four pairs of domains and
-measured once on others: docs/results.md.
+measured once on others: papers/docs/results.md.
 """
 
 from __future__ import annotations

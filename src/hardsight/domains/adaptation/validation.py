@@ -10,7 +10,7 @@
     mean_avc    how near are the selected samples to their class vectors?                      0 to 1
 
 High is good in all of them. None is to be trusted alone: a model that is sure of the same wrong answer everywhere has a
-high `snd`, and self-training makes every model surer, right or wrong. docs/results.md has what they were worth.
+high `snd`, and self-training makes every model surer, right or wrong. papers/docs/results.md has what they were worth.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Write what `hardsight reproduce` found into the docs:
+"""Write what `hardsight reproduce` found into the pages beside this file:
 
-python docs/make_papers.py [RUN ...]
+python papers/docs/make_papers.py [RUN ...]
 
-docs/papers.json    the latest outcome of every recipe, with --data and without; those of the given runs replace older ones.
-                    Of figures it lists those that docs/papers.md shows
-docs/papers.md      every recipe: command, claims with verdict and rule, tables, figures
-docs/results.md     a row per claim: its verdict on real and on built-in data, and what was measured
-docs/reproduce.md   how long the recipes take
+papers.json    the latest outcome of every recipe, with --data and without; those of the given runs replace older ones.
+               Of figures it lists those that papers.md shows
+papers.md      every recipe: command, claims with verdict and rule, tables, figures
+results.md     a row per claim: its verdict on real and on built-in data, and what was measured
+reproduce.md   how long the recipes take
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hardsight_papers.recipe import VERDICTS, Table
 
 DOCS = Path(__file__).resolve().parent
 KEPT = DOCS / "papers.json"
-FIGURES = DOCS / "images" / "papers"
+FIGURES = DOCS / "images"
 PHOTOGRAPHS = ("avh/fig1", "avh/fig21", "slides/disagreement")  # images of the data sets themselves: they stay out of the docs
 SIGNS: dict[str, str] = dict(zip(VERDICTS, ("✓", "✗", "–"), strict=True))
 LONG = 10  # seconds: recipes below that share a row
@@ -120,7 +120,7 @@ def by_paper(kept: Sequence[Outcome]) -> dict[str, list[Reproduced]]:
     return papers
 
 
-# docs/papers.md
+# papers.md
 
 
 def page(kept: Sequence[Outcome]) -> str:
@@ -129,7 +129,7 @@ def page(kept: Sequence[Outcome]) -> str:
         "# The papers, recipe by recipe",
         "Our numbers next to the printed ones, and every claim with the rule that decides it. Nothing was tuned to agree with a "
         "paper. All verdicts in one place: [results](results.md#the-papers-reproduced). How to run a recipe: "
-        "[reproduce](reproduce.md). This page is generated from the runs by `python docs/make_papers.py RUN ...`.",
+        "[reproduce](reproduce.md). This page is generated from the runs by `python papers/docs/make_papers.py RUN ...`.",
     ]
     for title, reproduced in by_paper(kept).items():
         parts += [f"## {title}", *(section(each) for each in reproduced)]
@@ -150,7 +150,7 @@ def section(reproduced: Reproduced) -> str:
     for content in outcome["tables"]:
         shown = Table(**content)
         parts += [f"{shown.title}:", table(shown.header, shown.cells())] + ([shown.note] if shown.note else [])
-    parts += [f"![{caption}](images/papers/{name})" for caption, name in figures(outcome).items()]
+    parts += [f"![{caption}](images/{name})" for caption, name in figures(outcome).items()]
     if outcome["commands"]:
         parts.append("On your own data: " + "; ".join(f"`{command}`" for command in outcome["commands"]) + ".")
     return "\n\n".join(parts)
@@ -181,11 +181,11 @@ def figures(outcome: Outcome) -> dict[str, str]:
 
 
 def missing_figures(kept: Sequence[Outcome]) -> list[str]:
-    """Figures that are listed but not in docs/images/papers."""
+    """Figures that are listed but not in papers/docs/images."""
     return [name for outcome in kept for name in figures(outcome).values() if not (FIGURES / name).is_file()]
 
 
-# docs/results.md
+# results.md
 
 
 def summary(kept: Sequence[Outcome]) -> str:
@@ -236,7 +236,7 @@ def verdict_cell(verdict: str) -> str:
     return f"**{verdict}**" if verdict == "does not hold" else verdict
 
 
-# docs/reproduce.md
+# reproduce.md
 
 
 def cost(kept: Sequence[Outcome]) -> str:

@@ -1,0 +1,103 @@
+"""Networks that only a figure or a table uses, trained as "hardsight_papers.networks:NAME"."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from hardsight.models import CifarVGG, DigitsCNN, HeadLayer, LeNet, Preprocessing
+from hardsight.training import Trained
+
+
+class SphereMLP(nn.Module):
+    """The AVH paper's toy example: points on a sphere, one hidden layer of two (Chen et al., ICML 2020, appendix A).
+
+    The paper does not say what follows the hidden layer. Here it is tanh: after a ReLU, many of the points would have two
+    features of 0 and so no direction at all.
+    """
+
+    def __init__(self, num_classes: int = 2) -> None:
+        super().__init__()
+        self.hidden = nn.Sequential(nn.Flatten(), nn.Linear(3, 2), nn.Tanh())
+        self.head = nn.Linear(2, num_classes)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """(b, 3) points -> (b, c) logits."""
+        logits: Tensor = self.head(self.hidden(inputs))
+        return logits
+
+
+class PlanarLeNet(nn.Module):
+    """LeNet with two features and nothing after them: trained in a minute, and its features fill the plane."""
+
+    def __init__(self, num_classes: int = 10) -> None:
+        super().__init__()
+        self.preprocessing = Preprocessing(size=(28, 28), channels="L", mean=(0.1307,), std=(0.3081,))
+        self.trunk = nn.Sequential(
+            nn.Conv2d(1, 16, 5, padding=2),
+            nn.PReLU(),
+            nn.MaxPool2d(2),  # 28 -> 14
+            nn.Conv2d(16, 32, 5, padding=2),
+            nn.PReLU(),
+            nn.MaxPool2d(2),  # 14 -> 7
+            nn.Flatten(),
+            nn.Linear(32 * 7 * 7, 128),
+            nn.PReLU(),
+            nn.Linear(128, 2),
+        )
+        self.head = nn.Linear(2, num_classes)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(b, C, H, W) images -> (b, c) logits."""
+        logits: Tensor = self.head(self.trunk(images))
+        return logits
+
+
+def lgm_vgg13(num_classes: int = 100) -> CifarVGG:
+    """The 13 convolutions of the L-GM paper's CIFAR-100 network, with an average over the map at the end."""
+    return CifarVGG(((5, 96), (4, 192), (4, 384)), num_classes)
+
+
+class SphereConv2d(nn.Conv2d):
+    """cos of the angle between each patch and each filter: (b, C, H, W) -> (b, filters, H', W') in [-1, 1].
+
+    A patch of zeros has no direction and gives 0. There is no bias: a plane that does not pass through the origin has no angle.
+
+    Example:
+        >>> layer = SphereConv2d(1, 1, 2)
+        >>> patch = 7 * layer.weight.detach()  # along the filter, at any length
+        >>> layer(torch.cat([patch, -patch, 0 * patch])).flatten().round(decimals=3).tolist()
+        [1.0, -1.0, 0.0]
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: int, padding: int = 0) -> None:
+        super().__init__(in_channels, out_channels, kernel_size, padding=padding, bias=False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(b, C, H, W) -> (b, filters, H', W')"""
+        ones = torch.ones_like(self.weight[:1, :1])  # (1, 1, k, k)
+        squares = F.conv2d(images.square().sum(1, keepdim=True), ones, padding=self.padding)  # (b, 1, H', W') of patches
+        filters = F.normalize(self.weight.flatten(1)).view_as(self.weight)
+        return F.conv2d(images, filters, padding=self.padding) / (squares + 1e-12).sqrt()  # the slope of a root at 0 is infinite
+
+
+class SphereDigitsCNN(DigitsCNN):
+    """The small CNN for 8 x 8 digits with hyperspherical convolutions, which leave norms out."""
+
+    convolution = SphereConv2d
+
+
+class SphereLeNet(LeNet):
+    """LeNet with hyperspherical convolutions."""
+
+    convolution = SphereConv2d
+
+
+def trained_network(trained: Trained, network: nn.Module) -> nn.Module:
+    """A network of this file with what a run has learned: hardsight runs no code that a file names, so we name it here."""
+    from safetensors.torch import load_file
+
+    network.head = HeadLayer.of(trained.head)
+    network.load_state_dict(load_file(trained.directory / "model" / "model.safetensors"))
+    return network.eval()

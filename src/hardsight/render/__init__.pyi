@@ -1,0 +1,23 @@
+from .agreement import score_histograms
+from .attacks import error_curves, histograms, roc_curves
+from .dynamics import COLORS, MARKERS, curves_figure
+from .embedding import embedding_figure
+from .html_page import captioned, escaped, page, paragraph, table
+from .saving import save_figure
+
+__all__ = [
+    "COLORS",
+    "MARKERS",
+    "captioned",
+    "curves_figure",
+    "embedding_figure",
+    "error_curves",
+    "escaped",
+    "histograms",
+    "page",
+    "paragraph",
+    "roc_curves",
+    "save_figure",
+    "score_histograms",
+    "table",
+]

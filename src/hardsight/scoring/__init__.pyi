@@ -1,0 +1,5 @@
+from .fitted_head import fit_head
+
+__all__ = [
+    "fit_head",
+]
