@@ -263,10 +263,10 @@ def test_version_and_unknown_command(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["score", "x.npz", "--limit", "many"], "invalid value for '--limit': .+. See hardsight score --help."),
-        (["train", "x", "--epochs", "0"], "invalid value for '--epochs': .+. See hardsight train --help."),
-        (["correlate", "x", "--limit", "-3"], "invalid value for '--limit': .+. See hardsight correlate --help."),
-        (["correlate", "x", "--seed", "-1"], "invalid value for '--seed': .+. See hardsight correlate --help."),
+        (["score", "x.npz", "--limit", "many"], "limit must be .+, got 'many'."),
+        (["train", "x", "--model", "lenet", "-o", "r", "--epochs", "0"], "epochs must be .+, got 0."),
+        (["correlate", "x", "--limit", "-3"], "limit must be .+, got -3."),
+        (["correlate", "x", "--seed", "-1"], "seed must be .+, got -1."),
         (["score", "x.npz", "--nonsense"], "no such option: --nonsense. See hardsight score --help."),
         (["correlate", "x", "--group"], "option '--group' requires an argument. See hardsight correlate --help."),
         (["score"], "missing argument .*. See hardsight score --help."),

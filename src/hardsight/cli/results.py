@@ -22,6 +22,9 @@ from typing import Any, get_type_hints
 
 import typer
 
+from hardsight.cli.options import number
+from hardsight.errors import InputError
+
 Command = Callable[..., None]
 Option = tuple[str, Any, Any]  # name, type, what typer shows of it
 
@@ -49,7 +52,7 @@ FIGURES: Option = (
 )
 WIDTH: Option = (
     "width",
-    float,
+    str,
     typer.Option(None, "--width", metavar="INCHES", help="Width of figures; a column of a paper has about 3.3, a page 6.9."),
 )
 
@@ -88,13 +91,16 @@ def _with_options(command: Command, around: Callable[..., AbstractContextManager
 
 
 @contextmanager
-def _drawn_as(command: str, others: list[Any], figures: str, width: float | None) -> Iterator[None]:
+def _drawn_as(command: str, others: list[Any], figures: str, width: str | None) -> Iterator[None]:
     if figures == "png" and width is None:
         yield
         return
     from hardsight.render.saving import figures_as
 
-    with figures_as(figures, width):
+    inches = None if width is None else number(width, float)
+    if isinstance(inches, str):
+        raise InputError(f"width must be a number of inches, got {inches!r}.")
+    with figures_as(figures, inches):
         yield
 
 
