@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 
 from hardsight.checks import check_count
 from hardsight.errors import FileError, InputError, did_you_mean, first_line
-from hardsight.files.inputs import note_input
 from hardsight.files.label_column import as_text, holds_names
 from hardsight.files.parquet import read_parquet
 from hardsight.files.places import Place, place
@@ -204,7 +203,6 @@ def read_scores(path: str | os.PathLike[str]) -> pa.Table:
     if path.is_dir() and not (path / "scores.parquet").is_file() and not (path / "run.json").is_file():
         raise FileError(not_a_run(path))
     path = path / "scores.parquet" if path.is_dir() else path
-    note_input(path)
     if path.suffix.lower() in (".csv", ".tsv"):
         return as_measured(_without_mark(with_class_numbers(_read_csv(existing_file(path)))))
     if path.suffix.lower() == ".json":

@@ -13,11 +13,9 @@ import pytest
 from hardsight import Head, Snapshot, score
 from hardsight.errors import FileError
 from hardsight.files.heads import save_head
-from hardsight.files.inputs import command, is_input, is_written, note_input
 from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
 from hardsight.files.table_kinds import kind_in_file
-from hardsight.files.writing import write_json
 from hardsight.table import read_scores, write_table
 
 Cli = Callable[..., Any]
@@ -131,10 +129,9 @@ def run(folder: Path) -> Path:
 def test_scores_of_a_run_that_were_read_or_just_written_stay(cli: Cli, run: Path, words: list[str]) -> None:
     before = read_scores(run)
     done = cli(*words)
-    said = ["is an input of this command", "is an output of this command"]
-    if words[0] in ("select", "audit"):  # by what they are, before anything is read
-        said = ["scores.parquet holds scores, and would be replaced by"]
-    refused(done, *said)
+    refused(
+        done, "is an output of this command" if words[0] == "score" else "scores.parquet holds scores, and would be replaced by"
+    )
     assert read_scores(run).equals(before)
 
 
@@ -205,16 +202,3 @@ def test_text_of_somebodys_is_no_table(cli: Cli, folder: Path, name: str) -> Non
     (folder / name).unlink()
     for _ in range(2):  # its own may be replaced
         assert cli(*words).code == 0
-
-
-def test_an_input_of_an_inner_command_is_one_of_the_outer(tmp_path: Path) -> None:
-    read, wrote = tmp_path / "read.json", tmp_path / "wrote.json"
-    write_json(read, {})
-    with command():
-        with command():
-            note_input(read)
-            write_json(wrote, {})
-            note_input(wrote)  # read back by the same command
-        assert is_input(read) and not is_input(wrote) and is_written(wrote)
-        write_json(wrote, {"again": 1})
-    assert not is_input(read) and not is_written(wrote)

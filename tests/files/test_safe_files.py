@@ -28,7 +28,6 @@ from hardsight.explorer.review import Review
 from hardsight.files import checksums
 from hardsight.files.class_names import read_class_names
 from hardsight.files.heads import load_head, save_head
-from hardsight.files.inputs import command, note_input
 from hardsight.files.locking import lock_file
 from hardsight.files.parquet import read_parquet
 from hardsight.files.run import Run
@@ -87,8 +86,8 @@ def test_a_report_over_its_own_input_is_refused(cli: Cli, snapshot: Path, name: 
         write_table(score(snapshot), snapshot.with_name(name))
     path = snapshot.with_name(name)
     before = path.read_bytes()
-    refused(cli("report", path, "-o", path), f"{path} is an input of this command; use another name")
-    with pytest.raises(FileError, match="is an input of this command"):
+    refused(cli("report", path, "-o", path), f"{path} exists and is not an HTML page")
+    with pytest.raises(FileError, match="is not an HTML page"):
         report(path, path)
     assert path.read_bytes() == before
 
@@ -143,19 +142,6 @@ def test_scores_of_a_run_are_written_again(cli: Cli, run: Path) -> None:
         assert cli("score", run).code == 0
         assert cli("report", run, "-o", run / "report.html").code == 0
     assert len(read_scores(run)) == 40
-
-
-def test_inputs_are_those_of_one_command(tmp_path: Path) -> None:
-    """A command may overwrite the inputs of an earlier command, but not those of an outer one."""
-    path = tmp_path / "x.json"
-    write_json(path, {})
-    with command():
-        note_input(path)
-    write_json(path, {})
-    with command():
-        note_input(path)
-        with command(), pytest.raises(FileError, match="is an input"):
-            write_json(path, {})
 
 
 def test_a_loaded_snapshot_is_not_saved_over_itself(snapshot: Path) -> None:

@@ -78,10 +78,9 @@ def run(app: App) -> None:
     if sys.stdout is None:  # closed by whoever started us
         sys.stdout = open(os.devnull, "w")
     avoid_amx()
-    from hardsight.files.inputs import command
 
     try:
-        with _stopping(), command():
+        with _stopping():
             code = app(
                 args=sys.argv[1:], prog_name="hardsight", standalone_mode=False
             )  # of typer.Exit; None where a command returns

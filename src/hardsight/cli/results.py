@@ -118,7 +118,7 @@ def _shown_as(
         if table is not None and not shown.tables:
             print_warning(f"{table} was not written: there is no table to write.")
         elif table is not None:
-            for path in write_tables(shown.tables, table):
+            for path in write_tables(shown.tables, table, shown.files):
                 print_wrote(path)
         if json:
             print(json_format.dumps(shown.document(command, VERSION), indent=2, allow_nan=False), file=out, flush=True)

@@ -3,7 +3,6 @@
 places.py        paths, local or remote (s3://, gs://, hdfs://)
 formats.py       the format of a file, by its first bytes; kinds.py: a snapshot, a scores table or images
 reading.py       shared by every reader: damage becomes one error that names the file
-inputs.py        the files a command reads, which it must not overwrite
 writing.py       the one write path: checks, temporary name, checksum, fsync, rename
 checksums.py     the checksums of a run, and those embedded in files
 verify.py     verify a run or a file against its checksums

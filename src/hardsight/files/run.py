@@ -22,13 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from hardsight.errors import FileError, RunError
-from hardsight.files import inputs as command_inputs
 from hardsight.files.checksums import UNSEALED, sha256
 from hardsight.files.locking import holder, lock_file
 from hardsight.files.places import Place, missing, place_on_disk
 from hardsight.files.reading import read_json
 from hardsight.files.resuming import MOST, changed_file, changed_inputs, difference
-from hardsight.files.writing import discards, sweep, why, write_json
+from hardsight.files.writing import discards, owning, sweep, why, write_json
 from hardsight.version import VERSION
 
 IMAGE_ENDINGS, SOME = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"), 50  # to detect a folder of images
@@ -101,7 +100,7 @@ class Run:
             for directory in (self.directory, *(path for path in self.directory.rglob("*") if path.is_dir())):
                 sweep(directory)
             try:
-                with command_inputs.command(own=self.directory):
+                with owning(self.directory):
                     yield
             except BaseException as error:
                 if not isinstance(error, Exception):  # Ctrl-C or SIGTERM
@@ -132,7 +131,7 @@ class Run:
             "files": {self._name(path): sha256(path) for path in others},
             "checksum": UNSEALED.decode(),
         }
-        with command_inputs.command(own=self.directory):
+        with owning(self.directory):
             write_json(self.directory / "run.json", manifest)
 
     def _name(self, path: Path) -> str:

@@ -15,7 +15,6 @@ from hardsight.checks import is_list_column, list_matrix
 from hardsight.errors import FileError, InputError
 from hardsight.files.epochs import epoch_means, has_dynamics
 from hardsight.files.heads import ARRAYS, head_from_arrays, load_head
-from hardsight.files.inputs import note_input
 from hardsight.files.npy import RowsOnDisk, open_npy, open_npz
 from hardsight.files.places import Place, missing
 from hardsight.files.reading import reading
@@ -157,7 +156,6 @@ def _from_run(path: Place) -> Opened:
         return _from_epochs(path)
     if not files or not own:
         raise FileError(f"{manifest}: lists no samples.")
-    note_input(manifest, *files)
     head, names = load_head(path / "head.safetensors") if (path / "head.safetensors").is_file() else (None, None)
     samples = SampleFiles(files)
     if counted is not None and counted != len(samples):

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.errors import FileError, first_line
-from hardsight.files.inputs import note_input
 from hardsight.files.parquet import open_parquet, read_parquet
 
 MISLABELED, AMBIGUOUS, HARD = "likely mislabeled", "ambiguous", "hard but right"
@@ -56,7 +55,6 @@ def read_suspects(path: Path) -> pa.Table | None:
     file = suspects_file(path)
     if not file.is_file():
         return None
-    note_input(file)
     table = read_parquet(file)
     kinds = {"id": pa.string(), **{column.name: column.type for column in SUSPECTS}, DUPLICATE_OF: pa.string()}
     missing = [name for name in kinds if name not in table.column_names and name != DUPLICATE_OF]

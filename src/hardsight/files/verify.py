@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 from hardsight.errors import FileError, first_line
 from hardsight.files.checksums import Entry, entries, find_entry, own_checksum, sha256
 from hardsight.files.formats import kind_by_name
-from hardsight.files.inputs import note_input
 from hardsight.files.places import missing, place_on_disk
 from hardsight.files.run import not_a_run
 from hardsight.screen import Progress
@@ -86,7 +85,6 @@ class _Reading:
         """Compare files with their listed checksums, or else with their own."""
         result = Verification()
         self.total = sum(path.stat().st_size for path in files.values())
-        note_input(*files.values())
         for name, path in files.items():
             done = self.done
             try:

@@ -1,7 +1,7 @@
 """The one write path: check, write under a temporary name, add a checksum, flush to disk, then rename over the old file.
 
-Readers see either the old file or the new one, never a part of it. Inputs of the command, files of another kind and files
-that belong to a run are never replaced.
+Readers see either the old file or the new one, never a part of it. Files of another kind and files that belong to a run are
+never replaced; nor are the inputs of a command, which says what they are before anything slow: `check_output(..., inputs=...)`.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ import re
 import secrets
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from hardsight.errors import FileError, first_line
 from hardsight.files import checksums, formats
-from hardsight.files.inputs import is_input, is_own, note_output
 from hardsight.files.locking import new_locked_file, remove_if_abandoned
 from hardsight.files.places import Place, Remote, place
 
 _discards = False  # set in worker processes, whose files do not count
+_own: set[str] = set()  # run directories and files that this process is writing, resolved
 
 TEMPORARY = re.compile(r"\..+\.(\d+)\.[0-9a-f]+\.tmp")  # .NAME.PID.HEX.tmp
 
@@ -43,6 +43,24 @@ def discarding() -> Iterator[None]:
 def discards() -> bool:
     """Whether this process discards what it writes."""
     return _discards
+
+
+@contextlib.contextmanager
+def owning(path: Path) -> Iterator[None]:
+    """Inside, this process may replace the file, or every file of the run directory: it is the one that writes them."""
+    real = os.path.realpath(path)
+    if real in _own:
+        yield
+        return
+    _own.add(real)
+    try:
+        yield
+    finally:
+        _own.discard(real)
+
+
+def _is_own(path: Place) -> bool:
+    return isinstance(path, Path) and any(Path(os.path.realpath(path)).is_relative_to(own) for own in _own)
 
 
 @contextlib.contextmanager
@@ -65,7 +83,6 @@ def replacing(path: str | os.PathLike[str], kind: str | None = None, table: str 
         with path.sent_when_complete() as temporary:
             yield temporary
             checksums.seal(temporary, kind)
-        note_output(path)
         return
     target = Path(os.path.realpath(path)) if path.is_symlink() else path  # keep the link, and let it point to the new file
     sweep(target.parent)
@@ -77,7 +94,6 @@ def replacing(path: str | os.PathLike[str], kind: str | None = None, table: str 
             _sync(temporary)
             os.replace(temporary, target)
         _sync(target.parent)
-        note_output(path)
     except OSError as error:
         raise FileError(f"{path} could not be written: {why(error)}") from error
     finally:
@@ -85,14 +101,19 @@ def replacing(path: str | os.PathLike[str], kind: str | None = None, table: str 
             temporary.unlink()
 
 
-def check_output(path: Place, kind: str | None = None, table: str | None = None) -> None:
-    """Check that a file may be written here: before anything slow, and again before its first byte. See `replacing`."""
+def check_output(path: Place, kind: str | None = None, table: str | None = None, inputs: Iterable[Any] = ()) -> None:
+    """Check that a file may be written here: before anything slow, and again before its first byte.
+
+    Args:
+        path, kind, table: as for `replacing`.
+        inputs: what the command reads: none of these files is replaced, under any name. Values that are not paths are ignored.
+    """
     kind = kind or formats.kind_by_name(path)
     if isinstance(path, Path):
         check_place_for(path)
-    if is_input(path):
+    if any(is_same_file(path, value) for value in inputs):
         raise FileError(f"{path} is an input of this command; use another name.")
-    if is_own(path):
+    if _is_own(path):
         return
     try:
         right_kind = not path.is_file() or formats.holds(path, kind)
@@ -106,6 +127,18 @@ def check_output(path: Place, kind: str | None = None, table: str | None = None)
         raise FileError(f"{path} holds review marks; use another name.")
     if table is not None and path.is_file():
         _check_same_table(path, table)
+
+
+def is_same_file(path: Place, value: Any) -> bool:
+    """Whether a value is a path of the same file: a symbolic or hard link is the file that it leads to."""
+    if not isinstance(value, (str, os.PathLike)) or not str(value):
+        return False
+    if isinstance(path, Remote):
+        return path.resolve() == place(value).resolve()
+    try:
+        return os.path.realpath(path) == os.path.realpath(value) or os.path.samefile(path, value)
+    except (OSError, ValueError):  # one of them does not exist, or cannot
+        return False
 
 
 def _check_same_table(path: Place, table: str) -> None:
