@@ -9,8 +9,8 @@ import numpy as np
 
 from hardsight.data import ImageData, open_data
 from hardsight.errors import FileError
-from hardsight.files.columns import read_columns
 from hardsight.files.npy import open_npy, open_npz
+from hardsight.files.table_files import read_columns
 
 
 def read_arrays(path: Path, wanted: Mapping[str, str]) -> dict[str, np.ndarray]:

@@ -30,11 +30,10 @@ from hardsight.checks import (
 from hardsight.errors import InputError, did_you_mean
 from hardsight.files.class_names import check_class_names
 from hardsight.files.heads import ARRAYS, load_head
+from hardsight.files.kinds import LIST_COLUMNS, SAMPLES
 from hardsight.files.places import place
-from hardsight.files.rows import ArraySource, Source
 from hardsight.files.samples import Batch, SampleFiles
-from hardsight.files.snapshot_files import OWN_NAMES, is_column, open_files, open_table, relabeled
-from hardsight.files.table_kinds import LIST_COLUMNS, SAMPLES
+from hardsight.files.snapshot_files import OWN_NAMES, ArraySource, Source, is_column, open_files, open_table, relabeled
 from hardsight.files.wide_tables import check_columns, is_table, names_columns, take_apart, warn_of_scales
 from hardsight.files.writing import check_output, replacing
 from hardsight.fitted_estimator import FittedEstimator, fitted_columns

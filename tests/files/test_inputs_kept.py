@@ -13,9 +13,9 @@ import pytest
 from hardsight import Head, Snapshot, score
 from hardsight.errors import FileError
 from hardsight.files.heads import save_head
+from hardsight.files.kinds import kind_in_file
 from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
-from hardsight.files.table_kinds import kind_in_file
 from hardsight.table import read_scores, write_table
 
 Cli = Callable[..., Any]

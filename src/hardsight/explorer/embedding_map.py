@@ -31,8 +31,8 @@ from hardsight.explorer import embedding_process
 from hardsight.explorer.columns import Column
 from hardsight.explorer.sheet import Sheet
 from hardsight.files.checksums import entries, sha256
-from hardsight.files.default_paths import beside
 from hardsight.files.parquet import read_parquet
+from hardsight.files.places import beside
 from hardsight.files.writing import replacing
 from hardsight.snapshot import Snapshot
 from hardsight.threads import even_rows

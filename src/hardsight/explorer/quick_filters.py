@@ -21,8 +21,7 @@ from hardsight.errors import FileError, InputError
 from hardsight.explorer.columns import codes, from_arrow, integers, numbers, plain, replaced
 from hardsight.explorer.settings import ReportSettings
 from hardsight.explorer.sheet import Sheet
-from hardsight.files.default_paths import beside, second_table
-from hardsight.files.places import missing
+from hardsight.files.places import beside, missing, second_table
 from hardsight.scores import SCORES
 from hardsight.table import read_scores
 

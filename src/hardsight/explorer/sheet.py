@@ -25,12 +25,11 @@ from hardsight.explorer.columns import Column, codes, from_arrow, integers, numb
 from hardsight.explorer.epochs import Epochs
 from hardsight.files.class_names import read_class_names
 from hardsight.files.heads import load_head
-from hardsight.files.kinds import kind_of
+from hardsight.files.kinds import kind_in_file, kind_of
 from hardsight.files.places import missing
 from hardsight.files.reading import reading
 from hardsight.files.run import images_hint, read_start
 from hardsight.files.suspects import clean_class_names, clean_columns, suspects_file
-from hardsight.files.table_kinds import kind_in_file
 from hardsight.scores import SCORES
 from hardsight.scoring.run_images import RunPictures
 from hardsight.scoring.score import score

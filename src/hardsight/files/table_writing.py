@@ -15,8 +15,8 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from hardsight.errors import FileError, InputError
+from hardsight.files.kinds import RESERVED, table_kind
 from hardsight.files.places import Place, place
-from hardsight.files.table_kinds import RESERVED, table_kind
 from hardsight.files.writing import check_output, replacing
 
 FORMATS = (".parquet", ".csv", ".json")
@@ -31,7 +31,7 @@ def check_format(path: Place) -> str:
 
 
 def check_table_output(path: Place, table: str, inputs: Iterable[Any] = ()) -> None:
-    """Check, before anything slow, that a table of this kind (see `table_kinds.FIRST_COLUMNS`) may be written here.
+    """Check, before anything slow, that a table of this kind (see `kinds.FIRST_COLUMNS`) may be written here.
 
     `inputs` are what the command reads, as for `check_output`.
     """

@@ -21,9 +21,9 @@ import pyarrow as pa
 
 from hardsight.checks import is_list_column
 from hardsight.errors import InputError
+from hardsight.files.kinds import LIST_COLUMNS
 from hardsight.files.label_column import as_text, class_label_names, holds_names
 from hardsight.files.samples import evidence_of
-from hardsight.files.table_kinds import LIST_COLUMNS
 from hardsight.screen import warn
 
 SERIES = 8  # columns that are numbered alike, as few as make a series

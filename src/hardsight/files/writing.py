@@ -70,7 +70,7 @@ def replacing(path: str | os.PathLike[str], kind: str | None = None, table: str 
     Args:
         path: the file, which is replaced if that is allowed.
         kind: the format, one of `formats.WORDS`, if the extension does not tell.
-        table: for a table, what it holds: see `table_kinds`.
+        table: for a table, what it holds: see `kinds`.
     """
     path = place(path)
     if _discards:
@@ -142,7 +142,7 @@ def is_same_file(path: Place, value: Any) -> bool:
 
 
 def _check_same_table(path: Place, table: str) -> None:
-    from hardsight.files.table_kinds import kind_in_file  # imports Arrow, which JSON does not need
+    from hardsight.files.kinds import kind_in_file  # imports Arrow, which JSON does not need
 
     held = kind_in_file(path)
     if held is not None and held != table:

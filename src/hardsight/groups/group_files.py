@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from hardsight.errors import FileError, InputError
-from hardsight.files.default_paths import beside, second_table
 from hardsight.files.parquet import read_parquet
-from hardsight.files.places import Place, missing, place
+from hardsight.files.places import Place, beside, missing, place, second_table
 from hardsight.files.table_writing import check_table_output
 from hardsight.files.writing import check_output
 from hardsight.groups.audit import Audit, check_groups, find_groups

@@ -15,10 +15,10 @@ import pyarrow as pa
 from hardsight.checks import given_probs
 from hardsight.errors import InputError
 from hardsight.files.class_names import read_class_names
+from hardsight.files.kinds import kind_in_file
 from hardsight.files.npy import open_npy, open_npz
 from hardsight.files.places import Place, place
 from hardsight.files.suspects import clean_class_names, clean_columns, suspects_file, suspects_notes
-from hardsight.files.table_kinds import kind_in_file
 from hardsight.files.table_writing import check_table_output
 from hardsight.options import takes
 from hardsight.quality.clean import Suspects, find_suspects
