@@ -23,7 +23,7 @@ from hardsight import HardsightError, Snapshot
 from hardsight.demo import run_demo
 from hardsight.errors import FileError, RunError
 from hardsight.files.run import Run
-from hardsight.files.writing import why, write_json
+from hardsight.files.writing import write_json
 from hardsight.table import write_table
 
 Cli = Callable[..., Any]
@@ -70,15 +70,6 @@ def test_a_run_where_no_directory_can_be_made(cli: Cli) -> None:
         Run("/proc/x", "a command", {}, {})
 
 
-@pytest.mark.parametrize("seed", [-1, 2**63, 2**70])
-def test_seeds_that_are_none(cli: Cli, tmp_path: Path, seed: int) -> None:
-    refused(
-        cli("demo", "-o", tmp_path / "run", f"--seed={seed}"),
-        f"seed must be a whole number of 0 or more and below 4294967296, got {seed}",
-    )
-    assert not (tmp_path / "run").exists()
-
-
 @pytest.mark.parametrize("below", ["", "/x", "/x/y"])
 def test_a_run_in_the_place_of_a_file(cli: Cli, tmp_path: Path, below: str) -> None:
     (tmp_path / "file").write_text("precious")
@@ -115,11 +106,6 @@ def test_what_the_system_refuses(
     monkeypatch.setattr("hardsight.files.writing.os.fsync", failing)
     refused(cli("score", snapshot, "-o", out), f"{out} could not be written: {os.strerror(number)}", remedy)
     assert out.read_text() == old and sorted(snapshot.parent.iterdir()) == sorted([out, snapshot])
-
-
-def test_every_reason_has_words() -> None:
-    assert why(OSError("no number")) == "no number."
-    assert why(FileNotFoundError(errno.ENOENT, "x")).startswith("no file can be created there; ")
 
 
 @unix

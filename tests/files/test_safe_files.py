@@ -23,7 +23,6 @@ from safetensors.numpy import load_file, save_file
 
 from hardsight import Head, Snapshot, score
 from hardsight.errors import FileError, RunError
-from hardsight.explorer.report import report
 from hardsight.explorer.review import Review
 from hardsight.files import checksums
 from hardsight.files.class_names import read_class_names
@@ -78,31 +77,6 @@ def flip(path: Path, at: int) -> None:
 
 
 # ---- what a command reads ----
-
-
-@pytest.mark.parametrize("name", ["s.npz", "scores.parquet", "scores.csv"])
-def test_a_report_over_its_own_input_is_refused(cli: Cli, snapshot: Path, name: str) -> None:
-    if name != "s.npz":
-        write_table(score(snapshot), snapshot.with_name(name))
-    path = snapshot.with_name(name)
-    before = path.read_bytes()
-    refused(cli("report", path, "-o", path), f"{path} exists and is not an HTML page")
-    with pytest.raises(FileError, match="is not an HTML page"):
-        report(path, path)
-    assert path.read_bytes() == before
-
-
-@unix
-@pytest.mark.parametrize("link", [os.symlink, os.link])
-def test_links_to_an_input_are_the_input(cli: Cli, tmp_path: Path, link: Callable[..., None]) -> None:
-    samples = tmp_path / "s.parquet"
-    write_samples(samples, FEATURES, {"id": np.arange(40), "label": LABELS})
-    save_head(tmp_path / "head.safetensors", HEAD)
-    link(samples, tmp_path / "other.parquet")
-    words = ["score", samples, "--head", tmp_path / "head.safetensors", "-o", tmp_path / "other.parquet"]
-    refused(cli(*words), "other.parquet is an input of this command")
-    refused(cli("score", tmp_path / "other.parquet", *words[2:4], "-o", samples), "s.parquet is an input of this command")
-    assert pq.read_schema(samples).names[-1] == "features"
 
 
 @unix
@@ -432,16 +406,6 @@ def test_a_part_exchanged_for_a_sound_one_is_noticed(run: Path) -> None:
         score(Snapshot.load(run))
 
 
-def test_an_old_run_opens(run: Path) -> None:
-    """A run from before files had checksums: run.json without its own, a head without one in its metadata."""
-    manifest = json.loads((run / "run.json").read_text())
-    del manifest["checksum"], manifest["files"]
-    save_file({"weight": FEATURES[:3].copy()}, run / "head.safetensors", metadata={"kind": "linear"})
-    manifest["parts"] = [part for part in manifest["parts"] if part["name"] != "head.safetensors"]
-    (run / "run.json").write_text(json.dumps(manifest))
-    assert len(score(Snapshot.load(run))) == 40
-
-
 def test_what_was_found_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cached by size, time and inode: the second time nothing is read; a changed file is read again."""
     monkeypatch.setenv("HARDSIGHT_CACHE", str(tmp_path / "cache"))
@@ -616,13 +580,6 @@ def test_a_lock_that_is_held_is_not_waited_for(tmp_path: Path) -> None:
 
 
 # ---- damaged files ----
-
-
-@pytest.mark.parametrize("content", [b"", b"\xff" * 8, b'\x08\0\0\0\0\0\0\0{"a": 1', b"\x02\0\0\0\0\0\0\0{}", bytes(100)])
-def test_a_damaged_head_is_an_error_of_ours(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "h.safetensors").write_bytes(content)
-    with pytest.raises(FileError, match="h.safetensors"):
-        load_head(tmp_path / "h.safetensors")
 
 
 def test_every_cut_of_a_head_is_an_error_of_ours(tmp_path: Path) -> None:
