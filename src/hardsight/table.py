@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from hardsight.checks import check_count
 from hardsight.errors import FileError, InputError, did_you_mean, first_line
 from hardsight.files.label_column import as_text, holds_names
-from hardsight.files.parquet import read_parquet
+from hardsight.files.parquet import read_parquet, table_notes
 from hardsight.files.places import Place, place
 from hardsight.files.reading import existing_file, read_json, reading
 from hardsight.files.run import not_a_run
@@ -131,15 +131,6 @@ def _turned(table: pa.Table) -> pa.Table:
             zero = pa.scalar(0, column.type)
             table = table.set_column(index, column, pc.subtract(zero, table.column(index)))  # and not -0.0
     return table
-
-
-def table_notes(schema: pa.Schema) -> dict[str, Any]:
-    """Our metadata of a table; empty if another tool wrote it."""
-    try:
-        notes = json.loads((schema.metadata or {}).get(b"hardsight", b"{}"))
-    except ValueError:
-        return {}
-    return notes if isinstance(notes, dict) else {}
 
 
 def noted_class_names(schema: pa.Schema) -> list[str] | None:

@@ -44,12 +44,17 @@ def options_of(settings_class: type[Options]) -> Callable[[Callable[..., None]],
             command(**values, settings=settings_class(**options))
 
         parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in [*own, *map(_parameter, fields)]]
-        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        call.__annotations__ = {p.name: p.annotation for p in parameters}
-        call.__name__, call.__doc__, call.__module__ = command.__name__, command.__doc__, command.__module__
-        return call
+        return standing_for(command, call, parameters)
 
     return decorate
+
+
+def standing_for(command: Callable[..., None], call: Any, parameters: Sequence[inspect.Parameter]) -> Any:
+    """`call` under the name and help of the command, with these parameters."""
+    call.__signature__ = inspect.Signature(parameters)
+    call.__annotations__ = {p.name: p.annotation for p in parameters}
+    call.__name__, call.__doc__, call.__module__ = command.__name__, command.__doc__, command.__module__
+    return call
 
 
 def _parameter(field: OptionField) -> inspect.Parameter:

@@ -22,7 +22,7 @@ from typing import Any, get_type_hints
 
 import typer
 
-from hardsight.cli.options import number
+from hardsight.cli.options import number, standing_for
 from hardsight.errors import InputError
 
 Command = Callable[..., None]
@@ -77,17 +77,13 @@ def _with_options(command: Command, around: Callable[..., AbstractContextManager
     hints, keyword = get_type_hints(command), inspect.Parameter.KEYWORD_ONLY
     own = [p.replace(annotation=hints[p.name], kind=keyword) for p in inspect.signature(command).parameters.values()]
     added = [inspect.Parameter(name, keyword, default=info, annotation=kind) for name, kind, info in options]
-    name = f"bench {command.__name__}" if command.__module__ == "hardsight.cli.bench" else command.__name__
 
     def call(**values: Any) -> None:
         chosen = {option: values.pop(option) for option, _, _ in options}
-        with around(name, list(values.values()), **chosen):
+        with around(command.__name__, list(values.values()), **chosen):
             command(**values)
 
-    call.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
-    call.__annotations__ = {p.name: p.annotation for p in [*own, *added]}
-    call.__name__, call.__doc__, call.__module__ = command.__name__, command.__doc__, command.__module__
-    return call
+    return standing_for(command, call, [*own, *added])
 
 
 @contextmanager

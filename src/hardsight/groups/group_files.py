@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hardsight.errors import FileError, InputError
-from hardsight.files.parquet import read_parquet
+from hardsight.files.parquet import read_parquet, table_notes
 from hardsight.files.places import Place, beside, missing, place, second_table
 from hardsight.files.table_writing import check_table_output
 from hardsight.files.writing import check_output
@@ -20,7 +20,7 @@ from hardsight.groups.settings import AuditFileSettings, DriftFileSettings
 from hardsight.options import takes
 from hardsight.scoring.score_file import open_with_columns
 from hardsight.screen import Progress, brief
-from hardsight.table import table_notes, write_table
+from hardsight.table import write_table
 
 
 @dataclass(frozen=True)
