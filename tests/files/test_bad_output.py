@@ -25,6 +25,7 @@ from hardsight.errors import FileError, RunError
 from hardsight.files.run import Run
 from hardsight.files.writing import write_json
 from hardsight.table import write_table
+from refusals import refused
 
 Cli = Callable[..., Any]
 MAIN = "from hardsight.cli import main; main()"
@@ -38,11 +39,6 @@ unix = pytest.mark.skipif(os.name == "nt", reason="signals and file size limits 
 def snapshot(tmp_path: Path) -> Path:
     np.savez(tmp_path / "s.npz", features=RNG.normal(size=(40, 4)), weight=RNG.normal(size=(3, 4)), labels=np.arange(40) % 3)
     return tmp_path / "s.npz"
-
-
-def refused(done: Any, *words: str) -> None:
-    assert done.code == 2 and done.err.count("\n") == 1 and done.err.startswith("hardsight: "), done.err
-    assert all(word in done.err for word in words), done.err
 
 
 # ---- places ----

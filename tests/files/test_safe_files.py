@@ -34,6 +34,7 @@ from hardsight.files.samples import write_samples
 from hardsight.files.tensors import write_safetensors
 from hardsight.files.writing import check_output, replacing, write_json
 from hardsight.table import read_scores, write_table
+from refusals import refused
 
 Cli = Callable[..., Any]
 FEATURES = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
@@ -42,11 +43,6 @@ HEAD = Head("linear", FEATURES[:3])
 TABLE = pa.table({"id": ["a", "b", "c"], "avh": [0.25, 0.5, None]})
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
 unix = pytest.mark.skipif(os.name == "nt", reason="links, locks and signals as Unix has them")
-
-
-def refused(done: Any, *words: str) -> None:
-    assert done.code == 2 and done.err.count("\n") == 1 and done.err.startswith("hardsight: "), done.err
-    assert all(word in done.err for word in words), done.err
 
 
 @pytest.fixture

@@ -11,12 +11,13 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, NoReturn
 
 import typer
 
-from hardsight.cli.help_page import App, Group, UsageError
+from hardsight.cli.help_page import PACKAGES, PURPOSES, App, Group, UsageError
 from hardsight.cores import avoid_amx, limit_spinning
 from hardsight.errors import HardsightError, did_you_mean
 
@@ -134,28 +135,8 @@ def _end(message: str, code: int) -> NoReturn:
     sys.exit(code)
 
 
-# Each adds its command to `app`.
-from hardsight.cli import (  # noqa: E402, F401
-    adapt,
-    attack,
-    audit,
-    clean,
-    correlate,
-    curriculum,
-    demo,
-    drift,
-    dynamics,
-    explore,
-    export,
-    extract,
-    generalize,
-    mine,
-    report,
-    score,
-    select,
-    train,
-    verify,
-)
-
+# Each module adds its command to `app`.
+for _name in (name for names in PURPOSES.values() for name in names if name not in PACKAGES):
+    import_module(f"hardsight.cli.{_name}")
 for _command in entry_points(group="hardsight.commands"):
     _command.load()

@@ -77,7 +77,7 @@ class _Reading:
             return Verification(result.sound, {"run.json": trouble, **result.damaged}, result.unchecked)
         missing = dict.fromkeys(sorted(listed.keys() - files), "missing")
         result = self.files(files, listed)
-        unchecked = {} if own_checksum(manifest) else {"run.json": "it has no checksum: an earlier version wrote it"}
+        unchecked = {} if own_checksum(manifest) else {"run.json": "it has no checksum"}
         sound = [*(["run.json"] if not unchecked else []), *result.sound]
         return Verification(sound, {**result.damaged, **missing}, {**unchecked, **result.unchecked})
 
