@@ -17,10 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.errors import InputError, MissingExtra, why_missing
+from hardsight.files.parquet import table_notes
 from hardsight.files.suspects import count_in_words, noted_warnings
 from hardsight.render.table_views import TableView, as_html, as_text
 from hardsight.scores import SCORES
-from hardsight.table import UNLABELED, Summary, hardest, noted_class_names, plain, table_notes, with_class_names, write_table
+from hardsight.table import UNLABELED, Summary, hardest, noted_class_names, plain, with_class_names, write_table
 
 RANKED_BY = ("avh", "loss", "confidence", *UNLABELED)  # the first that has values ranks the samples
 FIXED = ["id", "label", "predicted", "status"]

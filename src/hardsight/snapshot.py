@@ -30,12 +30,10 @@ from hardsight.checks import (
 from hardsight.errors import InputError, did_you_mean
 from hardsight.files.class_names import check_class_names
 from hardsight.files.heads import ARRAYS, load_head
-from hardsight.files.inputs import command, note_input
+from hardsight.files.kinds import LIST_COLUMNS, SAMPLES
 from hardsight.files.places import place
-from hardsight.files.rows import ArraySource, Source
 from hardsight.files.samples import Batch, SampleFiles
-from hardsight.files.snapshot_files import OWN_NAMES, is_column, open_files, open_table, relabeled
-from hardsight.files.table_kinds import LIST_COLUMNS, SAMPLES
+from hardsight.files.snapshot_files import OWN_NAMES, ArraySource, Source, is_column, open_files, open_table, relabeled
 from hardsight.files.wide_tables import check_columns, is_table, names_columns, take_apart, warn_of_scales
 from hardsight.files.writing import check_output, replacing
 from hardsight.fitted_estimator import FittedEstimator, fitted_columns
@@ -260,9 +258,7 @@ class Snapshot:
         """Write as `.npz`, with the standard names as keys."""
         if place(path).suffix.lower() != ".npz":
             raise InputError(f"{path}: a snapshot is saved as .npz; give a name with that ending.")
-        with command():
-            note_input(*self.read_from)
-            check_output(place(path), table=SAMPLES)
+        check_output(place(path), table=SAMPLES, inputs=self.read_from)
         everything = self.in_memory()
         arrays: dict[str, Any] = {self.source.evidence: to_numpy(everything.values), "labels": everything.labels}
         arrays["ids"] = np.asarray(everything.ids) if everything.ids.dtype.kind == "i" else np.asarray(everything.ids, dtype=str)
@@ -299,7 +295,6 @@ class Snapshot:
             class_names: (c,) class names, to add or override them.
         """
         path = place(path)
-        note_input(path, head, labels)
         from_table = path.suffix.lower() in (".csv", ".tsv") or features is not None or is_column(path, labels)
         column = labels if from_table and isinstance(labels, str) and not place(labels).is_file() else None
         if from_table:

@@ -17,9 +17,8 @@ import pyarrow.compute as pc
 
 from hardsight.checks import check_count
 from hardsight.errors import FileError, InputError, did_you_mean, first_line
-from hardsight.files.inputs import note_input
 from hardsight.files.label_column import as_text, holds_names
-from hardsight.files.parquet import read_parquet
+from hardsight.files.parquet import read_parquet, table_notes
 from hardsight.files.places import Place, place
 from hardsight.files.reading import existing_file, read_json, reading
 from hardsight.files.run import not_a_run
@@ -134,15 +133,6 @@ def _turned(table: pa.Table) -> pa.Table:
     return table
 
 
-def table_notes(schema: pa.Schema) -> dict[str, Any]:
-    """Our metadata of a table; empty if another tool wrote it."""
-    try:
-        notes = json.loads((schema.metadata or {}).get(b"hardsight", b"{}"))
-    except ValueError:
-        return {}
-    return notes if isinstance(notes, dict) else {}
-
-
 def noted_class_names(schema: pa.Schema) -> list[str] | None:
     """The class names in a table's metadata."""
     names = table_notes(schema).get("class_names")
@@ -204,7 +194,6 @@ def read_scores(path: str | os.PathLike[str]) -> pa.Table:
     if path.is_dir() and not (path / "scores.parquet").is_file() and not (path / "run.json").is_file():
         raise FileError(not_a_run(path))
     path = path / "scores.parquet" if path.is_dir() else path
-    note_input(path)
     if path.suffix.lower() in (".csv", ".tsv"):
         return as_measured(_without_mark(with_class_numbers(_read_csv(existing_file(path)))))
     if path.suffix.lower() == ".json":

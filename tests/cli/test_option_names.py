@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,29 +35,6 @@ def options() -> dict[str, dict[str, Any]]:
 def test_one_meaning_of_an_option_in_every_command(name: str) -> None:
     said = {command[f"--{name}"].help.partition(" Groups samples")[0] for command in options().values() if f"--{name}" in command}
     assert said == {COMMON[name.replace("-", "_")][1]}
-
-
-def test_limit_says_everywhere_that_it_spreads_and_seeds_are_seeds() -> None:
-    for name, known in options().items():
-        assert "spread evenly" in getattr(known.get("--limit"), "help", "spread evenly"), name
-        assert getattr(known.get("--seed"), "help", "Random seed").startswith("Random seed"), name
-        assert getattr(known.get("--epochs"), "is_flag", False) is False, name
-
-
-def test_a_plural_is_a_list_and_a_singular_is_not() -> None:
-    known = [flag for command in options().values() for flag in command.items()]
-    for flag, option in known:
-        if flag in ("--methods", "--losses", "--scores", "--epsilon"):
-            assert option.help.startswith("Comma-separated "), flag
-        elif flag in ("--method", "--loss", "--by", "--split"):
-            assert "omma-separated" not in option.help, flag
-        elif flag == "--seeds":
-            assert option.help == "Number of seeds, counted from 0, or comma-separated seeds."
-    for flag, meaning in {"--head": "Head", "--labels": "Labels, if", "--epochs": "(Passes over|Number of epochs)"}.items():
-        helps = {option.help for name, option in known if name == flag}
-        assert len(helps) >= 2 and all(re.match(meaning, text) for text in helps), helps
-    by = {option.help for flag, option in known if flag == "--by"}
-    assert all(text.startswith(("Score to ", "Ranking of the labels")) for text in by), by
 
 
 def test_help_lines_start_with_a_noun_or_a_verb_and_values_have_names() -> None:

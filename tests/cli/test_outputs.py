@@ -19,7 +19,6 @@ import typer
 from hardsight import correlate, score
 from hardsight.cli import adapt, attack, generalize
 from hardsight.cli.results import prints_tables
-from hardsight.cli.score import print_what_follows
 from hardsight.cli.tables import as_latex, as_markdown, write_tables
 from hardsight.errors import InputError
 from hardsight.render.saving import figures_as, save_figure
@@ -223,19 +222,6 @@ def test_score_says_the_hardest_first_then_a_summary_and_what_is_next(cli: Cli, 
     assert (quiet.code, quiet.out, quiet.err) == (0, "", "") and (tmp_path / "quiet.parquet").is_file()
     wrong = cli("score", tmp_path / "absent.npz", "--quiet")
     assert wrong.code == 2 and wrong.out == "" and wrong.err.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    "snapshot, written, following",
-    [
-        ("run", "run/scores.parquet", "next: hardsight explore run\n"),
-        ("run", "run/other.parquet", "next: hardsight explore run/other.parquet\n"),
-        ("my file.npz", None, "next: hardsight score 'my file.npz' -o scores.parquet\n"),
-    ],
-)
-def test_what_follows_a_score(snapshot: str, written: str | None, following: str, capsys: pytest.CaptureFixture[str]) -> None:
-    print_what_follows(snapshot, None if written is None else Path(written))
-    assert capsys.readouterr().out == following
 
 
 COMMANDS: dict[str, tuple[list[str], list[str]]] = {  # words after the input, and the tables of the document

@@ -27,7 +27,6 @@ from hardsight import HardsightError, Snapshot, score
 from hardsight.files.heads import load_head, save_head
 from hardsight.files.npy import open_npy, open_npz
 from hardsight.files.samples import write_samples
-from hardsight.table import read_scores, write_table
 from properties import examples
 
 RNG = np.random.default_rng(0)
@@ -231,11 +230,6 @@ def test_array_that_is_there_twice(refused: Callable[..., None], tmp_path: Path)
     refused("twice", tmp_path / "s.npz")
 
 
-def test_npz_without_features(refused: Callable[..., None], tmp_path: Path) -> None:
-    np.savez(tmp_path / "s.npz", embeddings=FEATURES, weight=WEIGHT)
-    refused("found embeddings, weight", tmp_path / "s.npz")
-
-
 @pytest.mark.parametrize(
     "arrays",
     [
@@ -386,17 +380,6 @@ def test_flipped_bits_in_our_samples_are_noticed(tmp_path: Path) -> None:
                 assert str(path) in str(error)
                 noticed += 1
     assert noticed == flipped == 60
-
-
-def test_flipped_bits_in_our_scores_are_noticed(tmp_path: Path) -> None:
-    path = tmp_path / "scores.parquet"
-    write_table(score(FEATURES, WEIGHT, LABELS), path)
-    chunk = pq.read_metadata(path).row_group(0).column(4)
-    whole = bytearray(path.read_bytes())
-    whole[chunk.data_page_offset + chunk.total_compressed_size - 5] ^= 1
-    path.write_bytes(whole)
-    with pytest.raises(HardsightError, match=r"scores\.parquet.*(CRC|checksum|corrupt)"):
-        read_scores(path)
 
 
 def test_ragged_rows(refused: Callable[..., None], tmp_path: Path) -> None:

@@ -23,8 +23,9 @@ from hardsight import HardsightError, Snapshot
 from hardsight.demo import run_demo
 from hardsight.errors import FileError, RunError
 from hardsight.files.run import Run
-from hardsight.files.writing import why, write_json
+from hardsight.files.writing import write_json
 from hardsight.table import write_table
+from refusals import refused
 
 Cli = Callable[..., Any]
 MAIN = "from hardsight.cli import main; main()"
@@ -38,11 +39,6 @@ unix = pytest.mark.skipif(os.name == "nt", reason="signals and file size limits 
 def snapshot(tmp_path: Path) -> Path:
     np.savez(tmp_path / "s.npz", features=RNG.normal(size=(40, 4)), weight=RNG.normal(size=(3, 4)), labels=np.arange(40) % 3)
     return tmp_path / "s.npz"
-
-
-def refused(done: Any, *words: str) -> None:
-    assert done.code == 2 and done.err.count("\n") == 1 and done.err.startswith("hardsight: "), done.err
-    assert all(word in done.err for word in words), done.err
 
 
 # ---- places ----
@@ -68,13 +64,6 @@ def test_a_run_where_no_directory_can_be_made(cli: Cli) -> None:
     refused(cli("demo", "-o", "/proc/x"), "/proc/x could not be created", "write somewhere else")
     with pytest.raises(RunError, match="/proc/x could not be created"):
         Run("/proc/x", "a command", {}, {})
-
-
-@pytest.mark.parametrize("seed", [-1, 2**63, 2**70])
-def test_seeds_that_are_none(cli: Cli, tmp_path: Path, seed: int) -> None:
-    said = "'--seed': it must be greater than or equal to 0" if seed < 0 else "seed must"
-    refused(cli("demo", "-o", tmp_path / "run", f"--seed={seed}"), said)
-    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("below", ["", "/x", "/x/y"])
@@ -113,11 +102,6 @@ def test_what_the_system_refuses(
     monkeypatch.setattr("hardsight.files.writing.os.fsync", failing)
     refused(cli("score", snapshot, "-o", out), f"{out} could not be written: {os.strerror(number)}", remedy)
     assert out.read_text() == old and sorted(snapshot.parent.iterdir()) == sorted([out, snapshot])
-
-
-def test_every_reason_has_words() -> None:
-    assert why(OSError("no number")) == "no number."
-    assert why(FileNotFoundError(errno.ENOENT, "x")).startswith("no file can be created there; ")
 
 
 @unix

@@ -23,12 +23,10 @@ from safetensors.numpy import load_file, save_file
 
 from hardsight import Head, Snapshot, score
 from hardsight.errors import FileError, RunError
-from hardsight.explorer.report import report
 from hardsight.explorer.review import Review
 from hardsight.files import checksums
 from hardsight.files.class_names import read_class_names
 from hardsight.files.heads import load_head, save_head
-from hardsight.files.inputs import command, note_input
 from hardsight.files.locking import lock_file
 from hardsight.files.parquet import read_parquet
 from hardsight.files.run import Run
@@ -36,6 +34,7 @@ from hardsight.files.samples import write_samples
 from hardsight.files.tensors import write_safetensors
 from hardsight.files.writing import check_output, replacing, write_json
 from hardsight.table import read_scores, write_table
+from refusals import refused
 
 Cli = Callable[..., Any]
 FEATURES = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
@@ -44,11 +43,6 @@ HEAD = Head("linear", FEATURES[:3])
 TABLE = pa.table({"id": ["a", "b", "c"], "avh": [0.25, 0.5, None]})
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
 unix = pytest.mark.skipif(os.name == "nt", reason="links, locks and signals as Unix has them")
-
-
-def refused(done: Any, *words: str) -> None:
-    assert done.code == 2 and done.err.count("\n") == 1 and done.err.startswith("hardsight: "), done.err
-    assert all(word in done.err for word in words), done.err
 
 
 @pytest.fixture
@@ -79,31 +73,6 @@ def flip(path: Path, at: int) -> None:
 
 
 # ---- what a command reads ----
-
-
-@pytest.mark.parametrize("name", ["s.npz", "scores.parquet", "scores.csv"])
-def test_a_report_over_its_own_input_is_refused(cli: Cli, snapshot: Path, name: str) -> None:
-    if name != "s.npz":
-        write_table(score(snapshot), snapshot.with_name(name))
-    path = snapshot.with_name(name)
-    before = path.read_bytes()
-    refused(cli("report", path, "-o", path), f"{path} is an input of this command; use another name")
-    with pytest.raises(FileError, match="is an input of this command"):
-        report(path, path)
-    assert path.read_bytes() == before
-
-
-@unix
-@pytest.mark.parametrize("link", [os.symlink, os.link])
-def test_links_to_an_input_are_the_input(cli: Cli, tmp_path: Path, link: Callable[..., None]) -> None:
-    samples = tmp_path / "s.parquet"
-    write_samples(samples, FEATURES, {"id": np.arange(40), "label": LABELS})
-    save_head(tmp_path / "head.safetensors", HEAD)
-    link(samples, tmp_path / "other.parquet")
-    words = ["score", samples, "--head", tmp_path / "head.safetensors", "-o", tmp_path / "other.parquet"]
-    refused(cli(*words), "other.parquet is an input of this command")
-    refused(cli("score", tmp_path / "other.parquet", *words[2:4], "-o", samples), "s.parquet is an input of this command")
-    assert pq.read_schema(samples).names[-1] == "features"
 
 
 @unix
@@ -143,19 +112,6 @@ def test_scores_of_a_run_are_written_again(cli: Cli, run: Path) -> None:
         assert cli("score", run).code == 0
         assert cli("report", run, "-o", run / "report.html").code == 0
     assert len(read_scores(run)) == 40
-
-
-def test_inputs_are_those_of_one_command(tmp_path: Path) -> None:
-    """A command may overwrite the inputs of an earlier command, but not those of an outer one."""
-    path = tmp_path / "x.json"
-    write_json(path, {})
-    with command():
-        note_input(path)
-    write_json(path, {})
-    with command():
-        note_input(path)
-        with command(), pytest.raises(FileError, match="is an input"):
-            write_json(path, {})
 
 
 def test_a_loaded_snapshot_is_not_saved_over_itself(snapshot: Path) -> None:
@@ -446,16 +402,6 @@ def test_a_part_exchanged_for_a_sound_one_is_noticed(run: Path) -> None:
         score(Snapshot.load(run))
 
 
-def test_an_old_run_opens(run: Path) -> None:
-    """A run from before files had checksums: run.json without its own, a head without one in its metadata."""
-    manifest = json.loads((run / "run.json").read_text())
-    del manifest["checksum"], manifest["files"]
-    save_file({"weight": FEATURES[:3].copy()}, run / "head.safetensors", metadata={"kind": "linear"})
-    manifest["parts"] = [part for part in manifest["parts"] if part["name"] != "head.safetensors"]
-    (run / "run.json").write_text(json.dumps(manifest))
-    assert len(score(Snapshot.load(run))) == 40
-
-
 def test_what_was_found_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cached by size, time and inode: the second time nothing is read; a changed file is read again."""
     monkeypatch.setenv("HARDSIGHT_CACHE", str(tmp_path / "cache"))
@@ -630,13 +576,6 @@ def test_a_lock_that_is_held_is_not_waited_for(tmp_path: Path) -> None:
 
 
 # ---- damaged files ----
-
-
-@pytest.mark.parametrize("content", [b"", b"\xff" * 8, b'\x08\0\0\0\0\0\0\0{"a": 1', b"\x02\0\0\0\0\0\0\0{}", bytes(100)])
-def test_a_damaged_head_is_an_error_of_ours(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "h.safetensors").write_bytes(content)
-    with pytest.raises(FileError, match="h.safetensors"):
-        load_head(tmp_path / "h.safetensors")
 
 
 def test_every_cut_of_a_head_is_an_error_of_ours(tmp_path: Path) -> None:

@@ -25,8 +25,8 @@ from agreement_data import (
 from hardsight import Snapshot, correlate
 from hardsight.errors import FileError, InputError
 from hardsight.files.class_names import read_class_names
-from hardsight.files.columns import read_columns
 from hardsight.files.human import read_people
+from hardsight.files.table_files import read_columns
 from hardsight.human import study
 
 

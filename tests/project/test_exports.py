@@ -75,15 +75,6 @@ def test_an_editor_sees_the_options_with_their_types(tmp_path: Path) -> None:
     assert 'Unexpected keyword argument "epoch" for "train"; did you mean "epochs"?' in done.stdout
 
 
-def test_unknown_names_are_refused() -> None:
-    try:
-        hardsight.hardness  # type: ignore[attr-defined]  # noqa: B018
-    except AttributeError as error:
-        assert "hardness" in str(error)
-    else:
-        raise AssertionError
-
-
 def test_scoring_arrays_never_imports_torch(fresh_python: Callable[..., Any]) -> None:
     done = fresh_python(
         "import sys, numpy as np, hardsight\n"

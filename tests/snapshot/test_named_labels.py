@@ -152,8 +152,3 @@ def test_labels_counted_from_one_are_pointed_out(tmp_path: Path) -> None:
     np.savez(tmp_path / "i.npz", images=np.zeros((2, 4, 4), np.uint8), labels=[1, 2])
     assert open_data(tmp_path / "i.npz").notes == (hint,)
     assert ArrayInputs(FEATURES, [1, 2, 2, 1]).notes == (hint,)
-
-
-def test_arrays_to_train_on() -> None:
-    inputs = ArrayInputs(FEATURES, NAMES)
-    assert inputs.labels.tolist() == [0, 1, 1, 0] and inputs.class_names == ["cat", "dog"] and inputs.notes == ()

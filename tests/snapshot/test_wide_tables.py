@@ -77,14 +77,6 @@ def test_probabilities_in_a_column_of_lists() -> None:
     assert score(frame, scores="confidence").column("confidence").to_pylist() == pytest.approx([0.25, 0.5])
 
 
-def test_other_functions_take_a_frame() -> None:
-    rng = np.random.default_rng(0)
-    x = np.concatenate([rng.normal(-3, 1, (20, 2)), rng.normal(3, 1, (20, 2))])
-    y = ["left"] * 20 + ["right"] * 20
-    frame = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "side": y})
-    assert clean(features=frame, labels="side").equals(clean(features=x, labels=[0] * 20 + [1] * 20))
-
-
 def scans() -> pd.DataFrame:
     """Two classes far apart, six of 60 labels wrong; age is a number and no feature; site b is noisy."""
     rng = np.random.default_rng(0)

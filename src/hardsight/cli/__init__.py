@@ -7,17 +7,17 @@ that adds the command to `app`, as the modules of this package do.
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, NoReturn
 
 import typer
 
-from hardsight.cli.help_page import App, Group
+from hardsight.cli.help_page import PACKAGES, PURPOSES, App, Group, UsageError
 from hardsight.cores import avoid_amx, limit_spinning
 from hardsight.errors import HardsightError, did_you_mean
 
@@ -34,8 +34,6 @@ app = App(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-NUMBERS = {"integer": "a whole number", "number": "a number"}
-
 
 @app.callback(invoke_without_command=True)
 def version(show: bool = typer.Option(False, "--version", help="Print the version and exit.", is_eager=True)) -> None:
@@ -45,9 +43,6 @@ def version(show: bool = typer.Option(False, "--version", help="Print the versio
 
         typer.echo(f"hardsight {VERSION}")
         raise typer.Exit
-
-
-UsageError: Any = typer.BadParameter.__base__  # click's, or that of the copy of click in newer versions of typer
 
 
 class Stopped(BaseException):
@@ -86,11 +81,12 @@ def run(app: App) -> None:
     if sys.stdout is None:  # closed by whoever started us
         sys.stdout = open(os.devnull, "w")
     avoid_amx()
-    from hardsight.files.inputs import command
 
     try:
-        with _stopping(), command():
-            code = app(args=sys.argv[1:], standalone_mode=False)  # of typer.Exit; None where a command returns
+        with _stopping():
+            code = app(
+                args=sys.argv[1:], prog_name="hardsight", standalone_mode=False
+            )  # of typer.Exit; None where a command returns
             sys.stdout.flush()  # a full disk is noticed here and not when Python ends
     except UsageError as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # the message is the help
@@ -115,48 +111,11 @@ def run(app: App) -> None:
 def _usage(error: Any) -> str:
     """What is wrong with the command line and where to look, in one line."""
     message = " ".join(error.format_message().split())
-    words: list[str] = []  # of the command, outermost first
-    context = error.ctx
-    while context is not None and context.parent is not None:
-        words, context = [context.info_name, *words], context.parent
-    if not words and error.ctx is None:  # an option without its value: click does not say of which command
-        words = [word for word in sys.argv[1:2] if not word.startswith("-")]
-    message, near = _near(error, _plainer(message))
-    return f"{message[:1].lower()}{message[1:].rstrip('.')}.{near} See {' '.join(['hardsight', *words])} --help."
-
-
-def _plainer(message: str) -> str:
-    """The message in usual words, with what was given for a number, and what to do with words that are too many."""
-    message = message.replace("Input should be", "it must be")
-    message, number = re.subn(r"a valid (integer|number), unable to parse .*", lambda found: NUMBERS[found[1]], message)
-    flag = re.search("'(?:-., )?(--?[a-z-]+)'", message)
-    given = None if flag is None or not number else _value_of(flag[1])
-    extra = re.match(r"Got unexpected extra arguments?(?:\(s\))? \(([^\s)]+)", message, re.IGNORECASE)
-    return f"{message}, got {given!r}" if given is not None else message if extra is None else f"{message}.{_list_of(extra[1])}"
-
-
-def _value_of(flag: str) -> str | None:
-    """What stands after an option on the command line."""
-    pairs = zip(sys.argv, [*sys.argv[1:], ""], strict=True)
-    return next((word.partition("=")[2] or after for word, after in pairs if word.partition("=")[0] == flag), None)
-
-
-def _list_of(word: str) -> str:
-    """How to give several values: a word that is too many often follows the first of a list, as in --features f1 f2."""
-    before = sys.argv[1 : sys.argv.index(word)] if word in sys.argv else []
-    if len(before) > 1 and before[-2].startswith("--"):
-        return f" Several values of {before[-2]} are separated by commas: {before[-1]},{word}."
-    return " Of several files, give the folder." if before and os.path.isfile(word) and os.path.isfile(before[-1]) else ""
-
-
-def _near(error: Any, message: str) -> tuple[str, str]:
-    """The message about an unknown option or command, and the known one that is nearest; other messages as they are."""
-    unknown = re.match(r"(No such (command|option):? '?([^' ]+)'?)", message)
-    if unknown is None or error.ctx is None:
-        return message, ""
-    command = error.ctx.command
-    known = command.list_commands(error.ctx) if unknown[2] == "command" else _flags(command)
-    return unknown[1], did_you_mean(unknown[3], known)
+    if type(error).__name__ == "NoSuchOption":
+        message = f"no such option: {error.option_name}.{did_you_mean(error.option_name, _flags(error.ctx.command))}"
+    end = "" if message.endswith((".", "?")) else "."
+    path = "hardsight" if error.ctx is None else error.ctx.command_path
+    return f"{message[:1].lower()}{message[1:]}{end} See {path} --help."
 
 
 def _flags(command: Any) -> list[str]:
@@ -178,28 +137,10 @@ def _end(message: str, code: int) -> NoReturn:
     sys.exit(code)
 
 
-# Each adds its command to `app`.
-from hardsight.cli import (  # noqa: E402, F401
-    adapt,
-    attack,
-    audit,
-    clean,
-    correlate,
-    curriculum,
-    demo,
-    drift,
-    dynamics,
-    explore,
-    export,
-    extract,
-    generalize,
-    mine,
-    report,
-    score,
-    select,
-    train,
-    verify,
-)
+# Each module adds its command to `app`.
+for _name in (name for names in PURPOSES.values() for name in names if name not in PACKAGES):
+    import_module(f"hardsight.cli.{_name}")
+
 from hardsight.cli.options import options_of  # noqa: E402
 from hardsight.cli.results import draws_figures, prints_tables  # noqa: E402
 

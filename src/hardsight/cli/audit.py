@@ -51,12 +51,10 @@ def audit(
         hardsight audit run --split test
     """
     from hardsight.explorer.audit_page import page_beside, pictures_of, write_audit_page
-    from hardsight.files.inputs import command, note_input
     from hardsight.groups.group_files import audit_to_file
     from hardsight.screen import print_line, print_wrote, progress_bar
 
-    with command(), progress_bar("auditing") as progress:
-        note_input(source)
+    with progress_bar("auditing") as progress:
         page = page_beside(output, report, images)
         named = None if images is None else lambda audit: pictures_of(audit, Path(source), images)
         audited = audit_to_file(source, output, settings=settings, progress=progress, check=named)
@@ -70,8 +68,7 @@ def audit(
         print_wrote(audited.path)
     page = page or (None if audited.path is None else audited.path.with_suffix(".html"))
     if page is not None:
-        with command(), progress_bar("drawing"):
-            note_input(source)
+        with progress_bar("drawing"):
             write_audit_page(audited.audit, page, source, images)
         print_wrote(page)
 

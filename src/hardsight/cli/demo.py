@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import typer
 
 from hardsight.cli import app
+from hardsight.cli.options import options_of
 from hardsight.cli.results import draws_figures, prints_tables
-from hardsight.options import COMMON
+from hardsight.options import Options, common
+
+
+@dataclass(frozen=True)
+class DemoSettings(Options):
+    """Options of the demo."""
+
+    seed: int = common("seed")
 
 
 @app.command()
 @draws_figures
 @prints_tables
+@options_of(DemoSettings)
 def demo(
+    settings: DemoSettings,
     output: str = typer.Option("hardsight-demo", "-o", "--output", metavar="RUN", help="Run directory to write."),
-    seed: int = typer.Option(0, min=0, metavar="N", help=COMMON["seed"][1]),
 ) -> None:
     """Try it on built-in digits: train, score, clean, adapt.
 
@@ -32,7 +41,7 @@ def demo(
     from hardsight.screen import Cell, interval, number, percent, print_line, print_table, progress_bar
 
     with progress_bar("training") as progress:
-        summary = run_demo(output, seed=seed, progress=progress)
+        summary = run_demo(output, seed=settings.seed, progress=progress)
     print_summary(summary, NAMES)
     rows = []
     for agreement in against_degradation(Path(output)).agreements:

@@ -1,14 +1,20 @@
-"""How help looks: commands by what they are for, and arguments by their names in capitals, without the types that typer adds."""
+"""How help looks, and what a wrong command line is told.
+
+Help lists commands by what they are for, and arguments by their names in capitals, without the types that typer adds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from hardsight.errors import MissingExtra
+from hardsight.errors import MissingExtra, did_you_mean
+
+UsageError: Any = typer.BadParameter.__base__  # click's, or that of the copy of click in newer versions of typer
 
 PURPOSES = {  # commands in the order in which they are most often used
     "Look": ("demo", "extract", "score", "explore", "report", "audit", "drift"),
@@ -29,6 +35,12 @@ class Group(TyperGroup):
             raise MissingExtra(f"hardsight {cmd_name} needs {PACKAGES[cmd_name][0]}: pip install {PACKAGES[cmd_name][0]}")
         return super().get_command(ctx, cmd_name)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the first word names."""
+        if self.get_command(ctx, args[0]) is None:
+            raise UsageError(f"no such command {args[0]!r}.{did_you_mean(args[0], self.commands)}", ctx)
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """A section for each purpose."""
         shown = {name: command.get_short_help_str(formatter.width) for name, command in self.commands.items()}
@@ -44,6 +56,18 @@ class Group(TyperGroup):
 
 class Command(TyperCommand):
     """A command whose help shows `SOURCE [TARGET]` where typer would show `{SOURCE} [TARGET] <str>`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words of the command line; an error names the command, and what to do with a word too many."""
+        ctx.allow_extra_args = True  # they are refused below
+        try:
+            extra = super().parse_args(ctx, list(args))
+        except UsageError as error:
+            error.ctx = error.ctx or ctx  # unset for an option without its value
+            raise
+        if extra:
+            raise UsageError(f"unexpected argument {extra[0]!r}.{several_values(args, extra[0])}", ctx)
+        return extra
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The words after the command's name in the usage line."""
@@ -84,3 +108,11 @@ def argument_name(param: Any) -> str:
     """RUN, [RUN] where it may be left out, RUN... where there may be several."""
     name = (param.metavar or param.name.upper()).strip("[].")
     return (name if param.required else f"[{name}]") + ("..." if param.nargs != 1 else "")
+
+
+def several_values(words: Sequence[str], extra: str) -> str:
+    """How to give several values: a word too many often follows the first of a list, as in --features f1 f2."""
+    before = words[: words.index(extra)]
+    if len(before) > 1 and before[-2].startswith("--"):
+        return f" Several values of {before[-2]} are separated by commas: {before[-1]},{extra}."
+    return " Of several files, give the folder." if before and os.path.isfile(extra) and os.path.isfile(before[-1]) else ""

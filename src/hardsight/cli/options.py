@@ -13,7 +13,8 @@ import typer
 from hardsight.cli.help_page import Command
 from hardsight.options import OptionField, Options
 
-PLAIN = (bool, int, float, str, Path)
+PLAIN = (bool, str, Path)  # numbers arrive as text: the settings class says what is wrong with one
+NUMBERS = (int, float)
 VALUES: dict[Any, str] = {int: "N", float: "NUMBER", Path: "PATH", str: "TEXT", list[str]: "TEXT"}  # what stands for a value
 WORDS = {  # and for the value of an option that several commands have, or whose words say more than TEXT
     "split": "NAME", "tracker": "NAME", "by": "SCORE", "scores": "SCORES", "loss": "LOSS", "losses": "LOSSES",
@@ -43,12 +44,17 @@ def options_of(settings_class: type[Options]) -> Callable[[Callable[..., None]],
             command(**values, settings=settings_class(**options))
 
         parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in [*own, *map(_parameter, fields)]]
-        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        call.__annotations__ = {p.name: p.annotation for p in parameters}
-        call.__name__, call.__doc__, call.__module__ = command.__name__, command.__doc__, command.__module__
-        return call
+        return standing_for(command, call, parameters)
 
     return decorate
+
+
+def standing_for(command: Callable[..., None], call: Any, parameters: Sequence[inspect.Parameter]) -> Any:
+    """`call` under the name and help of the command, with these parameters."""
+    call.__signature__ = inspect.Signature(parameters)
+    call.__annotations__ = {p.name: p.annotation for p in parameters}
+    call.__name__, call.__doc__, call.__module__ = command.__name__, command.__doc__, command.__module__
+    return call
 
 
 def _parameter(field: OptionField) -> inspect.Parameter:
@@ -63,11 +69,10 @@ def _parameter(field: OptionField) -> inspect.Parameter:
         default = False
     if about.word is not None:
         default = None
-    bounds: dict[str, Any] = {"min": about.least, "max": about.most} if kind is int else {}
-    words = WORDS.get(field.name, VALUES.get(kind)) if kind in (str, Path, list[str]) else VALUES.get(kind)
-    metavar = about.metavar or (f"[{'|'.join(about.choices)}]" if about.choices else words)
+    value = VALUES.get(field.kind if field.kind in NUMBERS else kind)
+    metavar = about.metavar or (f"[{'|'.join(about.choices)}]" if about.choices else WORDS.get(field.name, value))
     show_default = "Default:" not in about.help  # what the help says is not said once more
-    info = typer.Option(default, *field.flags, help=about.help, metavar=metavar, show_default=show_default, **bounds)
+    info = typer.Option(default, *field.flags, help=about.help, metavar=metavar, show_default=show_default)
     return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=info, annotation=kind)
 
 
@@ -75,7 +80,17 @@ def _value(field: OptionField, value: Any) -> Any:
     """What the command line gave, as the settings class takes it."""
     if value is None or value == []:
         return field.default
+    if field.kind in NUMBERS:
+        return number(value, field.kind)
     return not value if _turns_off(field) else value
+
+
+def number(text: str, kind: type[int | float]) -> Any:
+    """The number that a text is; the text itself if it is none, for whoever checks the value to refuse."""
+    try:
+        return kind(text)
+    except ValueError:
+        return text
 
 
 def _turns_off(field: OptionField) -> bool:

@@ -22,6 +22,9 @@ from typing import Any, get_type_hints
 
 import typer
 
+from hardsight.cli.options import number, standing_for
+from hardsight.errors import InputError
+
 Command = Callable[..., None]
 Option = tuple[str, Any, Any]  # name, type, what typer shows of it
 
@@ -49,7 +52,7 @@ FIGURES: Option = (
 )
 WIDTH: Option = (
     "width",
-    float,
+    str,
     typer.Option(None, "--width", metavar="INCHES", help="Width of figures; a column of a paper has about 3.3, a page 6.9."),
 )
 
@@ -74,27 +77,26 @@ def _with_options(command: Command, around: Callable[..., AbstractContextManager
     hints, keyword = get_type_hints(command), inspect.Parameter.KEYWORD_ONLY
     own = [p.replace(annotation=hints[p.name], kind=keyword) for p in inspect.signature(command).parameters.values()]
     added = [inspect.Parameter(name, keyword, default=info, annotation=kind) for name, kind, info in options]
-    name = f"bench {command.__name__}" if command.__module__ == "hardsight.cli.bench" else command.__name__
 
     def call(**values: Any) -> None:
         chosen = {option: values.pop(option) for option, _, _ in options}
-        with around(name, list(values.values()), **chosen):
+        with around(command.__name__, list(values.values()), **chosen):
             command(**values)
 
-    call.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
-    call.__annotations__ = {p.name: p.annotation for p in [*own, *added]}
-    call.__name__, call.__doc__, call.__module__ = command.__name__, command.__doc__, command.__module__
-    return call
+    return standing_for(command, call, [*own, *added])
 
 
 @contextmanager
-def _drawn_as(command: str, others: list[Any], figures: str, width: float | None) -> Iterator[None]:
+def _drawn_as(command: str, others: list[Any], figures: str, width: str | None) -> Iterator[None]:
     if figures == "png" and width is None:
         yield
         return
     from hardsight.render.saving import figures_as
 
-    with figures_as(figures, width):
+    inches = None if width is None else number(width, float)
+    if isinstance(inches, str):
+        raise InputError(f"width must be a number of inches, got {inches!r}.")
+    with figures_as(figures, inches):
         yield
 
 
@@ -112,7 +114,7 @@ def _shown_as(
         if table is not None and not shown.tables:
             print_warning(f"{table} was not written: there is no table to write.")
         elif table is not None:
-            for path in write_tables(shown.tables, table):
+            for path in write_tables(shown.tables, table, shown.files):
                 print_wrote(path)
         if json:
             print(json_format.dumps(shown.document(command, VERSION), indent=2, allow_nan=False), file=out, flush=True)

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -15,11 +14,10 @@ from typing import Any
 import pyarrow as pa
 
 from hardsight.errors import FileError, InputError
-from hardsight.files.inputs import is_written
 from hardsight.files.latex import escaped, numbers, tabular
 from hardsight.files.places import place
 from hardsight.files.table_writing import FORMATS
-from hardsight.files.writing import check_output, replacing
+from hardsight.files.writing import check_output, is_same_file, replacing
 from hardsight.screen import Shown, ShownTable, printable, spoken
 from hardsight.table import write_table
 
@@ -31,7 +29,7 @@ def check_tables(path: Path, others: Iterable[Any] = ()) -> None:
     if path.suffix.lower() not in ENDINGS:
         raise InputError(f"{path}: tables are written as {', '.join(ENDINGS)}: give a name with one of these endings.")
     check_output(place(path))
-    if any(_same_file(path, name) for value in others for name in _names(value)):
+    if any(is_same_file(place(path), name) for value in others for name in _names(value)):
         raise InputError(f"--table {path}: this command reads or writes that file already; give another name.")
 
 
@@ -47,36 +45,28 @@ def _names(value: Any) -> Iterator[str | Path]:
         yield value.partition("=")[2]
 
 
-def _same_file(path: Path, name: str | Path) -> bool:
-    try:
-        return bool(name) and (os.path.realpath(path) == os.path.realpath(name) or os.path.samefile(path, name))
-    except (OSError, ValueError):  # one of them does not exist, or cannot
-        return False
-
-
-def write_tables(tables: Sequence[ShownTable], path: Path) -> list[Path]:
-    """Write the tables; returns the files."""
+def write_tables(tables: Sequence[ShownTable], path: Path, outputs: Sequence[str] = ()) -> list[Path]:
+    """Write the tables; returns the files. `outputs` are the files that the command has written, which stay."""
     if path.suffix.lower() in FORMATS:
-        return _write_rows(Shown(tables=list(tables)).records(), path)
-    _refuse_own_output(path)
+        return _write_rows(Shown(tables=list(tables)).records(), path, outputs)
+    _check_not_an_output(path, outputs)
     text = "\n".join(map(as_latex if path.suffix.lower() == ".tex" else as_markdown, tables))
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return [path]
 
 
-def _refuse_own_output(path: Path) -> None:
-    """What the command itself has written stays."""
-    if is_written(path):
+def _check_not_an_output(path: Path, outputs: Sequence[str]) -> None:
+    if any(is_same_file(path, output) for output in outputs):
         raise FileError(f"{path} is an output of this command; give --table another name.")
 
 
-def _write_rows(tables: dict[str, list[dict[str, Any]]], path: Path) -> list[Path]:
+def _write_rows(tables: dict[str, list[dict[str, Any]]], path: Path, outputs: Sequence[str]) -> list[Path]:
     written: list[Path] = []
     for name, rows in tables.items():
         beside = path.with_name(f"{path.stem}-{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}{path.suffix}")
         written.append(beside if written else path)
-        _refuse_own_output(written[-1])
+        _check_not_an_output(written[-1], outputs)
         write_table(as_arrow(rows, flat=path.suffix.lower() == ".csv"), written[-1])
     return written
 

@@ -27,11 +27,11 @@ from hardsight.data.decoding import BrokenImage, decode
 from hardsight.data.files import hash_lines
 from hardsight.data.labels import read_labels, split_name
 from hardsight.errors import FileError, InputError
-from hardsight.files.columns import check_once
 from hardsight.files.label_column import class_label_names
 from hardsight.files.parquet import open_parquet, read_parquet
 from hardsight.files.places import Place, place
 from hardsight.files.reading import FileState, check_unchanged, file_state, read_json, reading
+from hardsight.files.table_files import check_once
 
 CACHE_BYTES = 2**28  # of row groups that a process holds
 LABELS = ("label", "labels", "fine_label", "class")  # of several columns that may hold the labels, the first is taken

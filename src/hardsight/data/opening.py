@@ -27,11 +27,11 @@ from hardsight.data.lists import lists_in, read_lines, read_list, read_lists
 from hardsight.data.remote import read_remote_folder
 from hardsight.data.sheets import read_sheet
 from hardsight.errors import FileError, InputError, did_you_mean
-from hardsight.files.columns import read_columns
 from hardsight.files.kinds import kind_of
 from hardsight.files.npy import open_npy
 from hardsight.files.places import Place, Remote, near_name, place, utf8_name
 from hardsight.files.reading import reading
+from hardsight.files.table_files import read_columns
 from hardsight.snapshot import Snapshot
 from hardsight.table import read_scores
 from hardsight.threads import even_rows

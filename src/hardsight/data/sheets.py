@@ -18,8 +18,8 @@ from hardsight.data.labels import names_by_label, read_labels
 from hardsight.data.layout import read_layout
 from hardsight.data.lists import name_from_folders
 from hardsight.errors import InputError, did_you_mean, nearest
-from hardsight.files.columns import Columns, read_columns
 from hardsight.files.places import utf8_name
+from hardsight.files.table_files import Columns, read_columns
 
 PATH_WORDS = ("file", "filename", "file_name", "filepath", "file_path", "image_path", "img_path", "image", "img", "fname")
 

@@ -31,9 +31,8 @@ from hardsight.explorer import embedding_process
 from hardsight.explorer.columns import Column
 from hardsight.explorer.sheet import Sheet
 from hardsight.files.checksums import entries, sha256
-from hardsight.files.default_paths import beside
-from hardsight.files.inputs import command
 from hardsight.files.parquet import read_parquet
+from hardsight.files.places import beside
 from hardsight.files.writing import replacing
 from hardsight.snapshot import Snapshot
 from hardsight.threads import even_rows
@@ -259,7 +258,7 @@ class Maps:
         try:
             if not os.access(file.parent, os.W_OK):
                 raise FileError(f"{file.parent} cannot be written to.")
-            with command(), replacing(file) as temporary:
+            with replacing(file) as temporary:
                 pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
         except FileError as error:
             return f"The map is not kept: {first_line(error)}"

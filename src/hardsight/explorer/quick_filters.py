@@ -21,9 +21,7 @@ from hardsight.errors import FileError, InputError
 from hardsight.explorer.columns import codes, from_arrow, integers, numbers, plain, replaced
 from hardsight.explorer.settings import ReportSettings
 from hardsight.explorer.sheet import Sheet
-from hardsight.files.default_paths import beside, second_table
-from hardsight.files.inputs import note_input
-from hardsight.files.places import missing
+from hardsight.files.places import beside, missing, second_table
 from hardsight.scores import SCORES
 from hardsight.table import read_scores
 
@@ -54,7 +52,6 @@ def add_quick_filters(sheet: Sheet, settings: ReportSettings) -> None:
             continue
         if named is not None and not file.is_file():
             raise FileError(missing(file))
-        note_input(file)
         if named is None and settings.split is not None:
             continue  # it may be of other samples
         add(sheet, file)

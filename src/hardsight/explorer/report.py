@@ -31,7 +31,6 @@ from hardsight.explorer.settings import ReportSettings
 from hardsight.explorer.sheet import Sheet, in_file, open_sheet, turn_scores
 from hardsight.explorer.suspects import add_suspects
 from hardsight.explorer.thumbnails import Pictures
-from hardsight.files.inputs import command, note_input
 from hardsight.files.writing import check_page_output, replacing
 from hardsight.options import takes
 from hardsight.screen import Progress, spoken
@@ -56,7 +55,6 @@ MOST_FIGURES, LARGEST_FIGURE = 4, 300_000  # figures of the run's own, and bytes
 
 
 @takes(ReportSettings)
-@command()
 def report(
     run: Any,
     output: str | Path | None = None,
@@ -78,7 +76,6 @@ def report(
     path, images = in_file(run, settings.images)
     if path is not run:  # a table, which has no place of its own
         run, output, settings = path, output or "report.html", replace(settings, images=images)
-    note_input(run, settings.class_names, settings.human, settings.subset, settings.audit, settings.drift)
     if output is not None:
         check_page_output(Path(output))
     sheet = open_sheet(run, class_names=settings.class_names, human=settings.answers, split=settings.split, progress=progress)

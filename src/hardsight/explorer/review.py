@@ -22,10 +22,9 @@ import pyarrow.parquet as pq
 
 from hardsight.errors import FileError, InputError, first_line
 from hardsight.files.checksums import MARKS_BESIDE
-from hardsight.files.inputs import command
 from hardsight.files.locking import lock_file
 from hardsight.files.parquet import read_parquet
-from hardsight.files.writing import replacing
+from hardsight.files.writing import owning, replacing
 
 MARKS = ("fine", "wrong label", "ambiguous", "drop")
 SCHEMA = pa.schema(
@@ -169,7 +168,7 @@ class Review:
             try:
                 yield
                 if self.path is not None and self.version != version:
-                    with command(own=self.path), replacing(self.path) as temporary:
+                    with owning(self.path), replacing(self.path) as temporary:
                         pq.write_table(self.table(), temporary, compression="zstd", write_page_checksum=True)
                     self._seen = _stamp(self.path)
             except BaseException:

@@ -25,18 +25,18 @@ from hardsight.explorer.columns import Column, codes, from_arrow, integers, numb
 from hardsight.explorer.epochs import Epochs
 from hardsight.files.class_names import read_class_names
 from hardsight.files.heads import load_head
-from hardsight.files.kinds import kind_of
+from hardsight.files.kinds import kind_in_file, kind_of
+from hardsight.files.parquet import table_notes
 from hardsight.files.places import missing
 from hardsight.files.reading import reading
 from hardsight.files.run import images_hint, read_start
 from hardsight.files.suspects import clean_class_names, clean_columns, suspects_file
-from hardsight.files.table_kinds import kind_in_file
 from hardsight.scores import SCORES
 from hardsight.scoring.run_images import RunPictures
 from hardsight.scoring.score import score
 from hardsight.screen import Progress
 from hardsight.snapshot import SNAPSHOTS, Snapshot
-from hardsight.table import TABLES, noted_class_names, read_scores, scores_given, table_notes, write_table
+from hardsight.table import TABLES, noted_class_names, read_scores, scores_given, write_table
 
 if TYPE_CHECKING:
     from hardsight.explorer.quick_filters import QuickFilter

@@ -19,7 +19,6 @@ from hardsight.explorer.thumbnails import Pictures
 from hardsight.exporting.image_files import check_source
 from hardsight.exporting.samples import Material, check_folder, claim_folder, default_folder
 from hardsight.exporting.settings import TOOLS, WITHOUT_IMAGES, ExportSettings
-from hardsight.files.inputs import command, note_input
 from hardsight.files.run import read_start
 from hardsight.options import takes
 from hardsight.screen import Progress
@@ -41,7 +40,6 @@ class Exported:
 
 
 @takes(ExportSettings)
-@command()
 def export(
     run: str | Path,
     to: str,
@@ -63,7 +61,6 @@ def export(
     settings = ExportSettings.given(settings, options)
     if to not in TOOLS:
         raise InputError(f"to must be one of {', '.join(TOOLS)}, got {to!r}.{did_you_mean(to, TOOLS)}")
-    note_input(run, settings.class_names)
     folder = default_folder(Path(run), to) if output is None else Path(output)
     check_folder(folder, to, Path(run))
     source = _images_of(Path(run), to, settings.images)

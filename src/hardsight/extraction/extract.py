@@ -40,12 +40,12 @@ from hardsight.extraction.settings import ExtractSettings
 from hardsight.files.checksums import check
 from hardsight.files.class_names import given_class_names
 from hardsight.files.heads import save_head
+from hardsight.files.kinds import LIST_COLUMNS
 from hardsight.files.parquet import open_parquet
 from hardsight.files.places import place_on_disk, shown_address
 from hardsight.files.reading import read_json, reading
 from hardsight.files.run import Run, check_run_directory
 from hardsight.files.samples import OWN_COLUMNS, rows_per_part, write_samples
-from hardsight.files.table_kinds import LIST_COLUMNS
 from hardsight.models import Model, open_model
 from hardsight.models.model import refuse
 from hardsight.models.trained import takes_features

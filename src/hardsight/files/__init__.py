@@ -1,30 +1,26 @@
 """Files: every format hardsight reads or writes, and the rules for reading and writing them.
 
-places.py        paths, local or remote (s3://, gs://, hdfs://)
-formats.py       the format of a file, by its first bytes; kinds.py: a snapshot, a scores table or images
+places.py        paths, local or remote (s3://, gs://, hdfs://), and default output paths
+formats.py       the format of a file, by its first bytes
+kinds.py         what a file holds: a snapshot, scores, images; which of our tables, so that none replaces another kind
 reading.py       shared by every reader: damage becomes one error that names the file
-inputs.py        the files a command reads, which it must not overwrite
 writing.py       the one write path: checks, temporary name, checksum, fsync, rename
 checksums.py     the checksums of a run, and those embedded in files
-verify.py     verify a run or a file against its checksums
+verify.py        verify a run or a file against its checksums
 locking.py       locks that are released when their process ends
 npy.py           .npy and .npz, a few rows at a time
 parquet.py       Parquet files, with their footers checked on open
-columns.py       CSV, .tsv and Parquet tables as columns
-table_files.py   CSV, .tsv and Parquet tables as Arrow tables
+table_files.py   CSV, .tsv and Parquet tables as Arrow tables or as named columns
 table_writing.py  tables as Parquet, CSV or JSON, written in parts
-table_kinds.py   which of our tables a file holds, by its columns, so that none replaces another kind
 wide_tables.py   tables with one column per dimension, split into features, labels and ids
 class_names.py   class names, one per line or a JSON list
 tensors.py       arrays and tensors written as safetensors
 heads.py         a `Head` as safetensors
-run.py           the run directory: start.json, parts, run.json; resuming.py: why a run cannot be resumed
-default_paths.py        default output paths
+run.py           the run directory: start.json, parts, run.json, and why a run cannot be resumed
 label_column.py  labels in Parquet files: numbers, names, or numbers with names in the schema
 samples.py       samples/part-*.parquet: the schema, the reader and the writer
-rows.py          the rows of a snapshot: in memory, or in the files of samples.py
-snapshot_files.py  opens every file that holds a snapshot: rows, head, class names
-epochs.py      dynamics/epoch=*.parquet, read back
+snapshot_files.py  opens every file that holds a snapshot: rows, head, class names; rows in memory
+epochs.py        dynamics/epoch=*.parquet, read back
 suspects.py      suspects.parquet, read back
 latex.py         tables as LaTeX
 human.py         human answers, in every supported format

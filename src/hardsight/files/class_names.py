@@ -8,14 +8,12 @@ from typing import Any
 
 from hardsight.checks import as_array, is_text
 from hardsight.errors import FileError, InputError
-from hardsight.files.inputs import note_input
 from hardsight.files.reading import existing_file, reading
 
 
 def read_class_names(path: str | os.PathLike[str], num_classes: int | None = None) -> list[str]:
     """The names in class order, one per class. Blank lines at the end are ignored."""
     path = existing_file(path)
-    note_input(path)
     with reading(path, "class names could not be read"):
         text = path.read_text(encoding="utf-8-sig").replace("\r\n", "\n")
         names = json.loads(text) if path.suffix.lower() == ".json" else _lines(text)

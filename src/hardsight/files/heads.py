@@ -12,7 +12,6 @@ from safetensors import safe_open
 from hardsight.checks import to_numpy
 from hardsight.errors import FileError, InputError, first_line
 from hardsight.files.checksums import check
-from hardsight.files.inputs import note_input
 from hardsight.files.npy import open_npy, open_npz
 from hardsight.files.places import Place, missing, on_disk, place
 from hardsight.files.tensors import write_safetensors
@@ -31,7 +30,6 @@ def save_head(path: str | os.PathLike[str], head: Head, class_names: list[str] |
 def load_head(path: str | os.PathLike[str]) -> tuple[Head, list[str] | None]:
     """A head and its class names from `.safetensors`, `.npz` (vocabulary names) or `.npy` (a weight matrix)."""
     path = place(path)
-    note_input(path)
     suffix = path.suffix.lower()
     if suffix == ".npy":
         return _checked(path, "linear", {"weight": np.asarray(open_npy(path))}, None), None

@@ -20,11 +20,10 @@ import pyarrow as pa
 
 from hardsight.checks import MOST_CLASSES, check_ids, is_tensor, to_numpy
 from hardsight.errors import FileError, InputError, did_you_mean, first_line
-from hardsight.files.columns import read_columns
 from hardsight.files.epochs import rows_named
-from hardsight.files.inputs import note_input
 from hardsight.files.npy import open_npy
 from hardsight.files.reading import existing_file, reading
+from hardsight.files.table_files import read_columns
 from hardsight.pandas_index import index_ids, index_of
 from hardsight.stats.answers import check_counts, selection_frequency
 
@@ -105,7 +104,6 @@ def read_people(source: Any, class_names: Sequence[str] | None = None) -> People
     if not isinstance(source, (str, os.PathLike)):
         return _from_anything(source, "human", class_names)
     path = Path(source)
-    note_input(path)
     try:
         with reading(path, "not readable as human data"):
             if path.suffix.lower() in (".csv", ".tsv", ".parquet"):

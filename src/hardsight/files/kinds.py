@@ -1,16 +1,21 @@
-"""Detects whether an input path is a snapshot, a scores table or images, in one place for every command."""
+"""What a file holds: a snapshot, a scores table or images, for every command that reads; and which of our tables, or which
+arrays, by its columns, so that none replaces another kind.
+"""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+import json
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Literal
 
+from hardsight.errors import FileError
+from hardsight.files.formats import START, kind_by_name
 from hardsight.files.npy import open_npy, open_npz
 from hardsight.files.parquet import parquet_columns
+from hardsight.files.places import Place
 from hardsight.files.reading import reading
-from hardsight.files.table_kinds import LIST_COLUMNS
 
 Kind = Literal["snapshot", "scores", "images"]
 
@@ -54,3 +59,82 @@ def _header(path: Path) -> list[str]:
     delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
     with reading(path, "not a readable CSV file"), open(path, encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
         return [name.strip() for name in next(csv.reader(file, delimiter=delimiter), [])]
+
+
+LIST_COLUMNS = ("features", "logits", "probs", "pred_probs")  # in samples; the last two are synonyms
+SAMPLES = "samples with features"
+FIRST_COLUMNS = {  # the first columns of each of our tables
+    "scores": ("id", "label", "predicted", "status"),
+    "suspects": ("id", "given_label", "suggested_label"),
+    "labels after a review": ("id", "label", "given_label"),
+    "a person's marks": ("id", "mark", "suggestion"),
+    "a subset": ("id", "reason"),
+    "the cost curve of subsets": ("subset", "budget", "accuracy"),
+    "a curriculum": ("id", "position", "first_epoch"),
+    "triplets": ("anchor", "positive", "negative"),
+    "pairs": ("first", "second", "same_class"),
+    "groups of an audit": ("group", "n", "accuracy"),
+    "what drifted": ("id", "harder", "change"),
+    "classes that drifted": ("class", "label", "n"),
+}
+RESERVED = {  # names in a run that later commands read
+    "scores.parquet": "scores",
+    "suspects.parquet": "suspects",
+    "labels.parquet": "labels after a review",
+    "subset.parquet": "a subset",
+    "audit.parquet": "groups of an audit",
+    "audit.samples.parquet": "the groups of each sample",
+    "drift.parquet": "what drifted",
+    "drift.classes.parquet": "classes that drifted",
+}
+
+
+def table_kind(columns: Iterable[str]) -> str | None:
+    """A description of a table with these columns; None without columns.
+
+    Example:
+        >>> table_kind(["id", "label", "predicted", "status", "avh"]), table_kind(["photo", "votes"])
+        ('scores', "a table that begins with the column 'photo'")
+    """
+    names = tuple(columns)
+    if set(names) & set(LIST_COLUMNS):
+        return SAMPLES
+    for kind, first in FIRST_COLUMNS.items():
+        if names[: len(first)] == first:
+            return kind
+    return f"a table that begins with the column {names[0]!r}" if names else None
+
+
+def kind_in_file(path: Place) -> str | None:
+    """A description of the table or arrays in a file; None if it is unreadable, so that there is nothing to protect."""
+    columns = COLUMNS.get(kind_by_name(path))
+    try:
+        if kind_by_name(path) == "npz":
+            names = list(open_npz(path))
+            return SAMPLES if set(names) & set(LIST_COLUMNS) else f"other arrays ({', '.join(names[:3])})"
+        return None if columns is None else table_kind(columns(path))
+    except (FileError, ValueError, csv.Error):
+        return None
+
+
+def _start(path: Place) -> str:
+    with path.open("rb") as file:
+        return file.read(START).decode("utf-8-sig", "replace")
+
+
+def _csv_columns(path: Place) -> list[str]:
+    return [name.strip() for name in next(csv.reader(_start(path).splitlines()), [])]
+
+
+def _json_columns(path: Place) -> list[str]:
+    """The keys of the first object in a list; those of a document are not columns, but distinguish it from a table."""
+    text = _start(path).lstrip()
+    value, _ = json.JSONDecoder().raw_decode(text.removeprefix("[").lstrip())
+    return list(value) if isinstance(value, dict) else []
+
+
+COLUMNS: dict[str, Callable[[Place], Iterable[str]]] = {
+    "parquet": parquet_columns,
+    "csv": _csv_columns,
+    "json": _json_columns,
+}

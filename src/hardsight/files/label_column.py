@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from hardsight.checks import UNLABELED
 from hardsight.errors import InputError
+from hardsight.files.parquet import table_notes
 from hardsight.named_labels import class_numbers
 
 
@@ -82,9 +83,7 @@ def as_text(column: Any) -> Any:
 
 def class_label_names(schema: pa.Schema, name: str) -> list[str] | None:
     """Class names from the schema of a file: our own, or the `ClassLabel` of a column of a Hugging Face file."""
-    names, metadata = None, schema.metadata or {}
-    with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        names = json.loads(metadata.get(b"hardsight", b"{}")).get("class_names")
+    names, metadata = table_notes(schema).get("class_names"), schema.metadata or {}
     with contextlib.suppress(ValueError, TypeError, KeyError, RecursionError):
         column = json.loads(metadata.get(b"huggingface", b"null"))["info"]["features"][name]
         names = column["names"] if column["_type"] == "ClassLabel" else names

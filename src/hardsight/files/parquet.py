@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -68,6 +70,15 @@ def parquet_columns(path: str | os.PathLike[str]) -> list[str]:
     """Column names, from the footer alone."""
     with open_parquet(path) as file:
         return list(file.schema_arrow.names)
+
+
+def table_notes(schema: pa.Schema) -> dict[str, Any]:
+    """Our metadata of a table; empty if another tool wrote it."""
+    try:
+        notes = json.loads((schema.metadata or {}).get(b"hardsight", b"{}"))
+    except (ValueError, RecursionError):
+        return {}
+    return notes if isinstance(notes, dict) else {}
 
 
 def _check_claims(path: Place, opened: pq.ParquetFile, size: int) -> None:

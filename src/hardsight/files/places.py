@@ -313,3 +313,26 @@ def utf8_name(name: str) -> str:
         return name
     except UnicodeEncodeError:
         return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+# Default paths of the tables that later commands write about a run or a file: in the run, or next to the file.
+
+
+def beside(path: Path, name: str) -> Path:
+    """The file of that name in a run directory, or next to a file.
+
+    Example:
+        >>> beside(Path("photo.npz"), "audit").name
+        'photo.audit.parquet'
+    """
+    return path / f"{name}.parquet" if path.is_dir() else path.with_suffix(f".{name}.parquet")
+
+
+def second_table(path: Path, name: str) -> Path:
+    """A second table of the same command, next to the first.
+
+    Example:
+        >>> second_table(Path("out/audit.csv"), "samples").name
+        'audit.samples.csv'
+    """
+    return path.with_suffix(f".{name}{path.suffix}")

@@ -22,11 +22,11 @@ import pyarrow.parquet as pq
 from hardsight.checks import check_ids, check_labels, list_matrix, to_numpy
 from hardsight.errors import FileError, InputError, first_line
 from hardsight.files.checksums import check
+from hardsight.files.kinds import LIST_COLUMNS, SAMPLES
 from hardsight.files.label_column import LabelColumn, as_text
 from hardsight.files.parquet import open_parquet, read_parquet
 from hardsight.files.places import Place
 from hardsight.files.reading import check_unchanged, existing_file, file_state, reading
-from hardsight.files.table_kinds import LIST_COLUMNS, SAMPLES
 from hardsight.files.writing import replacing
 
 OWN_COLUMNS = {  # in every part that we write, after id and label

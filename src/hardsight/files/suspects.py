@@ -5,7 +5,6 @@ A run has its own `suspects.parquet`; for a file it is next to it: `photo.suspec
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,8 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.errors import FileError, first_line
-from hardsight.files.inputs import note_input
-from hardsight.files.parquet import open_parquet, read_parquet
+from hardsight.files.parquet import open_parquet, read_parquet, table_notes
 
 MISLABELED, AMBIGUOUS, HARD = "likely mislabeled", "ambiguous", "hard but right"
 OUTLIER, DUPLICATE = "outlier", "near duplicate"
@@ -56,7 +54,6 @@ def read_suspects(path: Path) -> pa.Table | None:
     file = suspects_file(path)
     if not file.is_file():
         return None
-    note_input(file)
     table = read_parquet(file)
     kinds = {"id": pa.string(), **{column.name: column.type for column in SUSPECTS}, DUPLICATE_OF: pa.string()}
     missing = [name for name in kinds if name not in table.column_names and name != DUPLICATE_OF]
@@ -85,15 +82,7 @@ def _check(file: Path, table: pa.Table) -> None:
 
 def suspects_notes(suspects: pa.Table) -> dict[str, Any]:
     """What `hardsight clean` noted of all samples: the expected errors, warnings, how a table was opened; empty if nothing."""
-    return _notes(suspects.schema)
-
-
-def _notes(schema: pa.Schema) -> dict[str, Any]:
-    try:
-        notes = json.loads((schema.metadata or {}).get(b"hardsight", b"{}"))
-    except (ValueError, RecursionError):
-        return {}
-    return notes if isinstance(notes, dict) else {}
+    return table_notes(suspects.schema)
 
 
 def _notes_beside(path: Path) -> dict[str, Any]:
@@ -102,7 +91,7 @@ def _notes_beside(path: Path) -> dict[str, Any]:
     if not file.is_file():
         return {}
     with open_parquet(file) as opened:
-        return _notes(opened.schema_arrow)
+        return table_notes(opened.schema_arrow)
 
 
 def clean_columns(path: Path) -> dict[str, Any] | None:

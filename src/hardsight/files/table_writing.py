@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 from typing import Any, Self
@@ -14,8 +15,8 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from hardsight.errors import FileError, InputError
+from hardsight.files.kinds import RESERVED, table_kind
 from hardsight.files.places import Place, place
-from hardsight.files.table_kinds import RESERVED, table_kind
 from hardsight.files.writing import check_output, replacing
 
 FORMATS = (".parquet", ".csv", ".json")
@@ -29,10 +30,13 @@ def check_format(path: Place) -> str:
     return path.suffix.lower()
 
 
-def check_table_output(path: Place, table: str) -> None:
-    """Check, before anything slow, that a table of this kind (see `table_kinds.FIRST_COLUMNS`) may be written here."""
+def check_table_output(path: Place, table: str, inputs: Iterable[Any] = ()) -> None:
+    """Check, before anything slow, that a table of this kind (see `kinds.FIRST_COLUMNS`) may be written here.
+
+    `inputs` are what the command reads, as for `check_output`.
+    """
     check_format(path)
-    check_output(path, table=table)
+    check_output(path, table=table, inputs=inputs)
     reserved = RESERVED.get(path.name, table)
     if reserved != table and any(path.with_name(name).is_file() for name in ("start.json", "run.json")):
         raise FileError(f"{path} is the name for {reserved} in this run, and would hold {table}; use another name.")

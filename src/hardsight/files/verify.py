@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 from hardsight.errors import FileError, first_line
 from hardsight.files.checksums import Entry, entries, find_entry, own_checksum, sha256
 from hardsight.files.formats import kind_by_name
-from hardsight.files.inputs import note_input
 from hardsight.files.places import missing, place_on_disk
 from hardsight.files.run import not_a_run
 from hardsight.screen import Progress
@@ -78,7 +77,7 @@ class _Reading:
             return Verification(result.sound, {"run.json": trouble, **result.damaged}, result.unchecked)
         missing = dict.fromkeys(sorted(listed.keys() - files), "missing")
         result = self.files(files, listed)
-        unchecked = {} if own_checksum(manifest) else {"run.json": "it has no checksum: an earlier version wrote it"}
+        unchecked = {} if own_checksum(manifest) else {"run.json": "it has no checksum"}
         sound = [*(["run.json"] if not unchecked else []), *result.sound]
         return Verification(sound, {**result.damaged, **missing}, {**unchecked, **result.unchecked})
 
@@ -86,7 +85,6 @@ class _Reading:
         """Compare files with their listed checksums, or else with their own."""
         result = Verification()
         self.total = sum(path.stat().st_size for path in files.values())
-        note_input(*files.values())
         for name, path in files.items():
             done = self.done
             try:

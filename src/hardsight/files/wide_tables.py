@@ -6,7 +6,6 @@ lists, named features, logits, probs or as requested, is used unchanged.
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 import re
 import sys
@@ -20,10 +19,10 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.checks import is_list_column
-from hardsight.errors import InputError
+from hardsight.errors import InputError, did_you_mean
+from hardsight.files.kinds import LIST_COLUMNS
 from hardsight.files.label_column import as_text, class_label_names, holds_names
 from hardsight.files.samples import evidence_of
-from hardsight.files.table_kinds import LIST_COLUMNS
 from hardsight.screen import warn
 
 SERIES = 8  # columns that are numbered alike, as few as make a series
@@ -258,9 +257,8 @@ def _is_flat(column: Any) -> bool:
 
 def _there(names: Sequence[str], asked: str | None = None) -> str:
     """The available columns, and the one closest to the requested name."""
-    near = [] if asked is None else difflib.get_close_matches(asked, names, 1)
     more = f", ... ({len(names)} in all)" if len(names) > 20 else ""
-    hint = f" Did you mean {near[0]}?" if near else ""
+    hint = "" if asked is None else did_you_mean(asked, names)
     if asked and sum(name.startswith(asked) for name in names) > 1:
         hint = f" Did you mean '{asked}*'?"
     if len(names) == 1 and ";" in names[0]:

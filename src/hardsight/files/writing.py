@@ -1,7 +1,7 @@
 """The one write path: check, write under a temporary name, add a checksum, flush to disk, then rename over the old file.
 
-Readers see either the old file or the new one, never a part of it. Inputs of the command, files of another kind and files
-that belong to a run are never replaced.
+Readers see either the old file or the new one, never a part of it. Files of another kind and files that belong to a run are
+never replaced; nor are the inputs of a command, which says what they are before anything slow: `check_output(..., inputs=...)`.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ import re
 import secrets
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from hardsight.errors import FileError, first_line
 from hardsight.files import checksums, formats
-from hardsight.files.inputs import is_input, is_own, note_output
 from hardsight.files.locking import new_locked_file, remove_if_abandoned
 from hardsight.files.places import Place, Remote, place
 
 _discards = False  # set in worker processes, whose files do not count
+_own: set[str] = set()  # run directories and files that this process is writing, resolved
 
 TEMPORARY = re.compile(r"\..+\.(\d+)\.[0-9a-f]+\.tmp")  # .NAME.PID.HEX.tmp
 
@@ -46,13 +46,31 @@ def discards() -> bool:
 
 
 @contextlib.contextmanager
+def owning(path: Path) -> Iterator[None]:
+    """Inside, this process may replace the file, or every file of the run directory: it is the one that writes them."""
+    real = os.path.realpath(path)
+    if real in _own:
+        yield
+        return
+    _own.add(real)
+    try:
+        yield
+    finally:
+        _own.discard(real)
+
+
+def _is_own(path: Place) -> bool:
+    return isinstance(path, Path) and any(Path(os.path.realpath(path)).is_relative_to(own) for own in _own)
+
+
+@contextlib.contextmanager
 def replacing(path: str | os.PathLike[str], kind: str | None = None, table: str | None = None) -> Iterator[Path]:
     """A temporary path next to `path` to write to. It becomes `path` on success, and is removed on any error.
 
     Args:
         path: the file, which is replaced if that is allowed.
         kind: the format, one of `formats.WORDS`, if the extension does not tell.
-        table: for a table, what it holds: see `table_kinds`.
+        table: for a table, what it holds: see `kinds`.
     """
     path = place(path)
     if _discards:
@@ -65,7 +83,6 @@ def replacing(path: str | os.PathLike[str], kind: str | None = None, table: str 
         with path.sent_when_complete() as temporary:
             yield temporary
             checksums.seal(temporary, kind)
-        note_output(path)
         return
     target = Path(os.path.realpath(path)) if path.is_symlink() else path  # keep the link, and let it point to the new file
     sweep(target.parent)
@@ -77,7 +94,6 @@ def replacing(path: str | os.PathLike[str], kind: str | None = None, table: str 
             _sync(temporary)
             os.replace(temporary, target)
         _sync(target.parent)
-        note_output(path)
     except OSError as error:
         raise FileError(f"{path} could not be written: {why(error)}") from error
     finally:
@@ -85,14 +101,19 @@ def replacing(path: str | os.PathLike[str], kind: str | None = None, table: str 
             temporary.unlink()
 
 
-def check_output(path: Place, kind: str | None = None, table: str | None = None) -> None:
-    """Check that a file may be written here: before anything slow, and again before its first byte. See `replacing`."""
+def check_output(path: Place, kind: str | None = None, table: str | None = None, inputs: Iterable[Any] = ()) -> None:
+    """Check that a file may be written here: before anything slow, and again before its first byte.
+
+    Args:
+        path, kind, table: as for `replacing`.
+        inputs: what the command reads: none of these files is replaced, under any name. Values that are not paths are ignored.
+    """
     kind = kind or formats.kind_by_name(path)
     if isinstance(path, Path):
         check_place_for(path)
-    if is_input(path):
+    if any(is_same_file(path, value) for value in inputs):
         raise FileError(f"{path} is an input of this command; use another name.")
-    if is_own(path):
+    if _is_own(path):
         return
     try:
         right_kind = not path.is_file() or formats.holds(path, kind)
@@ -108,8 +129,20 @@ def check_output(path: Place, kind: str | None = None, table: str | None = None)
         _check_same_table(path, table)
 
 
+def is_same_file(path: Place, value: Any) -> bool:
+    """Whether a value is a path of the same file: a symbolic or hard link is the file that it leads to."""
+    if not isinstance(value, (str, os.PathLike)) or not str(value):
+        return False
+    if isinstance(path, Remote):
+        return path.resolve() == place(value).resolve()
+    try:
+        return os.path.realpath(path) == os.path.realpath(value) or os.path.samefile(path, value)
+    except (OSError, ValueError):  # one of them does not exist, or cannot
+        return False
+
+
 def _check_same_table(path: Place, table: str) -> None:
-    from hardsight.files.table_kinds import kind_in_file  # imports Arrow, which JSON does not need
+    from hardsight.files.kinds import kind_in_file  # imports Arrow, which JSON does not need
 
     held = kind_in_file(path)
     if held is not None and held != table:

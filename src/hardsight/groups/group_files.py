@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hardsight.errors import FileError, InputError
-from hardsight.files.default_paths import beside, second_table
-from hardsight.files.inputs import command, note_input
-from hardsight.files.parquet import read_parquet
-from hardsight.files.places import Place, missing, place
+from hardsight.files.parquet import read_parquet, table_notes
+from hardsight.files.places import Place, beside, missing, place, second_table
 from hardsight.files.table_writing import check_table_output
 from hardsight.files.writing import check_output
 from hardsight.groups.audit import Audit, check_groups, find_groups
@@ -22,7 +20,7 @@ from hardsight.groups.settings import AuditFileSettings, DriftFileSettings
 from hardsight.options import takes
 from hardsight.scoring.score_file import open_with_columns
 from hardsight.screen import Progress, brief
-from hardsight.table import table_notes, write_table
+from hardsight.table import write_table
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,6 @@ class DriftFile:
 
 
 @takes(AuditFileSettings)
-@command()
 def audit_to_file(
     source: str | os.PathLike[str],
     output: str | os.PathLike[str] | None = None,
@@ -69,9 +66,9 @@ def audit_to_file(
     """
     settings = AuditFileSettings.given(settings, options)
     path = place(source)
-    note_input(path, settings.head, settings.labels, settings.class_names)
     whole = settings.all_samples and settings.split is None
-    target = _target(path, output, ("audit", "groups of an audit", "samples"), whole)
+    inputs = (path, settings.head, settings.labels, settings.class_names)
+    target = _target(path, output, ("audit", "groups of an audit", "samples"), whole, inputs)
     if settings.features is None and settings.label is None:
         files = {"head": settings.head, "labels": settings.labels}
         given = with_groups(source, settings.group, **files)
@@ -101,7 +98,6 @@ def _replaced(target: Path, audit: Audit) -> str | None:
 
 
 @takes(DriftFileSettings)
-@command()
 def drift_to_file(
     before: str | os.PathLike[str],
     after: str | os.PathLike[str],
@@ -122,14 +118,14 @@ def drift_to_file(
     """
     settings = DriftFileSettings.given(settings, options)
     sides = place(before), place(after)
-    note_input(*sides, settings.head, settings.class_names)
     if sides[0].resolve() == sides[1].resolve():
         raise InputError(f"{sides[0]} is given twice: drift compares two runs or files.")
     for side in sides:
         if not side.exists():  # before the other one is scored
             raise FileError(missing(side))
     whole = settings.all_samples and settings.split is None
-    target = _target(sides[1], output, ("drift", "what drifted", "classes"), whole)
+    inputs = (*sides, settings.head, settings.class_names)
+    target = _target(sides[1], output, ("drift", "what drifted", "classes"), whole, inputs)
     files: tuple[Any, Any] = (before, after)
     if settings.features is not None or settings.label is not None:
         files = open_with_columns(sides[0], settings), open_with_columns(sides[1], settings)
@@ -140,7 +136,9 @@ def drift_to_file(
     return DriftFile(target, drift)
 
 
-def _target(source: Place, output: str | os.PathLike[str] | None, names: tuple[str, str, str], whole: bool) -> Path | None:
+def _target(
+    source: Place, output: str | os.PathLike[str] | None, names: tuple[str, str, str], whole: bool, inputs: Iterable[Any]
+) -> Path | None:
     """Where to write, which is never over what is read. `names`: of the file, of what it holds, and of the second file."""
     name, table, second = names
     target = None if output is None else place(output)
@@ -150,6 +148,6 @@ def _target(source: Place, output: str | os.PathLike[str] | None, names: tuple[s
         return None
     if not isinstance(target, Path):
         raise InputError(f"{target}: two tables are written beside each other: give a file on this machine.")
-    check_table_output(target, table)
-    check_output(second_table(target, second))
+    check_table_output(target, table, inputs)
+    check_output(second_table(target, second), inputs=inputs)
     return target

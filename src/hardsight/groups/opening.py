@@ -18,6 +18,7 @@ from hardsight.errors import FileError, InputError, did_you_mean
 from hardsight.files.class_names import read_class_names
 from hardsight.files.kinds import kind_of
 from hardsight.files.npy import open_npz
+from hardsight.files.parquet import table_notes
 from hardsight.files.places import missing, place
 from hardsight.files.reading import reading
 from hardsight.files.wide_tables import snapshot_hint
@@ -27,7 +28,7 @@ from hardsight.scores import SCORES
 from hardsight.scoring.score import CROSS_VALIDATED, FoldHeads, Job
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
-from hardsight.table import SCORE_IT, TABLES, read_scores, scores_given, table_notes
+from hardsight.table import SCORE_IT, TABLES, read_scores, scores_given
 from hardsight.threads import sample_rows
 
 NORM, CONFIDENCE = "norm", "predicted_confidence"

@@ -18,8 +18,8 @@ from scipy.special import softmax
 
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
-from hardsight.files.columns import read_columns
 from hardsight.files.human import People
+from hardsight.files.table_files import read_columns
 from hardsight.human.comparisons import Agreement, check_varied
 from hardsight.human.models import ScoredModel
 from hardsight.human.tables import Row

@@ -23,7 +23,6 @@ from safetensors import safe_open
 
 from hardsight.errors import FileError, InputError, first_line
 from hardsight.files.checksums import check
-from hardsight.files.inputs import note_input
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -194,7 +193,6 @@ def pickled_class(path: Path) -> str | None:
 def read_weights(path: Path) -> dict[str, Tensor]:
     """The tensors of a .safetensors file or a torch state dict, by name."""
     check_weights(path)
-    note_input(path)
     check(path)
     return _read_safetensors(path) if path.suffix == ".safetensors" else _read_torch(path)
 

@@ -15,11 +15,10 @@ import pyarrow as pa
 from hardsight.checks import given_probs
 from hardsight.errors import InputError
 from hardsight.files.class_names import read_class_names
-from hardsight.files.inputs import command, note_input
+from hardsight.files.kinds import kind_in_file
 from hardsight.files.npy import open_npy, open_npz
 from hardsight.files.places import Place, place
 from hardsight.files.suspects import clean_class_names, clean_columns, suspects_file, suspects_notes
-from hardsight.files.table_kinds import kind_in_file
 from hardsight.files.table_writing import check_table_output
 from hardsight.options import takes
 from hardsight.quality.clean import Suspects, find_suspects
@@ -45,7 +44,6 @@ class Cleaned:
 
 
 @takes(CleanFileSettings)
-@command()
 def clean_to_file(
     source: str | os.PathLike[str],
     output: str | os.PathLike[str] | None = None,
@@ -69,7 +67,6 @@ def clean_to_file(
     settings = CleanFileSettings.given(settings, options)
     path = place(source)
     settings = dataclasses.replace(settings, probs=given_probs(settings.probs, pred_probs))
-    note_input(path, settings.head, settings.labels, settings.probs, settings.class_names, settings.apply, settings.reference)
     target = _target(path, None if output is None else place(output), settings)
     if settings.apply is not None:
         return _apply(path, target, settings)
@@ -145,5 +142,6 @@ def _target(source: Place, output: Place | None, settings: CleanFileSettings) ->
     if settings.apply is not None and isinstance(output, Path) and _is_folder(output):
         check_new_folder(output)
     elif output is not None:
-        check_table_output(output, "suspects" if settings.apply is None else "labels after a review")
+        options = (settings.head, settings.labels, settings.probs, settings.class_names, settings.apply, settings.reference)
+        check_table_output(output, "suspects" if settings.apply is None else "labels after a review", (source, *options))
     return output

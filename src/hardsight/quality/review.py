@@ -25,7 +25,6 @@ import pyarrow as pa
 from hardsight.data.decoding import BrokenImage
 from hardsight.data.run_images import RunImages
 from hardsight.errors import FileError, InputError, first_line
-from hardsight.files.inputs import note_input
 from hardsight.files.parquet import read_parquet
 from hardsight.files.places import Place, place
 from hardsight.files.run import read_start
@@ -121,7 +120,6 @@ def _held(source: Any) -> _Held:
 
 def _read_marks(review: str | os.PathLike[str]) -> list[tuple[str, str, int | None]]:
     path = place(review)
-    note_input(path)
     table = read_parquet(path)
     missing = [name for name in COLUMNS if name not in table.column_names]
     if missing:

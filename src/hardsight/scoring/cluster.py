@@ -22,7 +22,6 @@ from typing import Any
 import pyarrow as pa
 
 from hardsight.errors import FileError, HardsightError, InputError, RunError, first_line, require
-from hardsight.files.inputs import command, note_input
 from hardsight.files.parquet import read_parquet
 from hardsight.files.places import Place, address, place, remove_all
 from hardsight.files.reading import read_json
@@ -111,7 +110,6 @@ class Cluster:
     patience: float = PATIENCE
 
 
-@command()
 def score_on_cluster(
     job: Job,
     output: str | os.PathLike[str],
@@ -148,8 +146,7 @@ def parts_on_cluster(
     _refuse_what_needs_all_rows(job)
     files = _files(job)
     target = place(address(output))
-    note_input(*_fingerprints(job, files))
-    check_table_output(target, "scores")
+    check_table_output(target, "scores", _fingerprints(job, files))
     folder, pieces = target.with_name(target.name + ".parts"), job.pieces()
     request = Request(
         path=address(files["path"]),

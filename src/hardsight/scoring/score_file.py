@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from hardsight.errors import InputError, did_you_mean
 from hardsight.files.class_names import read_class_names
-from hardsight.files.inputs import command, note_input
 from hardsight.files.places import Place, place
 from hardsight.files.table_writing import check_table_output
 from hardsight.options import takes
@@ -38,7 +37,6 @@ class ScoredFile:
 
 
 @takes(ScoreSettings)
-@command()
 def score_to_file(
     snapshot: str | os.PathLike[str],
     output: str | os.PathLike[str] | None = None,
@@ -58,7 +56,6 @@ def score_to_file(
     """
     settings = ScoreSettings.given(settings, options)
     source = place(snapshot)
-    note_input(source, settings.head, settings.labels, settings.class_names, settings.reference, *listed(settings.models))
     target = _target(source, None if output is None else place(output), settings)
     names = None if settings.class_names is None else read_class_names(settings.class_names)
     opened = open_with_columns(source, settings, names)
@@ -98,7 +95,8 @@ def _target(source: Place, output: Place | None, settings: ScoreSettings) -> Pla
     if output is None and whole and source.is_dir() and (source / "run.json").is_file():  # not into a folder of shards
         output = source / "scores.parquet"
     if output is not None:
-        check_table_output(output, "scores")
+        options = (settings.head, settings.labels, settings.class_names, settings.reference, *listed(settings.models))
+        check_table_output(output, "scores", (source, *options))
     elif settings.cluster is not None:
         raise InputError("--cluster writes its parts next to the output: use -o.")
     return output

@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.errors import InputError
-from hardsight.files.inputs import command, note_input
 from hardsight.files.places import Place, missing, place
 from hardsight.files.table_writing import check_table_output
 from hardsight.options import takes
@@ -98,7 +97,6 @@ def _samples(source: Any, settings: CurriculumSettings) -> Pool:
 
 
 @takes(CurriculumFileSettings)
-@command()
 def curriculum_to_file(
     source: str | os.PathLike[str],
     output: str | os.PathLike[str],
@@ -115,8 +113,7 @@ def curriculum_to_file(
     """
     settings = CurriculumFileSettings.given(settings, options)
     path, target = place(source), place(output)
-    note_input(path, settings.head, settings.labels)
-    check_table_output(target, "a curriculum")
+    check_table_output(target, "a curriculum", (path, settings.head, settings.labels))
     if isinstance(path, Path) and not path.exists():
         raise InputError(missing(path))
     planned = plan(path if is_scores(path, settings) else open_with_columns(path, settings), settings)

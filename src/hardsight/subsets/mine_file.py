@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from hardsight.errors import InputError, did_you_mean
-from hardsight.files.inputs import command, note_input
 from hardsight.files.places import place
 from hardsight.files.table_writing import check_table_output
 from hardsight.options import takes
@@ -22,7 +21,6 @@ from hardsight.threads import sample_rows
 
 
 @takes(MineFileSettings)
-@command()
 def mine_to_file(
     source: str | os.PathLike[str],
     output: str | os.PathLike[str] | None = None,
@@ -40,10 +38,9 @@ def mine_to_file(
         progress: called with the tiles of products done, and those there are in all.
     """
     settings = MineFileSettings.given(settings, options)
-    note_input(place(source), settings.labels)
     target = None if output is None else place(output)
     if target is not None:
-        check_table_output(target, "pairs" if settings.pairs else "triplets")
+        check_table_output(target, "pairs" if settings.pairs else "triplets", (source, settings.labels))
     snapshot = _chosen(open_with_columns(place(source), settings), settings)
     mined = mined_triplets(snapshot, settings, progress)
     if target is not None:

@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from hardsight.checks import given_probs
 from hardsight.errors import InputError
-from hardsight.files.inputs import command, note_input
 from hardsight.files.places import Place, place
 from hardsight.files.table_writing import check_table_output
 from hardsight.files.wide_tables import is_table, names_columns
@@ -105,7 +104,6 @@ def choose(source: Any, settings: SelectSettings, progress: Progress | None = No
 
 
 @takes(SelectFileSettings)
-@command()
 def select_to_file(
     source: str | os.PathLike[str],
     output: str | os.PathLike[str],
@@ -124,10 +122,10 @@ def select_to_file(
     """
     settings = SelectFileSettings.given(settings, options)
     path, target = place(source), place(output)
-    note_input(path, settings.head, settings.labels)
-    check_table_output(target, "a subset")
+    inputs = (path, settings.head, settings.labels)
+    check_table_output(target, "a subset", inputs)
     if isinstance(settings.curve, str):
-        check_output(place(settings.curve), table="the cost curve of subsets")
+        check_output(place(settings.curve), table="the cost curve of subsets", inputs=inputs)
         if place(settings.curve).resolve() == target.resolve():
             raise InputError(f"{target} is both the subset and its curve: give two files.")
     if settings.curve and is_scores(path, settings):

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.errors import InputError
-from hardsight.files.inputs import note_input
 from hardsight.files.places import place
 from hardsight.files.reading import existing_file
 from hardsight.files.table_files import read_csv
@@ -59,7 +58,6 @@ def _wanted(subset: Any) -> tuple[str, list[str]]:
     name = "the subset"
     if isinstance(subset, (str, os.PathLike)):
         name = os.fspath(subset)
-        note_input(subset)
         file = place(subset)
         if file.suffix.lower() in (".csv", ".tsv"):  # of a list of one's own, nothing but the ids is looked at
             subset = read_csv(existing_file(file), "not a readable table of ids", {"id": pa.string()})
@@ -85,8 +83,6 @@ def open_curriculum(settings: TrainSettings, ids: Sequence[str], labels: np.ndar
 def _hardness(curriculum: Any, ids: Sequence[str]) -> np.ndarray:
     """(n,) hardness of the training samples, higher is harder; NaN where it could not be scored."""
     source, score = curriculum if isinstance(curriculum, tuple) else run_and_score(os.fspath(curriculum))
-    if isinstance(source, (str, os.PathLike)):
-        note_input(source)
     measured = hardness_of(source, score)
     of = dict(zip(map(str, measured.ids.tolist()), measured.harder.tolist(), strict=True))
     where = source if isinstance(source, (str, os.PathLike)) else "the curriculum"

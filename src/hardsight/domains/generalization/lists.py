@@ -24,7 +24,6 @@ import numpy as np
 from hardsight.data.lists import Line, read_lines
 from hardsight.errors import FileError, InputError
 from hardsight.files.checksums import sha256
-from hardsight.files.inputs import note_input
 from hardsight.files.places import utf8_name
 
 NAME = re.compile(r"(?P<domain>.+)_(?P<part>train|crossval|val|test)(_kfold)?\.txt")
@@ -66,7 +65,6 @@ def read_official_lists(folder: Path, ids: Sequence[str], domains: np.ndarray, l
     masks = {part: np.zeros(len(ids), bool) for part in ("train", "held_out", "test")}
     entries: list[tuple[Line, int]] = []  # every line, and the row it names; -1 if that is not in the data
     for (domain, part), path in files.items():
-        note_input(path)
         pairs = [(line, rows.find(utf8_name(line.path))) for line in read_lines(path)]
         at = np.array([row for _, row in pairs if row >= 0], np.int64)
         if not len(at):
