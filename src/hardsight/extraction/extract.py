@@ -49,7 +49,7 @@ from hardsight.files.table_kinds import LIST_COLUMNS
 from hardsight.models import Model, open_model
 from hardsight.models.model import refuse
 from hardsight.models.trained import takes_features
-from hardsight.models.weights_header import check_weights_of
+from hardsight.models.weights import check_weights_file
 from hardsight.options import SampleOptions, takes
 from hardsight.screen import Progress, Say, time_in_words
 from hardsight.snapshot import Snapshot
@@ -105,7 +105,7 @@ def extract(
     """
     settings = ExtractSettings.given(settings, options)
     s = settings
-    check_weights_of(model, s.weights, s.num_classes)  # and all other cheap checks, before the model is loaded
+    check_weights_file(s.weights)
     from_loader = not isinstance(data, (str, os.PathLike, ImageData, Snapshot)) and not is_dataset(data)
     if output is not None:
         check_run_directory(output, LOADER_COMMAND if from_loader else COMMAND)

@@ -21,16 +21,14 @@ import inspect
 import os
 import re
 import sys
+import traceback
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from hardsight.errors import FileError, HardsightError, InputError, require
-from hardsight.models.downloads import check_reachable
-from hardsight.models.factory_names import check_factory_name, in_users_code, no_factory
-from hardsight.models.library_names import check_library_model
+from hardsight.errors import FileError, HardsightError, InputError, did_you_mean, first_line, require
 from hardsight.models.model import BuiltNetwork, Model, ModelOptions, refuse
 from hardsight.models.network_names import OWN_NETWORKS
 
@@ -87,7 +85,7 @@ def open_model(
 
 
 def check_model_name(spec: Any) -> None:
-    """Refuse a text that names no model, without torch; an object is looked at when it is opened."""
+    """Refuse a text that no model can be called; whether there is one of that name shows when it is opened."""
     if not isinstance(spec, (str, os.PathLike)):
         return
     text = os.fspath(spec)
@@ -95,13 +93,10 @@ def check_model_name(spec: Any) -> None:
         raise InputError("the model's name is empty: give timm:NAME, module:function, a trained directory or a file.")
     text = _own_network(text) or text
     path, (prefix, _, name) = Path(text), text.partition(":")
-    if prefix in ("timm", "torchvision") and name:
-        check_library_model(prefix, name)
     if (prefix in LIBRARIES and name) or path.suffix in (".onnx", ".skops") or path.is_dir():
         return
     if not (prefix and name) or path.exists():
         raise InputError(_unknown(path))
-    check_factory_name(prefix, name)
 
 
 def _own_network(text: str) -> str | None:
@@ -110,8 +105,6 @@ def _own_network(text: str) -> str | None:
 
 
 def _open_library(library: str, name: str, weights: Path | None, options: ModelOptions) -> Model:
-    if weights is None or library == "hf":
-        check_reachable(library, name)
     _require_torch(f"{library}:{name}")
     from hardsight.models.timm_models import open_timm
     from hardsight.models.torchvision_models import open_torchvision
@@ -179,7 +172,7 @@ def _network(built: BuiltNetwork, name: str, weights: Path | None, options: Mode
 
     module = unwrapped(built.module)
     if weights is not None and load:
-        load_weights(module, weights)
+        load_weights(module, weights, name)
     if built.preprocessing is None and hasattr(module, "pretrained_cfg"):
         from hardsight.models.timm_models import timm_preprocessing
 
@@ -222,7 +215,15 @@ def _users_own(name: str) -> Iterator[None]:
     except HardsightError:
         raise
     except Exception as error:
-        raise InputError(in_users_code(name, error)) from error
+        raise InputError(_in_users_code(name, error)) from error
+
+
+def _in_users_code(name: str, error: Exception) -> str:
+    if isinstance(error, SyntaxError):
+        return f"{name} is not Python: {error.msg}, line {error.lineno}."
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    reason = f": {first_line(error)}" if str(error) else ""
+    return f"{name} could not be used: {type(error).__name__}{reason} ({Path(frame.filename).name}, line {frame.lineno})."
 
 
 def _from_file(path: Path) -> ModuleType:
@@ -252,7 +253,8 @@ def call_factory(module_name: str, function: str, num_classes: int | None, **opt
     module = _imported(module_name)
     factory = getattr(module, function, None)
     if not callable(factory):
-        raise InputError(no_factory(module_name, function, [name for name, value in vars(module).items() if callable(value)]))
+        near = did_you_mean(function, [name for name, value in vars(module).items() if callable(value)])
+        raise InputError(f"{module_name} has no function or class {function!r} that makes a model.{near}")
     signature = inspect.signature(factory)
     takes = signature.parameters
     unknown = [name for name in options if name not in takes and not any(p.kind is p.VAR_KEYWORD for p in takes.values())]
