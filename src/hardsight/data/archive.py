@@ -83,16 +83,12 @@ def _part(path: Place, offset: int, size: int) -> bytes:
         return file.read(size)
 
 
-def read_tar(path: Place, level: int | None = None) -> ImageData:
-    """Every image in the tar, sorted by name; folders inside mean what they mean on disk, unless `.cls` files say more.
-
-    Ids are the names as if the tar were unpacked and its one top folder, if it has one, opened as data.
-    """
-    return read_tars([path], level)
-
-
 def read_tars(paths: Sequence[Place], level: int | None = None) -> ImageData:
-    """The images of one or more tars, shard by shard, each sorted by name."""
+    """The images of one or more tars, shard by shard, each sorted by name.
+
+    Folders inside mean what they mean on disk, unless `.cls` files say more. Ids are the names as if the tars were unpacked
+    and their one top folder, if there is one, opened as data.
+    """
     members: list[Member] = []
     classes: dict[tuple[int, str], str] = {}  # by shard and key
     states = [file_state(path) for path in paths]

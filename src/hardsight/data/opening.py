@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.checks import UNLABELED
-from hardsight.data.archive import expand_braces, read_tar, read_tars
+from hardsight.data.archive import expand_braces, read_tars
 from hardsight.data.arrays import read_npy, read_npz
 from hardsight.data.cifar import cifar100_files, cifar_batches, read_cifar, read_cifar100
 from hardsight.data.dataset import ImageData
@@ -177,7 +177,7 @@ def _read_path(path: Place, level: int | None, column: str | None) -> ImageData:
     if name.endswith((".parquet", ".arrow")) and holds_encoded(path):
         return read_shards([path], column)
     if name.endswith(TARS):
-        return read_tar(path, level)
+        return read_tars([path], level)
     if isinstance(path, Remote):
         raise InputError(f"{path}: images in a store are a folder, a .tar or a .parquet with their bytes; download the rest.")
     if name.endswith(SHEETS):

@@ -228,7 +228,6 @@ class _Job:
     batch_size: int = 0
     ahead: int = 0  # images
     types: dict[str, pa.DataType] = field(default_factory=dict)  # types of the user's columns: a part may hold only nulls
-
     views: list[ImageView] = field(default_factory=list)  # extra passes over the images
 
     def __post_init__(self) -> None:
@@ -287,9 +286,6 @@ class _Job:
             "device": str(getattr(self.model, "device", "cpu")),
             "precision": getattr(self.model, "precision", "float32"),
             "layer": self.model.layer_name,
-            **({"fit_head": True} if self.settings.fit_head else {}),  # unknown to runs of earlier versions
-            **({"layers": list(self.settings.layers)} if self.settings.layers else {}),
-            **({"passes": list(self.settings.passes)} if self.settings.passes else {}),
         }
 
     def _per_part(self, num_features: int) -> int:

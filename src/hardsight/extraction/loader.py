@@ -69,8 +69,9 @@ def _rows(model: Model, loader: Iterable[Any], settings: ExtractSettings, names:
 
 def _written(model: Model, rows: Iterator[Rows], output: Path, settings: ExtractSettings, names: list[str] | None) -> Snapshot:
     """Write part by part. A loader cannot be compared with an earlier one, so it is always read from the start."""
-    split, fitted = settings.split, {"fit_head": True} if settings.fit_head else {}
-    run = Run(output, COMMAND, {"source": "a loader", "split": split, **fitted}, {"model": model.fingerprint()})
+    split = settings.split
+    arguments = {"source": "a loader", "split": split, "fit_head": settings.fit_head}
+    run = Run(output, COMMAND, arguments, {"model": model.fingerprint()})
     if run.complete:
         raise RunError(f"{output} holds a complete run; use another directory, or load it with Snapshot.load.")
     with run.only_writer():

@@ -7,7 +7,6 @@
     network.py              a torch module; find_head.py locates its last layer
     onnx_model.py           an ONNX file; onnx_graph.py locates its last layer
     linear_estimator.py     a fitted scikit-learn classifier or pipeline
-    flat_images.py          images as rows of numbers, for models that take those
     matching.py             which head turns these features into these outputs: the check they share
 
     timm_models.py, torchvision_models.py, transformers_models.py, trained.py    where networks come from

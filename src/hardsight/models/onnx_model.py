@@ -10,11 +10,10 @@ import numpy as np
 
 from hardsight.errors import FileError, InputError, require
 from hardsight.head import Head
-from hardsight.models.flat_images import flat_images, flat_preprocessing
 from hardsight.models.matching import READINGS, Matrix, best_match, read_positions, way_forward
 from hardsight.models.model import Model
 from hardsight.models.onnx_graph import Graph, GraphLayer
-from hardsight.models.preprocessing import Preprocessing
+from hardsight.models.preprocessing import Preprocessing, flat_images, flat_preprocessing
 from hardsight.models.weights import file_sha256
 
 DTYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
