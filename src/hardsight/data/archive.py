@@ -93,9 +93,9 @@ def read_tars(paths: Sequence[Place], level: int | None = None) -> ImageData:
     classes: dict[tuple[int, str], str] = {}  # by shard and key
     states = [file_state(path) for path in paths]
     for number, path in enumerate(paths):
-        indexed, held = _index(path, number)
+        indexed, texts = _index(path, number)
         members += sorted(indexed.values(), key=lambda member: member.name)
-        classes |= {(number, key): text for key, text in held.items()}
+        classes |= {(number, key): text for key, text in texts.items()}
     if not members:
         raise InputError(f"{paths[0]}: a data archive must hold images (.jpg, .png, .webp, ...), found none.")
     ids = _without_top([member.name for member in members])

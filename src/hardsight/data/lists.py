@@ -41,8 +41,8 @@ def read_list(path: Path, level: int | None = None) -> ImageData:
 
 def lists_in(folder: Path) -> list[Path]:
     """The folder's own image_list.txt, or those of the folders just below it."""
-    own = folder / LIST_NAME
-    return [own] if own.is_file() else sorted(folder.glob(f"*/{LIST_NAME}"))
+    directly = folder / LIST_NAME
+    return [directly] if directly.is_file() else sorted(folder.glob(f"*/{LIST_NAME}"))
 
 
 def read_lists(folder: Path, lists: Sequence[Path]) -> ImageData:

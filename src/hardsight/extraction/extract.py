@@ -260,7 +260,7 @@ class _Job:
             return Snapshot.load(output)
         with run.only_writer():
             n, folder, views = len(self.data), run.folder("samples"), self._view_runs(run)
-            parts = [range(at, min(at + per_part, n)) for at in range(0, n, per_part)]
+            parts = [range(first, min(first + per_part, n)) for first in range(0, n, per_part)]
             names = [folder / f"part-{number:05d}.parquet" for number in range(len(parts))]
             missing = [(name, rows) for name, rows in zip(names, parts, strict=True) if not self._is_there(name)]
             run.kept = lambda: (
@@ -443,7 +443,7 @@ class _Job:
         for number, layer in enumerate(self.settings.layers):
             path = layer_part(name, number, layer)
             path.parent.mkdir(parents=True, exist_ok=True)
-            matrix = np.concatenate([some[layer] for some in watched]) if watched else np.zeros((0, 1), np.float32)
+            matrix = np.concatenate([batch[layer] for batch in watched]) if watched else np.zeros((0, 1), np.float32)
             write_samples(path, matrix, {"id": pa.array(self._ids(kept), pa.string())})
 
     def _ids(self, kept: list[int]) -> list[str]:
@@ -523,14 +523,14 @@ class _Forecast:
     def __init__(self, images: int, bytes_per_image: int, say: Say) -> None:
         self.images, self.bytes, self.say = images, images * bytes_per_image, say
         self.first: tuple[float, int] | None = None  # when the first batch was done, and its images
-        self.said = False
+        self.reported = False
 
     def __call__(self, done: int, folder: Path) -> None:
         clock = time.monotonic()
         if self.first is None:
             self.first = clock, done  # the first batch is slow: start the clock after it
-        elif not self.said and clock - self.first[0] >= LISTEN:
-            self.said = True
+        elif not self.reported and clock - self.first[0] >= LISTEN:
+            self.reported = True
             seconds = (clock - self.first[0]) / max(1, done - self.first[1]) * self.images
             if seconds > LONG_RUN:
                 self.say(f"about {time_in_words(seconds)} and {megabytes(self.bytes)} for {self.images:,} images")

@@ -166,5 +166,5 @@ class ExtractSettings(PreprocessingOptions):
 
     def as_dict(self) -> dict[str, Any]:
         """Options that the result depends on, except preprocessing, whose outcome is recorded as a whole."""
-        own = {field.name for field in PreprocessingOptions.fields()}
-        return {name: value for name, value in super().as_dict().items() if name not in own}
+        preprocessing = {field.name for field in PreprocessingOptions.fields()}
+        return {name: value for name, value in super().as_dict().items() if name not in preprocessing}

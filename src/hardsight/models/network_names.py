@@ -51,8 +51,8 @@ def _unknown(text: str) -> str:
     if text.startswith("hf:"):
         return f"{text}: train it with transformers' own Trainer and the callback of hardsight.training."
     without_prefix = {name.partition("_")[2]: name for name in OWN_NETWORKS}  # resnet20 for cifar_resnet20
-    own = f" Did you mean {without_prefix[text]}?" if text in without_prefix and "_" not in text else ""
-    own = own or did_you_mean(text, OWN_NETWORKS, 0.75) or f" hardsight's own are {', '.join(OWN_NETWORKS)}."
-    if re.fullmatch("[a-z][a-z0-9_]*", text) and "Did" not in own:
-        own = f" Of a library, write it as timm:{text}.{own}"
-    return f"{text} is not a network to train: give timm:NAME, torchvision:NAME, module:function or a trained run.{own}"
+    hint = f" Did you mean {without_prefix[text]}?" if text in without_prefix and "_" not in text else ""
+    hint = hint or did_you_mean(text, OWN_NETWORKS, 0.75) or f" hardsight's own are {', '.join(OWN_NETWORKS)}."
+    if re.fullmatch("[a-z][a-z0-9_]*", text) and "Did" not in hint:
+        hint = f" Of a library, write it as timm:{text}.{hint}"
+    return f"{text} is not a network to train: give timm:NAME, torchvision:NAME, module:function or a trained run.{hint}"

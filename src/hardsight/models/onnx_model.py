@@ -138,8 +138,8 @@ class OnnxModel(Model):
         if len(shape) != 4:
             return flat_preprocessing(shape[1] if len(shape) == 2 and isinstance(shape[1], int) else None)
         channels, height, width = (shape[3], shape[1], shape[2]) if self._channels_last() else shape[1:]
-        known = isinstance(height, int) and isinstance(width, int)
-        return Preprocessing(size=(height, width) if known else None, channels="L" if channels == 1 else "RGB")
+        fixed = isinstance(height, int) and isinstance(width, int)
+        return Preprocessing(size=(height, width) if fixed else None, channels="L" if channels == 1 else "RGB")
 
     def _warn(self, why: str) -> None:
         warnings.warn(

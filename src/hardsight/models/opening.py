@@ -69,10 +69,10 @@ def open_model(
         return _open_object(spec, type(spec).__name__, weights_file, options)
     text = os.fspath(spec)
     check_model_name(text)
-    own = _own_network(text)
-    if own is not None and weights_file is None:
+    factory = _own_network(text)
+    if factory is not None and weights_file is None:
         raise InputError(f"{text} is one of hardsight's own networks, not trained: give --weights FILE, or train it first.")
-    text = own or text
+    text = factory or text
     prefix, _, name = text.partition(":")
     if prefix in LIBRARIES and name:
         return _open_library(prefix, name, weights_file, options)
@@ -230,19 +230,19 @@ def _from_file(path: Path) -> ModuleType:
     """A module by its file, under the name it would be imported by; a module of that name from elsewhere stays as it is."""
     if not path.is_file():
         raise InputError(f"there is no file {path}.")
-    known = sys.modules.get(path.stem)
-    if known is not None and getattr(known, "__file__", None) and Path(str(known.__file__)).resolve() == path.resolve():
-        return known
+    imported = sys.modules.get(path.stem)
+    if imported is not None and getattr(imported, "__file__", None) and Path(str(imported.__file__)).resolve() == path.resolve():
+        return imported
     spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
     if spec is None or spec.loader is None:
         raise InputError(f"{path} cannot be imported as a module.")
     module = importlib.util.module_from_spec(spec)
-    if known is None:
+    if imported is None:
         sys.modules[path.stem] = module
     try:
         spec.loader.exec_module(module)
     except BaseException:
-        if known is None:
+        if imported is None:
             del sys.modules[path.stem]
         raise
     return module
@@ -259,8 +259,8 @@ def call_factory(module_name: str, function: str, num_classes: int | None, **opt
     takes = signature.parameters
     unknown = [name for name in options if name not in takes and not any(p.kind is p.VAR_KEYWORD for p in takes.values())]
     if unknown:
-        known = ", ".join(name for name in takes if name != "num_classes") or "none"
-        raise InputError(f"{module_name}:{function} has no option {unknown[0]!r}; it has: {known}.")
+        names = ", ".join(name for name in takes if name != "num_classes") or "none"
+        raise InputError(f"{module_name}:{function} has no option {unknown[0]!r}; it has: {names}.")
     if num_classes is not None and "num_classes" in takes:
         options["num_classes"] = num_classes
     try:

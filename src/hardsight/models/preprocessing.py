@@ -85,10 +85,10 @@ class Preprocessing:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Preprocessing:
         """The inverse of `as_dict`; an unknown key is an error."""
-        known = [field.name for field in fields(cls)]
-        unknown = sorted(set(values) - set(known))
+        names = [field.name for field in fields(cls)]
+        unknown = sorted(set(values) - set(names))
         if unknown:
-            raise InputError(f"preprocessing has no {unknown[0]!r}; it knows {', '.join(known)}.")
+            raise InputError(f"preprocessing has no {unknown[0]!r}; it knows {', '.join(names)}.")
         return cls(**values)
 
     def as_dict(self) -> dict[str, Any]:
