@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gzip
-import io
 import pickle
 import struct
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -92,6 +90,7 @@ class Canary:
 
 
 def test_pickled_arrays_never_run(tmp_path: Path) -> None:
+    """What else may be wrong with an .npz or .npy: tests/files/test_bad_files.py."""
     evil = np.array([Canary(str(tmp_path / "canary"))], dtype=object)
     np.savez(tmp_path / "x.npz", images=evil)
     np.save(tmp_path / "x.npy", evil)
@@ -101,64 +100,12 @@ def test_pickled_arrays_never_run(tmp_path: Path) -> None:
     assert not (tmp_path / "canary").exists()
 
 
-def npy_header(shape: str) -> bytes:
-    text = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()
-
-
-@pytest.mark.parametrize("shape", ["(1099511627776, 16, 16)", "(-1, 2, 2)", "(100, 28, 28)"])
-def test_lying_headers_are_refused_before_allocation(tmp_path: Path, shape: str) -> None:
-    (tmp_path / "x.npy").write_bytes(npy_header(shape) + b"\0" * 10)
-    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
-        archive.writestr("images.npy", npy_header(shape) + b"\0" * 10)
-    for name in ("x.npy", "x.npz"):
-        with pytest.raises(FileError, match=name.replace(".", r"\.")):
-            open_data(tmp_path / name)
-
-
-def test_deflate_bomb_is_refused_by_its_declared_size(tmp_path: Path) -> None:
-    header = npy_header("(400, 1024, 1024)")
-    with (
-        zipfile.ZipFile(tmp_path / "x.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
-        archive.open("images.npy", "w") as member,
-    ):
-        member.write(header)
-        for _ in range(400):
-            member.write(bytes(2**20))
-    with pytest.raises(FileError, match="would expand"):
-        open_data(tmp_path / "x.npz")
-
-
-def test_broken_npz(tmp_path: Path) -> None:
-    np.savez(tmp_path / "x.npz", images=GRAY)
-    whole = (tmp_path / "x.npz").read_bytes()
-    for content in (b"", b"PK", whole[: len(whole) // 2], b"<html>"):
-        (tmp_path / "x.npz").write_bytes(content)
-        with pytest.raises(FileError, match="not a readable"):
-            open_data(tmp_path / "x.npz")
-
-
-def test_npz_members_stay_inside(tmp_path: Path) -> None:
-    content = io.BytesIO()
-    np.save(content, GRAY)
-    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
-        archive.writestr("images.npy", content.getvalue())
-        archive.writestr("../evil.npy", content.getvalue())
-    with pytest.raises(FileError, match="unexpected member '../evil.npy'"):
-        open_data(tmp_path / "x.npz")
-    assert [path.name for path in tmp_path.parent.glob("evil*")] == []
-
-
 def test_npy_with_labels_from_a_file(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", COLOR)
     np.save(tmp_path / "y.npy", LABELS)
     data = open_data(tmp_path / "x.npy", labels_from=tmp_path / "y.npy")
     assert data.labels is not None and data.labels.tolist() == LABELS.tolist()
     assert np.array_equal(np.asarray(data.image(3)), COLOR[3])
-    whole = (tmp_path / "x.npy").read_bytes()
-    (tmp_path / "cut.npy").write_bytes(whole[:-9])
-    with pytest.raises(FileError, match=r"cut\.npy: truncated"):
-        open_data(tmp_path / "cut.npy")
 
 
 # --- MNIST idx
@@ -243,14 +190,11 @@ def test_cifar(tmp_path: Path) -> None:
         open_data(tmp_path)
 
 
-def test_pickled_cifar_is_not_loaded(tmp_path: Path) -> None:
-    (tmp_path / "data_batch_1").write_bytes(b"\x80\x02}q\x00.")
-    with pytest.raises(InputError, match="binary version"):
-        open_data(tmp_path)
-    (tmp_path / "data_batch_1").unlink()
-    for name in ("meta", "train", "test"):
+@pytest.mark.parametrize("names", ["data_batch_1", "meta train test"])
+def test_pickled_cifar_is_not_loaded(tmp_path: Path, names: str) -> None:
+    for name in names.split():
         (tmp_path / name).write_bytes(b"\x80\x02}q\x00.")
-    with pytest.raises(InputError, match="CIFAR-100 as Python pickles"):
+    with pytest.raises(InputError, match=r"pickles, which are never loaded. Use the binary version"):
         open_data(tmp_path)
 
 

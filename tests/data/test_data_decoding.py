@@ -63,31 +63,23 @@ def test_rgb_is_exact() -> None:
 @pytest.mark.parametrize("keep", [0.4, 0.8])
 def test_cut_short(format: str, keep: float) -> None:
     content = encoded(Image.fromarray(NOISE), format)
-    assert reason(content[: int(keep * len(content))]) in ("truncated", "unreadable", "not_an_image")
-
-
-def test_cut_short_png_and_jpeg_are_called_truncated() -> None:
-    for format in ("PNG", "JPEG"):
-        content = encoded(Image.fromarray(NOISE), format)
-        assert reason(content[: len(content) // 2]) == "truncated"
+    found = reason(content[: int(keep * len(content))])
+    assert found == "truncated" if format in ("PNG", "JPEG") else found in ("truncated", "unreadable", "not_an_image")
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("content", "expected"),
     [
-        b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>",
-        b"<!doctype html><html><body>404</body></html>",
-        b"#!/bin/sh\necho no\n",
-        b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n",
-        b"\0" * 100,
+        (b"", "empty"),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>", "not_an_image"),
+        (b"<!doctype html><html><body>404</body></html>", "not_an_image"),
+        (b"#!/bin/sh\necho no\n", "not_an_image"),
+        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n", "not_an_image"),
+        (b"\0" * 100, "not_an_image"),
     ],
 )
-def test_no_image(content: bytes) -> None:
-    assert reason(content) == "not_an_image"
-
-
-def test_empty() -> None:
-    assert reason(b"") == "empty"
+def test_no_image(content: bytes, expected: str) -> None:
+    assert reason(content) == expected
 
 
 @pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
@@ -252,8 +244,9 @@ def reason_of(data: object, row: int) -> str:
     return caught.value.reason
 
 
-def test_link_out_of_the_root_is_refused(tmp_path: Path) -> None:
-    secret = save(tmp_path / "outside" / "secret.png")
+@pytest.mark.parametrize("outside", ["outside", "root2"])  # a sibling may begin with the same letters
+def test_link_out_of_the_root_is_refused(tmp_path: Path, outside: str) -> None:
+    secret = save(tmp_path / outside / "secret.png")
     save(tmp_path / "root" / "cat" / "1.png")
     (tmp_path / "root" / "cat" / "2.png").symlink_to(secret)
     (tmp_path / "root" / "cat" / "3.png").symlink_to("1.png")
@@ -270,13 +263,6 @@ def test_root_may_be_a_link(tmp_path: Path) -> None:
     assert data.ids == ["cat/1.png"] and data.image(0).size == (3, 2)
 
 
-def test_sibling_with_the_same_beginning_is_outside(tmp_path: Path) -> None:
-    secret = save(tmp_path / "root2" / "secret.png")
-    save(tmp_path / "root" / "1.png").unlink()
-    (tmp_path / "root" / "1.png").symlink_to(secret)
-    assert reason_of(open_data(tmp_path / "root"), 0) == "outside_root"
-
-
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 def test_pipe_does_not_hang(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.png")
@@ -290,23 +276,11 @@ def test_missing_and_folder_named_like_an_image(tmp_path: Path) -> None:
     assert [reason_of(images, row) for row in range(4)] == ["missing", "not_a_file", "missing", "unreadable"]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "two words.png",
-        "caf\u00e9.png",
-        "cafe\u0301.png",
-        "\U0001f600.png",
-        "new\nline.png",
-        "a" * 251 + ".png",
-        "quote'\".png",
-        "#1.png",
-    ],
-)
-def test_odd_names_work(tmp_path: Path, name: str) -> None:
-    save(tmp_path / "class a" / name)
+@pytest.mark.parametrize("stem", ["two words", "caf\u00e9", "cafe\u0301", "\U0001f600", "new\nline", "a" * 251, "quote'\"", "#1"])
+def test_odd_names_work(tmp_path: Path, stem: str) -> None:
+    save(tmp_path / "class a" / f"{stem}.png")
     data = open_data(tmp_path)
-    assert data.ids == [f"class a/{name}"] and data.image(0).size == (3, 2)
+    assert data.ids == [f"class a/{stem}.png"] and data.image(0).size == (3, 2)
 
 
 def test_composed_and_decomposed_names_are_two_files(tmp_path: Path) -> None:

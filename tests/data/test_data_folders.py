@@ -56,12 +56,9 @@ def test_pictures_that_are_not_read_are_counted(tmp_path: Path) -> None:
     assert len(data) == 2 and data.notes == ("3 pictures are not read (2 .heic, 1 .avif): convert them to JPEG or PNG.",)
 
 
-def test_flat_folder_is_unlabeled(tmp_path: Path) -> None:
+def test_images_in_no_folder_are_unlabeled(tmp_path: Path) -> None:
     data = open_data(tree(tmp_path, "a.png", "b.png"))
     assert data.labels is None and data.class_names is None
-
-
-def test_images_beside_class_folders_are_unlabeled() -> None:
     assert labels_of("a.png", "cat/b.png") == [None, "cat"]
 
 

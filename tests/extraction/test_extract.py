@@ -139,15 +139,8 @@ def test_what_was_done_is_written_down(here: Path, cli: Cli) -> None:
     changed = ["--size", 12, "--mean", "0.1,0.2,0.3", "--crop-pct", "0.75", "--interpolation", "bicubic", "--resize", "squash"]
     assert cli("extract", "tiny_nets:two", "photos", "-o", "run", *changed).code == 0
     start, end = told(here / "run", "start.json"), told(here / "run")
-    assert start["arguments"]["preprocessing"] == {
-        "size": [12, 12],
-        "resize": "squash",
-        "crop_pct": 0.75,
-        "interpolation": "bicubic",
-        "mean": [0.1, 0.2, 0.3],
-        "std": [0.25, 0.25, 0.25],
-        "channels": "RGB",
-    }
+    given = {"size": [12, 12], "resize": "squash", "crop_pct": 0.75, "interpolation": "bicubic", "mean": [0.1, 0.2, 0.3]}
+    assert start["arguments"]["preprocessing"] == {**given, "std": [0.25] * 3, "channels": "RGB"}
     assert {key: end[key] for key in start} == start
     assert start["arguments"]["layer"] == "head" and start["words"].startswith("hardsight extract tiny_nets:two photos")
     assert end["counts"] == {"images": 8, "rows": 8, "broken": 0}
@@ -212,8 +205,6 @@ def test_a_loader_and_a_list_of_samples(here: Path) -> None:
         np.testing.assert_allclose(again.values, whole.values, atol=1e-6)
         assert np.array_equal(again.labels, labels.numpy())
     assert len(hardsight.extract(net, loader, first=11)) == 11
-    with pytest.raises(InputError, match="limit does not apply to a loader, which is read in order: use first instead"):
-        hardsight.extract(net, loader, limit=11)
     for settings, ids in ((ExtractSettings(first=3), ["4", "9", "14"]), (ExtractSettings(limit=3), ["4", "599", "1199"])):
         assert extraction._opened_data("digits:test", settings).ids == ids
 
@@ -254,8 +245,10 @@ def test_loaders_that_are_none(here: Path, loader: Any, message: str) -> None:
 def test_options_that_mean_nothing_are_refused(here: Path) -> None:
     import tiny_nets
 
-    with pytest.raises(InputError, match="degradations does not apply to a loader"):
-        hardsight.extract(tiny_nets.two(), [(torch.rand(1, 3, 16, 16), [0])], degradations=["noise=0.1"])
+    loader = [(torch.rand(1, 3, 16, 16), [0])]
+    for option, value in {"degradations": ["noise=0.1"], "layers": "body", "passes": "flip", "limit": 11}.items():
+        with pytest.raises(InputError, match=f"{option} does not apply to a loader"):
+            hardsight.extract(tiny_nets.two(), loader, **{option: value})
     with pytest.raises(InputError, match="output='run'"):
         hardsight.extract(tiny_nets.two(), "digits")
 
@@ -313,8 +306,6 @@ def test_degradations(here: Path, cli: Cli) -> None:
     assert not np.allclose(found[0]["features"], plain, atol=1e-3) and not np.allclose(found[2]["features"], plain, atol=1e-3)
     assert cli("extract", "tiny_nets:two", "photos", "-o", "again", *words, "--workers", 1).code == 0
     assert (here / "again/samples/part-00000.parquet").read_bytes() == (here / "run/samples/part-00000.parquet").read_bytes()
-    done = cli("extract", "tiny_nets:two", "photos", "-o", "other", "--degrade", "fog=1")
-    assert done.code == 2 and "got 'fog'" in done.err and not (here / "other").exists()
 
 
 def broken_folder(root: Path) -> Path:
@@ -350,15 +341,10 @@ def test_strict_stops(here: Path, cli: Cli, at: str) -> None:
     done = cli("extract", "tiny_nets:two", "photos", "-o", "run", "--strict")
     assert done.code == 2 and at in done.err and "Omit --strict" in done.err and done.err.count("\n") == 1
     assert not (here / "run/run.json").exists()
-
-
-def test_nothing_can_be_read(here: Path) -> None:
-    import tiny_nets
-
-    (here / "photos/cat").mkdir(parents=True)
-    (here / "photos/cat/1.png").write_bytes(b"no image")
+    (here / "none/cat").mkdir(parents=True)
+    (here / "none/cat/1.png").write_bytes(b"no image")
     with pytest.raises(FileError, match="none of the 1 images"):
-        hardsight.extract(tiny_nets.two(), here / "photos", here / "run")
+        hardsight.extract("tiny_nets:two", here / "none", here / "other")
 
 
 def test_a_part_of_broken_images_alone(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -505,10 +491,8 @@ def test_pictures_of_different_sizes_need_one(here: Path, cli: Cli) -> None:
     [
         (["--batch-size", "0"], "batch_size must be a positive number or auto"),
         (["--mean", "a,b"], "mean must be comma-separated numbers"),
-        (["--interpolation", "cubic"], "interpolation must be one of"),
         (["--head-layer", "body.7"], "body.7"),
         (["--split", "blue"], "no splits and no column"),
-        (["--precision", "int4"], "precision must be one of"),
     ],
 )
 def test_wrong_options(here: Path, cli: Cli, words: list[str], message: str) -> None:
@@ -532,14 +516,8 @@ def test_progress_counts_every_image(here: Path) -> None:
     import tiny_nets
 
     seen: list[tuple[int, int]] = []
-    run = here / "run"
-    hardsight.extract(
-        tiny_nets.two(),
-        class_folders(here / "photos"),
-        run,
-        batch_size=3,
-        progress=lambda done, total: seen.append((done, total)),
-    )
+    photos = class_folders(here / "photos")
+    hardsight.extract(tiny_nets.two(), photos, here / "run", batch_size=3, progress=lambda *counts: seen.append(counts))
     assert seen == [(3, 8), (6, 8), (8, 8)]
 
 

@@ -6,7 +6,6 @@ The data lies in a directory named by HARDSIGHT_DATA, or in shared/data beside t
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -97,25 +96,3 @@ def test_the_same_network_in_onnx(tmp_path: Path) -> None:
     for name in ("avh", "avh_relative", "confidence", "loss", "norm", "entropy"):
         a, b = ours[name].to_numpy(), theirs[name].to_numpy()
         np.testing.assert_allclose(a, b, atol=1e-4 * max(1, np.abs(a).max()), err_msg=name)
-
-
-def test_transformers_from_a_config(tmp_path: Path, cli: Callable[..., Any]) -> None:
-    """A directory in the format of transformers, with weights, created without a download."""
-    transformers = library("transformers")
-    torch.manual_seed(0)
-    config = transformers.ViTConfig(
-        hidden_size=48,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=96,
-        image_size=32,
-        patch_size=8,
-        num_labels=10,
-    )
-    config.id2label = {k: str(k) for k in range(10)}  # ten classes, named
-    transformers.ViTForImageClassification(config).save_pretrained(tmp_path / "vit")
-    done = cli("extract", f"hf:{tmp_path / 'vit'}", "digits:test", "-o", tmp_path / "run", "--limit", 40)
-    assert done.code == 0, done.err
-    assert "40 rows of 48 features" in done.out
-    assert cli("score", tmp_path / "run").code == 0
-    assert Snapshot.load(tmp_path / "run").class_names == [str(k) for k in range(10)]

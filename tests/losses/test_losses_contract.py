@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -88,17 +87,6 @@ def batch(n: int = 12, d: int = 7, c: int = 5, dtype: Any = None, seed: int = 0)
 def made(name: str, d: int = 7, c: int = 5, dtype: Any = None, **options: Any) -> Any:
     torch.manual_seed(1)
     return HEADS[name](d, c, **options).to(dtype or torch.float64).eval()  # eval: no center or step moves
-
-
-@pytest.mark.parametrize("name", ["softmax", "avh", "normface", "cosface", "arcface", "l_softmax", "a_softmax", "lgm", "center"])
-def test_signature_and_misspelled_keywords(name: str) -> None:
-    loss = getattr(losses, f"{name}_loss")
-    parameters = inspect.signature(loss).parameters
-    assert parameters["reduction"].default == "mean" and parameters["class_weight"].default is None
-    x, y = batch()
-    between = {"softmax": [None], "lgm": [None]}.get(name, [])  # bias, log_variance
-    with pytest.raises(TypeError, match=rf"^{name}_loss\(\) got an unexpected keyword argument 'reductoin'"):
-        loss(x, torch.ones(5, 7, dtype=x.dtype), *between, y, reductoin="sum")
 
 
 # Heads

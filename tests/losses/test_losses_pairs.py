@@ -68,16 +68,6 @@ def test_semihard_negatives_by_hand() -> None:
     torch.testing.assert_close(losses, torch.tensor([1 - (2 - 2 * math.cos(math.radians(70))) + 0.5], dtype=torch.float64))
 
 
-def test_triplet_against_torch() -> None:
-    x, _ = case(n=3)
-    squared = torch.nn.TripletMarginWithDistanceLoss(
-        distance_function=lambda a, b: ((a - b) ** 2).sum(1), margin=0.2, reduction="none"
-    )
-    a, p, n = F.normalize(x)
-    expected = torch.stack([squared(u[None], v[None], n[None])[0] for u, v in ((a, p), (p, a))])
-    torch.testing.assert_close(triplet_loss(x, torch.tensor([5, 5, 9]), reduction="none"), expected)
-
-
 def test_triplet_against_pytorch_metric_learning() -> None:
     peers = pytest.importorskip("pytorch_metric_learning.losses")
     from pytorch_metric_learning.distances import LpDistance

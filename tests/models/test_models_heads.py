@@ -273,25 +273,35 @@ def test_a_head_that_is_not_linear_is_refused_unless_chosen() -> None:
         np.testing.assert_allclose(logits, net[:-1].eval()(torch.from_numpy(IMAGES)), rtol=1e-4, atol=1e-5)
 
 
-def test_a_wrong_name_gets_the_near_ones() -> None:
-    with pytest.raises(InputError, match="no linear layer 'mian'. Near that name: main"):
-        open_model(TwoHeads(), head="mian").check(IMAGES)
+REFUSED: dict[str, tuple[Callable[[], nn.Module], dict[str, Any], str]] = {
+    "no such layer": (TwoHeads, {"head": "mian"}, "'mian'. Near that name: main"),
+    "two classes out of nothing": (
+        lambda: pooled(nn.Linear(D, 3), nn.ConstantPad1d((0, 2), 0.0)), {}, r"4 \(3, 12\).*--head-layer 4 --fit-head",
+    ),
+    "no linear layer": (lambda: pooled(nn.ReLU()), {}, "hardsight score features.npy --labels"),
+    "no linear layer of that name": (lambda: pooled(nn.ReLU()), {"head": "fc"}, "hardsight score features.npy --labels"),
+    "a ReLU that cuts something off": (lambda: squeezed(bias=0.0), {}, r"2 \(5, 12\), off by .*--head-layer 2 --fit-head"),
+    "images of another shape": (lambda: nn.Sequential(nn.Conv2d(1, 3, 1), pooled(nn.Linear(D, C))), {}, r"shape \(3, 8, 8\)"),
+    "no logits": (body, {}, "must return logits of shape"),
+    "weights of NaN": (lambda: filled(float("nan")), {}, "not finite on the first images"),
+    "no such device": (TwoHeads, {"device": "cuda:77"}, "'cuda:77'"),
+    "no such precision": (TwoHeads, {"precision": "int8"}, "float32, bfloat16, float16, got 'int8'"),
+}  # fmt: skip
 
 
-def test_no_row_per_class() -> None:
-    net = pooled(nn.Linear(D, 3), nn.ConstantPad1d((0, 2), 0.0))  # two more classes out of nothing
-    with pytest.raises(
-        InputError, match=r"None has a row per class; its last linear layers are 4 \(3, 12\).*--head-layer 4 --fit-head"
-    ):
-        open_model(net).check(IMAGES)
-    with pytest.warns(UserWarning, match="not that of its layer 4"):  # what the message says to do
-        assert open_model(net, head="4")(IMAGES)[0].shape == (6, D)
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused(case: str) -> None:
+    make, options, message = REFUSED[case]
+    with pytest.raises(InputError, match=message):
+        open_model(make(), **options).check(IMAGES)
 
 
-def test_no_linear_layer_at_all() -> None:
-    for head in (None, "fc"):
-        with pytest.raises(InputError, match="hardsight score features.npy --labels labels.npy fits a head to them"):
-            open_model(pooled(nn.ReLU()), head=head).check(IMAGES)
+def filled(value: float) -> nn.Sequential:
+    """A last layer of one number."""
+    net = pooled(nn.Linear(D, C))
+    for parameter in net[4].parameters():
+        nn.init.constant_(parameter, value)
+    return net
 
 
 class Averaged(nn.Module):
@@ -324,9 +334,7 @@ def test_two_averaged_heads_are_one_on_both_features(bias: bool) -> None:
 
 def test_a_head_of_zeros_is_found() -> None:
     """As fresh vision transformers and mixers have it."""
-    net = pooled(nn.Linear(D, C))
-    nn.init.zeros_(net[4].weight), nn.init.zeros_(net[4].bias)  # type: ignore[arg-type]
-    model = open_model(net)
+    model = open_model(filled(0.0))
     features, logits = model(IMAGES)
     assert features.any() and not logits.any() and not model.head.weight.any()
 
@@ -352,16 +360,6 @@ def test_a_relu_that_cuts_nothing_off_leaves_a_head_linear() -> None:
     assert chosen(100 * IMAGES)[0].shape == (6, D)
 
 
-def test_a_relu_that_cuts_something_off_gets_a_way_forward() -> None:
-    with pytest.raises(InputError, match=r"Tried: 2 \(5, 12\), off by .*To have score fit .*pass --head-layer 2 --fit-head; "):
-        open_model(squeezed(bias=0.0)).check(IMAGES)
-
-
-def test_images_of_a_wrong_shape() -> None:
-    with pytest.raises(InputError, match=r"could not run on images of shape \(1, 8, 8\)"):
-        open_model(pooled(nn.Linear(D, C))).check(IMAGES[:, :1])
-
-
 def test_a_network_that_fails_on_a_later_batch() -> None:
     class Fails(nn.Module):
         def __init__(self) -> None:
@@ -377,18 +375,6 @@ def test_a_network_that_fails_on_a_later_batch() -> None:
     model.check(IMAGES)
     with pytest.raises(InputError, match="could not run on images of shape .*three are too many"):
         model(IMAGES[:3])
-
-
-def test_a_model_that_returns_no_logits() -> None:
-    with pytest.raises(InputError, match="must return logits of shape"):
-        open_model(body()).check(IMAGES)
-
-
-def test_weights_gone_to_nan_are_noticed() -> None:
-    net = pooled(nn.Linear(D, C))
-    nn.init.constant_(net[4].weight, float("nan"))  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="not finite on the first images"):
-        open_model(net).check(IMAGES)
 
 
 def test_the_head_needs_a_batch_first() -> None:
@@ -408,10 +394,3 @@ def test_reduced_precision_returns_float32_near_the_full(precision: str) -> None
         assert rounded.dtype == np.float32
         np.testing.assert_allclose(rounded, exact, rtol=0.05, atol=0.05)
         assert not np.array_equal(rounded, exact)
-
-
-def test_devices_and_precisions_that_do_not_exist() -> None:
-    with pytest.raises(InputError, match="device 'cuda:77' cannot be used"):
-        open_model(pooled(nn.Linear(D, C)), device="cuda:77")
-    with pytest.raises(InputError, match="precision must be one of float32, bfloat16, float16, got 'int8'"):
-        open_model(pooled(nn.Linear(D, C)), precision="int8")

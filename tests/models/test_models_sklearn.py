@@ -67,6 +67,7 @@ def test_two_classes_keep_their_probability() -> None:
 def test_features_are_what_the_earlier_steps_made() -> None:
     pipeline = fitted(ESTIMATORS["pipeline"])
     features, _ = open_model(pipeline)(IMAGES[:20])
+    np.testing.assert_array_equal(open_model(pipeline)(DIGITS[:20].astype(np.float32))[0], features)  # rows as they are
     np.testing.assert_allclose(features, pipeline[:-1].transform(DIGITS[:20]), rtol=1e-3, atol=1e-4)
 
 
@@ -76,11 +77,6 @@ def test_color_images_are_flattened_as_numpy_would() -> None:
     model = open_model(RidgeClassifier().fit(pictures.reshape(30, -1), labels))
     assert (model.preprocessing.size, model.preprocessing.channels) == ((4, 4), "RGB")
     np.testing.assert_array_equal(model(pictures.transpose(0, 3, 1, 2))[0], pictures.reshape(30, -1))
-
-
-def test_rows_are_taken_as_they_are() -> None:
-    model = open_model(fitted(RidgeClassifier()))
-    np.testing.assert_array_equal(model(DIGITS[:5].astype(np.float32))[0], DIGITS[:5].astype(np.float32))
 
 
 @pytest.mark.parametrize(
@@ -102,12 +98,9 @@ def test_an_estimator_must_be_fitted_and_fit_the_images() -> None:
         open_model(LogisticRegression())
     with pytest.raises(InputError, match=r"rows of 64 values, got images of shape \(1, 4, 4\)"):
         open_model(fitted(RidgeClassifier())).check(IMAGES[:5, :, :4, :4])
-    with pytest.raises(InputError, match="head does not apply"):
-        open_model(fitted(RidgeClassifier()), head="fc")
-    with pytest.raises(InputError, match="weights does not apply"):
-        open_model(fitted(RidgeClassifier()), weights="w.pt")
-    with pytest.raises(InputError, match="precision does not apply"):
-        open_model(fitted(RidgeClassifier()), precision="float16")
+    for option, value in {"head": "fc", "weights": "w.pt", "precision": "float16"}.items():
+        with pytest.raises(InputError, match=f"{option} does not apply"):
+            open_model(fitted(RidgeClassifier()), **{option: value})
 
 
 def test_fingerprints_see_every_step() -> None:

@@ -28,7 +28,7 @@ from hardsight.files.checksums import check
 from hardsight.files.reading import read_json, reading
 from hardsight.models.opening import check_model_name, open_model
 from hardsight.models.trained import trained_directory
-from hardsight.models.weights_header import check_weights_of
+from hardsight.models.weights import check_weights_file
 from hardsight.options import SampleOptions
 from hardsight.snapshot import Snapshot
 from hardsight.threads import even_rows, sample_rows
@@ -66,7 +66,7 @@ def check_target(run: Any, settings: AttackSettings) -> AttackTarget:
     s = settings
     directory = _directory(run)
     model = _model(run, directory, s.model)
-    check_weights_of(model, s.weights, s.num_classes)
+    check_weights_file(s.weights)
     spec, watched = (s.data, None) if s.data is not None else _recorded_data(run, directory)
     data, notes = _opened_data(spec, s, watched, trained=directory is not None and model == str(directory))
     source = str(Path(spec).resolve()) if isinstance(spec, (str, os.PathLike)) and Path(spec).exists() else None

@@ -83,23 +83,19 @@ def _part(path: Place, offset: int, size: int) -> bytes:
         return file.read(size)
 
 
-def read_tar(path: Place, level: int | None = None) -> ImageData:
-    """Every image in the tar, sorted by name; folders inside mean what they mean on disk, unless `.cls` files say more.
-
-    Ids are the names as if the tar were unpacked and its one top folder, if it has one, opened as data.
-    """
-    return read_tars([path], level)
-
-
 def read_tars(paths: Sequence[Place], level: int | None = None) -> ImageData:
-    """The images of one or more tars, shard by shard, each sorted by name."""
+    """The images of one or more tars, shard by shard, each sorted by name.
+
+    Folders inside mean what they mean on disk, unless `.cls` files say more. Ids are the names as if the tars were unpacked
+    and their one top folder, if there is one, opened as data.
+    """
     members: list[Member] = []
     classes: dict[tuple[int, str], str] = {}  # by shard and key
     states = [file_state(path) for path in paths]
     for number, path in enumerate(paths):
-        indexed, held = _index(path, number)
+        indexed, texts = _index(path, number)
         members += sorted(indexed.values(), key=lambda member: member.name)
-        classes |= {(number, key): text for key, text in held.items()}
+        classes |= {(number, key): text for key, text in texts.items()}
     if not members:
         raise InputError(f"{paths[0]}: a data archive must hold images (.jpg, .png, .webp, ...), found none.")
     ids = _without_top([member.name for member in members])

@@ -106,7 +106,7 @@ def read_npz(path: Path, label_key: str | None = None) -> ImageData:
             labels[arrays[labels_key].name] = values
     if labels and len(labels) != len(parts):
         raise InputError(f"{path}: either every split has labels or none, got {', '.join(arrays)}.")
-    known, class_names = _joined(labels, counts, class_names) if labels else (None, class_names)
+    joined, class_names = _joined(labels, counts, class_names) if labels else (None, class_names)
     columns: dict[str, list[Any]] = {"split": splits} if parts[0][0] else {}
     n = len(ids)
     if len(parts) == 1 and parts[0][0] is None:
@@ -119,10 +119,10 @@ def read_npz(path: Path, label_key: str | None = None) -> ImageData:
         kind="npz",
         ids=ids,
         images=ImageArrays(loads, counts, [path]),
-        labels=known,
+        labels=joined,
         class_names=class_names,
         columns=columns,
-        notes=(hint.strip(),) if known is not None and class_names is None and (hint := counted_from_one(known)) else (),
+        notes=(hint.strip(),) if joined is not None and class_names is None and (hint := counted_from_one(joined)) else (),
     )
 
 
@@ -130,12 +130,12 @@ def _joined(
     labels: dict[str, np.ndarray], counts: Sequence[int], class_names: list[str] | None
 ) -> tuple[np.ndarray, list[str] | None]:
     """(n,) labels of all splits, and the class names: names among the labels are counted together."""
-    known: Any = list(labels.values())
-    if all(values.ndim == 1 and values.dtype.kind in "USb" for values in known):
-        numbers, class_names = _checked(", ".join(labels), class_numbers, np.concatenate(known), class_names)
-        known = np.split(numbers, np.cumsum([len(values) for values in known])[:-1])
+    parts: Any = list(labels.values())
+    if all(values.ndim == 1 and values.dtype.kind in "USb" for values in parts):
+        numbers, class_names = _checked(", ".join(labels), class_numbers, np.concatenate(parts), class_names)
+        parts = np.split(numbers, np.cumsum([len(values) for values in parts])[:-1])
     checked = [
-        _checked(where, check_labels, values, count, None) for where, values, count in zip(labels, known, counts, strict=True)
+        _checked(where, check_labels, values, count, None) for where, values, count in zip(labels, parts, counts, strict=True)
     ]
     return np.concatenate(checked), class_names
 

@@ -26,9 +26,8 @@ FINE_NAMES, COARSE_NAMES = "fine_label_names.txt", "coarse_label_names.txt"
 
 def cifar_batches(folder: Path) -> list[Path]:
     """The folder's batches of CIFAR-10, training ones first, in order; an error for the version that is pickled."""
-    batches = sorted(folder.glob("data_batch_*.bin"), key=lambda path: natural_key(path.name)) + sorted(
-        folder.glob("test_batch.bin")
-    )
+    batches = sorted(folder.glob("data_batch_*.bin"), key=lambda path: natural_key(path.name))
+    batches += folder.glob("test_batch.bin")
     if not batches and (folder / "data_batch_1").is_file():
         raise InputError(_PICKLED.format(folder, "CIFAR-10"))
     return batches
@@ -40,9 +39,7 @@ def cifar100_files(folder: Path) -> list[Path]:
     Other data sets have a train.bin, too: without the names of the classes beside it, its size must be that of whole records.
     """
     if all((folder / name).is_file() for name in ("meta", "train", "test")) and not (folder / "train.bin").exists():
-        raise InputError(
-            f"{folder}: this is CIFAR-100 as Python pickles, which are never loaded. Use the binary version (*.bin)."
-        )
+        raise InputError(_PICKLED.format(folder, "CIFAR-100"))
     files = [path for path in (folder / "train.bin", folder / "test.bin") if path.is_file()]
     record = LABEL_BYTES["CIFAR-100"] + PIXELS
     named = (folder / FINE_NAMES).is_file()

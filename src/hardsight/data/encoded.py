@@ -77,10 +77,10 @@ class EncodedImages:
 
     def image(self, row: int) -> Image.Image:
         """Decode the image of one row."""
-        at = int(self.rows[row])
-        number = int(np.searchsorted(self.ends, at, side="right"))
+        position = int(self.rows[row])
+        number = int(np.searchsorted(self.ends, position, side="right"))
         first = int(self.ends[number - 1]) if number else 0
-        return _decoded(self._group(number)[at - first], f"{self.groups[number][0].file} row {at}", None)
+        return _decoded(self._group(number)[position - first], f"{self.groups[number][0].file} row {position}", None)
 
     def _group(self, number: int) -> Any:
         """The column of one row group; the last few that were read are kept."""
@@ -92,7 +92,7 @@ class EncodedImages:
             check_unchanged(shard.file, shard.state)
             column = _arrow_file(shard.file).column(self.column) if _is_arrow(shard.file) else self._row_group(shard, group)
             self._held[number] = column
-            while len(self._held) > 2 and sum(_bytes(held) for held in self._held.values()) > CACHE_BYTES:
+            while len(self._held) > 2 and sum(_bytes(group_column) for group_column in self._held.values()) > CACHE_BYTES:
                 self._held.popitem(last=False)
             return column
 
@@ -122,8 +122,8 @@ class DatasetImages:
 
     def image(self, row: int) -> Image.Image:
         """Decode the image of one row."""
-        at = int(self.rows[row])
-        return _decoded(self.dataset[at].column(self.column)[0], f"row {at}", Path.cwd())
+        position = int(self.rows[row])
+        return _decoded(self.dataset[position].column(self.column)[0], f"row {position}", Path.cwd())
 
     def digest(self, ids: Sequence[str]) -> str:
         """sha256 over the fingerprint that the dataset has of itself, and the ids picked from it."""
@@ -156,8 +156,8 @@ def image_column(schema: pa.Schema) -> str | None:
         named = [name for name, feature in features.items() if feature.get("_type") == "Image"]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         named = []
-    held = [field.name for field in schema if field.name in named or _holds_images(field)]
-    return held[0] if held else None
+    columns = [field.name for field in schema if field.name in named or _holds_images(field)]
+    return columns[0] if columns else None
 
 
 def _holds_images(field: pa.Field) -> bool:
@@ -187,8 +187,8 @@ def shards_in(folder: Place) -> list[Place]:
             names = [str(entry["filename"]) for entry in read_json(folder / "state.json")["_data_files"]]
         return [folder / name for name in names if "/" not in name and (folder / name).is_file()]
     inside = sorted((sub for sub in folder.iterdir() if sub.name == "data" or split_name(sub.name)), key=_name)
-    held = [folder, *(sub for sub in inside if sub.is_dir())]
-    return [file for sub in held for file in sorted(sub.iterdir(), key=_name) if file.suffix.lower() == ".parquet"]
+    folders = [folder, *(sub for sub in inside if sub.is_dir())]
+    return [file for sub in folders for file in sorted(sub.iterdir(), key=_name) if file.suffix.lower() == ".parquet"]
 
 
 def _name(path: Place) -> str:
@@ -219,18 +219,18 @@ def read_shards(files: Sequence[Place], label_column: str | None = None) -> Imag
 def _data(parts: list[Any], images: Any, where: Any, label_column: str | None) -> ImageData:
     """Ids, labels and columns of tables that follow each other: (table, schema, split, rows) each."""
     schema, splits = parts[0][1], [split for _, _, split, rows in parts for _ in range(rows)]
-    held = [table for table, _, _, _ in parts if table is not None]
+    filled = [table for table, _, _, _ in parts if table is not None]
     with reading(where):
-        columns = pa.concat_tables(held, promote_options="permissive").to_pydict() if held else {}
+        columns = pa.concat_tables(filled, promote_options="permissive").to_pydict() if filled else {}
     name = label_column or next((name for name in LABELS if name in columns), None)
     if name is not None and name not in columns:
         raise InputError(f"{where}: --labels {name} is not one of its columns; it has {', '.join(schema.names)}.")
-    known = all(split is not None for split in splits) and bool(splits)
-    ids = [str(id) for id in columns.pop("id")] if "id" in columns else _ids(splits if known else [None] * len(splits))
+    all_split = all(split is not None for split in splits) and bool(splits)
+    ids = [str(id) for id in columns.pop("id")] if "id" in columns else _ids(splits if all_split else [None] * len(splits))
     values = columns.pop(name) if name is not None else None
     names, index, notes = (None, None, ()) if name is None else _labels(values, class_label_names(schema, name), where)
     further = {key: column for key, column in columns.items() if key != "path"}
-    if known:
+    if all_split:
         further = {"split": splits, **further}
     return ImageData("hugging face", ids, images, index, names, further, [], notes)
 

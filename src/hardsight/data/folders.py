@@ -70,6 +70,6 @@ def _check_link(link: str, root: str) -> None:
 
 def _holds(root: Path) -> str:
     names = sorted(utf8_name(name) for name in os.listdir(root))
-    held = (", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")) or "nothing"
+    listed = (", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")) or "nothing"
     unread = next((name for _, _, files in os.walk(root) for name in files if name.lower().endswith(UNREAD)), None)
-    return held if unread is None else f"{held}. Files such as {utf8_name(unread)} are not read: convert them to JPEG or PNG"
+    return listed if unread is None else f"{listed}. Files such as {utf8_name(unread)} are not read: convert them to JPEG or PNG"

@@ -61,12 +61,12 @@ def read_idx(files: list[Path]) -> ImageData:
         sources += [beside] if beside is not None else []
     if any(part is None for part in labels) and any(part is not None for part in labels):
         raise InputError(f"{files[0].parent}: every idx images file needs its labels file beside it, or none.")
-    known = [part for part in labels if part is not None]
+    label_arrays = [part for part in labels if part is not None]
     return ImageData(
         kind="idx",
         ids=ids,
         images=ImageArrays(loads, counts, sources),
-        labels=np.concatenate(known) if known else None,
+        labels=np.concatenate(label_arrays) if label_arrays else None,
         columns={"split": split_column} if any(splits) else {},
     )
 
@@ -87,13 +87,13 @@ def load_idx(path: Path, dimensions: int) -> np.ndarray:
                 raise FileError(f"{path}: its header declares {shape}, more than {MAX_BYTES} bytes.")
             if path.suffix == ".gz":
                 content = file.read(size + 1)
-                held = len(content)
+                follow = len(content)
             else:
-                held = path.stat().st_size - len(head)
+                follow = path.stat().st_size - len(head)
     except (OSError, EOFError, zlib.error) as error:
         raise FileError(f"{path}: cannot be read ({error}).") from error
-    if held != size:
-        raise FileError(f"{path}: its header declares {shape}, {size} bytes, but {'more' if held > size else held} follow.")
+    if follow != size:
+        raise FileError(f"{path}: its header declares {shape}, {size} bytes, but {'more' if follow > size else follow} follow.")
     if size == 0 or path.suffix == ".gz":
         return np.frombuffer(content if size else b"", np.uint8).reshape(shape)
     return np.memmap(path, np.uint8, "r", len(head), shape)

@@ -26,17 +26,17 @@ SPLITS = {
 }
 
 
-def renumbered(labels: np.ndarray, own: Sequence[str], names: Sequence[str]) -> np.ndarray:
-    """Map (n,) labels, indices into `own`, to indices into `names`, which holds every class of `own`; -1 stays.
+def renumbered(labels: np.ndarray, class_names: Sequence[str], names: Sequence[str]) -> np.ndarray:
+    """Map (n,) labels, indices into `class_names`, to indices into `names`, which holds all of these; -1 stays.
 
     Example:
         >>> renumbered(np.array([0, 1, -1]), ["cat", "dog"], ["bird", "dog", "cat"])
         array([ 2,  1, -1])
     """
-    unknown = [name for name in own if name not in names]
+    unknown = [name for name in class_names if name not in names]
     if unknown:
         raise InputError(f"class {unknown[0]!r} is not one of {', '.join(names[:20])}.")
-    number = np.array([*(list(names).index(name) for name in own), UNLABELED])
+    number = np.array([*(list(names).index(name) for name in class_names), UNLABELED])
     return np.asarray(number[labels])
 
 

@@ -41,14 +41,14 @@ def read_list(path: Path, level: int | None = None) -> ImageData:
 
 def lists_in(folder: Path) -> list[Path]:
     """The folder's own image_list.txt, or those of the folders just below it."""
-    own = folder / LIST_NAME
-    return [own] if own.is_file() else sorted(folder.glob(f"*/{LIST_NAME}"))
+    directly = folder / LIST_NAME
+    return [directly] if directly.is_file() else sorted(folder.glob(f"*/{LIST_NAME}"))
 
 
-def read_lists(folder: Path, lists: Sequence[Path], level: int | None = None) -> ImageData:
+def read_lists(folder: Path, lists: Sequence[Path]) -> ImageData:
     """Several lists as one: VisDA's train/, validation/ and test/image_list.txt. Their folders become the split or domain."""
     if len(lists) == 1 and lists[0].parent == folder:
-        return read_list(lists[0], level)
+        return read_list(lists[0])
     lines: list[Line] = []
     origin: list[str] = []
     parts: list[slice] = []
@@ -60,7 +60,7 @@ def read_lists(folder: Path, lists: Sequence[Path], level: int | None = None) ->
         origin += [name] * len(below)
     splits = [split_name(name) for name in origin]
     columns = {"domain": [utf8_name(name) for name in origin]} if None in splits else {"split": splits}
-    return _from_lines(folder, lines, columns, level, parts)
+    return _from_lines(folder, lines, columns, None, parts)
 
 
 def read_lines(path: Path) -> list[Line]:

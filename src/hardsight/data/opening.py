@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.checks import UNLABELED
-from hardsight.data.archive import expand_braces, read_tar, read_tars
+from hardsight.data.archive import expand_braces, read_tars
 from hardsight.data.arrays import read_npy, read_npz
 from hardsight.data.cifar import cifar100_files, cifar_batches, read_cifar, read_cifar100
 from hardsight.data.dataset import ImageData
@@ -177,7 +177,7 @@ def _read_path(path: Place, level: int | None, column: str | None) -> ImageData:
     if name.endswith((".parquet", ".arrow")) and holds_encoded(path):
         return read_shards([path], column)
     if name.endswith(TARS):
-        return read_tar(path, level)
+        return read_tars([path], level)
     if isinstance(path, Remote):
         raise InputError(f"{path}: images in a store are a folder, a .tar or a .parquet with their bytes; download the rest.")
     if name.endswith(SHEETS):
@@ -217,20 +217,20 @@ def _pick_split(data: ImageData, split: str) -> ImageData:
     """Only the rows of one split; or a column as the split; or one split for all."""
     if split in data.columns and split not in ("split", "path"):
         return replace(data, columns={**data.columns, "split": [_split_value(value) for value in data.columns[split]]})
-    known = split_name(split)
+    usual = split_name(split)
     if "split" in data.columns:
-        wanted = known or split
+        wanted = usual or split
         rows = [row for row, value in enumerate(data.columns["split"]) if value == wanted]
         if not rows:
-            held = ", ".join(f"{name} ({count})" for name, count in Counter(data.columns["split"]).items())
-            raise InputError(f"split must be one that the data has: {held}; got {split!r}.")
+            splits = ", ".join(f"{name} ({count})" for name, count in Counter(data.columns["split"]).items())
+            raise InputError(f"split must be one that the data has: {splits}; got {split!r}.")
         return data.take(rows)
-    if known is None:
+    if usual is None:
         domain = f" {split!r} is a domain here: pass its folder as the data." if split in data.columns.get("domain", []) else ""
         raise InputError(
             f"this data has no splits and no column {split!r}; to say which split all of it is, give train, val or test.{domain}"
         )
-    return replace(data, columns={**data.columns, "split": [known] * len(data)})
+    return replace(data, columns={**data.columns, "split": [usual] * len(data)})
 
 
 def _spread(data: ImageData, limit: int) -> ImageData:

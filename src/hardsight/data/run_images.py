@@ -61,8 +61,8 @@ class RunImages:
             raise BrokenImage("missing")
         if id not in (rows := self.open()):
             raise BrokenImage("missing", id)
-        data, at = rows[id]
-        return data.image(at)
+        data, row = rows[id]
+        return data.image(row)
 
     def file(self, path: str) -> Path:
         """The image file at a path below one of the roots. Raises BrokenImage where it is missing or lies outside."""

@@ -11,7 +11,7 @@ from hardsight.domains.settings import DomainOptions
 from hardsight.errors import require_installed
 from hardsight.files.run import Run, check_run_directory
 from hardsight.models.network_names import check_network_name
-from hardsight.models.weights_header import check_weights_of
+from hardsight.models.weights import check_weights_file
 
 
 class DomainComparison(Protocol):
@@ -32,7 +32,7 @@ def refuse_early(settings: DomainOptions, output: str | os.PathLike[str], comman
     """Say what is missing or wrong before data is opened, and before torch, which takes seconds, is loaded."""
     require_installed("torch", extra="torch", purpose=command)
     check_network_name(settings.model)
-    check_weights_of(settings.model, settings.weights, None, new_classes=True)
+    check_weights_file(settings.weights)
     check_run_directory(output, command)
 
 

@@ -49,7 +49,7 @@ from hardsight.files.samples import OWN_COLUMNS, rows_per_part, write_samples
 from hardsight.models import Model, open_model
 from hardsight.models.model import refuse
 from hardsight.models.trained import takes_features
-from hardsight.models.weights_header import check_weights_of
+from hardsight.models.weights import check_weights_file
 from hardsight.options import SampleOptions, takes
 from hardsight.screen import Progress, Say, time_in_words
 from hardsight.snapshot import Snapshot
@@ -105,7 +105,7 @@ def extract(
     """
     settings = ExtractSettings.given(settings, options)
     s = settings
-    check_weights_of(model, s.weights, s.num_classes)  # and all other cheap checks, before the model is loaded
+    check_weights_file(s.weights)
     from_loader = not isinstance(data, (str, os.PathLike, ImageData, Snapshot)) and not is_dataset(data)
     if output is not None:
         check_run_directory(output, LOADER_COMMAND if from_loader else COMMAND)
@@ -228,7 +228,6 @@ class _Job:
     batch_size: int = 0
     ahead: int = 0  # images
     types: dict[str, pa.DataType] = field(default_factory=dict)  # types of the user's columns: a part may hold only nulls
-
     views: list[ImageView] = field(default_factory=list)  # extra passes over the images
 
     def __post_init__(self) -> None:
@@ -261,7 +260,7 @@ class _Job:
             return Snapshot.load(output)
         with run.only_writer():
             n, folder, views = len(self.data), run.folder("samples"), self._view_runs(run)
-            parts = [range(at, min(at + per_part, n)) for at in range(0, n, per_part)]
+            parts = [range(first, min(first + per_part, n)) for first in range(0, n, per_part)]
             names = [folder / f"part-{number:05d}.parquet" for number in range(len(parts))]
             missing = [(name, rows) for name, rows in zip(names, parts, strict=True) if not self._is_there(name)]
             run.kept = lambda: (
@@ -287,9 +286,6 @@ class _Job:
             "device": str(getattr(self.model, "device", "cpu")),
             "precision": getattr(self.model, "precision", "float32"),
             "layer": self.model.layer_name,
-            **({"fit_head": True} if self.settings.fit_head else {}),  # unknown to runs of earlier versions
-            **({"layers": list(self.settings.layers)} if self.settings.layers else {}),
-            **({"passes": list(self.settings.passes)} if self.settings.passes else {}),
         }
 
     def _per_part(self, num_features: int) -> int:
@@ -447,7 +443,7 @@ class _Job:
         for number, layer in enumerate(self.settings.layers):
             path = layer_part(name, number, layer)
             path.parent.mkdir(parents=True, exist_ok=True)
-            matrix = np.concatenate([some[layer] for some in watched]) if watched else np.zeros((0, 1), np.float32)
+            matrix = np.concatenate([batch[layer] for batch in watched]) if watched else np.zeros((0, 1), np.float32)
             write_samples(path, matrix, {"id": pa.array(self._ids(kept), pa.string())})
 
     def _ids(self, kept: list[int]) -> list[str]:
@@ -527,14 +523,14 @@ class _Forecast:
     def __init__(self, images: int, bytes_per_image: int, say: Say) -> None:
         self.images, self.bytes, self.say = images, images * bytes_per_image, say
         self.first: tuple[float, int] | None = None  # when the first batch was done, and its images
-        self.said = False
+        self.reported = False
 
     def __call__(self, done: int, folder: Path) -> None:
         clock = time.monotonic()
         if self.first is None:
             self.first = clock, done  # the first batch is slow: start the clock after it
-        elif not self.said and clock - self.first[0] >= LISTEN:
-            self.said = True
+        elif not self.reported and clock - self.first[0] >= LISTEN:
+            self.reported = True
             seconds = (clock - self.first[0]) / max(1, done - self.first[1]) * self.images
             if seconds > LONG_RUN:
                 self.say(f"about {time_in_words(seconds)} and {megabytes(self.bytes)} for {self.images:,} images")

@@ -143,8 +143,8 @@ def rows_of_domain(domains: np.ndarray | None, domain: str, where: str) -> np.nd
         raise InputError(f"{where} has no domain column, so no domain {domain!r} can be picked from it.")
     rows = np.flatnonzero(domains == domain)
     if not len(rows):
-        known = list(dict.fromkeys(str(name) for name in domains))
-        raise InputError(f"{where} has no domain {domain!r}; it has {', '.join(known)}.{did_you_mean(domain, known)}")
+        names = list(dict.fromkeys(str(name) for name in domains))
+        raise InputError(f"{where} has no domain {domain!r}; it has {', '.join(names)}.{did_you_mean(domain, names)}")
     return rows
 
 

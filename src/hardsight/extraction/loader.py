@@ -69,8 +69,9 @@ def _rows(model: Model, loader: Iterable[Any], settings: ExtractSettings, names:
 
 def _written(model: Model, rows: Iterator[Rows], output: Path, settings: ExtractSettings, names: list[str] | None) -> Snapshot:
     """Write part by part. A loader cannot be compared with an earlier one, so it is always read from the start."""
-    split, fitted = settings.split, {"fit_head": True} if settings.fit_head else {}
-    run = Run(output, COMMAND, {"source": "a loader", "split": split, **fitted}, {"model": model.fingerprint()})
+    split = settings.split
+    arguments = {"source": "a loader", "split": split, "fit_head": settings.fit_head}
+    run = Run(output, COMMAND, arguments, {"model": model.fingerprint()})
     if run.complete:
         raise RunError(f"{output} holds a complete run; use another directory, or load it with Snapshot.load.")
     with run.only_writer():
@@ -78,38 +79,38 @@ def _written(model: Model, rows: Iterator[Rows], output: Path, settings: Extract
         for left in folder.glob("part-*.parquet"):
             left.unlink()
         counts: dict[str, int] = {}
-        at = 0
+        written_rows = 0
         for features, labels in _parts(rows, lambda: rows_per_part(model.head.num_features)):
             part = folder / f"part-{len(counts):05d}.parquet"
-            columns = {"id": np.arange(at, at + len(labels)), "label": labels, "split": [split] * len(labels)}
+            columns = {"id": np.arange(written_rows, written_rows + len(labels)), "label": labels, "split": [split] * len(labels)}
             metadata = None if names is None else {b"hardsight": json.dumps({"class_names": names}).encode()}
             counts[part.name] = write_samples(part, features, columns, metadata)
-            at += len(labels)
+            written_rows += len(labels)
         if not counts:
             raise InputError("the loader returned no images.")
         written = [folder / name for name in counts]
         if not settings.fit_head:
             written.append(run.directory / "head.safetensors")
             save_head(written[-1], model.head, names or _names_of(model))
-        run.finish(written, {"rows": at}, counts)
+        run.finish(written, {"rows": written_rows}, counts)
     return Snapshot.load(output)
 
 
 def _parts(rows: Iterator[Rows], rows_per_part: Callable[[], int]) -> Iterator[Rows]:
     """The same rows in parts of a fixed size, independent of the loader's batches; the first batch determines the size."""
     waiting: list[Rows] = []
-    held = 0
+    rows_waiting = 0
     for batch in rows:
         waiting.append(batch)
-        held += len(batch[1])
+        rows_waiting += len(batch[1])
         size = rows_per_part()
-        if held >= size:
+        if rows_waiting >= size:
             features, labels = (np.concatenate(each) for each in zip(*waiting, strict=True))
-            whole = held - held % size
+            whole = rows_waiting - rows_waiting % size
             for start in range(0, whole, size):
                 yield features[start : start + size], labels[start : start + size]
-            waiting, held = [(features[whole:], labels[whole:])], held % size
-    if held:
+            waiting, rows_waiting = [(features[whole:], labels[whole:])], rows_waiting % size
+    if rows_waiting:
         features, labels = (np.concatenate(each) for each in zip(*waiting, strict=True))
         yield features, labels
 

@@ -148,16 +148,14 @@ class ExtractSettings(PreprocessingOptions):
     )  # fmt: skip
     layers: Any = option(
         (), "Comma-separated layers whose features to store as well, first layer first; the score prediction_depth needs them.",
-        read=_layers, metavar="A,B,C", decides=False,
+        read=_layers, metavar="A,B,C",
     )  # fmt: skip
     passes: Any = option(
         (), "Extra passes over the images, each a snapshot in passes/: flip (mirrored), dropout=N (N times with dropout "
-        "enabled); correlate --passes reads them.", read=_passes, metavar="flip,dropout=20", decides=False,
+        "enabled); correlate --passes reads them.", read=_passes, metavar="flip,dropout=20",
     )  # fmt: skip
     keep_head: bool = option(False, "Keep the model's head even if its classes differ from the data's; names are matched.")
-    fit_head: bool = option(
-        False, "Leave the model's head out: score fits one to the features by cross-validation.", decides=False
-    )
+    fit_head: bool = option(False, "Leave the model's head out: score fits one to the features by cross-validation.")
     strict: bool = option(False, "Stop at an image that cannot be read instead of skipping and listing it.", decides=False)
 
     def check(self) -> None:
@@ -168,5 +166,5 @@ class ExtractSettings(PreprocessingOptions):
 
     def as_dict(self) -> dict[str, Any]:
         """Options that the result depends on, except preprocessing, whose outcome is recorded as a whole."""
-        own = {field.name for field in PreprocessingOptions.fields()}
-        return {name: value for name, value in super().as_dict().items() if name not in own}
+        preprocessing = {field.name for field in PreprocessingOptions.fields()}
+        return {name: value for name, value in super().as_dict().items() if name not in preprocessing}

@@ -79,7 +79,7 @@ def _distinct(i: Tensor, j: Tensor, n: int) -> tuple[Tensor, Tensor]:
 
 
 def pair_squares(features: Tensor) -> Tensor:
-    """(n, d) -> (n, n) squared distances, 0 on the diagonal; centerd first to keep the precision of far-off features."""
+    """(n, d) -> (n, n) squared distances, 0 on the diagonal; centered first to keep the precision of far-off features."""
     with torch.autocast(features.device.type, enabled=False):
         x = features - features.detach().mean(0)
         square = x.square().sum(1)

@@ -6,7 +6,7 @@ constant. The square is expanded, so that matrix products do the work and no (n,
     1/2 sum_j p_kj (x_j - m_kj)^2 = 1/2 (x^2 @ p_k - 2 x @ (p_k m_k) + m_k^2 @ p_k),   p_k = exp(-log_variance_k)
 
 In this form, a small distance is the difference of large numbers. Two things preserve its precision: everything is first
-centerd on the means, and the distance to the own class, on which the margin and the likelihood depend, is computed
+centered on the means, and the distance to the own class, on which the margin and the likelihood depend, is computed
 directly from the difference. Classes are processed in blocks, also in the backward pass, so copies of the means stay small.
 """
 
@@ -126,7 +126,7 @@ def _is_outside(log_variance: Tensor | None, bounds: Bounds) -> bool:
 def _blocks(
     mean: Tensor, center: Tensor, log_variance: Tensor | None, bounds: Bounds | None
 ) -> Iterator[tuple[slice, Tensor, Tensor, Tensor, Tensor]]:
-    """Blocks of classes: slice, centerd means m, log-variances v, precisions p and p * m; v and p are (b, d) or (1, d)."""
+    """Blocks of classes: slice, centered means m, log-variances v, precisions p and p * m; v and p are (b, d) or (1, d)."""
     step = max(1, BLOCK // mean.shape[1])
     for start in range(0, len(mean), step):
         part = slice(start, start + step)

@@ -28,9 +28,9 @@ def znorm_loss(
     """
     logits = checked_logits(logits, labels)
     b = check_target(target, logits.shape[1])
-    centerd = logits - logits.mean(1, keepdim=True)  # (n, c)
-    variance = centerd.square().mean(1, keepdim=True).clamp_min(torch.finfo(logits.dtype).tiny ** 0.5)
-    z = centerd.gather(1, labels[:, None])[:, 0] * variance[:, 0].rsqrt()  # (n,)
+    centered = logits - logits.mean(1, keepdim=True)  # (n, c)
+    variance = centered.square().mean(1, keepdim=True).clamp_min(torch.finfo(logits.dtype).tiny ** 0.5)
+    z = centered.gather(1, labels[:, None])[:, 0] * variance[:, 0].rsqrt()  # (n,)
     return reduce_plain(F.softplus(sharpness * (b - z)) / sharpness, reduction)
 
 

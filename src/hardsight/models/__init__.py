@@ -7,17 +7,14 @@
     network.py              a torch module; find_head.py locates its last layer
     onnx_model.py           an ONNX file; onnx_graph.py locates its last layer
     linear_estimator.py     a fitted scikit-learn classifier or pipeline
-    flat_images.py          images as rows of numbers, for models that take those
     matching.py             which head turns these features into these outputs: the check they share
 
     timm_models.py, torchvision_models.py, transformers_models.py, trained.py    where networks come from
     weights.py              a file of weights into a network, executing nothing
-    weights_header.py       weights of another model, refused before torch is loaded; layouts.py has the blocks of architectures
-    downloads.py             whether weights that a library would fetch can be had
-    factory_names.py        what a user's file defines, read from its source
+    downloads.py            whether the Hugging Face hub can be reached
     head_layer.py           a head of any kind as a network's last layer
     trainable.py            any of these with its last layer cut off, to be trained
-    network_names.py, library_names.py    what they may be called
+    network_names.py        what a network to be trained may be called
 
     mnist_cnn.py, lenet.py, cnn10.py, cifar_*.py    networks to train by name; digits.py that of the demo
     feature_head.py         a head with a hidden layer

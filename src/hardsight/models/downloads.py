@@ -1,8 +1,7 @@
-"""Whether weights that a library would fetch can be had: on this machine already, or over the network."""
+"""Whether the Hugging Face hub can be reached: where it cannot, timm and transformers would retry for a minute."""
 
 from __future__ import annotations
 
-import os
 import socket
 import urllib.request
 from pathlib import Path
@@ -11,31 +10,20 @@ from urllib.parse import urlsplit
 from hardsight.errors import InputError
 
 
-def check_reachable(library: str, name: str) -> None:
-    """Refuse a model whose weights are not here where there is no network: the libraries would try for a minute."""
-    if library == "hf" and Path(name).exists():
-        return
-    host = "download.pytorch.org" if library == "torchvision" else _hub()
-    if not _is_kept(library, name) and not _is_known(host):
-        instead = "give hf:DIRECTORY" if library == "hf" else "give --weights FILE"
-        raise InputError(f"{library}:{name}: its weights are not on this machine, and {host} cannot be reached: {instead}.")
+def check_hub(spec: str, repositories: str, instead: str) -> None:
+    """Refuse a model that is neither in the hub's cache nor to be had over the network.
 
+    Args:
+        spec: what the user calls it.
+        repositories: owner/name on the hub, or a pattern of them.
+        instead: what to do without a network.
+    """
+    from huggingface_hub import constants
 
-def _hub() -> str:
-    return urlsplit(os.environ.get("HF_ENDPOINT") or "https://huggingface.co").hostname or "huggingface.co"
-
-
-def _is_kept(library: str, name: str) -> bool:
-    """Whether the library's cache holds anything of this name; which of it is needed, the library knows."""
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    if library == "torchvision":
-        checkpoints = Path(os.environ.get("TORCH_HOME") or caches / "torch") / "hub" / "checkpoints"
-        return any(checkpoints.glob(f"{name}-*"))
-    home = Path(os.environ.get("HF_HOME") or caches / "huggingface")
-    models = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
-    own = name.partition(":")[2] or name  # timm:hf_hub:owner/name
-    pattern = f"models--{own.replace('/', '--')}" if "/" in own or library == "hf" else f"models--timm--{own.partition('.')[0]}*"
-    return any(models.glob(pattern))
+    host = urlsplit(constants.ENDPOINT).hostname or constants.ENDPOINT
+    cached = Path(constants.HF_HUB_CACHE).glob(f"models--{repositories.replace('/', '--')}")
+    if not any(cached) and not _is_known(host):
+        raise InputError(f"{spec}: its weights are not on this machine, and {host} cannot be reached: {instead}.")
 
 
 def _is_known(host: str) -> bool:

@@ -11,8 +11,8 @@ import numpy as np
 from hardsight.errors import FileError, InputError, MissingExtra
 from hardsight.fitted_estimator import FittedEstimator
 from hardsight.head import Head
-from hardsight.models.flat_images import flat_images, flat_preprocessing
 from hardsight.models.model import Model
+from hardsight.models.preprocessing import flat_images, flat_preprocessing
 
 
 class LinearEstimator(Model):

@@ -89,7 +89,7 @@ def _builder(kind: Any, weight: np.ndarray, scale: float) -> Callable[[], Head]:
 
 
 def _scale(shape: np.ndarray, target: np.ndarray) -> float | None:
-    """The factor between two (b, c) arrays by least squares, each row centerd: a softmax hides the row's constant."""
+    """The factor between two (b, c) arrays by least squares, each row centered: a softmax hides the row's constant."""
     if shape.shape[0] * (shape.shape[1] - 1) < 4:  # with fewer numbers any factor would seem to fit
         return None
     a, b = (x - x.mean(axis=1, keepdims=True) for x in (shape, target))

@@ -77,12 +77,12 @@ class Network(Model):
 
     def watch(self, layers: Sequence[str], batch: np.ndarray) -> None:
         """Keep the pooled outputs of layers of every batch from now on; they are tried on this one."""
-        known = dict(self.module.named_modules())
+        modules = dict(self.module.named_modules())
         for name in layers:
-            if name not in known or not name:
-                near = difflib.get_close_matches(name, known, 3) or list(known)[1:4]
+            if name not in modules or not name:
+                near = difflib.get_close_matches(name, modules, 3) or list(modules)[1:4]
                 raise InputError(f"{self.name} has no layer {name!r}; there are {', '.join(near)}, ...")
-            known[name].register_forward_hook(functools.partial(self._see, name))
+            modules[name].register_forward_hook(functools.partial(self._see, name))
         self._forward(batch, PRECISIONS[self.precision])
         missing = [name for name in layers if name not in self._watched]
         if missing:

@@ -1,4 +1,4 @@
-"""What a network to be trained may be called; nothing here loads torch, so that a wrong name is refused at once.
+"""What a network to be trained may be called.
 
 mnist_cnn, cifar_resnet20, ...    hardsight's own networks by their bare name
 timm:NAME, torchvision:NAME       from scratch, or from the library's released weights
@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from hardsight.errors import InputError, did_you_mean
-from hardsight.models.library_names import check_library_model
 
 OWN = {  # module of this package: the networks it lists in NETWORKS
     "lenet": ("lenet",),
@@ -34,34 +32,16 @@ LIBRARIES = {"timm": "timm_models:timm_network", "torchvision": "torchvision_mod
 
 
 def check_network_name(model: Any) -> None:
-    """Refuse a text that names no network; an object is looked at when it is opened."""
+    """Refuse a text that no network can be called; whether there is one of that name shows when it is built."""
     if not isinstance(model, (str, os.PathLike)):
         return
     text = os.fspath(model)
     prefix, _, name = text.partition(":")
-    if prefix in LIBRARIES and name:
-        return check_library_model(prefix, name)
-    if Path(text).is_dir():
+    if (prefix in LIBRARIES and name) or Path(text).is_dir():
         return
     _, _, function = OWN_NETWORKS.get(text, text).partition(":")
     if not function or prefix == "hf":
         raise InputError(_unknown(text))
-
-
-def check_rows(model: Any, length: int, options: Mapping[str, Any]) -> None:
-    """Refuse rows of `length` numbers for a network by name that takes images, or rows of another length."""
-    if not isinstance(model, str):
-        return
-    prefix, _, _ = model.partition(":")
-    name = next((own for own, path in OWN_NETWORKS.items() if model in (own, path)), None)
-    if name in ROW_LENGTHS:
-        wanted = options.get("num_inputs", ROW_LENGTHS[name])
-        if wanted != length:
-            takes = "needs num_inputs" if wanted is None else f"takes rows of {wanted} numbers"
-            raise InputError(f"{name} {takes}, and the samples have {length}: give the model option num_inputs={length}.")
-    elif name is not None or prefix in LIBRARIES:
-        rows = f"{model} takes images, and the samples are rows of {length} numbers"
-        raise InputError(f"{rows}: for these there is feature_head with the model option num_inputs={length}.")
 
 
 def _unknown(text: str) -> str:
@@ -70,8 +50,8 @@ def _unknown(text: str) -> str:
     if text.startswith("hf:"):
         return f"{text}: train it with transformers' own Trainer and the callback of hardsight.training."
     without_prefix = {name.partition("_")[2]: name for name in OWN_NETWORKS}  # resnet20 for cifar_resnet20
-    own = f" Did you mean {without_prefix[text]}?" if text in without_prefix and "_" not in text else ""
-    own = own or did_you_mean(text, OWN_NETWORKS, 0.75) or f" hardsight's own are {', '.join(OWN_NETWORKS)}."
-    if re.fullmatch("[a-z][a-z0-9_]*", text) and "Did" not in own:
-        own = f" Of a library, write it as timm:{text}.{own}"
-    return f"{text} is not a network to train: give timm:NAME, torchvision:NAME, module:function or a trained run.{own}"
+    hint = f" Did you mean {without_prefix[text]}?" if text in without_prefix and "_" not in text else ""
+    hint = hint or did_you_mean(text, OWN_NETWORKS, 0.75) or f" hardsight's own are {', '.join(OWN_NETWORKS)}."
+    if re.fullmatch("[a-z][a-z0-9_]*", text) and "Did" not in hint:
+        hint = f" Of a library, write it as timm:{text}.{hint}"
+    return f"{text} is not a network to train: give timm:NAME, torchvision:NAME, module:function or a trained run.{hint}"

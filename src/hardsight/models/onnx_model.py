@@ -10,11 +10,10 @@ import numpy as np
 
 from hardsight.errors import FileError, InputError, require
 from hardsight.head import Head
-from hardsight.models.flat_images import flat_images, flat_preprocessing
 from hardsight.models.matching import READINGS, Matrix, best_match, read_positions, way_forward
 from hardsight.models.model import Model
 from hardsight.models.onnx_graph import Graph, GraphLayer
-from hardsight.models.preprocessing import Preprocessing
+from hardsight.models.preprocessing import Preprocessing, flat_images, flat_preprocessing
 from hardsight.models.weights import file_sha256
 
 DTYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
@@ -139,8 +138,8 @@ class OnnxModel(Model):
         if len(shape) != 4:
             return flat_preprocessing(shape[1] if len(shape) == 2 and isinstance(shape[1], int) else None)
         channels, height, width = (shape[3], shape[1], shape[2]) if self._channels_last() else shape[1:]
-        known = isinstance(height, int) and isinstance(width, int)
-        return Preprocessing(size=(height, width) if known else None, channels="L" if channels == 1 else "RGB")
+        fixed = isinstance(height, int) and isinstance(width, int)
+        return Preprocessing(size=(height, width) if fixed else None, channels="L" if channels == 1 else "RGB")
 
     def _warn(self, why: str) -> None:
         warnings.warn(

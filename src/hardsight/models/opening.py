@@ -21,16 +21,14 @@ import inspect
 import os
 import re
 import sys
+import traceback
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from hardsight.errors import FileError, HardsightError, InputError, require
-from hardsight.models.downloads import check_reachable
-from hardsight.models.factory_names import check_factory_name, in_users_code, no_factory
-from hardsight.models.library_names import check_library_model
+from hardsight.errors import FileError, HardsightError, InputError, did_you_mean, first_line, require
 from hardsight.models.model import BuiltNetwork, Model, ModelOptions, refuse
 from hardsight.models.network_names import OWN_NETWORKS
 
@@ -71,10 +69,10 @@ def open_model(
         return _open_object(spec, type(spec).__name__, weights_file, options)
     text = os.fspath(spec)
     check_model_name(text)
-    own = _own_network(text)
-    if own is not None and weights_file is None:
+    factory = _own_network(text)
+    if factory is not None and weights_file is None:
         raise InputError(f"{text} is one of hardsight's own networks, not trained: give --weights FILE, or train it first.")
-    text = own or text
+    text = factory or text
     prefix, _, name = text.partition(":")
     if prefix in LIBRARIES and name:
         return _open_library(prefix, name, weights_file, options)
@@ -87,7 +85,7 @@ def open_model(
 
 
 def check_model_name(spec: Any) -> None:
-    """Refuse a text that names no model, without torch; an object is looked at when it is opened."""
+    """Refuse a text that no model can be called; whether there is one of that name shows when it is opened."""
     if not isinstance(spec, (str, os.PathLike)):
         return
     text = os.fspath(spec)
@@ -95,13 +93,10 @@ def check_model_name(spec: Any) -> None:
         raise InputError("the model's name is empty: give timm:NAME, module:function, a trained directory or a file.")
     text = _own_network(text) or text
     path, (prefix, _, name) = Path(text), text.partition(":")
-    if prefix in ("timm", "torchvision") and name:
-        check_library_model(prefix, name)
     if (prefix in LIBRARIES and name) or path.suffix in (".onnx", ".skops") or path.is_dir():
         return
     if not (prefix and name) or path.exists():
         raise InputError(_unknown(path))
-    check_factory_name(prefix, name)
 
 
 def _own_network(text: str) -> str | None:
@@ -110,8 +105,6 @@ def _own_network(text: str) -> str | None:
 
 
 def _open_library(library: str, name: str, weights: Path | None, options: ModelOptions) -> Model:
-    if weights is None or library == "hf":
-        check_reachable(library, name)
     _require_torch(f"{library}:{name}")
     from hardsight.models.timm_models import open_timm
     from hardsight.models.torchvision_models import open_torchvision
@@ -179,7 +172,7 @@ def _network(built: BuiltNetwork, name: str, weights: Path | None, options: Mode
 
     module = unwrapped(built.module)
     if weights is not None and load:
-        load_weights(module, weights)
+        load_weights(module, weights, name)
     if built.preprocessing is None and hasattr(module, "pretrained_cfg"):
         from hardsight.models.timm_models import timm_preprocessing
 
@@ -222,26 +215,34 @@ def _users_own(name: str) -> Iterator[None]:
     except HardsightError:
         raise
     except Exception as error:
-        raise InputError(in_users_code(name, error)) from error
+        raise InputError(_in_users_code(name, error)) from error
+
+
+def _in_users_code(name: str, error: Exception) -> str:
+    if isinstance(error, SyntaxError):
+        return f"{name} is not Python: {error.msg}, line {error.lineno}."
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    reason = f": {first_line(error)}" if str(error) else ""
+    return f"{name} could not be used: {type(error).__name__}{reason} ({Path(frame.filename).name}, line {frame.lineno})."
 
 
 def _from_file(path: Path) -> ModuleType:
     """A module by its file, under the name it would be imported by; a module of that name from elsewhere stays as it is."""
     if not path.is_file():
         raise InputError(f"there is no file {path}.")
-    known = sys.modules.get(path.stem)
-    if known is not None and getattr(known, "__file__", None) and Path(str(known.__file__)).resolve() == path.resolve():
-        return known
+    imported = sys.modules.get(path.stem)
+    if imported is not None and getattr(imported, "__file__", None) and Path(str(imported.__file__)).resolve() == path.resolve():
+        return imported
     spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
     if spec is None or spec.loader is None:
         raise InputError(f"{path} cannot be imported as a module.")
     module = importlib.util.module_from_spec(spec)
-    if known is None:
+    if imported is None:
         sys.modules[path.stem] = module
     try:
         spec.loader.exec_module(module)
     except BaseException:
-        if known is None:
+        if imported is None:
             del sys.modules[path.stem]
         raise
     return module
@@ -252,13 +253,14 @@ def call_factory(module_name: str, function: str, num_classes: int | None, **opt
     module = _imported(module_name)
     factory = getattr(module, function, None)
     if not callable(factory):
-        raise InputError(no_factory(module_name, function, [name for name, value in vars(module).items() if callable(value)]))
+        near = did_you_mean(function, [name for name, value in vars(module).items() if callable(value)])
+        raise InputError(f"{module_name} has no function or class {function!r} that makes a model.{near}")
     signature = inspect.signature(factory)
     takes = signature.parameters
     unknown = [name for name in options if name not in takes and not any(p.kind is p.VAR_KEYWORD for p in takes.values())]
     if unknown:
-        known = ", ".join(name for name in takes if name != "num_classes") or "none"
-        raise InputError(f"{module_name}:{function} has no option {unknown[0]!r}; it has: {known}.")
+        names = ", ".join(name for name in takes if name != "num_classes") or "none"
+        raise InputError(f"{module_name}:{function} has no option {unknown[0]!r}; it has: {names}.")
     if num_classes is not None and "num_classes" in takes:
         options["num_classes"] = num_classes
     try:

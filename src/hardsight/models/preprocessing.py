@@ -85,10 +85,10 @@ class Preprocessing:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Preprocessing:
         """The inverse of `as_dict`; an unknown key is an error."""
-        known = [field.name for field in fields(cls)]
-        unknown = sorted(set(values) - set(known))
+        names = [field.name for field in fields(cls)]
+        unknown = sorted(set(values) - set(names))
         if unknown:
-            raise InputError(f"preprocessing has no {unknown[0]!r}; it knows {', '.join(known)}.")
+            raise InputError(f"preprocessing has no {unknown[0]!r}; it knows {', '.join(names)}.")
         return cls(**values)
 
     def as_dict(self) -> dict[str, Any]:
@@ -181,3 +181,18 @@ class Preprocessing:
             canvas.paste(image, (max(0, -left), max(0, -top)))
             return canvas
         return image
+
+
+def flat_images(batch: np.ndarray) -> np.ndarray:
+    """(b, C, H, W) -> (b, H * W * C), the order of `images.reshape(len(images), -1)` on ordinary pictures."""
+    return batch.transpose(0, 2, 3, 1).reshape(len(batch), -1) if batch.ndim == 4 else batch.reshape(len(batch), -1)
+
+
+def flat_preprocessing(num_values: int | None) -> Preprocessing:
+    """The square gray or color picture that has this many values, if there is one; 64 is an 8 x 8 digit."""
+    for channels, mode in ((1, "L"), (3, "RGB")):
+        if num_values is not None and num_values % channels == 0:
+            side = math.isqrt(num_values // channels)
+            if channels * side * side == num_values:
+                return Preprocessing(size=(side, side), channels="L" if mode == "L" else "RGB")
+    return Preprocessing()

@@ -7,6 +7,7 @@ from typing import Any
 from torch import nn
 
 from hardsight.errors import InputError, did_you_mean
+from hardsight.models.downloads import check_hub
 from hardsight.models.model import BuiltNetwork
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.torchvision_models import import_with_torchvision
@@ -22,6 +23,9 @@ def open_timm(name: str, *, pretrained: bool | str, num_classes: int | None) -> 
     timm = import_with_torchvision("timm", "timm:NAME")
     if not timm.is_model(name) and not name.startswith(("hf_hub:", "hf-hub:")):
         raise InputError(f"timm has no model {name!r}.{did_you_mean(name.partition('.')[0], timm.list_models())}")
+    if pretrained:
+        repository = name.partition(":")[2] or f"timm/{name.partition('.')[0]}*"  # hf_hub:owner/name names its own
+        check_hub(f"timm:{name}", repository, "give --weights FILE")
     arguments = {} if pretrained or num_classes is None else {"num_classes": num_classes}
     try:
         module = timm.create_model(name, pretrained=pretrained, **arguments)

@@ -18,9 +18,9 @@ NETWORKS = ("torchvision_network",)
 def open_torchvision(name: str, *, pretrained: bool | str, num_classes: int | None) -> BuiltNetwork:
     """A torchvision classifier with its preprocessing and class names; `pretrained` may download, and may name the weights."""
     models = import_torchvision().models
-    known = models.list_models(module=models)
-    if name not in known:
-        raise InputError(f"torchvision has no classifier {name!r}.{did_you_mean(name, known)}")
+    names = models.list_models(module=models)
+    if name not in names:
+        raise InputError(f"torchvision has no classifier {name!r}.{did_you_mean(name, names)}")
     released = _released(models.get_model_weights(name), name, pretrained)
     arguments = {} if pretrained or num_classes is None else {"num_classes": num_classes}
     try:
@@ -35,11 +35,11 @@ def _released(weights: Any, name: str, wanted: bool | str) -> Any:
     """Released weights by their name or its end: IMAGENET1K_V1 or V1. The default ones where none are named."""
     if not isinstance(wanted, str):
         return weights.DEFAULT
-    known = weights.__members__
-    member = next((text for text in (wanted.upper(), f"IMAGENET1K_{wanted.upper()}") if text in known), None)
+    members = weights.__members__
+    member = next((text for text in (wanted.upper(), f"IMAGENET1K_{wanted.upper()}") if text in members), None)
     if member is None:
-        raise InputError(f"torchvision:{name} has no released weights {wanted!r}; it has {', '.join(known)}.")
-    return known[member]
+        raise InputError(f"torchvision:{name} has no released weights {wanted!r}; it has {', '.join(members)}.")
+    return members[member]
 
 
 def torchvision_network(name: str, num_classes: int | None = None) -> nn.Module:

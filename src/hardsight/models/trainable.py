@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hardsight.errors import FileError, InputError
+from hardsight.errors import FileError, InputError, first_line
 from hardsight.models.feature_head import HiddenLayer
 from hardsight.models.find_head import LastLayer, find_last_layer
 from hardsight.models.network import declared_preprocessing, unwrapped
@@ -74,7 +74,8 @@ def open_trainable(
     else:
         trainable = _named(os.fspath(spec), num_classes, options, pretrained)
     if weights is not None:
-        left_out = load_weights(trainable.module, weights, new_classes=True)
+        name = os.fspath(spec) if isinstance(spec, (str, os.PathLike)) else type(spec).__name__
+        left_out = load_weights(trainable.module, weights, name, new_classes=True)
         trainable = replace(trainable, learned=left_out is None, notes=() if left_out is None else (left_out,))
     if head_hidden is not None and trainable.hidden is not None:
         raise InputError(f"{spec} has a hidden layer before its head already: leave head_hidden out.")
@@ -152,7 +153,9 @@ def cut_off(module: nn.Module, sample: Tensor) -> tuple[LastLayer, Cut, nn.Modul
         module(sample)
     except (RuntimeError, ValueError, TypeError, AssertionError) as error:
         shape = tuple(sample.shape[1:])
-        raise InputError(f"{type(module).__name__} could not run on inputs of shape {shape}: {error}") from error
+        rows = f" For rows of numbers there is feature_head, with num_inputs={shape[0]}." if len(shape) == 1 else ""
+        reason = first_line(error).rstrip(".")
+        raise InputError(f"{type(module).__name__} could not run on inputs of shape {shape}: {reason}.{rows}") from error
     last = find_last_layer(module, lambda: module(sample), len(sample), choice=None, num_classes=None)
     module.train(was_training)
     tap = last.taps[0]

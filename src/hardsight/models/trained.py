@@ -64,7 +64,7 @@ def open_trained(directory: Path, weights: Path) -> BuiltNetwork:
     except TypeError as error:
         raise FileError(f"{directory / 'config.json'}: the arguments do not fit {config['factory']}: {error}") from error
     _put_head(module, config, directory)
-    load_weights(module, weights)
+    load_weights(module, weights, str(directory))
     preprocessing = Preprocessing.from_dict(config["preprocessing"]) if config.get("preprocessing") else None
     return BuiltNetwork(module, preprocessing, tuple(config["class_names"]) if config.get("class_names") else None)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from hardsight.errors import FileError, InputError
 from hardsight.files.reading import read_json
+from hardsight.models.downloads import check_hub
 from hardsight.models.model import BuiltNetwork
 from hardsight.models.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
 from hardsight.models.torchvision_models import import_with_torchvision
@@ -23,6 +24,8 @@ def open_transformers(name: str, *, pretrained: bool, num_classes: int | None) -
     """
     transformers = import_with_torchvision("transformers", "hf:NAME")
     local = Path(name).is_dir()
+    if not local:
+        check_hub(f"hf:{name}", name, "give hf:DIRECTORY")
     options = {"local_files_only": local, "trust_remote_code": False}
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it warns of every attempt; the error below says enough
     try:

@@ -15,7 +15,7 @@ from hardsight.models.preprocessing import Preprocessing
 
 
 def check_teacher_name(spec: Any, loss: str) -> None:
-    """Refuse a teacher without a loss for it, a loss without its teacher, and a text that names no model; without torch."""
+    """Refuse a teacher without a loss for it, a loss without its teacher, and a text that names no model."""
     if (spec is None) != (loss != "dual_head"):
         raise InputError("the loss dual_head needs a teacher: name a run or a model." if spec is None else
                          f"a teacher goes with the loss dual_head, not with {loss}.")  # fmt: skip

@@ -19,11 +19,10 @@ from hardsight.errors import InputError, MissingExtra, did_you_mean, require_ins
 from hardsight.files.heads import load_head
 from hardsight.files.run import check_run_directory, read_manifest
 from hardsight.head import Head
-from hardsight.models.network_names import check_network_name, check_rows
-from hardsight.models.weights_header import check_weights_of
+from hardsight.models.network_names import check_network_name
+from hardsight.models.weights import check_weights_file
 from hardsight.options import takes
 from hardsight.screen import Progress, Say, printable, table_lines
-from hardsight.training.inputs import ArrayInputs
 from hardsight.training.loss_names import check_loss_options, loss_name
 from hardsight.training.sets import open_sets
 from hardsight.training.settings import TrainSettings
@@ -101,14 +100,12 @@ def train(
         require_installed(library, extra="torch", purpose="hardsight.train")
     _check_tracker(settings.tracker)
     check_network_name(model)
-    check_weights_of(model, settings.weights, None, new_classes=True)
+    check_weights_file(settings.weights)
     check_loss_options(loss_name(settings.loss), settings.loss_options)
     check_teacher_name(settings.teacher, loss_name(settings.loss))
     check_run_directory(output, COMMAND)
     notes: list[str] = []
     sets = open_sets(data, settings, notes.append)
-    if isinstance(sets.train, ArrayInputs) and sets.train.inputs.ndim == 2:
-        check_rows(model, sets.train.inputs.shape[1], settings.model_options)
 
     from hardsight.training.start import Start  # torch, which takes seconds to load, is loaded from here on
 
