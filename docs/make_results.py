@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from hardsight.domains.comparison import PairedDifference, paired_difference
+from hardsight.domains.accuracy import PairedDifference, paired_difference
 
 Row = dict[str, Any]
 

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from scipy.stats import spearmanr
 
-from hardsight.domains.adaptation.baseline import BASELINE
+from hardsight.domains.accuracy import paired_difference
 from hardsight.domains.adaptation.choosing import (
     CANDIDATES,
     CAREFUL,
@@ -31,7 +31,7 @@ from hardsight.domains.adaptation.choosing import (
     warning,
 )
 from hardsight.domains.adaptation.validation import VALIDATORS
-from hardsight.domains.comparison import paired_difference
+from hardsight.domains.adaptation.work import BASELINE
 from hardsight.screen import interval
 
 CHOSEN_ON = ("art_painting-to-cartoon", "cartoon-to-art_painting", "photo-to-art_painting", "mnist-to-usps")

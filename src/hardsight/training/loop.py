@@ -122,6 +122,7 @@ class Training:
         self.forward_size = forward_size(s.batch_size, sample)
         loss = LossChoice(s.loss, dict(s.loss_options), self.sets.num_classes, len(train))
         self.trainee = Trainee(self.source, sample, loss, self.preprocessing)
+        self.trainee.keep_class_vectors()
         if self.teacher is not None:
             check_teacher(self.teacher, sample.numpy(), self.sets.num_classes)
         if len(train) < self.accelerator.num_processes:
