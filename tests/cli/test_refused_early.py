@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import struct
@@ -21,7 +20,6 @@ from safetensors.numpy import save_file
 
 from hardsight.errors import MissingExtra, RunError, require_installed
 from hardsight.files.run import Run, check_run_directory
-from hardsight.training.loss_names import LOSS_OPTIONS
 
 FEATURES = ["features.npz:a", "features.npz:b"]
 REFUSED: dict[str, tuple[list[str], str]] = {
@@ -73,18 +71,6 @@ REFUSED: dict[str, tuple[list[str], str]] = {
         ["train", "features.npz", "--model", "feature_head", "--model-options", "num_inputs=4", "--watch", "test=good.npz"],
         "training samples have the shape (4,), those of test (5,): they must agree",
     ),
-    "train, value of an option of a loss": (
-        ["train", "photos", "--model", "lenet", "--loss", "supcon", "--loss-options", "temperature=hot"],
-        "temperature must be a positive number, got hot",
-    ),
-    "train, units of a projection": (
-        ["train", "photos", "--model", "lenet", "--loss", "supcon", "--loss-options", "projection=2.5"],
-        "projection must be a whole number, got 2.5",
-    ),
-    "train, mining": (
-        ["train", "photos", "--model", "lenet", "--loss", "triplet", "--loss-options", "mining=hrad"],
-        "mining must be one of all, semihard, hard, or a miner, got 'hrad'. Did you mean hard?",
-    ),
     "train, no curriculum": (
         ["train", "photos", "--model", "lenet", "--order", "hard-first"],
         "needs a score to order by: give --curriculum RUN:avh",
@@ -103,7 +89,6 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "generalize, weights": (["generalize", "photos", "--model", "lenet", "--weights", "no.pt"], "there is no weights file no.pt"),
     "generalize, data": (["generalize", "nothing"], "got 'nothing', which does not exist"),
     "generalize, loss": (["generalize", "features.npz", "--losses", "softmax,drm+ahv"], "Did you mean avh?"),
-    "generalize, scales": (["generalize", "features.npz", "--scales", "5,10"], "softmax has none to choose: add a loss"),
     "generalize, half on a CPU": (
         ["generalize", "features.npz", "--precision", "float16", "--device", "cpu"],
         "precision float16 needs a GPU; on a CPU use bfloat16",
@@ -151,10 +136,6 @@ HURRIED: dict[str, tuple[str, str]] = {
     "letters of an option in another order": ("score good.npz --lable y", "Did you mean --label?"),
     "misspelt command": ("scroe good.npz", "no such command 'scroe'. Did you mean score? See hardsight --help."),
     "misspelt loss": ("train photos --model lenet --loss arcfce -o run", "Did you mean arcface?"),
-    "misspelt option of a loss": ("train photos --model lenet --loss-options bais=false -o run", "Did you mean bias?"),
-    "misspelt option of one of the losses": (
-        "generalize features.npz --losses avh --loss-options avh:scal=3 -o run", "the loss avh has no option 'scal'"
-    ),
     "misspelt model": ("train photos --model mnist_cn -o run", "Did you mean mnist_cnn?"),
     "misspelt model of a library": ("extract timm:resnet81 photos -o run", "no model 'resnet81'. Did you mean resnet18?"),
     "model without its library": ("extract resnet18 photos -o run", "write it as timm:resnet18."),
@@ -484,26 +465,6 @@ def test_each_as_a_process_within_two_seconds(here: Path) -> None:
         if seconds > 2:
             late[name] = seconds
     assert not late, late
-
-
-def test_the_options_of_losses_are_those_of_their_classes() -> None:
-    from hardsight import losses
-    from hardsight.losses.contract import HeadLoss
-    from hardsight.training.objective import LOSSES
-
-    internal = "self num_features num_classes num_samples reduction class_weight generator common options".split()
-    for name, (family, kind) in LOSSES.items():
-        names: list[str] = []
-        for base in kind.__mro__[: kind.__mro__.index(HeadLoss) if issubclass(kind, HeadLoss) else 1]:
-            parameters = inspect.signature(vars(base)["__init__"]).parameters if "__init__" in vars(base) else {}
-            names += [key for key in parameters if key not in (*internal, *names)]
-            if "__init__" in vars(base) and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-                break
-        names += ["weight"] if family == "pairs" else []
-        if kind is losses.GMLoss:
-            names.remove("alpha")
-        assert LOSS_OPTIONS[name].split() == names, name
-    assert list(LOSSES) == list(LOSS_OPTIONS)
 
 
 def test_a_directory_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,7 +55,7 @@ def _trained(digits: Handwriting, search: Mapping[str, Any], seed: int) -> dict[
     import torch
 
     from hardsight.attacks.gradient_sign import pgd
-    from hardsight.training.schedule import rate_factor
+    from hardsight.training.optimization import rate_factor
     from hardsight.training.settings import LearningOptions
 
     torch.manual_seed(seed)

@@ -31,17 +31,17 @@ from hardsight.domains.adaptation.validation import SOURCE_LOOKED_AT, class_even
 from hardsight.domains.source_training import TrainingLength, best_epoch, held_out_rows, is_over
 from hardsight.dynamics.gathering import num_processes
 from hardsight.files.reading import read_json
+from hardsight.files.tensors import write_safetensors
 from hardsight.files.writing import write_json
 from hardsight.head import Head
 from hardsight.table import write_table
 from hardsight.threads import even_rows
 from hardsight.training.augmentation import AugmentedInputs
-from hardsight.training.checkpoint import Checkpoints, TrainingState, write_tensors
+from hardsight.training.checkpoint import Checkpoints, TrainingState
 from hardsight.training.inputs import Inputs, even_batches
 from hardsight.training.network import FORWARD, all_features, as_tensor, forward_pass
-from hardsight.training.optimization import Updater, drawn_seed, moving_average
+from hardsight.training.optimization import Updater, drawn_seed, moving_average, rate_factor
 from hardsight.training.processes import gathered
-from hardsight.training.schedule import rate_factor
 from hardsight.training.trainee import Trainee
 
 SOURCE, ROUNDS, DRAW, HELD_OUT = 1, 2, 3, 4  # streams of random numbers that must not meet
@@ -433,8 +433,10 @@ class SelfTraining:
 
 def save_state(path: Path, learner: Trainee) -> None:
     """The tensors of a learner; in the file, its head is called `last`."""
-    tensors = learner.state_dict()
-    write_tensors(path, {f"last.{name.removeprefix(HEAD)}" if name.startswith(HEAD) else name: x for name, x in tensors.items()})
+    tensors = learner.state_dict().items()
+    write_safetensors(
+        path, {f"last.{name.removeprefix(HEAD)}" if name.startswith(HEAD) else name: x for name, x in tensors}
+    )
 
 
 def load_state(path: Path) -> dict[str, Tensor]:

@@ -25,8 +25,7 @@ from hardsight.training.augmentation import AugmentedInputs
 from hardsight.training.checkpoint import Checkpoints
 from hardsight.training.inputs import even_batches
 from hardsight.training.network import FORWARD, as_tensor, forward_pass
-from hardsight.training.optimization import Updater, drawn_seed
-from hardsight.training.schedule import rate_factor
+from hardsight.training.optimization import Updater, drawn_seed, rate_factor
 
 ORDER, START, ARRIVAL = 2, 3, 4  # streams of random numbers, beside that of folds.py
 

@@ -29,9 +29,8 @@ from hardsight.screen import Progress, percent
 from hardsight.threads import num_threads
 from hardsight.training.checkpoint import Checkpoints
 from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, sized
-from hardsight.training.loss_names import LOSS_OPTIONS
 from hardsight.training.network import FOUND_BY, first_sample, open_network, start_fingerprint
-from hardsight.training.objective import with_defaults
+from hardsight.training.objective import Objective, loss_options, with_defaults
 from hardsight.training.optimization import MixedPrecision, drawn_seed
 from hardsight.training.processes import by_first, join
 from hardsight.training.results import write_model
@@ -94,7 +93,11 @@ class Work:
         """The losses with their options, and the data as a network takes it."""
         device = join(settings.device)
         MixedPrecision(settings.precision, device)  # refuses what does not work, before anything is written
-        return cls(_checked_losses(settings), opened, device, by_first(say))
+        work = cls(_with_loss_options(settings), opened, device, by_first(say))
+        with torch.random.fork_rng(devices=[]):
+            for loss in work.settings.losses:  # refuses values out of range
+                Objective(parts_of(loss).loss, 2, work.c, 1, work._given(loss))
+        return work
 
     def arguments(self) -> dict[str, Any]:
         """What the result depends on, for start.json."""
@@ -196,8 +199,7 @@ class Work:
 
     def _scaled(self, loss: str) -> bool:
         """Whether a scale is to be chosen for a loss."""
-        name = parts_of(loss).loss
-        return bool(self.settings.scales) and "scale" in LOSS_OPTIONS[name].split() and "scale" not in self._given(loss)
+        return bool(self.settings.scales) and "scale" in loss_options(parts_of(loss).loss) and "scale" not in self._given(loss)
 
     def _scale(self, folder: Path, loss: str, left: list[int], prepared: Prepared, report: Callable[[int], None]) -> float:
         """The scale that does best on each training domain when trained on the other ones."""
@@ -272,7 +274,7 @@ def keep_student(folder: Path, student: Student, prepared: Prepared, domains: Se
         save_head(folder / "heads" / f"{domain}.safetensors", objective.head, prepared.class_names)
 
 
-def _checked_losses(settings: GeneralizeSettings) -> GeneralizeSettings:
+def _with_loss_options(settings: GeneralizeSettings) -> GeneralizeSettings:
     """The same with the options that each loss takes."""
     names = settings.losses
     epochs = settings.epochs or EPOCHS
