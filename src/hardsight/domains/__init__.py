@@ -5,7 +5,7 @@ generalization/     leave one domain out: `hardsight.generalize`
 
 settings.py         options that both share: seeds, the network, how it learns
 opening.py          features and images with a domain
-run_directory.py    early checks, and the run directory
+run_directory.py    early checks, the run directory, its tables and page
 scaling.py          standardized features
 source_training.py  how long to train on labeled samples, and whether they were learned
 accuracy.py         accuracy class by class, its spread over seeds, and paired differences with intervals

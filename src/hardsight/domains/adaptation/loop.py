@@ -434,9 +434,7 @@ class SelfTraining:
 def save_state(path: Path, learner: Trainee) -> None:
     """The tensors of a learner; in the file, its head is called `last`."""
     tensors = learner.state_dict().items()
-    write_safetensors(
-        path, {f"last.{name.removeprefix(HEAD)}" if name.startswith(HEAD) else name: x for name, x in tensors}
-    )
+    write_safetensors(path, {f"last.{name.removeprefix(HEAD)}" if name.startswith(HEAD) else name: x for name, x in tensors})
 
 
 def load_state(path: Path) -> dict[str, Tensor]:

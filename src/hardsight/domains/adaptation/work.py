@@ -35,7 +35,7 @@ from hardsight.files.run import Run
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable, open_trainable
 from hardsight.scoring.fitted_head import fit_head, unconverged
-from hardsight.screen import Progress, percent
+from hardsight.screen import Progress, Say, percent
 from hardsight.threads import even_rows, num_threads
 from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, sized
 from hardsight.training.network import TrainedNetwork, first_sample, open_network, start_fingerprint
@@ -234,11 +234,11 @@ class Work:
 
     settings: AdaptSettings
     device: torch.device
-    say: Callable[[str], None]
+    say: Say
     jobs: dict[str, DomainPair]  # by the name of the pair
 
     @classmethod
-    def of(cls, settings: AdaptSettings, pairs: dict[str, tuple[Data, Data]], say: Callable[[str], None]) -> Self:
+    def of(cls, settings: AdaptSettings, pairs: dict[str, tuple[Data, Data]], say: Say) -> Self:
         """Pairs of domains, each made ready for a network."""
         device = join(settings.device)
         MixedPrecision(settings.precision, device)  # refuses what does not work, before anything is written

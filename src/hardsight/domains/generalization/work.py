@@ -25,7 +25,7 @@ from hardsight.files.reading import read_json, reading
 from hardsight.files.writing import write_json
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable, open_trainable
-from hardsight.screen import Progress, percent
+from hardsight.screen import Progress, Say, percent
 from hardsight.threads import num_threads
 from hardsight.training.checkpoint import Checkpoints
 from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, sized
@@ -72,7 +72,7 @@ class Work:
     settings: GeneralizeSettings
     opened: OpenedDomains
     device: torch.device
-    say: Callable[[str], None]
+    say: Say
 
     def __post_init__(self) -> None:
         self.data, self.domains = self.opened.data, self.opened.domains
@@ -89,7 +89,7 @@ class Work:
             self.images = ImageInputs(self.data, preprocessing, workers=self.settings.workers or num_threads())
 
     @classmethod
-    def of(cls, settings: GeneralizeSettings, opened: OpenedDomains, say: Callable[[str], None]) -> Self:
+    def of(cls, settings: GeneralizeSettings, opened: OpenedDomains, say: Say) -> Self:
         """The losses with their options, and the data as a network takes it."""
         device = join(settings.device)
         MixedPrecision(settings.precision, device)  # refuses what does not work, before anything is written
