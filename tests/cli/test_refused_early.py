@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import subprocess
 import sys
@@ -18,7 +17,6 @@ from safetensors.numpy import save_file
 
 from hardsight.errors import MissingExtra, RunError, require_installed
 from hardsight.files.run import Run, check_run_directory
-from hardsight.training.loss_names import LOSS_OPTIONS
 
 # What is typed, and what the line says. These do not load torch.
 ARRAYS = {

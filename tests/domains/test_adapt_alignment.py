@@ -11,7 +11,7 @@ import pytest
 from scipy.linalg import fractional_matrix_power, sqrtm
 from sklearn.decomposition import PCA
 
-from hardsight.domains.accuracy import class_accuracies, mean_accuracy
+from hardsight.domains.accuracy import class_accuracies, known_mean
 from hardsight.domains.adaptation.alignment import coral, subspace
 from hardsight.domains.adaptation.choosing import warning
 from hardsight.domains.adaptation.methods import Method, models_for
@@ -224,7 +224,7 @@ def test_the_model_that_is_kept_takes_features_as_they_were(aligned: Any, method
     model.check(target[:16])
     _, logits = model(target)
     last = json.loads((folder / "rounds.json").read_text("utf-8"))[-1]
-    assert mean_accuracy(class_accuracies(labels, logits.argmax(1), 3)) == pytest.approx(last["accuracy"])
+    assert known_mean(class_accuracies(labels, logits.argmax(1), 3)) == pytest.approx(last["accuracy"])
 
 
 @pytest.mark.usefixtures("undrawn")

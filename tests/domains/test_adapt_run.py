@@ -15,11 +15,11 @@ torch = pytest.importorskip("torch")
 from adapt_runs import QUICK, by_sample_domain, domains
 from hardsight import Snapshot
 from hardsight import adapt as run
+from hardsight.domains.accuracy import paired_difference
 from hardsight.domains.adaptation import loop
 from hardsight.domains.adaptation.selection import select_pseudo_labels
 from hardsight.domains.adaptation.settings import AdaptSettings, Portions
 from hardsight.domains.adaptation.tables import Results, difference_table
-from hardsight.domains.comparison import paired_difference
 from hardsight.domains.opening import check_folder_names, domain_names, open_domain
 from hardsight.domains.scaling import standards
 from hardsight.errors import InputError
@@ -348,19 +348,19 @@ def test_the_optimizer_is_reset_before_each_round(tmp_path: Path) -> None:
 
 
 def test_labels_come_from_an_image_and_its_mirror_image() -> None:
-    from hardsight.domains.adaptation.learner import Learner
     from hardsight.models.trainable import open_trainable
+    from hardsight.training.trainee import LossChoice, Trainee
 
     rng = np.random.default_rng(0)
     inputs = ArrayInputs(rng.normal(size=(9, 1, 8, 8)), np.arange(9) % 3)
     sample = torch.from_numpy(inputs.inputs)
     settings = AdaptSettings(flip_labels=True, source_epochs=1).for_data("images", False, 9)
-    make = lambda: Learner(open_trainable("DigitsCNN", 3), sample, 3)
+    make = lambda: Trainee(open_trainable("DigitsCNN", 3), sample, LossChoice("softmax", {}, 3, 9))
     loop_ = loop.SelfTraining(inputs, inputs, 3, settings, 0, make, torch.device("cpu"), lambda method, done: None)
     learner = make().eval()
     view = loop_.view(learner)
     with torch.no_grad():
-        plain, mirrored = (torch.softmax(learner(x), 1).numpy() for x in (sample, sample.flip(3)))
+        plain, mirrored = (torch.softmax(learner.logits(x), 1).numpy() for x in (sample, sample.flip(3)))
     assert view.labeling is not None
     assert np.exp(view.labeling.logits) == pytest.approx((plain + mirrored) / 2, abs=1e-6)
     assert torch.softmax(torch.from_numpy(view.logits), 1).numpy() == pytest.approx(plain, abs=1e-6)  # evaluated as it is

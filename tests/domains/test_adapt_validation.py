@@ -13,7 +13,6 @@ import pytest
 
 from adapt_runs import QUICK, contents, domains
 from hardsight.domains.adaptation import validation
-from hardsight.domains.adaptation.baseline import BASELINE
 from hardsight.domains.adaptation.choosing import CANDIDATES, CAREFUL, CHOSEN_BY, best_round, choose, to_reach, warning
 from hardsight.domains.adaptation.validation import (
     VALIDATORS,
@@ -29,6 +28,7 @@ from hardsight.domains.adaptation.validation import (
     soft_neighborhood_density,
     validators,
 )
+from hardsight.domains.adaptation.work import BASELINE
 from hardsight.errors import InputError
 from hardsight.head import Head
 from undrawn import undrawn
@@ -269,7 +269,7 @@ def automatic(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_auto_writes_the_model_of_the_round_it_chose(automatic: Any) -> None:
-    from hardsight.domains.accuracy import class_accuracies, mean_accuracy
+    from hardsight.domains.accuracy import class_accuracies, known_mean
     from hardsight.models.opening import open_model
 
     done, (_, here, labels) = automatic, domains()
@@ -288,7 +288,7 @@ def test_auto_writes_the_model_of_the_round_it_chose(automatic: Any) -> None:
     last = pq.read_table(folder / CAREFUL / "predictions.parquet")["predicted"].to_numpy()
     assert careful["evenness"] == pytest.approx(class_evenness(last, 3))
     _, logits = open_model(folder / "auto")(here)
-    assert mean_accuracy(class_accuracies(labels, logits.argmax(1), 3)) == pytest.approx(chosen["accuracy"])
+    assert known_mean(class_accuracies(labels, logits.argmax(1), 3)) == pytest.approx(chosen["accuracy"])
     table = pq.read_table(folder / "auto" / "predictions.parquet").to_pandas()
     assert table.predicted.tolist() == logits.argmax(1).tolist()
     assert not list(folder.rglob("best.safetensors"))  # kept only until the choice was made

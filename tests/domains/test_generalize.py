@@ -17,11 +17,11 @@ from safetensors.torch import save_file
 from adapt_runs import contents
 from hardsight import generalize as run
 from hardsight.domains.generalization import loop
+from hardsight.domains.generalization.drm import Student, voted
 from hardsight.domains.generalization.folds import Division
 from hardsight.domains.generalization.loop import chosen_epoch
 from hardsight.domains.generalization.opening import OpenedDomains
 from hardsight.domains.generalization.settings import GeneralizeSettings
-from hardsight.domains.generalization.student import Student, voted
 from hardsight.domains.generalization.work import Work, _Task
 from hardsight.domains.opening import Features
 from hardsight.errors import RunError
@@ -132,9 +132,11 @@ def test_drm_loss_is_the_mean_of_domains_of_half_own_and_half_common() -> None:
     cross_entropy = torch.nn.functional.cross_entropy
     terms = []
     for i, here in enumerate((slice(0, 3), slice(3, 10))):
-        own, common = student.own[i].classes, student.common.classes  # type: ignore[union-attr]
-        terms.append(0.5 * (cross_entropy(own.logits(f[here]), y[here]) + cross_entropy(common.logits(f[here]), y[here])))  # type: ignore[operator, union-attr]
-    assert student(x, y, torch.arange(10), domains).item() == pytest.approx(torch.stack(terms).mean().item(), rel=1e-6)
+        own, common = student.domain_heads[i].classes, student.objective.classes  # type: ignore[union-attr]
+        terms.append(0.5 * (cross_entropy(own.logits(f[here]), y[here]) + cross_entropy(common.logits(f[here]), y[here])))
+    assert student.domain_loss(x, y, torch.arange(10), domains).item() == pytest.approx(
+        torch.stack(terms).mean().item(), rel=1e-6
+    )
 
 
 def one_training(data: Features, folder: Path, say: Any = print, **options: Any) -> tuple[Any, dict[str, Any]]:

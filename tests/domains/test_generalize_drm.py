@@ -10,10 +10,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from hardsight.domains.generalization.drm import ArrivingHeads
+from hardsight.domains.generalization.drm import ArrivingHeads, Student, voted
 from hardsight.domains.generalization.opening import OpenedDomains
 from hardsight.domains.generalization.settings import GeneralizeSettings, LossParts, parts_of
-from hardsight.domains.generalization.student import Student, voted
 from hardsight.domains.generalization.work import Work, _Task
 from hardsight.domains.opening import Features
 from hardsight.models.trainable import open_trainable
@@ -34,7 +33,7 @@ def test_names() -> None:
 def test_gamma_is_heard() -> None:
     x = torch.randn(6, 5)
     with torch.no_grad():
-        own = torch.stack([torch.softmax(head.classes.logits(student().features(x)), 1) for head in student().own])  # type: ignore[union-attr, operator]
+        own = torch.stack([torch.softmax(head.classes.logits(student().features(x)), 1) for head in student().domain_heads])  # type: ignore[union-attr, operator]
         for gamma in (-1.0, 0.0, 1.0, 50.0):
             assert torch.allclose(student(gamma).probabilities(x), voted(own, gamma), atol=1e-6)
     assert torch.allclose(student(0.0).probabilities(x), own.mean(0), atol=1e-6)
@@ -51,7 +50,7 @@ def test_one_step_by_hand() -> None:
     sure = before.max(1).values >= 0.4
     assert 0 < sure.sum() < 8
     expected = []
-    for head in taught.own:
+    for head in taught.domain_heads:
         weight = head.classes.weight.detach().clone().requires_grad_()  # type: ignore[union-attr, operator]
         bias = head.classes.bias.detach()  # type: ignore[union-attr, operator]
         torch.nn.functional.cross_entropy((features @ weight.T + bias)[sure], before.argmax(1)[sure]).backward()

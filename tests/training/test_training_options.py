@@ -19,7 +19,6 @@ from safetensors.torch import load_file
 
 from hardsight.data import ImageData, open_data
 from hardsight.data.arrays import ImageArrays
-from hardsight.domains.adaptation.learner import Learner
 from hardsight.domains.adaptation.settings import AdaptSettings
 from hardsight.domains.adaptation.work import Work as AdaptWork
 from hardsight.domains.generalization.opening import OpenedDomains
@@ -31,9 +30,9 @@ from hardsight.files.run import Run
 from hardsight.models import Preprocessing, open_model
 from hardsight.models.trainable import open_trainable
 from hardsight.training.evaluation import hits
-from hardsight.training.optimization import Updater, make_optimizer, parameter_groups
-from hardsight.training.schedule import rate_factor
+from hardsight.training.optimization import Updater, make_optimizer, parameter_groups, rate_factor
 from hardsight.training.settings import LearningOptions, TrainSettings
+from hardsight.training.trainee import LossChoice, Trainee
 
 
 def points(n: int = 48) -> tuple[np.ndarray, np.ndarray]:
@@ -53,6 +52,11 @@ def normalized() -> Any:
     net[1].running_mean.fill_(0.25)
     net[1].running_var.fill_(4.0)
     return net
+
+
+def trainee(model: Any, **options: Any) -> Trainee:
+    """A network with a softmax head of three classes."""
+    return Trainee(open_trainable(model, 3, **options), torch.randn(4, 3), LossChoice("softmax", {}, 3, 48))
 
 
 # Learning rate
@@ -101,13 +105,13 @@ def test_adapt_and_generalize_learn_as_they_are_told(tmp_path: Path, monkeypatch
 
 @pytest.mark.parametrize("nesterov", [True, False, None])
 def test_momentum_is_plain_or_nesterov(nesterov: bool | None) -> None:
-    network = Learner(open_trainable("point_mlp:PointMLP", 3), torch.randn(4, 3), 3)
+    network = trainee("point_mlp:PointMLP")
     optimizer = make_optimizer(network, LearningOptions(momentum=0.8, nesterov=nesterov))
     assert optimizer.defaults["momentum"] == 0.8 and optimizer.defaults["nesterov"] == (nesterov is not False)
 
 
 def test_everything_decays_if_asked() -> None:
-    network = Learner(open_trainable(normalized(), 3), torch.randn(4, 3), 3)
+    network = trainee(normalized())
     some, all_of_it = (
         {
             len(p): group["weight_decay"]
@@ -134,11 +138,11 @@ def test_frozen_statistics_stay_and_are_used_while_all_else_learns(tmp_path: Pat
 
 @pytest.mark.parametrize("freeze", [False, True])
 def test_a_sample_does_not_see_its_batch_where_statistics_are_frozen(freeze: bool) -> None:
-    learner = Learner(open_trainable(normalized(), 3), torch.randn(4, 3), 3)
+    learner = trainee(normalized())
     Updater(learner, LearningOptions(freeze_bn=freeze))
     learner.train()
     inputs = torch.randn(8, 3)
-    whole, part = learner(inputs)[:4], learner(inputs[:4])
+    whole, part = learner.logits(inputs)[:4], learner.logits(inputs[:4])
     assert torch.allclose(whole, part, atol=1e-6) == freeze
     assert learner.batch_norm == (not freeze)  # whether target samples without a label must pass through
 
@@ -264,13 +268,12 @@ def test_a_run_with_two_layers_is_trained_on(two_layers: Path, tmp_path: Path) -
 
 def test_the_hidden_layer_is_new_and_of_the_head() -> None:
     """Old class vectors fit other features, even where there are as many of them; both layers learn as the head does."""
-    source = open_trainable(normalized(), 3, head_hidden=6)
-    learner = Learner(source, torch.randn(4, 3), 3)
-    assert not torch.equal(learner.last.weight, torch.as_tensor(learner.last_head.weight))
+    learner = trainee(normalized(), head_hidden=6)
+    assert not torch.equal(learner.objective.classes.weight, torch.as_tensor(learner.last_head.weight))
     names = {id(p): name for name, p in learner.named_parameters()}
     groups = parameter_groups(learner, LearningOptions(lr=1.0, head_rate=10.0))
     rates = {names[id(p)]: group["lr"] for group in groups for p in group["params"]}
-    assert rates["last.weight"] == rates["network.3.hidden.bias"] == 10.0 and rates["network.0.weight"] == 1.0
+    assert rates["objective.classes.weight"] == rates["network.3.hidden.bias"] == 10.0 and rates["network.0.weight"] == 1.0
     assert learner.features(torch.randn(20, 3)).min() == 0  # after a ReLU
 
 
@@ -344,7 +347,7 @@ def test_crops_are_one_or_ten_and_of_images(options: dict[str, Any], message: st
 
 def test_a_shorter_type_in_the_network_and_float32_after_it() -> None:
     inputs = torch.randn(8, 3)
-    learner = Learner(open_trainable(normalized(), 3), inputs, 3).eval()
+    learner = trainee(normalized()).eval()
     exact = learner.features(inputs)
     Updater(learner, LearningOptions(precision="bfloat16"))
     features = learner.features(inputs)

@@ -30,9 +30,9 @@ from hardsight.training.augmentation import (
 )
 from hardsight.training.checkpoint import TrainingState, load_checkpoint, newest_checkpoint, save_checkpoint
 from hardsight.training.inputs import ArrayInputs, ImageInputs, labeled_only, numbers
-from hardsight.training.loss_names import LOSS_NAMES, loss_name
-from hardsight.training.objective import LOSSES, Objective, with_defaults
-from hardsight.training.schedule import rate_factor
+from hardsight.training.loss_names import LOSSES, loss_name
+from hardsight.training.objective import Objective, with_defaults
+from hardsight.training.optimization import rate_factor
 from hardsight.training.settings import LearningOptions, read_options
 
 # Schedule
@@ -170,17 +170,30 @@ def test_an_option_comes_once() -> None:
         read_options(["scale=1", "scale=2"])
 
 
-def test_an_unknown_option_names_the_known_ones() -> None:
-    with pytest.raises(InputError, match="avh has no option 'margin'; it has: scale"):
-        Objective("avh", 4, 3, 10, {"margin": 1})
-    with pytest.raises(InputError, match="gm has no option 'alpha'; it has: likelihood, covariance"):
-        Objective("gm", 4, 3, 10, {"alpha": 1})
-    with pytest.raises(InputError, match="triplet has no option 'scale'; it has: margin, mining, weight"):
-        Objective("triplet", 4, 3, 10, {"scale": 1})
+@pytest.mark.parametrize(
+    ("loss", "options", "message"),
+    [
+        ("avh", {"margin": 1}, "avh has no option 'margin'; it has: scale"),
+        ("gm", {"alpha": 1}, "gm has no option 'alpha'; it has: likelihood, covariance"),
+        ("triplet", {"scale": 1}, "triplet has no option 'scale'; it has: margin, mining, weight"),
+        ("softmax", {"bais": False}, "Did you mean bias"),
+        ("center", {"bias": True, "pul": 1}, "it has: pull, rate, bias"),
+        ("normalized_softmax", {"learn_scal": True}, "it has: scale, learn_scale"),
+        ("ens", {"generator": None}, "it has: none"),
+        ("supcon", {"temperature": "hot"}, "temperature must be a number, got hot"),
+        ("supcon", {"temperature": -1}, "temperature must be a positive number, got -1"),
+        ("supcon", {"projection": 2.5}, "projection must be a whole number, got 2.5"),
+        ("lgm", {"warmup_epochs": -1}, "warmup_epochs must be a number >= 0, got -1"),
+        ("lgm", {"covariance": "share"}, "covariance must be one of .* Did you mean shared"),
+        ("triplet", {"mining": "hrad"}, "mining must be one of all, semihard, hard.* Did you mean hard"),
+    ],
+)
+def test_a_wrong_option_of_a_loss(loss: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Objective(loss, 4, 3, 10, options)
 
 
 def test_losses_are_found_by_what_people_type() -> None:
-    assert tuple(LOSSES) == LOSS_NAMES
     assert loss_name("L-Softmax") == "l_softmax"
     with pytest.raises(InputError, match="Did you mean arcface"):
         loss_name("arcfaces")

@@ -50,7 +50,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 from pathlib import Path
 import numpy as np
 import matplotlib.figure, sklearn.datasets, sklearn.linear_model, torch._dynamo  # what each child would load again
-import hardsight.domains.adaptation.report, hardsight.domains.adaptation.work, hardsight.training.start
+import hardsight.domains.adaptation.report, hardsight.domains.adaptation.work, hardsight.training.loop
 import hardsight
 from hardsight.training import checkpoint
 
@@ -129,7 +129,7 @@ TOGETHER = (
     + """
 import matplotlib.figure, sklearn.datasets, sklearn.linear_model, torch._dynamo
 import hardsight.domains.adaptation.report, hardsight.domains.adaptation.work, hardsight.domains.generalization.work
-import hardsight.training.start
+import hardsight.training.loop
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 from hardsight.cli import main
 

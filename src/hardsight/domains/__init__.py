@@ -3,13 +3,12 @@
 adaptation/         self-training and alignment: `hardsight.adapt`
 generalization/     leave one domain out: `hardsight.generalize`
 
-settings.py         options that both have: seeds, the network, how it learns
+settings.py         options that both share: seeds, the network, how it learns
 opening.py          features and images with a domain
-run_directory.py          what is refused early, and the run directory
-scaling.py          features of each domain brought to a common scale
+run_directory.py    early checks, the run directory, its tables and page
+scaling.py          standardized features
 source_training.py  how long to train on labeled samples, and whether they were learned
-accuracy.py         accuracy class by class, and its mean
-comparison.py       paired differences with intervals
+accuracy.py         accuracy class by class, its spread over seeds, and paired differences with intervals
 """
 
 import lazy_loader

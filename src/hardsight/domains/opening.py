@@ -98,6 +98,17 @@ def num_classes(data: Data) -> int:
     return count_image_classes(data) if isinstance(data, ImageData) else data.num_classes
 
 
+def present_classes(data: Data) -> list[str]:
+    """The classes that have samples, by name."""
+    present = np.unique(labels_of(data)[labels_of(data) >= 0]).tolist()
+    return [str(k) if data.class_names is None else data.class_names[k] for k in present]
+
+
+def first_few(names: Sequence[Any], most: int = 5) -> str:
+    """Some names, and how many more there are."""
+    return ", ".join(map(str, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
 def in_classes_of(target: Data, source: Data) -> Data:
     """The target with its labels counted as the source counts them."""
     if isinstance(target, Features) != isinstance(source, Features):

@@ -1,35 +1,29 @@
-"""Around a comparison over domains: what is refused before anything slow, and a run directory that one process writes."""
+"""The run directory of a comparison over domains: early checks, one writer, tables and the report."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
+
+import pyarrow as pa
 
 from hardsight.domains.settings import DomainOptions
 from hardsight.errors import require_installed
+from hardsight.files.parquet import read_parquet
 from hardsight.files.run import Run, check_run_directory
+from hardsight.files.writing import replacing
 from hardsight.models.network_names import check_network_name
 from hardsight.models.weights import check_weights_file
+from hardsight.screen import Say
+from hardsight.table import write_table
 
-
-class DomainComparison(Protocol):
-    """What is compared, as a run directory needs to know it: the `Work` of adapt and of generalize."""
-
-    @property
-    def say(self) -> Callable[[str], None]:
-        """Takes sentences for the user."""
-
-    def arguments(self) -> dict[str, Any]:
-        """What the result depends on."""
-
-    def fingerprints(self) -> dict[str, Any]:
-        """Of everything that is read."""
+INTERVALS = "In points, seed by seed, with 95 % intervals by Student's t (none for a single seed); colored where 0 is outside."
 
 
 def refuse_early(settings: DomainOptions, output: str | os.PathLike[str], command: str) -> None:
-    """Say what is missing or wrong before data is opened, and before torch, which takes seconds, is loaded."""
+    """Check what can be checked before data is opened and torch, which takes seconds, is loaded."""
     require_installed("torch", extra="torch", purpose=command)
     check_network_name(settings.model)
     check_weights_file(settings.weights)
@@ -37,26 +31,51 @@ def refuse_early(settings: DomainOptions, output: str | os.PathLike[str], comman
 
 
 def write_run(
-    output: str | os.PathLike[str],
-    command: str,
-    work: DomainComparison,
+    output: str | os.PathLike[str], command: str, arguments: Mapping[str, Any], fingerprints: Mapping[str, Any], say: Say,
     compare: Callable[[Run, bool], None],
-) -> None:
-    """Do the work in its run directory: from where it was interrupted, or not at all if it is complete.
+) -> None:  # fmt: skip
+    """Start the run or resume it; a complete one is left as it is.
 
     Args:
         output: the directory.
         command: such as `hardsight adapt`.
-        compare: does the work; the second argument is whether this process is the one that finishes the run.
+        arguments: what the result depends on.
+        fingerprints: of everything that is read.
+        compare: does the work; the second argument is whether this process is the one that writes.
     """
     from hardsight.dynamics.gathering import num_processes
     from hardsight.training.processes import one_writes
 
-    arguments = {**work.arguments(), "processes": num_processes()}
     with one_writes() as writes:
-        run = Run(Path(output), command, arguments, work.fingerprints())
+        run = Run(Path(output), command, {**arguments, "processes": num_processes()}, dict(fingerprints))
         if run.complete:
-            work.say(f"{output} is complete already")
+            say(f"{output} is complete already")
             return
         with run.only_writer():
             compare(run, writes)
+
+
+def write_tables(run: Run, tables: Mapping[str, pa.Table]) -> list[Path]:
+    """NAME.parquet of each table."""
+    paths = [run.directory / f"{name}.parquet" for name in tables]
+    for path, table in zip(paths, tables.values(), strict=True):
+        write_table(table, path)
+    return paths
+
+
+def read_tables(directory: Path, names: Sequence[str]) -> list[pa.Table]:
+    """What `write_tables` wrote."""
+    return [read_parquet(directory / f"{name}.parquet") for name in names]
+
+
+def write_page(run: Run, html: str) -> Path:
+    """report.html."""
+    path = run.directory / "report.html"
+    with replacing(path) as temporary:
+        temporary.write_text(html, encoding="utf-8")
+    return path
+
+
+def over_seeds(seeds: Sequence[int]) -> str:
+    """What the numbers of a page are, in words."""
+    return f"over {len(seeds)} seeds (± is the standard deviation)" if len(seeds) > 1 else "of one seed"

@@ -110,7 +110,7 @@ class LGMLoss(HeadLoss):
             raise InputError(f"bounds must be two numbers, the lower one first, got {bounds}.")
         self.alpha, self.likelihood = check_not_negative("alpha", alpha), check_not_negative("likelihood", likelihood)
         self.covariance, self.bounds = covariance, bounds
-        self.warmup_epochs, self.epoch = warmup_epochs, 0.0
+        self.warmup_epochs, self.epoch = check_not_negative("warmup_epochs", warmup_epochs), 0.0
         self.step_up = None if step_up is None else _check_step_up(step_up, warmup_epochs)
         steps = None if step_up is None else torch.zeros((), dtype=torch.int64)
         self.register_buffer("step", steps)  # training steps so far; part of checkpoints

@@ -64,7 +64,7 @@ def predict_by_folds(
 
 def _samples(data: Any, settings: TrainSettings) -> ImageData | ArrayInputs:
     """What `hardsight train` would train on."""
-    return open_sets(data, settings, lambda note: None).train
+    return open_sets(data, settings).train
 
 
 def _copies(samples: ImageData | ArrayInputs, folds: int) -> np.ndarray | None:

@@ -54,7 +54,7 @@ def save_checkpoint(folder: Path, state: TrainingState, network: nn.Module, opti
     name = folder / f"epoch={state.epoch:04d}.safetensors"
     tensors = {f"network.{key}": x for key, x in network.state_dict().items()}
     tensors |= {f"optimizer.{index}.{key}": x for index, key, x in _optimizer_tensors(optimizer)}
-    write_tensors(name, tensors)
+    write_safetensors(name, tensors)
     write_json(name.with_suffix(".json"), {"schema": 1, "sha256": sha256(name), **asdict(state)})
     for old in _checkpoints_in(folder)[:-KEPT]:
         old.with_suffix(".json").unlink(missing_ok=True)
@@ -120,11 +120,6 @@ class Checkpoints:
         wait()
         if self.folder is not None and not rank():
             shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    """A safetensors file of tensors on any device."""
-    write_safetensors(path, tensors)
 
 
 def _checkpoints_in(folder: Path) -> list[Path]:

@@ -23,22 +23,24 @@ from hardsight.dynamics.tracker import Dynamics
 from hardsight.errors import InputError, RunError, TrainingError
 from hardsight.extraction.extract import ERRORS
 from hardsight.files.run import Run
+from hardsight.files.tensors import write_safetensors
 from hardsight.models.model import BuiltNetwork, Model, ModelOptions
-from hardsight.models.network import Network
+from hardsight.models.network import Network, torch_device
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable
 from hardsight.screen import Progress, Say, percent
 from hardsight.training import processes, results
 from hardsight.training.augmentation import AugmentedInputs
-from hardsight.training.checkpoint import TrainingState, load_checkpoint, newest_checkpoint, save_checkpoint, write_tensors
+from hardsight.training.checkpoint import TrainingState, load_checkpoint, newest_checkpoint, save_checkpoint
 from hardsight.training.evaluation import OF_CROPS, VIEWS, counts_of, hits, ten_crop_logits
 from hardsight.training.inputs import ImageInputs, InputBatch, Inputs, even_batches
-from hardsight.training.network import as_tensor, first_sample, forward_pass, forward_size
-from hardsight.training.optimization import MixedPrecision, Updater, drawn_seed
-from hardsight.training.schedule import rate_factor
+from hardsight.training.loss_names import loss_name
+from hardsight.training.network import as_tensor, first_sample, forward_pass, forward_size, open_network
+from hardsight.training.objective import with_defaults
+from hardsight.training.optimization import MixedPrecision, Updater, drawn_seed, rate_factor
 from hardsight.training.sets import Sets
 from hardsight.training.settings import TrainSettings
-from hardsight.training.teacher import check_teacher, taught_logits
+from hardsight.training.teacher import check_teacher, open_teacher, taught_logits
 from hardsight.training.trainee import LossChoice, Trainee
 
 SUMS = ("n", "correct", "avh", "norm", "loss")
@@ -75,7 +77,7 @@ class Training:
     fingerprints: dict[str, Any] = field(default_factory=dict)
 
     def run(self, output: Path) -> None:
-        """Start the run or resume it, train, and write what is left at the end."""
+        """Start the run or resume it, train, and write the results."""
         arguments, self.fingerprints = self._arguments(), self._fingerprints()
         self._build()
         main = self.accelerator.is_main_process
@@ -122,6 +124,7 @@ class Training:
         self.forward_size = forward_size(s.batch_size, sample)
         loss = LossChoice(s.loss, dict(s.loss_options), self.sets.num_classes, len(train))
         self.trainee = Trainee(self.source, sample, loss, self.preprocessing)
+        self.trainee.keep_class_vectors()
         if self.teacher is not None:
             check_teacher(self.teacher, sample.numpy(), self.sets.num_classes)
         if len(train) < self.accelerator.num_processes:
@@ -181,7 +184,7 @@ class Training:
             return
         (output / "epochs").mkdir(exist_ok=True)
         network = self.trainee.with_head(self.trainee.head, self.preprocessing, self.sets.class_names)
-        write_tensors(output / "epochs" / f"epoch={epoch:04d}.safetensors", network.state)
+        write_safetensors(output / "epochs" / f"epoch={epoch:04d}.safetensors", network.state)
 
     def _order(self, epoch: int) -> np.ndarray:
         """Rows of the training samples of an epoch, in a new order: all of them, or the part that a curriculum lets in."""
@@ -406,6 +409,39 @@ class Training:
         counts = {name: len(inputs) for name, inputs in self.inputs.items()}
         run.finish(written, {"samples": counts, "steps": self.state.step, "history": self.state.history})
         shutil.rmtree(run.directory / "checkpoints", ignore_errors=True)
+
+
+def start_training(
+    settings: TrainSettings, sets: Sets, model: Any, output: Path, say: Say | None, progress: Progress | None
+) -> bool:
+    """Find the processes and the device, open the network and its teacher, and train; whether this is the main process.
+
+    Accelerate keeps precision and device for as long as Python runs, and has no public way to change them. So a second
+    training in the same process takes nothing from it but the processes: precision is `MixedPrecision`, and a single
+    process uses the device from the settings.
+    """
+    name = loss_name(settings.loss)
+    s = settings.with_loss(name, with_defaults(name, settings.loss_options, settings.epochs))
+    device = torch_device(s.device)
+    MixedPrecision(s.precision, device)  # refuses what does not work, before anything is written
+    launched = processes.launched()
+    folder = output / "tracker" if s.tracker else None
+    accelerator = Accelerator(cpu=launched and device.type == "cpu", log_with=s.tracker, project_dir=folder)
+    device = accelerator.device if launched else device
+    if say is None or not accelerator.is_main_process:
+        say = _silent
+    set_seed(s.seed)  # initial weights
+    source = open_network(model, sets.num_classes, s)
+    for note in (*sets.notes, *source.notes):
+        say(note)
+    inputs, preprocessing = sets.prepared(source, s)
+    teacher = open_teacher(s.teacher, name, preprocessing, sets.class_names, str(device))
+    Training(accelerator, device, s, source, sets, inputs, preprocessing, say, progress, teacher).run(output)
+    return accelerator.is_main_process
+
+
+def _silent(sentence: str) -> None:
+    pass
 
 
 def _means(sums: dict[str, float]) -> dict[str, float]:

@@ -80,6 +80,12 @@ class CutNetwork(nn.Module):
         """What a network that was trained before predicted with, if its features still reach the head."""
         return self.last_head if self.source.learned and self.source.head_hidden is None else None
 
+    @property
+    def batch_norm(self) -> bool:
+        """Whether the samples of a batch are normalized by each other in training."""
+        layers = any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in self.network.modules())
+        return layers and not self.freeze_statistics
+
     def in_head(self, name: str) -> bool:
         """Whether a parameter is one of the head: of class vectors, of a loss, or of the hidden layer before them."""
         hidden = () if self.hidden is None else (f"network.{self.hidden.layer}.",)

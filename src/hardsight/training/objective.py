@@ -1,50 +1,30 @@
 """The losses by name, each as one module that a training can minimize: from features and labels to a number.
 
-Heads are used as they are; dual_head also takes a teacher's logits. Logit losses get a linear layer of their own, and so
-does smooth_adversarial, which asks the network itself. Pair losses are added, with a weight, to softmax cross-entropy,
-which alone learns class vectors.
+Head losses are used as they are; dual_head also takes a teacher's logits. Logit losses get a linear layer of their own, and so
+does smooth_adversarial, which runs the network itself. Pair losses are added, with a weight, to softmax cross-entropy, which
+alone learns class vectors.
+
+The options of a loss are the keyword arguments of its constructor.
 """
 
 from __future__ import annotations
 
+import inspect
+import math
+import types
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from numbers import Real
+from typing import Any, Literal, Union, get_args, get_origin
 
 from torch import Tensor, nn
 
 from hardsight import losses
+from hardsight.errors import InputError, did_you_mean
 from hardsight.head import Head
 from hardsight.losses.contract import HeadLoss, check_not_negative
-from hardsight.training.loss_names import check_loss_options
+from hardsight.training.loss_names import LOSSES
 
-Family = Literal["head", "logits", "pairs", "inputs"]
-
-LOSSES: dict[str, tuple[Family, type[nn.Module]]] = {
-    "softmax": ("head", losses.SoftmaxLoss),
-    "avh": ("head", losses.AVHLoss),
-    "lgm": ("head", losses.LGMLoss),
-    "gm": ("head", losses.GMLoss),
-    "center": ("head", losses.CenterLoss),
-    "l_softmax": ("head", losses.LSoftmaxLoss),
-    "a_softmax": ("head", losses.ASoftmaxLoss),
-    "normface": ("head", losses.NormFaceLoss),
-    "normalized_softmax": ("head", losses.NormalizedSoftmaxLoss),
-    "cosface": ("head", losses.CosFaceLoss),
-    "arcface": ("head", losses.ArcFaceLoss),
-    "dual_head": ("head", losses.DualHeadLoss),
-    "comp_sum": ("logits", losses.CompSumLoss),
-    "truncated_gce": ("logits", losses.TruncatedGCELoss),
-    "znorm": ("logits", losses.ZNormLoss),
-    "ldr": ("logits", losses.LDRLoss),
-    "aldr": ("logits", losses.ALDRLoss),
-    "ens": ("logits", losses.EnsLoss),
-    "contrastive": ("pairs", losses.ContrastiveLoss),
-    "triplet": ("pairs", losses.TripletLoss),
-    "proto_triplet": ("pairs", losses.ProtoTripletLoss),
-    "icnn": ("pairs", losses.ICNNLoss),
-    "supcon": ("pairs", losses.SupConLoss),
-    "smooth_adversarial": ("inputs", losses.SmoothAdversarialCompSumLoss),
-}
+NOT_OPTIONS = ("num_features", "reduction", "class_weight", "generator")  # keyword arguments that the training sets, or leaves
 IN_THE_HEAD = ("weight", "bias", "log_variance", "log_prior")  # of a loss with class vectors
 PAIR_WEIGHT = {"supcon": 1.0}  # of a pair loss beside cross-entropy; of the others:
 OTHER_PAIR_WEIGHT = 0.1
@@ -62,19 +42,15 @@ class Objective(nn.Module):
 
     def __init__(self, name: str, num_features: int, num_classes: int, num_samples: int, options: dict[str, Any]) -> None:
         super().__init__()
-        self.name, options = name, dict(options)
-        self.family, kind = LOSSES[name]
-        weight = PAIR_WEIGHT.get(name, OTHER_PAIR_WEIGHT)
+        self.name, self.family, options = name, LOSSES[name][0], dict(options)
         check_loss_options(name, options)
-        self.pair_weight = check_not_negative("weight", options.pop("weight", weight)) if self.family == "pairs" else 0.0
-        if self.family == "head":
-            classes = kind(num_features, num_classes, **options)
-            self.extra: nn.Module | None = None
-        else:
-            classes = losses.SoftmaxLoss(num_features, num_classes)
-            self.extra = _extra(kind, num_samples, num_features, options)
+        weight = options.pop("weight", PAIR_WEIGHT.get(name, OTHER_PAIR_WEIGHT))
+        self.pair_weight = check_not_negative("weight", weight) if self.family == "pairs" else 0.0
+        sizes = {"num_features": num_features, "num_classes": num_classes, "num_samples": num_samples}
+        is_head = self.family == "head"
+        classes = _made(name, sizes, options) if is_head else losses.SoftmaxLoss(num_features, num_classes)
         assert isinstance(classes, HeadLoss)
-        self.classes = classes
+        self.classes, self.extra = classes, None if is_head else _made(name, sizes, options)
 
     def forward(self, features: Tensor, labels: Tensor, rows: Tensor, teacher_logits: Tensor | None = None) -> Tensor:
         """(n, d) features, (n,) labels and which training samples these are -> the mean loss."""
@@ -120,12 +96,62 @@ class Objective(nn.Module):
         return self.classes.head
 
 
-def _extra(kind: type[nn.Module], num_samples: int, num_features: int, options: dict[str, Any]) -> nn.Module:
-    if kind is losses.ALDRLoss:
-        return kind(num_samples, **options)
-    if kind is losses.SupConLoss:
-        return kind(num_features=num_features, **options)
-    return kind(**options, reduction="none") if kind is losses.SmoothAdversarialCompSumLoss else kind(**options)
+def _class(name: str) -> type[nn.Module]:
+    kind: type[nn.Module] = getattr(losses, LOSSES[name][1])
+    return kind
+
+
+def _made(name: str, sizes: dict[str, int], options: dict[str, Any]) -> nn.Module:
+    """The loss itself, with those of the sizes that its constructor takes."""
+    taken = inspect.signature(_class(name)).parameters
+    more: dict[str, Any] = {key: size for key, size in sizes.items() if key in taken}
+    if LOSSES[name][0] == "inputs":
+        more["reduction"] = "none"  # `Trainee` takes the mean over all processes
+    return _class(name)(**more, **options)
+
+
+def loss_options(name: str) -> dict[str, Any]:
+    """Option -> its type, of a loss of LOSSES, from its constructor and from those it passes options on to.
+
+    Example:
+        >>> loss_options("cosface")
+        {'margin': <class 'float'>, 'scale': <class 'float'>}
+    """
+    options: dict[str, Any] = {}
+    for kind in _class(name).__mro__:
+        if "__init__" in vars(kind):
+            parameters = inspect.signature(vars(kind)["__init__"], eval_str=True).parameters.values()
+            for p in parameters:
+                if p.kind is p.KEYWORD_ONLY and p.name not in NOT_OPTIONS:
+                    options.setdefault(p.name, p.annotation)
+            if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+                break
+    if name == "gm":
+        del options["alpha"]  # it is LGM with alpha 0
+    return {**options, "weight": float} if LOSSES[name][0] == "pairs" else options
+
+
+def check_loss_options(name: str, options: Mapping[str, Any]) -> None:
+    """Refuse an option that a loss does not have, or a value of another type; the constructor checks its range."""
+    known = loss_options(name)
+    for option, value in options.items():
+        if option not in known:
+            listed = ", ".join(known) or "none"
+            raise InputError(f"the loss {name} has no option {option!r}; it has: {listed}.{did_you_mean(option, known)}")
+        kinds = get_args(known[option]) if get_origin(known[option]) in (Union, types.UnionType) else (known[option],)
+        words = [word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)]
+        if words and not callable(value) and value not in words:
+            near = did_you_mean(str(value), words)
+            raise InputError(f"{option} must be one of {', '.join(words)}, got {value!r}.{near}")
+        if {int, float} & set(kinds) and not (value is None and type(None) in kinds):
+            _check_number(option, value, whole=float not in kinds)
+
+
+def _check_number(option: str, value: Any, whole: bool) -> None:
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise InputError(f"{option} must be a number, got {value}.")
+    if whole and value % 1:
+        raise InputError(f"{option} must be a whole number, got {value}.")
 
 
 def with_defaults(name: str, options: Mapping[str, Any], epochs: int) -> dict[str, Any]:

@@ -23,11 +23,11 @@ from hardsight.files.heads import save_head
 from hardsight.files.parquet import read_parquet
 from hardsight.files.run import Run
 from hardsight.files.samples import OWN_COLUMNS, rows_per_part, write_samples
+from hardsight.files.tensors import write_safetensors
 from hardsight.files.writing import write_json
 from hardsight.head import Head
 from hardsight.table import write_table
 from hardsight.threads import even_rows
-from hardsight.training.checkpoint import write_tensors
 from hardsight.training.inputs import Inputs
 from hardsight.training.network import TrainedNetwork
 from hardsight.training.objective import Objective
@@ -41,7 +41,7 @@ def write_model(directory: Path, network: TrainedNetwork) -> list[Path]:
     """model/ and head.safetensors in a directory: `open_model` opens it."""
     folder = directory / "model"
     folder.mkdir(parents=True, exist_ok=True)
-    write_tensors(folder / "model.safetensors", network.state)
+    write_safetensors(folder / "model.safetensors", network.state)
     write_json(folder / "config.json", network.config)
     save_head(directory / "head.safetensors", network.head, network.config.get("class_names"))
     return [folder / "model.safetensors", folder / "config.json", directory / "head.safetensors"]
@@ -52,7 +52,7 @@ def write_loss(directory: Path, objective: Objective) -> list[Path]:
     kept = objective.kept()
     if not kept:
         return []
-    write_tensors(directory / "loss.safetensors", kept)
+    write_safetensors(directory / "loss.safetensors", kept)
     return [directory / "loss.safetensors"]
 
 

@@ -20,7 +20,6 @@ from hardsight.files.npy import open_npz
 from hardsight.files.places import shown_address
 from hardsight.files.samples import is_free
 from hardsight.models.preprocessing import Preprocessing
-from hardsight.screen import Say
 from hardsight.threads import even_rows, num_threads
 from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, count_classes, labeled_only, sized
 from hardsight.training.pacing import Curriculum
@@ -43,6 +42,7 @@ class Sets:
     class_names: list[str] | None
     sources: dict[str, Any] | None = None  # where they were, to open them again: {"train": path, "watch": {name: path}}
     curriculum: Curriculum | None = None
+    notes: tuple[str, ...] = ()  # sentences for the user
 
     def prepared(self, source: Trainable, settings: TrainSettings) -> tuple[dict[str, Inputs], Preprocessing | None]:
         """Every set as batches of numbers, `train` first, and the preprocessing they share."""
@@ -60,9 +60,10 @@ class Sets:
         return inputs, preprocessing
 
 
-def open_sets(data: Any, settings: TrainSettings, say: Say) -> Sets:
+def open_sets(data: Any, settings: TrainSettings) -> Sets:
     """The training data, and the sets to watch: those asked for, or the data's own other splits."""
     watch, limit, split = settings.watch, settings.limit, settings.split
+    notes: list[str] = []
     check_choice(settings)
     train = _open(data, limit=limit, labels_from=settings.labels_from)
     watched: dict[str, Any] = {}
@@ -70,7 +71,7 @@ def open_sets(data: Any, settings: TrainSettings, say: Say) -> Sets:
         train, watched = _own_splits(train, split, watch, limit, data)
         if watched and watch is None:
             counts = [f"{name} ({len(data_set)} images)" for name, data_set in watched.items()]
-            say(f"watching {' and '.join(counts)} of the same data")
+            notes.append(f"watching {' and '.join(counts)} of the same data")
     for name, spec in (watch or {}).items():
         if name in watched or name in RESERVED or not name.replace("-", "").replace("_", "").isalnum():
             raise InputError(
@@ -79,15 +80,14 @@ def open_sets(data: Any, settings: TrainSettings, say: Say) -> Sets:
             )
         watched[name] = _watched(name, spec, limit)
     for data_set in (train, *watched.values()):
-        for note in getattr(data_set, "notes", ()):
-            say(note)
+        notes += getattr(data_set, "notes", ())
     if isinstance(train, ImageData):
         taken = [name for name in train.columns if not is_free(name)]
         if taken:
-            say(f"columns with reserved names are left out: {', '.join(taken)}")
+            notes.append(f"columns with reserved names are left out: {', '.join(taken)}")
         train, unlabeled = labeled_only(train)
         if unlabeled:
-            say(f"{unlabeled} images without a label are left out of training")
+            notes.append(f"{unlabeled} images without a label are left out of training")
     if len(train) == 0:
         raise InputError("there is nothing to train on.")
     c = count_classes(train)
@@ -97,7 +97,7 @@ def open_sets(data: Any, settings: TrainSettings, say: Say) -> Sets:
         raise InputError("every training sample needs a label; leave unlabeled ones (-1) out.")
     names = train.class_names
     if settings.subset is not None:
-        train = _subset(train, settings.subset, c, say)
+        train = _subset(train, settings.subset, c, notes)
     for name, data_set in watched.items():
         if isinstance(data_set, ArrayInputs) != isinstance(train, ArrayInputs):
             what = "arrays" if isinstance(train, ArrayInputs) else "images"
@@ -109,13 +109,13 @@ def open_sets(data: Any, settings: TrainSettings, say: Say) -> Sets:
     watched = {name: _same_classes(name, data_set, c, names) for name, data_set in watched.items()}
     assert train.labels is not None
     curriculum = open_curriculum(settings, train.ids, train.labels)
-    return Sets(train, watched, c, names, _sources(data, watch or {}), curriculum)
+    return Sets(train, watched, c, names, _sources(data, watch or {}), curriculum, tuple(notes))
 
 
-def _subset(train: ImageData | ArrayInputs, subset: Any, c: int, say: Say) -> ImageData | ArrayInputs:
+def _subset(train: ImageData | ArrayInputs, subset: Any, c: int, notes: list[str]) -> ImageData | ArrayInputs:
     """The samples of a subset; classes keep their index, also those of which it has none."""
     rows = subset_rows(subset, train.ids)
-    say(f"training on a subset of {len(rows)} of {len(train)} samples")
+    notes.append(f"training on a subset of {len(rows)} of {len(train)} samples")
     taken = train.take(rows)
     assert taken.labels is not None
     absent = np.flatnonzero(np.bincount(taken.labels, minlength=c) == 0)
@@ -123,7 +123,7 @@ def _subset(train: ImageData | ArrayInputs, subset: Any, c: int, say: Say) -> Im
         raise InputError("training needs at least two classes, the subset has one.")
     if len(absent):
         names = [str(label) if train.class_names is None else train.class_names[label] for label in absent[:3]]
-        say(f"the subset has no samples of {len(absent)} of {c} classes, such as {', '.join(names)}")
+        notes.append(f"the subset has no samples of {len(absent)} of {c} classes, such as {', '.join(names)}")
     return taken
 
 

@@ -1,10 +1,10 @@
-"""`run`: train a network with any loss, and keep every sample's story. One plain loop, on Accelerate.
+"""`train`: train a network with any loss, and record the dynamics of every sample. One plain loop, on Accelerate.
 
 Everything random is drawn from seed, epoch and sample, and everything is written by the one write rule. So a training
 that is killed at any moment resumes from its last checkpoint, and on a CPU ends with the same bytes as if nothing had
 happened. With `torchrun` or `accelerate launch` several processes share each batch.
 
-Here the input is checked, which is quick; `starting.py` has what needs torch.
+The input is checked here, which is quick; `loop.py` has what needs torch.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hardsight.models.network_names import check_network_name
 from hardsight.models.weights import check_weights_file
 from hardsight.options import takes
 from hardsight.screen import Progress, Say, printable, table_lines
-from hardsight.training.loss_names import check_loss_options, loss_name
+from hardsight.training.loss_names import loss_name
 from hardsight.training.sets import open_sets
 from hardsight.training.settings import TrainSettings
 from hardsight.training.teacher import check_teacher_name
@@ -101,19 +101,17 @@ def train(
     _check_tracker(settings.tracker)
     check_network_name(model)
     check_weights_file(settings.weights)
-    check_loss_options(loss_name(settings.loss), settings.loss_options)
     check_teacher_name(settings.teacher, loss_name(settings.loss))
+    if settings.loss_options:
+        from hardsight.training.objective import check_loss_options
+
+        check_loss_options(loss_name(settings.loss), settings.loss_options)
     check_run_directory(output, COMMAND)
-    notes: list[str] = []
-    sets = open_sets(data, settings, notes.append)
+    sets = open_sets(data, settings)
 
-    from hardsight.training.start import Start  # torch, which takes seconds to load, is loaded from here on
+    from hardsight.training.loop import start_training  # loads torch, which takes seconds
 
-    start = Start.of(settings, Path(output), say)
-    for note in notes:
-        start.say(note)
-    start.train(sets, model, progress)
-    return read_trained(Path(output), start.accelerator.is_main_process)
+    return read_trained(Path(output), start_training(settings, sets, model, Path(output), say, progress))
 
 
 def _check_tracker(tracker: str | None) -> None:

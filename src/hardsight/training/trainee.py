@@ -1,4 +1,4 @@
-"""A network whose last layer gave way to a loss: what `hardsight train` trains, as one module."""
+"""A network up to its features, and a loss with its class vectors: the module that train, adapt and generalize optimize."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Trainee(CutNetwork):
         preprocessing: of images, for a loss that moves their pixels.
     """
 
-    heads = ("objective",)
+    heads: tuple[str, ...] = ("objective",)
     mean: Tensor
     std: Tensor
 
@@ -56,20 +56,20 @@ class Trainee(CutNetwork):
         if loss.name == "smooth_adversarial":
             loss = LossChoice(loss.name, self._know_pixels(preprocessing) | loss.options, loss.num_classes, loss.num_samples)
         self.objective = loss.objective(self.num_features)
-        if self.learned_head is not None:
-            self._keep_class_vectors(self.learned_head)
 
-    def _keep_class_vectors(self, before: Head) -> None:
-        """Start from a trained last layer where the new head has as many classes and is Gaussian if it was."""
-        classes = self.objective.classes
-        same_kind = (before.kind == "gaussian") == (classes.head.kind == "gaussian")
-        if not same_kind or tuple(before.weight.shape) != tuple(classes.weight.shape):
-            return
+    def keep_class_vectors(self) -> bool:
+        """Start from the last layer of an earlier training, if it has as many classes and both or neither are Gaussian."""
+        before, classes = self.learned_head, self.objective.classes
+        if before is None or tuple(before.weight.shape) != tuple(classes.weight.shape):
+            return False
+        if (before.kind == "gaussian") != (classes.head.kind == "gaussian"):
+            return False
         with torch.no_grad():
             classes.weight.copy_(torch.as_tensor(before.weight))
             bias = getattr(classes, "bias", None)
             if bias is not None and before.bias is not None:
                 bias.copy_(torch.as_tensor(before.bias))
+        return True
 
     def _know_pixels(self, preprocessing: Preprocessing | None) -> dict[str, Any]:
         """How inputs come from pixels of 0..1; where they are no images, the range of an input is not known."""
@@ -105,7 +105,11 @@ class Trainee(CutNetwork):
         losses = self.objective.of_inputs(features_of, images * self.std + self.mean, labels)  # (b,)
         return gathered(losses[:, None])[0].mean(), first[0]
 
+    def logits(self, inputs: Tensor) -> Tensor:
+        """(b, ...) inputs -> (b, c) logits."""
+        return self.objective.classes.logits(self.features(inputs))
+
     @property
     def head(self) -> Head:
-        """What the trained network predicts with."""
+        """What the network predicts with; it shares its arrays with the network."""
         return self.objective.head

@@ -1,10 +1,10 @@
-"""`run`: adapt a classifier to a domain without labels, by one or several methods from the same source model."""
+"""`adapt`: adapt a classifier to a domain without labels, by one or several methods from the same source model."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -21,19 +21,20 @@ from hardsight.domains.opening import (
     check_folder_names,
     check_network_options,
     domain_names,
+    first_few,
     in_classes_of,
     labeled_only,
     labels_of,
     only,
     open_domain,
+    present_classes,
 )
-from hardsight.domains.run_directory import refuse_early, write_run
+from hardsight.domains.run_directory import read_tables, refuse_early, write_run
 from hardsight.domains.source_training import few_steps
 from hardsight.errors import InputError
-from hardsight.files.parquet import read_parquet
 from hardsight.files.run import Run
 from hardsight.options import takes
-from hardsight.screen import Progress, printable, table_lines
+from hardsight.screen import Progress, Say, printable, table_lines
 
 if TYPE_CHECKING:
     from hardsight.domains.adaptation.tables import Results
@@ -69,7 +70,7 @@ class Adapted:
 @takes(AdaptSettings)
 def adapt(
     source: Any, target: Any = None, output: str | os.PathLike[str] = "adapted", *, settings: AdaptSettings | None = None,
-    progress: Progress | None = None, say: Callable[[str], None] | None = None, **options: Unpack[AdaptOptions],
+    progress: Progress | None = None, say: Say | None = None, **options: Unpack[AdaptOptions],
 ) -> Adapted:  # fmt: skip
     """Train on a source with labels, then on a target without, and compare methods that start from the same source model.
 
@@ -107,7 +108,7 @@ def adapt(
     _check_alignment(first, settings.methods)
     shown = _pictures(pairs, settings.images)
 
-    from hardsight.domains.adaptation.work import Work  # torch, which takes seconds to load, is loaded from here on
+    from hardsight.domains.adaptation.work import Work  # loads torch, which takes seconds
 
     work = Work.of(settings, pairs, say or (lambda sentence: None))
     for sentence in _of_one_class(pairs):
@@ -120,9 +121,8 @@ def adapt(
         if writes:
             _finish(directory, results, shown)
 
-    # Earlier versions did not record `pretrained`; the fingerprint of the model's weights stands for it.
-    write_run(output, COMMAND, work, compare)
-    return _read(Path(output))
+    write_run(output, COMMAND, work.arguments(), work.fingerprints(), work.say, compare)
+    return Adapted(Path(output), *read_tables(Path(output), ("accuracy", "differences", "selection", "rounds")))
 
 
 def _finish(directory: Run, results: Results, shown: dict[str, ImageData]) -> None:
@@ -164,13 +164,13 @@ def _checked(pair: str, source: Data, target: Data) -> tuple[Data, Data]:
     """Two domains between which there is something to learn, classes counted alike; what labels of the target say counts."""
     if len(target) == 0:
         raise InputError("the target has no samples.")
-    ours, theirs = _classes(source), _classes(target)
+    ours, theirs = present_classes(source), present_classes(target)
     if len(ours) < 2:  # names of classes without samples teach nothing
         raise InputError(f"self-training needs at least two classes, but every source sample is of the class {ours[0]!r}.")
     if source.class_names is None or target.class_names is None:  # classes are compared by number then
         ours, theirs = (np.unique(known[known >= 0]).tolist() for known in (labels_of(source), labels_of(target)))
     if theirs and not set(ours) & set(theirs):
-        raise InputError(f"{pair}: the domains share no class: the source has {_listed(ours)}, the target {_listed(theirs)}.")
+        raise InputError(f"{pair}: the domains share no class: the source has {first_few(ours)}, the target {first_few(theirs)}.")
     if len(theirs) == 1 and (labels_of(target) >= 0).all():
         raise InputError(
             f"{pair}: every target sample is labeled {str(theirs[0])!r}; self-training needs a target with several "
@@ -182,7 +182,7 @@ def _checked(pair: str, source: Data, target: Data) -> tuple[Data, Data]:
 def _of_one_class(pairs: dict[str, tuple[Data, Data]]) -> Iterator[str]:
     """A sentence for each target whose few labels are all the same: it is adapted to, but its accuracy is that of one class."""
     for pair, (_, target) in pairs.items():
-        known = _classes(target)
+        known = present_classes(target)
         if len(known) == 1:
             yield f"{pair}: every labeled target sample is of the class {known[0]!r}; accuracy is that class's alone."
 
@@ -192,16 +192,6 @@ def _undertrained(pairs: dict[str, tuple[Data, Data]], batch_size: int, passes: 
     for pair, (source, _) in pairs.items():
         if sentence := few_steps(len(source), batch_size, passes):
             yield f"warning: {pair}: --source-epochs {passes} makes {sentence}. Left out, held-out samples say how many."
-
-
-def _classes(data: Data) -> list[str]:
-    """The classes that have samples, by name."""
-    present = np.unique(labels_of(data)[labels_of(data) >= 0]).tolist()
-    return [str(k) if data.class_names is None else data.class_names[k] for k in present]
-
-
-def _listed(names: list[Any], most: int = 5) -> str:
-    return ", ".join(map(str, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _check_alignment(data: Data, methods: Sequence[str]) -> None:
@@ -231,8 +221,3 @@ def _headline(results: Results, best: bool = False) -> dict[str, dict[str, float
     take = results.best if best else results.last
     known = {pair: [m for m in results.methods if results.last(pair, m)] for pair in results.pairs}
     return {pair: {method: float(np.mean(take(pair, method))) for method in methods} for pair, methods in known.items()}
-
-
-def _read(directory: Path) -> Adapted:
-    names = ("accuracy", "differences", "selection", "rounds")
-    return Adapted(directory, *(read_parquet(directory / f"{name}.parquet") for name in names))

@@ -6,6 +6,7 @@ a CPU ends with the same bytes. Target labels are used only for reporting; nothi
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,37 +16,38 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import torch
+from safetensors.torch import load_file
 from scipy.special import log_softmax
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
-from hardsight.domains.accuracy import class_accuracies, mean_accuracy
+from hardsight.domains.accuracy import class_accuracies, known_mean
 from hardsight.domains.adaptation.choosing import BEST, CANDIDATES, best_round
-from hardsight.domains.adaptation.learner import Learner
-from hardsight.domains.adaptation.measures import sample_columns, selection_statistics
 from hardsight.domains.adaptation.methods import Method
 from hardsight.domains.adaptation.objective import self_training_loss
-from hardsight.domains.adaptation.selection import REGULARIZED, PseudoLabels, select_pseudo_labels
+from hardsight.domains.adaptation.selection import REGULARIZED, PseudoLabels, sample_columns, select_pseudo_labels
 from hardsight.domains.adaptation.settings import AUTO, AdaptSettings
 from hardsight.domains.adaptation.validation import SOURCE_LOOKED_AT, class_evenness, neighbors_before, validators
 from hardsight.domains.source_training import TrainingLength, best_epoch, held_out_rows, is_over
 from hardsight.dynamics.gathering import num_processes
 from hardsight.files.reading import read_json
+from hardsight.files.tensors import write_safetensors
 from hardsight.files.writing import write_json
 from hardsight.head import Head
 from hardsight.table import write_table
 from hardsight.threads import even_rows
 from hardsight.training.augmentation import AugmentedInputs
-from hardsight.training.checkpoint import Checkpoints, TrainingState, write_tensors
+from hardsight.training.checkpoint import Checkpoints, TrainingState
 from hardsight.training.inputs import Inputs, even_batches
 from hardsight.training.network import FORWARD, all_features, as_tensor, forward_pass
-from hardsight.training.optimization import Updater, drawn_seed, moving_average
+from hardsight.training.optimization import Updater, drawn_seed, moving_average, rate_factor
 from hardsight.training.processes import gathered
-from hardsight.training.schedule import rate_factor
+from hardsight.training.trainee import Trainee
 
 SOURCE, ROUNDS, DRAW, HELD_OUT = 1, 2, 3, 4  # streams of random numbers that must not meet
 TRIED = 2000  # source samples by which it is told whether they were learned, at most
 
+HEAD = "objective.classes."  # beginning of the names of the head's tensors in a learner
 SOURCE_MODEL = Method()
 Report = Callable[[str, int], None]  # the method, and how many of its epochs or rounds are done
 
@@ -77,16 +79,16 @@ class TargetView:
 class Learning:
     """A learner in training, its moving average if there is one, and how far it has come."""
 
-    learner: Learner
+    learner: Trainee
     average: AveragedModel | None
     updater: Updater
     state: TrainingState
 
     @property
-    def judge(self) -> Learner:
+    def judge(self) -> Trainee:
         """The one that selects and is evaluated."""
         judge = self.learner if self.average is None else self.average.module
-        assert isinstance(judge, Learner)
+        assert isinstance(judge, Trainee)
         return judge
 
     @property
@@ -122,7 +124,7 @@ class Epoch:
 class RoundsResult:
     """The end of one training: the model, what each round selected and reached, and what the model makes of the target."""
 
-    learner: Learner
+    learner: Trainee
     history: list[dict[str, Any]]
     view: TargetView
 
@@ -143,7 +145,7 @@ class SelfTraining:
     num_classes: int
     settings: AdaptSettings
     seed: int
-    make: Callable[[], Learner]
+    make: Callable[[], Trainee]
     device: torch.device
     report: Report
     nearest: np.ndarray | None = None  # (n, k) neighbors of target samples; where not set, by the first model evaluated
@@ -201,16 +203,16 @@ class SelfTraining:
         self._train(learning, Epoch(rows, None, (SOURCE, number), number, length.epochs))
         learning.state.epoch = number
 
-    def _on_source(self, learner: Learner, rows: np.ndarray) -> tuple[float, float | None]:
+    def _on_source(self, learner: Trainee, rows: np.ndarray) -> tuple[float, float | None]:
         """Mean loss and mean class accuracy of a model on source samples, those that can be read."""
         learner.eval()
         losses, labels, predicted = [0.0], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        for some, logits in forward_pass(learner, self.source, even_batches(rows, FORWARD), self.device):
+        for some, logits in forward_pass(learner.logits, self.source, even_batches(rows, FORWARD), self.device):
             log_p, own = log_softmax(logits.double().cpu().numpy(), axis=1), self.source.labels[some]
             losses += (-log_p[np.arange(len(own)), own]).tolist()
             labels, predicted = [*labels, own], [*predicted, log_p.argmax(1)]
         accuracies = class_accuracies(np.concatenate(labels), np.concatenate(predicted), self.num_classes)
-        return sum(losses) / max(1, len(losses) - 1), mean_accuracy(accuracies)
+        return sum(losses) / max(1, len(losses) - 1), known_mean(accuracies)
 
     # ---- what follows it ----
 
@@ -271,7 +273,7 @@ class SelfTraining:
         if flipped:  # the mean of two probabilities is not that of the mean feature
             own = np.maximum(chosen.proposed, 0)[:, None]
             columns["confidence"] = np.exp(np.take_along_axis(log_softmax(view.logits, axis=1), own, 1)[:, 0])
-        statistics = selection_statistics(chosen, columns, self.target.labels)
+        statistics = chosen.statistics(columns, self.target.labels)
         statistics["not_selected_by_cbst"] = int((chosen.kept & ~plain.kept).sum())
         statistics["only_selected_by_cbst"] = int((plain.kept & ~chosen.kept).sum())
         table = {
@@ -313,12 +315,12 @@ class SelfTraining:
             known = np.eye(self.num_classes, dtype=np.float32)[self.source.labels[source.rows]]  # (b, c) one-hot
             soft = as_tensor(np.concatenate([known, labels[target.rows]]), self.device)
             is_target = torch.arange(len(soft), device=self.device) >= len(source.rows)
-            logits, soft, on_target = gathered(learner(as_tensor(inputs, self.device)), soft, is_target.int())
+            logits, soft, on_target = gathered(learner.logits(as_tensor(inputs, self.device)), soft, is_target.int())
             learning.updater.update(self_training_loss(logits, soft, on_target > 0, epoch.mrkld, epoch.entropy))
             if learning.average is not None:
                 learning.average.update_parameters(learner)
 
-    def _target(self, learner: Learner, chosen: PseudoLabels | None) -> tuple[np.ndarray, np.ndarray]:
+    def _target(self, learner: Trainee, chosen: PseudoLabels | None) -> tuple[np.ndarray, np.ndarray]:
         """The target rows that pass through the network, and (n, c) labels, zeros where not selected.
 
         A sample without a label has no gradient, but batch normalization sees it: there, as in the papers, all of them
@@ -355,9 +357,10 @@ class SelfTraining:
 
     # ---- what a model makes of the target ----
 
-    def view(self, learner: Learner) -> TargetView:
+    def view(self, learner: Trainee) -> TargetView:
         """One pass over the target."""
-        features, head = all_features(learner, self.target, self.device), learner.head
+        features = all_features(learner, self.target, self.device)
+        head = copy.deepcopy(learner.head).like(features)  # as it is now: training continues
         plain = TargetView(features, head, head.logits(features))
         if not self.settings.flip_labels:
             return plain
@@ -369,7 +372,7 @@ class SelfTraining:
         together = TargetView((features + mirrored) / 2, head, np.logaddexp(*log_p) - np.log(2))  # log of the mean of both p
         return replace(plain, labeling=together)
 
-    def source_features(self, learner: Learner, rows: np.ndarray) -> np.ndarray:
+    def source_features(self, learner: Trainee, rows: np.ndarray) -> np.ndarray:
         """(r, d) features of some source samples, rows in rising order; NaN where one cannot be read."""
         learner.eval()
         features = np.full((len(rows), learner.num_features), np.nan, np.float32)
@@ -377,7 +380,7 @@ class SelfTraining:
             features[np.searchsorted(rows, some)] = values.float().cpu().numpy()
         return features
 
-    def _evaluated(self, learner: Learner, view: TargetView) -> dict[str, Any]:
+    def _evaluated(self, learner: Trainee, view: TargetView) -> dict[str, Any]:
         """Accuracy, where labels are known, and what can be said without them."""
         rows = even_rows(len(self.source), SOURCE_LOOKED_AT)
         ours, labels = self.source_features(learner, rows), self.source.labels[rows]
@@ -393,12 +396,12 @@ class SelfTraining:
         if AUTO in self.settings.methods and method.name in CANDIDATES:
             if best_round(learning.state.history) == learning.state.epoch:
                 folder.mkdir(parents=True, exist_ok=True)
-                write_tensors(folder / BEST, learning.judge.state_dict())
+                save_state(folder / BEST, learning.judge)
 
     def accuracy_of(self, predicted: np.ndarray) -> dict[str, Any]:
         """Accuracy on the target, class by class, of (n,) predictions; nothing where its labels are not known."""
         accuracies = class_accuracies(self.target.labels, predicted, self.num_classes)
-        return {"accuracy": mean_accuracy(accuracies), "class_accuracy": accuracies}
+        return {"accuracy": known_mean(accuracies), "class_accuracy": accuracies}
 
     def write_predictions(self, view: TargetView, folder: Path) -> None:
         """predictions.parquet: what a model makes of each target sample."""
@@ -426,6 +429,18 @@ class SelfTraining:
         learning = Learning(learner, average, Updater(learner, self.settings, lr), TrainingState())
         learning.state = checkpoints.resume(learning.modules, learning.updater.optimizer)
         return learning
+
+
+def save_state(path: Path, learner: Trainee) -> None:
+    """The tensors of a learner; in the file, its head is called `last`."""
+    tensors = learner.state_dict().items()
+    write_safetensors(path, {f"last.{name.removeprefix(HEAD)}" if name.startswith(HEAD) else name: x for name, x in tensors})
+
+
+def load_state(path: Path) -> dict[str, Tensor]:
+    """What `save_state` wrote, for `load_state_dict`."""
+    tensors = load_file(path)
+    return {f"{HEAD}{name.removeprefix('last.')}" if name.startswith("last.") else name: x for name, x in tensors.items()}
 
 
 def finished(folder: Path) -> list[dict[str, Any]] | None:

@@ -17,14 +17,13 @@ from hardsight.domains.adaptation.methods import Method
 from hardsight.domains.adaptation.settings import AUTO, SOURCE_ONLY
 from hardsight.domains.adaptation.tables import ALL, Results, accuracy_table, difference_table, rounds_table, selection_table
 from hardsight.domains.adaptation.validation import VALIDATORS
+from hardsight.domains.run_directory import INTERVALS, over_seeds, write_page, write_tables
 from hardsight.files.parquet import read_parquet
 from hardsight.files.run import Run
-from hardsight.files.writing import replacing
 from hardsight.render import html_page as rp
 from hardsight.render.adaptation import accuracy_per_round, thumbnails
 from hardsight.render.saving import save_figure
 from hardsight.screen import percent
-from hardsight.table import write_table
 
 SHOWN = 18  # thumbnails
 SIDE = 320  # longest side of one, in pixels: twice what the figure shows
@@ -48,20 +47,14 @@ def write_report(run: Run, results: Results, images: dict[str, ImageData], folde
     `images` has the pictures of a pair's target, where there are any.
     """
     tables = {name: make(results) for name, make in TABLES.items()}
-    written = []
-    for name, table in tables.items():
-        write_table(table, run.directory / f"{name}.parquet")
-        written.append(run.directory / f"{name}.parquet")
+    written = write_tables(run, tables)
     figures: dict[str, list[Path]] = {}
     for pair in results.pairs:
         figures[pair] = _curves(run, results, pair)
         if pair in images:
             figures[pair] += _only_by_score(run, results, pair, images[pair], folder_of)
         written += figures[pair]
-    page = run.directory / "report.html"
-    with replacing(page) as temporary:
-        temporary.write_text(_page(run, results, tables, figures), encoding="utf-8")
-    return [*written, page]
+    return [*written, write_page(run, _page(run, results, tables, figures))]
 
 
 def _curves(run: Run, results: Results, pair: str) -> list[Path]:
@@ -132,9 +125,8 @@ def _page(run: Run, results: Results, tables: dict[str, pa.Table], figures: dict
     """One HTML file with everything in it."""
     several = len(results.pairs) > 1
     title = "Self-training" if several else f"Self-training: {_arrow(results.pairs[0])}"
-    seeds = f"over {len(results.seeds)} seeds (± is the standard deviation)" if len(results.seeds) > 1 else "of one seed"
     sentence = (
-        f"Mean class accuracy on the target in percent, after the last round, {seeds}. "
+        f"Mean class accuracy on the target in percent, after the last round, {over_seeds(results.seeds)}. "
         "The last round is the result; the best round is called oracle, because only labels of the target could choose it, "
         "and those are used for this report alone. All methods of a seed start from the same source model. Logistic "
         "regression is fitted on the source alone: on what the network gets, of images on the source model's features."
@@ -178,17 +170,16 @@ def _differences(results: Results, differences: pa.Table) -> str:
     ]
     if not compared:
         return ""
-    words = "In points, seed by seed, with 95 % intervals by Student's t (none for a single seed); colored where 0 is outside."
     pairs = list(dict.fromkeys(pair for pair, _, _ in by_pair if pair != ALL))
     if len(pairs) == 1:
         rows = [
             [f"{method} − {against}", rp.points(row := by_pair[pairs[0], method, against]), row["verdict"]]
             for method, against in compared
         ]
-        return rp.heading("Differences") + rp.paragraph(words, "quiet") + rp.table(("methods", "points", ""), rows)
+        return rp.heading("Differences") + rp.paragraph(INTERVALS, "quiet") + rp.table(("methods", "points", ""), rows)
     rows = [[_arrow(pair), *(rp.points(by_pair[pair, *two]) for two in compared)] for pair in pairs]
     rows.append([ALL, *(rp.points(by_pair[ALL, *two]) for two in compared)])
-    words += " The interval of all pairs is over the pairs' means."
+    words = f"{INTERVALS} The interval of all pairs is over the pairs' means."
     header = ("domains", *(f"{method} − {against}" for method, against in compared))
     return rp.heading("Differences") + rp.paragraph(words, "quiet") + rp.table(header, rows, last=1)
 

@@ -31,6 +31,7 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 
 from hardsight.checks import as_matrix, check_same_space, to_numpy
+from hardsight.domains.accuracy import known_mean
 from hardsight.domains.adaptation.settings import GroupBy, SelectionOptions
 from hardsight.domains.adaptation.thresholds import Ranking, class_thresholds, kept_per_class
 from hardsight.errors import InputError, did_you_mean
@@ -38,6 +39,9 @@ from hardsight.head import Head, as_head
 from hardsight.options import takes
 from hardsight.pandas_index import align
 from hardsight.scores import SCORES
+from hardsight.scores.registry import values
+from hardsight.scores.sweep import sweep
+from hardsight.scores.terms import ANGLES, LOGITS, SOFTMAX
 from hardsight.threads import blocks, share, take
 
 if TYPE_CHECKING:
@@ -88,6 +92,38 @@ class PseudoLabels:
     def counts(self) -> np.ndarray:
         """(c,) how many samples of each class were kept."""
         return np.bincount(self.proposed[self.kept], minlength=len(self.thresholds))
+
+    def statistics(self, columns: dict[str, np.ndarray], labels: np.ndarray) -> dict[str, Any]:
+        """Table 4 of the AVH paper: of the selected samples, the share with the right label, and means of their scores.
+
+        Args:
+            columns: see `sample_columns`.
+            labels: (n,) true classes, -1 where not known.
+        """
+        kept = self.kept
+        labeled = kept & (labels >= 0)
+        predicted = self.predicted[self.predicted >= 0]
+        return {
+            "selected": int(kept.sum()),
+            "true_positive_rate": float((self.proposed == labels)[labeled].mean()) if labeled.any() else None,
+            **{name: known_mean(scores[kept & np.isfinite(scores)].tolist()) for name, scores in columns.items()},
+            "selected_per_class": self.counts.tolist(),
+            "predicted_per_class": np.bincount(predicted, minlength=len(self.thresholds)).tolist(),
+            "moved": int((kept & (self.proposed != self.predicted)).sum()),
+        }
+
+
+def sample_columns(features: np.ndarray, head: Head, proposed: np.ndarray) -> dict[str, np.ndarray]:
+    """(n,) confidence, AVC and AVH of the class each sample was considered for, and the norm of its feature."""
+    rows = sweep(features, head, np.maximum(proposed, 0), frozenset({ANGLES, LOGITS, SOFTMAX}))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        confidence = rows.own_exp / rows.partition
+    return {
+        "confidence": confidence,
+        "avc": values(SCORES["avc_label"], rows),
+        "avh": values(SCORES["avh"], rows),
+        "norm": rows.norm,
+    }
 
 
 @takes(SelectionOptions)

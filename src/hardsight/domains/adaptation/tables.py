@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from hardsight.domains.accuracy import known_mean, mean_and_std, paired_difference
 from hardsight.domains.adaptation.choosing import CANDIDATES, warning
 from hardsight.domains.adaptation.settings import AUTO, SOURCE_ONLY
 from hardsight.domains.adaptation.validation import VALIDATORS
-from hardsight.domains.comparison import paired_difference
 
 STATISTICS = (
     "selected",
@@ -100,11 +100,11 @@ def accuracy_table(results: Results) -> pa.Table:
             if not last:
                 continue
             per_class = [results.rounds[pair, method, seed][-1]["class_accuracy"] for seed in results.seeds]
-            row: dict[str, Any] = {"pair": pair, "method": method, "seeds": len(last), **_spread("accuracy", last)}
-            row |= _spread("oracle_accuracy", results.best(pair, method))
+            row: dict[str, Any] = {"pair": pair, "method": method, "seeds": len(last), **mean_and_std("accuracy", last)}
+            row |= mean_and_std("oracle_accuracy", results.best(pair, method))
             for k, name in enumerate(results.class_names):
                 values = [entry[k] for entry in per_class if entry[k] is not None]
-                row |= _spread(f"class {name}", values)
+                row |= mean_and_std(f"class {name}", values)
             rows.append(row)
     return pa.Table.from_pylist(rows) if rows else pa.table({"pair": [], "method": []})
 
@@ -115,7 +115,7 @@ def selection_table(results: Results, round_number: int = 1) -> pa.Table:
     for pair in results.pairs:
         for method in results.selecting:
             selection = [results.rounds[pair, method, seed][round_number - 1]["selection"] for seed in results.seeds]
-            means = {name: _mean([entry[name] for entry in selection]) for name in STATISTICS}
+            means = {name: known_mean([entry[name] for entry in selection]) for name in STATISTICS}
             rows.append({"pair": pair, "method": method, "round": round_number, **means})
     return pa.Table.from_pylist(rows) if rows else pa.table({"pair": [], "method": []})
 
@@ -144,8 +144,8 @@ def difference_table(results: Results) -> pa.Table:
     """
     rows: list[dict[str, Any]] = []
     methods = results.methods
-    for at, method in enumerate(methods):
-        for against in methods[:at]:
+    for number, method in enumerate(methods):
+        for against in methods[:number]:
             means: list[tuple[float, float]] = []
             for pair in results.pairs:
                 ours, theirs = results.last(pair, method), results.last(pair, against)
@@ -164,19 +164,4 @@ def _change(before: dict[str, Any], after: dict[str, Any]) -> float | None:
 
 
 def _difference_row(pair: str, method: str, against: str, ours: list[float], theirs: list[float]) -> dict[str, Any]:
-    difference = paired_difference(ours, theirs)
-    return {
-        "pair": pair, "method": method, "against": against, "difference": difference.mean,
-        "low": difference.low, "high": difference.high, "count": difference.count, "verdict": difference.verdict,
-    }  # fmt: skip
-
-
-def _spread(name: str, values: list[float]) -> dict[str, float | None]:
-    """Mean, and standard deviation where there is more than one."""
-    deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
-    return {name: float(np.mean(values)) if values else None, f"{name} std": deviation}
-
-
-def _mean(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return float(np.mean(known)) if known else None
+    return {"pair": pair, "method": method, "against": against, **paired_difference(ours, theirs).columns}

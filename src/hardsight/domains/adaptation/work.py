@@ -9,14 +9,20 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from safetensors.torch import load_file
 
 from hardsight.data import ImageData
 from hardsight.domains.adaptation.alignment import Affine, coral, subspace
-from hardsight.domains.adaptation.baseline import BASELINE, ROWS, logistic_regression
 from hardsight.domains.adaptation.choosing import BEST, CANDIDATES, choose, warning
-from hardsight.domains.adaptation.learner import Learner
-from hardsight.domains.adaptation.loop import Report, RoundsResult, SelfTraining, TargetView, finish, finished
+from hardsight.domains.adaptation.loop import (
+    Report,
+    RoundsResult,
+    SelfTraining,
+    TargetView,
+    finish,
+    finished,
+    load_state,
+    save_state,
+)
 from hardsight.domains.adaptation.methods import Method, models_for
 from hardsight.domains.adaptation.settings import AUTO, SOURCE_ONLY, AdaptSettings
 from hardsight.domains.adaptation.tables import Results
@@ -24,18 +30,22 @@ from hardsight.domains.adaptation.validation import neighbors_before
 from hardsight.domains.opening import Data, Features, num_classes
 from hardsight.domains.scaling import Standard, on_raw_features, standards
 from hardsight.domains.source_training import not_learned
+from hardsight.errors import InputError
 from hardsight.files.run import Run
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable, open_trainable
-from hardsight.screen import Progress, percent
+from hardsight.scoring.fitted_head import fit_head, unconverged
+from hardsight.screen import Progress, Say, percent
 from hardsight.threads import even_rows, num_threads
-from hardsight.training.checkpoint import write_tensors
 from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, sized
 from hardsight.training.network import TrainedNetwork, first_sample, open_network, start_fingerprint
 from hardsight.training.optimization import MixedPrecision
 from hardsight.training.processes import by_first, join
 from hardsight.training.results import write_model
+from hardsight.training.trainee import LossChoice, Trainee
 
+BASELINE = "logistic regression"
+BASELINE_ROWS = 20_000  # source samples it is fitted on, at most
 History = list[dict[str, Any]]  # one entry per round
 Rounds = dict[tuple[str, str, int], History]  # by pair, method and seed
 Starts = dict[tuple[str, str, int], dict[str, Any]]  # the same: the last entry of the model that a method starts from
@@ -62,9 +72,14 @@ class DomainPair:
     alignment: Affine | None = None
     notes: tuple[str, ...] = ()
 
-    def learner(self) -> Learner:
-        """A network with a new head."""
-        return Learner(self.network(int(self.sample[0].numel())), self.sample, self.num_classes)
+    def learner(self) -> Trainee:
+        """The network with a linear head: that of an earlier training, or one initialized as `nn.Linear` initializes itself."""
+        softmax = LossChoice("softmax", {}, self.num_classes, len(self.source))
+        learner = Trainee(self.network(int(self.sample[0].numel())), self.sample, softmax)
+        if not learner.keep_class_vectors():
+            bound = learner.num_features**-0.5
+            torch.nn.init.uniform_(learner.objective.classes.bias, -bound, bound)  # type: ignore[arg-type]
+        return learner
 
     def model_fingerprint(self) -> str:
         """Of the weights that a learner starts from."""
@@ -118,7 +133,7 @@ class Models:
         result = self._trained(method, place)
         place.mkdir(parents=True, exist_ok=True)
         if method.rule is None:  # another method may start from it
-            write_tensors(place / "state.safetensors", result.learner.state_dict())
+            save_state(place / "state.safetensors", result.learner)
             self.views[method] = result.view
         training = self.training(method.alignment)
         if self.keep:
@@ -133,7 +148,7 @@ class Models:
             training.nearest = self._neighbors()
         if method.is_source_model:
             return training.train_source(place, method)
-        start = load_file(self.folder / method.before.name / "state.safetensors")
+        start = load_state(self.folder / method.before.name / "state.safetensors")
         return training.adapt(place, method, start, self.views.get(method.before))
 
     def _neighbors(self) -> np.ndarray:
@@ -173,7 +188,7 @@ class Models:
             training, job = self.training(choice.method.alignment), self._job(choice.method.alignment)
             kept = [self.folder / choice.method.name / name for name in (BEST, "state.safetensors")]
             learner = job.learner().to(self.device)
-            learner.load_state_dict(load_file(next(path for path in kept if path.is_file())))
+            learner.load_state_dict(load_state(next(path for path in kept if path.is_file())))
             if self.keep:
                 write_model(place, _network(learner, job))
             training.write_predictions(training.view(learner), place)
@@ -201,12 +216,12 @@ class Models:
         if isinstance(source, ArrayInputs) and isinstance(target, ArrayInputs):
             return source.inputs, source.labels, target.inputs
         training = self.training(None)
-        rows = even_rows(len(source), ROWS)
+        rows = even_rows(len(source), BASELINE_ROWS)
         return training.source_features(self._source_learner(), rows), source.labels[rows], self._source_view().features
 
-    def _source_learner(self) -> Learner:
+    def _source_learner(self) -> Trainee:
         learner = self.job.learner().to(self.device)
-        learner.load_state_dict(load_file(self.folder / SOURCE_ONLY / "state.safetensors"))
+        learner.load_state_dict(load_state(self.folder / SOURCE_ONLY / "state.safetensors"))
         return learner
 
     def _source_view(self) -> TargetView:
@@ -219,11 +234,11 @@ class Work:
 
     settings: AdaptSettings
     device: torch.device
-    say: Callable[[str], None]
+    say: Say
     jobs: dict[str, DomainPair]  # by the name of the pair
 
     @classmethod
-    def of(cls, settings: AdaptSettings, pairs: dict[str, tuple[Data, Data]], say: Callable[[str], None]) -> Self:
+    def of(cls, settings: AdaptSettings, pairs: dict[str, tuple[Data, Data]], say: Say) -> Self:
         """Pairs of domains, each made ready for a network."""
         device = join(settings.device)
         MixedPrecision(settings.precision, device)  # refuses what does not work, before anything is written
@@ -361,7 +376,7 @@ def _prepared(s: AdaptSettings, source: Data, target: Data) -> DomainPair:
     return DomainPair(ours_, theirs_, c, names, trainable, first_sample(ours_), None, preprocessing, notes=opened.notes)
 
 
-def _network(learner: Learner, job: DomainPair) -> TrainedNetwork:
+def _network(learner: Trainee, job: DomainPair) -> TrainedNetwork:
     """The adapted network as any trained one: `hardsight extract FOLDER DATA` opens it. It takes features as they were."""
     network = learner.with_head(learner.head, job.preprocessing, job.class_names)
     maps = [how for how in (job.standard, job.alignment) if how is not None]  # in the order they were applied
@@ -372,3 +387,38 @@ def _sentence(pair: str, method: str, seed: int, entry: dict[str, Any]) -> str:
     reached = "labels not known" if entry["accuracy"] is None else f"{percent(entry['accuracy'])} %"
     taken = f" ({entry['method']}, round {entry['round']})" if "method" in entry else ""
     return f"{pair}  seed {seed}  {method}  {reached}{taken}"
+
+
+def logistic_regression(source: np.ndarray, labels: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Plain logistic regression on the source, a baseline that every method should beat: predicted classes of the target.
+
+    Rows with a number that is not finite are left out, and predicted -1.
+
+    Args:
+        source: (n, d) features.
+        labels: (n,) their classes.
+        target: (m, d) features.
+
+    Returns:
+        (m,) int64 class.
+
+    Example:
+        >>> logistic_regression(np.array([[-1.0], [-2.0], [1.0], [2.0]]), np.array([3, 3, 5, 5]), np.array([[-9.0], [9.0]]))
+        array([3, 5])
+    """
+    rows = np.flatnonzero(np.isfinite(source).all(1) & (labels >= 0))
+    rows = rows[even_rows(len(rows), BASELINE_ROWS)]
+    usable = np.isfinite(target).all(1)
+    present, own = np.unique(labels[rows], return_inverse=True)
+    predicted = np.full(len(target), -1)
+    if not len(present):
+        return predicted
+    predicted[usable] = present[np.bincount(own).argmax()]  # where nothing can be told apart: the largest class
+    if len(present) > 1:
+        try:
+            with unconverged():
+                head = fit_head(source[rows], own, len(present))
+        except InputError:  # features that are too large
+            return predicted
+        predicted[usable] = present[head.logits(target[usable]).argmax(1)]
+    return predicted

@@ -1,9 +1,8 @@
-"""`run`: leave each domain out in turn, train on the others with each loss, and compare."""
+"""`generalize`: leave each domain out in turn, train on the others with each loss, and compare."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -12,11 +11,10 @@ import pyarrow as pa
 
 from hardsight.domains.generalization.opening import open_domains
 from hardsight.domains.generalization.settings import GeneralizeSettings
-from hardsight.domains.run_directory import refuse_early, write_run
-from hardsight.files.parquet import read_parquet
+from hardsight.domains.run_directory import read_tables, refuse_early, write_run
 from hardsight.files.run import Run
 from hardsight.options import takes
-from hardsight.screen import Progress, printable, table_lines
+from hardsight.screen import Progress, Say, printable, table_lines
 
 if TYPE_CHECKING:
     from hardsight.domains.generalization.tables import Results
@@ -50,7 +48,7 @@ class Generalized:
 @takes(GeneralizeSettings)
 def generalize(
     data: Any, output: str | os.PathLike[str], *, settings: GeneralizeSettings | None = None,
-    progress: Progress | None = None, say: Callable[[str], None] | None = None, **options: Unpack[GeneralizeOptions],
+    progress: Progress | None = None, say: Say | None = None, **options: Unpack[GeneralizeOptions],
 ) -> Generalized:  # fmt: skip
     """Train on all domains but one and test on that one, for each domain, loss and seed.
 
@@ -83,7 +81,7 @@ def generalize(
     refuse_early(settings, output, COMMAND)
     opened = open_domains(data, settings)
 
-    from hardsight.domains.generalization.work import Work  # torch, which takes seconds to load, is loaded from here on
+    from hardsight.domains.generalization.work import Work  # loads torch, which takes seconds
 
     work = Work.of(settings, opened, say or (lambda sentence: None))
     for note in opened.notes:
@@ -94,8 +92,8 @@ def generalize(
         if writes:
             _finish(directory, results, settings.selection)
 
-    write_run(output, COMMAND, work, compare)
-    return _read(Path(output))
+    write_run(output, COMMAND, work.arguments(), work.fingerprints(), work.say, compare)
+    return Generalized(Path(output), *read_tables(Path(output), ("accuracy", "differences", "epochs")))
 
 
 def _finish(directory: Run, results: Results, selection: str) -> None:
@@ -108,9 +106,3 @@ def _finish(directory: Run, results: Results, selection: str) -> None:
     counts = {loss: float(results.reached(loss, AVERAGE).mean()) for loss in results.losses}
     scales_used = {f"{loss} without {domain}": scale for (loss, domain), scale in results.scales.items()}
     directory.finish([*parts, *written], {"accuracy": counts, "selection": selection, "scales": scales_used})
-
-
-def _read(directory: Path) -> Generalized:
-    return Generalized(
-        directory, *(read_parquet(directory / f"{name}.parquet") for name in ("accuracy", "differences", "epochs"))
-    )

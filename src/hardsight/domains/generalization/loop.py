@@ -15,19 +15,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hardsight.domains.accuracy import class_accuracies, mean_accuracy
-from hardsight.domains.generalization.drm import ArrivingHeads
+from hardsight.domains.accuracy import class_accuracies, known_mean
+from hardsight.domains.generalization.drm import ArrivingHeads, Student
 from hardsight.domains.generalization.folds import Fold
 from hardsight.domains.generalization.settings import GeneralizeSettings, Selection
-from hardsight.domains.generalization.student import Student
 from hardsight.domains.source_training import TrainingLength, is_over
 from hardsight.dynamics.gathering import num_processes
 from hardsight.training.augmentation import AugmentedInputs
 from hardsight.training.checkpoint import Checkpoints
 from hardsight.training.inputs import even_batches
 from hardsight.training.network import FORWARD, as_tensor, forward_pass
-from hardsight.training.optimization import Updater, drawn_seed
-from hardsight.training.schedule import rate_factor
+from hardsight.training.optimization import Updater, drawn_seed, rate_factor
 
 ORDER, START, ARRIVAL = 2, 3, 4  # streams of random numbers, beside that of folds.py
 
@@ -54,7 +52,7 @@ class Predictions:
     @property
     def class_accuracy(self) -> float:
         """The mean over classes of the share that is right; NaN of no samples."""
-        mean = mean_accuracy(class_accuracies(self.labels, self.probabilities.argmax(1), self.probabilities.shape[1]))
+        mean = known_mean(class_accuracies(self.labels, self.probabilities.argmax(1), self.probabilities.shape[1]))
         return float("nan") if mean is None else mean
 
     @property
@@ -127,7 +125,8 @@ class FoldTraining:
         for number, batch in enumerate(samples.batches(batches, epoch), (epoch - 1) * len(batches)):
             updater.set_rate(rate_factor(self.settings, number, len(batches), self.length.epochs))
             if len(batch.rows) >= 2 or num_processes() > 1:  # batch normalization needs two
-                updater.update(student(as_tensor(batch.inputs, self.device), *self.fold.known(batch.rows, self.device)))
+                loss = student.domain_loss(as_tensor(batch.inputs, self.device), *self.fold.known(batch.rows, self.device))
+                updater.update(loss)
 
     def _measured(self, student: Student) -> dict[str, float]:
         """One entry of the history, but for its number."""
@@ -151,7 +150,7 @@ class FoldTraining:
             order = np.random.default_rng([self.seed, ARRIVAL]).permutation(rows)
             batches, predict = even_batches(order, self.settings.tta_batch_size), ArrivingHeads(student, self.settings)
         labels = [np.zeros(0, np.int64)]
-        probabilities = [np.zeros((0, student.common.classes.num_classes), np.float32)]
+        probabilities = [np.zeros((0, student.objective.classes.num_classes), np.float32)]
         for some, values in forward_pass(predict, self.fold.inputs, batches, self.device, share=not arriving):
             labels.append(self.fold.inputs.labels[some])
             probabilities.append(values.float().cpu().numpy())

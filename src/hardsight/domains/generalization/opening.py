@@ -17,8 +17,10 @@ from hardsight.domains.opening import (
     check_network_options,
     domain_column,
     domain_names,
+    first_few,
     labels_of,
     open_domain,
+    present_classes,
 )
 from hardsight.errors import InputError
 from hardsight.threads import even_rows
@@ -88,24 +90,25 @@ def _spread(data: Data, domains: list[str], limit: int) -> np.ndarray:
 def _checked_classes(data: Data, domains: list[str], lists: OfficialLists | None) -> list[str]:
     """Refuse domains that nothing can be learned from or tested on; sentences about classes that only one domain has."""
     column, labels = domain_column(data), labels_of(data)
-    classes: dict[str, set[int]] = {}
+    classes: dict[str, list[str]] = {}
     for name in domains:
         rows = np.flatnonzero((column == name) & (labels >= 0))
         _check_enough(name, rows, lists)
-        classes[name] = set(labels[rows].tolist())
+        classes[name] = present_classes(data.take(rows))
         if len(classes[name]) < 2:
-            only = _named(data, classes[name])
+            only = classes[name][0]
             raise InputError(f"the domain {name} has samples of one class only, {only}: two classes or more are needed.")
     notes = []
     for name in domains:
-        alone = classes[name].difference(*(classes[other] for other in domains if other != name))
+        elsewhere = {k for other in domains if other != name for k in classes[other]}
+        alone = [k for k in classes[name] if k not in elsewhere]
         if alone == classes[name]:
             raise InputError(
-                f"no class of the domain {name} ({_named(data, alone)}) is in any other domain: "
+                f"no class of the domain {name} ({first_few(alone)}) is in any other domain: "
                 "what is learned from the others cannot be tested on it."
             )
         if alone:
-            notes.append(f"only {name} has {_named(data, alone)}: a model that has not seen {name} cannot predict that")
+            notes.append(f"only {name} has {first_few(alone)}: a model that has not seen {name} cannot predict that")
     return notes
 
 
@@ -119,9 +122,3 @@ def _check_enough(name: str, rows: np.ndarray, lists: OfficialLists | None) -> N
     to_train_on = lists.train[rows].sum() - (not lists.held_out[rows].any())  # one of them is held out then
     if to_train_on < 1 or not lists.test[rows].any():
         raise InputError(f"the lists of the domain {name} leave no labeled sample to train on, to hold out or to test on.")
-
-
-def _named(data: Data, classes: set[int]) -> str:
-    """Classes by name, the first few of them."""
-    names = [str(k) if data.class_names is None else data.class_names[k] for k in sorted(classes)]
-    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")

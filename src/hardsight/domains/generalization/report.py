@@ -8,13 +8,12 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.domains.generalization.tables import AVERAGE, Results, accuracy_table, difference_table, epoch_table
+from hardsight.domains.run_directory import INTERVALS, over_seeds, write_page, write_tables
 from hardsight.files.run import Run
-from hardsight.files.writing import replacing
 from hardsight.render import html_page as rp
 from hardsight.render.generalization import accuracy_per_domain, accuracy_per_epoch
 from hardsight.render.saving import save_figure
 from hardsight.screen import percent
-from hardsight.table import write_table
 
 RULES = {
     "validation": "The epoch that counts is the best on held-out samples of the training domains: the unseen domain has no say.",
@@ -26,10 +25,7 @@ RULES = {
 def write_report(run: Run, results: Results) -> list[Path]:
     """accuracy, differences and epochs as Parquet, figures/, and report.html."""
     tables = {"accuracy": accuracy_table(results), "differences": difference_table(results), "epochs": epoch_table(results)}
-    written = []
-    for name, table in tables.items():
-        write_table(table, run.directory / f"{name}.parquet")
-        written.append(run.directory / f"{name}.parquet")
+    written = write_tables(run, tables)
     columns = [*results.domains, AVERAGE]
     reached = {loss: np.stack([results.reached(loss, column) for column in columns], axis=1) for loss in results.losses}
     by_epoch = {
@@ -42,16 +38,13 @@ def write_report(run: Run, results: Results) -> list[Path]:
     title, folder = "Accuracy on the domain that was left out", run.folder("figures")
     figures = save_figure(accuracy_per_domain(reached, columns, title), folder / "accuracy.png")
     figures += save_figure(accuracy_per_epoch(by_epoch, f"{title}, epoch by epoch"), folder / "epochs.png")
-    page = run.directory / "report.html"
-    with replacing(page) as temporary:
-        temporary.write_text(_page(run, results, tables, figures), encoding="utf-8")
-    return [*written, *figures, page]
+    return [*written, *figures, write_page(run, _page(run, results, tables, figures))]
 
 
 def _page(run: Run, results: Results, tables: dict[str, pa.Table], figures: list[Path]) -> str:
-    seeds = f"over {len(results.seeds)} seeds (± is the standard deviation)" if len(results.seeds) > 1 else "of one seed"
     sentence = (
-        f"Each domain in turn was left out and the others trained on. Accuracy on the domain left out, in percent, {seeds}. "
+        f"Each domain in turn was left out and the others trained on. Accuracy on the domain left out, in percent, "
+        f"{over_seeds(results.seeds)}. "
         f"{RULES[results.selection]} All losses of a seed share the split, the network's start and the order of samples."
     )
     parts = [_accuracy(results, tables["accuracy"]), _differences(results, tables["differences"]), _scales(results)]
@@ -85,8 +78,7 @@ def _differences(results: Results, differences: pa.Table) -> str:
         return ""
     columns = (*results.domains, AVERAGE)
     rows: list[list[rp.Cell]] = [[f"{a} − {b}", *(rp.points(by_domain[a, b, column]) for column in columns)] for a, b in compared]
-    words = "In points, seed by seed, with 95 % intervals by Student's t (none for a single seed); colored where 0 is outside."
-    return rp.heading("Differences") + rp.paragraph(words, "quiet") + rp.table(("losses", *columns), rows)
+    return rp.heading("Differences") + rp.paragraph(INTERVALS, "quiet") + rp.table(("losses", *columns), rows)
 
 
 def _scales(results: Results) -> str:

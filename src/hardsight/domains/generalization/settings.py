@@ -11,7 +11,7 @@ from typing import Any, Literal
 from hardsight.domains.settings import DomainOptions, check_different, read_list
 from hardsight.errors import InputError
 from hardsight.options import option
-from hardsight.training.loss_names import LOSS_OPTIONS, check_loss_options, loss_name
+from hardsight.training.loss_names import loss_name
 from hardsight.training.settings import read_numbers, read_options
 
 Selection = Literal["validation", "last", "oracle"]
@@ -136,11 +136,13 @@ class GeneralizeSettings(DomainOptions):
         """There must be at least one loss, and none twice; scales must be positive."""
         super().check()
         check_different("losses", self.losses)
+        if self.loss_options or self.scales:
+            from hardsight.training.objective import check_loss_options, loss_options
         for name, options in self.loss_options.items():
             if name not in self.losses:
                 raise InputError(f"options are given for {name}, which is not among the losses {', '.join(self.losses)}.")
             check_loss_options(parts_of(name).loss, options)
-        if self.scales and not any("scale" in LOSS_OPTIONS[parts_of(name).loss].split() for name in self.losses):
+        if self.scales and not any("scale" in loss_options(parts_of(name).loss) for name in self.losses):
             raise InputError(f"scales are given, but {', '.join(self.losses)} has none to choose: add a loss such as avh.")
         if any(not 0 < scale < math.inf for scale in self.scales):
             raise InputError(f"scales must be positive numbers, got {self.scales}.")

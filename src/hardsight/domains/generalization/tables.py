@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.domains.comparison import paired_difference
+from hardsight.domains.accuracy import mean_and_std, paired_difference
 from hardsight.domains.generalization.loop import chosen_epoch
 from hardsight.domains.generalization.settings import Selection
 
@@ -40,8 +40,7 @@ def accuracy_table(results: Results) -> pa.Table:
     for loss in results.losses:
         row: dict[str, Any] = {"loss": loss, "selection": results.selection, "seeds": len(results.seeds)}
         for domain in (*results.domains, AVERAGE):
-            values = results.reached(loss, domain)
-            row |= {domain: float(values.mean()), f"{domain} std": _deviation(values)}
+            row |= mean_and_std(domain, results.reached(loss, domain).tolist())
         row["oracle average"] = float(results.reached(loss, AVERAGE, "oracle").mean())
         rows.append(row)
     return pa.Table.from_pylist(rows)
@@ -50,14 +49,11 @@ def accuracy_table(results: Results) -> pa.Table:
 def difference_table(results: Results) -> pa.Table:
     """Each loss against each one before it, paired over seeds: the same split, start and order."""
     rows = []
-    for at, loss in enumerate(results.losses):
-        for against in results.losses[:at]:
+    for number, loss in enumerate(results.losses):
+        for against in results.losses[:number]:
             for domain in (*results.domains, AVERAGE):
                 difference = paired_difference(results.reached(loss, domain).tolist(), results.reached(against, domain).tolist())
-                rows.append(
-                    {"domain": domain, "loss": loss, "against": against, "difference": difference.mean, "low": difference.low,
-                     "high": difference.high, "count": difference.count, "verdict": difference.verdict}
-                )  # fmt: skip
+                rows.append({"domain": domain, "loss": loss, "against": against, **difference.columns})
     return pa.Table.from_pylist(rows) if rows else pa.table({"domain": [], "loss": []})
 
 
@@ -70,7 +66,3 @@ def epoch_table(results: Results) -> pa.Table:
             for entry in epochs
         ]
     )
-
-
-def _deviation(values: np.ndarray) -> float | None:
-    return float(values.std(ddof=1)) if len(values) > 1 else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -12,28 +12,46 @@ import numpy as np
 import torch
 
 from hardsight.domains.generalization import tables
+from hardsight.domains.generalization.drm import Student, objectives
 from hardsight.domains.generalization.folds import Division, Fold
 from hardsight.domains.generalization.loop import START, FoldTraining, History, chosen_epoch
 from hardsight.domains.generalization.opening import OpenedDomains
-from hardsight.domains.generalization.saved_models import Prepared, keep_student
 from hardsight.domains.generalization.settings import EPOCHS, GeneralizeSettings, Selection, parts_of
-from hardsight.domains.generalization.student import Student
 from hardsight.domains.opening import Features, labels_of, num_classes
-from hardsight.domains.scaling import standards
+from hardsight.domains.scaling import Standard, on_raw_features, standards
 from hardsight.domains.source_training import TrainingLength, not_learned, training_length
+from hardsight.files.heads import save_head
 from hardsight.files.reading import read_json, reading
 from hardsight.files.writing import write_json
+from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable, open_trainable
-from hardsight.screen import Progress, percent
+from hardsight.screen import Progress, Say, percent
 from hardsight.threads import num_threads
 from hardsight.training.checkpoint import Checkpoints
-from hardsight.training.inputs import ArrayInputs, ImageInputs, sized
-from hardsight.training.loss_names import LOSS_OPTIONS
+from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, sized
 from hardsight.training.network import FOUND_BY, first_sample, open_network, start_fingerprint
-from hardsight.training.objective import with_defaults
+from hardsight.training.objective import Objective, loss_options, with_defaults
 from hardsight.training.optimization import MixedPrecision, drawn_seed
 from hardsight.training.processes import by_first, join
+from hardsight.training.results import write_model
 from hardsight.training.trainee import LossChoice
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """All samples as a network takes them.
+
+    Attributes:
+        inputs: the samples.
+        standard: what was done to features.
+        preprocessing: of images.
+        class_names: one per class.
+    """
+
+    inputs: Inputs
+    standard: Standard | None
+    preprocessing: Preprocessing | None
+    class_names: list[str]
 
 
 @dataclass(frozen=True)
@@ -54,7 +72,7 @@ class Work:
     settings: GeneralizeSettings
     opened: OpenedDomains
     device: torch.device
-    say: Callable[[str], None]
+    say: Say
 
     def __post_init__(self) -> None:
         self.data, self.domains = self.opened.data, self.opened.domains
@@ -71,11 +89,15 @@ class Work:
             self.images = ImageInputs(self.data, preprocessing, workers=self.settings.workers or num_threads())
 
     @classmethod
-    def of(cls, settings: GeneralizeSettings, opened: OpenedDomains, say: Callable[[str], None]) -> Self:
+    def of(cls, settings: GeneralizeSettings, opened: OpenedDomains, say: Say) -> Self:
         """The losses with their options, and the data as a network takes it."""
         device = join(settings.device)
         MixedPrecision(settings.precision, device)  # refuses what does not work, before anything is written
-        return cls(_checked_losses(settings), opened, device, by_first(say))
+        work = cls(_with_loss_options(settings), opened, device, by_first(say))
+        with torch.random.fork_rng(devices=[]):
+            for loss in work.settings.losses:  # refuses values out of range
+                Objective(parts_of(loss).loss, 2, work.c, 1, work._given(loss))
+        return work
 
     def arguments(self) -> dict[str, Any]:
         """What the result depends on, for start.json."""
@@ -177,8 +199,7 @@ class Work:
 
     def _scaled(self, loss: str) -> bool:
         """Whether a scale is to be chosen for a loss."""
-        name = parts_of(loss).loss
-        return bool(self.settings.scales) and "scale" in LOSS_OPTIONS[name].split() and "scale" not in self._given(loss)
+        return bool(self.settings.scales) and "scale" in loss_options(parts_of(loss).loss) and "scale" not in self._given(loss)
 
     def _scale(self, folder: Path, loss: str, left: list[int], prepared: Prepared, report: Callable[[int], None]) -> float:
         """The scale that does best on each training domain when trained on the other ones."""
@@ -236,7 +257,24 @@ class Work:
         return open_network(self.settings.model, self.c, self.settings)
 
 
-def _checked_losses(settings: GeneralizeSettings) -> GeneralizeSettings:
+def keep_student(folder: Path, student: Student, prepared: Prepared, domains: Sequence[str]) -> None:
+    """Write a trained student where other commands find it; `domains` are those it was trained on, in the order of its heads.
+
+        DOMAIN/LOSS/seed=0/model/             `hardsight extract DOMAIN/LOSS/seed=0 DATA` opens it
+        DOMAIN/LOSS/seed=0/head.safetensors   its head; for DRM the common one, which has no vote
+        DOMAIN/LOSS/seed=0/heads/             for DRM, the head of each training domain: `hardsight score ... --head` takes one
+
+    It is the model of the selected epoch, trained on all domains but DOMAIN. If it was trained on standardized features, the
+    standardization becomes part of it.
+    """
+    network = student.with_head(student.head, prepared.preprocessing, prepared.class_names)
+    write_model(folder, network if prepared.standard is None else on_raw_features(network, prepared.standard))
+    for domain, objective in zip(domains, objectives(student.domain_heads), strict=False):  # without DRM there are none
+        (folder / "heads").mkdir(exist_ok=True)
+        save_head(folder / "heads" / f"{domain}.safetensors", objective.head, prepared.class_names)
+
+
+def _with_loss_options(settings: GeneralizeSettings) -> GeneralizeSettings:
     """The same with the options that each loss takes."""
     names = settings.losses
     epochs = settings.epochs or EPOCHS
