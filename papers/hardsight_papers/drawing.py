@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardsight.render.dynamics import COLORS, MARKERS
+from hardsight.render.style import COLORS, MARKERS
 from hardsight.stats.means import mean_interval
 
 if TYPE_CHECKING:

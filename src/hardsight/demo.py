@@ -232,7 +232,7 @@ def _with_levels(degraded: Snapshot) -> pa.Table:
 
 def _adapt(run: Run, digits: Digits, seed: int, progress: Progress | None) -> None:
     """adapt/: a run that adapts from clean digits to faint ones, and a figure for this run's report."""
-    from hardsight.render.adaptation import before_and_after as draw
+    from hardsight.render.domains import before_and_after as draw
 
     adapted = hardsight.adapt(
         digits.train, digits.faint, run.directory / "adapt", model=run.directory / "train", methods=("source", METHOD),

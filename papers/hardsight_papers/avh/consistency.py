@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hardsight.files.epochs import moments, read_moment
-from hardsight.render.dynamics import COLORS
+from hardsight.render.style import COLORS
 from hardsight.screen import interval
 from hardsight_papers.avh.trainings import WatchedTraining, by_frequency
 from hardsight_papers.context import Context

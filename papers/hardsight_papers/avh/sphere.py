@@ -82,7 +82,7 @@ def heat_maps(points: np.ndarray, labels: np.ndarray, avh: np.ndarray, norm: np.
     from matplotlib.colors import ListedColormap
     from matplotlib.figure import Figure
 
-    from hardsight.render.dynamics import COLORS
+    from hardsight.render.style import COLORS
 
     figure = Figure(figsize=(12, 4), layout="constrained")
     two = ListedColormap(COLORS[:2])

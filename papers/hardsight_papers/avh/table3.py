@@ -146,7 +146,7 @@ def rounds(result: Adapted, title: str) -> Figure:
     """A line per method over the rounds."""
     from matplotlib.figure import Figure
 
-    from hardsight.render.dynamics import COLORS
+    from hardsight.render.style import COLORS
 
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.subplots()

@@ -70,7 +70,7 @@ def draw(bars: dict[str, Reliability]) -> Figure:
     """Accuracy against confidence: a mark per loss and bin, whose area grows with the images in the bin."""
     from matplotlib.figure import Figure
 
-    from hardsight.render.dynamics import COLORS, MARKERS
+    from hardsight.render.style import COLORS, MARKERS
 
     figure = Figure(figsize=(4.8, 4.6), layout="constrained", dpi=120)
     axes = figure.subplots()

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.render.dynamics import COLORS, MARKERS
+from hardsight.render.style import COLORS, MARKERS
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import panels, seed_dots
 from hardsight_papers.few_digits import difference, fitted, interval, seeds, signed

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardsight.render.adaptation import colors, plain, state
+from hardsight.render.style import BLUE, COLORS, VERMILION, plain, state
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
-BLUE, VERMILION = "#0072b2", "#d55e00"
 BINS = 40
 FEW = 20  # samples below which a bin says little
 
@@ -213,7 +213,7 @@ def over_epochs(rows: Sequence[Mapping[str, Any]], *, target: str, words: Callab
     names = list(dict.fromkeys(row["score"] for row in known))
     epochs = list(dict.fromkeys(row["model"] for row in rows))
     marks, lines = "osD^vPX*", ("-", "--", "-.", ":")
-    for at, (name, color) in enumerate(zip(names, colors(), strict=False)):
+    for at, (name, color) in enumerate(zip(names, cycle(COLORS), strict=False)):
         mine = [row for row in known if row["score"] == name]
         x = [epochs.index(row["model"]) for row in mine]
         style: dict[str, Any] = {"marker": marks[at % len(marks)], "markersize": 4, "linestyle": lines[at % len(lines)]}

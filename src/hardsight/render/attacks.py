@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardsight.render.adaptation import state
+from hardsight.render.style import BLUE, COLORS, VERMILION, state
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7f7f7f")  # Okabe and Ito
-CLEAN, ATTACKED = COLORS[0], COLORS[1]
+CLEAN, ATTACKED = BLUE, VERMILION
 LINES = ("-", "--", "-.", ":")
 MOST_INSIDE = 5  # curves whose names fit into the corner of a plot
 FAR = 4.0  # interquartile ranges: values farther out than this are in the outermost bins

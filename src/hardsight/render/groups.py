@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hardsight.render.style import BLUE, VERMILION, plain
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-BETTER, WORSE, NEITHER, TOO_FEW = "#0072b2", "#d55e00", "#777777", "#c4c4c4"  # apart for color-blind eyes
+BETTER, WORSE, NEITHER, TOO_FEW = BLUE, VERMILION, "#777777", "#c4c4c4"
 LONGEST_NAME = 34
 INCH_PER_GROUP = 0.27
 
@@ -58,6 +60,6 @@ def groups_with_intervals(names: Sequence[str], counts: np.ndarray, panels: Sequ
         axes.spines[["top", "right"]].set_visible(False)
     short = [name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…" for name in names]
     shown = [f"{name}  (n = {count:,})" for name, count in zip(short, counts, strict=True)]
-    every[0].set_yticks(place, [name.replace("$", r"\$") for name in shown])
+    every[0].set_yticks(place, [plain(name) for name in shown])
     every[0].set_ylim(k - 0.4, -0.6)
     return figure

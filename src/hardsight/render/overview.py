@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hardsight.render.style import BLUE, VERMILION
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-RIGHT, WRONG = "#0072b2", "#d55e00"  # blue and vermilion: apart for color-blind eyes and in gray
+RIGHT, WRONG = BLUE, VERMILION
 
 
 def overview(

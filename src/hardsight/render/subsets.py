@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from hardsight.render.adaptation import state
-from hardsight.render.dynamics import COLORS, MARKERS
+from hardsight.render.style import COLORS, MARKERS, state
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -21,7 +21,7 @@ from hardsight.files.parquet import read_parquet
 from hardsight.files.run import Run
 from hardsight.files.writing import replacing
 from hardsight.render import html_page as rp
-from hardsight.render.adaptation import accuracy_per_round, thumbnails
+from hardsight.render.domains import accuracy_per_round, thumbnails
 from hardsight.render.saving import save_figure
 from hardsight.screen import percent
 from hardsight.table import write_table
