@@ -26,13 +26,12 @@ from hardsight.data import decoding, open_data
 from hardsight.errors import FileError, InputError
 from hardsight.explorer import sample_detail
 from hardsight.explorer import thumbnails as pictures_module
-from hardsight.explorer.agreement import agreement, within
 from hardsight.explorer.columns import codes, from_arrow, numbers, signed
-from hardsight.explorer.exporting import selection_table, written
-from hardsight.explorer.groups import groups_of
+from hardsight.explorer.downloads import as_file, selection_table
 from hardsight.explorer.memory_limit import Turns
 from hardsight.explorer.report import report
 from hardsight.explorer.review import Review
+from hardsight.explorer.selection import agreement, groups_of, within
 from hardsight.explorer.sheet import open_sheet
 from hardsight.explorer.thumbnails import Pictures
 from hardsight.explorer.two_runs import compare
@@ -471,12 +470,12 @@ def test_exports_hold_the_rows_and_no_formula_runs(tmp_path: Path) -> None:
     chosen = np.array([0, 3, 10])
     table = selection_table(sheet, chosen, review)
     assert table.column("id").to_pylist() == ["0", "3", "10"] and table.column("mark").to_pylist() == [None, "wrong label", None]
-    parquet = pq.read_table(io.BytesIO(written(table, "parquet", [])))
+    parquet = pq.read_table(io.BytesIO(as_file(table, "parquet", [])))
     assert parquet.equals(table) and parquet.column("label_name").to_pylist()[0] == "=cmd()"  # as it is: nothing runs it there
-    csv = pacsv.read_csv(io.BytesIO(written(table, "csv", []))).to_pylist()
+    csv = pacsv.read_csv(io.BytesIO(as_file(table, "csv", []))).to_pylist()
     for row in csv:
         assert not any(str(value).startswith(("=", "+", "@")) for value in row.values())
         assert row["label_name"].startswith(("'", "digit")) and row["path"].startswith("'=")
-    assert written(table, "txt", ["/data"]).decode().splitlines() == ["/data/=a0.png", "/data/=a3.png", "/data/=a10.png"]
+    assert as_file(table, "txt", ["/data"]).decode().splitlines() == ["/data/=a0.png", "/data/=a3.png", "/data/=a10.png"]
     with pytest.raises(InputError, match="line breaks"):
-        written(pa.table({"path": ["a\nb"]}), "txt", [])
+        as_file(pa.table({"path": ["a\nb"]}), "txt", [])

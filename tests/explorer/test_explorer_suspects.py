@@ -18,7 +18,7 @@ from explorer_runs import digits_run, write_suspects
 from hardsight import clean, explore, score
 from hardsight.errors import FileError, InputError
 from hardsight.explorer.columns import words
-from hardsight.explorer.exporting import selection_table
+from hardsight.explorer.downloads import selection_table
 from hardsight.explorer.report import report
 from hardsight.explorer.review import Review, review_file
 from hardsight.explorer.serve import _open_page

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.errors import FileError
-from hardsight.explorer.array_cache import Keeping
+from hardsight.explorer.array_cache import ArrayCache
 from hardsight.explorer.columns import Column, codes, numbers, replaced
 from hardsight.files.heads import load_head
 from hardsight.files.parquet import parquet_columns, read_parquet
@@ -88,7 +88,7 @@ class Rounds:
         self._tables = {name: _read(path) for name, path in first.items()}
         self._starts = dict(zip(self.pairs, np.cumsum([0, *map(len, self._tables.values())]).tolist(), strict=False))
         self.n = sum(map(len, self._tables.values()))
-        self._values = Keeping(KEPT)
+        self._values = ArrayCache(KEPT)
         self.kept = {
             method: np.stack([self.column(method, turn, "kept") > 0 for turn in turns]) for method, turns in self.methods.items()
         }  # (rounds, n) of each method

@@ -17,14 +17,14 @@ import pyarrow.compute as pc
 
 from hardsight.data.run_images import RunImages
 from hardsight.explorer.columns import from_arrow
-from hardsight.explorer.sheet import Sheet
+from hardsight.explorer.sheet import Sheet, text_column
 from hardsight.explorer.thumbnails import Pictures
 from hardsight.files.run import command_line, read_start
 from hardsight.files.writing import check_page_output, replacing
 from hardsight.groups.audit import LATENT, Audit, groups_in_words, worst_first
 from hardsight.groups.comparing import NO_DIFFERENCE, TOO_FEW
 from hardsight.groups.grouping import TIMES
-from hardsight.render import html_page as rp
+from hardsight.render import html_page
 from hardsight.scores import SCORES
 from hardsight.screen import interval, spoken
 
@@ -73,7 +73,7 @@ def write_audit_page(audit: Audit, path: Path, source: str | os.PathLike[str] | 
     parts = [_findings(audit, rows), _figure(audit, rows), _table(audit, rows), *_hardest(audit, rows, pictures)]
     name = Path(audit.measured.name).name
     sentence = f"For which groups of {len(audit.measured):,} samples the model is worse. {groups_in_words(audit)}"
-    content = rp.page(f"Audit: {name}", sentence, *parts, *_how(audit, pictures is not None), style=NARROW)
+    content = html_page.page(f"Audit: {name}", sentence, *parts, *_how(audit, pictures is not None), style=NARROW)
     with replacing(path, "html") as temporary:
         temporary.write_text(content, encoding="utf-8")
 
@@ -82,12 +82,12 @@ def _findings(audit: Audit, rows: list[Row]) -> str:
     """The groups that are worse, a sentence each."""
     worse = [row for row in rows if _verdict(row) == 1]
     if not rows:
-        return rp.paragraph("No cluster looked worse than its class.")
+        return html_page.paragraph("No cluster looked worse than its class.")
     if not worse:
-        return rp.paragraph("No group is told apart from the rest as worse.")
-    lines = [rp.paragraph(_sentence(audit, row)) for row in worse[:5]]
+        return html_page.paragraph("No group is told apart from the rest as worse.")
+    lines = [html_page.paragraph(_sentence(audit, row)) for row in worse[:5]]
     if len(worse) > 5:
-        lines.append(rp.paragraph(f"{len(worse) - 5} more groups are worse: see the table.", "quiet"))
+        lines.append(html_page.paragraph(f"{len(worse) - 5} more groups are worse: see the table.", "quiet"))
     return "\n".join(lines)
 
 
@@ -148,7 +148,7 @@ def _figure(audit: Audit, rows: list[Row]) -> str:
         f"Lines: {100 * audit.level:g} % intervals; points grow with the samples of a group. Dotted: {line}. Orange: worse than "
         "the rest; blue: better; gray: no difference found; pale and hollow: too few to say."
     )
-    return rp.drawn(stream.getvalue(), "groups with intervals") + rp.paragraph(said, "quiet")
+    return html_page.drawn(stream.getvalue(), "groups with intervals") + html_page.paragraph(said, "quiet")
 
 
 def _panels(audit: Audit, rows: list[Row]) -> list[GroupPanel]:
@@ -192,7 +192,7 @@ def _table(audit: Audit, rows: list[Row]) -> str:
         "mean norm",
     ]
     header += ["over\u00adconfidence", "ECE (by chance)"]
-    cells: list[list[rp.Cell]] = [
+    cells: list[list[html_page.Cell]] = [
         [
             _name(row).replace(" = ", "\u00a0=\u00a0"),
             (row["verdict"], {1.0: "word no", -1.0: "word yes"}.get(_verdict(row), "word quiet")),
@@ -207,7 +207,7 @@ def _table(audit: Audit, rows: list[Row]) -> str:
         ]
         for row in rows
     ]
-    return rp.heading("Every group") + rp.table(header, cells, words=2)
+    return html_page.heading("Every group") + html_page.table(header, cells, words=2)
 
 
 def _with_ends(row: Row, value: str, ends: str, digits: int, factor: float = 1.0) -> str:
@@ -253,18 +253,12 @@ def pictures_of(audit: Audit, source: Path, images: str | None) -> Pictures | No
         measured.ids.cast(pa.string()),
         columns,
         measured.class_names or [],
-        paths=_text(measured.columns, "path"),
-        base_ids=_text(measured.columns, "base_id"),
+        paths=text_column(measured.columns, "path"),
+        base_ids=text_column(measured.columns, "base_id"),
         start=read_start(source),
     )
     pictures = Pictures(sheet, images)
     return pictures if pictures.any else None
-
-
-def _text(table: pa.Table, name: str) -> Any:
-    if name not in table.column_names or table.column(name).null_count == len(table):
-        return None
-    return table.column(name).cast(pa.string()).combine_chunks()
 
 
 def _hardest(audit: Audit, rows: list[Row], pictures: Pictures | None) -> list[str]:
@@ -274,8 +268,8 @@ def _hardest(audit: Audit, rows: list[Row], pictures: Pictures | None) -> list[s
     worse = [row for row in rows if _verdict(row) == 1] or rows[:3]
     parts = []
     for row in worse[:MOST_SHOWN]:
-        strip = rp.strip([_picture(audit, pictures, at) for at in _rows(audit, row)])
-        parts += [rp.heading(f"Hardest of {_name(row)}"), strip]
+        strip = html_page.strip([_picture(audit, pictures, at) for at in _rows(audit, row)])
+        parts += [html_page.heading(f"Hardest of {_name(row)}"), strip]
     return parts
 
 
@@ -302,8 +296,8 @@ def _picture(audit: Audit, pictures: Pictures, at: int) -> tuple[bytes, str, boo
 
 def _how(audit: Audit, pictures: bool) -> list[str]:
     halves = HALVES + (" The pictures are from both halves." if pictures else "")
-    latent = [rp.paragraph(halves)] if LATENT in audit.members.column_names else []
+    latent = [html_page.paragraph(halves)] if LATENT in audit.members.column_names else []
     sentences = audit.warnings if pictures else (*audit.warnings, NO_PICTURES)
-    notes = [rp.paragraph(sentence, "quiet") for sentence in sentences]
-    reading = rp.paragraph(READING.format(alpha=100 * (1 - audit.level)))
-    return [rp.heading("How to read it"), *latent, reading, *notes, rp.again(command_line())]
+    notes = [html_page.paragraph(sentence, "quiet") for sentence in sentences]
+    reading = html_page.paragraph(READING.format(alpha=100 * (1 - audit.level)))
+    return [html_page.heading("How to read it"), *latent, reading, *notes, html_page.again(command_line())]

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.errors import InputError
-from hardsight.explorer.array_cache import Keeping
+from hardsight.explorer.array_cache import ArrayCache
 from hardsight.explorer.columns import is_angle
 from hardsight.files.epochs import NUMBERS, moments, number_column, read_moment
 from hardsight.files.parquet import open_parquet
@@ -33,7 +33,7 @@ class Epochs:
         self.split: pa.Array | None = None
         self.hardness = False  # turn every score so that high is hard
         self._places: tuple[pa.Array, pa.Array, np.ndarray] | None = None  # the last file's ids and splits, and their rows
-        self._kept = Keeping(KEPT)
+        self._kept = ArrayCache(KEPT)
 
     @classmethod
     def of(cls, where: Path) -> Epochs | None:

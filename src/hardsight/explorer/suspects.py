@@ -32,17 +32,17 @@ ABOUT = {  # column -> its hard end, and what it is
 
 @dataclass(frozen=True)
 class SuspectsSummary:
-    """What the page says of the suspects beside their columns."""
+    """What the page says about the suspects, besides their columns."""
 
     counts: dict[str, int]  # verdict -> samples
     explanations: Any  # (n,) strings, null for none
-    duplicates: np.ndarray  # (n,) bool: whether the sample repeats another, whatever its verdict
-    duplicate_of: Any = None  # (n,) ids of the samples that they repeat, null for none; None where the file does not say
+    duplicates: np.ndarray  # (n,) bool: whether the sample duplicates another, whatever its verdict
+    duplicate_of: Any = None  # (n,) ids of the samples that they duplicate, null for none; None if the file does not say
     expected: str = ""  # how many labels are wrong, in words
-    warnings: list[str] = field(default_factory=list)  # what a person must know first
+    warnings: list[str] = field(default_factory=list)
 
-    def twin(self, row: int) -> str | None:
-        """Id of the sample that one repeats, where there is one and that is known."""
+    def original(self, row: int) -> str | None:
+        """The id of the sample that one duplicates, if it is known."""
         return None if self.duplicate_of is None else self.duplicate_of[row].as_py()
 
     def described(self) -> dict[str, Any]:
@@ -56,18 +56,18 @@ class SuspectsSummary:
 def add_suspects(sheet: Sheet, split: str | None = None) -> None:
     """Add the columns of the run's suspects, if `hardsight clean` has written any.
 
-    A `split` is shown as the last epoch saw it; the suspects may be of other samples, and are then left alone.
+    Suspects may be of other samples than a `split`, which is shown as of the last epoch; they are then left out.
     """
     table = read_suspects(sheet.path)
     if table is None:
         return
-    rows = pc.index_in(sheet.ids, value_set=table.column("id").combine_chunks())  # (n,) null for none
-    if rows.null_count == len(sheet):
+    table = sheet.aligned(table)
+    unseen = table.column("id").null_count
+    if unseen == len(sheet):
         if split is not None:
             return
         file = suspects_file(sheet.path)
         raise InputError(f"{file}: none of its ids is among the samples; run hardsight clean again, or remove the file.")
-    table = table.take(rows)
     for name, (hard, about) in ABOUT.items():
         values, there = plain(table.column(name))
         sheet.add(replaced(numbers(name, np.where(there, values, np.nan)), hard=hard, about=about))
@@ -87,19 +87,19 @@ def add_suspects(sheet: Sheet, split: str | None = None) -> None:
         sheet.add(codes("is_duplicate", repeated * 1, ["false", "true"], about))
     notes, explanations = suspects_notes(table), table.column("explanation").combine_chunks()
     sheet.suspects = SuspectsSummary(counts, explanations, repeated, twins, count_in_words(notes), noted_warnings(notes))
-    _note(sheet, rows, integers(table.column("given_label")))
+    _note(sheet, unseen, integers(table.column("given_label")))
 
 
 def _counts(suspects: pa.Table) -> dict[str, int]:
-    """Samples of every verdict that there is."""
-    held = {entry["values"]: entry["counts"] for entry in pc.value_counts(suspects.column("verdict")).to_pylist()}
-    return {verdict: held[verdict] for verdict in VERDICTS if verdict in held}
+    """Verdict -> number of samples, for those that occur."""
+    counts = {entry["values"]: entry["counts"] for entry in pc.value_counts(suspects.column("verdict")).to_pylist()}
+    return {verdict: counts[verdict] for verdict in VERDICTS if verdict in counts}
 
 
-def _note(sheet: Sheet, rows: Any, given: np.ndarray) -> None:
-    """What a person should know: samples that were not looked at, and labels that have changed since."""
-    if rows.null_count:
-        sheet.notes.append(f"{rows.null_count} of {len(sheet)} samples were not looked at by hardsight clean.")
+def _note(sheet: Sheet, unseen: int, given: np.ndarray) -> None:
+    """Note samples that were not looked at, and labels that have changed since."""
+    if unseen:
+        sheet.notes.append(f"{unseen} of {len(sheet)} samples were not looked at by hardsight clean.")
     changed = int(((given >= 0) & (given != sheet.labels())).sum()) if "label" in sheet.columns else 0
     if changed:
         sheet.notes.append(f"{changed} labels are not those that the suspects were found with; run hardsight clean again.")

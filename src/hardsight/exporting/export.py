@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from hardsight.data.run_images import RunImages
 from hardsight.errors import InputError, did_you_mean
-from hardsight.explorer.exporting import selection_table
+from hardsight.explorer.downloads import selection_table
 from hardsight.explorer.review import Review, review_file
 from hardsight.explorer.sheet import open_sheet
 from hardsight.explorer.suspects import add_suspects
