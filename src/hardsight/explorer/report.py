@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pyarrow as pa
+from PIL import Image
 
 from hardsight.errors import HardsightError
 from hardsight.explorer import sample_detail
@@ -32,6 +33,7 @@ from hardsight.explorer.thumbnails import Pictures
 from hardsight.files.inputs import command, note_input
 from hardsight.files.writing import check_page_output, replacing
 from hardsight.options import takes
+from hardsight.render.saving import png_bytes
 from hardsight.screen import Progress, spoken
 from hardsight.threads import even_rows
 
@@ -281,9 +283,7 @@ def _overview(page: Page) -> str:
         norm_axis=f"norm of the feature{sign(page.sheet.columns['norm'])}",
         title="The hardest samples by angular visual hardness",
     )
-    stream = io.BytesIO()
-    figure.savefig(stream, format="png", metadata={"Software": None})
-    return _webp_address(stream)
+    return _webp_address(Image.open(io.BytesIO(png_bytes(figure))))
 
 
 def _figure_file(path: Path) -> str | None:
@@ -296,17 +296,13 @@ def _figure_file(path: Path) -> str | None:
             image = decode(stream, path.name)
     except (HardsightError, OSError):
         return None
-    content = io.BytesIO()
-    image.save(content, "PNG")
-    address = _webp_address(content)
+    address = _webp_address(image)
     return address if len(address) <= LARGEST_FIGURE else None
 
 
-def _webp_address(png: io.BytesIO) -> str:
-    from PIL import Image
-
+def _webp_address(image: Image.Image) -> str:
     stream = io.BytesIO()
-    Image.open(png).convert("RGB").save(stream, "WEBP", quality=88, method=4)
+    image.convert("RGB").save(stream, "WEBP", quality=88, method=4)
     return "data:image/webp;base64," + base64_text(stream.getvalue())
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.render.style import COLORS, plain, state
+from hardsight.render.style import COLORS, new_figure, plain, state
 
 MARKERS = "osD^vPX*"  # eight, for twelve colors: lines of the same color differ in their marker
 
@@ -24,10 +24,9 @@ def accuracy_per_round(
         title: one line on top.
         levels: method -> accuracy of what is trained once, without rounds: dotted lines.
     """
-    from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    figure = Figure(figsize=(6.4, 4), layout="constrained", dpi=120)
+    figure = new_figure(6.4, 4)
     axes = figure.subplots()
     axes.axhline(100 * start.mean(), color="0.5", linestyle="--", linewidth=1, label="source only")
     for (method, level), gray in zip((levels or {}).items(), cycle(("0.1", "0.35", "0.65")), strict=False):
@@ -67,10 +66,9 @@ def before_and_after(
         names: of the classes.
         title: one line on top.
     """
-    from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    figure = Figure(figsize=(10, 5.2), layout="constrained", dpi=120)
+    figure = new_figure(10, 5.2)
     parts: Any = figure.subfigures(2, 1, height_ratios=[1, 1.9])
     top, bottom = parts
     top.suptitle(title, fontsize=11)
@@ -104,10 +102,9 @@ def thumbnails(groups: Mapping[str, Sequence[tuple[Any, str]]], title: str, mark
         title: one line on top.
         marked: groups whose words are in another color.
     """
-    from matplotlib.figure import Figure
 
     heights = [0.4 + 2.05 * -(-len(shown) // 6) for shown in groups.values()]
-    figure = Figure(figsize=(9, 0.4 + sum(heights)), layout="constrained", dpi=120)
+    figure = new_figure(9, 0.4 + sum(heights))
     figure.suptitle(plain(title), fontsize=11)
     parts: Any = figure.subfigures(len(groups), 1, height_ratios=heights, squeeze=False)
     for part, (words, shown) in zip(parts[:, 0], groups.items(), strict=True):
@@ -131,9 +128,8 @@ def accuracy_per_domain(reached: Mapping[str, np.ndarray], domains: Sequence[str
         domains: their names; the last may be an average.
         title: one line on top.
     """
-    from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(1.6 + 1.3 * len(domains), 4), layout="constrained", dpi=120)
+    figure = new_figure(1.6 + 1.3 * len(domains), 4)
     axes = figure.subplots()
     seeds = max(map(len, reached.values()), default=0)
     for number, ((loss, values), color) in enumerate(zip(reached.items(), cycle(COLORS), strict=False)):
@@ -156,10 +152,9 @@ def accuracy_per_epoch(curves: Mapping[str, Mapping[str, np.ndarray]], title: st
         curves: domain -> loss -> (epochs,) accuracy, a mean over seeds.
         title: one line on top.
     """
-    from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    figure = Figure(figsize=(2.6 * len(curves) + 0.4, 3.2), layout="constrained", dpi=120)
+    figure = new_figure(2.6 * len(curves) + 0.4, 3.2)
     figure.suptitle(title, fontsize=11)
     panels = np.atleast_1d(figure.subplots(1, len(curves)))
     for axes, (domain, losses) in zip(panels, curves.items(), strict=True):

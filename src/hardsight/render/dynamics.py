@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardsight.errors import InputError
-from hardsight.render.style import COLORS, MARKERS
+from hardsight.render.style import COLORS, MARKERS, new_figure
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,7 +53,6 @@ def curves_figure(
         title: one line on top.
         marks: (group, epoch or step) pairs: a dotted line in the group's color there, in every panel.
     """
-    from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
     present = curves.present()
@@ -62,7 +61,7 @@ def curves_figure(
     colors = _colors(len(present), curves.groups.ordered)
     legend = len(curves.groups) > 1
     high, wide = (2, 2) if len(columns) == 4 else (1, len(columns))
-    figure = Figure(figsize=(4.2 * wide + (2.0 if legend else 0), 2.9 * high + 0.3), layout="constrained", dpi=130)
+    figure = new_figure(4.2 * wide + (2.0 if legend else 0), 2.9 * high + 0.3, dpi=130)
     figure.get_layout_engine().set(w_pad=0.1, h_pad=0.08)  # type: ignore[call-arg, union-attr]
     panels = np.ravel(figure.subplots(high, wide))
     often, banded = max(1, len(curves.moments) // 12), False
@@ -138,10 +137,9 @@ def collapse_figure(table: pa.Table, *, title: str = "") -> Figure:
         table: rows of one split of `hardsight.dynamics.epoch_table.epoch_table`, those that were measured.
         title: one line on top.
     """
-    from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    figure = Figure(figsize=(12.6, 3.3), layout="constrained", dpi=130)
+    figure = new_figure(12.6, 3.3, dpi=130)
     figure.suptitle(title, fontsize=10)
     left, middle, right = figure.subplots(1, 3)
     epoch = table.column("epoch").to_numpy()

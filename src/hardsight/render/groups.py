@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hardsight.render.style import BLUE, VERMILION, plain
+from hardsight.render.style import BLUE, VERMILION, new_figure, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,11 +38,10 @@ def groups_with_intervals(names: Sequence[str], counts: np.ndarray, panels: Sequ
         panels: the measures, from left to right.
         verdicts: (k,) 1 for worse than the rest, -1 for better, 0 for neither, NaN for too few samples: pale and hollow.
     """
-    from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
     k = len(names)
-    figure = Figure(figsize=(10, 1.1 + INCH_PER_GROUP * k), layout="constrained", dpi=120)
+    figure = new_figure(10, 1.1 + INCH_PER_GROUP * k)
     every = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     place = np.arange(k)
     colors = [

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # Okabe and Ito's colors without yellow, which cannot be seen on white; then six more.
 COLORS = (
@@ -11,6 +14,13 @@ COLORS = (
 )
 BLUE, VERMILION = COLORS[:2]
 MARKERS = "osD^vP*X<>ph"
+
+
+def new_figure(width: float, height: float, dpi: int = 120) -> Figure:
+    """An empty figure, in inches. matplotlib is slow to import, so this is done here and not with the module."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained", dpi=dpi)
 
 
 def plain(text: str) -> str:
