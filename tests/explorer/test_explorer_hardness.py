@@ -17,7 +17,7 @@ from hardsight.explorer.report import report
 from hardsight.explorer.review import Review
 from hardsight.explorer.routes import Page
 from hardsight.explorer.serve import start
-from hardsight.explorer.settings import ExploreSettings, ReportSettings
+from hardsight.explorer.settings import ExploreSettings
 from hardsight.explorer.sheet import Sheet, open_sheet, turn_scores
 from hardsight.scores import SCORES
 from hardsight.table import hardest, is_hardness, read_scores
@@ -103,8 +103,3 @@ def test_how_to_do_it_again_repeats_the_options(run: Path, tmp_path: Path, monke
     assert "hardsight report run --as hardness -o out.html" in text and "high is hard in every score" in text
     mean = -open_sheet(run).columns["confidence"].values.astype(float).mean()
     assert f'["mean confidence, other sign","{mean:.4g}"]' in text
-
-
-def test_only_what_was_given_is_repeated() -> None:
-    assert ReportSettings().as_words() == ReportSettings(hardness=False).as_words() == []
-    assert ReportSettings(hardness="hardness", split="test").as_words() == ["--split", "test", "--as", "hardness"]

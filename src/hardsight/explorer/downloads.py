@@ -38,7 +38,7 @@ def selection_table(sheet: Sheet, rows: np.ndarray, review: Review) -> pa.Table:
             columns[name] = pa.array(values == 1, mask=values >= len(column.names))
         else:
             columns[name] = words(column).take(indices)
-    if sheet.suspects is not None and sheet.suspects.duplicate_of is not None:
+    if sheet.suspects is not None:
         columns[DUPLICATE_OF] = sheet.suspects.duplicate_of.take(indices)
     _, marks = review.current()
     if marks:

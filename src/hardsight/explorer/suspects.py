@@ -37,13 +37,14 @@ class SuspectsSummary:
     counts: dict[str, int]  # verdict -> samples
     explanations: Any  # (n,) strings, null for none
     duplicates: np.ndarray  # (n,) bool: whether the sample duplicates another, whatever its verdict
-    duplicate_of: Any = None  # (n,) ids of the samples that they duplicate, null for none; None if the file does not say
+    duplicate_of: Any  # (n,) ids of the samples that they duplicate, null for none
     expected: str = ""  # how many labels are wrong, in words
     warnings: list[str] = field(default_factory=list)
 
     def original(self, row: int) -> str | None:
         """The id of the sample that one duplicates, if it is known."""
-        return None if self.duplicate_of is None else self.duplicate_of[row].as_py()
+        id: str | None = self.duplicate_of[row].as_py()
+        return id
 
     def described(self) -> dict[str, Any]:
         """For JSON. Each group is a name, its samples, and the column and value that select it."""
@@ -79,14 +80,14 @@ def add_suspects(sheet: Sheet, split: str | None = None) -> None:
     sheet.add(codes("suggested_label", suggested, sheet.class_names, "The class that hardsight clean suggests."))
     issue = integers(table.column("is_label_issue"))
     sheet.add(codes("is_label_issue", issue, ["false", "true"], "Whether the label is above the threshold for errors."))
-    twins = table.column(DUPLICATE_OF).combine_chunks() if DUPLICATE_OF in table.column_names else None
-    repeated = pc.equal(table.column("verdict"), DUPLICATE) if twins is None else twins.is_valid()
-    repeated = integers(repeated) == 1
+    has_originals = DUPLICATE_OF in table.column_names
+    originals = table.column(DUPLICATE_OF).combine_chunks() if has_originals else pa.nulls(len(sheet), pa.string())
+    repeated = integers(originals.is_valid()) == 1
     if repeated.any():
         about = "Whether the sample is nearly the same as an earlier one, whatever its verdict."
         sheet.add(codes("is_duplicate", repeated * 1, ["false", "true"], about))
     notes, explanations = suspects_notes(table), table.column("explanation").combine_chunks()
-    sheet.suspects = SuspectsSummary(counts, explanations, repeated, twins, count_in_words(notes), noted_warnings(notes))
+    sheet.suspects = SuspectsSummary(counts, explanations, repeated, originals, count_in_words(notes), noted_warnings(notes))
     _note(sheet, unseen, integers(table.column("given_label")))
 
 

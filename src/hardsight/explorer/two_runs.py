@@ -27,18 +27,18 @@ class ScoreChanges:
 
     second: str  # the name of the second run
     changes: dict[str, str]  # score -> column
-    why_ranks: str | None  # None where every score is on one scale
+    why_ranks: str | None  # None if every score is on one scale
 
 
 def compare(first: Sheet, second: Sheet) -> ScoreChanges:
     """Add to the first sheet, for the ids that both have, the second's scores, and each score's change.
 
-    A change is the second minus the first, of values or of ranks; `hard` says which end of it got harder.
+    A change is the second minus the first, of values or of ranks; `hard` is the end that got harder.
     """
     if first.name == second.name:  # as before/extract and after/extract
         first.name, second.name = ("/".join(sheet.path.resolve().parts[-2:]) for sheet in (first, second))
     rows = _rows(first, second)
-    why_ranks = _different_heads(first, second)
+    why_ranks = why_two_scales(_head(first), _head(second), (first.name, second.name))
     changes: dict[str, str] = {}
     for name, column in list(first.columns.items()):
         other = second.columns.get(name)
@@ -88,11 +88,6 @@ def _add_outcome(sheet: Sheet) -> None:
 # Scales
 
 
-def _different_heads(first: Sheet, second: Sheet) -> str | None:
-    """Why values of the two runs are not on one scale; None where the same head made both."""
-    return why_two_scales(_head(first), _head(second), (first.name, second.name))
-
-
 def _head(sheet: Sheet) -> Head | None:
     if sheet.snapshot is not None:
         return sheet.snapshot.head
@@ -101,7 +96,7 @@ def _head(sheet: Sheet) -> Head | None:
 
 
 def _on_one_scale(name: str, same_classes: bool) -> bool:
-    """Whether two heads give a column in the same unit: probabilities of as many classes do, and so does what no head made."""
+    """Whether values of two heads are comparable: probabilities over equally many classes, and columns that no head made."""
     if name not in SCORES:
         return name not in ABOUT
     return same_classes and of_probabilities(name)
