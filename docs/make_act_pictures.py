@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 
 from benchmarks.explore import find_browser
-from hardsight.render.dynamics import COLORS, MARKERS
+from hardsight.render.style import COLORS, MARKERS
 from hardsight.training.pacing import Pacing
 
 IMAGES = Path(__file__).parent / "images"

@@ -104,10 +104,6 @@ def write_dynamics(folder: Path, table: pa.Table, split: list[str]) -> None:
         write_table(pa.table(columns), folder / f"epoch={epoch:04d}.parquet")
 
 
-def told(run: Path, name: str) -> dict[str, Any]:
-    return dict(json.loads((run / name).read_text()))
-
-
 def write_suspects(run: Path, likely: int = 6) -> pa.Table:
     """The run's suspects.parquet, made up: the samples with the largest loss are said to be of the next class."""
     scores = read_scores(run)

@@ -130,7 +130,7 @@ def test_self_training_helps_on_faint_digits(demo: tuple[Path, float]) -> None:
 
 def test_labels_made_wrong_are_found(demo: tuple[Path, float]) -> None:
     found = found_errors(demo[0])
-    assert found is not None and (found.samples, found.wrong) == (600, 60)
+    assert (found.samples, found.wrong) == (600, 60)
     samples = pq.read_table(demo[0] / "clean" / "samples" / "part-00000.parquet").to_pandas().set_index("id")
     suspects = pq.read_table(demo[0] / "clean" / "suspects.parquet").to_pandas().set_index("id")
     wrong, flagged = samples.label != samples.true_label, suspects.is_label_issue[samples.index]

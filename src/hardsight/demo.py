@@ -130,11 +130,10 @@ class FoundErrors:
         return self.right / max(1, self.wrong)
 
 
-def found_errors(directory: Path) -> FoundErrors | None:
-    """Which of the corrupted labels were found; None for a run of an earlier version, which had none."""
+def found_errors(directory: Path) -> FoundErrors:
+    """Which of the corrupted labels were found."""
     suspects = read_suspects(directory / "clean")
-    if suspects is None:
-        return None
+    assert suspects is not None
     labels = Snapshot.load(directory / "clean").columns(["label", "true_label"])
     wrong = labels.column("label").to_numpy() != labels.column("true_label").to_numpy()
     flagged = suspects.column("is_label_issue").to_numpy()
@@ -168,27 +167,29 @@ def _fill(run: Run, seed: int, progress: Progress | None) -> None:
 
 def _hold(run: Run, snapshot: Snapshot, test: ImageData) -> list[Path]:
     """Samples, head, model and images: what makes the directory a run that can be scored, explored and extracted with."""
-    images, samples = run.folder("images"), run.folder("samples")
+    images = run.folder("images")
     try:  # 600 small files that are rewritten until the run is complete: no need to flush each
         for row, id in enumerate(test.ids):
             test.image(row).point(lambda value: 255 - value).save(images / f"{id}.png")  # ink on paper
     except OSError as error:
         raise FileError(f"{images} could not be written: {why(error)}") from error
-    part = samples / "part-00000.parquet"
-    columns = {
-        "id": test.ids,
-        "label": test.labels,
-        "split": ["test"] * len(test),
-        "path": [f"images/{id}.png" for id in test.ids],
-    }
-    write_samples(part, snapshot.in_memory().values, columns)
-    assert snapshot.head is not None
-    save_head(run.directory / "head.safetensors", snapshot.head, NAMES)
+    part, head = _write_samples(run, snapshot, test, test.labels)
     model = run.folder("model")
     for name in ("model.safetensors", "config.json"):
         with replacing(model / name) as temporary:
             shutil.copyfile(run.directory / "train" / "model" / name, temporary)
-    return [part, run.directory / "head.safetensors", model / "model.safetensors"]
+    return [part, head, model / "model.safetensors"]
+
+
+def _write_samples(run: Run, snapshot: Snapshot, test: ImageData, labels: Any, **further: Any) -> tuple[Path, Path]:
+    """Write the samples and the head of a run, and return the two files."""
+    part, head = run.folder("samples") / "part-00000.parquet", run.directory / "head.safetensors"
+    paths = [f"images/{id}.png" for id in test.ids]
+    columns = {"id": test.ids, "label": labels, "split": ["test"] * len(test), "path": paths, **further}
+    write_samples(part, snapshot.in_memory().values, columns)
+    assert snapshot.head is not None
+    save_head(head, snapshot.head, NAMES)
+    return part, head
 
 
 def _clean(run: Run, snapshot: Snapshot, test: ImageData, seed: int) -> None:
@@ -198,18 +199,8 @@ def _clean(run: Run, snapshot: Snapshot, test: ImageData, seed: int) -> None:
     directory = run.directory / "clean"
     arguments, sources = {"seed": seed, "noise": NOISE}, {"roots": [str(run.directory.resolve())]}
     mislabeled = Run(directory, "hardsight demo", arguments, {"data": "digits"}, sources)
-    part = mislabeled.folder("samples") / "part-00000.parquet"
-    columns = {
-        "id": test.ids,
-        "label": mislabel(test.labels, NOISE, seed),
-        "split": ["test"] * len(test),
-        "path": [f"images/{id}.png" for id in test.ids],
-        "true_label": test.labels,
-    }
-    write_samples(part, snapshot.in_memory().values, columns)
-    assert snapshot.head is not None
-    save_head(directory / "head.safetensors", snapshot.head, NAMES)
-    mislabeled.finish([part, directory / "head.safetensors"], {"samples": len(test)}, {part.name: len(test)})
+    part, head = _write_samples(mislabeled, snapshot, test, mislabel(test.labels, NOISE, seed), true_label=test.labels)
+    mislabeled.finish([part, head], {"samples": len(test)}, {part.name: len(test)})
     write_table(clean(directory), suspects_file(directory))
 
 
@@ -232,7 +223,7 @@ def _with_levels(degraded: Snapshot) -> pa.Table:
 
 def _adapt(run: Run, digits: Digits, seed: int, progress: Progress | None) -> None:
     """adapt/: a run that adapts from clean digits to faint ones, and a figure for this run's report."""
-    from hardsight.render.adaptation import before_and_after as draw
+    from hardsight.render.domains import before_and_after as draw
 
     adapted = hardsight.adapt(
         digits.train, digits.faint, run.directory / "adapt", model=run.directory / "train", methods=("source", METHOD),

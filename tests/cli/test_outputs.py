@@ -427,15 +427,15 @@ def test_a_figure_as_wide_as_a_column_has_words_that_can_be_read(tmp_path: Path)
 
 
 def test_every_band_and_bar_says_what_it_is() -> None:
-    from hardsight.render import adaptation, agreement, attacks, generalization
+    from hardsight.render import agreement, attacks, domains
 
     rng = np.random.default_rng(0)
     row = {"score": "avh", "model": "1", "agreement": 0.3, "low": 0.2, "high": 0.4, "accuracy": 0.9, "mean": 0.1}
     row |= {"bootstrap_low": 0.2, "bootstrap_high": 0.4}
     rounds = {f"method {k}": rng.uniform(size=(3, 4)) for k in range(9)}
     figures = {
-        "bands: ± one standard deviation over 3 seeds": adaptation.accuracy_per_round(rounds, rng.uniform(size=3), "a to b"),
-        "bars: ± one standard deviation over 3 seeds": generalization.accuracy_per_domain(rounds, ["a", "b", "c", "d"], ""),
+        "bands: ± one standard deviation over 3 seeds": domains.accuracy_per_round(rounds, rng.uniform(size=3), "a to b"),
+        "bars: ± one standard deviation over 3 seeds": domains.accuracy_per_domain(rounds, ["a", "b", "c", "d"], ""),
         "bands: 95 % intervals": attacks.error_curves({"fgsm": [(0.0, 0.1, 0.0, 0.2), (0.1, 0.5, 0.4, 0.6)]}),
         "bands: 90 % intervals": agreement.over_epochs([row], target="people", words=str, level=0.9),
     }

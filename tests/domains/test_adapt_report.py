@@ -136,7 +136,7 @@ def test_many_classes_lie_down_and_a_dollar_is_no_formula(tmp_path: Path) -> Non
     page = (tmp_path / "report.html").read_text("utf-8")
     assert page.count("US$29&lt;b&gt;") == 1 and "<details><summary>Accuracy by class" in page and "50.00" in page
     assert "<pre>hardsight adapt a.npz:a$ --rounds 1 -o &#x27;&lt;b&gt;&#x27;</pre>" in page  # how to do it again
-    from hardsight.render.adaptation import accuracy_per_round, thumbnails
+    from hardsight.render.domains import accuracy_per_round, thumbnails
 
     accuracy_per_round({"cbst": np.array([[0.5, 0.6]])}, np.array([0.4]), "a$x_ to $b").savefig(tmp_path / "one.png")
     thumbnails({"$": [(np.zeros((4, 4), np.uint8), "is $5_ for $")]}, "$", ["$"]).savefig(tmp_path / "two.png")

@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from explorer_runs import digits_run
-from hardsight.explorer.exporting import selection_table, written
+from hardsight.explorer.downloads import as_file, selection_table
 from hardsight.explorer.report import report
 from hardsight.explorer.review import Review
+from hardsight.explorer.routes import Page
 from hardsight.explorer.serve import start
-from hardsight.explorer.server import Page
-from hardsight.explorer.settings import ExploreSettings, ReportSettings
+from hardsight.explorer.settings import ExploreSettings
 from hardsight.explorer.sheet import Sheet, open_sheet, turn_scores
 from hardsight.scores import SCORES
 from hardsight.table import hardest, is_hardness, read_scores
@@ -71,12 +71,12 @@ def test_an_exported_selection_says_that_it_was_turned(run: Path, tmp_path: Path
     assert is_hardness(table.schema) and max(table.column("confidence").to_pylist()) <= 0
     assert hardest(table, "confidence", 5).column("id").equals(hardest(measured, "confidence", 5).column("id"))
     for form in ("csv", "parquet"):
-        (tmp_path / f"some.{form}").write_bytes(written(table, form, []))
+        (tmp_path / f"some.{form}").write_bytes(as_file(table, form, []))
         read = read_scores(tmp_path / f"some.{form}")  # turned back
         assert read.column_names == measured.column_names
         np.testing.assert_allclose(read.column("confidence").to_numpy(), measured.column("confidence").to_numpy(), rtol=1e-6)
-    assert b"hard_end" not in written(measured, "csv", [])
-    assert pq.read_table(io.BytesIO(written(table, "parquet", []))).column("norm").equals(pa.chunked_array(table.column("norm")))
+    assert b"hard_end" not in as_file(measured, "csv", [])
+    assert pq.read_table(io.BytesIO(as_file(table, "parquet", []))).column("norm").equals(pa.chunked_array(table.column("norm")))
 
 
 def test_two_runs_as_hardness(run: Path, tmp_path: Path) -> None:
@@ -103,8 +103,3 @@ def test_how_to_do_it_again_repeats_the_options(run: Path, tmp_path: Path, monke
     assert "hardsight report run --as hardness -o out.html" in text and "high is hard in every score" in text
     mean = -open_sheet(run).columns["confidence"].values.astype(float).mean()
     assert f'["mean confidence, other sign","{mean:.4g}"]' in text
-
-
-def test_only_what_was_given_is_repeated() -> None:
-    assert ReportSettings().as_words() == ReportSettings(hardness=False).as_words() == []
-    assert ReportSettings(hardness="hardness", split="test").as_words() == ["--split", "test", "--as", "hardness"]

@@ -150,9 +150,9 @@ def test_a_slow_map_that_ends_early(run: Path, monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(embedding_process, "placed", placed)
     every = finished(open_sheet(run), "tsne", keep=False)
     assert every.state("tsne")["state"] == state
-    assert every.state("tsne")["said"] == ("" if state == "none" else "The map could not be made: no room")
+    assert every.state("tsne")["note"] == ("" if state == "none" else "The map could not be made: no room")
     monkeypatch.setattr(embedding_process, "FEWEST", N + 1)
-    assert "needs at least 301 samples" in finished(open_sheet(run), "tsne", keep=False).state("tsne")["said"]
+    assert "needs at least 301 samples" in finished(open_sheet(run), "tsne", keep=False).state("tsne")["note"]
 
 
 def test_no_features_no_map(tmp_path: Path) -> None:

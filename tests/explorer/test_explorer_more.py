@@ -27,8 +27,8 @@ from explorer_browser import (
     settled,
 )
 from explorer_runs import digits_run, two_heads
-from hardsight.explorer.agreement import agreement
 from hardsight.explorer.report import report
+from hardsight.explorer.selection import agreement
 from hardsight.table import write_table
 
 HOSTILE = [

@@ -26,13 +26,12 @@ from hardsight.data import decoding, open_data
 from hardsight.errors import FileError, InputError
 from hardsight.explorer import sample_detail
 from hardsight.explorer import thumbnails as pictures_module
-from hardsight.explorer.agreement import agreement, within
 from hardsight.explorer.columns import codes, from_arrow, numbers, signed
-from hardsight.explorer.exporting import selection_table, written
-from hardsight.explorer.groups import groups_of
+from hardsight.explorer.downloads import as_file, selection_table
 from hardsight.explorer.memory_limit import Turns
 from hardsight.explorer.report import report
 from hardsight.explorer.review import Review
+from hardsight.explorer.selection import agreement, groups_of
 from hardsight.explorer.sheet import open_sheet
 from hardsight.explorer.thumbnails import Pictures
 from hardsight.explorer.two_runs import compare
@@ -41,6 +40,7 @@ from hardsight.files.human import Answers
 from hardsight.head import Head
 from hardsight.scoring.score import score
 from hardsight.snapshot import Snapshot
+from hardsight.stats.coefficients import interval
 from hardsight.table import write_table
 
 
@@ -183,40 +183,20 @@ def test_human_counts_become_the_frequency_of_the_given_class(tmp_path: Path) ->
     counts[0] = 0  # nobody was asked
     labels = open_sheet(run).labels()
     with np.errstate(invalid="ignore"):
-        by_hand = counts[np.arange(60), labels] / counts.sum(1)
+        expected = counts[np.arange(60), labels] / counts.sum(1)
     order = np.random.default_rng(1).permutation(60)[:50]
-    named = {"id": [str(row) for row in order]}
     np.save(tmp_path / "counts.npy", counts)
-    np.save(tmp_path / "frequency.npy", by_hand)
-    write_table(pa.table({**named, "counts": [counts[row].tolist() for row in order]}), tmp_path / "counts.parquet")
-    write_table(
-        pa.table({**named, **{f"digit {k}": counts[order, k] for k in range(10)}}).rename_columns(["id", *NAMES]),
-        tmp_path / "classes.csv",
+    listed = pa.table({"id": [str(row) for row in order], "counts": [counts[row].tolist() for row in order]})
+    write_table(listed, tmp_path / "counts.parquet")
+    np.testing.assert_allclose(
+        open_sheet(run, human=Answers(tmp_path / "counts.npy")).columns["human"].values, expected, rtol=1e-6
     )
-    answers = [(str(row), who, k) for row in order for who, k in enumerate(np.repeat(np.arange(10), counts[row]).tolist())]
-    columns = dict(zip(("id", "annotator", "answer"), map(list, zip(*answers, strict=True)), strict=True))
-    write_table(pa.table(columns), tmp_path / "answers.parquet")
-    for name in ("counts.npy", "frequency.npy", "counts.parquet", "classes.csv", "answers.parquet"):
-        if not name.endswith(".npy"):
-            missing = 11 if name == "answers.parquet" else 10  # where nobody was asked about a sample, it has no row either
-            with pytest.raises(InputError, match=f"{missing} of 60 samples have no human data .*--allow-missing"):
-                open_sheet(run, human=Answers(tmp_path / name))
-        sheet = open_sheet(run, human=Answers(tmp_path / name, allow_missing=True))
-        found, expected = sheet.columns["human"], by_hand.copy()
-        if not name.endswith(".npy"):
-            expected[np.setdiff1d(np.arange(60), order)] = np.nan
-            assert any("of 60 samples have no human data" in note for note in sheet.notes)
-        np.testing.assert_allclose(found.values, expected, rtol=1e-6, err_msg=name)
-        assert found.hard == "low"
-
-
-def test_human_data_that_do_not_fit_are_refused(tmp_path: Path, run: Path) -> None:
-    np.save(tmp_path / "short.npy", np.ones(3))
-    np.save(tmp_path / "classes.npy", np.ones((200, 4)))
-    np.save(tmp_path / "high.npy", np.full(200, 7.0))
-    for name, words in {"short": "one row per sample", "classes": "4 classes", "high": "between 0 and 1"}.items():
-        with pytest.raises(InputError, match=words):
-            open_sheet(run, human=Answers(tmp_path / f"{name}.npy"))
+    with pytest.raises(InputError, match="10 of 60 samples have no human data .*--allow-missing"):
+        open_sheet(run, human=Answers(tmp_path / "counts.parquet"))
+    sheet = open_sheet(run, human=Answers(tmp_path / "counts.parquet", allow_missing=True))
+    expected[np.setdiff1d(np.arange(60), order)] = np.nan
+    np.testing.assert_allclose(sheet.columns["human"].values, expected, rtol=1e-6)
+    assert sheet.columns["human"].hard == "low" and any("have no human data" in note for note in sheet.notes)
 
 
 def test_human_data_go_by_the_number_of_the_image_where_ids_are_numbers(tmp_path: Path) -> None:
@@ -279,7 +259,7 @@ def test_pictures_in_work_never_have_more_pixels_than_the_bound(tmp_path: Path, 
 def test_a_folder_without_the_samples_is_refused(tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     Image.new("RGB", (4, 4)).save(tmp_path / "photos" / "a.png")
-    for name, match in (("b.png", "photos holds none of the samples' first images: 'b.png' is not in it"), ("a.png", None)):
+    for name, match in (("b.png", "'b.png' is not in it"), ("a.png", None)):
         table = pa.table({"id": ["0", "1"], "path": ["gone.png", name][::-1], "avh": [0.1, 0.2]})
         write_table(table, tmp_path / "scores.parquet")
         sheet = open_sheet(tmp_path / "scores.parquet")
@@ -340,11 +320,6 @@ def test_curves_are_means_of_groups(run: Path) -> None:
             assert found["std"][code, epoch] == pytest.approx(std, rel=1e-4)
 
 
-def test_numbers_make_five_groups_of_equal_size() -> None:
-    names, groups = groups_of(numbers("norm", np.arange(100.0)), np.ones(100, bool))
-    assert len(names) == 5 and np.bincount(groups).tolist() == [20] * 5
-
-
 def test_an_epoch_with_other_rows_leaves_gaps(tmp_path: Path, run: Path) -> None:
     sheet = open_sheet(run)
     assert sheet.epochs is not None
@@ -379,34 +354,19 @@ def test_the_same_id_in_another_split_is_another_sample(tmp_path: Path) -> None:
         open_sheet(tmp_path / "scores.parquet", split="test")
 
 
-def test_human_frequencies_are_grouped_by_fifths() -> None:
+def test_numbers_make_five_groups_of_equal_size_and_human_frequencies_fifths() -> None:
+    names, groups = groups_of(numbers("norm", np.arange(100.0)), np.ones(100, bool))
+    assert len(names) == 5 and np.bincount(groups).tolist() == [20] * 5
     names, groups = groups_of(numbers("human", [0.1, 0.95, 1, 1, 1, 0.2, np.nan]), np.ones(7, bool))
     assert groups.tolist() == [0, 4, 4, 4, 4, 1, -1] and names[4] == "0.8 to 1"
 
 
-def test_agreement_within_groups(run: Path) -> None:
-    rng = np.random.default_rng(2)
-    human, values, groups = rng.random(90), rng.random(90), np.arange(90) % 4 - 1  # -1 is no group
-    found = within(human, values, ["a", "b", "none of them", "c"], np.where(groups == 2, 3, groups))
-    assert [one["name"] for one in found] == ["a", "b", "c"]
-    for one, code in zip(found, (0, 1, 2), strict=True):
-        mine = groups == code
-        assert one["n"] == mine.sum() and one["spearman"] == pytest.approx(spearmanr(human[mine], values[mine]).statistic)
-
-
-def test_agreement_is_scipys_and_its_interval_covers(run: Path) -> None:
-    rng = np.random.default_rng(1)
-    covered = 0
-    for _ in range(200):
-        x = rng.standard_normal((120, 2))
-        x[:, 1] += x[:, 0]
-        found = agreement(1 / (1 + np.exp(-x[:, 0])), x[:, 1])
-        assert found["spearman"] == pytest.approx(spearmanr(x[:, 0], x[:, 1]).statistic)
-        truth = 6 / np.pi * np.arcsin(np.sqrt(0.5) / 2)  # Spearman of a bivariate normal with correlation sqrt(1/2)
-        covered += found["low"] <= truth <= found["high"]
-    assert 182 <= covered <= 199  # 95 % of 200
-    perfect = agreement(np.linspace(0, 1, 9), np.arange(9.0))
-    assert perfect["low"] == perfect["high"] == pytest.approx(1)
+def test_agreement_is_scipys() -> None:
+    human, values = np.random.default_rng(1).random((2, 120))
+    found = agreement(human, values)
+    assert found["spearman"] == pytest.approx(spearmanr(human, values).statistic)
+    assert (found["low"], found["high"]) == interval("spearman", found["spearman"], 120, 0.95)
+    assert [step["count"] for step in found["steps"]] == np.histogram(human, 10, (0, 1))[0].tolist()
     assert agreement(np.array([0.5, 0.5]), np.array([1.0, 2.0]))["spearman"] is None
 
 
@@ -471,12 +431,12 @@ def test_exports_hold_the_rows_and_no_formula_runs(tmp_path: Path) -> None:
     chosen = np.array([0, 3, 10])
     table = selection_table(sheet, chosen, review)
     assert table.column("id").to_pylist() == ["0", "3", "10"] and table.column("mark").to_pylist() == [None, "wrong label", None]
-    parquet = pq.read_table(io.BytesIO(written(table, "parquet", [])))
+    parquet = pq.read_table(io.BytesIO(as_file(table, "parquet", [])))
     assert parquet.equals(table) and parquet.column("label_name").to_pylist()[0] == "=cmd()"  # as it is: nothing runs it there
-    csv = pacsv.read_csv(io.BytesIO(written(table, "csv", []))).to_pylist()
+    csv = pacsv.read_csv(io.BytesIO(as_file(table, "csv", []))).to_pylist()
     for row in csv:
         assert not any(str(value).startswith(("=", "+", "@")) for value in row.values())
         assert row["label_name"].startswith(("'", "digit")) and row["path"].startswith("'=")
-    assert written(table, "txt", ["/data"]).decode().splitlines() == ["/data/=a0.png", "/data/=a3.png", "/data/=a10.png"]
+    assert as_file(table, "txt", ["/data"]).decode().splitlines() == ["/data/=a0.png", "/data/=a3.png", "/data/=a10.png"]
     with pytest.raises(InputError, match="line breaks"):
-        written(pa.table({"path": ["a\nb"]}), "txt", [])
+        as_file(pa.table({"path": ["a\nb"]}), "txt", [])

@@ -74,14 +74,6 @@ def test_a_group_is_one_change_that_spares_marks_made_before(tmp_path: Path) -> 
     assert "d" not in rows(file)
 
 
-def test_two_servers_do_not_lose_each_others_marks(tmp_path: Path) -> None:
-    one, two = Review(tmp_path / "review.parquet", NAMES), Review(tmp_path / "review.parquet", NAMES)
-    one.put("one", "a", "fine")
-    two.put("two", "b", "drop")
-    one.put("one", "c", "fine")
-    assert set(rows(tmp_path / "review.parquet")) == {"a", "b", "c"} == set(two.current()[1])
-
-
 MARK_MANY = """
 import sys
 from pathlib import Path
@@ -268,21 +260,6 @@ def test_a_page_without_marks_says_why(watched: Watched, tmp_path: Path, monkeyp
         expect(page.locator("#message")).to_contain_text("cannot be written to")
         assert watched.posted == [] and not (tmp_path / "photo.review.parquet").exists()
         watched.leave()
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "words"),
-    [
-        ("run", {}, "Marks are saved in {place}/run/review.parquet."),
-        ("photo.csv", {}, "Marks are saved in {place}/photo.review.parquet."),
-        ("photo.csv", {"read_only": True}, "Marks cannot be saved: this page was opened with --read-only."),
-    ],
-)
-def test_the_command_says_where_marks_are(tmp_path: Path, name: str, options: Any, words: str) -> None:
-    write_table(read_scores(digits_run(tmp_path / "run", n=20)), tmp_path / "photo.csv")
-    started = start(tmp_path / name, port=0, **options)
-    started.socket.close()
-    assert words.format(place=tmp_path) in started.notes
 
 
 def test_a_run_without_scores_opens_where_nothing_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

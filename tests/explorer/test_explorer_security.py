@@ -24,9 +24,9 @@ from explorer_asked import Asked
 from explorer_browser import listening
 from explorer_runs import digits_run
 from hardsight.errors import InputError
-from hardsight.explorer.ports import UNSAFE, listen
 from hardsight.explorer.security import HEADERS, MOST_BODY
 from hardsight.explorer.serve import Started, start
+from hardsight.explorer.server import UNSAFE, listen
 from hardsight.table import write_table
 
 

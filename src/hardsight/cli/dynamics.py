@@ -39,8 +39,8 @@ def dynamics(
         hardsight dynamics run --table epochs.csv
     """
     from hardsight.dynamics.description import describe_dynamics
-    from hardsight.explorer.dynamics_page import write_dynamics_page
     from hardsight.files.human import Answers
+    from hardsight.render.dynamics_page import write_dynamics_page
     from hardsight.screen import keep_table, print_line, print_wrote, progress_bar
 
     with progress_bar("reading dynamics") as progress:

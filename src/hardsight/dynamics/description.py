@@ -151,7 +151,7 @@ def _describe_collapse(run: str | Path, split: str | None, groups: Groups | None
     description.lines += collapse_lines(measured)
     description.numbers[name]["collapse"] = measured.slice(len(measured) - 1).select(list(MEASURES)).to_pylist()[0]
     if len(measured) > 1:
-        from hardsight.render.collapse import collapse_figure
+        from hardsight.render.dynamics import collapse_figure
 
         figure = collapse_figure(measured, title=f"{name}: collapse of the features, and cosines of pairs")
         _save(figure, folder / f"dynamics-{_file_word(name)}-collapse.png", description)
@@ -214,7 +214,7 @@ def _phase_numbers(phases: Phases, at: int | None) -> dict[str, Any]:
 
 
 def _groups(run: str | Path, by: str | None, human: Any, split: str | None) -> Groups | None:
-    from hardsight.render.dynamics import COLORS
+    from hardsight.render.style import COLORS
 
     if human is None and by is None:
         return None

@@ -1,31 +1,29 @@
-"""See it: the page in the browser (`hardsight explore`) and the same page as one file (`hardsight report`).
+"""The page in the browser (`hardsight explore`), and the same page as one file (`hardsight report`).
 
-settings.py     the options of both
-repeat_commands.py        how to do it again: the commands that show the same page
-sheet.py      a run, a scores table or a snapshot as one sheet of columns
-columns.py      a column as the bytes the browser gets
-thumbnails.py     a row's image from the run's declared roots, re-encoded
-memory_limit.py        a limit of the pixels in memory at a time
-sample_detail.py     one sample: angles, neighbors, degraded versions
-embedding_map.py         the features in two dimensions: PCA, t-SNE, UMAP, kept beside the run
-embedding_process.py      t-SNE and UMAP in a process of their own
-epochs.py       dynamics: curves over the epochs, and each epoch's cloud
-groups.py       a selection in groups
-suspects.py     what hardsight clean found, as columns
-quick_filters.py    a subset, the groups of an audit, a drift, as columns to filter by
-agreement.py    human frequency against a score
-two_runs.py    two runs on the same ids
-adapt_rounds.py       a run of hardsight adapt: its target samples, and what each method kept, round by round
-array_cache.py      a cache of arrays read from files
-review.py       a person's marks, in the run's review.parquet or beside a file
-exporting.py    rows for other tools
-security.py     who may ask the server, and for what
-ports.py        a free port that browsers open
-server.py       the routes
-explore.py     `hardsight.explore`: the page in a notebook, its selection and marks back in Python
-serve.py     from the options to a running server
-audit_page.py, dynamics_page.py   the pages of hardsight audit and hardsight dynamics
-report.py       what the report says: facts, figures, rows, columns
-one_file.py     the page and its data as one HTML file
-page.html, page.css, js/    the page, as it is served: no build step
+settings.py           the options of both
+sheet.py              a run, a scores table or a snapshot as one sheet of columns
+columns.py            a column as the bytes that the browser gets
+thumbnails.py         a sample's image, from the run's declared folders, re-encoded
+memory_limit.py       a limit on the pixels in memory at a time
+array_cache.py        a cache of arrays read from files
+sample_detail.py      one sample: angles, neighbors, degraded versions
+embedding_map.py      the features in two dimensions: PCA, t-SNE, UMAP
+embedding_process.py  t-SNE and UMAP in a separate process
+epochs.py             dynamics: each sample and each group over the epochs
+selection.py          a selection: its groups, their curves, agreement with people
+suspects.py           what hardsight clean found, as columns
+quick_filters.py      a subset, the groups of an audit, a drift, as columns to filter by
+two_runs.py           two runs on the same ids
+adapt_rounds.py       a run of hardsight adapt: what each method kept, round by round
+review.py             a person's marks, in the run's review.parquet or next to a file
+downloads.py          the selection or the review as a table and as a file
+security.py           who may connect, and what they may request
+routes.py             what the browser requests
+server.py             the port and the HTTP server
+serve.py              from the options to a running server
+explore.py            `hardsight.explore`: the page in a notebook
+report.py             what the report contains: facts, figures, rows, columns
+one_file.py           the page and its data as one HTML file
+audit_page.py         the page of hardsight audit
+page.html, page.css, js/    the page as it is served: no build step
 """

@@ -17,13 +17,15 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.errors import FileError
-from hardsight.explorer.array_cache import Keeping
+from hardsight.explorer.array_cache import ArrayCache
 from hardsight.explorer.columns import Column, codes, numbers, replaced
 from hardsight.files.heads import load_head
 from hardsight.files.parquet import parquet_columns, read_parquet
 from hardsight.files.reading import read_json, reading
 
 FILE_NAME, SEED = re.compile(r"round=(\d+)\.parquet"), re.compile(r"seed=(\d+)")
+# Rounds seen from the directory of a method, a seed, a pair and a run.
+PATTERNS = ("round=*.parquet", "*/round=*.parquet", "seed=*/*/round=*.parquet", "*/seed=*/*/round=*.parquet")
 MEANS = ("avh", "avc", "confidence", "norm")
 NUMBERS = ("kept", "kept_by_cbst", "label", "predicted", "proposed", *MEANS)
 LEFT_OUT = ["left out", "kept"]
@@ -42,13 +44,13 @@ Files = dict[str, dict[int, Path]]  # method -> round -> file
 
 @dataclass
 class Rounds:
-    """The rounds of one seed: every pair of domains below each other, n target samples in all.
+    """The rounds of one seed: the n target samples of all pairs of domains, one pair after the other.
 
     Attributes:
         root: the run's directory.
         pairs: name -> files of that pair's methods.
-        seed: whose rounds they are.
-        seeds: all there are.
+        seed: the seed of these rounds.
+        seeds: all seeds of the run.
     """
 
     root: Path
@@ -58,25 +60,21 @@ class Rounds:
 
     @classmethod
     def of(cls, where: Path) -> Rounds | None:
-        """Those of an adapt run, of one pair in it, of one seed or of one method; None where there are none."""
-        if not where.is_dir():
-            return None
+        """The rounds below an adapt run, one of its pairs, a seed of a pair, or a method of a seed; None if there are none."""
         where = where.resolve()  # the names of its parents count
-        if files := _round_files(where):
-            seed = SEED.fullmatch(where.parent.name)
-            return cls(where.parents[2], {where.parents[1].name: {where.name: files}}, int(seed[1]) if seed else None)
-        if methods := _methods(where):
-            seed = SEED.fullmatch(where.name)
-            return cls(where.parents[1], {where.parent.name: methods}, int(seed[1]) if seed else None)
-        if seeds := _seeds(where):
-            return cls(where.parent, {where.name: _methods(seeds[min(seeds)])}, min(seeds), sorted(seeds))
-        pairs = {pair.name: _seeds(pair) for pair in sorted(where.iterdir()) if pair.is_dir()}
-        pairs = {name: seeds for name, seeds in pairs.items() if seeds}
-        if not pairs:
-            return None
-        everything = sorted({seed for seeds in pairs.values() for seed in seeds})
-        first = everything[0]
-        return cls(where, {name: _methods(seeds[first]) for name, seeds in pairs.items() if first in seeds}, first, everything)
+        for pattern in PATTERNS:
+            by_seed: dict[int | None, dict[str, Files]] = {}
+            for path in sorted(where.glob(pattern)):
+                number, seed = FILE_NAME.fullmatch(path.name), SEED.fullmatch(path.parents[1].name)
+                if number and (seed or "seed" not in pattern):
+                    pairs = by_seed.setdefault(int(seed[1]) if seed else None, {})
+                    pairs.setdefault(path.parents[2].name, {}).setdefault(path.parent.name, {})[int(number[1])] = path
+            if by_seed:
+                seeds = sorted(seed for seed in by_seed if seed is not None)
+                first = seeds[0] if seeds else None
+                pairs = by_seed[first]
+                return cls(_first(next(iter(pairs.values()))).parents[3], pairs, first, seeds)
+        return None
 
     def __post_init__(self) -> None:
         named = [files for pair in self.pairs.values() for files in pair.items()]
@@ -88,7 +86,7 @@ class Rounds:
         self._tables = {name: _read(path) for name, path in first.items()}
         self._starts = dict(zip(self.pairs, np.cumsum([0, *map(len, self._tables.values())]).tolist(), strict=False))
         self.n = sum(map(len, self._tables.values()))
-        self._values = Keeping(KEPT)
+        self._values = ArrayCache(KEPT)
         self.kept = {
             method: np.stack([self.column(method, turn, "kept") > 0 for turn in turns]) for method, turns in self.methods.items()
         }  # (rounds, n) of each method
@@ -111,21 +109,17 @@ class Rounds:
             about = f"Whether {method} kept the sample in round {turns[-1]}, its last."
             yield codes(f"kept by {method}", kept[-1].astype(np.int64), LEFT_OUT, about)
             first = np.where(kept.any(0), np.array(turns)[kept.argmax(0)], np.nan)
-            yield replaced(
-                numbers(f"first kept by {method}", first),
-                hard="high",
-                about=f"The round in which {method} first kept the sample.",
-            )
+            about = f"The round in which {method} first kept the sample."
+            yield replaced(numbers(f"first kept by {method}", first), hard="high", about=about)
 
     def hidden(self) -> dict[str, Column]:
-        """What each method kept in each round: columns that filters name, too many for the menus."""
-        return {
-            f"kept by {method} in round {turn}": codes(
-                f"kept by {method} in round {turn}", self.kept[method][at].astype(np.int64), LEFT_OUT
-            )
+        """What each method kept in each round: columns for filters, too many for the menus."""
+        columns = [
+            codes(f"kept by {method} in round {turn}", kept.astype(np.int64), LEFT_OUT)
             for method, turns in self.methods.items()
-            for at, turn in enumerate(turns)
-        }
+            for turn, kept in zip(turns, self.kept[method], strict=True)
+        ]
+        return {column.name: column for column in columns}
 
     def class_names(self) -> list[str] | None:
         """From the run's table of accuracies, or from an adapted model."""
@@ -156,21 +150,25 @@ class Rounds:
         Args:
             chosen: (n,) bool.
         """
-        return [self._line(method, at, chosen) for method, turns in self.methods.items() for at in range(len(turns))]
+        return [
+            self._line(method, turn, chosen & kept, chosen)
+            for method, turns in self.methods.items()
+            for turn, kept in zip(turns, self.kept[method], strict=True)
+        ]
 
-    def _line(self, method: str, at: int, chosen: np.ndarray) -> dict[str, Any]:
-        turn = self.methods[method][at]
-        known = chosen & (self.column(method, turn, "label") >= 0)
-        mine = chosen & self.kept[method][at]
+    def _line(self, method: str, turn: int, kept: np.ndarray, chosen: np.ndarray) -> dict[str, Any]:
         label, predicted, proposed = (self.column(method, turn, name) for name in ("label", "predicted", "proposed"))
-        plain = self.column(method, turn, "kept_by_cbst") > 0
-        line: dict[str, Any] = {"method": method, "round": turn, "kept": int(mine.sum()), "of": int(chosen.sum())}
-        line["accuracy"] = _mean((predicted == label)[known])
-        line["right"] = _mean((proposed == label)[known & mine])
-        line["beyond_cbst"] = int((mine & ~plain).sum())
-        for name in MEANS:
-            line[name] = _mean(self.column(method, turn, name)[mine])
-        return line
+        labeled = chosen & (label >= 0)
+        return {
+            "method": method,
+            "round": turn,
+            "kept": int(kept.sum()),
+            "of": int(chosen.sum()),
+            "accuracy": _mean((predicted == label)[labeled]),
+            "right": _mean((proposed == label)[labeled & kept]),
+            "beyond_cbst": int((kept & ~(self.column(method, turn, "kept_by_cbst") > 0)).sum()),
+            **{name: _mean(self.column(method, turn, name)[kept]) for name in MEANS},
+        }
 
     def column(self, method: str, turn: int, name: str) -> np.ndarray:
         """(n,) float32 of a round; NaN where a pair does not have it."""
@@ -187,34 +185,19 @@ class Rounds:
             if not table.column("id").equals(self._tables[pair].column("id")):
                 raise FileError(f"{path}: its samples are not those of the pair's other rounds.")
             start = self._starts[pair]
-            for at, name in enumerate(NUMBERS):
+            for index, name in enumerate(NUMBERS):
                 if name in table.column_names:
-                    values[at, start : start + len(table)] = table.column(name).cast(pa.float64()).to_numpy()
+                    values[index, start : start + len(table)] = table.column(name).cast(pa.float64()).to_numpy()
         return values
 
 
-def _round_files(folder: Path) -> dict[int, Path]:
-    matches = ((FILE_NAME.fullmatch(path.name), path) for path in folder.glob("round=*.parquet"))
-    return dict(sorted((int(name[1]), path) for name, path in matches if name))
-
-
-def _methods(folder: Path) -> Files:
-    methods = {path.name: _round_files(path) for path in sorted(folder.iterdir()) if path.is_dir()}
-    return {name: files for name, files in methods.items() if files}
-
-
-def _seeds(folder: Path) -> dict[int, Path]:
-    matches = ((SEED.fullmatch(path.name), path) for path in folder.glob("seed=*") if path.is_dir())
-    return {int(name[1]): path for name, path in matches if name and _methods(path)}
-
-
 def _first(methods: Files) -> Path:
-    """The earliest round, which the source model began."""
+    """The earliest round, whose predictions are the source model's."""
     return min((turn, path) for files in methods.values() for turn, path in files.items())[1]
 
 
 def _last_accuracy(path: Path) -> float | None:
-    """What rounds.json says was reached at the end."""
+    """The last accuracy in rounds.json."""
     if not path.is_file():
         return None
     with reading(path):
@@ -223,13 +206,13 @@ def _last_accuracy(path: Path) -> float | None:
 
 
 def _read(path: Path, columns: list[str] | None = None) -> pa.Table:
-    held = parquet_columns(path)
-    missing = [name for name in ("id", "kept", "proposed") if name not in held]
+    names = parquet_columns(path)
+    missing = [name for name in ("id", "kept", "proposed") if name not in names]
     if missing:
         raise FileError(f"{path}: not a round of hardsight adapt: it has no column {missing[0]!r}.")
-    return read_parquet(path, None if columns is None else [name for name in columns if name in held])
+    return read_parquet(path, None if columns is None else [name for name in columns if name in names])
 
 
 def _mean(values: np.ndarray) -> float | None:
-    there = values[np.isfinite(values)] if values.dtype.kind == "f" else values
-    return float(there.mean(dtype=np.float64)) if len(there) else None
+    finite = values[np.isfinite(values)]
+    return float(finite.mean(dtype=np.float64)) if len(finite) else None

@@ -1,4 +1,4 @@
-"""Arrays read from files, kept up to a number of bytes: the longest unused go first."""
+"""A cache of arrays with a limit in bytes: the least recently used go first."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from threading import Lock
 import numpy as np
 
 
-class Keeping:
-    """`keeping(key, read)` gives what `read` gave the last time, as long as there is room for it."""
+class ArrayCache:
+    """`cache(key, read)` returns the cached array of a key, or calls `read` and caches what it returns."""
 
     def __init__(self, most_bytes: int) -> None:
         self.most_bytes = most_bytes

@@ -1,6 +1,6 @@
-"""The page of `hardsight audit`: which groups are worse, a figure, the whole table, and the hardest pictures of those groups.
+"""The page of `hardsight audit`, a self-contained HTML file.
 
-One HTML file that asks nobody for anything.
+Which groups are worse, a figure, the whole table, and the hardest images of the groups that are worse.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.data.run_images import RunImages
-from hardsight.explorer.columns import from_arrow
-from hardsight.explorer.sheet import Sheet
+from hardsight.explorer.sheet import Sheet, text_column
 from hardsight.explorer.thumbnails import Pictures
 from hardsight.files.run import command_line, read_start
 from hardsight.files.writing import check_page_output, replacing
 from hardsight.groups.audit import LATENT, Audit, groups_in_words, worst_first
-from hardsight.groups.comparing import NO_DIFFERENCE, TOO_FEW
+from hardsight.groups.comparing import TOO_FEW
 from hardsight.groups.grouping import TIMES
-from hardsight.render import html_page as rp
+from hardsight.render import html_page
+from hardsight.render.saving import png_bytes
 from hardsight.scores import SCORES
 from hardsight.screen import interval, spoken
 
@@ -73,7 +73,7 @@ def write_audit_page(audit: Audit, path: Path, source: str | os.PathLike[str] | 
     parts = [_findings(audit, rows), _figure(audit, rows), _table(audit, rows), *_hardest(audit, rows, pictures)]
     name = Path(audit.measured.name).name
     sentence = f"For which groups of {len(audit.measured):,} samples the model is worse. {groups_in_words(audit)}"
-    content = rp.page(f"Audit: {name}", sentence, *parts, *_how(audit, pictures is not None), style=NARROW)
+    content = html_page.page(f"Audit: {name}", sentence, *parts, *_how(audit, pictures is not None), style=NARROW)
     with replacing(path, "html") as temporary:
         temporary.write_text(content, encoding="utf-8")
 
@@ -82,12 +82,12 @@ def _findings(audit: Audit, rows: list[Row]) -> str:
     """The groups that are worse, a sentence each."""
     worse = [row for row in rows if _verdict(row) == 1]
     if not rows:
-        return rp.paragraph("No cluster looked worse than its class.")
+        return html_page.paragraph("No cluster looked worse than its class.")
     if not worse:
-        return rp.paragraph("No group is told apart from the rest as worse.")
-    lines = [rp.paragraph(_sentence(audit, row)) for row in worse[:5]]
+        return html_page.paragraph("No group is told apart from the rest as worse.")
+    lines = [html_page.paragraph(_sentence(audit, row)) for row in worse[:5]]
     if len(worse) > 5:
-        lines.append(rp.paragraph(f"{len(worse) - 5} more groups are worse: see the table.", "quiet"))
+        lines.append(html_page.paragraph(f"{len(worse) - 5} more groups are worse: see the table.", "quiet"))
     return "\n".join(lines)
 
 
@@ -122,15 +122,9 @@ def _verdict(row: Row) -> float:
     verdict = row["verdict"]
     if verdict == TOO_FEW:
         return math.nan
-    if verdict == NO_DIFFERENCE:
-        return 0.0
-    return (
-        1.0
-        if "less accurate" in verdict or "harder" in verdict
-        else -1.0
-        if "accurate" in verdict or "easier" in verdict
-        else 0.0
-    )
+    if "less accurate" in verdict or "harder" in verdict:
+        return 1.0
+    return -1.0 if "accurate" in verdict or "easier" in verdict else 0.0
 
 
 def _figure(audit: Audit, rows: list[Row]) -> str:
@@ -141,14 +135,12 @@ def _figure(audit: Audit, rows: list[Row]) -> str:
         return ""
     counts, verdicts = np.array([row["n"] for row in rows]), np.array([_verdict(row) for row in rows])
     figure = groups_with_intervals([_name(row) for row in rows], counts, _panels(audit, rows), verdicts)
-    stream = io.BytesIO()
-    figure.savefig(stream, format="png", metadata={"Software": None})
     line = "no difference from the rest of the class" if rows[0]["by"] == LATENT else "all samples"
-    said = (
+    caption = (
         f"Lines: {100 * audit.level:g} % intervals; points grow with the samples of a group. Dotted: {line}. Orange: worse than "
         "the rest; blue: better; gray: no difference found; pale and hollow: too few to say."
     )
-    return rp.drawn(stream.getvalue(), "groups with intervals") + rp.paragraph(said, "quiet")
+    return html_page.drawn(png_bytes(figure), "groups with intervals") + html_page.paragraph(caption, "quiet")
 
 
 def _panels(audit: Audit, rows: list[Row]) -> list[GroupPanel]:
@@ -181,18 +173,9 @@ def _table(audit: Audit, rows: list[Row]) -> str:
     if not rows:
         return ""
     hardness = audit.hardness
-    header = [
-        "group",
-        "verdict",
-        "samples",
-        "accuracy (%)",
-        "against the rest",
-        "same classes",
-        f"mean {spoken(hardness)}",
-        "mean norm",
-    ]
-    header += ["over\u00adconfidence", "ECE (by chance)"]
-    cells: list[list[rp.Cell]] = [
+    header = ["group", "verdict", "samples", "accuracy (%)", "against the rest", "same classes"]
+    header += [f"mean {spoken(hardness)}", "mean norm", "over\u00adconfidence", "ECE (by chance)"]
+    cells: list[list[html_page.Cell]] = [
         [
             _name(row).replace(" = ", "\u00a0=\u00a0"),
             (row["verdict"], {1.0: "word no", -1.0: "word yes"}.get(_verdict(row), "word quiet")),
@@ -207,7 +190,7 @@ def _table(audit: Audit, rows: list[Row]) -> str:
         ]
         for row in rows
     ]
-    return rp.heading("Every group") + rp.table(header, cells, words=2)
+    return html_page.heading("Every group") + html_page.table(header, cells, words=2)
 
 
 def _with_ends(row: Row, value: str, ends: str, digits: int, factor: float = 1.0) -> str:
@@ -215,9 +198,9 @@ def _with_ends(row: Row, value: str, ends: str, digits: int, factor: float = 1.0
         return "–"
     low, high = row.get(f"{ends}_low"), row.get(f"{ends}_high")
     shown = _cell(row[value], digits, factor)
-    return (
-        shown if low is None or high is None else _above(shown, f"[{_cell(low, digits, factor)}, {_cell(high, digits, factor)}]")
-    )
+    if low is None or high is None:
+        return shown
+    return _above(shown, f"[{_cell(low, digits, factor)}, {_cell(high, digits, factor)}]")
 
 
 def _against(row: Row) -> str:
@@ -242,29 +225,13 @@ def _cell(value: float | None, digits: int, factor: float = 1.0) -> str:
 def pictures_of(audit: Audit, source: Path, images: str | None) -> Pictures | None:
     """The pictures of the samples, where the run says where they are; a wrong `images` is refused."""
     measured = audit.measured
-    columns = {}
-    for name in ("degradation", "level"):
-        column = from_arrow(name, measured.columns.column(name)) if name in measured.columns.column_names else None
-        if column is not None:
-            columns[name] = column
-    sheet = Sheet(
-        source.name,
-        source,
-        measured.ids.cast(pa.string()),
-        columns,
-        measured.class_names or [],
-        paths=_text(measured.columns, "path"),
-        base_ids=_text(measured.columns, "base_id"),
-        start=read_start(source),
-    )
+    ids, class_names, start = measured.ids.cast(pa.string()), measured.class_names or [], read_start(source)
+    sheet = Sheet(source.name, source, ids, {}, class_names, start=start)
+    sheet.paths, sheet.base_ids = (text_column(measured.columns, name) for name in ("path", "base_id"))
+    names = [name for name in ("degradation", "level") if name in measured.columns.column_names]
+    sheet.add_further(measured.columns.select(names))
     pictures = Pictures(sheet, images)
     return pictures if pictures.any else None
-
-
-def _text(table: pa.Table, name: str) -> Any:
-    if name not in table.column_names or table.column(name).null_count == len(table):
-        return None
-    return table.column(name).cast(pa.string()).combine_chunks()
 
 
 def _hardest(audit: Audit, rows: list[Row], pictures: Pictures | None) -> list[str]:
@@ -274,36 +241,36 @@ def _hardest(audit: Audit, rows: list[Row], pictures: Pictures | None) -> list[s
     worse = [row for row in rows if _verdict(row) == 1] or rows[:3]
     parts = []
     for row in worse[:MOST_SHOWN]:
-        strip = rp.strip([_picture(audit, pictures, at) for at in _rows(audit, row)])
-        parts += [rp.heading(f"Hardest of {_name(row)}"), strip]
+        strip = html_page.strip([_picture(audit, pictures, sample) for sample in _rows(audit, row)])
+        parts += [html_page.heading(f"Hardest of {_name(row)}"), strip]
     return parts
 
 
-def _rows(audit: Audit, row: Row) -> list[int]:
-    """Places of a group's hardest samples, from its members."""
-    mine = pc.fill_null(pc.equal(audit.members.column(row["by"]), row["group"]), False).to_numpy(zero_copy_only=False)
+def _rows(audit: Audit, group: Row) -> list[int]:
+    """Rows of a group's hardest samples."""
+    members = pc.fill_null(pc.equal(audit.members.column(group["by"]), group["group"]), False).to_numpy(zero_copy_only=False)
     values = audit.measured.scores[audit.hardness]
-    key = np.where(mine & np.isfinite(values), values if SCORES[audit.hardness].hard == "high" else -values, -np.inf)
+    key = np.where(members & np.isfinite(values), values if SCORES[audit.hardness].hard == "high" else -values, -np.inf)
     order = np.argsort(-key, kind="stable")[:MOST_SHOWN]
-    return [int(at) for at in order if np.isfinite(key[at])]
+    return [int(row) for row in order if np.isfinite(key[row])]
 
 
-def _picture(audit: Audit, pictures: Pictures, at: int) -> tuple[bytes, str, bool]:
+def _picture(audit: Audit, pictures: Pictures, row: int) -> tuple[bytes, str, bool]:
     from PIL import Image
 
     measured = audit.measured
-    image = pictures.small(at, SIDE)
-    label, predicted = int(measured.labels[at]), int(measured.predicted[at])
+    image = pictures.small(row, SIDE)
+    label, predicted = int(measured.labels[row]), int(measured.predicted[row])
     given = measured.class_name(label) if label >= 0 else "no label"
     turned = "" if predicted in (label, -1) else f" → {measured.class_name(predicted)}"
-    caption = f"{given}{turned}, {spoken(audit.hardness)}\u00a0{measured.scores[audit.hardness][at]:.3f}"
+    caption = f"{given}{turned}, {spoken(audit.hardness)}\u00a0{measured.scores[audit.hardness][row]:.3f}"
     return image, caption, max(Image.open(io.BytesIO(image)).size) <= SIDE // 2
 
 
 def _how(audit: Audit, pictures: bool) -> list[str]:
     halves = HALVES + (" The pictures are from both halves." if pictures else "")
-    latent = [rp.paragraph(halves)] if LATENT in audit.members.column_names else []
+    latent = [html_page.paragraph(halves)] if LATENT in audit.members.column_names else []
     sentences = audit.warnings if pictures else (*audit.warnings, NO_PICTURES)
-    notes = [rp.paragraph(sentence, "quiet") for sentence in sentences]
-    reading = rp.paragraph(READING.format(alpha=100 * (1 - audit.level)))
-    return [rp.heading("How to read it"), *latent, reading, *notes, rp.again(command_line())]
+    notes = [html_page.paragraph(sentence, "quiet") for sentence in sentences]
+    reading = html_page.paragraph(READING.format(alpha=100 * (1 - audit.level)))
+    return [html_page.heading("How to read it"), *latent, reading, *notes, html_page.again(command_line())]

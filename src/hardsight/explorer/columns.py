@@ -1,6 +1,6 @@
-"""A column as the page gets it: numbers as float32, words as codes with a list of names; angles in degrees on the screen.
+"""A column as the page gets it: numbers as float32, words as codes with a list of names, angles in degrees.
 
-The browser reads the bytes as a typed array, so a million rows are one copy and no parsing.
+The browser reads the bytes as a typed array, so a million rows need one copy and no parsing.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import pyarrow.compute as pc
 from hardsight.scores import SCORES
 
 OTHER_SIGN = "other sign"
-MOST_NAMES = 1000  # different words up to which a column is a group; more are names, not groups
+MOST_NAMES = 1000  # different words of a column of groups; more are names of samples
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column of the page. `values` is float32, or codes into `names` whose highest value means none."""
+    """One column of the page. `values` is float32, or codes into `names`, in which the highest value of the type means none."""
 
     name: str
     values: np.ndarray
     names: list[str] | None = None
     hard: str = "high"  # the end that is hard, where the column is a score
     about: str = ""
-    unit: str = ""  # "degrees", "other sign" of a score that was turned, both, or nothing
+    unit: str = ""  # "degrees", "other sign" of a score that is shown as hardness, both, or nothing
     low: float | None = field(init=False)
     high: float | None = field(init=False)
 
@@ -43,21 +43,12 @@ class Column:
 
     @property
     def kind(self) -> str:
-        """What the browser makes of the bytes."""
+        """The type of the browser's array."""
         return {"f4": "float32", "u1": "uint8", "u2": "uint16", "u4": "uint32"}[self.values.dtype.str[1:]]
 
     def described(self) -> dict[str, Any]:
         """Everything but the values, for JSON."""
-        return {
-            "name": self.name,
-            "kind": self.kind,
-            "names": self.names,
-            "hard": self.hard,
-            "about": self.about,
-            "unit": self.unit,
-            "low": self.low,
-            "high": self.high,
-        }
+        return {"kind": self.kind} | {name: value for name, value in vars(self).items() if name != "values"}
 
     def bytes(self) -> bytes:
         """The values as the browser's typed array has them: little-endian."""
@@ -86,7 +77,7 @@ def numbers(name: str, values: Any) -> Column:
 
 
 def sign(column: Column) -> str:
-    """What follows the name of a column with the other sign."""
+    """A suffix for the name of a column that is shown with the other sign."""
     return f", {OTHER_SIGN}" if OTHER_SIGN in column.unit else ""
 
 
@@ -96,7 +87,7 @@ def replaced(column: Column, *, hard: str, about: str, unit: str = "") -> Column
 
 
 def turned(column: Column) -> Column:
-    """A score so that high is hard: one whose low end is hard with the other sign. Other columns as they are."""
+    """A score with high as the hard end: with the other sign if its low end is hard. Other columns as they are."""
     if column.name not in SCORES or column.hard == "high":
         return column
     about = f"{column.about} Shown with the other sign: high is hard."
@@ -115,7 +106,7 @@ def is_angle(name: str) -> bool:
 
 
 def on_screen(column: Column) -> Column:
-    """The column as people read it: angles in degrees. Files hold radians."""
+    """The column as the page shows it: angles in degrees. Files hold radians."""
     if column.names is not None or not is_angle(column.name):
         return column
     about = column.about.replace("in radians", "in degrees")
@@ -135,8 +126,13 @@ def integers(column: Any) -> np.ndarray:
     return np.where(there, values, -1)
 
 
+def rows_of(ids: Any, among: pa.Array) -> np.ndarray:
+    """(m,) the row of each id in an Arrow array of ids, -1 for one that is not there."""
+    return integers(pc.index_in(ids, value_set=among))
+
+
 def plain(column: Any) -> tuple[np.ndarray, np.ndarray]:
-    """(n,) numbers of an Arrow column as they lie in memory, and (n,) bool: which of them are there.
+    """(n,) numbers of an Arrow column as they lie in memory, and (n,) bool: which of them are not null.
 
     Arrow's own to_numpy imports pandas, which takes longer than reading the file.
     """
@@ -165,7 +161,7 @@ def codes(name: str, values: np.ndarray, names: list[str], about: str = "") -> C
 
 
 def from_arrow(name: str, column: Any) -> Column | None:
-    """An Arrow column, or None if the page can do nothing with it: lists, nothing but nulls, too many words."""
+    """An Arrow column, or None if the page cannot show it: lists, only nulls, too many words."""
     kind = column.type
     if column.null_count == len(column):
         return None
@@ -182,7 +178,7 @@ def from_arrow(name: str, column: Any) -> Column | None:
 
 
 def _words(name: str, column: Any) -> Column | None:
-    if len(pc.unique(column[:50_000])) > MOST_NAMES:  # paths and the like are known by their beginning
+    if len(pc.unique(column[:50_000])) > MOST_NAMES:  # paths and the like: the first rows tell
         return None
     encoded = column.combine_chunks().dictionary_encode() if isinstance(column, pa.ChunkedArray) else column.dictionary_encode()
     texts = [str(text) for text in encoded.dictionary.to_pylist()]
@@ -191,4 +187,4 @@ def _words(name: str, column: Any) -> Column | None:
     order = sorted(range(len(texts)), key=texts.__getitem__)
     code_of = np.empty(len(texts) + 1, np.int64)
     code_of[order], code_of[-1] = np.arange(len(texts)), -1
-    return codes(name, code_of[integers(encoded.indices)], [texts[at] for at in order])
+    return codes(name, code_of[integers(encoded.indices)], [texts[index] for index in order])

@@ -1,8 +1,8 @@
-"""Maps: the features in two dimensions, as a pair of axes of the scatter.
+"""Maps: the features in two dimensions, as the axes of the scatter plot.
 
-PCA takes a second. t-SNE, and UMAP where umap-learn is installed, take minutes: they start from the first principal
-components of an even subsample, in the background (placing.py), and samples beyond it have no place. Every map is kept as
-`map-tsne.parquet` in the run, or `photo.map-tsne.parquet` beside photo.npz, and read again while the features are the same.
+PCA takes a second. t-SNE, and UMAP if umap-learn is installed, take minutes: they start from the first principal components
+of an even subsample, in the background (embedding_process.py), and other samples are not placed. Every map is saved as
+`map-tsne.parquet` in the run, or `photo.map-tsne.parquet` next to photo.npz, and read again while the features are the same.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ TITLES = {"pca": "PCA", "tsne": "t-SNE", "umap": "UMAP"}
 MOST_FITTED = 100_000  # samples that principal components are fitted to
 MOST_PLACED = {"tsne": 10_000, "umap": 50_000}  # samples of a slow map
 REDUCED = 50  # principal components that a slow map starts from
-CHEAP = 50_000 * 1024  # numbers up to which the report waits for PCA
-SOON = 0.7  # seconds that a request waits for a map, which is then there at once
+CHEAP = 50_000 * 1024  # feature values for which a report makes a PCA map
+SOON = 0.7  # seconds that a request waits for a map: quick ones are then ready at once
 
 
 @dataclass
 class Making:
-    """One map on its way."""
+    """The state of one map."""
 
     state: str = "none"  # none, working, ready, failed
     share: float | None = None
-    said: str = ""  # what went wrong, or what a person should know
+    note: str = ""  # what went wrong, or what else to tell the user
     began: float = 0.0
     columns: tuple[Column, ...] = ()
     thread: Thread | None = None
@@ -63,7 +63,7 @@ class Making:
 
 @dataclass
 class Maps:
-    """The maps of one sheet; `keep` writes them into the run or beside the file."""
+    """The maps of one sheet; `keep` saves them in the run or next to the file."""
 
     sheet: Sheet
     keep: bool = True
@@ -72,13 +72,13 @@ class Maps:
 
     @property
     def methods(self) -> list[str]:
-        """Those that can be made here: none without features."""
+        """Methods that can be used here: none without features."""
         if self.sheet.snapshot is None or self.sheet.snapshot.source.evidence != "features":
             return []
         return [method for method in TITLES if method != "umap" or importlib.util.find_spec("umap") is not None]
 
     def described(self) -> list[dict[str, Any]]:
-        """For JSON: title, axes and the most samples of each."""
+        """Title, axes and largest number of samples of each, for JSON."""
         return [
             {"method": method, "title": TITLES[method], "axes": axes_of(method), "most": MOST_PLACED.get(method)}
             for method in self.methods
@@ -89,7 +89,7 @@ class Maps:
         return {column.name: column for making in self._made.values() for column in making.columns}
 
     def described_columns(self, *methods: str) -> list[dict[str, Any]]:
-        """The axes of some maps for JSON, or of all; menus of columns do not list them."""
+        """The axes of the given maps, or of all, for JSON; menus of columns do not list them."""
         return [
             column.described() | {"hidden": True, "map": method}
             for method in methods or self._made
@@ -105,12 +105,12 @@ class Maps:
             "state": making.state,
             "share": share,
             "left": seconds * (1 - share) / share if share else None,
-            "said": making.said,
+            "note": making.note,
             "columns": self.described_columns(method),
         }
 
     def start(self, method: str) -> None:
-        """Begin a map, unless it is there or on its way; wait a moment for it."""
+        """Start a map, unless it is ready or being made, and wait a moment for it."""
         with self._lock:
             making = self._made[method]
             if making.state in ("none", "failed"):
@@ -127,18 +127,18 @@ class Maps:
             process.terminate()
 
     def ready_for_report(self) -> dict[str, Column]:
-        """The maps that are kept, and PCA where it is cheap."""
+        """The maps that are saved, and PCA if it is cheap."""
         for method in self.methods:
             assert self.sheet.snapshot is not None
             source = self.sheet.snapshot.source
             if self._file(method).is_file() or (method == "pca" and source.num_samples * source.width <= CHEAP):
-                with contextlib.suppress(HardsightError):  # a report without a map is one, too
+                with contextlib.suppress(HardsightError):  # a report can do without a map
                     places, about = self._kept(method) or (self._pca() if method == "pca" else (None, ""))
                     if places is not None:
                         self._made[method] = Making("ready", columns=self._as_columns(method, places, about))
         return self.columns()
 
-    # What runs in the background
+    # In the background
 
     def _work(self, method: str) -> None:
         making = self._made[method]
@@ -147,46 +147,40 @@ class Maps:
             places, about = kept or (self._pca() if method == "pca" else self._slow(method))
             making.columns = self._as_columns(method, places, about)
             if kept is None and self.keep:
-                making.said = self._write(method, places, about)
+                making.note = self._write(method, places, about)
             making.state = "ready"
         except embedding_process.PlacingStopped:
             self._made[method] = Making()
         except (HardsightError, OSError, MemoryError, ValueError) as error:
-            making.said = f"The map could not be made: {first_line(error)}"
+            making.note = f"The map could not be made: {first_line(error)}"
             making.state = "failed"
 
     def _pca(self) -> tuple[np.ndarray, str]:
-        """(rows of the snapshot, 2) and what the axes are."""
+        """(rows of the snapshot, 2) and the shares of variance of the axes, in percent."""
         principal = self._principal(2)
         parts = [principal.project(values) for _, values in self._batches()]
         shares = " ".join(f"{100 * share:.3g}" for share in principal.shares)
         return np.concatenate(parts), shares
 
     def _slow(self, method: str) -> tuple[np.ndarray, str]:
-        """(rows of the snapshot, 2), NaN for samples that were not placed."""
+        """(rows of the snapshot, 2), NaN for samples that are not placed."""
         making, n = self._made[method], len(self._snapshot)
         principal, chosen = self._principal(min(REDUCED, self._snapshot.source.width)), even_rows(n, MOST_PLACED[method])
         rows = np.concatenate(
             [principal.project(values[_within(chosen, start, len(values))]) for start, values in self._batches()]
         )
-        there = np.isfinite(rows).all(axis=1)
-        if there.sum() < embedding_process.FEWEST:
+        finite = np.isfinite(rows).all(axis=1)
+        if finite.sum() < embedding_process.FEWEST:
             raise InputError(
-                f"{TITLES[method]} needs at least {embedding_process.FEWEST} samples with features, got {there.sum()}."
+                f"{TITLES[method]} needs at least {embedding_process.FEWEST} samples with features, got {finite.sum()}."
             )
-
-        def share(done: float) -> None:
-            making.share = done
-
-        def started(process: subprocess.Popen[str]) -> None:
-            making.process = process
-
+        share, started = (functools.partial(setattr, making, name) for name in ("share", "process"))
         places = np.full((n, 2), np.nan, np.float32)
-        places[chosen[there]] = embedding_process.placed(method, rows[there], share, started)
+        places[chosen[finite]] = embedding_process.placed(method, rows[finite], share, started)
         return places, ""
 
     def _principal(self, num_components: int) -> Principal:
-        from hardsight.stats.principal import WIDEST, principal_components  # slow to import, and most pages never ask
+        from hardsight.stats.principal import WIDEST, principal_components  # slow to import, and few pages need it
 
         limit = MOST_FITTED if self._snapshot.source.width <= WIDEST else WIDEST
         chosen = even_rows(len(self._snapshot), limit)
@@ -194,7 +188,7 @@ class Maps:
         return principal_components(blocks, num_components)
 
     def _batches(self) -> Iterator[tuple[int, np.ndarray]]:
-        """Where a batch starts, and its (b, d) features, NaN for rows that have none."""
+        """The first row of each batch, and its (b, d) features, NaN for rows without."""
         for batch in self._snapshot.batches():
             values = to_numpy(batch.values)
             if batch.missing is not None and batch.missing.any():
@@ -207,7 +201,7 @@ class Maps:
         return self.sheet.snapshot
 
     def _as_columns(self, method: str, places: np.ndarray, shares: str) -> tuple[Column, ...]:
-        """Places of the snapshot's rows as two columns of the sheet."""
+        """Positions of the snapshot's rows as two columns of the sheet."""
         rows = self.sheet.snapshot_rows
         if rows is not None:
             places = np.where((rows >= 0)[:, None], places[rows], np.float32(np.nan))
@@ -223,19 +217,19 @@ class Maps:
         return beside(self.sheet.path, f"map-{method}")
 
     def _about(self, method: str) -> dict[str, Any]:
-        """What a kept map must be of."""
+        """What a saved map must match."""
         return {"method": method, "features": self._checksum, "samples": MOST_PLACED.get(method, MOST_FITTED)}
 
     @functools.cached_property
     def _checksum(self) -> str:
-        """sha256 of the files that hold the features: as run.json lists them, or of the file itself."""
+        """sha256 of the files of the features, as listed in run.json, or of the file itself."""
         if self.sheet.path.is_file():
             return sha256(self.sheet.path)
         parts = {name: entry.sha256 for name, entry in entries(self.sheet.start).items() if name.startswith("samples/")}
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def _kept(self, method: str) -> tuple[np.ndarray, str] | None:
-        """A map of the same features, if there is one that can be read."""
+        """The saved map of the same features, if there is a readable one."""
         file = self._file(method)
         if not file.is_file():
             return None
@@ -245,12 +239,12 @@ class Maps:
             shares = about.pop("shares")
             if about == self._about(method) and len(table) == len(self._snapshot):
                 return np.stack([table.column(name).to_numpy() for name in ("x", "y")], axis=1), str(shares)
-        except (FileError, KeyError, ValueError, AttributeError):  # damaged, or not ours: it is made anew
+        except (FileError, KeyError, ValueError, AttributeError):  # damaged, or something else: it is made again
             pass
         return None
 
     def _write(self, method: str, places: np.ndarray, shares: str) -> str:
-        """Keep a map; what a person should know about that."""
+        """Save a map, and return a note if that fails."""
         file = self._file(method)
         about = json.dumps(self._about(method) | {"shares": shares})
         columns = {"id": self._snapshot.columns(["id"]).column("id"), "x": places[:, 0], "y": places[:, 1]}
@@ -261,7 +255,7 @@ class Maps:
             with replacing(file) as temporary:
                 pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
         except FileError as error:
-            return f"The map is not kept: {first_line(error)}"
+            return f"The map is not saved: {first_line(error)}"
         return ""
 
 
@@ -271,5 +265,5 @@ def axes_of(method: str) -> list[str]:
 
 
 def _within(chosen: np.ndarray, start: int, count: int) -> np.ndarray:
-    """Those of ascending rows that are in a batch, as places in it."""
+    """Which of some ascending rows are in a batch, counted from its start."""
     return chosen[slice(*np.searchsorted(chosen, (start, start + count)))] - start

@@ -1,7 +1,7 @@
-"""t-SNE or UMAP in a process of its own: `python -m hardsight.explorer.embedding_process METHOD rows.npy placed.npy`.
+"""t-SNE or UMAP in a separate process: `python -m hardsight.explorer.embedding_process METHOD rows.npy placed.npy`.
 
-It may take minutes and every core; here it neither stops the server from answering nor outlives it: what it prints, how far
-it is, goes to a pipe, and with nobody at the other end it ends.
+It may take minutes and every core. In a separate process it neither keeps the server from answering nor outlives it: it
+prints its progress to a pipe, and ends when nobody reads it.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ Share = Callable[[float], None]  # how much is done, 0 to 1
 
 
 class PlacingStopped(HardsightError):
-    """Somebody ended the process."""
+    """The process was ended on request."""
 
 
 def place(method: str, rows: np.ndarray) -> np.ndarray:
-    """(m, k) rows -> (m, 2) places, the same each time; how far it is goes to standard output and error."""
+    """(m, k) rows -> (m, 2) places, the same each time; progress goes to standard output and error."""
     if method == "tsne":
         from sklearn.manifold import TSNE
 
@@ -44,7 +44,7 @@ def place(method: str, rows: np.ndarray) -> np.ndarray:
 
 
 def share_done(line: str) -> float | None:
-    """How far a line of what they print says they are.
+    """The share of the work that is done, from a line of their output; None if it does not say.
 
     Example:
         >>> share_done("[t-SNE] Iteration 250: error = 70.1"), share_done("Epochs completed:  40%| ####"), share_done("")
@@ -57,26 +57,17 @@ def share_done(line: str) -> float | None:
 
 
 def placed(method: str, rows: np.ndarray, share: Share, started: Callable[[subprocess.Popen[str]], None]) -> np.ndarray:
-    """`place` in another process, which is given to `started` so that it can be ended."""
+    """`place` in another process, which is passed to `started` so that it can be stopped."""
     with tempfile.TemporaryDirectory(prefix="hardsight-map-") as folder:
         source, target = Path(folder) / "rows.npy", Path(folder) / "placed.npy"
         np.save(source, rows, allow_pickle=False)
-        words = [
-            sys.executable,
-            "-u",
-            "-W",
-            "ignore",
-            "-m",
-            "hardsight.explorer.embedding_process",
-            method,
-            str(source),
-            str(target),
-        ]
+        script = [sys.executable, "-u", "-W", "ignore", "-m", "hardsight.explorer.embedding_process"]
+        words = [*script, method, str(source), str(target)]
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace") as process:
             started(process)
             assert process.stdout is not None
             line = ""
-            for line in process.stdout:  # a bar that is drawn anew with \r is a line each time
+            for line in process.stdout:  # a bar that is redrawn with \r is a line each time
                 done = share_done(line)
                 if done is not None:
                     share(done)
@@ -90,7 +81,7 @@ def placed(method: str, rows: np.ndarray, share: Share, started: Callable[[subpr
 def main() -> None:
     """Read rows, place them, write the places."""
     method, source, target = sys.argv[1:]
-    os.nice(5)  # whoever looks at the page comes first
+    os.nice(5)  # the server comes first
     np.save(target, place(method, np.load(source, allow_pickle=False)).astype(np.float32), allow_pickle=False)
 
 

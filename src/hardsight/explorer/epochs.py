@@ -1,7 +1,7 @@
-"""Dynamics for the page: each epoch's values in the order of the sheet, angles in degrees, and curves of groups over the epochs.
+"""Dynamics for the page: each epoch's values in the order of the sheet, angles in degrees, and curves of groups.
 
-One file is read at a time. What was read is kept up to `KEPT` bytes, so that playing through the epochs twice, or
-drawing another selection's curves, does not read the files again.
+Files are read one at a time. Up to `KEPT` bytes are cached, so that playing the epochs twice, or drawing the curves of another
+selection, does not read the files again.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.errors import InputError
-from hardsight.explorer.array_cache import Keeping
-from hardsight.explorer.columns import is_angle
+from hardsight.explorer.array_cache import ArrayCache
+from hardsight.explorer.columns import is_angle, rows_of
 from hardsight.files.epochs import NUMBERS, moments, number_column, read_moment
 from hardsight.files.parquet import open_parquet
 from hardsight.scores import SCORES
@@ -31,13 +31,13 @@ class Epochs:
         self.files = files
         self.ids: pa.Array | None = None
         self.split: pa.Array | None = None
-        self.hardness = False  # turn every score so that high is hard
+        self.hardness = False  # whether high is hard in every score
         self._places: tuple[pa.Array, pa.Array, np.ndarray] | None = None  # the last file's ids and splits, and their rows
-        self._kept = Keeping(KEPT)
+        self._cache = ArrayCache(KEPT)
 
     @classmethod
     def of(cls, where: Path) -> Epochs | None:
-        """Those of a run directory, if it has any."""
+        """The dynamics of a run directory, if it has any."""
         if not (where / "dynamics").is_dir():
             return None
         files = [(moment.epoch, path) for moment, path in moments(where)]
@@ -51,34 +51,34 @@ class Epochs:
     @functools.cached_property
     def measures(self) -> list[str]:
         """The columns that can be drawn over the epochs."""
-        there = set(_schema(self.files[-1][1]).names)
-        return [name for name in NUMBERS if name in there]
+        names = set(_schema(self.files[-1][1]).names)
+        return [name for name in NUMBERS if name in names]
 
     def last(self, split: str | None = None) -> pa.Table:
         """The last epoch as a table of samples, each id once; of one split or of all."""
         path = self.files[-1][1]
         table = read_moment(path, _schema(path).names, split)
         if split is not None and not len(table):
-            there = read_moment(path, ["split"]).column("split").unique().to_pylist()
-            raise InputError(f"{path}: there is no split {split!r}; there are {', '.join(map(str, there))}.")
+            splits = read_moment(path, ["split"]).column("split").unique().to_pylist()
+            raise InputError(f"{path}: there is no split {split!r}; there are {', '.join(map(str, splits))}.")
         codes = table.column("id").combine_chunks().dictionary_encode().indices.to_numpy()
         return table.take(pa.array(np.sort(np.unique(codes, return_index=True)[1])))  # an id may be in several splits
 
     def match(self, ids: pa.Array, split: pa.Array | None = None) -> None:
-        """From now on rows mean these ids, of these splits: the same id may be another sample in another split."""
+        """Use these ids, of these splits, as rows: the same id may be another sample in another split."""
         self.ids, self.split = ids, split
 
-    def values(self, at: int, measure: str) -> np.ndarray:
-        """(n,) float32 of the epoch at place `at`, as the page shows them: angles in degrees; NaN where a sample has none."""
+    def values(self, index: int, measure: str) -> np.ndarray:
+        """(n,) float32 of one epoch, as the page shows them: angles in degrees; NaN for samples without a value."""
         if measure not in self.measures:
             raise InputError(f"there is no dynamics column {measure!r}; there are {', '.join(self.measures)}.")
-        if not 0 <= at < len(self.files):
-            raise InputError(f"there are {len(self.files)} epochs, got place {at}.")
-        return self._kept((at, measure), lambda: self._read(at, measure))
+        if not 0 <= index < len(self.files):
+            raise InputError(f"there are {len(self.files)} epochs, got index {index}.")
+        return self._cache((index, measure), lambda: self._read(index, measure))
 
-    def _read(self, at: int, measure: str) -> np.ndarray:
+    def _read(self, index: int, measure: str) -> np.ndarray:
         assert self.ids is not None, "match() comes first"
-        table = read_moment(self.files[at][1], ["id", "split", measure])
+        table = read_moment(self.files[index][1], ["id", "split", measure])
         ids, split = (table.column(name).cast(pa.string()).combine_chunks() for name in ("id", "split"))
         if self._places is None or not (ids.equals(self._places[0]) and split.equals(self._places[1])):
             self._places = ids, split, self._rows(ids, split)
@@ -87,25 +87,25 @@ class Epochs:
         measured = number_column(table, measure).astype(np.float32)
         measured = np.degrees(measured) if is_angle(measure) else measured
         measured = 0 - measured if self.hardness and measure in SCORES and SCORES[measure].hard == "low" else measured
-        values[rows[rows >= 0][::-1]] = measured[rows >= 0][::-1]  # the first of an id that comes twice stays
+        values[rows[rows >= 0][::-1]] = measured[rows >= 0][::-1]  # of an id that occurs twice, the first counts
         return values
 
     def _rows(self, ids: pa.Array, split: pa.Array) -> np.ndarray:
-        """Where the rows of a file stand in the sheet, -1 for nowhere."""
-        known = self.ids
+        """The sheet's row of each row of a file, -1 for none."""
+        sheet_ids = self.ids
         if self.split is not None and len(pc.unique(ids)) < len(ids):
-            ids, known = (
-                pc.binary_join_element_wise(pc.fill_null(s, ""), i, "\0") for i, s in ((ids, split), (known, self.split))
+            ids, sheet_ids = (
+                pc.binary_join_element_wise(pc.fill_null(s, ""), i, "\0") for i, s in ((ids, split), (sheet_ids, self.split))
             )
-        return pc.fill_null(pc.index_in(ids, value_set=known), -1).to_numpy(zero_copy_only=False)
+        return rows_of(ids, sheet_ids)
 
     def curves(self, measure: str, groups: np.ndarray, num_groups: int) -> dict[str, Any]:
         """(g, e) mean, standard deviation and count of each group; `groups` (n,) holds codes, -1 for none."""
         means, spreads, counts = [], [], []
-        for at in range(len(self.files)):
-            values = self.values(at, measure)
-            there = (groups >= 0) & np.isfinite(values)
-            value, group = values[there].astype(np.float64), groups[there]
+        for index in range(len(self.files)):
+            values = self.values(index, measure)
+            counted = (groups >= 0) & np.isfinite(values)
+            value, group = values[counted].astype(np.float64), groups[counted]
             count = np.bincount(group, minlength=num_groups)
             with np.errstate(invalid="ignore", divide="ignore"):
                 mean = np.bincount(group, value, minlength=num_groups) / count
@@ -118,7 +118,7 @@ class Epochs:
 
     def story(self, row: int, measure: str) -> list[float | None]:
         """One sample over the epochs."""
-        values = [float(self.values(at, measure)[row]) for at in range(len(self.files))]
+        values = [float(self.values(index, measure)[row]) for index in range(len(self.files))]
         return [value if np.isfinite(value) else None for value in values]
 
 

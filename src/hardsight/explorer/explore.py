@@ -20,9 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.errors import RunError
-from hardsight.explorer.exporting import review_table, selection_table
+from hardsight.explorer.downloads import review_table, selection_table
+from hardsight.explorer.routes import Page
 from hardsight.explorer.serve import Started, start
-from hardsight.explorer.server import Page, make_server
+from hardsight.explorer.server import make_server
 from hardsight.explorer.settings import ExploreSettings
 from hardsight.options import takes
 from hardsight.scores_table import Result, ScoresTable

@@ -1,4 +1,4 @@
-"""Turns: the pixels in memory at a time are limited, and whoever asks for more waits, first come, first served."""
+"""A limit on the pixels in memory at a time: who needs more waits for a turn, first come, first served."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Condition
 
-LARGE = 1_000_000  # pixels of a picture after which memory goes back to the system
+LARGE = 1_000_000  # pixels of an image after which memory is returned to the system
 
 
 class Turn:
-    """One picture's share of the room, taken when its size is known and given back at the end."""
+    """Room for one image, taken when its size is known and released at the end."""
 
     def __init__(self, turns: Turns) -> None:
         self.turns, self.pixels = turns, 0
@@ -26,7 +26,7 @@ class Turn:
 
 
 class Turns:
-    """Room for `most` pixels. A picture with more than that has it alone."""
+    """Room for `most` pixels. An image with more has it to itself."""
 
     def __init__(self, most: int) -> None:
         self.most, self.used = most, 0
@@ -35,7 +35,7 @@ class Turns:
 
     @contextmanager
     def turn(self) -> Iterator[Turn]:
-        """A turn, whose pixels are given back at the end of the block."""
+        """A turn, whose pixels are released at the end of the block."""
         turn = Turn(self)
         try:
             yield turn
@@ -47,20 +47,20 @@ class Turns:
                 self._changed.notify_all()
 
     def wait_for(self, pixels: int) -> None:
-        """Take room for these pixels, after all who asked before."""
+        """Take room for these pixels, after everyone who is waiting already."""
         ticket = object()
         with self._changed:
             self._waiting.append(ticket)
             self._changed.wait_for(lambda: self._waiting[0] is ticket and (self.used == 0 or self.used + pixels <= self.most))
             self._waiting.popleft()
             self.used += pixels
-            self._changed.notify_all()  # there may be room for the next one, too
+            self._changed.notify_all()  # there may be room for the next one as well
 
 
 @functools.cache
 def _malloc_trim() -> Callable[[int], int] | None:
-    """glibc's own, where that is the C library, to give freed memory back to the system."""
+    """glibc's function that returns freed memory to the system; None with another C library."""
     try:
-        return ctypes.CDLL(None).malloc_trim  # else each thread of the server keeps what a large picture took, for good
+        return ctypes.CDLL(None).malloc_trim  # else each thread of the server keeps the memory of a large image
     except (OSError, AttributeError, TypeError):  # other systems return large blocks at once
         return None

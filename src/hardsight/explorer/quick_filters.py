@@ -1,17 +1,16 @@
-"""What was said about the samples elsewhere, as columns to filter by: a subset, the groups of an audit, a drift.
+"""Results of other commands as columns to filter by: a subset, the groups of an audit, a drift.
 
     subset   id, reason             hardsight select                 columns subset, subset_reason
     audit    id, and its groups     hardsight audit                  a column per grouping
     drift    id, harder, change     hardsight drift                  columns drift, drift_change, drift_outcome
 
-Each is a file that is named, or the one that the command leaves in the run or beside a file. Rows join by id.
+Each is a named file, or the one that the command writes into the run or next to a file. Rows are joined by id.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,38 +26,33 @@ from hardsight.table import read_scores
 
 CHOSEN = ["in the subset", "not in it"]
 HARDER = ["harder", "easier", "no change"]
-MOST_REASONS = 20  # that are listed; more are those of single samples, with a rank or a score in each
+MOST_REASONS = 20  # listed; more are reasons of single samples, with a rank or a score in each
 
 
 @dataclass(frozen=True)
 class QuickFilter:
-    """A column that the page lists value by value; a click on one shows only its samples."""
+    """A column whose values the page lists; a click on a value shows only its samples."""
 
     column: str
     about: str
-    notes: dict[str, str]  # value -> what is said of it
-
-    def described(self) -> dict[str, Any]:
-        """For JSON."""
-        return {"column": self.column, "about": self.about, "notes": self.notes}
+    notes: dict[str, str]  # value -> a note about it
 
 
 def add_quick_filters(sheet: Sheet, settings: ReportSettings) -> None:
-    """Add the columns of the subset, the audit and the drift that are named, or found beside the sheet's own file."""
+    """Add the columns of the subset, the audit and the drift that are named, or that are in the run or next to the file."""
     for name, add in (("subset", _add_subset), ("audit", _add_audit), ("drift", _add_drift)):
         named = getattr(settings, name)
         file = named or beside(sheet.path, name)
-        if named is None and not file.is_file():
+        if not file.is_file():
+            if named is not None:
+                raise FileError(missing(file))
             continue
-        if named is not None and not file.is_file():
-            raise FileError(missing(file))
-        if named is None and settings.split is not None:
-            continue  # it may be of other samples
-        add(sheet, file)
+        if named is not None or settings.split is None:  # else it may be of other samples
+            add(sheet, file)
 
 
 def _joined(sheet: Sheet, file: Path, needed: tuple[str, ...], command: str) -> pa.Table:
-    """The rows of a table in the order of the sheet, null where it has none."""
+    """The rows of a file in the order of the sheet, null where it does not have a sample."""
     table = read_scores(file)
     missing = [name for name in needed if name not in table.column_names]
     if missing:
@@ -66,11 +60,11 @@ def _joined(sheet: Sheet, file: Path, needed: tuple[str, ...], command: str) -> 
     ids = table.column("id").cast(pa.string()).combine_chunks()
     if len(pc.unique(ids)) < len(ids):
         raise FileError(f"{file}: ids must be unique.")
-    rows = pc.index_in(sheet.ids, value_set=ids)
-    if rows.null_count == len(sheet):
-        own, other = sheet.ids[0].as_py(), ids[0].as_py() if len(ids) else None
-        raise InputError(f"{file}: none of its ids is among the samples (it has {other!r:.60}, {sheet.name} has {own!r:.60}).")
-    return table.take(rows).combine_chunks()
+    aligned = sheet.aligned(table)
+    if aligned.column("id").null_count == len(sheet):
+        first, other = sheet.ids[0].as_py(), ids[0].as_py() if len(ids) else None
+        raise InputError(f"{file}: none of its ids is among the samples (it has {other!r:.60}, {sheet.name} has {first!r:.60}).")
+    return aligned
 
 
 def _add_subset(sheet: Sheet, file: Path) -> None:
@@ -93,7 +87,7 @@ def _add_audit(sheet: Sheet, file: Path) -> None:
     members = second_table(file, "samples")
     if not members.is_file():
         raise FileError(
-            f"{file}: {members.name} is missing beside it, which says who is in which group; run hardsight audit again."
+            f"{file}: {members.name}, which lists the samples of each group, is missing next to it; run hardsight audit again."
         )
     table = _joined(sheet, members, ("id",), "audit")
     verdicts: dict[str, dict[str, str]] = {}
@@ -111,7 +105,7 @@ def _add_audit(sheet: Sheet, file: Path) -> None:
 
 
 def _free_name(sheet: Sheet, by: str, notes: dict[str, str]) -> str:
-    """The column's own name, unless the page needs what stands there: numbers that were cut, classes, right or wrong."""
+    """The name of the grouping, unless the page needs the column of that name: numbers that were cut, classes, right or wrong."""
     cut = any(" to " in group for group in notes) and by in sheet.columns and sheet.columns[by].names is None
     return f"{by} groups" if cut or by in SCORES or by in ("label", "predicted", "correct", "split") else by
 

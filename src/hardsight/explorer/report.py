@@ -9,30 +9,30 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+from PIL import Image
 
 from hardsight.errors import HardsightError
 from hardsight.explorer import sample_detail
-from hardsight.explorer.agreement import HUMAN, agreement
 from hardsight.explorer.columns import Column, numbers, sign
-from hardsight.explorer.groups import groups_of, listed
 from hardsight.explorer.one_file import base64_text, one_file, packed, packed_column
 from hardsight.explorer.quick_filters import add_quick_filters
-from hardsight.explorer.repeat_commands import reported_again
 from hardsight.explorer.review import MARKS, Review, review_file
-from hardsight.explorer.server import Page, placed_marks
+from hardsight.explorer.routes import Page, placed_marks
+from hardsight.explorer.selection import HUMAN, agreement, curves_of_groups, groups_of
 from hardsight.explorer.settings import ReportSettings
 from hardsight.explorer.sheet import Sheet, in_file, open_sheet, turn_scores
 from hardsight.explorer.suspects import add_suspects
 from hardsight.explorer.thumbnails import Pictures
 from hardsight.files.writing import check_page_output, replacing
 from hardsight.options import takes
+from hardsight.render.saving import png_bytes
 from hardsight.screen import Progress, spoken
 from hardsight.threads import even_rows
 
@@ -86,11 +86,21 @@ def report(
     path = Path(output) if output is not None else (sheet.directory or sheet.path.parent) / _file_name(sheet)
     review = Review(review_file(sheet.path), sheet.class_names)
     page = Page(sheet, Pictures(sheet, settings.images), review, "a report is not written to.")
-    page.again = reported_again(run, output, settings)
+    page.again = _commands(run, output, settings)
     content = one_file(_data(page)).encode()
     with replacing(path, "html") as temporary:
         temporary.write_bytes(content)
     return path
+
+
+def _commands(run: str | Path, output: str | Path | None, settings: ReportSettings) -> list[str]:
+    """Commands that show the same; a report may be sent to others, so it names no path of this machine."""
+    name = Path(run).resolve().name if Path(run).is_absolute() else str(run)
+    words, target = settings.as_words(), [] if output is None else ["-o", Path(output).name]
+    return [
+        shlex.join(["hardsight", "report", name, *words, *target]),
+        f"{shlex.join(['hardsight', 'explore', name, *words])}    # the same page with every image and the review",
+    ]
 
 
 def _file_name(sheet: Sheet) -> str:
@@ -138,7 +148,7 @@ def _data(page: Page) -> dict[str, Any]:
         "thumbs": thumbnails,
         "classes": {position[row]: classes for row, classes in sample_detail.nearest_classes(sheet, hardest).items()},
         "explanations": _explanations(sheet, hardest, position),
-        "twins": _twins(sheet, [*hardest, *repeated[:DUPLICATES]], position),
+        "twins": _originals(sheet, [*hardest, *repeated[:DUPLICATES]], position),
         "marks": [mark | {"row": position[mark["row"]]} for mark in marks],
         "cosines": None if cosines is None else packed(cosines.astype("<f4").tobytes()),
         "epochs": epochs,
@@ -188,7 +198,7 @@ def _suspects(page: Page, hardest: list[int], repeated: list[int], position: dic
         "duplicates": {
             "sentence": f"{len(repeated):,} samples are nearly the same as an earlier one; these are the first.",
             "rows": [position[row] for row in repeated[:DUPLICATES]],
-            "of": [found.twin(row) for row in repeated[:DUPLICATES]],
+            "of": [found.original(row) for row in repeated[:DUPLICATES]],
         },
     }
 
@@ -200,14 +210,10 @@ def _reviewed(page: Page) -> str:
     return f"{len(marks):,} are reviewed: {', '.join(counts)}." if marks else ""
 
 
-def _twins(sheet: Sheet, rows: list[int], position: dict[int, int]) -> dict[int, dict[str, Any]]:
-    """Which samples the first rows repeat, by id, and by place where they are in the report."""
-    if sheet.suspects is None:
-        return {}
-    found = {row: sheet.suspects.twin(row) for row in rows}
-    twins = {row: id for row, id in found.items() if id is not None}
-    places = pc.index_in(pa.array(list(twins.values()), pa.string()), value_set=sheet.ids).to_pylist()
-    return {position[row]: {"id": id, "row": position.get(at)} for (row, id), at in zip(twins.items(), places, strict=True)}
+def _originals(sheet: Sheet, rows: list[int], position: dict[int, int]) -> dict[int, dict[str, Any]]:
+    """Which samples the given rows duplicate: id, and row in the report if it is there."""
+    originals = sample_detail.originals(sheet, rows)
+    return {position[row]: original | {"row": position.get(original["row"])} for row, original in originals.items()}
 
 
 def _explanations(sheet: Sheet, hardest: list[int], position: dict[int, int]) -> dict[int, str]:
@@ -274,9 +280,7 @@ def _overview(page: Page) -> str:
         norm_axis=f"norm of the feature{sign(page.sheet.columns['norm'])}",
         title="The hardest samples by angular visual hardness",
     )
-    stream = io.BytesIO()
-    figure.savefig(stream, format="png", metadata={"Software": None})
-    return _webp_address(stream)
+    return _webp_address(Image.open(io.BytesIO(png_bytes(figure))))
 
 
 def _figure_file(path: Path) -> str | None:
@@ -289,17 +293,13 @@ def _figure_file(path: Path) -> str | None:
             image = decode(stream, path.name)
     except (HardsightError, OSError):
         return None
-    content = io.BytesIO()
-    image.save(content, "PNG")
-    address = _webp_address(content)
+    address = _webp_address(image)
     return address if len(address) <= LARGEST_FIGURE else None
 
 
-def _webp_address(png: io.BytesIO) -> str:
-    from PIL import Image
-
+def _webp_address(image: Image.Image) -> str:
     stream = io.BytesIO()
-    Image.open(png).convert("RGB").save(stream, "WEBP", quality=88, method=4)
+    image.convert("RGB").save(stream, "WEBP", quality=88, method=4)
     return "data:image/webp;base64," + base64_text(stream.getvalue())
 
 
@@ -364,9 +364,9 @@ def _curves(page: Page) -> tuple[dict[str, Any], list[str], list[str]]:
     everyone = np.ones(len(sheet), bool)
     curves: dict[str, Any] = {}
     for measure in measures:
-        curves[measure] = {"": listed(sheet.epochs, measure, ["all samples"], np.zeros(len(sheet), np.int64))}
+        curves[measure] = {"": curves_of_groups(sheet.epochs, measure, ["all samples"], np.zeros(len(sheet), np.int64))}
         for name in groupings:
-            curves[measure][name] = listed(sheet.epochs, measure, *groups_of(page.columns[name], everyone))
+            curves[measure][name] = curves_of_groups(sheet.epochs, measure, *groups_of(page.columns[name], everyone))
     return curves, measures, groupings
 
 

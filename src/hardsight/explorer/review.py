@@ -1,9 +1,9 @@
-"""A person's marks: fine, wrong label (with the right class), ambiguous or drop, on disk at once.
+"""A person's marks: fine, wrong label (with the right class), ambiguous or drop. They are saved at once.
 
-Those of a run are in its `review.parquet`; those of a file are beside it: `photo.review.parquet` for `photo.npz`.
+Marks on a run are in its `review.parquet`; marks on a file are next to it: `photo.review.parquet` for `photo.npz`.
 
-Each mark, of one sample or of a group, is one change, made under a lock on what the file says now. So neither two tabs nor
-two servers on the same run lose each other's marks; and a tab undoes its own marks only.
+Each mark, of one sample or of a group, is one change, made under a lock on the current file. So neither two tabs nor two
+servers on the same run lose each other's marks, and a tab undoes only its own marks.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MOST_UNDONE = 10_000  # changes remembered for undo
 
 @dataclass(frozen=True)
 class Mark:
-    """What a person says of one sample; `suggestion` is a class index, for a wrong label."""
+    """A person's mark on one sample; `suggestion` is a class index, for a wrong label."""
 
     mark: str
     suggestion: int | None
@@ -46,7 +46,7 @@ class Mark:
 @dataclass(frozen=True)
 class _Change:
     tab: str
-    before: dict[str, Mark | None]  # of every sample that it changed
+    before: dict[str, Mark | None]  # by id, of every sample that it changed
     after: dict[str, Mark | None]
 
 
@@ -61,7 +61,7 @@ def review_file(path: Path) -> Path:
 
 
 def why_not_saved(path: Path) -> str | None:
-    """What keeps marks on a run directory or a file from being saved, or None."""
+    """Why marks on a run directory or a file cannot be saved, or None."""
     folder = review_file(path).resolve().parent
     if os.access(folder, os.W_OK):
         return None
@@ -73,13 +73,13 @@ class Review:
 
     Args:
         path: `review_file` of it; None for no file, as in a report.
-        class_names: what suggestions count.
+        class_names: names of the classes that suggestions index.
     """
 
     def __init__(self, path: Path | None, class_names: list[str]) -> None:
         self.path, self.class_names = path, class_names
         self.marks: dict[str, Mark] = {}
-        self.version = 0  # goes up with every change, so that other tabs know
+        self.version = 0  # increases with every change, so that other tabs notice
         self._seen: tuple[int, int, int] | None = None  # the file as it was last read or written
         self._changes: list[_Change] = []
         self._lock = Lock()
@@ -87,19 +87,19 @@ class Review:
             self._refresh()
 
     def current(self) -> tuple[int, dict[str, Mark]]:
-        """The version and all marks, with those of other processes."""
+        """The version and all marks, including those of other processes."""
         with self._lock:
             self._refresh()
             return self.version, dict(self.marks)
 
     def put(self, tab: str, id: str, mark: str | None, suggestion: int | None = None) -> None:
-        """Mark a sample, or take its mark away with None."""
+        """Mark a sample, or remove its mark with None."""
         after = None if mark is None else self._checked(mark, suggestion)
         with self._writing():
             self._change(tab, {id: after})
 
     def put_all(self, tab: str, mark: str, suggestions: Mapping[str, int | None]) -> int:
-        """Mark all samples of a group that have no mark yet, each with its own suggestion, as one change. How many there were."""
+        """Mark all unmarked samples of a group, each with its own suggestion, as one change, and return how many."""
         after = {id: self._checked(mark, suggestion) for id, suggestion in suggestions.items()}
         with self._writing():
             fresh: dict[str, Mark | None] = {id: made for id, made in after.items() if id not in self.marks}
@@ -113,16 +113,14 @@ class Review:
         self._set(after)
 
     def undo(self, tab: str) -> list[str]:
-        """Take back the tab's last change, as far as no other tab has changed it since, and give its ids."""
+        """Undo the tab's last change, except where another tab has changed it since, and return its ids."""
         with self._writing():
-            for at in reversed(range(len(self._changes))):
-                change = self._changes[at]
-                if change.tab == tab:
-                    del self._changes[at]
-                    mine = [id for id, after in change.after.items() if self.marks.get(id) == after]
-                    if mine:
-                        self._set({id: change.before[id] for id in mine})
-                        return mine
+            for index in reversed([index for index, change in enumerate(self._changes) if change.tab == tab]):
+                change = self._changes.pop(index)
+                unchanged = [id for id, after in change.after.items() if self.marks.get(id) == after]
+                if unchanged:
+                    self._set({id: change.before[id] for id in unchanged})
+                    return unchanged
             return []
 
     def table(self) -> pa.Table:
@@ -161,8 +159,9 @@ class Review:
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
-        """Read what others wrote, change it, write it: nobody comes between."""
-        with self._lock, _file_lock(self.path):
+        """Read the file, change the marks, write the file: atomic, also for other processes."""
+        lock = contextlib.nullcontext() if self.path is None else lock_file(self.path.with_name(".review.lock"), wait=True)
+        with self._lock, lock:
             self._refresh()
             kept, version = dict(self.marks), self.version
             try:
@@ -172,7 +171,7 @@ class Review:
                         pq.write_table(self.table(), temporary, compression="zstd", write_page_checksum=True)
                     self._seen = _stamp(self.path)
             except BaseException:
-                self.marks, self.version = kept, version  # what is not on disk was not marked
+                self.marks, self.version = kept, version  # a mark that is not on disk does not count
                 raise
 
     def _refresh(self) -> None:
@@ -200,13 +199,3 @@ def _mark(row: dict[str, Any]) -> Mark:
 def _stamp(path: Path) -> tuple[int, int, int]:
     status = path.stat()
     return status.st_mtime_ns, status.st_size, status.st_ino
-
-
-@contextlib.contextmanager
-def _file_lock(path: Path | None) -> Iterator[None]:
-    """Wait for other processes that write the same review."""
-    if path is None:
-        yield
-        return
-    with lock_file(path.with_name(".review.lock"), wait=True):
-        yield

@@ -1,4 +1,4 @@
-"""One sample from near: its angles to the classes, its neighbors in feature space, its degraded versions."""
+"""Details of one sample: its angles to the classes, its neighbors in feature space, its degraded versions."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import pyarrow.compute as pc
 
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
+from hardsight.explorer.columns import rows_of
 from hardsight.explorer.sheet import Sheet
 
 NEAREST_CLASSES, NEIGHBORS, MOST_VERSIONS = 8, 12, 60
-MOST_COSINES = 1000  # classes up to which the whole matrix is shown
+MOST_COSINES = 1000  # classes whose whole matrix is shown
 
 
 def nearest_classes(sheet: Sheet, rows: Sequence[int]) -> dict[int, list[dict[str, Any]]]:
@@ -26,7 +27,7 @@ def nearest_classes(sheet: Sheet, rows: Sequence[int]) -> dict[int, list[dict[st
     for row, feature in features_of(sheet, rows).items():
         try:
             theta = sheet.snapshot.head.angles(feature[None])[0]  # (c,)
-        except InputError:  # a row that has no direction
+        except InputError:  # a feature of zeros has no direction
             continue
         if np.isfinite(theta).all():
             nearest[row] = _by_angle(theta, int(labels[row]), int(predicted[row]))
@@ -43,7 +44,7 @@ def _by_angle(theta: np.ndarray, label: int, predicted: int) -> list[dict[str, A
 
 
 def top_classes(sheet: Sheet, row: int) -> list[int]:
-    """The classes that the model holds most likely, its prediction first; none without a head, logits or probabilities."""
+    """The most likely classes by the model, its prediction first; none without a head, logits or probabilities."""
     snapshot = sheet.snapshot
     if snapshot is None or (snapshot.source.evidence == "features" and snapshot.head is None):
         return []
@@ -52,7 +53,7 @@ def top_classes(sheet: Sheet, row: int) -> list[int]:
         return []
     try:
         likely = values if snapshot.head is None else to_numpy(snapshot.head.logits(values[None]))[0]  # (c,)
-    except InputError:  # a row that has no direction
+    except InputError:  # a feature of zeros has no direction
         return []
     return np.argsort(-likely, kind="stable")[:NEAREST_CLASSES].tolist() if np.isfinite(likely).all() else []
 
@@ -77,11 +78,11 @@ def neighbors(sheet: Sheet, row: int) -> list[dict[str, Any]]:
         best_rows, best = np.concatenate([best_rows, rows[few]]), np.concatenate([best, cosine[few]])
         order = np.argsort(-best, kind="stable")[:NEIGHBORS]
         best_rows, best = best_rows[order], best[order]
-    return [{"row": int(at), "cosine": float(value)} for at, value in zip(best_rows, best, strict=True) if np.isfinite(value)]
+    return [{"row": int(near), "cosine": float(value)} for near, value in zip(best_rows, best, strict=True) if np.isfinite(value)]
 
 
 def versions(sheet: Sheet, row: int) -> list[dict[str, Any]]:
-    """The same image degraded otherwise, the mildest kinds in the order of the table."""
+    """The degraded versions of the same image, by kind and level."""
     how, level = sheet.columns.get("degradation"), sheet.columns.get("level")
     if sheet.base_ids is None or how is None or level is None or how.names is None:
         return []
@@ -90,14 +91,23 @@ def versions(sheet: Sheet, row: int) -> list[dict[str, Any]]:
     if base is None or len(rows) < 2:
         return []
     versions = [
-        {"row": int(at), "degradation": _name(how, at), "level": _finite(level.values[at]), "here": int(at) == row}
-        for at in rows[:MOST_VERSIONS]
+        {"row": other, "degradation": _name(how, other), "level": _finite(level.values[other]), "here": other == row}
+        for other in rows[:MOST_VERSIONS].tolist()
     ]
     return sorted(versions, key=lambda version: (version["degradation"] or "", version["level"] or 0.0))
 
 
+def originals(sheet: Sheet, rows: Sequence[int]) -> dict[int, dict[str, Any]]:
+    """Row -> the id of the sample that it duplicates, and that sample's row or None; other rows are left out."""
+    if sheet.suspects is None:
+        return {}
+    ids = {row: id for row in rows if (id := sheet.suspects.original(row)) is not None}
+    places = rows_of(pa.array(list(ids.values()), pa.string()), sheet.ids).tolist()
+    return {row: {"id": id, "row": None if place < 0 else place} for (row, id), place in zip(ids.items(), places, strict=True)}
+
+
 def cosines(sheet: Sheet) -> np.ndarray | None:
-    """(c, c) cosines between the class vectors; None without a head, or with too many classes to look at."""
+    """(c, c) cosines between the class vectors; None without a head, or with more than `MOST_COSINES` classes."""
     if sheet.snapshot is None or sheet.snapshot.head is None:
         return None
     weight = to_numpy(sheet.snapshot.head.directions)
@@ -108,27 +118,27 @@ def cosines(sheet: Sheet) -> np.ndarray | None:
 
 
 def features_of(sheet: Sheet, rows: Sequence[int]) -> dict[int, np.ndarray]:
-    """(d,) features of some rows."""
+    """(d,) features of the given rows, by row."""
     return _values_of(sheet, rows) if sheet.snapshot is not None and sheet.snapshot.source.evidence == "features" else {}
 
 
 def _values_of(sheet: Sheet, rows: Sequence[int]) -> dict[int, np.ndarray]:
-    """(d,) features, or (c,) logits or probabilities, of some rows; each piece of the files is read once."""
+    """(d,) features, or (c,) logits or probabilities, of the given rows; each piece of the files is read once."""
     assert sheet.snapshot is not None
     row_of = {row if sheet.snapshot_rows is None else int(sheet.snapshot_rows[row]): row for row in rows}
-    wanted = sorted(at for at in row_of if at >= 0)
+    wanted = sorted(index for index in row_of if index >= 0)
     values: dict[int, np.ndarray] = {}
     for piece in sheet.snapshot.pieces():
-        mine = [at for at in wanted if piece.start <= at < piece.stop]
-        for batch in sheet.snapshot.batches(mine[0], mine[-1] + 1) if mine else ():
-            for at in mine:
-                if batch.start <= at < batch.start + len(batch):
-                    values[row_of[at]] = np.asarray(to_numpy(batch.values[at - batch.start]), np.float64)
+        inside = [index for index in wanted if piece.start <= index < piece.stop]
+        for batch in sheet.snapshot.batches(inside[0], inside[-1] + 1) if inside else ():
+            for index in inside:
+                if batch.start <= index < batch.start + len(batch):
+                    values[row_of[index]] = np.asarray(to_numpy(batch.values[index - batch.start]), np.float64)
     return values
 
 
 def _sheet_rows(sheet: Sheet) -> np.ndarray | None:
-    """(rows of the snapshot,) where each stands in the sheet; None: at the same row."""
+    """(rows of the snapshot,) the sheet's row of each, -1 for none; None: the same row."""
     if sheet.snapshot_rows is None or sheet.snapshot is None:
         return None
     rows = np.full(len(sheet.snapshot), -1, np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import socket
 import webbrowser
 from dataclasses import dataclass, field, replace
@@ -9,13 +10,12 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from hardsight.explorer.ports import listen
 from hardsight.explorer.quick_filters import add_quick_filters
-from hardsight.explorer.repeat_commands import applied_by, explored_again
 from hardsight.explorer.review import Review, review_file, why_not_saved
+from hardsight.explorer.routes import Page, build
 from hardsight.explorer.security import Guard
-from hardsight.explorer.server import Page, build, serve
-from hardsight.explorer.settings import ExploreSettings
+from hardsight.explorer.server import listen, make_server
+from hardsight.explorer.settings import ExploreSettings, ReportSettings
 from hardsight.explorer.sheet import can_be_applied, in_file, open_sheet, turn_scores
 from hardsight.explorer.suspects import add_suspects
 from hardsight.explorer.thumbnails import Pictures
@@ -43,7 +43,7 @@ class Started:
             if browser:
                 Thread(target=webbrowser.open, args=(self.address,), daemon=True).start()
 
-        serve(self.guard, self.socket, ready)
+        make_server(self.guard, ready).run(sockets=[self.socket])
 
 
 @takes(ExploreSettings)
@@ -99,6 +99,21 @@ def _open_page(
     review = Review(review_file(sheet.path), sheet.class_names)
     notes.append(f"Marks are saved in {review.path}." if why_not is None else f"Marks cannot be saved: {why_not}")
     page = Page(sheet, Pictures(sheet, settings.images), review, why_not, comparison)
-    page.again = explored_again(run, second, settings)
-    page.apply = applied_by(run) if why_not is None and can_be_applied(sheet, settings.split) else []
+    page.again = _commands(run, second, settings)
+    page.apply = _apply_command(run) if why_not is None and can_be_applied(sheet, settings.split) else []
     return page, notes
+
+
+def _commands(run: str | Path, second: str | Path | None, settings: ExploreSettings) -> list[str]:
+    """Commands that show the same page, with paths as they were written; of one run, also as a report."""
+    runs = [str(path) for path in (run, second) if path is not None]
+    explore = shlex.join(["hardsight", "explore", *runs, *settings.as_words()])
+    if second is not None:
+        return [explore]
+    shown = ReportSettings(**{field.name: getattr(settings, field.name) for field in ReportSettings.fields()})
+    return [explore, f"{shlex.join(['hardsight', 'report', *runs, *shown.as_words()])}    # the same page as one file"]
+
+
+def _apply_command(run: str | Path) -> list[str]:
+    """Words of the command that turns the marks on a run or a file into labels; `clean` knows how it read a table."""
+    return ["hardsight", "clean", str(run), "--apply", str(review_file(Path(run))), "-o", "labels.csv"]

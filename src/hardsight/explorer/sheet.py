@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from hardsight.errors import FileError, HardsightError, InputError, first_line
 from hardsight.explorer.adapt_rounds import ABOUT, Rounds
-from hardsight.explorer.columns import Column, codes, from_arrow, integers, numbers, replaced, signed, turned, words
+from hardsight.explorer.columns import Column, codes, from_arrow, integers, numbers, replaced, rows_of, signed, turned, words
 from hardsight.explorer.epochs import Epochs
 from hardsight.files.class_names import read_class_names
 from hardsight.files.heads import load_head
@@ -93,6 +93,10 @@ class Sheet:
 
     def _classes(self, name: str) -> np.ndarray:
         return signed(self.columns[name]) if name in self.columns else np.full(len(self), -1)
+
+    def aligned(self, table: pa.Table) -> pa.Table:
+        """The rows of another table, by id, in the order of the sheet; null where it does not have a sample."""
+        return table.take(pc.index_in(self.ids, value_set=table.column("id").cast(pa.string()).combine_chunks())).combine_chunks()
 
     def add(self, column: Column) -> None:
         """Add a column, or replace the one with its name."""
@@ -304,7 +308,7 @@ def _sheet(where: Path, table: pa.Table, names: list[str] | None) -> Sheet:
         status = from_arrow("status", table.column("status"))
         if status is not None:
             sheet.add(status)
-    sheet.paths, sheet.base_ids = (_text(table, name) for name in ("path", "base_id"))
+    sheet.paths, sheet.base_ids = (text_column(table, name) for name in ("path", "base_id"))
     return sheet
 
 
@@ -321,7 +325,7 @@ def _integers(where: Path, table: pa.Table, name: str) -> np.ndarray:
     return np.maximum(values, -1)
 
 
-def _text(table: pa.Table, name: str) -> Any:
+def text_column(table: pa.Table, name: str) -> Any:
     """A column of strings as one array, or None."""
     if name not in table.column_names or table.column(name).null_count == len(table):
         return None
@@ -333,14 +337,13 @@ def _add_samples(sheet: Sheet, snapshot: Snapshot) -> None:
     table = snapshot.columns([name for name in snapshot.column_names if name != "label"]).combine_chunks()
     ids = table.column("id").cast(pa.string()).combine_chunks()
     if not ids.equals(sheet.ids):
-        rows = pc.index_in(sheet.ids, value_set=ids)
-        sheet.snapshot_rows = pc.fill_null(rows, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+        sheet.snapshot_rows = rows_of(sheet.ids, ids)
         if (sheet.snapshot_rows < 0).all():
             raise InputError(f"{sheet.path}: no id of scores.parquet is among its samples; score the run again.")
-        table = table.take(rows)
+        table = sheet.aligned(table)
     sheet.add_further(table)
-    sheet.paths = sheet.paths if sheet.paths is not None else _text(table, "path")
-    sheet.base_ids = sheet.base_ids if sheet.base_ids is not None else _text(table, "base_id")
+    sheet.paths = sheet.paths if sheet.paths is not None else text_column(table, "path")
+    sheet.base_ids = sheet.base_ids if sheet.base_ids is not None else text_column(table, "base_id")
 
 
 def _add_human(sheet: Sheet, human: Any) -> None:

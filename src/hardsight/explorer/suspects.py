@@ -32,18 +32,19 @@ ABOUT = {  # column -> its hard end, and what it is
 
 @dataclass(frozen=True)
 class SuspectsSummary:
-    """What the page says of the suspects beside their columns."""
+    """What the page says about the suspects, besides their columns."""
 
     counts: dict[str, int]  # verdict -> samples
     explanations: Any  # (n,) strings, null for none
-    duplicates: np.ndarray  # (n,) bool: whether the sample repeats another, whatever its verdict
-    duplicate_of: Any = None  # (n,) ids of the samples that they repeat, null for none; None where the file does not say
+    duplicates: np.ndarray  # (n,) bool: whether the sample duplicates another, whatever its verdict
+    duplicate_of: Any  # (n,) ids of the samples that they duplicate, null for none
     expected: str = ""  # how many labels are wrong, in words
-    warnings: list[str] = field(default_factory=list)  # what a person must know first
+    warnings: list[str] = field(default_factory=list)
 
-    def twin(self, row: int) -> str | None:
-        """Id of the sample that one repeats, where there is one and that is known."""
-        return None if self.duplicate_of is None else self.duplicate_of[row].as_py()
+    def original(self, row: int) -> str | None:
+        """The id of the sample that one duplicates, if it is known."""
+        id: str | None = self.duplicate_of[row].as_py()
+        return id
 
     def described(self) -> dict[str, Any]:
         """For JSON. Each group is a name, its samples, and the column and value that select it."""
@@ -56,18 +57,18 @@ class SuspectsSummary:
 def add_suspects(sheet: Sheet, split: str | None = None) -> None:
     """Add the columns of the run's suspects, if `hardsight clean` has written any.
 
-    A `split` is shown as the last epoch saw it; the suspects may be of other samples, and are then left alone.
+    Suspects may be of other samples than a `split`, which is shown as of the last epoch; they are then left out.
     """
     table = read_suspects(sheet.path)
     if table is None:
         return
-    rows = pc.index_in(sheet.ids, value_set=table.column("id").combine_chunks())  # (n,) null for none
-    if rows.null_count == len(sheet):
+    table = sheet.aligned(table)
+    unseen = table.column("id").null_count
+    if unseen == len(sheet):
         if split is not None:
             return
         file = suspects_file(sheet.path)
         raise InputError(f"{file}: none of its ids is among the samples; run hardsight clean again, or remove the file.")
-    table = table.take(rows)
     for name, (hard, about) in ABOUT.items():
         values, there = plain(table.column(name))
         sheet.add(replaced(numbers(name, np.where(there, values, np.nan)), hard=hard, about=about))
@@ -79,27 +80,27 @@ def add_suspects(sheet: Sheet, split: str | None = None) -> None:
     sheet.add(codes("suggested_label", suggested, sheet.class_names, "The class that hardsight clean suggests."))
     issue = integers(table.column("is_label_issue"))
     sheet.add(codes("is_label_issue", issue, ["false", "true"], "Whether the label is above the threshold for errors."))
-    twins = table.column(DUPLICATE_OF).combine_chunks() if DUPLICATE_OF in table.column_names else None
-    repeated = pc.equal(table.column("verdict"), DUPLICATE) if twins is None else twins.is_valid()
-    repeated = integers(repeated) == 1
+    has_originals = DUPLICATE_OF in table.column_names
+    originals = table.column(DUPLICATE_OF).combine_chunks() if has_originals else pa.nulls(len(sheet), pa.string())
+    repeated = integers(originals.is_valid()) == 1
     if repeated.any():
         about = "Whether the sample is nearly the same as an earlier one, whatever its verdict."
         sheet.add(codes("is_duplicate", repeated * 1, ["false", "true"], about))
     notes, explanations = suspects_notes(table), table.column("explanation").combine_chunks()
-    sheet.suspects = SuspectsSummary(counts, explanations, repeated, twins, count_in_words(notes), noted_warnings(notes))
-    _note(sheet, rows, integers(table.column("given_label")))
+    sheet.suspects = SuspectsSummary(counts, explanations, repeated, originals, count_in_words(notes), noted_warnings(notes))
+    _note(sheet, unseen, integers(table.column("given_label")))
 
 
 def _counts(suspects: pa.Table) -> dict[str, int]:
-    """Samples of every verdict that there is."""
-    held = {entry["values"]: entry["counts"] for entry in pc.value_counts(suspects.column("verdict")).to_pylist()}
-    return {verdict: held[verdict] for verdict in VERDICTS if verdict in held}
+    """Verdict -> number of samples, for those that occur."""
+    counts = {entry["values"]: entry["counts"] for entry in pc.value_counts(suspects.column("verdict")).to_pylist()}
+    return {verdict: counts[verdict] for verdict in VERDICTS if verdict in counts}
 
 
-def _note(sheet: Sheet, rows: Any, given: np.ndarray) -> None:
-    """What a person should know: samples that were not looked at, and labels that have changed since."""
-    if rows.null_count:
-        sheet.notes.append(f"{rows.null_count} of {len(sheet)} samples were not looked at by hardsight clean.")
+def _note(sheet: Sheet, unseen: int, given: np.ndarray) -> None:
+    """Note samples that were not looked at, and labels that have changed since."""
+    if unseen:
+        sheet.notes.append(f"{unseen} of {len(sheet)} samples were not looked at by hardsight clean.")
     changed = int(((given >= 0) & (given != sheet.labels())).sum()) if "label" in sheet.columns else 0
     if changed:
         sheet.notes.append(f"{changed} labels are not those that the suspects were found with; run hardsight clean again.")

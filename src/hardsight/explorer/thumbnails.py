@@ -1,17 +1,16 @@
-"""A row's picture: found below the run's declared roots, decoded, and encoded anew.
+"""A sample's image: found below the run's declared folders, decoded, and re-encoded.
 
-No byte of an image file reaches the browser as it is, so a script that calls itself .png ends here. A picture that
-cannot be read becomes a gray one that says why.
+No byte of an image file reaches the browser as it is, so a script named .png cannot. An image that cannot be read becomes a
+gray one that says why.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
-from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Lock
 
 from PIL import Image, ImageDraw
 
@@ -24,17 +23,17 @@ from hardsight.explorer.sheet import Sheet
 from hardsight.models.preprocessing import Preprocessing
 
 THUMB, LARGE = 128, 768  # longest side in pixels
-SMALL = 64  # up to here no pixel is lost
+SMALL = 64  # longest side of images that are encoded without loss
 KEPT = 8192  # thumbnails, of a few kB each
-FIRST = 100  # samples whose images are looked for where a user named a folder
-AT_ONCE = MAX_PIXELS  # in all pictures that are decoded and encoded at a time: one alone may have as many
+FIRST = 100  # samples whose images are looked for in the folder that a user named
+AT_ONCE = MAX_PIXELS  # of all images that are decoded and encoded at a time; a single one may have as many
 
 
 class Pictures:
-    """Pictures of a sheet's rows.
+    """Images of the samples of a sheet; `thumb(row)` gives a small WebP and keeps it.
 
     Args:
-        sheet: whose rows they are.
+        sheet: the samples.
         images: what a user named with --images: a folder that paths are below, or anything `open_data` reads.
         source: where the images are, if that is known already; else found from the sheet and `images`.
     """
@@ -43,56 +42,42 @@ class Pictures:
         self.sheet = sheet
         self.source = source or RunImages(sheet.start.get("sources") or {}, sheet.directory, images)
         self.roots = self.source.roots
-        self._keeping = Lock()
         self.turns = Turns(AT_ONCE)
-        self._kept: OrderedDict[int, bytes] = OrderedDict()
+        self.thumb = functools.lru_cache(KEPT)(lambda row: self.small(row, THUMB))
         self._preprocessing = _preprocessing(sheet)
         self.source.check_named(images)
         if images is not None:
             self._check_named(images)
 
     def _check_named(self, images: str) -> None:
-        """Images that are not there, or of other samples, are said at once, with an id of each side."""
+        """Refuse images that do not exist or are of other samples, with an id of each side."""
         if self.roots and self.sheet.paths is not None:
-            some = [row for row in range(min(len(self.sheet), FIRST)) if self.sheet.paths[row].as_py() is not None]
-            if some and not any(self._is_there(row) for row in some):
+            rows = [row for row in range(min(len(self.sheet), FIRST)) if self.sheet.paths[row].as_py() is not None]
+            if rows and not any(self._exists(row) for row in rows):
                 raise InputError(
-                    f"{images} holds none of the samples' first images: {self.sheet.paths[some[0]].as_py()!r} is not in it."
+                    f"{images} has none of the images of the first samples: {self.sheet.paths[rows[0]].as_py()!r} is not in it."
                 )
             return
         self.source.check_ids([self._base(row) for row in range(len(self.sheet))])
 
-    def _is_there(self, row: int) -> bool:
+    def _exists(self, row: int) -> bool:
         with contextlib.suppress(BrokenImage):
             return self.file(row) is not None or self._degradation(row) is not None
         return False
 
     @property
     def any(self) -> bool:
-        """Whether there is a place to look for pictures at all."""
+        """Whether it is known where images are."""
         return bool(self.source.specs) or (bool(self.roots) and self.sheet.paths is not None)
 
     def warm(self) -> None:
-        """Get ready for the first question; whatever is wrong is said when it is asked."""
+        """Open the images before the first request; an error is reported with that request."""
         with contextlib.suppress(HardsightError):
             if self.any and not (self.roots and self.sheet.paths is not None):
                 self.source.open()
 
-    def thumb(self, row: int) -> bytes:
-        """A small WebP."""
-        with self._keeping:
-            thumbnail = self._kept.get(row)
-        if thumbnail is not None:
-            return thumbnail
-        made = self.small(row, THUMB)
-        with self._keeping:
-            self._kept[row] = made
-            while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
-        return made
-
     def large(self, row: int) -> bytes:
-        """The same for the close-up."""
+        """A WebP for the dialog of one sample."""
         return self.small(row, LARGE)
 
     def small(self, row: int, side: int) -> bytes:
@@ -101,16 +86,16 @@ class Pictures:
             return _encoded(self._safe(row), side)
 
     def reduced(self, row: int, side: int) -> Image.Image:
-        """The picture, or a gray one that says why not, of at most `side` pixels: many of them fit in memory."""
+        """The image, or a gray one that says why not, of at most `side` pixels, so that many fit in memory."""
         with self._turn():
             image = self._safe(row)
-            image.thumbnail((side, side))  # in its place, and never larger
+            image.thumbnail((side, side))  # in place, and never larger
             return image
 
     def file(self, row: int) -> Path | None:
-        """The image file itself, where the picture is one as it stands; None for arrays and degraded copies.
+        """The image file, if the sample is one unchanged; None for arrays and degraded copies.
 
-        Raises BrokenImage where it is missing or lies outside the roots.
+        Raises BrokenImage if it is missing or outside the roots.
         """
         path = None if self.sheet.paths is None else self.sheet.paths[row].as_py()
         if path is None or not self.roots or self._degradation(row) is not None:
@@ -118,7 +103,7 @@ class Pictures:
         return self.source.file(path)
 
     def trouble(self, row: int) -> str | None:
-        """Why the picture cannot be shown, or None."""
+        """Why the image cannot be shown, or None."""
         try:
             self.image(row)
         except HardsightError as error:
@@ -126,13 +111,13 @@ class Pictures:
         return None
 
     def image(self, row: int) -> Image.Image:
-        """The picture as the model saw it: degraded where the row is. Raises BrokenImage."""
+        """The image as the model saw it, degraded like the sample. Raises BrokenImage."""
         with self._turn():
             return self._image(row)
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
-        """Whatever is decoded in this block waits for room for its pixels, and keeps it until the end of the block."""
+        """Images decoded in this block wait for room for their pixels, and keep it until the end of the block."""
         with self.turns.turn() as turn:
             token = before_pixels.set(turn.take)
             try:
@@ -142,7 +127,7 @@ class Pictures:
 
     def _image(self, row: int) -> Image.Image:
         image = self._found(row)
-        before_pixels.get()(image.width * image.height)  # one from an array needed no decoding
+        before_pixels.get()(image.width * image.height)  # an image from an array was not decoded
         return self._degraded(row, image)
 
     def _safe(self, row: int) -> Image.Image:
@@ -166,7 +151,7 @@ class Pictures:
         if degradation is None:
             return image
         if self._preprocessing is not None:
-            image = self._preprocessing.fitted(image)  # degradations are made at the size the model sees
+            image = self._preprocessing.fitted(image)  # images are degraded at the size that the model sees
         return degrade(image, degradation, self._base(row))
 
     def _degradation(self, row: int) -> Degradation | None:
@@ -177,7 +162,7 @@ class Pictures:
 
 
 def _preprocessing(sheet: Sheet) -> Preprocessing | None:
-    """How the model's pictures were made, where the run says it."""
+    """How images were prepared for the model, if the run records it."""
     arguments = (sheet.start.get("arguments") or {}).get("preprocessing")
     try:
         return None if arguments is None else Preprocessing.from_dict(arguments)
@@ -188,7 +173,7 @@ def _preprocessing(sheet: Sheet) -> Preprocessing | None:
 def _encoded(image: Image.Image, side: int) -> bytes:
     """WebP of at most `side` pixels; small ones without loss."""
     if max(image.size) > side:
-        image.thumbnail((side, side))  # in its place: a copy would be as large again
+        image.thumbnail((side, side))  # in place: a copy would take as much memory again
     width, height = (max(1, length) for length in image.size)
     stream = io.BytesIO()
     image = image.convert("RGB") if image.mode != "RGB" else image

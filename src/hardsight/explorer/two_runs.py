@@ -1,20 +1,17 @@
-"""Two runs on the same ids: the second run's columns beside the first's, and what changed.
+"""Two runs on the same ids: the columns of both, and what changed.
 
-A change is a difference of values where both runs measure on one scale, and else one of ranks: `scoring/one_scale.py` says
-which is which.
+A change is a difference of values where both runs are on one scale, else of ranks: `scoring/comparable.py` decides.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 
 from hardsight.errors import InputError
 from hardsight.explorer.adapt_rounds import ABOUT
-from hardsight.explorer.columns import Column, codes, numbers, replaced, signed
+from hardsight.explorer.columns import Column, codes, numbers, replaced, rows_of, signed
 from hardsight.explorer.sheet import Sheet
 from hardsight.files.heads import load_head
 from hardsight.head import Head
@@ -30,58 +27,53 @@ class ScoreChanges:
 
     second: str  # the name of the second run
     changes: dict[str, str]  # score -> column
-    why_ranks: str | None  # None where every score is on one scale
-
-    def described(self) -> dict[str, Any]:
-        """For JSON."""
-        return {"second": self.second, "changes": self.changes, "why_ranks": self.why_ranks}
+    why_ranks: str | None  # None if every score is on one scale
 
 
 def compare(first: Sheet, second: Sheet) -> ScoreChanges:
     """Add to the first sheet, for the ids that both have, the second's scores, and each score's change.
 
-    A change is the second minus the first, of values or of ranks; `hard` says which end of it got harder.
+    A change is the second minus the first, of values or of ranks; `hard` is the end that got harder.
     """
     if first.name == second.name:  # as before/extract and after/extract
         first.name, second.name = ("/".join(sheet.path.resolve().parts[-2:]) for sheet in (first, second))
-    at = _rows(first, second)
-    why_ranks = _different_heads(first, second)
+    rows = _rows(first, second)
+    why_ranks = why_two_scales(_head(first), _head(second), (first.name, second.name))
     changes: dict[str, str] = {}
     for name, column in list(first.columns.items()):
         other = second.columns.get(name)
         if other is None or name == "label":
             continue
         if column.names is None and other.names is None:
-            there = replaced(
-                numbers(name + SECOND, np.where(at >= 0, other.values[at], np.float32(np.nan))),
+            after = replaced(
+                numbers(name + SECOND, np.where(rows >= 0, other.values[rows], np.float32(np.nan))),
                 hard=column.hard,
                 about=f"{name} in {second.name}. {column.about}".strip(),
                 unit=column.unit,
             )
             one_scale = why_ranks is None or _on_one_scale(name, len(first.class_names) == len(second.class_names))
-            change = _change(name, column, there) if one_scale else _rank_change(name, column, there)
-            first.add(there)
+            change = _change(name, column, after) if one_scale else _rank_change(name, column, after)
+            first.add(after)
             first.add(change)
             changes[name] = change.name
         elif name in ("predicted", "correct") and column.names is not None and other.names is not None:
-            code = np.where(at >= 0, signed(other)[at], -1)
+            code = np.where(rows >= 0, signed(other)[rows], -1)
             first.add(codes(name + SECOND, code, other.names, f"{name} in {second.name}."))
     _add_outcome(first)
     return ScoreChanges(second.name, changes, why_ranks)
 
 
 def _rows(first: Sheet, second: Sheet) -> np.ndarray:
-    """(n,) where each sample of the first stands in the second, -1 for nowhere."""
-    rows = pc.index_in(first.ids, value_set=second.ids)
-    at = pc.fill_null(rows, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-    shared = int((at >= 0).sum())
+    """(n,) the row of each sample of the first in the second, -1 for none."""
+    rows = rows_of(first.ids, second.ids)
+    shared = int((rows >= 0).sum())
     if shared == 0:
         raise InputError(f"{first.path} and {second.path} share no id; two runs are compared on the same samples.")
     if shared < len(first):
         first.notes.append(f"{len(first) - shared} of {len(first)} samples are not in {second.name}.")
     if shared < len(second):
         first.notes.append(f"{len(second) - shared} samples of {second.name} are not in {first.name} and are not shown.")
-    return at
+    return rows
 
 
 def _add_outcome(sheet: Sheet) -> None:
@@ -96,11 +88,6 @@ def _add_outcome(sheet: Sheet) -> None:
 # Scales
 
 
-def _different_heads(first: Sheet, second: Sheet) -> str | None:
-    """Why values of the two runs are not on one scale; None where the same head made both."""
-    return why_two_scales(_head(first), _head(second), (first.name, second.name))
-
-
 def _head(sheet: Sheet) -> Head | None:
     if sheet.snapshot is not None:
         return sheet.snapshot.head
@@ -109,7 +96,7 @@ def _head(sheet: Sheet) -> Head | None:
 
 
 def _on_one_scale(name: str, same_classes: bool) -> bool:
-    """Whether two heads give a column in the same unit: probabilities of as many classes do, and so does what no head made."""
+    """Whether values of two heads are comparable: probabilities over equally many classes, and columns that no head made."""
     if name not in SCORES:
         return name not in ABOUT
     return same_classes and of_probabilities(name)

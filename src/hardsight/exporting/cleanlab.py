@@ -17,7 +17,7 @@ from scipy.special import softmax
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
 from hardsight.explorer.sheet import Sheet
-from hardsight.exporting.samples import Material, needs_labels
+from hardsight.exporting.samples import Material
 from hardsight.files.samples import Batch
 from hardsight.files.suspects import DUPLICATE_OF, read_suspects
 from hardsight.files.table_writing import without_formulas
@@ -34,18 +34,8 @@ ISSUES = (
 )  # fmt: skip
 
 
-def check(material: Material) -> None:
-    """There are labels, and probabilities or what they are made of."""
-    if material.sheet.snapshot is None:
-        raise InputError(
-            f"{material.sheet.path}: cleanlab needs probabilities, and there are none; "
-            "export the run or the snapshot that the scores were made from."
-        )
-    needs_labels(material, "cleanlab")
-
-
 def write(material: Material) -> None:
-    """Write both files; samples without a label or without probabilities are left out, for cleanlab takes none."""
+    """Write both files; samples without a label or without probabilities are left out, because cleanlab does not take them."""
     labels = material.labels()
     unseen, probs = probabilities(material.sheet)
     probs = probs[material.rows]  # (m, c)
@@ -63,7 +53,7 @@ def write(material: Material) -> None:
 
 
 def probabilities(sheet: Sheet) -> tuple[bool, np.ndarray]:
-    """Whether they are by heads fitted without each sample, and the (n, c) probabilities themselves; NaN where there are none."""
+    """Whether heads fitted without each sample made them, and the (n, c) probabilities; NaN where there are none."""
     assert sheet.snapshot is not None
     probs = _out_of_sample(sheet.snapshot)
     unseen = probs is not None
@@ -75,7 +65,7 @@ def probabilities(sheet: Sheet) -> tuple[bool, np.ndarray]:
 
 
 def _out_of_sample(snapshot: Snapshot) -> np.ndarray | None:
-    """(n, c) of features without a head, or with one that was trained on them; None if there is a head and no other way."""
+    """(n, c) from features without a head, or with one that was trained on them; None where the head must be used."""
     head = snapshot.head
     if snapshot.source.evidence != "features" or (head is not None and not _trained_on(snapshot)):
         return None
@@ -88,7 +78,7 @@ def _out_of_sample(snapshot: Snapshot) -> np.ndarray | None:
     except InputError:
         if head is None:
             raise
-        return None  # a class with a single sample: no fold can do without it
+        return None  # a class with a single sample cannot be left out of a fold
     without = 0 if head is None else head.num_classes - probs.shape[1]  # classes that no sample is labeled as
     return np.pad(probs, ((0, 0), (0, without)))
 
@@ -109,13 +99,13 @@ def _of_batch(snapshot: Snapshot, batch: Batch) -> np.ndarray:
 
 
 def _there(values: np.ndarray, missing: np.ndarray | None) -> np.ndarray:
-    """(b,) which rows hold numbers."""
+    """(b,) which rows are all numbers."""
     finite: np.ndarray = np.isfinite(values).all(axis=1)
     return finite if missing is None else finite & ~missing
 
 
 def _by_head(head: Head, features: np.ndarray, there: np.ndarray) -> np.ndarray:
-    """(b, c); a feature of zeros has no direction, so some heads have no logits of it."""
+    """(b, c); NaN for a feature of zeros, which has no direction, so that some heads have no logits for it."""
     there = there & features.any(axis=1)
     probs = np.full((len(features), head.num_classes), np.nan)
     if there.any():
@@ -130,9 +120,9 @@ def _note(material: Material, whole: np.ndarray, unseen: bool) -> None:
     split = material.table.column("split").to_pylist() if "split" in material.table.column_names else []
     snapshot = material.sheet.snapshot
     if "train" in split and snapshot is not None and (snapshot.head is not None or not unseen):
-        about = "pred_probs are by heads fitted without the sample, but on features of a network that has seen it."
-        expected = "cleanlab expects probabilities of a model that has not seen them."
-        material.notes.append(f"{split.count('train')} samples are of the training split: {about if unseen else expected}")
+        about = "pred_probs come from heads fitted without the sample, but on features of a network that has seen it."
+        expected = "cleanlab expects probabilities from a model that has not seen them."
+        material.notes.append(f"{split.count('train')} samples are in the training split: {about if unseen else expected}")
 
 
 def _write_issues(material: Material, whole: np.ndarray, path: Path) -> None:

@@ -1,25 +1,19 @@
 """COCO: one JSON of images, annotations and categories.
 
-Every sample is one image with one annotation of the whole image; its scores and verdict are the annotation's `attributes`, as
-CVAT and others have them. Ids count from 1, so the category of class k is k + 1.
+Every sample is an image with one annotation of the whole image; its scores and verdict are the annotation's `attributes`, as
+in CVAT. Ids count from 1, so the category of class k is k + 1.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from hardsight.exporting.image_files import check_images, image_size, place_images
-from hardsight.exporting.samples import Material, needs_labels
+from hardsight.exporting.image_files import image_size, place_images
+from hardsight.exporting.samples import Material
 from hardsight.files.writing import write_json
 from hardsight.version import VERSION
 
 OPENS = 'pycocotools.coco.COCO("{folder}/annotations.json")'
-
-
-def check(material: Material) -> None:
-    """There are labels and images."""
-    needs_labels(material, "coco")
-    check_images(material)
 
 
 def write(material: Material) -> None:
@@ -28,18 +22,18 @@ def write(material: Material) -> None:
     images: list[dict[str, Any]] = []
     annotations: list[dict[str, Any]] = []
     unreadable = 0
-    for at, (label, sample) in enumerate(zip(material.labels().tolist(), material.samples(), strict=True)):
-        file = places.files[at]
+    for index, (label, sample) in enumerate(zip(material.labels().tolist(), material.samples(), strict=True)):
+        file = places.files[index]
         size = None if file is None else image_size(file)
         if size is None:
             unreadable += file is not None
             continue
         number = len(images) + 1
-        images.append({"id": number, "file_name": places.name(at), "width": size[0], "height": size[1]})
+        images.append({"id": number, "file_name": places.name(index), "width": size[0], "height": size[1]})
         if label >= 0:
             annotations.append(_annotation(number, label, size, sample))
     if unreadable:
-        material.notes.append(f"{unreadable} files are no images and are left out.")
+        material.notes.append(f"{unreadable} files are not images and are left out.")
     document = {
         "info": {"description": material.sheet.name, "version": VERSION, "image_root": str(places.root)},
         "licenses": [],

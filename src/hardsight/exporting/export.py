@@ -11,14 +11,14 @@ import pyarrow as pa
 
 from hardsight.data.run_images import RunImages
 from hardsight.errors import InputError, did_you_mean
-from hardsight.explorer.exporting import selection_table
+from hardsight.explorer.downloads import selection_table
 from hardsight.explorer.review import Review, review_file
 from hardsight.explorer.sheet import open_sheet
 from hardsight.explorer.suspects import add_suspects
 from hardsight.explorer.thumbnails import Pictures
-from hardsight.exporting.image_files import check_source
-from hardsight.exporting.samples import Material, check_folder, claim_folder, default_folder
-from hardsight.exporting.settings import TOOLS, WITHOUT_IMAGES, ExportSettings
+from hardsight.exporting.image_files import check_images, check_source
+from hardsight.exporting.samples import Material, check_folder, check_samples, claim_folder, default_folder
+from hardsight.exporting.settings import TOOLS, ExportSettings
 from hardsight.files.run import read_start
 from hardsight.options import takes
 from hardsight.screen import Progress
@@ -36,7 +36,7 @@ class Exported:
     folder: Path
     samples: int
     opens: str  # how the tool opens it
-    notes: list[str]  # what a person should know, one sentence each
+    notes: list[str]  # for the user, one sentence each
 
 
 @takes(ExportSettings)
@@ -49,13 +49,13 @@ def export(
     progress: Progress | None = None,
     **options: Unpack[ExportOptions],
 ) -> Exported:
-    """Write a run as another tool opens it: its samples with all scores and, where there are any, suspects and marks.
+    """Write a run in the format of another tool: its samples with all scores, and suspects and marks if there are any.
 
     Args:
         run: a run directory, a scores table or a snapshot, as for `hardsight explore`.
         to: cleanlab, fiftyone, huggingface, coco or labelstudio.
-        output: the folder; by default beside the run, as run-coco.
-        settings: all options at once; each is a keyword, too.
+        output: the folder; by default next to the run, such as run-coco.
+        settings: all options as one object; each is also a keyword.
         progress: called with rows done and rows in all, while a run without scores is scored.
     """
     settings = ExportSettings.given(settings, options)
@@ -77,17 +77,19 @@ def export(
     pictures = Pictures(sheet, settings.images, source)
     material = Material(sheet, pictures, rows, table, folder, settings.image_url, notes)
     tool = importlib.import_module(f"hardsight.exporting.{to}")
-    tool.check(material)
+    check_samples(material, to, TOOLS[to])
+    if "images" in TOOLS[to]:
+        check_images(material)
     claim_folder(folder, to, sheet.name, bool(settings.hardness))
     tool.write(material)
     return Exported(folder, len(rows), tool.OPENS.format(folder=folder), material.notes)
 
 
 def _images_of(run: Path, to: str, images: str | None) -> RunImages | None:
-    """Where the images are, looked at before the samples are scored, which takes longer; None if the run is not there."""
+    """Where the images are, checked before the samples are scored, which takes longer; None if the run does not exist."""
     if not run.exists():
         return None  # opening it says so
     source = RunImages(read_start(run).get("sources") or {}, run if run.is_dir() else None, images)
-    if to not in WITHOUT_IMAGES:
+    if "images" in TOOLS[to]:
         check_source(run, source, images)
     return source

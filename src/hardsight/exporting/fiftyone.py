@@ -2,18 +2,18 @@
 
     labels.json         classes, and for each sample its class with confidence and attributes: all scores and verdicts
     predictions.json    the same classes, and for each sample the predicted one with its confidence
-    data.json           where each sample's image is: a file of the user's, or one in data/, where they were no files
+    data.json           where each sample's image is: the user's file, or one in data/ if there was no file
 
-FiftyOne looks into data/ unless it is told of data.json, and reads one field at a time. The format knows a sample by a name
-without dots: its place, as six digits. The id is an attribute, `sample_id`.
+FiftyOne looks into data/ unless data.json is named, and reads one field at a time. The format identifies a sample by a name
+without dots: its row, as six digits. The id is an attribute, `sample_id`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from hardsight.exporting.image_files import check_images, place_images
-from hardsight.exporting.samples import Material, needs_labels
+from hardsight.exporting.image_files import place_images
+from hardsight.exporting.samples import Material
 from hardsight.files.writing import write_json
 
 OPENS = (
@@ -21,33 +21,32 @@ OPENS = (
     'data_path="data.json", label_field="ground_truth"); dataset.merge_dir("{folder}", layout, data_path="data.json", '
     'labels_path="predictions.json", label_field="predictions")'
 )
-TAKEN = {"id": "sample_id", "tags": "sample_tags", "logits": "sample_logits", "attributes": "sample_attributes"}  # a label's own
-
-
-def check(material: Material) -> None:
-    """There are labels and images."""
-    needs_labels(material, "fiftyone")
-    check_images(material)
+TAKEN = {
+    "id": "sample_id",
+    "tags": "sample_tags",
+    "logits": "sample_logits",
+    "attributes": "sample_attributes",
+}  # by a label
 
 
 def write(material: Material) -> None:
-    """Write labels.json, predictions.json, data.json, and data/ where images are no files yet."""
+    """Write labels.json, predictions.json, data.json, and data/ for images that are not files yet."""
     places = place_images(material, "data")
     labels, predictions, data = {}, {}, {}
     index_of = {name: index for index, name in enumerate(material.class_names)}
-    for at, (label, sample) in enumerate(zip(material.labels().tolist(), material.samples(), strict=True)):
-        file = places.files[at]
+    for index, (label, sample) in enumerate(zip(material.labels().tolist(), material.samples(), strict=True)):
+        file = places.files[index]
         if file is not None:
-            labels[f"{at:06d}"] = None if label < 0 else _target(label, sample)
-            predictions[f"{at:06d}"] = _prediction(index_of, sample)
-            data[f"{at:06d}"] = places.name(at) if places.written else str(file.resolve())  # below the folder, which may move
+            labels[f"{index:06d}"] = None if label < 0 else _target(label, sample)
+            predictions[f"{index:06d}"] = _prediction(index_of, sample)
+            data[f"{index:06d}"] = places.name(index) if places.written else str(file.resolve())  # the folder may move
     write_json(material.folder / "labels.json", {"classes": material.class_names, "labels": labels})
     write_json(material.folder / "predictions.json", {"classes": material.class_names, "labels": predictions})
     write_json(material.folder / "data.json", data)
 
 
 def _target(label: int, sample: dict[str, Any]) -> dict[str, Any]:
-    """A class by its index in `classes`, and what is known of the sample as the label's attributes."""
+    """A class by its index in `classes`, and all other values of the sample as its attributes."""
     attributes = {TAKEN.get(name, name): value for name, value in sample.items() if name not in ("label", "confidence")}
     return {"label": label, **_confidence(sample, "confidence"), "attributes": attributes}
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from hardsight.data import BrokenImage
 from hardsight.errors import FileError
-from hardsight.exporting.image_files import check_images, png
+from hardsight.exporting.image_files import png
 from hardsight.exporting.samples import CLASSES, Material
 from hardsight.files.writing import replacing, why
 
@@ -24,11 +24,6 @@ OPENS = 'datasets.load_dataset("{folder}")'
 IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 SPLITS = {None: "train", "val": "validation"}  # as the library names them
 ROWS = 100  # images in memory
-
-
-def check(material: Material) -> None:
-    """There are images."""
-    check_images(material)
 
 
 def write(material: Material) -> None:
@@ -49,21 +44,21 @@ def write(material: Material) -> None:
 
 
 def _splits(table: pa.Table) -> np.ndarray:
-    """(m,) each sample's split, by a name that can be part of a file name."""
+    """(m,) each sample's split, as a part of a file name."""
     if "split" not in table.column_names:
         return np.full(len(table), "train", dtype=object)
-    held = table.column("split").to_pylist()
-    return np.array([SPLITS.get(split, re.sub(r"\W+", "_", split or "train")) for split in held], dtype=object)
+    splits = table.column("split").to_pylist()
+    return np.array([SPLITS.get(split, re.sub(r"\W+", "_", split or "train")) for split in splits], dtype=object)
 
 
-def _schema(own: pa.Schema, class_names: list[str]) -> pa.Schema:
-    """The columns with an image first, and what they are to the library."""
+def _schema(schema: pa.Schema, class_names: list[str]) -> pa.Schema:
+    """The columns with an image first, and their types in the library."""
     features: dict[str, Any] = {"image": {"_type": "Image"}}
-    fields = [field for field in own if field.name != "image"]
+    fields = [field for field in schema if field.name != "image"]
     for field in fields:
         names = {"names": class_names, "_type": "ClassLabel"}
         features[field.name] = names if field.name in CLASSES else {"dtype": _dtype(field.type), "_type": "Value"}
-    notes = {**(own.metadata or {}), b"huggingface": json.dumps({"info": {"features": features}}).encode()}
+    notes = {**(schema.metadata or {}), b"huggingface": json.dumps({"info": {"features": features}}).encode()}
     return pa.schema([pa.field("image", IMAGE), *fields], notes)
 
 
@@ -76,17 +71,17 @@ def _write_split(material: Material, table: pa.Table, schema: pa.Schema, rows: n
     with replacing(path) as temporary, pq.ParquetWriter(temporary, schema, **options) as writer:
         for start in range(0, len(rows), ROWS):
             part = rows[start : start + ROWS]
-            pictures = pa.array([_picture(material, int(at)) for at in part], IMAGE)
-            own = {name: table.column(name).take(pa.array(part)) for name in schema.names if name != "image"}
-            writer.write_table(pa.table({"image": pictures, **own}, schema=schema))
+            pictures = pa.array([_picture(material, int(index)) for index in part], IMAGE)
+            values = {name: table.column(name).take(pa.array(part)) for name in schema.names if name != "image"}
+            writer.write_table(pa.table({"image": pictures, **values}, schema=schema))
 
 
-def _picture(material: Material, at: int) -> dict[str, Any] | None:
+def _picture(material: Material, index: int) -> dict[str, Any] | None:
     """The bytes of a file as they are, or of an array as PNG."""
-    row = int(material.rows[at])
+    row = int(material.rows[index])
     try:
         file = material.pictures.file(row)
         content = png(material.pictures.image(row)) if file is None else file.read_bytes()
     except (BrokenImage, OSError):
         return None
-    return {"bytes": content, "path": f"{at:06d}.png" if file is None else file.name}
+    return {"bytes": content, "path": f"{index:06d}.png" if file is None else file.name}

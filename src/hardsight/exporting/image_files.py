@@ -22,7 +22,7 @@ from hardsight.files.kinds import kind_of
 from hardsight.files.writing import why
 from hardsight.snapshot import Snapshot
 
-WRITTEN = re.compile(r"[0-9]{6,}\.png")  # names of images that we write
+WRITTEN = re.compile(r"[0-9]{6,}\.png")  # names of images that an export writes
 
 
 @dataclass(frozen=True)
@@ -31,17 +31,17 @@ class ImagePlaces:
 
     root: Path
     files: list[Path | None]  # (m,) None where there is no image
-    written: bool  # whether we have written them: they are not the user's own files
+    written: bool  # whether this export wrote them
 
-    def name(self, at: int) -> str:
+    def name(self, index: int) -> str:
         """The posix path of a sample's image, below the root."""
-        file = self.files[at]
+        file = self.files[index]
         assert file is not None
         return file.relative_to(self.root).as_posix()
 
 
 def check_source(run: Path, source: RunImages, images: str | None) -> None:
-    """What can be seen before a run is opened: it says where its images are, and what a user named holds images."""
+    """Check what is known before a run is opened: it records where its images are, and --images holds images of its samples."""
     if not source.specs and not source.roots:
         raise _nowhere(run)
     if images is not None and not source.roots:
@@ -49,7 +49,7 @@ def check_source(run: Path, source: RunImages, images: str | None) -> None:
 
 
 def _base_ids(run: Path) -> list[str]:
-    """Ids of the undegraded samples of a snapshot in a file; none of anything else, which is opened as quickly itself."""
+    """Ids of the undegraded samples of a snapshot in a file; none for anything else, which opens as quickly as this."""
     if run.is_dir() or kind_of(run) != "snapshot":
         return []
     snapshot = Snapshot.load(run)
@@ -59,7 +59,7 @@ def _base_ids(run: Path) -> list[str]:
 
 
 def check_images(material: Material) -> None:
-    """There is a place to look for pictures."""
+    """The images can be found, and do not lie in the folder of the export."""
     if not material.pictures.any:
         raise _nowhere(material.sheet.path)
     _refuse_inside(material, [Path(root) for root in material.pictures.roots])
@@ -70,19 +70,18 @@ def _nowhere(path: Path) -> InputError:
 
 
 def _refuse_inside(material: Material, paths: list[Path]) -> None:
-    """What is read does not lie where images are written and removed."""
+    """Refuse to read images from the folder in which images are written and removed."""
     folder = material.folder.resolve()
     if any(path.is_relative_to(folder) for path in paths):
-        raise InputError(f"{material.folder} holds the images that are exported; give another -o.")
+        raise InputError(f"{material.folder} contains the images to export; give another -o.")
 
 
 def place_images(material: Material, folder: str = "images") -> ImagePlaces:
-    """Where every sample's image is; `folder`, below the export, gets those that are no files yet."""
-    check_images(material)
-    own = _own_files(material)
-    _refuse_inside(material, [file for file in own or [] if file is not None])
+    """Every sample's image file; those that are not files yet are written to `folder`, inside the export."""
+    files = _existing_files(material)
+    _refuse_inside(material, [file for file in files or [] if file is not None])
     _clear(material.folder / folder)
-    places = ImagePlaces(_common_root(material, own), own, False) if own is not None else _written(material, folder)
+    places = ImagePlaces(_common_root(material, files), files, False) if files is not None else _written(material, folder)
     missing = sum(file is None for file in places.files)
     if missing == len(places.files):
         first = material.pictures.trouble(int(material.rows[0]))
@@ -95,8 +94,8 @@ def place_images(material: Material, folder: str = "images") -> ImagePlaces:
     return places
 
 
-def _own_files(material: Material) -> list[Path | None] | None:
-    """(m,) the files that are there already; None if some picture is no file."""
+def _existing_files(material: Material) -> list[Path | None] | None:
+    """(m,) the image files that exist; None if an image is not a file."""
     files: list[Path | None] = []
     for row in material.rows:
         try:
@@ -134,15 +133,15 @@ def _clear(folder: Path) -> None:
 def _written(material: Material, name: str) -> ImagePlaces:
     folder = material.folder / name
     files: list[Path | None] = []
-    try:  # many small files that are made again by the same command: no need to flush each
+    try:  # many small files that the same command writes again: no need to flush each
         folder.mkdir(exist_ok=True)
-        for at, row in enumerate(material.rows):
+        for index, row in enumerate(material.rows):
             try:
                 content = png(material.pictures.image(int(row)))
             except BrokenImage:
                 files.append(None)
                 continue
-            file = folder / f"{at:06d}.png"
+            file = folder / f"{index:06d}.png"
             file.write_bytes(content)
             files.append(file)
     except OSError as error:
@@ -158,7 +157,7 @@ def png(image: Image.Image) -> bytes:
 
 
 def image_size(file: Path) -> tuple[int, int] | None:
-    """Width and height from the header; None where it is no image."""
+    """Width and height from the header; None if it is not an image."""
     try:
         with Image.open(file, formats=FORMATS) as picture:
             return picture.size

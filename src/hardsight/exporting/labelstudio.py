@@ -1,6 +1,6 @@
 """Label Studio: `tasks.json` to import, and `labeling-config.xml` to paste into the project's settings.
 
-All scores are fields of a task's data, so that the Data Manager orders and filters by them; tasks come most suspect first.
+All scores are fields of a task's data, so that the Data Manager can sort and filter by them; the most suspect tasks come first.
 The class that `hardsight clean` suggests, or else the predicted one, is a prediction, which a person accepts or corrects.
 """
 
@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
-from hardsight.exporting.image_files import ImagePlaces, check_images, place_images
+from hardsight.exporting.image_files import ImagePlaces, place_images
 from hardsight.exporting.samples import CLASSES, Material
 from hardsight.files.writing import replacing, write_json
 from hardsight.screen import printable
@@ -19,17 +19,12 @@ OPENS = "Label Studio: Settings, Labeling Interface: paste {folder}/labeling-con
 LOCAL_FILES = "/data/local-files/?d="  # below LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT, of which a local storage must be a child
 
 
-def check(material: Material) -> None:
-    """There are images."""
-    check_images(material)
-
-
 def write(material: Material) -> None:
     """Write both files."""
     places = place_images(material)
     samples = list(material.samples())
-    order = [int(at) for at in material.hardest_first() if places.files[at] is not None]
-    write_json(material.folder / "tasks.json", [_task(material, places, at, samples[at]) for at in order])
+    order = [int(index) for index in material.hardest_first() if places.files[index] is not None]
+    write_json(material.folder / "tasks.json", [_task(material, places, index, samples[index]) for index in order])
     with replacing(material.folder / "labeling-config.xml", "text") as temporary:
         temporary.write_text(_config(material.class_names), encoding="utf-8")
     if material.image_url is None:
@@ -40,8 +35,8 @@ def write(material: Material) -> None:
         )
 
 
-def _task(material: Material, places: ImagePlaces, at: int, sample: dict[str, Any]) -> dict[str, Any]:
-    name = places.name(at)
+def _task(material: Material, places: ImagePlaces, index: int, sample: dict[str, Any]) -> dict[str, Any]:
+    name = places.name(index)
     local = LOCAL_FILES + quote(f"{places.root.resolve().name}/{name}")
     address = local if material.image_url is None else material.image_url + quote(name)
     suggested = "suggested_label" in sample
@@ -70,5 +65,5 @@ def _config(class_names: list[str]) -> str:
 
 
 def _choice(name: str) -> str:
-    """A class name that XML can hold: it knows no control characters."""
+    """A class name without control characters, which XML cannot hold."""
     return printable(name)

@@ -1,4 +1,4 @@
-"""What every export is made of: the samples with all their columns, and the folder to write to."""
+"""What every export needs: the samples with all their columns, and the folder to write to."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hardsight.table import HARDNESS
 from hardsight.version import VERSION
 
 CLASSES = ("label", "predicted", "suggested_label", "suggestion")  # columns of class indices
-MARKER = ".hardsight-export.json"  # in every folder that we write, so that nobody else's is written over
+MARKER = ".hardsight-export.json"  # marks the folder of an export: no other folder is overwritten
 DIGITS = 7  # of a number in JSON: the columns are float32
 
 
@@ -36,25 +36,25 @@ class Material:
     table: pa.Table  # (m rows) id, path, classes by index, scores, verdicts, marks
     folder: Path
     image_url: str | None = None
-    notes: list[str] = field(default_factory=list)  # what a person should know, one sentence each
+    notes: list[str] = field(default_factory=list)  # for the user, one sentence each
 
     def __post_init__(self) -> None:
         self.class_names = unique(self.sheet.class_names)
 
     def samples(self) -> Iterator[dict[str, Any]]:
-        """Each sample's values as JSON has them: classes by name, nulls left out."""
+        """Each sample's values for JSON: classes by name, nulls left out."""
         table = self.table.drop_columns([name for name in self.table.column_names if name.removesuffix("_name") in CLASSES])
         classes = {name: self.table.column(name).to_pylist() for name in CLASSES if name in self.table.column_names}
-        for at, row in enumerate(table.to_pylist()):
-            named = {name: self.class_names[indices[at]] for name, indices in classes.items() if indices[at] is not None}
-            yield {name: plain(value) for name, value in {**row, **named}.items() if plain(value) is not None}
+        for index, row in enumerate(table.to_pylist()):
+            named = {name: self.class_names[codes[index]] for name, codes in classes.items() if codes[index] is not None}
+            yield {name: json_value(value) for name, value in {**row, **named}.items() if json_value(value) is not None}
 
     def labels(self) -> np.ndarray:
         """(m,) given class, -1 for unlabeled."""
         return self.sheet.labels()[self.rows]
 
     def hardest_first(self) -> np.ndarray:
-        """(m,) places in the table, hardest first by the score that the explorer sorts by; those without it last."""
+        """(m,) rows of the table, hardest first by the score that the explorer sorts by; those without it last."""
         if self.sheet.by is None:
             return np.arange(len(self.rows))
         column = self.sheet.columns[self.sheet.by]
@@ -62,15 +62,15 @@ class Material:
         return np.argsort(np.where(np.isfinite(values), -values if column.hard == "high" else values, np.inf), kind="stable")
 
 
-def plain(value: Any) -> Any:
-    """A value as JSON has it, without the digits that float32 does not have; None for NaN and infinities."""
+def json_value(value: Any) -> Any:
+    """A value for JSON, rounded to the digits of float32; None for NaN and infinities."""
     if not isinstance(value, float):
         return value
     return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
 
 
 def unique(names: list[str]) -> list[str]:
-    """Class names, none of them twice: other tools know a class by its name.
+    """Class names made unique: other tools identify a class by its name.
 
     Example:
         >>> unique(["crane", "bat", "crane"])
@@ -81,13 +81,13 @@ def unique(names: list[str]) -> list[str]:
 
 
 def default_folder(run: Path, tool: str) -> Path:
-    """Beside the run or the file: photo-coco for photo.npz."""
+    """Next to the run or the file: photo-coco for photo.npz."""
     path = run.resolve()
     return path.parent / f"{path.name if path.is_dir() else path.stem}-{tool}"
 
 
 def check_folder(folder: Path, tool: str, run: Path) -> None:
-    """Refuse a folder that holds what is exported, or anything but an earlier export to the same tool; nothing is created."""
+    """Refuse a folder that contains the run, or anything but an earlier export to the same tool. Nothing is created."""
     if Path(os.path.realpath(run)).is_relative_to(os.path.realpath(folder)):
         raise FileError(f"{folder} holds {run}, the input of this command; give another -o.")
     try:
@@ -97,11 +97,11 @@ def check_folder(folder: Path, tool: str, run: Path) -> None:
         names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     except OSError as error:
         raise FileError(f"{folder} could not be read: {why(error)}") from error
-    held = [name for name in names if not TEMPORARY.fullmatch(name)]  # of an export that was killed: swept when one is written
-    if not held:
+    names = [name for name in names if not TEMPORARY.fullmatch(name)]  # of a killed export: removed by the next write
+    if not names:
         return
-    if MARKER not in held:
-        raise FileError(f"{folder} is not empty and not an export of ours (it holds {held[0]}); give another -o.")
+    if MARKER not in names:
+        raise FileError(f"{folder} is not empty and not an earlier export (it holds {names[0]}); give another -o.")
     marker = read_json(folder / MARKER)
     before = marker.get("tool") if isinstance(marker, dict) else None
     if before != tool:
@@ -109,7 +109,7 @@ def check_folder(folder: Path, tool: str, run: Path) -> None:
 
 
 def claim_folder(folder: Path, tool: str, name: str, hardness: bool = False) -> None:
-    """Make the folder, and mark it as ours."""
+    """Create the folder, and mark it as an export."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -118,7 +118,13 @@ def claim_folder(folder: Path, tool: str, name: str, hardness: bool = False) -> 
     write_json(folder / MARKER, {"tool": tool, "run": name, "hardsight": VERSION, **view})
 
 
-def needs_labels(material: Material, tool: str) -> None:
-    """Some tools have nothing to show of a sample without a class."""
-    if not (material.labels() >= 0).any():
-        raise InputError(f"{material.sheet.path}: an export to {tool} needs labels, and no sample has one.")
+def check_samples(material: Material, tool: str, needs: tuple[str, ...]) -> None:
+    """The samples have the probabilities and labels that a tool needs."""
+    path = material.sheet.path
+    if "probabilities" in needs and material.sheet.snapshot is None:
+        raise InputError(
+            f"{path}: {tool} needs probabilities, and there are none; "
+            "export the run or the snapshot that the scores were made from."
+        )
+    if "labels" in needs and not (material.labels() >= 0).any():
+        raise InputError(f"{path}: an export to {tool} needs labels, and no sample has one.")

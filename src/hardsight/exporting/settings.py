@@ -7,8 +7,13 @@ from pathlib import Path
 
 from hardsight.options import HardnessView, SampleOptions, common, option
 
-TOOLS = ("cleanlab", "fiftyone", "huggingface", "coco", "labelstudio")
-WITHOUT_IMAGES = ("cleanlab",)  # the others show images
+TOOLS = {  # tool -> what it needs of a run
+    "cleanlab": ("probabilities", "labels"),
+    "fiftyone": ("labels", "images"),
+    "huggingface": ("images",),
+    "coco": ("labels", "images"),
+    "labelstudio": ("images",),
+}
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,19 @@
-"""Numbers in, matplotlib figures out; and how a table looks in a terminal and in a notebook. Nothing here computes a score."""
+"""How results look: figures, HTML pages, and tables in a terminal or a notebook. Nothing here computes a score.
+
+style.py          the palette and markers that figures share
+saving.py         figures as files: PNG, and PDF or SVG on request
+overview.py       the hardest samples, and how the scores spread
+embedding.py      2-D features, colored by class
+dynamics.py       curves and neural collapse over the epochs
+agreement.py      scores against people
+groups.py         groups of samples with intervals
+subsets.py        what a subset costs in accuracy
+domains.py        accuracy of adapt and generalize
+attacks.py        attacked inputs
+html_page.py      the pieces of a self-contained HTML page
+dynamics_page.py  the page of `hardsight dynamics`
+table_views.py    a table in a terminal and a notebook
+"""
 
 import lazy_loader
 

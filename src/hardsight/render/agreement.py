@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardsight.render.adaptation import colors, plain, state
+from hardsight.render.style import BLUE, COLORS, VERMILION, new_figure, plain, state
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
-BLUE, VERMILION = "#0072b2", "#d55e00"
 BINS = 40
 FEW = 20  # samples below which a bin says little
 
@@ -52,10 +52,9 @@ def score_histograms(
         across: panels in a row, at most.
     """
     from matplotlib.colors import LogNorm
-    from matplotlib.figure import Figure
 
     rows = _rows(len(columns), across)
-    figure = Figure(figsize=(1.1 + 3.5 * rows[0], 0.5 + 3.2 * len(rows)), layout="constrained", dpi=120)
+    figure = new_figure(1.1 + 3.5 * rows[0], 0.5 + 3.2 * len(rows))
     words = f"{title}; the line is the median"
     figure.suptitle(plain(words if rows[0] > 2 else words.replace("; ", ";\n")), fontsize=11 if rows[0] > 1 else 9)
     axes = _filled(figure, rows)
@@ -144,14 +143,13 @@ def quadrants(
         rule: what easy and hard mean here, below it.
         across: images in a row.
     """
-    from matplotlib.figure import Figure
 
     total = max(1, sum(counts.values()))
     counted = {words: f"{words}: {count} of {total} samples ({100 * count / total:.1f} %)" for words, count in counts.items()}
     empty = [counted[words] for words, shown in corners.items() if not shown]
     corners = {words: shown for words, shown in corners.items() if shown}
     heights = [0.4 + 1.65 * -(-len(shown) // across) for shown in corners.values()]
-    figure = Figure(figsize=(1.35 * across, 1.0 + 0.2 * len(empty) + sum(heights)), layout="constrained", dpi=120)
+    figure = new_figure(1.35 * across, 1.0 + 0.2 * len(empty) + sum(heights))
     figure.suptitle(plain("\n".join(line for line in (title, rule, *empty) if line)), fontsize=9)
     parts: Any = figure.subfigures(len(corners), 1, height_ratios=heights, squeeze=False) if corners else np.empty((0, 1))
     for part, (words, shown) in zip(parts[:, 0], corners.items(), strict=True):
@@ -177,9 +175,8 @@ def reliability_diagram(curves: Mapping[str, Any], *, title: str) -> Figure:
         curves: what to call it -> a `stats.Reliability`.
         title: one line on top.
     """
-    from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.6, 5.2), layout="constrained", dpi=120)
+    figure = new_figure(5.6, 5.2)
     axes, below = figure.subplots(2, 1, height_ratios=[3, 1], sharex=True)
     figure.suptitle(plain(title), fontsize=11)
     axes.plot([0, 1], [0, 1], color="0.5", linestyle=":", label="calibrated")
@@ -205,15 +202,14 @@ def reliability_diagram(curves: Mapping[str, Any], *, title: str) -> Figure:
 
 def over_epochs(rows: Sequence[Mapping[str, Any]], *, target: str, words: Callable[[str], str], level: float = 0.95) -> Figure:
     """Spearman's coefficient of each score over epochs, with its interval (Observation 3); `words` names the scores."""
-    from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8.5, 4.2), layout="constrained", dpi=120)
+    figure = new_figure(8.5, 4.2)
     axes = figure.subplots()
     known = [row for row in rows if row["agreement"] is not None]
     names = list(dict.fromkeys(row["score"] for row in known))
     epochs = list(dict.fromkeys(row["model"] for row in rows))
     marks, lines = "osD^vPX*", ("-", "--", "-.", ":")
-    for at, (name, color) in enumerate(zip(names, colors(), strict=False)):
+    for at, (name, color) in enumerate(zip(names, cycle(COLORS), strict=False)):
         mine = [row for row in known if row["score"] == name]
         x = [epochs.index(row["model"]) for row in mine]
         style: dict[str, Any] = {"marker": marks[at % len(marks)], "markersize": 4, "linestyle": lines[at % len(lines)]}
@@ -237,7 +233,6 @@ def side_by_side(
 
     A panel without a point is left out, and the figure if there is none: without labels there is no accuracy.
     """
-    from matplotlib.figure import Figure
 
     known = [row for row in rows if row["accuracy"] is not None]
     means = [row for row in known if row["score"] == "avh"]
@@ -247,7 +242,7 @@ def side_by_side(
     panels = [name for name, shown in (("means", means), ("agreement", names)) if shown]
     if not panels:
         return None
-    figure = Figure(figsize=(0.4 + 4.3 * len(panels), 3.8), layout="constrained", dpi=120)
+    figure = new_figure(0.4 + 4.3 * len(panels), 3.8)
     axes = dict(zip(panels, figure.subplots(1, len(panels), squeeze=False)[0], strict=True))
     for panel in axes.values():
         panel.set_xlabel("accuracy (%)")

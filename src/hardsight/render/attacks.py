@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardsight.render.adaptation import state
+from hardsight.render.style import BLUE, COLORS, VERMILION, new_figure, state
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7f7f7f")  # Okabe and Ito
-CLEAN, ATTACKED = COLORS[0], COLORS[1]
+CLEAN, ATTACKED = BLUE, VERMILION
 LINES = ("-", "--", "-.", ":")
 MOST_INSIDE = 5  # curves whose names fit into the corner of a plot
 FAR = 4.0  # interquartile ranges: values farther out than this are in the outermost bins
@@ -30,9 +29,8 @@ def error_curves(curves: Mapping[str, Sequence[tuple[float, float, float, float]
     Args:
         curves: name -> (epsilon, error, low, high) in rising order of epsilon, as shares.
     """
-    from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6.4, 3.6), layout="constrained", dpi=130)
+    figure = new_figure(6.4, 3.6, dpi=130)
     axes = figure.subplots()
     for (name, points), color, marker in zip(curves.items(), COLORS, "osD^vPX*", strict=False):
         epsilon, error, low, high = np.array(points, np.float64).T
@@ -52,10 +50,9 @@ def roc_curves(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], *, title: st
     Args:
         curves: name -> (share of clean, share of attacked inputs rejected).
     """
-    from matplotlib.figure import Figure
 
     many = len(curves) > MOST_INSIDE
-    figure = Figure(figsize=(7.2 if many else 4.8, 4.6), layout="constrained", dpi=130)
+    figure = new_figure(7.2 if many else 4.8, 4.6, dpi=130)
     axes = figure.subplots()
     axes.plot([0, 1], [0, 1], color="#bbbbbb", linewidth=0.8)
     for at, (name, (clean, attacked)) in enumerate(curves.items()):
@@ -80,10 +77,9 @@ def histograms(panels: Mapping[str, Mapping[str, np.ndarray]], *, title: str = "
         panels: name of the quantity -> name of the inputs -> (n,) values.
         share: of the inputs in each bin instead of their number.
     """
-    from matplotlib.figure import Figure
 
     alike = len({tuple(kinds) for kinds in panels.values()}) == 1  # one legend will do
-    figure = Figure(figsize=(4.0 * len(panels) + 0.4, 3.2), layout="constrained", dpi=130)
+    figure = new_figure(4.0 * len(panels) + 0.4, 3.2, dpi=130)
     for axes, (name, kinds) in zip(np.atleast_1d(np.asarray(figure.subplots(1, len(panels)))), panels.items(), strict=True):
         values = {kind: x[np.isfinite(x)] for kind, x in kinds.items()}
         everything = np.concatenate(list(values.values()))
@@ -121,9 +117,8 @@ def trajectories(path: Mapping[str, np.ndarray], *, title: str = "") -> Figure:
     Args:
         path: (n, steps + 1) arrays: own_angle, other_angle (radians), norm, epsilon, predicted and label.
     """
-    from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(11.5, 3.9), layout="constrained", dpi=130)
+    figure = new_figure(11.5, 3.9, dpi=130)
     figure.suptitle(title, fontsize=11)
     polar: Any = figure.add_subplot(1, 3, 1, projection="polar")
     norm_axes, angle_axes = figure.add_subplot(1, 3, 2), figure.add_subplot(1, 3, 3)

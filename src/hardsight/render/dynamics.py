@@ -1,4 +1,4 @@
-"""Curves over the epochs, as in Figures 4 and 9 to 15 of the AVH paper: a panel per quantity, a line per group."""
+"""Curves over the epochs, as in Figures 4 and 9 to 15 of the AVH paper, and neural collapse over the epochs."""
 
 from __future__ import annotations
 
@@ -8,20 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardsight.errors import InputError
+from hardsight.render.style import COLORS, MARKERS, new_figure
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from matplotlib.figure import Figure
 
     from hardsight.dynamics.curves import Curves
 
-# Apart for color-blind eyes (Okabe and Ito); yellow is left out, it cannot be seen on white.
-COLORS = (
-    *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00"),
-    *("#000000", "#7f7f7f", "#8c510a", "#762a83", "#1b7837", "#b2182b"),
-)
 MOST_BANDS = 6
 FEW = 10  # samples below which a group's mean says little: its line is thin and pale, without a band
-MARKERS = "osD^vP*X<>ph"
 WORDS = {
     "norm": "norm of the feature",
     "avh": "AVH",
@@ -42,6 +38,7 @@ LIMITS = {
     "own_angle": (0, 180),
     "loss": (0, None),
 }
+COLLAPSE = {"nc1": "NC1", "nc2": "NC2", "nc3": "NC3", "nc4": "NC4 (to 1)"}
 
 
 def curves_figure(
@@ -56,7 +53,6 @@ def curves_figure(
         title: one line on top.
         marks: (group, epoch or step) pairs: a dotted line in the group's color there, in every panel.
     """
-    from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
     present = curves.present()
@@ -65,7 +61,7 @@ def curves_figure(
     colors = _colors(len(present), curves.groups.ordered)
     legend = len(curves.groups) > 1
     high, wide = (2, 2) if len(columns) == 4 else (1, len(columns))
-    figure = Figure(figsize=(4.2 * wide + (2.0 if legend else 0), 2.9 * high + 0.3), layout="constrained", dpi=130)
+    figure = new_figure(4.2 * wide + (2.0 if legend else 0), 2.9 * high + 0.3, dpi=130)
     figure.get_layout_engine().set(w_pad=0.1, h_pad=0.08)  # type: ignore[call-arg, union-attr]
     panels = np.ravel(figure.subplots(high, wide))
     often, banded = max(1, len(curves.moments) // 12), False
@@ -129,3 +125,48 @@ def _colors(count: int, ordered: bool) -> list[Any]:
     from matplotlib import colormaps
 
     return [colormaps["viridis"](shade) for shade in np.linspace(0.0, 0.85, count)]
+
+
+# Neural collapse
+
+
+def collapse_figure(table: pa.Table, *, title: str = "") -> Figure:
+    """Three panels: NC1 to NC4; uniformity and tolerance; the histograms of the first and the last epoch.
+
+    Args:
+        table: rows of one split of `hardsight.dynamics.read_epochs`, those that were measured.
+        title: one line on top.
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    figure = new_figure(12.6, 3.3, dpi=130)
+    figure.suptitle(title, fontsize=10)
+    left, middle, right = figure.subplots(1, 3)
+    epoch = table.column("epoch").to_numpy()
+    for axes, names in ((left, COLLAPSE), (middle, {"uniformity": "uniformity", "tolerance": "tolerance"})):
+        for color, (name, words) in zip(COLORS, names.items(), strict=False):
+            values = np.array(table.column(name).to_pylist(), dtype=np.float64)
+            axes.plot(epoch, values, color=color, label=words, marker="o", markersize=3, linewidth=1.2)
+        axes.set_xlabel("epoch", fontsize=9)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.legend(fontsize=8, frameon=False)
+    left.set_yscale("symlog", linthresh=0.1)
+    rows = table.to_pylist()
+    for row, style in ((rows[0], ":"), (rows[-1], "-")):
+        _histograms(right, row, style)
+    right.set_xlabel("cosine of a pair", fontsize=9)
+    right.set_yticks([])
+    right.legend(fontsize=8, frameon=False)
+    for axes in (left, middle, right):
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.tick_params(labelsize=8)
+    return figure
+
+
+def _histograms(axes: Any, row: dict[str, Any], style: str) -> None:
+    for color, name, words in ((COLORS[0], "positive_cosines", "same class"), (COLORS[1], "negative_cosines", "other class")):
+        counts = np.array(row[name] or [], dtype=np.float64)
+        if counts.sum() > 0:
+            edges = np.linspace(-1, 1, len(counts) + 1)
+            label = f"{words}, epoch {row['epoch']}"
+            axes.stairs(counts / counts.sum(), edges, color=color, linestyle=style, label=label, linewidth=1.2)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hardsight.render.style import new_figure
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -36,9 +38,8 @@ def embedding_figure(
         title: one line on top.
     """
     from matplotlib import colormaps
-    from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6, 6), layout="constrained", dpi=120)
+    figure = new_figure(6, 6)
     axes = figure.subplots()
     classes = np.unique(labels[labels >= 0])
     c = int(classes.max(initial=-1)) + 1 if head is None else head.num_classes

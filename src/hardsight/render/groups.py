@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hardsight.render.style import BLUE, VERMILION, new_figure, plain
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-BETTER, WORSE, NEITHER, TOO_FEW = "#0072b2", "#d55e00", "#777777", "#c4c4c4"  # apart for color-blind eyes
+BETTER, WORSE, NEITHER, TOO_FEW = BLUE, VERMILION, "#777777", "#c4c4c4"
 LONGEST_NAME = 34
 INCH_PER_GROUP = 0.27
 
@@ -36,11 +38,10 @@ def groups_with_intervals(names: Sequence[str], counts: np.ndarray, panels: Sequ
         panels: the measures, from left to right.
         verdicts: (k,) 1 for worse than the rest, -1 for better, 0 for neither, NaN for too few samples: pale and hollow.
     """
-    from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
     k = len(names)
-    figure = Figure(figsize=(10, 1.1 + INCH_PER_GROUP * k), layout="constrained", dpi=120)
+    figure = new_figure(10, 1.1 + INCH_PER_GROUP * k)
     every = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     place = np.arange(k)
     colors = [
@@ -58,6 +59,6 @@ def groups_with_intervals(names: Sequence[str], counts: np.ndarray, panels: Sequ
         axes.spines[["top", "right"]].set_visible(False)
     short = [name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…" for name in names]
     shown = [f"{name}  (n = {count:,})" for name, count in zip(short, counts, strict=True)]
-    every[0].set_yticks(place, [name.replace("$", r"\$") for name in shown])
+    every[0].set_yticks(place, [plain(name) for name in shown])
     every[0].set_ylim(k - 0.4, -0.6)
     return figure

@@ -1,7 +1,4 @@
-"""Results for people: headings, tables and figures in one HTML file that asks nobody for anything.
-
-Pieces are strings of HTML; what comes from data is escaped here and nowhere else.
-"""
+"""Pieces of a self-contained HTML page: headings, tables, figures. Text from data is escaped here and nowhere else."""
 
 from __future__ import annotations
 
@@ -43,7 +40,7 @@ summary { cursor: pointer; font-weight: 600 }
 
 
 def page(title: str, sentence: str, *parts: str, style: str = "") -> str:
-    """The whole file; `style` is CSS for parts of its own."""
+    """The whole file; `style` is further CSS."""
     head = (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
@@ -65,12 +62,12 @@ def paragraph(text: str, kind: str = "") -> str:
 
 
 def as_printed(lines: Sequence[str]) -> str:
-    """Lines whose columns line up, as on the screen."""
+    """Preformatted lines, as in a terminal."""
     return f"<pre>{escaped(chr(10).join(lines))}</pre>"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[Cell]], *, words: int = 1, last: int = 0) -> str:
-    """The first columns hold words; the `last` rows sum up the others."""
+    """A table whose first columns hold `words`; the `last` rows are totals."""
     lines = ["<tr>" + "".join(_cell("th", name, at < words) for at, name in enumerate(header))]
     for number, row in enumerate(rows):
         start = '<tr class="last">' if number >= len(rows) - last else "<tr>"
@@ -84,43 +81,37 @@ def _cell(tag: str, cell: Cell, is_word: bool) -> str:
 
 
 def figures(paths: Sequence[Path], *, wide: bool = False) -> str:
-    """PNG files among these, put into the page: side by side where there is room, or each on its own line."""
-    shown = [_figure(path) for path in paths if path.suffix == ".png"]
+    """The PNG files among these: side by side where there is room, or each on its own line."""
+    shown = [drawn(path.read_bytes(), path.stem) for path in paths if path.suffix == ".png"]
     return f'<div class="{"" if wide else "figures"}">{"".join(shown)}</div>' if shown else ""
-
-
-def _figure(path: Path) -> str:
-    return f"<figure>{_image(path, path.stem)}</figure>"
 
 
 def captioned(path: Path, caption: str) -> str:
     """A PNG file with a caption below it."""
-    return f"<figure>{_image(path, caption)}<figcaption>{escaped(caption)}</figcaption></figure>"
+    return drawn(path.read_bytes(), caption, f"<figcaption>{escaped(caption)}</figcaption>")
 
 
-def _image(path: Path, words: str) -> str:
-    data = base64.b64encode(path.read_bytes()).decode()
-    return f'<img alt="{escaped(words)}" src="data:image/png;base64,{data}">'
+def drawn(png: bytes, title: str, below: str = "") -> str:
+    """A PNG image, with HTML below it."""
+    return f'<figure><img alt="{escaped(title)}" src="data:image/png;base64,{_base64(png)}">{below}</figure>'
+
+
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode()
 
 
 def strip(pictures: Sequence[tuple[bytes, str, bool]]) -> str:
     """WebP pictures side by side, each with its caption; tiny ones keep their pixels sharp."""
     shown = [
-        f'<figure><img class="{"tiny" if tiny else ""}" alt="" src="data:image/webp;base64,{base64.b64encode(image).decode()}">'
+        f'<figure><img class="{"tiny" if tiny else ""}" alt="" src="data:image/webp;base64,{_base64(image)}">'
         f"{escaped(caption)}</figure>"
         for image, caption, tiny in pictures
     ]
     return f'<div class="strip">{"".join(shown)}</div>' if shown else ""
 
 
-def drawn(png: bytes, title: str) -> str:
-    """A figure that is in no file, on a line of its own."""
-    data = base64.b64encode(png).decode()
-    return f'<figure><img alt="{escaped(title)}" src="data:image/png;base64,{data}"></figure>'
-
-
 def folded(summary: str, *parts: str) -> str:
-    """Something to open by a click."""
+    """Parts that a click on the summary opens."""
     return "\n".join([f"<details><summary>{escaped(summary)}</summary>", *parts, "</details>"])
 
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hardsight.render.style import BLUE, VERMILION, new_figure
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-RIGHT, WRONG = "#0072b2", "#d55e00"  # blue and vermilion: apart for color-blind eyes and in gray
+RIGHT, WRONG = BLUE, VERMILION
 
 
 def overview(
@@ -34,10 +36,9 @@ def overview(
         title: one line on top.
         norm_axis: words for the axis of norms.
     """
-    from matplotlib.figure import Figure
 
     count = min(12, len(images))
-    figure = Figure(figsize=(10, 5.2 if count else 3.4), layout="constrained", dpi=120)
+    figure = new_figure(10, 5.2 if count else 3.4)
     parts: Any = figure.subfigures(2, 1, height_ratios=[1, 1.9]) if count else (figure.subfigures(1, 1),) * 2
     top, bottom = parts
     top.suptitle(title if count else "", fontsize=11)

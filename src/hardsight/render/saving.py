@@ -1,4 +1,4 @@
-"""Figures as files: PNG always, for pages show it; PDF and SVG beside it, and a width in inches, where they are asked for.
+"""Figures as files: PNG always, because pages show it; PDF and SVG next to it, and a width in inches, on request.
 
 with figures_as("svg", width=3.3):  # a column of a paper
     hardsight.human.study_files.save(run, study)  # figures/*.png and figures/*.svg
@@ -6,6 +6,7 @@ with figures_as("svg", width=3.3):  # a column of a paper
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -23,8 +24,8 @@ UNDATED: dict[str, dict[str, None]] = {  # no date and no version: the same figu
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
     "svg": {"Date": None, "Creator": None},
 }
-SMALLEST = 6.0  # points: smaller words cannot be read in print
-PANEL = 1.6  # inches: narrower panels stand below each other
+SMALLEST = 6.0  # points: smaller text cannot be read in print
+PANEL = 1.6  # inches: narrower panels are stacked
 NARROW = 5.0  # inches
 ROW = 1.4  # inches: lower panels show nothing
 _width: ContextVar[float | None] = ContextVar("width of figures", default=None)
@@ -59,7 +60,7 @@ def figures_as(formats: str, width: float | None = None) -> Iterator[None]:
 
 
 def save_figure(figure: Figure, path: Path, **options: Any) -> list[Path]:
-    """Write a figure to a .png, and beside it in the other formats that were asked for; returns all paths, the .png first."""
+    """Write a figure to a .png, and next to it in the other chosen formats; returns all paths, the .png first."""
     import matplotlib
 
     if (width := _width.get()) is not None:
@@ -67,13 +68,20 @@ def save_figure(figure: Figure, path: Path, **options: Any) -> list[Path]:
     paths = [path.with_suffix(f".{form}") for form in _chosen.get()]
     for file in paths:
         form = file.suffix[1:]
-        with replacing(file) as temporary, matplotlib.rc_context({"svg.hashsalt": path.stem}):  # ids in SVG are random else
+        with replacing(file) as temporary, matplotlib.rc_context({"svg.hashsalt": path.stem}):  # else ids in SVG are random
             figure.savefig(temporary, format=form, metadata=UNDATED[form], **options)
     return paths
 
 
+def png_bytes(figure: Figure) -> bytes:
+    """A figure as PNG, for a page."""
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", metadata=UNDATED["png"])
+    return stream.getvalue()
+
+
 def _set_width(figure: Figure, width: float) -> None:
-    """Draw it so wide: words shrink with it as far as they can be read, and panels side by side move below each other."""
+    """Scale a figure to a width: text shrinks with it as far as it can be read, and panels in a row are stacked."""
     from matplotlib.lines import Line2D
     from matplotlib.text import Text
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from hardsight.render.adaptation import state
-from hardsight.render.dynamics import COLORS, MARKERS
+from hardsight.render.style import COLORS, MARKERS, new_figure, state
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,10 +20,9 @@ def cost_figure(table: pa.Table, words: str) -> Figure:
         table: subset, budget, accuracy, accuracy_low, accuracy_high; the subset `all` is drawn as a line across.
         words: what the accuracy is of.
     """
-    from matplotlib.figure import Figure
     from matplotlib.ticker import NullLocator
 
-    figure = Figure(figsize=(7.6, 4.2), layout="constrained")
+    figure = new_figure(7.6, 4.2)
     axes = figure.add_subplot()
     column = {name: table.column(name).to_numpy() for name in table.column_names}
     subsets = [name for name in dict.fromkeys(column["subset"].tolist()) if name != "all"]

@@ -21,7 +21,7 @@ from hardsight.domains.run_directory import INTERVALS, over_seeds, write_page, w
 from hardsight.files.parquet import read_parquet
 from hardsight.files.run import Run
 from hardsight.render import html_page as rp
-from hardsight.render.adaptation import accuracy_per_round, thumbnails
+from hardsight.render.domains import accuracy_per_round, thumbnails
 from hardsight.render.saving import save_figure
 from hardsight.screen import percent
 

@@ -11,7 +11,7 @@ from hardsight.domains.generalization.tables import AVERAGE, Results, accuracy_t
 from hardsight.domains.run_directory import INTERVALS, over_seeds, write_page, write_tables
 from hardsight.files.run import Run
 from hardsight.render import html_page as rp
-from hardsight.render.generalization import accuracy_per_domain, accuracy_per_epoch
+from hardsight.render.domains import accuracy_per_domain, accuracy_per_epoch
 from hardsight.render.saving import save_figure
 from hardsight.screen import percent
 

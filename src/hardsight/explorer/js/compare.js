@@ -204,7 +204,7 @@ export class Compare {
 // Samples below a heading that changes.
 function side(key) {
   const heading = el("h3", { id: "compare-" + key }),
-    strip = el("div", { class: "strip", role: "group", "aria-labeledby": heading.id });
+    strip = el("div", { class: "strip", role: "group", "aria-labelledby": heading.id });
   return { section: el("section", {}, heading, strip), strip, title: (words) => (heading.textContent = words) };
 }
 

@@ -136,7 +136,7 @@ class Page {
         title,
       );
       tab.setAttribute("aria-controls", "view-" + key);
-      byId("view-" + key).setAttribute("aria-labeledby", "tab-" + key);
+      byId("view-" + key).setAttribute("aria-labelledby", "tab-" + key);
       list.append(tab);
     }
     list.addEventListener("keydown", (event) => {

@@ -85,7 +85,7 @@ export class Maps {
         await new Promise((done) => setTimeout(done, PATIENCE));
         now = await this.page.source.map(map.method);
       }
-      if (now.said) this.page.say(now.said, now.state !== "ready");
+      if (now.note) this.page.say(now.note, now.state !== "ready");
       if (now.state === "ready") this.page.columns.add(now.columns);
     } catch (error) {
       this.page.say(error.message, true);

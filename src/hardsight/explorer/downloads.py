@@ -1,4 +1,4 @@
-"""Rows for other tools: the selection or the review as CSV, Parquet or a list of paths."""
+"""The selection or the review as a table, and as a file to download: CSV, Parquet or a list of paths."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from hardsight.errors import InputError
-from hardsight.explorer.columns import words
+from hardsight.explorer.columns import rows_of, words
 from hardsight.explorer.review import Review
 from hardsight.explorer.sheet import Sheet
 from hardsight.files.suspects import DUPLICATE_OF
@@ -22,48 +22,46 @@ FORMATS = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.
 
 
 def selection_table(sheet: Sheet, rows: np.ndarray, review: Review) -> pa.Table:
-    """The rows with all their columns, words as words, and the marks where there are any."""
-    at = pa.array(rows)
-    columns: dict[str, Any] = {"id": sheet.ids.take(at)}
+    """The rows with all their columns, and their marks if there are any."""
+    indices = pa.array(rows)
+    columns: dict[str, Any] = {"id": sheet.ids.take(indices)}
     if sheet.paths is not None:
-        columns["path"] = sheet.paths.take(at)
+        columns["path"] = sheet.paths.take(indices)
     for name, column in sheet.columns.items():
         values = column.values[rows]
         if column.names is None:
             columns[name] = pa.array(values, from_pandas=True)
         elif name in ("label", "predicted", "suggested_label"):
             columns[name] = pa.array(values.astype(np.int64), mask=values >= len(column.names))
-            columns[f"{name}_name"] = words(column).take(at)
+            columns[f"{name}_name"] = words(column).take(indices)
         elif column.names == ["false", "true"]:
             columns[name] = pa.array(values == 1, mask=values >= len(column.names))
         else:
-            columns[name] = words(column).take(at)
-    if sheet.suspects is not None and sheet.suspects.duplicate_of is not None:
-        columns[DUPLICATE_OF] = sheet.suspects.duplicate_of.take(at)
+            columns[name] = words(column).take(indices)
+    if sheet.suspects is not None:
+        columns[DUPLICATE_OF] = sheet.suspects.duplicate_of.take(indices)
     _, marks = review.current()
     if marks:
-        own = [marks.get(id) for id in columns["id"].to_pylist()]
-        columns["mark"] = pa.array([None if mark is None else mark.mark for mark in own], pa.string())
-        columns["suggestion"] = pa.array([None if mark is None else mark.suggestion for mark in own], pa.int64())
+        given = [marks.get(id) for id in columns["id"].to_pylist()]
+        columns["mark"] = pa.array([None if mark is None else mark.mark for mark in given], pa.string())
+        columns["suggestion"] = pa.array([None if mark is None else mark.suggestion for mark in given], pa.int64())
     table = pa.table(columns)
     return noted_as_hardness(table) if sheet.hardness else table
 
 
 def review_table(sheet: Sheet, review: Review) -> pa.Table:
-    """The review with each sample's path and given class."""
+    """The review with each sample's path."""
     table = review.table()
     if sheet.paths is not None:
-        import pyarrow.compute as pc
-
-        rows = pc.index_in(table.column("id"), value_set=sheet.ids)
-        table = table.add_column(1, "path", sheet.paths.take(rows.combine_chunks()))
+        rows = rows_of(table.column("id"), sheet.ids)
+        table = table.add_column(1, "path", sheet.paths.take(pa.array(rows, mask=rows < 0)))
     return table
 
 
-def written(table: pa.Table, form: str, roots: list[str]) -> bytes:
-    """The bytes of a file: csv, parquet, or txt with one path a line."""
+def as_file(table: pa.Table, form: str, roots: list[str]) -> bytes:
+    """The bytes of a file: csv, parquet, or txt with one path per line."""
     if form not in FORMATS:
-        raise InputError(f"an export is one of {', '.join(FORMATS)}, got {form!r}.")
+        raise InputError(f"format must be one of {', '.join(FORMATS)}, got {form!r}.")
     stream = io.BytesIO()
     if form == "parquet":
         pq.write_table(table, stream, compression="zstd", write_page_checksum=True)
@@ -78,7 +76,7 @@ def _list(table: pa.Table, roots: list[str]) -> bytes:
     name = "path" if "path" in table.column_names else "id"
     lines = [str(value) for value in table.column(name).to_pylist() if value is not None]
     if any("\n" in line or "\r" in line for line in lines):
-        raise InputError("some paths hold line breaks, which a list of lines cannot; export CSV or Parquet.")
+        raise InputError("some paths contain line breaks, which a list of lines cannot hold; export CSV or Parquet.")
     if name == "path" and roots:
         lines = [line if line.startswith("/") else f"{roots[0]}/{line}" for line in lines]
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")

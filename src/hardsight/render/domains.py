@@ -1,32 +1,16 @@
-"""Self-training drawn: accuracy round by round, and the samples one rule selects and the other does not."""
+"""Figures of `adapt` and `generalize`: accuracy by round, by domain and by epoch, and samples that changed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import Any
 
 import numpy as np
 
-COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")  # apart for color-blind eyes
+from hardsight.render.style import COLORS, new_figure, plain, state
 
-
-MARKERS = "osD^vPX*"  # of another number than the colors: two lines of one color have two markers
-
-
-def colors() -> Iterator[str]:
-    """A color for each line, again from the first after the last."""
-    return cycle(COLORS)
-
-
-def plain(text: str) -> str:
-    """A name that may hold a dollar, which would begin a formula."""
-    return text.replace("$", r"\$")
-
-
-def state(figure: Any, words: str) -> None:
-    """Say below a figure what its bands or bars are."""
-    figure.supxlabel(words, fontsize=8, color="0.35")
+MARKERS = "osD^vPX*"  # eight, for twelve colors: lines of the same color differ in their marker
 
 
 def accuracy_per_round(
@@ -40,15 +24,14 @@ def accuracy_per_round(
         title: one line on top.
         levels: method -> accuracy of what is trained once, without rounds: dotted lines.
     """
-    from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    figure = Figure(figsize=(6.4, 4), layout="constrained", dpi=120)
+    figure = new_figure(6.4, 4)
     axes = figure.subplots()
     axes.axhline(100 * start.mean(), color="0.5", linestyle="--", linewidth=1, label="source only")
     for (method, level), gray in zip((levels or {}).items(), cycle(("0.1", "0.35", "0.65")), strict=False):
         axes.axhline(100 * level, color=gray, linestyle=":", linewidth=1.3, label=method)
-    for (method, values), color, marker in zip(curves.items(), colors(), cycle(MARKERS), strict=False):
+    for (method, values), color, marker in zip(curves.items(), cycle(COLORS), cycle(MARKERS), strict=False):
         rounds = np.arange(values.shape[1] + 1)
         values = 100 * np.concatenate([start[:, None], values], axis=1)  # (seeds, rounds + 1)
         mean = values.mean(0)
@@ -83,10 +66,9 @@ def before_and_after(
         names: of the classes.
         title: one line on top.
     """
-    from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    figure = Figure(figsize=(10, 5.2), layout="constrained", dpi=120)
+    figure = new_figure(10, 5.2)
     parts: Any = figure.subfigures(2, 1, height_ratios=[1, 1.9])
     top, bottom = parts
     top.suptitle(title, fontsize=11)
@@ -120,10 +102,9 @@ def thumbnails(groups: Mapping[str, Sequence[tuple[Any, str]]], title: str, mark
         title: one line on top.
         marked: groups whose words are in another color.
     """
-    from matplotlib.figure import Figure
 
     heights = [0.4 + 2.05 * -(-len(shown) // 6) for shown in groups.values()]
-    figure = Figure(figsize=(9, 0.4 + sum(heights)), layout="constrained", dpi=120)
+    figure = new_figure(9, 0.4 + sum(heights))
     figure.suptitle(plain(title), fontsize=11)
     parts: Any = figure.subfigures(len(groups), 1, height_ratios=heights, squeeze=False)
     for part, (words, shown) in zip(parts[:, 0], groups.items(), strict=True):
@@ -136,4 +117,53 @@ def thumbnails(groups: Mapping[str, Sequence[tuple[Any, str]]], title: str, mark
         for axes, (image, caption) in zip(grid, shown, strict=False):
             axes.imshow(image, cmap="gray" if np.ndim(image) == 2 else None, vmin=0, vmax=255)  # a faint picture stays faint
             axes.set_xlabel(plain(caption), fontsize=7, color=color)
+    return figure
+
+
+def accuracy_per_domain(reached: Mapping[str, np.ndarray], domains: Sequence[str], title: str) -> Any:
+    """A dot for each loss on each unseen domain, with its spread over seeds.
+
+    Args:
+        reached: loss -> (seeds, domains) accuracy.
+        domains: their names; the last may be an average.
+        title: one line on top.
+    """
+
+    figure = new_figure(1.6 + 1.3 * len(domains), 4)
+    axes = figure.subplots()
+    seeds = max(map(len, reached.values()), default=0)
+    for number, ((loss, values), color) in enumerate(zip(reached.items(), cycle(COLORS), strict=False)):
+        at = np.arange(len(domains)) + 0.5 * ((number + 0.5) / len(reached) - 0.5)
+        spread = 100 * values.std(0, ddof=1) if len(values) > 1 else None
+        axes.errorbar(at, 100 * values.mean(0), yerr=spread, fmt="o", markersize=5, capsize=3, color=color, label=loss)
+    if seeds > 1:
+        state(figure, f"bars: ± one standard deviation over {seeds} seeds")
+    axes.set(ylabel="accuracy (%)", title=title, xticks=np.arange(len(domains)))
+    axes.set_xticklabels([plain(name) for name in domains])
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def accuracy_per_epoch(curves: Mapping[str, Mapping[str, np.ndarray]], title: str) -> Any:
+    """One small plot per unseen domain, one line per loss.
+
+    Args:
+        curves: domain -> loss -> (epochs,) accuracy, a mean over seeds.
+        title: one line on top.
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    figure = new_figure(2.6 * len(curves) + 0.4, 3.2)
+    figure.suptitle(title, fontsize=11)
+    panels = np.atleast_1d(figure.subplots(1, len(curves)))
+    for axes, (domain, losses) in zip(panels, curves.items(), strict=True):
+        for (loss, values), color in zip(losses.items(), cycle(COLORS), strict=False):
+            axes.plot(np.arange(1, len(values) + 1), 100 * values, marker="o", markersize=2.5, color=color, label=loss)
+        axes.set(xlabel="epoch", title=plain(domain))
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[0].set_ylabel("accuracy (%)")
+    handles, names = panels[0].get_legend_handles_labels()
+    figure.legend(handles, names, frameon=False, loc="outside lower center", ncols=6)
     return figure

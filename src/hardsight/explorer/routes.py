@@ -1,0 +1,488 @@
+"""The page's routes: what the browser asks the server for.
+
+The browser gets columns as bytes, and filters, sorts and draws them itself. The server provides what only it has: pictures,
+features, dynamics, and the review, which it writes.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from hardsight.errors import HardsightError
+from hardsight.explorer import downloads, sample_detail
+from hardsight.explorer.columns import Column, is_angle, on_screen, rows_of, signed
+from hardsight.explorer.embedding_map import Maps
+from hardsight.explorer.epochs import Epochs
+from hardsight.explorer.review import MARKS, Review
+from hardsight.explorer.security import Guard
+from hardsight.explorer.selection import HUMAN, agreement, curves_of_groups, groups_of, within
+from hardsight.explorer.sheet import Sheet, default_axes
+from hardsight.explorer.thumbnails import Pictures
+from hardsight.explorer.two_runs import SECOND, ScoreChanges
+from hardsight.version import VERSION
+
+MOST_ROWS = 500  # in one request for ids and paths
+MOST_GROUPS = 200  # in a table
+STORY = ("avh", "confidence", "own_angle", "norm", "loss")  # curves of one sample over the epochs
+NO_COMMANDS = ("ipykernel_launcher.py", "__main__.py", "-c")  # how a notebook or python -m starts: no command to repeat
+MIME_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+
+
+@dataclass
+class Page:
+    """Everything that the routes answer from."""
+
+    sheet: Sheet
+    pictures: Pictures
+    review: Review
+    unmarked: str | None = None  # why samples cannot be marked
+    comparison: ScoreChanges | None = None  # with a second run
+    write_token: str = ""
+    in_notebook: bool = False  # then the page reports what is selected
+    selection: np.ndarray | None = None  # (n,) bool, as the page last reported it; None for all
+    again: list[str] = field(default_factory=list)  # commands that show the same page
+    apply: list[str] = field(default_factory=list)  # words of the command that applies the marks, where there is one
+
+    def __post_init__(self) -> None:
+        rounds = self.sheet.rounds
+        self.maps = Maps(self.sheet, keep=self.unmarked is None)
+        self.columns = {name: on_screen(column) for name, column in self.sheet.columns.items()}  # angles in degrees
+        self.hidden = {} if rounds is None else rounds.hidden()  # columns that filters name and menus do not
+
+    def epochs(self) -> Epochs:
+        """The dynamics; a request for them is refused where there are none."""
+        if self.sheet.epochs is None:
+            raise _Refused("there are no dynamics")
+        return self.sheet.epochs
+
+    def about(self) -> dict[str, Any]:
+        """What the page must know before it first draws."""
+        sheet, snapshot, rounds = self.sheet, self.sheet.snapshot, self.sheet.rounds
+        measures = [] if sheet.epochs is None else sheet.epochs.measures
+        x, y, color = default_axes(sheet)
+        if self.comparison is not None and sheet.by in self.comparison.changes:
+            x, y, color = sheet.by, sheet.by + SECOND, "outcome" if "outcome" in sheet.columns else color
+        return {
+            "version": VERSION,
+            "name": sheet.name,
+            "place": str(sheet.path),
+            "comparison": None if self.comparison is None else asdict(self.comparison),
+            "n": len(sheet),
+            "classes": sheet.class_names,
+            "columns": [column.described() for column in self.columns.values()]
+            + [column.described() | {"hidden": True} for column in self.hidden.values()]
+            + self.maps.described_columns(),
+            "maps": self.maps.described(),
+            "axes": {"x": x, "y": y, "color": color},
+            "by": sheet.by,
+            "pictures": self.pictures.any,
+            "closeups": snapshot is not None and snapshot.source.evidence == "features",
+            "cosines": snapshot is not None and snapshot.head is not None,
+            "epochs": [] if sheet.epochs is None else sheet.epochs.numbers,
+            "measures": measures,
+            "degrees": [name for name in measures if is_angle(name)],
+            "moving": measures,  # those with a value for each sample
+            "human": HUMAN if HUMAN in sheet.columns else None,
+            "reached": {} if rounds is None else rounds.reached(),
+            "methods": {} if rounds is None else rounds.methods,
+            "suspects": None if sheet.suspects is None else sheet.suspects.described(),
+            "quick_filters": [asdict(quick) for quick in sheet.quick_filters],
+            "marks": list(MARKS),
+            "unmarked": self.unmarked,
+            "review": None if self.review.path is None else str(self.review.path),
+            "apply": shlex.join(self.apply),
+            "write_token": self.write_token,
+            "notebook": self.in_notebook,
+            "start": {
+                name: sheet.start.get(name)
+                for name in ("command", "words", "arguments", "inputs", "versions", "counts", "seconds")
+            },
+            "again": self.how_again(),
+            "hardness": sheet.hardness,
+            "notes": sheet.notes,
+        }
+
+    def how_again(self) -> list[str]:
+        """The command that made the run, then those that show it."""
+        words, command = (str(self.sheet.start.get(name) or "") for name in ("words", "command"))
+        made = command if words.startswith(NO_COMMANDS) else words or command
+        return [made or f"hardsight score {shlex.quote(self.sheet.name)}", *self.again]
+
+
+def build(page: Page, port: int, allowed_hosts: Sequence[str] = ()) -> Guard:
+    """The guarded app."""
+    routes = [Route(path, functools.partial(_served, name), methods=["GET"]) for path, name in page_files().items()]
+    for (method, path), answer in ANSWERS.items():
+        routes.append(Route(path, functools.partial(_answered, page, answer), methods=[method]))
+    guard = Guard(Starlette(routes=routes), port, allowed_hosts, page.in_notebook)
+    page.write_token = guard.write_token
+    return guard
+
+
+def page_files() -> dict[str, str]:
+    """Address -> file of the package: a fixed list, so that no address can name another file."""
+    scripts = sorted(path.name for path in (files("hardsight.explorer") / "js").iterdir() if path.name.endswith(".js"))
+    named = {"/": "page.html", "/page.css": "page.css", "/icon.svg": "icon.svg", "/favicon.ico": "icon.svg"}
+    return named | {f"/js/{name}": f"js/{name}" for name in scripts}
+
+
+def _served(name: str, request: Request) -> Response:
+    content = (files("hardsight.explorer") / name).read_bytes()
+    media_type = f"{MIME_TYPES[Path(name).suffix]}; charset=utf-8"
+    return Response(content, media_type=media_type, headers={"cache-control": "no-cache"})
+
+
+class _Refused(Exception):
+    """Why a request has no answer, and the HTTP status that says so; 404: a row, column or epoch that does not exist."""
+
+    def __init__(self, reason: str, status: int = 404) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Query:
+    """One request, and the page that it is about."""
+
+    page: Page
+    request: Request
+    body: bytes  # of a POST
+
+    def text(self, name: str, default: str = "") -> str:
+        """A parameter of the address."""
+        return self.request.query_params.get(name, default)
+
+    def row(self) -> int:
+        """The row that the path names."""
+        return self.as_row(self.request.path_params["row"])
+
+    def as_row(self, text: str) -> int:
+        """A row from its number as text."""
+        if not (text.isascii() and text.isdecimal() and len(text) <= 12 and int(text) < len(self.page.sheet)):
+            raise _Refused("there is no such row")
+        return int(text)
+
+    def column(self, name: str) -> Column:
+        """The column of a name: of the sheet, of a round of self-training, or of a map."""
+        page = self.page
+        column = page.columns.get(name) or page.hidden.get(name) or page.maps.columns().get(name)
+        if column is None:
+            raise _Refused("there is no such column")
+        return column
+
+    def map_method(self) -> str:
+        """The map that the path names."""
+        method = str(self.request.path_params["method"])
+        if method not in self.page.maps.methods:
+            raise _Refused("there is no such map")
+        return method
+
+    def selection(self) -> np.ndarray:
+        """(n,) bool from a body of one bit per row, the lowest bit first; no body means every row."""
+        n = len(self.page.sheet)
+        if not self.body:
+            return np.ones(n, bool)
+        if len(self.body) != (n + 7) // 8:
+            raise _Refused(f"a selection of {n} rows is {(n + 7) // 8} bytes, got {len(self.body)}")
+        return np.unpackbits(np.frombuffer(self.body, np.uint8), count=n, bitorder="little").astype(bool)
+
+    def fields(self) -> dict[str, Any]:
+        """The body as a JSON object; empty if it is none."""
+        try:
+            value = json.loads(self.body)
+        except (ValueError, RecursionError):
+            value = None
+        return value if isinstance(value, dict) else {}
+
+    def check_markable(self) -> None:
+        """Samples can be marked."""
+        if self.page.unmarked is not None:
+            raise _Refused(self.page.unmarked, 403)
+
+
+Answer = Callable[[Query], Any]  # gives a response, or bytes, or what becomes JSON
+ANSWERS: dict[tuple[str, str], Answer] = {}  # (method, path) -> function
+
+
+def _route(path: str, method: str = "GET") -> Callable[[Answer], Answer]:
+    def registered(answer: Answer) -> Answer:
+        ANSWERS[method, path] = answer
+        return answer
+
+    return registered
+
+
+async def _answered(page: Page, answer: Answer, request: Request) -> Response:
+    query = Query(page, request, await request.body())
+    try:
+        value = await run_in_threadpool(answer, query)
+    except (_Refused, HardsightError, OSError) as error:
+        return _refusal(error)
+    if isinstance(value, Response):
+        return value
+    return _file(value, "application/octet-stream") if isinstance(value, bytes) else _json(value)
+
+
+def _refusal(error: Exception) -> Response:
+    """Why there is no answer; of an error of the system, such as a run that was deleted, the file and the system's words."""
+    reason = f"{error.filename}: {error.strerror}." if isinstance(error, OSError) and error.filename else str(error)
+    return _json({"error": reason}, error.status if isinstance(error, _Refused) else 400)
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+    return Response(text.encode("utf-8", "replace"), status, {"cache-control": "no-store"}, "application/json")
+
+
+def _file(content: bytes, media_type: str) -> Response:
+    return Response(content, headers={"cache-control": "no-store"}, media_type=media_type)
+
+
+# Reading
+
+
+@_route("/api/run")
+def _about(query: Query) -> Any:
+    return query.page.about()
+
+
+@_route("/api/column")
+def _column(query: Query) -> Any:
+    return query.column(query.text("name")).bytes()
+
+
+@_route("/api/rows")
+def _rows(query: Query) -> Any:
+    """Ids and paths of some rows."""
+    rows = [query.as_row(number) for number in query.text("rows").split(",")[: MOST_ROWS + 1]]
+    if len(rows) > MOST_ROWS:
+        raise _Refused(f"at most {MOST_ROWS} rows at a time", 400)
+    return [_identified(query.page.sheet, row) for row in rows]
+
+
+def _identified(sheet: Sheet, row: int) -> dict[str, Any]:
+    return {"id": sheet.ids[row].as_py(), "path": None if sheet.paths is None else sheet.paths[row].as_py()}
+
+
+@_route("/api/find")
+def _find(query: Query) -> Any:
+    """Rows whose id contains a text, as uint32."""
+    matches = pc.match_substring(query.page.sheet.ids, query.text("text")[:500], ignore_case=True)
+    return np.flatnonzero(matches.to_numpy(zero_copy_only=False)).astype("<u4").tobytes()
+
+
+@_route("/thumb/{row}")
+def _thumb(query: Query) -> Any:
+    return _picture(query.page.pictures.thumb(query.row()))
+
+
+@_route("/image/{row}")
+def _image(query: Query) -> Any:
+    return _picture(query.page.pictures.large(query.row()))
+
+
+def _picture(content: bytes) -> Response:
+    return Response(content, headers={"cache-control": "private, max-age=600"}, media_type="image/webp")
+
+
+@_route("/api/sample/{row}")
+def _sample(query: Query) -> Any:
+    """Everything about one sample."""
+    row, page, sheet = query.row(), query.page, query.page.sheet
+    return {
+        "row": row,
+        **_identified(sheet, row),
+        "values": {name: _value(column, row) for name, column in page.columns.items()},
+        "classes": sample_detail.nearest_classes(sheet, [row]).get(row, []),
+        "top": sample_detail.top_classes(sheet, row),
+        "versions": sample_detail.versions(sheet, row),
+        "trouble": page.pictures.trouble(row) if page.pictures.any else None,
+        "explanation": None if sheet.suspects is None else sheet.suspects.explanations[row].as_py(),
+        "duplicate_of": sample_detail.originals(sheet, [row]).get(row),
+    }
+
+
+def _value(column: Column, row: int) -> Any:
+    value = column.values[row]
+    if column.names is None:
+        return float(value) if np.isfinite(value) else None
+    return column.names[value] if value < len(column.names) else None
+
+
+@_route("/api/story/{row}")
+def _story(query: Query) -> Any:
+    """One sample's curves over the epochs."""
+    row, epochs = query.row(), query.page.epochs()
+    return {name: epochs.story(row, name) for name in STORY if name in epochs.measures}
+
+
+@_route("/api/neighbors/{row}")
+def _neighbors(query: Query) -> Any:
+    return sample_detail.neighbors(query.page.sheet, query.row())
+
+
+@_route("/api/cosines")
+def _cosines(query: Query) -> Any:
+    cosines = sample_detail.cosines(query.page.sheet)
+    if cosines is None:
+        raise _Refused("there is no head, or too many classes to show each pair")
+    return cosines.astype("<f4").tobytes()
+
+
+@_route("/api/epoch/{index}/{measure}")
+def _epoch(query: Query) -> Any:
+    """One epoch's values of one measure, in the order of the rows."""
+    epochs, index = query.page.epochs(), query.request.path_params["index"]
+    if not index.isdecimal() or len(index) > 9 or int(index) >= len(epochs.files):
+        raise _Refused("there is no such epoch")
+    return epochs.values(int(index), query.request.path_params["measure"]).astype("<f4").tobytes()
+
+
+@_route("/api/map/{method}")
+def _map(query: Query) -> Any:
+    """How far a map of the features is."""
+    return query.page.maps.state(query.map_method())
+
+
+@_route("/api/review")
+def _reviewed(query: Query) -> Any:
+    """All marks; or only the version, if it is the one that the page has."""
+    version, _ = query.page.review.current()
+    return {"version": version} if query.text("since") == str(version) else _marks(query.page)
+
+
+def _marks(page: Page) -> dict[str, Any]:
+    return {"version": page.review.current()[0], "marks": placed_marks(page)}
+
+
+def placed_marks(page: Page) -> list[dict[str, Any]]:
+    """All marks on samples of the sheet, by row."""
+    _, marks = page.review.current()
+    rows = rows_of(pa.array(list(marks), pa.string()), page.sheet.ids).tolist()
+    return [
+        {"row": row, "mark": mark.mark, "suggestion": mark.suggestion}
+        for row, mark in zip(rows, marks.values(), strict=True)
+        if row >= 0
+    ]
+
+
+# Taking a selection, or changing something
+
+
+@_route("/api/curves", "POST")
+def _curves(query: Query) -> Any:
+    """Mean and standard deviation over the epochs of the selection, or of its groups by a column."""
+    epochs, chosen, columns, by = query.page.epochs(), query.selection(), query.page.columns, query.text("by")
+    names, groups = groups_of(columns[by], chosen) if by in columns else (["selection"], chosen * 1 - 1)
+    return curves_of_groups(epochs, query.text("measure", "avh"), names, groups)
+
+
+@_route("/api/agreement", "POST")
+def _agreement(query: Query) -> Any:
+    """Human frequency against a score, within the selection."""
+    if HUMAN not in query.page.columns:
+        raise _Refused("there are no human data")
+    human, chosen, by = query.page.columns[HUMAN].values, query.selection(), query.text("by")
+    values = query.column(query.text("score")).floats()
+    result = agreement(human[chosen], values[chosen])
+    if by:
+        result["groups"] = within(human, values, *groups_of(query.column(by), chosen, MOST_GROUPS))
+    return result
+
+
+@_route("/api/rounds", "POST")
+def _rounds(query: Query) -> Any:
+    """What each method of self-training kept of the selection, round by round."""
+    if query.page.sheet.rounds is None:
+        raise _Refused("there was no self-training")
+    return query.page.sheet.rounds.summary(query.selection())
+
+
+@_route("/api/map/{method}", "POST")
+def _start_map(query: Query) -> Any:
+    """Start a map of the features, unless it is ready or on its way."""
+    query.page.maps.start(query.map_method())
+    return _map(query)
+
+
+@_route("/api/map/{method}/stop", "POST")
+def _stop_map(query: Query) -> Any:
+    query.page.maps.stop(query.map_method())
+    return _map(query)
+
+
+@_route("/api/mark", "POST")
+def _mark(query: Query) -> Any:
+    """One mark: {"tab", "row", "mark", "suggestion"}; a mark of null removes it."""
+    query.check_markable()
+    page, change = query.page, query.fields()
+    row, mark, suggestion = change.get("row"), change.get("mark"), change.get("suggestion")
+    if not isinstance(row, int) or isinstance(row, bool) or not 0 <= row < len(page.sheet):
+        raise _Refused("there is no such row")
+    if not isinstance(mark, str | None) or isinstance(suggestion, bool) or not isinstance(suggestion, int | None):
+        raise _Refused("mark must be a word or null, suggestion a class index or null", 400)
+    page.review.put(_tab(change), page.sheet.ids[row].as_py(), mark, suggestion)
+    return _marks(page)
+
+
+@_route("/api/undo", "POST")
+def _undo(query: Query) -> Any:
+    query.check_markable()
+    undone = query.page.review.undo(_tab(query.fields()))
+    return _marks(query.page) | {"undone": len(undone)}
+
+
+def _tab(fields: dict[str, Any]) -> str:
+    return str(fields.get("tab", ""))[:64]
+
+
+@_route("/api/mark-all", "POST")
+def _mark_all(query: Query) -> Any:
+    """Mark all unmarked samples of a selection: as fine, or as wrong with the class that is suggested for each."""
+    query.check_markable()
+    mark, sheet, chosen = query.text("mark"), query.page.sheet, query.selection()
+    suggested = np.full(len(sheet), -1)
+    if mark == "wrong label":
+        suggested = signed(sheet.columns["suggested_label"]) if "suggested_label" in sheet.columns else suggested
+        chosen &= (suggested >= 0) & (suggested != sheet.labels())
+    rows = np.flatnonzero(chosen)
+    classes = [None if code < 0 else code for code in suggested[rows].tolist()]
+    ids = sheet.ids.take(pa.array(rows)).to_pylist()
+    marked = query.page.review.put_all(query.text("tab")[:64], mark, dict(zip(ids, classes, strict=True)))
+    return _marks(query.page) | {"marked": marked}
+
+
+@_route("/api/selection", "POST")
+def _selection(query: Query) -> Any:
+    """What is selected now, for `View.selection` in a notebook; no body means every row."""
+    if not query.page.in_notebook:
+        raise _Refused("this page is not in a notebook")
+    query.page.selection = query.selection() if query.body else None
+    return {}
+
+
+@_route("/api/export", "POST")
+def _export(query: Query) -> Any:
+    """The selection or the review as a file."""
+    page, form = query.page, query.text("format")
+    if query.text("what") == "review":
+        table = downloads.review_table(page.sheet, page.review)
+    else:
+        table = downloads.selection_table(page.sheet, np.flatnonzero(query.selection()), page.review)
+    return _file(downloads.as_file(table, form, page.pictures.roots), downloads.FORMATS[form])

@@ -1,0 +1,102 @@
+"""Summaries of a selection: its groups by a column, their curves over the epochs, and agreement of a score with people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hardsight.explorer.columns import Column, signed
+from hardsight.explorer.epochs import Epochs
+
+HUMAN = "human"  # the column of human frequencies
+MOST_CURVES = 12  # groups drawn at once
+STEPS = 10  # of human frequency
+FEWEST = 4  # samples for a correlation
+
+
+def groups_of(column: Column, chosen: np.ndarray, most: int = MOST_CURVES) -> tuple[list[str], np.ndarray]:
+    """Names and (n,) codes, -1 for none: the largest groups of a column of words, or five groups of equal size for numbers.
+
+    Most human frequencies are close to 1, so they are cut at 0.2, 0.4, 0.6 and 0.8 instead.
+    """
+    if column.names is not None:
+        code = np.where(chosen, signed(column), -1)
+        counts = np.bincount(code[code >= 0], minlength=len(column.names))
+        largest = np.sort(np.argsort(-counts, kind="stable")[:most])
+        group_of = np.full(len(column.names) + 1, -1)
+        group_of[largest] = np.arange(len(largest))
+        return [column.names[index] for index in largest], group_of[code]
+    counted = chosen & np.isfinite(column.values)
+    values = column.values[counted]
+    if not len(values):
+        return ["selection"], np.full(len(chosen), -1)
+    fifths = np.array([0.2, 0.4, 0.6, 0.8])
+    cuts = fifths if column.name == HUMAN else np.unique(np.quantile(values, fifths))  # the paper's bins of human frequency
+    code = np.where(counted, np.searchsorted(cuts, column.values, side="right"), -1)
+    ends = [float(values.min()), *cuts.tolist(), float(values.max())]
+    return [f"{low:.3g} to {high:.3g}" for low, high in zip(ends[:-1], ends[1:], strict=True)], code
+
+
+def curves_of_groups(epochs: Epochs, measure: str, names: list[str], groups: np.ndarray) -> dict[str, Any]:
+    """Mean and standard deviation of each group over the epochs, as the page draws them; empty groups are left out."""
+    curves = epochs.curves(measure, groups, len(names))
+    described = [
+        {
+            "name": name,
+            "mean": _list(curves["mean"][group]),
+            "std": _list(curves["std"][group]),
+            "count": int(curves["count"][group].max(initial=0)),
+        }
+        for group, name in enumerate(names)
+        if curves["count"][group].any()
+    ]
+    return {"epochs": epochs.numbers, "groups": described}
+
+
+def _list(values: np.ndarray) -> list[float | None]:
+    return [float(value) if np.isfinite(value) else None for value in values]
+
+
+def agreement(human: np.ndarray, values: np.ndarray, level: float = 0.95) -> dict[str, Any]:
+    """Spearman's coefficient with the Bonett-Wright interval, and mean and spread of the score by human frequency.
+
+    Args:
+        human: (n,) how often people chose the given class, 0 to 1.
+        values: (n,) a score.
+        level: of the interval.
+
+    Example:
+        >>> result = agreement(np.linspace(0, 1, 50), np.linspace(1, 0, 50))
+        >>> result["n"], round(result["spearman"], 6)
+        (50, -1.0)
+    """
+    finite = np.isfinite(human) & np.isfinite(values)
+    human, values = human[finite].astype(np.float64), values[finite].astype(np.float64)
+    n = len(human)
+    result: dict[str, Any] = {"n": n, "spearman": None, "low": None, "high": None, "steps": []}
+    if n >= FEWEST and np.ptp(human) > 0 and np.ptp(values) > 0:
+        from scipy.stats import spearmanr  # slow to import, and few pages need it
+
+        from hardsight.stats.coefficients import interval
+
+        r = float(spearmanr(human, values).statistic)
+        low, high = interval("spearman", r, n, level)
+        result |= {"spearman": r, "low": low, "high": high}
+    steps = np.minimum((human * STEPS).astype(np.int64), STEPS - 1)  # the last step includes 1.0
+    for step in range(STEPS):
+        part = values[steps == step]
+        if len(part):
+            mean, std = float(part.mean()), float(part.std())
+            result["steps"].append({"from": step / STEPS, "to": (step + 1) / STEPS, "count": len(part), "mean": mean, "std": std})
+    return result
+
+
+def within(human: np.ndarray, values: np.ndarray, names: list[str], groups: np.ndarray) -> list[dict[str, Any]]:
+    """The coefficient within each group that has samples; `groups` (n,) holds codes, -1 for none."""
+    rows = []
+    for code, name in enumerate(names):
+        result = agreement(human[groups == code], values[groups == code])
+        if result["n"]:
+            rows.append({"name": name, **{key: result[key] for key in ("n", "spearman", "low", "high")}})
+    return rows
