@@ -18,7 +18,7 @@ from agreement_data import (
 from hardsight import correlate
 from hardsight.errors import InputError
 from hardsight.files.latex import escaped
-from hardsight.human.latex import pairs, table1
+from hardsight.human.study_files import latex_pairs, latex_table1
 from hardsight.render.agreement import count_colors, side_by_side
 
 
@@ -65,17 +65,17 @@ def test_models_side_by_side_have_no_empty_panel() -> None:
 
 
 def test_latex_has_intervals_and_names_that_people_use(correlations: hardsight.human.Correlations) -> None:
-    text, row = table1(correlations), single(correlations, "avh")
+    text, row = latex_table1(correlations), single(correlations, "avh")
     total = f"${row['agreement']:.3f}_{{[{row['bootstrap_low']:.2f},\\,{row['bootstrap_high']:.2f}]}}$"
     assert f"AVH & ${row['fisher_z']:.3f}$ & {total} &" in text and r"95\,\% intervals" in text
-    for written in (text, pairs(correlations)):
+    for written in (text, latex_pairs(correlations)):
         assert "angular gap" in written and "AVH" in written
         assert not re.search(r"avh|angular\\?_gap|spearman", written)
 
 
 def test_latex_is_balanced_and_escaped(correlations: hardsight.human.Correlations) -> None:
     assert escaped("50 % of a_b & c\\") == r"50 \% of a\_b \& c\textbackslash{}"
-    for text in (table1(correlations), pairs(correlations)):
+    for text in (latex_table1(correlations), latex_pairs(correlations)):
         assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") >= 1
         body = [line for line in text.splitlines() if line.endswith(r"\\")]
         assert len({line.count("&") for line in body}) <= 2  # the same in every row of a table

@@ -15,7 +15,7 @@ from hardsight import Snapshot
 from hardsight.errors import InputError
 from hardsight.scores import class_search
 from hardsight.scores.class_search import Classed, Others, Own, search_classes
-from hardsight.subsets.mine_file import mine_to_file
+from hardsight.subsets.mine import mine_to_file
 from oracles import on_circle
 
 Cli = Callable[..., Any]

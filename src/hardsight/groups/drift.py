@@ -35,19 +35,20 @@ import pyarrow.compute as pc
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
 from hardsight.groups.comparing import COPIES, TOO_FEW
-from hardsight.groups.feature_spaces import ComparedFeatures, compare_features
+from hardsight.groups.feature_shift import ComparedFeatures, compare_features
 from hardsight.groups.opening import (
     Measured,
     check_labeled,
     check_labels_of,
     loaded,
     measured_by,
+    no_head_of,
     of_split,
     open_measured,
+    shared_heads,
     with_class_names,
 )
 from hardsight.groups.settings import DriftFileSettings, DriftSettings
-from hardsight.groups.shared_head import no_head_of, shared_heads
 from hardsight.options import takes
 from hardsight.scores import SCORES
 from hardsight.scores_table import Result

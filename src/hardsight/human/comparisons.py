@@ -20,8 +20,7 @@ from hardsight.screen import Progress, brief
 from hardsight.stats.answers import Ceiling, noise_ceilings
 from hardsight.stats.coefficients import KINDS, Kind, correlate_columns
 from hardsight.stats.concordance import compare_influences, kendall_influence
-from hardsight.stats.dependent import meng, steiger, williams, zou
-from hardsight.stats.independent import Outcome, fisher_test, outcome
+from hardsight.stats.correlation_tests import Outcome, fisher_test, meng, outcome, steiger, williams, zou
 from hardsight.stats.permutation import swap_tests
 from hardsight.stats.resampling import Bootstrap, bootstrap
 

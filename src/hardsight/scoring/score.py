@@ -33,11 +33,9 @@ from hardsight.scores.sweep import Sweep, sweep, sweep_logits
 from hardsight.scores.terms import ANGLES, LOGITS, NEAREST, NONFINITE, NONFINITE_LOGIT, OK, ZERO
 from hardsight.scores_table import ScoresTable
 from hardsight.scoring.checkpoints import GradientVariance, kept_epochs, trained_on
-from hardsight.scoring.extra_inputs import Beside
+from hardsight.scoring.extra_inputs import Beside, Depths, SeveralModels, layers_of
 from hardsight.scoring.fitted_head import heads_with_every_class
-from hardsight.scoring.layers import Depths, layers_of
 from hardsight.scoring.run_images import pictures_of
-from hardsight.scoring.several_models import SeveralModels
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
 from hardsight.table import Summary, TableWriter, as_hardness

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 
 from hardsight.stats.coefficients import Kind
-from hardsight.stats.independent import Outcome, fisher_test
+from hardsight.stats.correlation_tests import Outcome, fisher_test
 
 PAPER_SAMPLES = 29987
 

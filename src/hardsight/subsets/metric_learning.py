@@ -6,7 +6,7 @@ from typing import Any
 
 from hardsight.checks import check_count
 from hardsight.errors import InputError, MissingExtra, require
-from hardsight.subsets.mine_settings import KINDS, POSITIVES
+from hardsight.subsets.settings import KINDS, POSITIVES
 
 require("torch", extra="torch", purpose="hardsight.subsets.pairs.AngleMiner")
 try:
