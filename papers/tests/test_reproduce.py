@@ -22,7 +22,6 @@ from hardsight.dynamics.curves import Curves
 from hardsight.dynamics.groups import Groups, everyone
 from hardsight.errors import FileError, InputError, MissingExtra, RunError, TrainingError
 from hardsight.files.epochs import Moment
-from hardsight.stats.printed import PRINTED
 from hardsight_papers import catalog, running
 from hardsight_papers.avh import (
     adversarial,
@@ -42,6 +41,7 @@ from hardsight_papers.avh.generalization import wrong_averages
 from hardsight_papers.avh.granularity import coarse_frequency
 from hardsight_papers.avh.imagenet import read_votes, voted_rows
 from hardsight_papers.avh.panels import WORDS, Panel, pair, selection
+from hardsight_papers.avh.printed_tables import PRINTED
 from hardsight_papers.avh.sphere import in_overlap, two_gaussians
 from hardsight_papers.avh.table2 import printed_claims, printed_rows, recomputed
 from hardsight_papers.avh.trainings import WatchedTraining, of_levels

@@ -739,7 +739,7 @@ def test_a_review_of_classes_or_ids_that_are_not_there_is_refused(tmp_path: Path
     with pytest.raises(FileError, match="not a review: suggestions must be class indices"):
         apply_review(snapshot, file)
     marks(["a"], [1])
-    with pytest.raises(InputError, match="ids must be unique for it, but 'a' is there several times"):
+    with pytest.raises(InputError, match="'a' is at rows 0 and 2"):
         apply_review(Snapshot(np.eye(3), labels=[0, 1, 2], ids=["a", "b", "a"]), file)
 
 
@@ -825,7 +825,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str], str]] = {
         ["--reference", "other.npz"],
         "other.npz is of another model: its head is different.",
     ),
-    "ids twice": ({"probs": np.eye(3), "labels": [0, 1, 2], "ids": ["a", "b", "b"]}, [], "'b' appears more than once"),
+    "ids twice": ({"probs": np.eye(3), "labels": [0, 1, 2], "ids": ["a", "b", "b"]}, [], "'b' is at rows 1 and 2"),
     "reference not searched": (
         {"features": np.eye(6), "labels": [0, 1] * 3},
         ["--reference", "other.npz", "--no-neighbors"],

@@ -210,7 +210,7 @@ def test_the_curve_shows_what_is_lost() -> None:
 def test_refused_before_a_head_is_fitted(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hardsight.subsets.pool.hardness_of", None)
     features, _, labels = blobs(20)
-    with pytest.raises(InputError, match="but 1 appear more than once, such as 3"):
+    with pytest.raises(InputError, match="3 is at rows 3 and 19"):
         hardsight.select(features=features, labels=labels, ids=[*range(19), 3], budget=4)
     with pytest.raises(InputError, match="class 3 has no samples to choose from"):
         hardsight.select(features=features, labels=np.where(labels == 3, 4, labels), budget=8, per_class=True)

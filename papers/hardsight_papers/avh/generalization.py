@@ -9,7 +9,7 @@ import numpy as np
 
 import hardsight
 from hardsight.screen import percent
-from hardsight.stats.printed import follows
+from hardsight_papers.avh.printed_tables import follows
 from hardsight_papers.context import Context, fingerprint
 from hardsight_papers.recipe import Outcome, Table, Value, claim, recipe
 

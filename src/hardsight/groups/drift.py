@@ -53,6 +53,7 @@ from hardsight.options import takes
 from hardsight.scores import SCORES
 from hardsight.scores_table import Result
 from hardsight.scoring.comparable import hardness_ranks, of_probabilities, why_two_scales
+from hardsight.scoring.samples import check_unique_ids
 from hardsight.scoring.score import FoldHeads
 from hardsight.screen import Progress, brief
 from hardsight.snapshot import Snapshot
@@ -258,9 +259,8 @@ def _apart(first: str, second: str, *ids: pa.Array) -> InputError:
 def _joined(first: Measured, second: Measured) -> tuple[Measured, Measured, list[str]]:
     """Both with the samples that both have, in the order of the first, and what a person should know of the others."""
     ids = [side.ids.cast(pa.string()) for side in (first, second)]
-    for side, own in zip((first, second), ids, strict=True):
-        if len(pc.unique(own)) < len(own):
-            raise InputError(f"{side.name}: ids must be unique to be joined.")
+    for side, names in zip((first, second), ids, strict=True):
+        check_unique_ids(names.to_pylist(), side.name)
     at = pc.fill_null(pc.index_in(ids[0], value_set=ids[1]), -1).to_numpy(zero_copy_only=False).astype(np.int64)
     shared = np.flatnonzero(at >= 0)
     if len(shared) == 0:

@@ -24,6 +24,7 @@ from hardsight.files.wide_tables import snapshot_hint
 from hardsight.head import Head
 from hardsight.options import SampleOptions
 from hardsight.scores import SCORES
+from hardsight.scoring.samples import path_of, rows_of_split
 from hardsight.scoring.score import CROSS_VALIDATED, FoldHeads, Job
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
@@ -170,16 +171,8 @@ def of_split(measured: Measured, split: str | None) -> Measured:
     """The samples of one split."""
     if split is None:
         return measured
-    if "split" not in measured.columns.column_names:
-        raise InputError(f"{measured.name}: --split {split} needs a column split, and there is none.")
-    held = measured.columns.column("split").to_pylist()
-    rows = np.flatnonzero([value == split for value in held])
-    if len(rows) == 0:
-        there = ", ".join(sorted({value for value in held if value is not None})) or "none"
-        raise InputError(
-            f"{measured.name}: there is no split {split!r}; splits: {there}.{did_you_mean(split, there.split(', '))}"
-        )
-    return measured.take(rows)
+    splits = measured.columns.column("split").to_pylist() if "split" in measured.columns.column_names else None
+    return measured.take(rows_of_split(splits, split, measured.name))
 
 
 def check_labeled(measured: Measured) -> None:
@@ -234,8 +227,8 @@ def with_groups(source: Any, group: Sequence[str], **files: Any) -> Any:
 
 def _check_array(snapshot: Snapshot, name: str) -> None:
     """Refuse an array of an .npz that is there, but is no column because of its shape."""
-    path = (snapshot.loaded_from or {}).get("path")
-    if name in snapshot.column_names or not isinstance(path, Path) or path.suffix.lower() != ".npz":
+    path = path_of(snapshot)
+    if name in snapshot.column_names or path is None or path.suffix.lower() != ".npz":
         return
     arrays = open_npz(path)
     if name in arrays and name not in ("features", "logits", "probs"):
@@ -278,8 +271,8 @@ def _of_snapshot(
 
 def _added_columns(snapshot: Snapshot) -> pa.Table:
     """Columns that someone added to the run's scores.parquet, with `id` if there are any."""
-    path = (snapshot.loaded_from or {}).get("path")
-    if not isinstance(path, Path) or not (path / "scores.parquet").is_file():
+    path = path_of(snapshot)
+    if path is None or not (path / "scores.parquet").is_file():
         return pa.table({})
     table = read_scores(path)
     added = [name for name in table.column_names if name not in (*FIXED, *SCORES, *snapshot.column_names)]

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from hardsight.checks import as_matrix, check_labels, check_some_columns, to_numpy, widened
 from hardsight.errors import InputError
-from hardsight.files.epochs import Stories, moments, recorded
+from hardsight.files.epochs import Stories, has_dynamics, moments, recorded
 from hardsight.head import Head
 from hardsight.quality.folds import numbered, predict_by_heads
 from hardsight.quality.neighbors import Nearby, enough_voters, mixed, neighbor_probs, votes_by_probs
@@ -28,6 +28,7 @@ from hardsight.quality.settings import CleanSettings
 from hardsight.scores import SCORES
 from hardsight.scores.probabilities import check_distributions
 from hardsight.scoring.fitted_head import fewest_of_class, head_probs, usable_rows
+from hardsight.scoring.samples import check_unique_ids, path_of
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
 from hardsight.threads import blocks, share
@@ -142,13 +143,8 @@ def order_of_ids(samples: Samples) -> np.ndarray:
     """(n,) rows in the order of their ids, which must be unique."""
     import pyarrow.compute as pc
 
-    ids = samples.ids
-    if pc.count_distinct(ids).as_py() < len(ids):
-        counts = pc.value_counts(ids)
-        repeated = counts.field(0)[int(np.argmax(counts.field(1).to_numpy()))].as_py()
-        where = f"{samples.name}: " if samples.name else ""
-        raise InputError(f"{where}ids must be unique, but {repeated!r} appears more than once: give other ids.")
-    return np.asarray(pc.array_sort_indices(ids)).astype(np.int64)
+    check_unique_ids(samples.ids.to_pylist(), samples.name or "the samples")
+    return np.asarray(pc.array_sort_indices(samples.ids)).astype(np.int64)
 
 
 def samples_of(snapshot: Snapshot, probs: Any = None) -> Samples:
@@ -170,8 +166,7 @@ def samples_of(snapshot: Snapshot, probs: Any = None) -> Samples:
     if given is not None:
         check_labels(rows.labels, n, given.shape[1])
     splits = snapshot.columns(["split"]).column("split").to_pylist() if "split" in snapshot.column_names else None
-    path = (snapshot.loaded_from or {}).get("path")
-    has_dynamics = isinstance(path, Path) and any((path / "dynamics").glob("epoch=*.parquet"))
+    run = path_of(snapshot)
     return Samples(
         pa.array(rows.ids, type=source.id_type),
         rows.labels,
@@ -180,7 +175,7 @@ def samples_of(snapshot: Snapshot, probs: Any = None) -> Samples:
         snapshot.head,
         snapshot.class_names,
         splits if splits is not None and any(splits) else None,
-        path if has_dynamics else None,
+        run if has_dynamics(run) else None,
         snapshot.name,
     )
 

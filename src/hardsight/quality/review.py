@@ -30,6 +30,7 @@ from hardsight.files.parquet import read_parquet
 from hardsight.files.places import Place, place
 from hardsight.files.run import read_start
 from hardsight.files.writing import why
+from hardsight.scoring.samples import check_unique_ids
 from hardsight.snapshot import Snapshot
 
 KEPT, WRONG, DROPPED = ("fine", "ambiguous"), "wrong label", "drop"
@@ -139,10 +140,9 @@ def _read_marks(review: str | os.PathLike[str]) -> list[tuple[str, str, int | No
 
 def _join(ids: Any, marks: list[tuple[str, str, int | None]], name: str, review: str | os.PathLike[str]) -> list[int]:
     """The row of each mark, by its id as text."""
-    row_of = {str(id): row for row, id in enumerate(ids.to_pylist())}
-    if len(row_of) < len(ids):
-        twice = next(id for id, count in Counter(map(str, ids.to_pylist())).items() if count > 1)
-        raise InputError(f"{name}: marks join by id, and ids must be unique for it, but {twice!r:.80} is there several times.")
+    names = [str(id) for id in ids.to_pylist()]
+    check_unique_ids(names, name)
+    row_of = {id: row for row, id in enumerate(names)}
     missing = [id for id, _, _ in marks if id not in row_of]
     if missing:
         like = f"; its ids look like {next(iter(row_of))!r}" if row_of else ""

@@ -5,6 +5,7 @@
     hardness.py      one score of every sample, oriented so that high is hard, from a run, a snapshot or a table
     fitted_head.py   calibrated heads fitted by cross-validation if there is none
     cluster.py       the same on a Dask cluster
+    samples.py       what every verb asks of its samples: their path, the rows of a split, unique ids
     extra_inputs.py        additional inputs of some scores: a reference, other models, the layers of a run
     comparable.py     two models on the same samples: compared by value, or by rank
     checkpoints.py   image gradients at the epochs that a run kept, for `vog`

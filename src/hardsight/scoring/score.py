@@ -36,6 +36,7 @@ from hardsight.scoring.checkpoints import GradientVariance, kept_epochs, trained
 from hardsight.scoring.extra_inputs import Beside, Depths, SeveralModels, layers_of
 from hardsight.scoring.fitted_head import heads_with_every_class
 from hardsight.scoring.run_images import pictures_of
+from hardsight.scoring.samples import path_of
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
 from hardsight.table import Summary, TableWriter, as_hardness
@@ -202,8 +203,8 @@ class Job:
     @functools.cached_property
     def run(self) -> Path | None:
         """The run directory of the snapshot, if it has one."""
-        path = (self.snapshot.loaded_from or {}).get("path")
-        return path if isinstance(path, Path) and path.is_dir() else None
+        path = path_of(self.snapshot)
+        return path if path is not None and path.is_dir() else None
 
     @functools.cached_property
     def run_with_dynamics(self) -> Path | None:

@@ -7,7 +7,6 @@ from .correlation_tests import Outcome, fisher_test
 from .means import Difference, Mean, design_effect, mean_interval, welch
 from .open_set import Auroc, auroc
 from .permutation import swap_test
-from .printed import PRINTED, PrintedRow
 from .proportions import fisher_exact, share_difference, sign_test, wilson
 from .resampling import Bootstrap, bootstrap
 from .uncertainty import pass_scores
@@ -20,8 +19,6 @@ __all__ = [
     "Difference",
     "Mean",
     "Outcome",
-    "PRINTED",
-    "PrintedRow",
     "Reliability",
     "answer_entropy",
     "auroc",

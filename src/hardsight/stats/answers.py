@@ -13,6 +13,7 @@ from hardsight.errors import InputError
 from hardsight.named_labels import whole_labels
 from hardsight.pandas_index import align, counted_by, in_class_order
 from hardsight.stats.coefficients import COEFFICIENTS, Kind
+from hardsight.stats.uncertainty import entropy_of
 
 Measure = Literal["frequency", "entropy"]
 
@@ -73,8 +74,7 @@ def answer_entropy(counts: Any) -> np.ndarray:
 
 
 def _entropy(counts: np.ndarray) -> np.ndarray:
-    share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
-    return -(share * np.log(np.where(share > 0, share, 1.0))).sum(1) + 0.0
+    return entropy_of(counts / np.maximum(counts.sum(1, keepdims=True), 1))
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from scipy import special
 
 from hardsight.errors import InputError
-from hardsight.stats.coefficients import fisher_z
+from hardsight.stats.coefficients import fisher_z, normal_quantile
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def meng(a: float, b: float, c: float, n: int) -> Outcome:
 def meng_interval(a: float, b: float, c: float, n: int, level: float = 0.95) -> tuple[float, float]:
     """Meng, Rosenthal and Rubin's interval of atanh(a) - atanh(b)."""
     _check(a, b, c, n)
-    difference, half = fisher_z(a) - fisher_z(b), _quantile(level) * _meng_error(a, b, c, n)
+    difference, half = fisher_z(a) - fisher_z(b), normal_quantile(level) * _meng_error(a, b, c, n)
     return difference - half, difference + half
 
 
@@ -116,7 +116,7 @@ def zou(a: float, b: float, c: float, n: int, level: float = 0.95) -> tuple[floa
         [-0.093, 0.517]
     """
     _check(a, b, c, n)
-    half = _quantile(level) / math.sqrt(n - 3)
+    half = normal_quantile(level) / math.sqrt(n - 3)
     l1, u1 = math.tanh(fisher_z(a) - half), math.tanh(fisher_z(a) + half)
     l2, u2 = math.tanh(fisher_z(b) - half), math.tanh(fisher_z(b) + half)
     s = ((c - a * b / 2) * (1 - a**2 - b**2 - c**2) + c**3) / ((1 - a**2) * (1 - b**2))
@@ -139,12 +139,6 @@ def _meng_error(a: float, b: float, c: float, n: int) -> float:
     f = min(1.0, (1 - c) / (2 * (1 - square)))
     h = (1 - f * square) / (1 - square)
     return math.sqrt(2 * (1 - c) * h / (n - 3))
-
-
-def _quantile(level: float) -> float:
-    if not 0 < level < 1:
-        raise InputError(f"level must be between 0 and 1, such as 0.95, got {level}.")
-    return float(-special.ndtri((1 - level) / 2))
 
 
 def _check(a: float, b: float, c: float, n: int) -> float:

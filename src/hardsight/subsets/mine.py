@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.checks import to_numpy
-from hardsight.errors import InputError, did_you_mean
+from hardsight.errors import InputError
 from hardsight.files.inputs import command, note_input
 from hardsight.files.places import place
 from hardsight.files.table_writing import check_table_output
@@ -26,6 +26,7 @@ from hardsight.files.wide_tables import is_table
 from hardsight.geometry import pair_angles, safe_row_norms
 from hardsight.options import takes
 from hardsight.scores.class_search import Classed, Others, Own, Window, search_classes
+from hardsight.scoring.samples import rows_of_split
 from hardsight.scoring.score import of_table
 from hardsight.scoring.score_file import open_with_columns
 from hardsight.screen import Progress
@@ -255,12 +256,6 @@ def _chosen(snapshot: Snapshot, settings: MineFileSettings) -> Snapshot:
         return snapshot
     rows = np.arange(len(snapshot))
     if settings.split is not None:
-        if "split" not in snapshot.column_names:
-            raise InputError(f"{snapshot.name}: --split {settings.split} needs a column split, and there is none.")
-        splits = snapshot.columns(["split"]).column("split").to_pylist()
-        rows = np.array([row for row, split in enumerate(splits) if split == settings.split], np.int64)
-        if len(rows) == 0:
-            present = sorted({str(split) for split in splits if split is not None})
-            there, near = ", ".join(present) or "none", did_you_mean(settings.split, present)
-            raise InputError(f"{snapshot.name}: there is no split {settings.split!r}; splits: {there}.{near}")
+        splits = snapshot.columns(["split"]).column("split").to_pylist() if "split" in snapshot.column_names else None
+        rows = rows_of_split(splits, settings.split, str(snapshot.name))
     return snapshot.take(rows[sample_rows(settings, len(rows))])

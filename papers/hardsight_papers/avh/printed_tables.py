@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from hardsight.stats.coefficients import Kind
-from hardsight.stats.correlation_tests import Outcome, fisher_test
+from hardsight.stats import Outcome, fisher_test
 
 PAPER_SAMPLES = 29987
 
@@ -33,7 +32,7 @@ class PrintedRow:
 
     table: int
     model: str
-    kind: Kind
+    kind: str
     avh: float
     confidence: float
     z: str  # with the printed digits
