@@ -14,21 +14,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 import hardsight
-from agreement_data import (
-    COUNTS,
-    FEATURES,
-    FEW,
-    FREQUENCY,
-    IDS,
-    LABELS,
-    SNAPSHOT,
-    TABLE,
-    WEIGHT,
-    C,
-    N,
-    made,
-    single,
-)
+from agreement_data import COUNTS, FEATURES, FEW, FREQUENCY, IDS, LABELS, SNAPSHOT, TABLE, WEIGHT, C, N, made, single
 from hardsight import Snapshot, correlate
 from hardsight.errors import InputError
 from hardsight.files.epochs import COLUMNS

@@ -35,15 +35,7 @@ from hardsight.files.wide_tables import is_table
 from hardsight.groups.comparing import COPIES, NO_DIFFERENCE, TOO_FEW, Measures, Row, compare, corrected
 from hardsight.groups.grouping import Grouping, describe, groupings_of
 from hardsight.groups.latent import find_latent
-from hardsight.groups.opening import (
-    Measured,
-    check_labeled,
-    check_labels_of,
-    measured_by,
-    of_split,
-    open_measured,
-    with_groups,
-)
+from hardsight.groups.opening import Measured, check_labeled, check_labels_of, measured_by, of_split, open_measured, with_groups
 from hardsight.groups.settings import AuditSettings
 from hardsight.options import takes
 from hardsight.scores import SCORES
