@@ -190,23 +190,23 @@ class _Job:
         kept: list[np.ndarray] = []
         features: list[list[np.ndarray]] = [[] for _ in range(1 + len(self.attacks))]
         size = self.settings.batch_size
-        slices = [np.arange(at, min(at + size, rows.stop)) for at in range(rows.start, rows.stop, size)]
+        slices = [np.arange(read, min(read + size, rows.stop)) for read in range(rows.start, rows.stop, size)]
         for batch in self.inputs.batches(slices):
             if len(batch.rows):
                 kept.append(batch.rows)
-                for held, inputs in zip(features, self._versions(batch.rows, batch.inputs), strict=True):
-                    held.append(self.model(inputs)[0])
+                for of_version, inputs in zip(features, self._versions(batch.rows, batch.inputs), strict=True):
+                    of_version.append(self.model(inputs)[0])
             if self.progress is not None:
                 self.progress(int(slices[len(kept) - 1][-1]) + 1 if kept else rows.start, len(self.inputs))
-        at = np.concatenate(kept) if kept else np.zeros(0, np.int64)
+        read = np.concatenate(kept) if kept else np.zeros(0, np.int64)
         width = self.model.head.num_features
-        matrix = np.concatenate([x for held in features for x in held]) if kept else np.zeros((0, width), np.float32)
+        matrix = np.concatenate([x for of_version in features for x in of_version]) if kept else np.zeros((0, width), np.float32)
         broken = [
             {"id": self.inputs.ids[row], "reason": why[0], "message": why[1]}
             for row in rows
             if (why := self.inputs.broken.get(self.inputs.ids[row])) is not None
         ]
-        write_samples(name, matrix, self._columns(at), metadata={BROKEN: json.dumps(broken).encode()})
+        write_samples(name, matrix, self._columns(read), metadata={BROKEN: json.dumps(broken).encode()})
 
     def _columns(self, rows: np.ndarray) -> dict[str, Any]:
         base = [self.inputs.ids[row] for row in rows]

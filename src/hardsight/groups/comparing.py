@@ -36,7 +36,7 @@ class Measures:
     """What is compared, (n,) each, NaN where a sample has no value."""
 
     correct: np.ndarray
-    hardness: str  # the score that stands for it
+    hardness: str  # the score that measures it
     means: dict[str, np.ndarray]  # hardness, norm and overconfidence, those that there are
     confidence: np.ndarray | None
     labels: np.ndarray

@@ -8,9 +8,9 @@
     predicted_before, predicted_after, outcome      such as "right, then wrong"
     feature_angle               degrees between its two features, where both are of one model
 
-A sample that was right and is wrong now got harder, whatever a score says, and the other way round; all others go by the change
-of the score, if it is more than rounding. Values are compared where both are on one scale, else ranks within each snapshot:
-`scoring/one_scale.py`. Copies of one image (degraded versions) count by their design effect in the classes, and the first alone
+A sample that was right and is wrong now got harder, whatever its score, and vice versa. All others are judged by the change of
+the score, if it is more than rounding. Values are compared where both are on one scale, else ranks within each snapshot:
+`scoring/comparable.py`. Copies of one image (degraded versions) count by their design effect in the classes, and the first alone
 in the test of the features.
 
 Unpaired, of different samples of one model: `change` is the share of the first snapshot's samples of the same class that are
@@ -133,7 +133,7 @@ def opened(first: Any, second: Any, settings: DriftSettings, progress: Progress 
     more: dict[str, Any] = {}
     head = class_names = None
     if isinstance(settings, DriftFileSettings):
-        more, head, class_names = {"some": settings}, settings.head, settings.class_names
+        more, head, class_names = {"sampling": settings}, settings.head, settings.class_names
     first, second = (loaded(source, head) for source in (first, second))
     for source in (first, second):
         if isinstance(source, Snapshot):
@@ -161,7 +161,7 @@ def opened(first: Any, second: Any, settings: DriftSettings, progress: Progress 
 
 
 def _sampled(sources: tuple[Any, Any], settings: DriftSettings) -> list[Any]:
-    """Snapshots of the samples that are compared; a table of scores is taken apart when it is opened."""
+    """Snapshots with only the samples to compare; rows of a scores table are chosen when it is opened."""
     if not isinstance(settings, DriftFileSettings):
         return list(sources)
     return [x.of_rows(sample_rows(settings, len(x))) if isinstance(x, Snapshot) else x for x in sources]
@@ -183,7 +183,7 @@ def _fitted_heads(first: Any, second: Any, *, paired: bool) -> tuple[FoldHeads |
 
 
 def find_drift(first: Measured, second: Measured, by: str, settings: DriftSettings) -> Drift:
-    """The whole of `drift`, of samples that are open."""
+    """Compare two opened sets of samples: what `drift` computes."""
     first, second = of_split(first, settings.split), of_split(second, settings.split)
     one_head = _one_fitted_head(first, second)
     why_ranks = None if one_head else why_two_scales(first.head, second.head, (first.name, second.name))
@@ -191,8 +191,8 @@ def find_drift(first: Measured, second: Measured, by: str, settings: DriftSettin
         why_ranks = None
     find = _unpaired if settings.unpaired else _paired
     result = find(first, second, by, why_ranks, settings)
-    said = (f"neither has a head: one is fitted to {first.name}, by cross-validation, and scores both. {TWO_MODELS}",)
-    return replace(result, warnings=said + result.warnings) if one_head else result
+    sentences = (f"neither has a head: one is fitted to {first.name}, by cross-validation, and scores both. {TWO_MODELS}",)
+    return replace(result, warnings=sentences + result.warnings) if one_head else result
 
 
 def _one_fitted_head(first: Measured, second: Measured) -> bool:
@@ -203,7 +203,7 @@ def _one_fitted_head(first: Measured, second: Measured) -> bool:
 
 
 def _paired(first: Measured, second: Measured, by: str, why_ranks: str | None, settings: DriftSettings) -> Drift:
-    first, second, said = _joined(first, second)
+    first, second, sentences = _joined(first, second)
     before, after = first.scores[by], second.scores[by]
     change = _change(before, after, by, why_ranks is None)
     outcome = _outcome(first, second)
@@ -228,7 +228,7 @@ def _paired(first: Measured, second: Measured, by: str, why_ranks: str | None, s
         1 - settings.level,
         ranked=why_ranks is not None,
     )
-    result = _drift(columns, classes, (first, second), (by, why_ranks, features), settings, said)
+    result = _drift(columns, classes, (first, second), (by, why_ranks, features), settings, sentences)
     return replace(result, easier=int((side == -1).sum()))
 
 
@@ -261,18 +261,20 @@ def _joined(first: Measured, second: Measured) -> tuple[Measured, Measured, list
     ids = [side.ids.cast(pa.string()) for side in (first, second)]
     for side, names in zip((first, second), ids, strict=True):
         check_unique_ids(names.to_pylist(), side.name)
-    at = pc.fill_null(pc.index_in(ids[0], value_set=ids[1]), -1).to_numpy(zero_copy_only=False).astype(np.int64)
-    shared = np.flatnonzero(at >= 0)
+    row_in_second = pc.fill_null(pc.index_in(ids[0], value_set=ids[1]), -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    shared = np.flatnonzero(row_in_second >= 0)
     if len(shared) == 0:
         raise _apart(first.name, second.name, *ids)
-    said = []
+    sentences = []
     if len(shared) < len(first) or len(shared) < len(second):
-        said.append(f"{len(shared)} samples are in both; {len(first)} are in {first.name} and {len(second)} in {second.name}.")
-    first, second = first.take(shared), second.take(at[shared])
+        sentences.append(
+            f"{len(shared)} samples are in both; {len(first)} are in {first.name} and {len(second)} in {second.name}."
+        )
+    first, second = first.take(shared), second.take(row_in_second[shared])
     differing = int(((first.labels != second.labels) & (second.labels >= 0)).sum())
     if differing:
-        said.append(f"{differing} labels differ between the two; outcomes and scores are of each one's own label.")
-    return first, second, said
+        sentences.append(f"{differing} labels differ between the two; outcomes and scores are of each one's own label.")
+    return first, second, sentences
 
 
 def _change(before: np.ndarray, after: np.ndarray, by: str, one_scale: bool) -> np.ndarray:
@@ -437,7 +439,7 @@ def _corrected(rows: list[Row], alpha: float, ranked: bool = False) -> list[Row]
 
 def _drift(
     columns: Row, classes: list[Row], sides: tuple[Measured, Measured],
-    how: tuple[str, str | None, ComparedFeatures], settings: DriftSettings, said: list[str],
+    how: tuple[str, str | None, ComparedFeatures], settings: DriftSettings, sentences: list[str],
 ) -> Drift:  # fmt: skip
     by, why_ranks, features = how
     plain = [{name: None if isinstance(v, float) and math.isnan(v) else v for name, v in row.items()} for row in classes]
@@ -461,8 +463,8 @@ def _drift(
     kinds += [(name, pa.float64()) for name in (plain[0] if plain else {}) if name not in ("class", "label", "n", "verdict")]
     of_classes = pa.Table.from_pylist(plain, pa.schema([*kinds, ("verdict", pa.string())]))
     if any(side.units is not None for side in sides):
-        said = [*said, COPIES]
-    return Drift(table, of_classes, by, why_ranks, features, sides, tuple(said), settings)
+        sentences = [*sentences, COPIES]
+    return Drift(table, of_classes, by, why_ranks, features, sides, tuple(sentences), settings)
 
 
 def samples_in_words(drift: Drift) -> str:

@@ -207,12 +207,12 @@ def compare_features(first: Measured, second: Measured, settings: DriftSettings)
     if why_two is not None and settings.unpaired:
         return ComparedFeatures(why_not=why_two)
     before, after = _on_one_scale(first.features(), second.features())
-    some = _one_of_each_image(first), _one_of_each_image(second if settings.unpaired else first)
+    rows = _one_of_each_image(first), _one_of_each_image(second if settings.unpaired else first)
     if why_two is not None:
-        kept = neighbors_kept(before[some[0]], after[some[1]], level=settings.level, seed=settings.seed)
+        kept = neighbors_kept(before[rows[0]], after[rows[1]], level=settings.level, seed=settings.seed)
         return ComparedFeatures(kept=kept, why_not=why_two)
     paired = not settings.unpaired
-    moved = features_moved(before[some[0]], after[some[1]], paired=paired, level=settings.level, seed=settings.seed)
+    moved = features_moved(before[rows[0]], after[rows[1]], paired=paired, level=settings.level, seed=settings.seed)
     angle = angles_between(before, after) if paired else None
     return ComparedFeatures(moved, angle, why_not=None if moved else "there are too few samples with features")
 
@@ -254,11 +254,11 @@ def features_in_words(features: ComparedFeatures, level: float) -> str:
     if moved is None:
         return f"features: not compared, because {features.why_not}."
     told, control_of_rule = moved.told, moved.control
-    asked = "the later of a sample's two features" if moved.paired else "which of the two sets a feature is from"
+    question = "the later of a sample's two features" if moved.paired else "which of the two sets a feature is from"
     shown = f"{100 * told.share:.1f} % [{100 * told.low:.1f}, {100 * told.high:.1f}] of cases, p = {told.p:.2g}"
     verdict = "moved" if told.p <= 1 - level and told.share > 0.5 else "no shift found"
     angle = "" if moved.angle is None else f"; mean angle between the two: {moved.angle.value:.2f} degrees"
     return (
-        f"features: {verdict}. A linear classifier tells {asked} in {shown}; chance is 50 %, shuffled control "
+        f"features: {verdict}. A linear classifier tells {question} in {shown}; chance is 50 %, shuffled control "
         f"{100 * control_of_rule.share:.1f} % [{100 * control_of_rule.low:.1f}, {100 * control_of_rule.high:.1f}]{angle}."
     )

@@ -76,11 +76,11 @@ def audit_to_file(
         files = {"head": settings.head, "labels": settings.labels}
         given = with_groups(source, settings.group, **files)
         check_groups(given, settings)
-        measured = open_measured(given, settings.by, **files, some=settings, progress=progress)
+        measured = open_measured(given, settings.by, **files, sampling=settings, progress=progress)
     else:
         snapshot = with_groups(open_with_columns(path, settings), settings.group)
         check_groups(snapshot, settings)
-        measured = open_measured(snapshot, settings.by, some=settings, progress=progress)
+        measured = open_measured(snapshot, settings.by, sampling=settings, progress=progress)
     audit = find_groups(with_class_names(measured, settings.class_names), settings, progress)
     if check is not None:
         check(audit)

@@ -89,11 +89,11 @@ class Measured:
         return None if len(codes.dictionary) == len(self) else codes.indices.to_numpy()
 
     def class_name(self, label: int) -> str:
-        """A class for people."""
+        """The name of a class, or its number."""
         return str(label) if self.class_names is None else self.class_names[label]
 
     def take(self, rows: np.ndarray) -> Measured:
-        """Some of them."""
+        """The same with only these rows."""
         return replace(
             self,
             ids=self.ids.take(pa.array(rows)),
@@ -111,37 +111,37 @@ def open_measured(
     *,
     head: Any = None,
     labels: Any = None,
-    some: SampleOptions | None = None,
+    sampling: SampleOptions | None = None,
     progress: Progress | None = None,
 ) -> Measured:
-    """A run directory, a snapshot (also a `Snapshot`) or a scores table, with the score `by` or what there is in its place.
+    """A run, a snapshot (also a `Snapshot`) or a scores table, with the score `by`, or the loss if AVH cannot be computed.
 
     `head` may also be heads that were fitted already, where there is none.
     """
     if not isinstance(source, (Snapshot, str, os.PathLike)):
         source = scores_given(source)
     if not isinstance(source, (Snapshot, pa.Table, str, os.PathLike)):
-        said = "give a run, a file, a Snapshot or a table of scores, or arrays by keyword"
-        raise InputError(f"{said}, got {type(source).__name__}.{snapshot_hint(source)}")
+        expected = "give a run, a file, a Snapshot or a table of scores, or arrays by keyword"
+        raise InputError(f"{expected}, got {type(source).__name__}.{snapshot_hint(source)}")
     _check_score(by)
     source = loaded(source, head, labels)
     if isinstance(source, Snapshot):
         fold_heads = head if isinstance(head, FoldHeads) else None
-        measured = _of_snapshot(source, by, some, fold_heads, progress)
+        measured = _of_snapshot(source, by, sampling, fold_heads, progress)
     elif isinstance(source, pa.Table):
-        measured = _of_table(source, "the table", by, some)
+        measured = _of_table(source, "the table", by, sampling)
     else:
         path = Path(source)
         if head is not None or labels is not None:
             raise InputError(f"{path}: a head and labels go with features, and this is a table of scores.")
-        measured = _of_table(read_scores(path), str(path), by, some)
+        measured = _of_table(read_scores(path), str(path), by, sampling)
     if len(measured) == 0:
         raise InputError(f"{measured.name} holds no samples.")
     return measured
 
 
 def loaded(source: Any, head: Any = None, labels: Any = None) -> Any:
-    """The snapshot at a path; the path itself where it is that of a table of scores, and anything else as it is."""
+    """The snapshot at a path. The path of a scores table, and anything that is no path, is returned unchanged."""
     if not isinstance(source, (str, os.PathLike)):
         return source
     path = place(source)
@@ -158,7 +158,7 @@ def with_class_names(measured: Measured, class_names: Any) -> Measured:
 
 
 def measured_by(measured: Measured, by: str) -> str:
-    """The score that stands for hardness: the one asked for, or the loss where AVH needs features that are not there."""
+    """The score that measures hardness: the requested one, or the loss if AVH needs features and there are none."""
     if np.isfinite(measured.scores.get(by, np.array([]))).any():
         return by
     if by == "avh" and np.isfinite(measured.scores.get("loss", np.array([]))).any():
@@ -215,7 +215,7 @@ def check_column(name: str, columns: Sequence[str], where: str) -> None:
 
 
 def with_groups(source: Any, group: Sequence[str], **files: Any) -> Any:
-    """What `loaded` gives, if it has the columns to group by: a snapshot is asked before it is scored."""
+    """What `loaded` returns, after checking, before anything is scored, that a snapshot has the columns to group by."""
     source = loaded(source, **files)
     if isinstance(source, Snapshot) and group:
         there = [*source.column_names, *_added_columns(source).column_names]
@@ -239,11 +239,11 @@ def _check_array(snapshot: Snapshot, name: str) -> None:
 def _of_snapshot(
     snapshot: Snapshot,
     by: str,
-    some: SampleOptions | None,
+    sampling: SampleOptions | None,
     fold_heads: FoldHeads | None,
     progress: Progress | None,
 ) -> Measured:
-    snapshot = snapshot if some is None else snapshot.of_rows(sample_rows(some, len(snapshot)))
+    snapshot = snapshot if sampling is None else snapshot.of_rows(sample_rows(sampling, len(snapshot)))
     name = snapshot.name or "the snapshot"
     check_labels_of(snapshot)
     possible = {score.name for score in Job(snapshot).chosen}
@@ -270,7 +270,7 @@ def _of_snapshot(
 
 
 def _added_columns(snapshot: Snapshot) -> pa.Table:
-    """Columns that someone added to the run's scores.parquet, with `id` if there are any."""
+    """Columns that a user added to the run's scores.parquet, with `id` if there are any."""
     path = path_of(snapshot)
     if path is None or not (path / "scores.parquet").is_file():
         return pa.table({})
@@ -289,8 +289,8 @@ def _joined(columns: pa.Table, added: pa.Table) -> pa.Table:
     return columns
 
 
-def _of_table(table: pa.Table, where: str, by: str, some: SampleOptions | None) -> Measured:
-    table = (table if some is None else table.take(pa.array(sample_rows(some, len(table))))).combine_chunks()
+def _of_table(table: pa.Table, where: str, by: str, sampling: SampleOptions | None) -> Measured:
+    table = (table if sampling is None else table.take(pa.array(sample_rows(sampling, len(table))))).combine_chunks()
     with reading(where, "not a readable scores table"):
         n, names = len(table), set(table.column_names)
         if not names & {"label", "predicted"}:
@@ -331,8 +331,8 @@ def shared_heads(first: Snapshot, second: Snapshot, *, paired: bool) -> tuple[Fo
     Paired, a sample is scored by the same head in both. Unpaired, every class of the second is spread evenly over the folds.
     """
     labels = _labels(second)
-    most, c = int(labels.max(initial=-1)), int(_labels(first).max(initial=-1)) + 1
-    if most >= c:
+    most, num_classes = int(labels.max(initial=-1)), int(_labels(first).max(initial=-1)) + 1
+    if most >= num_classes:
         names = first.name or "the first snapshot", second.name or "the second snapshot"
         raise InputError(
             f"neither {names[0]} nor {names[1]} has a head, and one fitted to the first does not know class {most} of the second"
@@ -340,10 +340,11 @@ def shared_heads(first: Snapshot, second: Snapshot, *, paired: bool) -> tuple[Fo
         )
     fitted = Job(first).fit_heads()
     if paired:
-        at = pc.fill_null(pc.index_in(_ids(second), value_set=_ids(first)), 0)  # samples of one alone are left out later
-        return fitted, FoldHeads(fitted.heads, fitted.fold_of[at.to_numpy()])
-    held = first.in_memory()
-    known = (held.labels >= 0) & np.isfinite(to_numpy(held.values)).all(axis=1)
+        # The row of each sample in the first snapshot, any for one that is missing there: it is left out later.
+        rows = pc.fill_null(pc.index_in(_ids(second), value_set=_ids(first)), 0)
+        return fitted, FoldHeads(fitted.heads, fitted.fold_of[rows.to_numpy()])
+    samples = first.in_memory()
+    known = (samples.labels >= 0) & np.isfinite(to_numpy(samples.values)).all(axis=1)
     folds = int(fitted.fold_of[known].max()) + 1  # the head of all other rows was fitted to every known one
     fold_of = np.empty(len(second), np.int64)
     fold_of[np.argsort(labels, kind="stable")] = np.arange(len(second)) % folds

@@ -161,8 +161,8 @@ def _ids_of_one_type(models: list[ScoredModel]) -> list[ScoredModel]:
     if all(types) or not any(types):
         return models
     tables = [model.table for model in models]
-    at = [table.column_names.index("id") for table in tables]
-    texts = [table.set_column(i, "id", table.column("id").cast(pa.string())) for i, table in zip(at, tables, strict=True)]
+    places = [table.column_names.index("id") for table in tables]
+    texts = [table.set_column(i, "id", table.column("id").cast(pa.string())) for i, table in zip(places, tables, strict=True)]
     return [replace(model, table=table) for model, table in zip(models, texts, strict=True)]
 
 
@@ -283,8 +283,8 @@ def _with_base_ids(table: pa.Table) -> pa.Table:
     base = table.column("base_id")
     if base.null_count == len(base):
         return table.drop_columns(["base_id"])
-    at = table.column_names.index("base_id")
-    return table.set_column(at, "base_id", pc.coalesce(base.cast(pa.string()), table.column("id").cast(pa.string())))
+    place = table.column_names.index("base_id")
+    return table.set_column(place, "base_id", pc.coalesce(base.cast(pa.string()), table.column("id").cast(pa.string())))
 
 
 def score_names(model: ScoredModel) -> list[str]:

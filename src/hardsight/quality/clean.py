@@ -152,7 +152,7 @@ def _opened(source: Any, arrays: dict[str, Any]) -> tuple[Snapshot, Any]:
 
 
 def find_suspects(samples: Samples, settings: CleanSettings, progress: Progress | None = None) -> Suspects:
-    """The whole of `clean`, of samples that are open."""
+    """Judge the labels of opened samples, and find duplicates and outliers: what `clean` computes."""
     say = progress or (lambda done, total, words: None)
     samples = _of_split(samples, settings.split)
     check_samples(samples)

@@ -92,7 +92,7 @@ class Samples:
     classes: np.ndarray | None = None  # (c,) what the classes are called in the data, where they were renumbered
 
     def take(self, rows: np.ndarray) -> Samples:
-        """Some of them."""
+        """The same of some samples, or of all in another order."""
         return Samples(
             self.ids.take(pa.array(rows)),
             self.labels[rows],
@@ -307,21 +307,21 @@ def _trained_on(samples: Samples) -> bool:
 
 
 def _warnings(samples: Samples, kind: str, probs: np.ndarray) -> tuple[str, ...]:
-    said = []
+    warnings = []
     if _trained_on(samples) and samples.probs is None and samples.head is not None:
-        said.append(MEMORIZED)
+        warnings.append(MEMORIZED)
     if _trained_on(samples) and samples.features is None:  # probabilities beside features are out-of-sample ones
-        said.append(IN_TRAINING)
+        warnings.append(IN_TRAINING)
     known = (samples.labels >= 0) & np.isfinite(probs).all(axis=1)
     if known.sum() < MANY:
-        return tuple(said)
+        return tuple(warnings)
     agreeing = float((probs[known].argmax(axis=1) == samples.labels[known]).mean())
     if agreeing < 0.5:
         model, better = WEAK[kind]
-        said.append(DOUBTFUL.format(model=model, share=f"{100 * agreeing:.0f} %", better=better))
-    if agreeing == 1 and kind in ("probs", "head") and not said:
-        said.append(SUSPICIOUS)
-    return tuple(said)
+        warnings.append(DOUBTFUL.format(model=model, share=f"{100 * agreeing:.0f} %", better=better))
+    if agreeing == 1 and kind in ("probs", "head") and not warnings:
+        warnings.append(SUSPICIOUS)
+    return tuple(warnings)
 
 
 def rests_on(evidence: Evidence, count: Any, agreement: float) -> str:

@@ -71,7 +71,7 @@ class Sweep:
     other_squares: np.ndarray  # * sum over the others of e^(2 (logit - max))
     other_moment: np.ndarray  # * sum over the others of (logit - max) e^(logit - max)
     nobias_confidence: np.ndarray  # * probability of the given class when the bias is left out
-    more: dict[str, np.ndarray] = field(default_factory=dict, kw_only=True)  # further terms by name (further.py), if asked for
+    more: dict[str, np.ndarray] = field(default_factory=dict, kw_only=True)  # further terms by name (terms.py), if requested
 
     def since(self, row: int) -> Sweep:
         """What is left of the rows from number `row` on."""

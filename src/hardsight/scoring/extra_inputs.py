@@ -161,12 +161,15 @@ class SeveralModels:
         result = np.full(len(batch), np.nan)
         ids = pa.array(batch.ids, type=self.own.source.id_type)
         rows_of_others = [self._places(ids, number) for number in range(len(self.others))]  # (b,) each
-        scored = np.flatnonzero(rows.ok & np.all([at >= 0 for at in rows_of_others], axis=0))
+        scored = np.flatnonzero(rows.ok & np.all([chosen >= 0 for chosen in rows_of_others], axis=0))
         for part in blocks(len(scored), max(1, PROBABILITIES // (self.own.num_classes or 1))):
-            at = scored[part]
-            tables = [_probabilities(self.own, to_numpy(x)[at])]
-            tables += [_probabilities(other, _rows(other, of[at])) for other, of in zip(self.others, rows_of_others, strict=True)]
-            result[at] = model_agreement(tables)
+            chosen = scored[part]
+            tables = [_probabilities(self.own, to_numpy(x)[chosen])]
+            tables += [
+                _probabilities(other, _rows(other, rows_of_other[chosen]))
+                for other, rows_of_other in zip(self.others, rows_of_others, strict=True)
+            ]
+            result[chosen] = model_agreement(tables)
         return result
 
     def _places(self, ids: pa.Array, number: int) -> np.ndarray:

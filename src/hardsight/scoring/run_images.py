@@ -41,10 +41,10 @@ class RunPictures:
     @functools.cached_property
     def columns(self) -> pa.Table:
         """The columns that locate a sample's image; where nothing else does, ids are taken for paths."""
-        held = self.snapshot.columns([name for name in COLUMNS if name in self.snapshot.column_names])
-        if "path" in held.column_names or self.directory is not None or self.given is not None:
-            return held
-        return held.append_column("path", held.column("id").cast(pa.string()))
+        located = self.snapshot.columns([name for name in COLUMNS if name in self.snapshot.column_names])
+        if "path" in located.column_names or self.directory is not None or self.given is not None:
+            return located
+        return located.append_column("path", located.column("id").cast(pa.string()))
 
     def _roots(self) -> list[str]:
         """The folder that the paths of a table are below: their own, that of the table's file, or the current one."""

@@ -154,11 +154,11 @@ def of_table(table: Any, features: Any, options: dict[str, Any]) -> Snapshot:
         if {"predicted", "status"} <= set(map(str, getattr(table, "column_names", None) or table.columns)):
             raise InputError("this is a table of scores: pass the features it was computed from, or name some of its columns.")
         return Snapshot(table, **options)
-    held = take_apart(table, features, options.pop("labels", None), options.pop("ids", None))
-    names, columns = options.pop("class_names", None) or held.class_names, {**held.columns, **options.pop("columns", {})}
-    own = {held.evidence: held.values, "labels": held.labels, "ids": held.ids, "columns": columns, "class_names": names}
+    wide = take_apart(table, features, options.pop("labels", None), options.pop("ids", None))
+    names, columns = options.pop("class_names", None) or wide.class_names, {**wide.columns, **options.pop("columns", {})}
+    own = {wide.evidence: wide.values, "labels": wide.labels, "ids": wide.ids, "columns": columns, "class_names": names}
     snapshot = Snapshot(**options, **own)
-    snapshot.source.note = held.note
+    snapshot.source.note = wide.note
     return snapshot
 
 

@@ -155,7 +155,7 @@ def _half(counts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     half = np.zeros_like(counts)
     for k in range(counts.shape[1]):  # a multivariate hypergeometric, class by class
         left -= counts[:, k]
-        some = np.flatnonzero(counts[:, k])
-        half[some, k] = rng.hypergeometric(counts[some, k], left[some], wanted[some])
+        chosen = np.flatnonzero(counts[:, k])
+        half[chosen, k] = rng.hypergeometric(counts[chosen, k], left[chosen], wanted[chosen])
         wanted -= half[:, k]
     return half

@@ -51,12 +51,12 @@ class Pool:
         return len(self.ids)
 
     def take(self, rows: np.ndarray) -> Pool:
-        """Some of them."""
+        """The pool with only these rows."""
         own = replace(self, ids=self.ids[rows], labels=self.labels[rows], rows=self.rows[rows])
         return replace(own, values=_some(self.values, rows), harder=_some(self.harder, rows), unit=_some(self.unit, rows))
 
     def name_of(self, label: int) -> str:
-        """A class for people."""
+        """A class by its number and, if known, its name."""
         return f"{label}" if self.class_names is None else f"{label} ({self.class_names[label]})"
 
 
@@ -138,7 +138,7 @@ def _of_snapshot(snapshot: Snapshot, settings: SelectSettings) -> Pool:
 
 
 def usual_score(snapshot: Snapshot, labels: np.ndarray) -> str:
-    """The score to go by where none is named."""
+    """The default score: aum if the run recorded its epochs, else avh, else loss; entropy for unlabeled samples."""
     if not (labels >= 0).any():
         return "entropy"
     if snapshot.source.evidence != "features":
