@@ -114,7 +114,7 @@ def attack(
     final = {name: value for name, value in settings.as_dict().items() if name != "device"}  # auto becomes a device later
     check_run_directory(output, COMMAND, final)
     target = check_target(run, settings)  # torch, which takes seconds to load, is loaded after this
-    say = say or _silent
+    say = say or (lambda sentence: None)
     for note in target.notes:
         say(note)
     return _Job.of(target, settings, say, progress).run(place_on_disk(output))
@@ -368,7 +368,3 @@ def read_attack(directory: str | os.PathLike[str]) -> Attack:
     counts = read_manifest(path)["counts"]
     table, by_epsilon, detection, trajectories = (read_parquet(path / f"{name}.parquet") for name in TABLES)
     return Attack(path, table, by_epsilon, detection, trajectories, counts)
-
-
-def _silent(sentence: str) -> None:
-    pass

@@ -25,6 +25,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -34,7 +35,7 @@ import pyarrow.compute as pc
 
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
-from hardsight.groups.comparing import COPIES, TOO_FEW
+from hardsight.groups.comparing import COPIES, TOO_FEW, counted, design_of, with_holm
 from hardsight.groups.feature_shift import ComparedFeatures, compare_features
 from hardsight.groups.opening import (
     Measured,
@@ -57,8 +58,7 @@ from hardsight.scoring.samples import check_unique_ids
 from hardsight.scoring.score import FoldHeads
 from hardsight.screen import Progress, brief
 from hardsight.snapshot import Snapshot
-from hardsight.stats.coefficients import holm
-from hardsight.stats.means import design_effect, mean_interval, welch
+from hardsight.stats.means import Difference, mean_interval, welch
 from hardsight.stats.proportions import fisher_exact, share_difference, sign_test
 from hardsight.threads import sample_rows
 from hardsight.version import VERSION
@@ -302,28 +302,14 @@ def _paired_row(first: Measured, second: Measured, change: np.ndarray, label: in
     gain = second.correct[known] - first.correct[known]
     changed = mine & np.isfinite(change)
     values = change[changed]
-    designs = _design(first, known, gain), _design(first, changed, values)
+    designs = design_of(first.units, known, gain), design_of(first.units, changed, values)
     turned, mean = mean_interval(gain, level, designs[0]), mean_interval(values, level, designs[1])
     tested = len(gain) >= FEWEST
     better, worse = (float((sign * gain > 0).sum()) / designs[0] for sign in (1, -1))
-    return _class_row(first, label, int(mine.sum())) | {
-        "accuracy_before": _mean(first.correct[known]),
-        "accuracy_after": _mean(second.correct[known]),
-        "accuracy_difference": turned.value,
-        "accuracy_difference_low": turned.low,
-        "accuracy_difference_high": turned.high,
-        "accuracy_p": sign_test(better, worse) if tested else math.nan,
-        "mean_change": mean.value,
-        "change_low": mean.low,
-        "change_high": mean.high,
-        "change_p": _one_sample_p(values, designs[1]) if tested and len(values) > 1 else math.nan,
-    }
-
-
-def _design(measured: Measured, rows: np.ndarray, values: np.ndarray) -> float:
-    """The design effect of some rows' values: 1 where no two of them are copies of one image."""
-    units = measured.units
-    return 1.0 if units is None or len(values) == 0 else design_effect(values, units[rows])
+    accuracies = _mean(first.correct[known]), _mean(second.correct[known])
+    difference = Difference(turned.value, turned.low, turned.high, sign_test(better, worse) if tested else math.nan)
+    p = _one_sample_p(values, designs[1]) if tested and len(values) > 1 else math.nan
+    return _class_row(first, label, int(mine.sum()), accuracies, difference, Difference(mean.value, mean.low, mean.high, p))
 
 
 def _one_sample_p(values: np.ndarray, design: float) -> float:
@@ -381,29 +367,18 @@ def _unpaired_row(
     sides, counts, values, designs = (first, second), list[tuple[float, float]](), list[np.ndarray](), list[float]()
     for side, score in zip(sides, hardness, strict=True):
         mine = np.ones(len(side), bool) if label is None else side.labels == label
-        known, scored = mine & np.isfinite(side.correct), mine & np.isfinite(score)
-        correct = side.correct[known]
-        copies = _design(side, known, correct)
-        counts.append((float(correct.sum()) / copies, len(correct) / copies))
+        scored = mine & np.isfinite(score)
+        counts.append(counted(side.correct, side.units, mine))
         values.append(score[scored])
-        designs.append(_design(side, scored, score[scored]))
+        designs.append(design_of(side.units, scored, score[scored]))
     tested = min(counts[0][1], counts[1][1]) >= FEWEST
     there = min(counts[0][1], counts[1][1]) > 0
-    difference = share_difference(counts[1], counts[0], level) if there else (math.nan,) * 3
+    ends = share_difference(counts[1], counts[0], level) if there else (math.nan,) * 3
+    difference = Difference(*ends, fisher_exact(counts[0], counts[1]) if tested else math.nan)
     mean = welch(values[1], values[0], level, (designs[1], designs[0]))
+    accuracies = [right / labeled if labeled else math.nan for right, labeled in counts]
     n = len(second) if label is None else int((second.labels == label).sum())
-    return _class_row(second, label, n) | {
-        "accuracy_before": counts[0][0] / counts[0][1] if counts[0][1] else math.nan,
-        "accuracy_after": counts[1][0] / counts[1][1] if counts[1][1] else math.nan,
-        "accuracy_difference": difference[0],
-        "accuracy_difference_low": difference[1],
-        "accuracy_difference_high": difference[2],
-        "accuracy_p": fisher_exact(counts[0], counts[1]) if tested else math.nan,
-        "mean_change": mean.value,
-        "change_low": mean.low,
-        "change_high": mean.high,
-        "change_p": mean.p if tested else math.nan,
-    }
+    return _class_row(second, label, n, accuracies, difference, mean if tested else replace(mean, p=math.nan))
 
 
 # Both
@@ -414,17 +389,32 @@ def _labels(measured: Measured) -> list[int | None]:
     return [None, *np.unique(measured.labels[measured.labels >= 0]).tolist()]
 
 
-def _class_row(measured: Measured, label: int | None, n: int) -> Row:
-    return {"class": ALL if label is None else measured.class_name(label), "label": label, "n": n}
+def _class_row(
+    measured: Measured, label: int | None, n: int, accuracies: Sequence[float], accuracy: Difference, change: Difference
+) -> Row:
+    """One class, or all: its accuracies before and after, their difference, and the mean change of the score."""
+    return {
+        "class": ALL if label is None else measured.class_name(label),
+        "label": label,
+        "n": n,
+        "accuracy_before": accuracies[0],
+        "accuracy_after": accuracies[1],
+        "accuracy_difference": accuracy.value,
+        "accuracy_difference_low": accuracy.low,
+        "accuracy_difference_high": accuracy.high,
+        "accuracy_p": accuracy.p,
+        "mean_change": change.value,
+        "change_low": change.low,
+        "change_high": change.high,
+        "change_p": change.p,
+    }
 
 
 def _corrected(rows: list[Row], alpha: float, ranked: bool = False) -> list[Row]:
     """p values after Holm's correction for all tests of the table, and a verdict by those up to alpha."""
-    p = np.array([[row["accuracy_p"], row["change_p"]] for row in rows])
-    after = holm(p.reshape(-1)).reshape(p.shape)
     judged = []
-    for row, (accuracy_p, change_p) in zip(rows, after.tolist(), strict=True):
-        words = []
+    for row in with_holm(rows, ["accuracy_p", "change_p"]):
+        accuracy_p, change_p, words = row["accuracy_p"], row["change_p"], []
         if accuracy_p <= alpha:
             words.append("less accurate" if row["accuracy_difference"] < 0 else "more accurate")
         if change_p <= alpha:
@@ -432,8 +422,7 @@ def _corrected(rows: list[Row], alpha: float, ranked: bool = False) -> list[Row]
         if ranked:  # the mean change of all ranks is 0 but for rounding
             row = row | {"mean_change": round(row["mean_change"], 12) + 0.0}  # and not -0
         few = math.isnan(accuracy_p) and math.isnan(change_p)
-        verdict = TOO_FEW if few else ", ".join(words) or "no change found"
-        judged.append(row | {"accuracy_p": accuracy_p, "change_p": change_p, "verdict": verdict})
+        judged.append(row | {"verdict": TOO_FEW if few else ", ".join(words) or "no change found"})
     return judged
 
 

@@ -93,17 +93,13 @@ class Samples:
 
     def take(self, rows: np.ndarray) -> Samples:
         """The same of some samples, or of all in another order."""
-        return Samples(
-            self.ids.take(pa.array(rows)),
-            self.labels[rows],
-            None if self.features is None else self.features[rows],
-            None if self.probs is None else self.probs[rows],
-            self.head,
-            self.class_names,
-            None if self.splits is None else [self.splits[row] for row in rows],
-            self.run,
-            self.name,
-            self.classes,
+        return replace(
+            self,
+            ids=self.ids.take(pa.array(rows)),
+            labels=self.labels[rows],
+            features=None if self.features is None else self.features[rows],
+            probs=None if self.probs is None else self.probs[rows],
+            splits=None if self.splits is None else [self.splits[row] for row in rows],
         )
 
     def without_gaps(self) -> Samples:
