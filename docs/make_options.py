@@ -18,7 +18,7 @@ SETTINGS = {  # command: the class that defines its options
     "drift": "hardsight.groups.settings:DriftFileSettings",
     "select": "hardsight.subsets.settings:SelectFileSettings",
     "curriculum": "hardsight.subsets.settings:CurriculumSettings",
-    "mine": "hardsight.subsets.mine_settings:MineFileSettings",
+    "mine": "hardsight.subsets.settings:MineFileSettings",
     "attack": "hardsight.attacks.settings:AttackSettings",
     "reproduce": "hardsight_papers.settings:ReproduceSettings",
 }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,25 +11,10 @@ from scipy import stats as scipy_stats
 from scipy.special import softmax
 
 import hardsight
-from agreement_data import (
-    COUNTS,
-    FEATURES,
-    FEW,
-    FREQUENCY,
-    LABELS,
-    SNAPSHOT,
-    TABLE,
-    WEIGHT,
-    C,
-    D,
-    N,
-    made,
-    single,
-)
+from agreement_data import COUNTS, FEATURES, FEW, FREQUENCY, LABELS, SNAPSHOT, TABLE, WEIGHT, C, D, N, made, single
 from hardsight import Snapshot, correlate
 from hardsight.errors import InputError
 from hardsight.files.human import read_people
-from hardsight.human import study, study_files
 from hardsight.human.granularity import coarse_people, read_superclasses
 
 
@@ -104,18 +87,6 @@ def test_hard_for_people_are_images_they_really_disagree_on() -> None:
     assert found.rule.startswith(
         "hard for people: fewer than 80 % chose the given class; hard for the model: in the harder half by"
     )
-
-
-def test_the_picture_of_disagreement_says_its_rule(monkeypatch: pytest.MonkeyPatch) -> None:
-    table, easy = made(avh=(0, 1))
-    told = study(table, easy, scores="avh", top=2, **FEW)
-    monkeypatch.setattr(hardsight.human.Correlations, "draw", lambda *_: None)
-    drawn = study_files._drawn(replace(told, images=lambda name: np.zeros((2, 2), np.uint8)))
-    title = drawn["model-disagreement"].get_suptitle().replace("\n", " ")
-    assert "hard for people: fewer than 80 % chose the given class" in title
-    captions = [axes.get_title() for part in drawn["model-disagreement"].subfigs for axes in part.axes if axes.get_title()]
-    shares = [int(re.search(r"people (\d+) %", caption)[1]) for caption in captions]  # type: ignore[index]
-    assert len(shares) == 4 and min(shares[:2]) >= 80 > max(shares[2:])
 
 
 def test_calibration_and_what_temperature_does(correlations: hardsight.human.Correlations) -> None:

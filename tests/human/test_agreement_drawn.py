@@ -10,15 +10,11 @@ import numpy as np
 import pytest
 
 import hardsight
-from agreement_data import (
-    FEW,
-    degraded,
-    single,
-)
+from agreement_data import FEW, degraded, single
 from hardsight import correlate
 from hardsight.errors import InputError
 from hardsight.files.latex import escaped
-from hardsight.human.latex import pairs, table1
+from hardsight.human.study_files import latex_pairs, latex_table1
 from hardsight.render.agreement import count_colors, side_by_side
 
 
@@ -64,30 +60,16 @@ def test_models_side_by_side_have_no_empty_panel() -> None:
     assert drawn([{**row, "accuracy": None} for row in rows]) == []
 
 
-def test_latex_has_intervals_and_names_that_people_use(correlations: hardsight.human.Correlations) -> None:
-    text, row = table1(correlations), single(correlations, "avh")
+def test_latex_is_balanced_escaped_and_has_intervals(correlations: hardsight.human.Correlations) -> None:
+    text, row = latex_table1(correlations), single(correlations, "avh")
     total = f"${row['agreement']:.3f}_{{[{row['bootstrap_low']:.2f},\\,{row['bootstrap_high']:.2f}]}}$"
     assert f"AVH & ${row['fisher_z']:.3f}$ & {total} &" in text and r"95\,\% intervals" in text
-    for written in (text, pairs(correlations)):
-        assert "angular gap" in written and "AVH" in written
-        assert not re.search(r"avh|angular\\?_gap|spearman", written)
-
-
-def test_latex_is_balanced_and_escaped(correlations: hardsight.human.Correlations) -> None:
     assert escaped("50 % of a_b & c\\") == r"50 \% of a\_b \& c\textbackslash{}"
-    for text in (table1(correlations), pairs(correlations)):
-        assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") >= 1
-        body = [line for line in text.splitlines() if line.endswith(r"\\")]
+    for written in (text, latex_pairs(correlations)):
+        assert "angular gap" in written and not re.search(r"avh|angular\\?_gap|spearman|nan|None", written)
+        assert written.count(r"\begin{tabular}") == written.count(r"\end{tabular}") >= 1
+        body = [line for line in written.splitlines() if line.endswith(r"\\")]
         assert len({line.count("&") for line in body}) <= 2  # the same in every row of a table
-        assert "norm in class" in text and "nan" not in text and "None" not in text
-
-
-def test_options_are_read_without_heavy_libraries(fresh_python: Callable[..., Any]) -> None:
-    done = fresh_python(
-        "import sys\nfrom hardsight.human.settings import StudySettings\nStudySettings(bins='0,0.5,1')\n"
-        "print({'numpy', 'scipy', 'pyarrow', 'torch'} & set(sys.modules))"
-    )
-    assert done.out == "set()\n", done.err
 
 
 def test_correlate_needs_no_torch_and_says_what_is_done(fresh_python: Callable[..., Any]) -> None:

@@ -14,21 +14,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 import hardsight
-from agreement_data import (
-    COUNTS,
-    FEATURES,
-    FEW,
-    FREQUENCY,
-    IDS,
-    LABELS,
-    SNAPSHOT,
-    TABLE,
-    WEIGHT,
-    C,
-    N,
-    made,
-    single,
-)
+from agreement_data import COUNTS, FEATURES, FEW, FREQUENCY, IDS, LABELS, SNAPSHOT, TABLE, WEIGHT, C, N, made, single
 from hardsight import Snapshot, correlate
 from hardsight.errors import InputError
 from hardsight.files.epochs import COLUMNS
@@ -168,9 +154,9 @@ def test_one_split_of_a_run_is_as_if_there_were_no_other(correlations: hardsight
     assert rows["norm_in_class"]["agreement"] == pytest.approx(single(correlations, "norm_in_class")["agreement"])
     with pytest.raises(InputError, match=r"300 rows without ids for 350 samples of .*splits train, test: choose one with split"):
         correlate(both, COUNTS, **FEW)
-    with pytest.raises(InputError, match="no sample of the split 'val'; its splits are train, test"):
+    with pytest.raises(InputError, match="no split 'val'; splits: test, train"):
         correlate(both, COUNTS, split="val", **FEW)
-    with pytest.raises(InputError, match="has no column 'split'"):
+    with pytest.raises(InputError, match="no split 'test'; splits: none"):
         correlate(SNAPSHOT, COUNTS, split="test", **FEW)
 
 

@@ -10,18 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from agreement_data import (
-    COUNTS,
-    FEATURES,
-    FEW,
-    FREQUENCY,
-    IDS,
-    SNAPSHOT,
-    TABLE,
-    WEIGHT,
-    C,
-    N,
-)
+from agreement_data import COUNTS, FEATURES, FEW, FREQUENCY, IDS, SNAPSHOT, TABLE, WEIGHT, C, N
 from hardsight import Snapshot, correlate
 from hardsight.errors import FileError, InputError
 from hardsight.files.class_names import read_class_names

@@ -11,19 +11,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 import hardsight
-from agreement_data import (
-    COUNTS,
-    FEATURES,
-    FEW,
-    FREQUENCY,
-    LABELS,
-    SNAPSHOT,
-    TABLE,
-    N,
-    made,
-    single,
-    verdicts,
-)
+from agreement_data import COUNTS, FEATURES, FEW, FREQUENCY, LABELS, SNAPSHOT, TABLE, N, made, single, verdicts
 from hardsight import correlate, stats
 from hardsight.errors import InputError
 from hardsight.human import StudySettings, study

@@ -18,8 +18,6 @@ from PIL import Image
 import hardsight
 from agreement_data import COUNTS, FEATURES, FREQUENCY, IDS, LABELS, SNAPSHOT, TABLE, WEIGHT, C, D, degraded
 from hardsight import Snapshot
-from hardsight.human import study
-from hardsight.human.printing import print_study
 from hardsight.table import write_table
 from undrawn import undrawn
 
@@ -51,22 +49,6 @@ def test_the_screen_says_it_all(cli: Cli, here: Path) -> None:
     assert "easy for people, hard for the model" in done.out and "fewer than 80 % chose the given class" in done.out
     assert sorted(path.name for path in here.iterdir()) == ["counts.npy", "frequency.npy", "net.npz"]  # nothing unless asked
     assert "nan" not in done.out.lower()
-
-
-def test_the_table_of_models_and_the_verdicts_come_first(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("hardsight.human.correlate.DEFAULT_SCORES", ("avh", "confidence"))
-    models = {f"net{at}": Snapshot(FEATURES, WEIGHT * (1 + at), LABELS, ids=IDS) for at in range(4)}
-    result = study(models, COUNTS, replicates=20, permutations=20, splits=2)
-    print_study(result)
-    said = capsys.readouterr().out
-    assert said.startswith("4 models against selection frequency: hard where low\n") and len(said.splitlines()) < 50
-    order = [said.index(text) for text in ("Models side by side", "ensemble", "The paper's hypotheses", "D5")]
-    assert order == sorted(order) and "Williams" not in said and "calibration" not in said
-    print_study(result, verbose=True)
-    every = capsys.readouterr().out
-    assert every.startswith(said) and len(every.splitlines()) > 150  # the rest follows
 
 
 def test_the_directory_has_json_csv_latex_and_figures(cli: Cli, here: Path) -> None:
@@ -119,41 +101,13 @@ def test_everything_at_once(cli: Cli, here: Path, monkeypatch: pytest.MonkeyPatc
             "--superclasses", "super.csv", "--group", "label", "--bins", "0,0.5,1", "--level", 0.9, "--top", 3, "-o", "out", "-v",
         )  # fmt: skip
     assert done.code == 0, done.err
-    for words in (
-        "Models side by side",
-        "ensemble",
-        "Unseen classes",
-        "Within groups",
-        "Within superclasses",
-        "mammal",
-        "90 %",
-        "[0.5, 1]",
-    ):
+    for words in ("Models side by side", "ensemble", "Unseen classes", "Within groups", "Within superclasses", "90 %"):
         assert words in done.out, words
     names = {path.name for path in (here / "out").rglob("*") if path.is_file()}
-    assert {
-        "models.png",
-        "net-superclasses.png",
-        "net-superclass-norm.png",
-        "open_set.csv",
-        "groups.csv",
-        "superclasses.csv",
-        "coarse_table1.csv",
-    } <= names
+    assert {"models.png", "net-superclasses.png", "net-superclass-norm.png"} <= names
+    assert {"open_set.csv", "groups.csv", "superclasses.csv", "coarse_table1.csv"} <= names
     told = json.loads((here / "out" / "correlations.json").read_text())
     assert {row["model"] for row in told["open_set"]} == {"net", "other"} and told["coarse"]["superclasses"]
-
-
-def test_a_run_with_text_ids_beside_arrays_with_row_numbers(cli: Cli, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hardsight.human.correlate.DEFAULT_SCORES", ("avh", "confidence"))
-    monkeypatch.setattr("hardsight.human.study_files._figures", lambda folder, study: [])  # drawing takes seconds
-    Snapshot(FEATURES, WEIGHT, LABELS, ids=[str(row) for row in range(len(IDS))]).save(here / "text.npz")
-    Snapshot(FEATURES, 0.5 * WEIGHT, LABELS).save(here / "numbers.npz")
-    done = cli("correlate", "text.npz", "numbers.npz", "--human", "counts.npy", *QUICK, "-o", "out")
-    assert done.code == 0 and done.err == "" and "wrote out" in done.out
-    assert len(done.out.splitlines()) < 40 and "Williams" not in done.out  # the rest is in the files, and with --verbose
-    rows = list(csv.DictReader((here / "out" / "disagreement.csv").read_text().splitlines()))
-    assert "ensemble" in done.out and {row["model"] for row in rows} == {"text", "numbers"}
 
 
 def test_degradation_levels(cli: Cli, here: Path) -> None:
@@ -198,11 +152,7 @@ def test_names_cannot_paint_the_terminal(cli: Cli, here: Path) -> None:
         (["net.npz"], r"pass either human data \(--human FILE\) or a column"),
         (["net.npz", "--human", "absent.npy"], "absent.npy does not exist"),
         (["absent", "--human", "counts.npy"], "absent does not exist"),
-        (["net.npz", "--human", "short.npy"], "got 299 rows for 300 samples"),
-        (["net.npz", "--human", "negative.npy"], "negative.npy: counts must be 0 or more"),
         (["net.npz", "--human", "counts.npy", "--bins", "a,b"], "bins must be comma-separated numbers"),
-        (["net.npz", "--human", "counts.npy", "--scores", "hardness"], "no score 'hardness'"),
-        (["net.npz", "--human", "counts.npy", "--against", "norm"], "pass either human data"),
         (["net.npz", "--human", "counts.npy", "--group", "mood"], "no column 'mood'"),
         (["net.npz", "--human", "counts.npy", "--images", "counts.npy"], "images|shape|image"),
         (["net.npz", "--human", "counts.npy", "--replicates", "1"], "replicates"),
@@ -210,8 +160,6 @@ def test_names_cannot_paint_the_terminal(cli: Cli, here: Path) -> None:
     ],
 )
 def test_what_is_refused(cli: Cli, here: Path, words: list[str], match: str) -> None:
-    np.save(here / "short.npy", FREQUENCY[1:])
-    np.save(here / "negative.npy", -COUNTS - 1)
     (here / "s.csv").write_text("class,superclass\n0,a\n1,a\n2,b\n3,b\n")
     before = sorted(path.name for path in here.iterdir())
     done = cli("correlate", *words, "-o", "out", *(() if "--replicates" in words else QUICK))

@@ -319,16 +319,18 @@ def test_what_is_refused(scores: str, reference: Any, match: str) -> None:
 
 
 def test_what_else_is_refused() -> None:
-    with pytest.raises(InputError, match="vim is defined for a linear head, and this one is cosine"):
-        score(TEST, Head("cosine", HEAD.weight), scores="vim", reference=Snapshot(TRAIN))
-    with pytest.raises(InputError, match="vim is defined for a linear head"):
-        hardsight.scores.vim(TEST, Head("angular", HEAD.weight), TRAIN)
-    with pytest.raises(InputError, match="knn_distance cannot be computed from logits"):
-        score(logits=TEST, scores="knn_distance", reference=Snapshot(TRAIN))
-    with pytest.raises(InputError, match=r"same number of columns, got \(30, 6\) and \(90, 5\)"):
-        hardsight.scores.knn_distance(TEST, TRAIN[:, :5])
-    with pytest.raises(InputError, match="k must be at least 1"):
-        hardsight.scores.knn_distance(TEST, TRAIN, k=0)
+    cosine, reference = Head("cosine", HEAD.weight), Snapshot(TRAIN)
+    for match, ask in {
+        "vim is defined for a linear head, and this one is cosine": lambda: score(
+            TEST, cosine, scores="vim", reference=reference
+        ),
+        "vim is defined for a linear head": lambda: hardsight.scores.vim(TEST, cosine, TRAIN),
+        "cannot be computed from logits": lambda: score(logits=TEST, scores="knn_distance", reference=reference),
+        r"got \(30, 6\) and \(90, 5\)": lambda: hardsight.scores.knn_distance(TEST, TRAIN[:, :5]),
+        "k must be at least 1": lambda: hardsight.scores.knn_distance(TEST, TRAIN, k=0),
+    }.items():
+        with pytest.raises(InputError, match=match):
+            ask()
 
 
 def test_a_reference_on_the_command_line(cli: Callable[..., Any], tmp_path: Path) -> None:

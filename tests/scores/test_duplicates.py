@@ -12,8 +12,8 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.datasets import load_digits
 
 from hardsight.errors import InputError
-from hardsight.scores.duplicates import Duplicates, _principal, _short, directions, near_duplicates
-from hardsight.scores.search import _largest, pairs_above
+from hardsight.scores.duplicates import Duplicates, near_duplicates
+from hardsight.scores.search import pairs_above
 from oracles import on_circle
 from properties import examples
 
@@ -139,23 +139,6 @@ def test_few_dimensions_first_find_the_same(kind: str, among: bool, monkeypatch:
                 np.testing.assert_array_equal(getattr(found, name)[full.near], getattr(full, name)[full.near])
             assert (found.nearest[~full.near] == -1).all()
     assert len(set(in_few)) > 1  # it was not all dimensions at once, and not always the same few
-
-
-def test_no_two_rows_are_further_apart_in_a_few_dimensions() -> None:
-    for kind in ("random", "classes", "digits", "plane"):
-        x = directions(made_up(kind, np.random.default_rng(1)), "features")
-        short = _short(x.unit, _principal(x.unit, 9)).astype(np.float64)
-        products = x.unit.astype(np.float64) @ x.unit.astype(np.float64).T
-        assert (short @ short.T > products - 1e-6).all()
-
-
-@settings(max_examples=examples(20))
-@given(m=st.integers(1, 300), k=st.integers(1, 12), levels=st.integers(1, 1000), seed=st.integers(0, 2**31))
-def test_the_largest_come_first_and_the_earlier_of_equals(m: int, k: int, levels: int, seed: int) -> None:
-    values = np.random.default_rng(seed).integers(0, levels, (5, m)).astype(np.float32)
-    values[0, : m // 2] = -np.inf
-    expected = np.argsort(-values, axis=1, kind="stable")[:, : min(k, m)]
-    np.testing.assert_array_equal(_largest(values, min(k, m)), expected)
 
 
 def test_a_copy_is_nearer_than_a_near_copy() -> None:

@@ -79,13 +79,8 @@ def test_a_single_class_is_all_the_hardness_there_is() -> None:
     assert np.isnan(hardsight.avh([[5.0, 0.0]], weight, [0])).all()  # 0 / 0
     assert hardsight.scores.confidence([[1.0, 1.0]], weight, [0]) == [1.0]
     assert hardsight.scores.loss([[1.0, 1.0]], weight, [0]) == pytest.approx([0], abs=1e-15)
-    for no_other in (
-        hardsight.scores.angular_gap,
-        hardsight.scores.nearest_angle,
-        hardsight.scores.probability_margin,
-        hardsight.scores.logit_margin,
-    ):
-        assert np.isnan(no_other([[1.0, 1.0]], weight, [0])).all()
+    for name in ("angular_gap", "nearest_angle", "probability_margin", "logit_margin"):  # there is no other class
+        assert np.isnan(hardsight.SCORES[name].function([[1.0, 1.0]], weight, [0])).all()
 
 
 def test_norm_is_pythagoras() -> None:

@@ -18,8 +18,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
 
 import hardsight
 from hardsight import SCORES, Head, score
@@ -90,14 +92,9 @@ def quarantined(tmp_path: Path, cli: Callable[..., Any], refused: Callable[..., 
     return check
 
 
-def test_nan_feature(quarantined: Callable[..., None]) -> None:
-    quarantined(with_row(2, [1, np.nan, 1, 1]), "nonfinite_feature")
-
-
-@pytest.mark.parametrize("value", [np.inf, -np.inf])
-def test_infinite_feature(quarantined: Callable[..., None], value: float) -> None:
-    quarantined(with_row(2, [1, value, 1, 1]), "nonfinite_feature")
-    quarantined(with_row(2, [np.inf, -np.inf, np.nan, 0]), "nonfinite_feature")
+@pytest.mark.parametrize("row", [[1, np.nan, 1, 1], [1, np.inf, 1, 1], [1, -np.inf, 1, 1], [np.inf, -np.inf, np.nan, 0]])
+def test_features_that_are_not_finite(quarantined: Callable[..., None], row: list[float]) -> None:
+    quarantined(with_row(2, row), "nonfinite_feature")
 
 
 def test_zero_norm_feature_is_not_a_right_angle(quarantined: Callable[..., None]) -> None:
@@ -164,7 +161,6 @@ def test_half_precision_is_widened_before_squaring(dtype: str) -> None:
     wide[1, ::2] = -256.0
     weight = RNG.normal(size=(3, 2048)).astype(np.float32)
     if dtype.startswith("torch"):
-        torch = pytest.importorskip("torch")
         half = torch.from_numpy(wide).to(getattr(torch, dtype.split()[1]))
         same = half.float()
     else:
@@ -176,7 +172,6 @@ def test_half_precision_is_widened_before_squaring(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision_tensors_with_bad_rows(dtype: str) -> None:
-    torch = pytest.importorskip("torch")
     half = torch.from_numpy(with_row(2, 0.0)).to(getattr(torch, dtype))
     table = score(half, WEIGHT, LABELS, scores="all")
     assert table.column("status").to_pylist() == ["ok", "ok", "zero_norm", "ok", "ok", "ok"]
@@ -241,12 +236,11 @@ def test_label_out_of_range(refused: Callable[..., None], label: int) -> None:
     refused(rf"2 of 6 .*1 \({label}\), 3 \({label}\)", labels=labels)
 
 
-def test_at_most_five_rows_are_listed(refused: Callable[..., None]) -> None:
-    refused(r"6 of 6 .*0 \(7\), 1 \(7\), 2 \(7\), 3 \(7\), 4 \(7\)\.", labels=np.full(6, 7))
-
-
-def test_labels_counted_from_one(refused: Callable[..., None]) -> None:
+def test_what_is_said_of_labels_ids_and_classes(refused: Callable[..., None]) -> None:
+    refused(r"6 of 6 .*0 \(7\), 1 \(7\), 2 \(7\), 3 \(7\), 4 \(7\)\.", labels=np.full(6, 7))  # five rows at most
     refused("subtract 1", labels=LABELS + 1)
+    refused("one entry per sample", ids=np.arange(5))
+    refused("at least one class", head=np.zeros((0, 4)), labels=None)
 
 
 @pytest.mark.parametrize("label", [2**31, 2**62])
@@ -289,6 +283,8 @@ def test_labels_among_python_objects() -> None:
     for one in ("cat", True, b"1", [1]):
         with pytest.raises(InputError, match=r"row 1 holds"):
             score(FEATURES, WEIGHT, np.array([0, one, 2, 0, None, 2], dtype=object))
+    with pytest.raises(InputError, match="over 300 digits"):
+        score(FEATURES, WEIGHT, [10**400, 0, 1, 2, 0, 1])
 
 
 def test_different_dimensions(refused: Callable[..., None]) -> None:
@@ -304,13 +300,8 @@ def test_one_label_per_sample(refused: Callable[..., None], labels: np.ndarray) 
 def test_empty_dataset(tmp_path: Path, cli: Callable[..., Any]) -> None:
     empty = np.zeros((0, 4), np.float32)
     table = score(empty, WEIGHT, np.zeros(0, int), scores="all")
-    assert len(table) == 0 and table.column_names == [
-        "id",
-        "label",
-        "predicted",
-        "status",
-        *(name for name in SCORES if SCORES[name].scope in ("row", "dataset")),
-    ]
+    names = [name for name in SCORES if SCORES[name].scope in ("row", "dataset")]
+    assert len(table) == 0 and table.column_names == ["id", "label", "predicted", "status", *names]
     assert hardsight.avh(empty, WEIGHT, []).shape == (0,)
     snapshot = tmp_path / "empty.npz"
     np.savez(snapshot, features=empty, weight=WEIGHT, labels=np.zeros(0, int))
@@ -343,10 +334,6 @@ def test_all_classes_in_one_direction(factor: int, dtype: Any) -> None:
     assert table.column("avh").to_pylist() == [None, pytest.approx(1 / 3)]
     assert table.column("avc_label").to_pylist() == [pytest.approx(1 / 3), None]
     assert table.column("avc_predicted").to_pylist() == [pytest.approx(1 / 3), None]
-
-
-def test_no_class(refused: Callable[..., None]) -> None:
-    refused("at least one class", head=np.zeros((0, 4)), labels=None)
 
 
 def test_a_million_classes_in_little_memory() -> None:
@@ -403,10 +390,6 @@ def test_ids_of_mixed_or_odd_type(ids: list[Any]) -> None:
         score(FEATURES, WEIGHT, LABELS, ids=np.array(ids, dtype=object))
 
 
-def test_one_id_per_sample(refused: Callable[..., None]) -> None:
-    refused("one entry per sample", ids=np.arange(5))
-
-
 def test_ids_that_a_spreadsheet_would_run(tmp_path: Path, cli: Callable[..., Any]) -> None:
     formulas = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "plain"]
     np.savez(tmp_path / "s.npz", features=FEATURES, weight=WEIGHT, labels=LABELS, ids=np.array(formulas))
@@ -421,37 +404,6 @@ def test_ids_that_a_spreadsheet_would_run(tmp_path: Path, cli: Callable[..., Any
     )  # numbers stay
 
 
-@settings(max_examples=examples(30))
-@given(seed=st.integers(0, 100), n=st.integers(1, 700), c=st.sampled_from([1, 2, 7, 50]))
-def test_row_order_does_not_matter(seed: int, n: int, c: int) -> None:
-    rng = np.random.default_rng(seed)
-    features, weight = rng.normal(size=(n, 12)).astype(np.float32), rng.normal(size=(c, 12)).astype(np.float32)
-    labels, order = rng.integers(0, c, n), rng.permutation(n)
-    one = score(features, weight, labels, ids=np.arange(n))
-    other = score(features[order], weight, labels[order], ids=order).sort_by("id")
-    assert one.column("status").equals(other.column("status"))
-    # These three are differences of float32 logits: as exact as the largest logit is, 1e-6 of it.
-    size = max(1.0, float(np.abs(features @ weight.T).max()))
-    for name in one.column_names[4:]:
-        a, b = one.column(name).to_numpy(), other.column(name).to_numpy()
-        close = 1e-6 * (size if name in ("logit_margin", "max_logit", "loss") else 1.0)
-        np.testing.assert_allclose(a, b, rtol=1e-6, atol=close, err_msg=name)
-
-
-def test_batch_size_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(5)
-    path = tmp_path / "s.npz"
-    np.savez(path, features=rng.normal(size=(500, 8)), weight=rng.normal(size=(4, 8)), labels=rng.integers(-1, 4, 500))
-    whole = score(path, scores="all")
-    monkeypatch.setattr("hardsight.snapshot.BATCH_BYTES", 8 * 8 * 7)  # seven rows
-    parts = score(path, scores="all")
-    for name in whole.column_names[4:]:
-        np.testing.assert_allclose(
-            whole.column(name).to_numpy(), parts.column(name).to_numpy(), rtol=1e-6, atol=1e-6, err_msg=name
-        )
-    assert whole.select(["id", "label", "predicted", "status"]).equals(parts.select(["id", "label", "predicted", "status"]))
-
-
 @pytest.mark.parametrize(
     ("arrays", "match"),
     [
@@ -460,6 +412,7 @@ def test_batch_size_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ({"features": np.array([["a", "b"]])}, "numbers"),
         ({"features": np.ones((2, 2), complex)}, "numbers"),
         ({"features": [[1.0, 2.0], [3.0]]}, "rectangular"),
+        ({"features": csr_matrix(FEATURES)}, r"got csr_matrix. Pass features.toarray\(\)"),
         ({"features": np.ones((2, 3)), "logits": np.ones((2, 3))}, "one of features, logits or probs"),
         ({}, "one of features, logits or probs"),
         ({"features": np.ones((2, 3)), "head": np.ones((2, 3)), "bias": np.ones(3)}, r"bias must have shape \(2,\)"),
@@ -472,13 +425,6 @@ def test_batch_size_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_arrays_that_do_not_fit(arrays: dict[str, Any], match: str) -> None:
     with pytest.raises(InputError, match=match):
         score(**arrays, labels=[0] * 2)
-
-
-def test_logits_with_a_nan_keep_their_row() -> None:
-    logits = np.array([[1.0, 2.0], [np.nan, 0.0], [np.inf, 0.0], [3.0, 1.0]])
-    table = score(logits=logits, labels=[0, 0, 0, 0])
-    assert table.column("status").to_pylist() == ["ok", "nonfinite_logit", "nonfinite_logit", "ok"]
-    assert table.column("loss").is_null().to_pylist() == [False, True, True, False]
 
 
 # ---- arrays that are of the wrong kind ----
@@ -548,7 +494,6 @@ TENSORS = {
 @pytest.mark.parametrize("kind", TENSORS)
 @pytest.mark.parametrize("name", ["features", "head", "labels", "bias", "ids"])
 def test_tensors_without_rows_of_values(kind: str, name: str) -> None:
-    torch = pytest.importorskip("torch")
     make, match = TENSORS[kind]
     arrays = {"features": FEATURES, "head": WEIGHT, "labels": LABELS, "bias": np.zeros(3), "ids": np.arange(6)}
     tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
@@ -566,14 +511,7 @@ def test_things_that_are_no_arrays(name: str, value: Any) -> None:
         score(**arrays)
 
 
-def test_sparse_matrices_of_scipy() -> None:
-    scipy = pytest.importorskip("scipy.sparse")
-    with pytest.raises(InputError, match=r"features must be an array or a list, got csr_matrix. Pass features.toarray\(\)"):
-        score(scipy.csr_matrix(FEATURES), WEIGHT, LABELS)
-
-
 def test_tensors_of_true_and_false() -> None:
-    torch = pytest.importorskip("torch")
     assert (
         score(FEATURES, WEIGHT[:2], torch.from_numpy(LABELS > 0)).column("label").to_pylist() == (LABELS > 0).astype(int).tolist()
     )
@@ -598,11 +536,6 @@ def test_names_of_files_beside_arrays() -> None:
             score(FEATURES, **{"head": WEIGHT, **arrays})  # type: ignore[arg-type]
 
 
-def test_labels_of_hundreds_of_digits() -> None:
-    with pytest.raises(InputError, match="over 300 digits"):
-        score(FEATURES, WEIGHT, [10**400, 0, 1, 2, 0, 1])
-
-
 @pytest.mark.parametrize(
     ("bias", "match"),
     [
@@ -612,6 +545,7 @@ def test_labels_of_hundreds_of_digits() -> None:
         ({1, 2, 3}, "bias must be an array or a list, got set"),
         ("abc", "bias must be an array or a list, got str"),
         ([[1.0, 2.0, 3.0]], r"bias must have shape \(3,\)"),
+        (torch.tensor([True, False, True]), r"bias must hold numbers, got torch\.bool"),
     ],
 )
 def test_biases_that_are_none(bias: Any, match: str) -> None:
@@ -619,14 +553,7 @@ def test_biases_that_are_none(bias: Any, match: str) -> None:
         score(FEATURES, WEIGHT, LABELS, bias=bias)
 
 
-def test_a_bias_of_flags_as_a_tensor() -> None:
-    torch = pytest.importorskip("torch")
-    with pytest.raises(InputError, match=r"bias must hold numbers, got torch\.bool"):
-        score(FEATURES, WEIGHT, LABELS, bias=torch.tensor([True, False, True]))
-
-
 def test_a_linear_layer_is_a_head() -> None:
-    torch = pytest.importorskip("torch")
     layer = torch.nn.Linear(4, 3)
     weight, bias = layer.weight.detach().numpy(), layer.bias.detach().numpy()
     assert columns(score(FEATURES, layer, LABELS)) == columns(score(FEATURES, weight, LABELS, bias=bias))

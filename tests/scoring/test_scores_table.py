@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import pickle
 import re
 import sys
@@ -27,10 +26,9 @@ from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
 from hardsight.head import Head
 from hardsight.render.table_views import MOST_BYTES, thumbnails
-from hardsight.scores_table import Result, ScoresTable
+from hardsight.scores_table import ScoresTable
 from hardsight.scoring.hardness import hardness_of
 from hardsight.scoring.score import Job
-from hardsight.screen import wrapped
 from hardsight.table import hardest, noted_class_names, read_scores, write_table
 
 FEATURES = np.array([[2.0, 0.0], [1.0, 1.0], [0.0, 3.0]])
@@ -221,12 +219,6 @@ def test_degraded_samples_are_shown_as_the_model_saw_them(tmp_path: Path) -> Non
     assert faint[1] - faint[0] < 0.5 * (whole[1] - whole[0])
 
 
-def test_long_lists_are_cut_with_the_number_left_out() -> None:
-    lines = wrapped("columns: ", [f"column{number}" for number in range(100)], most=2)
-    assert len(lines) == 2 and re.search(r"and (\d+) more$", lines[1])
-    assert len(re.findall(r"column\d+", " ".join(lines))) + int(lines[1].split()[-2]) == 100
-
-
 def test_names_stand_where_people_read_and_numbers_in_parquet(tmp_path: Path) -> None:
     named = score(FEATURES, np.eye(2), ["dog", "ant", None], ids=["a", "b", "c"], class_names=["dog", "ant"])
     suspects = hardsight.clean(probs=np.array([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.1, 0.9]]), labels=[0, 0, 1, 1])
@@ -247,23 +239,6 @@ def test_names_stand_where_people_read_and_numbers_in_parquet(tmp_path: Path) ->
     assert hardness_of(named.to_pandas(), "avh").labels.tolist() == [1, 0, -1]  # ant, dog: by name
     digits = score(FEATURES, np.eye(2), [0, 1, 1], class_names=["1", "2"])
     assert digits.to_pandas()["label"].tolist() == [0, 1, 1]  # "1" would be read as class 1 again
-
-
-def test_a_result_says_how_many_errors_and_what_that_rests_on() -> None:
-    notes = {"expected_errors": 7.4, "expected_errors_low": 4.0, "expected_errors_high": 11.2, "rests_on": "Heads agree.",
-             "certainty": "estimated", "warnings": ["<b> is odd"]}  # fmt: skip
-
-    def of(**changed: object) -> Result:
-        return Result(pa.table({"id": [1]}).replace_schema_metadata({"hardsight": json.dumps(notes | changed)}))
-
-    text, html = repr(of()), of()._repr_html_()
-    count = "About 7 labels are expected to be wrong (95 % interval 4 to 11). Heads agree."
-    assert text.splitlines()[1:3] == ["warning: <b> is odd", count]
-    assert "<div>warning: &lt;b&gt; is odd</div>" in html
-    assert [words.count(once) for words in (text, html) for once in ("is odd", "About 7", "Heads agree.")] == [1] * 6
-    assert "Cannot tell how many labels are wrong: between 4 and 11. Heads agree." in repr(of(certainty="cannot tell"))
-    assert "expected" not in repr(of(expected_errors=None))
-    assert "About 0 labels are expected to be wrong" in repr(hardsight.clean(probs=np.eye(2) * 0.8 + 0.1, labels=[0, 1]))
 
 
 def test_pandas_that_is_missing_is_named(table: ScoresTable, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -270,10 +270,11 @@ def test_confidence_of_saved_probabilities_ranks_as_self_confidence(digits: int 
     np.testing.assert_array_equal(table.column("probability_margin").to_numpy() >= 0, right | (self_confidence == probs.max(1)))
 
 
-def test_probabilities_with_a_nan_keep_their_row() -> None:
-    table = score(probs=np.array([[0.5, 0.5], [np.nan, 1.0]]), labels=[0, 0])
-    assert table.column("status").to_pylist() == ["ok", "nonfinite_probability"]
-    assert table.column("loss").to_pylist()[1] is None and table.column("predicted").to_pylist()[1] is None
+@pytest.mark.parametrize(("evidence", "status"), [("probs", "nonfinite_probability"), ("logits", "nonfinite_logit")])
+def test_a_nan_keeps_its_row(evidence: str, status: str) -> None:
+    table = score(**{evidence: np.array([[0.5, 0.5], [np.nan, 1.0], [np.inf, 0.0]])}, labels=[0, 0, 0])  # type: ignore[arg-type]
+    assert table.column("status").to_pylist() == ["ok", status, status]
+    assert table.column("loss").null_count == 2 and table.column("predicted").to_pylist()[1] is None
 
 
 def test_zero_shot_text_vectors_as_a_cosine_head() -> None:
@@ -327,10 +328,8 @@ def test_pandas_rows_are_joined_by_their_index(index: Any) -> None:
     rows = np.asarray(features), LABELS[SHUFFLED]
     assert score(features, WEIGHT, rows[1]).column("id").to_pylist() == [list(index)[row] for row in SHUFFLED]
     for name in ("avh", "loss", "knn_agreement", "norm_in_class", "gm_likelihood"):
-        function, head = (
-            getattr(hardsight.scores, name),
-            () if SCORES[name].scope == "dataset" and name != "gm_likelihood" else (WEIGHT,),
-        )
+        function = SCORES[name].function
+        head = () if name in ("knn_agreement", "norm_in_class") else (WEIGHT,)
         np.testing.assert_array_equal(function(features, *head, labels), function(rows[0], *head, rows[1]))
 
 
@@ -481,5 +480,5 @@ def test_a_file_larger_than_a_batch_is_never_read_whole(tmp_path: Path, monkeypa
         return part
 
     monkeypatch.setattr("hardsight.files.npy.RowsOnDisk.__getitem__", watched)
-    same(score(tmp_path / "s.npz"), WHOLE)
+    same(score(tmp_path / "s.npz", scores="all"), score(FEATURES, WEIGHT, LABELS, scores="all"))
     assert largest == 5

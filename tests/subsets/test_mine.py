@@ -15,7 +15,7 @@ from hardsight import Snapshot
 from hardsight.errors import InputError
 from hardsight.scores import class_search
 from hardsight.scores.class_search import Classed, Others, Own, search_classes
-from hardsight.subsets.mine_file import mine_to_file
+from hardsight.subsets.mine import mine_to_file
 from oracles import on_circle
 
 Cli = Callable[..., Any]
@@ -154,7 +154,7 @@ def test_the_command(cli: Cli, tmp_path: Path) -> None:
         ([0, 0, 0, 0, 1, 1], ["-k", "3"], "k must be at most 2, the samples of other classes than the largest one, got 3"),
         ([0, 0, 0, 1, 1, 1], ["-k", "0"], "k must be a whole number of 1 or more, got 0"),
         ([0, 0, 0, 1, 1, 1], ["--kind", "harder"], "kind must be one of hard, semihard"),
-        ([0, 0, 0, 1, 1, 1], ["--split", "test"], "needs a column split"),
+        ([0, 0, 0, 1, 1, 1], ["--split", "test"], "no split 'test'; splits: none"),
         ([0, 0, 0, 1, 1, 1], ["--kind", "semihard", "--search", "faiss", "-k", "1"], "semihard ones need --search exact"),
     ],
 )

@@ -114,7 +114,7 @@ def attack(
     final = {name: value for name, value in settings.as_dict().items() if name != "device"}  # auto becomes a device later
     check_run_directory(output, COMMAND, final)
     target = check_target(run, settings)  # torch, which takes seconds to load, is loaded after this
-    say = say or _silent
+    say = say or (lambda sentence: None)
     for note in target.notes:
         say(note)
     return _Job.of(target, settings, say, progress).run(place_on_disk(output))
@@ -190,23 +190,23 @@ class _Job:
         kept: list[np.ndarray] = []
         features: list[list[np.ndarray]] = [[] for _ in range(1 + len(self.attacks))]
         size = self.settings.batch_size
-        slices = [np.arange(at, min(at + size, rows.stop)) for at in range(rows.start, rows.stop, size)]
+        slices = [np.arange(read, min(read + size, rows.stop)) for read in range(rows.start, rows.stop, size)]
         for batch in self.inputs.batches(slices):
             if len(batch.rows):
                 kept.append(batch.rows)
-                for held, inputs in zip(features, self._versions(batch.rows, batch.inputs), strict=True):
-                    held.append(self.model(inputs)[0])
+                for of_version, inputs in zip(features, self._versions(batch.rows, batch.inputs), strict=True):
+                    of_version.append(self.model(inputs)[0])
             if self.progress is not None:
                 self.progress(int(slices[len(kept) - 1][-1]) + 1 if kept else rows.start, len(self.inputs))
-        at = np.concatenate(kept) if kept else np.zeros(0, np.int64)
+        read = np.concatenate(kept) if kept else np.zeros(0, np.int64)
         width = self.model.head.num_features
-        matrix = np.concatenate([x for held in features for x in held]) if kept else np.zeros((0, width), np.float32)
+        matrix = np.concatenate([x for of_version in features for x in of_version]) if kept else np.zeros((0, width), np.float32)
         broken = [
             {"id": self.inputs.ids[row], "reason": why[0], "message": why[1]}
             for row in rows
             if (why := self.inputs.broken.get(self.inputs.ids[row])) is not None
         ]
-        write_samples(name, matrix, self._columns(at), metadata={BROKEN: json.dumps(broken).encode()})
+        write_samples(name, matrix, self._columns(read), metadata={BROKEN: json.dumps(broken).encode()})
 
     def _columns(self, rows: np.ndarray) -> dict[str, Any]:
         base = [self.inputs.ids[row] for row in rows]
@@ -368,7 +368,3 @@ def read_attack(directory: str | os.PathLike[str]) -> Attack:
     counts = read_manifest(path)["counts"]
     table, by_epsilon, detection, trajectories = (read_parquet(path / f"{name}.parquet") for name in TABLES)
     return Attack(path, table, by_epsilon, detection, trajectories, counts)
-
-
-def _silent(sentence: str) -> None:
-    pass

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from scipy.special import ndtri
 
 from hardsight.attacks.detection import attacks_of
 from hardsight.attacks.verification import VerificationScore
 from hardsight.scoring.score import score
+from hardsight.stats import wilson
 
 SCORES = ("avh", "own_angle", "nearest_angle", "norm", "confidence", "predicted_confidence", "avc_predicted", "max_logit")
 MEDIANS = ("avh", "norm", "confidence", "likelihood", "score")
@@ -71,15 +71,3 @@ def _row(method: str, epsilon: float, columns: dict[str, np.ndarray]) -> dict[st
         values = columns[name].astype(np.float64)
         row[name] = float(np.median(values[np.isfinite(values)])) if np.isfinite(values).any() else None
     return row
-
-
-def wilson(count: int, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Wilson's interval of a share.
-
-    Example:
-        >>> [round(end, 4) for end in wilson(0, 10)]
-        [0.0, 0.2775]
-    """
-    z, share = float(-ndtri((1 - level) / 2)), count / n
-    middle, half = share + z**2 / (2 * n), z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    return max(0.0, float((middle - half) / (1 + z**2 / n))), min(1.0, float((middle + half) / (1 + z**2 / n)))

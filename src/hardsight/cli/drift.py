@@ -63,7 +63,7 @@ def drift(
 def print_drift(drifted: Drift, top: int) -> None:
     """What `hardsight drift` says on the screen: samples, classes and features."""
     from hardsight.groups.drift import samples_in_words
-    from hardsight.groups.feature_spaces import features_in_words
+    from hardsight.groups.feature_shift import features_in_words
     from hardsight.screen import Cell, interval, number, print_line, print_table, print_warning
 
     for sentence in drifted.warnings:

@@ -9,7 +9,7 @@ import typer
 from hardsight.cli import app
 from hardsight.cli.options import options_of
 from hardsight.cli.results import prints_tables
-from hardsight.subsets.mine_settings import MineFileSettings
+from hardsight.subsets.settings import MineFileSettings
 
 if TYPE_CHECKING:
     from hardsight.subsets.mine import Mined
@@ -39,7 +39,7 @@ def mine(
         hardsight mine table.csv --features 'f*' --label species
     """
     from hardsight.screen import print_line, print_wrote, progress_bar
-    from hardsight.subsets.mine_file import mine_to_file
+    from hardsight.subsets.mine import mine_to_file
 
     with progress_bar("mining") as progress:
         mined = mine_to_file(source, output, settings=settings, progress=progress)

@@ -35,15 +35,7 @@ from hardsight.files.wide_tables import is_table
 from hardsight.groups.comparing import COPIES, NO_DIFFERENCE, TOO_FEW, Measures, Row, compare, corrected
 from hardsight.groups.grouping import Grouping, describe, groupings_of
 from hardsight.groups.latent import find_latent
-from hardsight.groups.opening import (
-    Measured,
-    check_labeled,
-    check_labels_of,
-    measured_by,
-    of_split,
-    open_measured,
-    with_groups,
-)
+from hardsight.groups.opening import Measured, check_labeled, check_labels_of, measured_by, of_split, open_measured, with_groups
 from hardsight.groups.settings import AuditSettings
 from hardsight.options import takes
 from hardsight.scores import SCORES
@@ -156,7 +148,7 @@ def check_groups(source: Any, settings: AuditSettings) -> None:
 
 
 def find_groups(measured: Measured, settings: AuditSettings, progress: Progress | None = None) -> Audit:
-    """The whole of `audit`, of samples that are open; `progress` is called with the groups compared and those in all."""
+    """Compare the groups of opened samples: what `audit` computes; `progress` gets the groups compared and their total."""
     measured = of_split(measured, settings.split)
     check_labeled(measured)
     hardness = measured_by(measured, settings.by)
@@ -181,10 +173,10 @@ def _by_columns(
     rows: list[Row] = []
     total = sum(len(grouping.names) for grouping in groupings)
     for grouping in groupings:
-        known = grouping.codes >= 0
-        for at, name in enumerate(grouping.names):
-            mine = grouping.members(at)
-            row = compare(measures, mine, known & ~mine, least=settings.least, level=settings.level)
+        grouped = grouping.codes >= 0
+        for group, name in enumerate(grouping.names):
+            mine = grouping.members(group)
+            row = compare(measures, mine, grouped & ~mine, least=settings.least, level=settings.level)
             rows.append({"by": grouping.by, "group": name, **row, "hardest": _hardest(measured, measures, np.flatnonzero(mine))})
             if progress is not None:
                 progress(len(rows), total)
@@ -201,10 +193,10 @@ def _by_features(measured: Measured, measures: Measures, settings: AuditSettings
     # Worst first, and numbered within the class: "cat 1" is the worst cluster of cats.
     groups.sort(key=lambda group: group.row["accuracy"] if group.row["accuracy"] is not None else 2.0)
     codes, names, rows = np.full(len(measured), -1), list[str](), list[Row]()
-    for at, group in enumerate(groups):
-        number = sum(other.label == group.label for other in groups[: at + 1])
+    for place, group in enumerate(groups):
+        number = sum(other.label == group.label for other in groups[: place + 1])
         names.append(f"{measured.class_name(group.label)}, cluster {number}")
-        codes[group.members] = at
+        codes[group.members] = place
         more = {"hardest": _hardest(measured, measures, group.members), "members": len(group.members)}
         rows.append({"by": LATENT, "group": names[-1], **group.row, **more})
     return rows, [Grouping(LATENT, names, codes)]
@@ -257,15 +249,15 @@ def _notes(measured: Measured, settings: AuditSettings, hardness: str, tests: in
 
 
 def _cautions(measured: Measured, settings: AuditSettings) -> list[str]:
-    said = []
+    sentences = []
     if settings.split is None and "split" in measured.columns.column_names:
         splits = set(pc.unique(measured.columns.column("split")).to_pylist())
         others = sorted(splits - {"train", None}, key=lambda split: (split != "test", split))
         if "train" in splits:
-            said.append(f"{TRAINED_ON}: try --split {others[0]}." if others else f"{TRAINED_ON}.")
+            sentences.append(f"{TRAINED_ON}: try --split {others[0]}." if others else f"{TRAINED_ON}.")
     if measured.units is not None:
-        said.append(COPIES)
-    return said
+        sentences.append(COPIES)
+    return sentences
 
 
 def worst_first(table: pa.Table) -> pa.Table:

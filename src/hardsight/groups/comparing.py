@@ -36,7 +36,7 @@ class Measures:
     """What is compared, (n,) each, NaN where a sample has no value."""
 
     correct: np.ndarray
-    hardness: str  # the score that stands for it
+    hardness: str  # the score that measures it
     means: dict[str, np.ndarray]  # hardness, norm and overconfidence, those that there are
     confidence: np.ndarray | None
     labels: np.ndarray
@@ -75,7 +75,7 @@ def compare(measures: Measures, group: np.ndarray, rest: np.ndarray, *, least: i
 
 
 def _accuracy(measures: Measures, group: np.ndarray, rest: np.ndarray, level: float, tested: bool) -> Row:
-    mine, others = (_counted(measures, rows) for rows in (group, rest))
+    mine, others = (counted(measures.correct, measures.units, rows) for rows in (group, rest))
     if mine[1] == 0:
         return dict.fromkeys(_names("accuracy", "accuracy"))
     low, high = wilson(*mine, level)
@@ -85,26 +85,26 @@ def _accuracy(measures: Measures, group: np.ndarray, rest: np.ndarray, level: fl
     return row | {"accuracy_p": fisher_exact(mine, others) if tested else math.nan}
 
 
-def _counted(measures: Measures, rows: np.ndarray) -> tuple[float, float]:
-    """Right and labeled samples, as many as independent ones would say the same."""
-    known = rows & np.isfinite(measures.correct)
-    correct = measures.correct[known]
-    if len(correct) == 0:
-        return 0.0, 0.0
-    design = 1.0 if measures.units is None else design_effect(correct, measures.units[known])
-    return float(correct.sum()) / design, len(correct) / design
+def counted(correct: np.ndarray, units: np.ndarray | None, rows: np.ndarray) -> tuple[float, float]:
+    """Right and labeled samples among some rows, in independent samples: copies of one image count less."""
+    labeled = rows & np.isfinite(correct)
+    design = design_of(units, labeled, correct[labeled])
+    return float(correct[labeled].sum()) / design, int(labeled.sum()) / design
+
+
+def design_of(units: np.ndarray | None, rows: np.ndarray, values: np.ndarray) -> float:
+    """The design effect of the values of some rows: 1 if no two of them are copies of one image."""
+    return 1.0 if units is None or len(values) == 0 else design_effect(values, units[rows])
 
 
 def _mean(
     name: str, measures: Measures, values: np.ndarray, sides: tuple[np.ndarray, np.ndarray], level: float, tested: bool
 ) -> Row:
     column = f"mean_{name}" if name != OVERCONFIDENCE else name
-    known = [side & np.isfinite(values) for side in sides]
-    designs = [
-        1.0 if measures.units is None or not rows.any() else design_effect(values[rows], measures.units[rows]) for rows in known
-    ]
-    mean = mean_interval(values[known[0]], level, designs[0])
-    difference = welch(values[known[0]], values[known[1]], level, (designs[0], designs[1]))
+    mine, others = (side & np.isfinite(values) for side in sides)
+    designs = design_of(measures.units, mine, values[mine]), design_of(measures.units, others, values[others])
+    mean = mean_interval(values[mine], level, designs[0])
+    difference = welch(values[mine], values[others], level, designs)
     numbers = (mean.value, mean.low, mean.high, difference.value, difference.low, difference.high)
     return dict(zip(_names(name, column), (*numbers, difference.p if tested else math.nan), strict=True))
 
@@ -143,11 +143,15 @@ def _of_the_same_classes(measures: Measures, group: np.ndarray, rest: np.ndarray
 def corrected(rows: list[Row], hardness: str, level: float) -> list[Row]:
     """The rows with p values after Holm's correction for all tests in them, and a verdict in words."""
     tested = dict.fromkeys(("accuracy_p", f"{hardness}_p", "norm_p", f"{OVERCONFIDENCE}_p"))  # norm once, also as the hardness
-    names = [name for name in tested if name in (rows[0] if rows else ())]
-    p = np.array([[row[name] for name in names] for row in rows], dtype=np.float64).reshape(len(rows), len(names))
-    after = holm(p.reshape(-1)).reshape(p.shape)
-    judged = [{**row, **dict(zip(names, values.tolist(), strict=True))} for row, values in zip(rows, after, strict=True)]
+    judged = with_holm(rows, [name for name in tested if name in (rows[0] if rows else ())])
     return [row | {"verdict": _verdict(row, hardness, 1 - level)} for row in judged]
+
+
+def with_holm(rows: list[Row], names: list[str]) -> list[Row]:
+    """The rows with these p values after Holm's correction for all of them together."""
+    p = np.array([[row[name] for name in names] for row in rows], dtype=np.float64).reshape(len(rows), len(names))
+    after = holm(p.reshape(-1)).reshape(p.shape).tolist()
+    return [row | dict(zip(names, values, strict=True)) for row, values in zip(rows, after, strict=True)]
 
 
 def _verdict(row: Row, hardness: str, alpha: float) -> str:

@@ -8,9 +8,9 @@
     predicted_before, predicted_after, outcome      such as "right, then wrong"
     feature_angle               degrees between its two features, where both are of one model
 
-A sample that was right and is wrong now got harder, whatever a score says, and the other way round; all others go by the change
-of the score, if it is more than rounding. Values are compared where both are on one scale, else ranks within each snapshot:
-`scoring/one_scale.py`. Copies of one image (degraded versions) count by their design effect in the classes, and the first alone
+A sample that was right and is wrong now got harder, whatever its score, and vice versa. All others are judged by the change of
+the score, if it is more than rounding. Values are compared where both are on one scale, else ranks within each snapshot:
+`scoring/comparable.py`. Copies of one image (degraded versions) count by their design effect in the classes, and the first alone
 in the test of the features.
 
 Unpaired, of different samples of one model: `change` is the share of the first snapshot's samples of the same class that are
@@ -25,6 +25,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -34,29 +35,30 @@ import pyarrow.compute as pc
 
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
-from hardsight.groups.comparing import COPIES, TOO_FEW
-from hardsight.groups.feature_spaces import ComparedFeatures, compare_features
+from hardsight.groups.comparing import COPIES, TOO_FEW, counted, design_of, with_holm
+from hardsight.groups.feature_shift import ComparedFeatures, compare_features
 from hardsight.groups.opening import (
     Measured,
     check_labeled,
     check_labels_of,
     loaded,
     measured_by,
+    no_head_of,
     of_split,
     open_measured,
+    shared_heads,
     with_class_names,
 )
 from hardsight.groups.settings import DriftFileSettings, DriftSettings
-from hardsight.groups.shared_head import no_head_of, shared_heads
 from hardsight.options import takes
 from hardsight.scores import SCORES
 from hardsight.scores_table import Result
 from hardsight.scoring.comparable import hardness_ranks, of_probabilities, why_two_scales
+from hardsight.scoring.samples import check_unique_ids
 from hardsight.scoring.score import FoldHeads
 from hardsight.screen import Progress, brief
 from hardsight.snapshot import Snapshot
-from hardsight.stats.coefficients import holm
-from hardsight.stats.means import design_effect, mean_interval, welch
+from hardsight.stats.means import Difference, mean_interval, welch
 from hardsight.stats.proportions import fisher_exact, share_difference, sign_test
 from hardsight.threads import sample_rows
 from hardsight.version import VERSION
@@ -131,7 +133,7 @@ def opened(first: Any, second: Any, settings: DriftSettings, progress: Progress 
     more: dict[str, Any] = {}
     head = class_names = None
     if isinstance(settings, DriftFileSettings):
-        more, head, class_names = {"some": settings}, settings.head, settings.class_names
+        more, head, class_names = {"sampling": settings}, settings.head, settings.class_names
     first, second = (loaded(source, head) for source in (first, second))
     for source in (first, second):
         if isinstance(source, Snapshot):
@@ -159,7 +161,7 @@ def opened(first: Any, second: Any, settings: DriftSettings, progress: Progress 
 
 
 def _sampled(sources: tuple[Any, Any], settings: DriftSettings) -> list[Any]:
-    """Snapshots of the samples that are compared; a table of scores is taken apart when it is opened."""
+    """Snapshots with only the samples to compare; rows of a scores table are chosen when it is opened."""
     if not isinstance(settings, DriftFileSettings):
         return list(sources)
     return [x.of_rows(sample_rows(settings, len(x))) if isinstance(x, Snapshot) else x for x in sources]
@@ -181,7 +183,7 @@ def _fitted_heads(first: Any, second: Any, *, paired: bool) -> tuple[FoldHeads |
 
 
 def find_drift(first: Measured, second: Measured, by: str, settings: DriftSettings) -> Drift:
-    """The whole of `drift`, of samples that are open."""
+    """Compare two opened sets of samples: what `drift` computes."""
     first, second = of_split(first, settings.split), of_split(second, settings.split)
     one_head = _one_fitted_head(first, second)
     why_ranks = None if one_head else why_two_scales(first.head, second.head, (first.name, second.name))
@@ -189,8 +191,8 @@ def find_drift(first: Measured, second: Measured, by: str, settings: DriftSettin
         why_ranks = None
     find = _unpaired if settings.unpaired else _paired
     result = find(first, second, by, why_ranks, settings)
-    said = (f"neither has a head: one is fitted to {first.name}, by cross-validation, and scores both. {TWO_MODELS}",)
-    return replace(result, warnings=said + result.warnings) if one_head else result
+    sentences = (f"neither has a head: one is fitted to {first.name}, by cross-validation, and scores both. {TWO_MODELS}",)
+    return replace(result, warnings=sentences + result.warnings) if one_head else result
 
 
 def _one_fitted_head(first: Measured, second: Measured) -> bool:
@@ -201,7 +203,7 @@ def _one_fitted_head(first: Measured, second: Measured) -> bool:
 
 
 def _paired(first: Measured, second: Measured, by: str, why_ranks: str | None, settings: DriftSettings) -> Drift:
-    first, second, said = _joined(first, second)
+    first, second, sentences = _joined(first, second)
     before, after = first.scores[by], second.scores[by]
     change = _change(before, after, by, why_ranks is None)
     outcome = _outcome(first, second)
@@ -226,7 +228,7 @@ def _paired(first: Measured, second: Measured, by: str, why_ranks: str | None, s
         1 - settings.level,
         ranked=why_ranks is not None,
     )
-    result = _drift(columns, classes, (first, second), (by, why_ranks, features), settings, said)
+    result = _drift(columns, classes, (first, second), (by, why_ranks, features), settings, sentences)
     return replace(result, easier=int((side == -1).sum()))
 
 
@@ -257,21 +259,22 @@ def _apart(first: str, second: str, *ids: pa.Array) -> InputError:
 def _joined(first: Measured, second: Measured) -> tuple[Measured, Measured, list[str]]:
     """Both with the samples that both have, in the order of the first, and what a person should know of the others."""
     ids = [side.ids.cast(pa.string()) for side in (first, second)]
-    for side, own in zip((first, second), ids, strict=True):
-        if len(pc.unique(own)) < len(own):
-            raise InputError(f"{side.name}: ids must be unique to be joined.")
-    at = pc.fill_null(pc.index_in(ids[0], value_set=ids[1]), -1).to_numpy(zero_copy_only=False).astype(np.int64)
-    shared = np.flatnonzero(at >= 0)
+    for side, names in zip((first, second), ids, strict=True):
+        check_unique_ids(names.to_pylist(), side.name)
+    row_in_second = pc.fill_null(pc.index_in(ids[0], value_set=ids[1]), -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    shared = np.flatnonzero(row_in_second >= 0)
     if len(shared) == 0:
         raise _apart(first.name, second.name, *ids)
-    said = []
+    sentences = []
     if len(shared) < len(first) or len(shared) < len(second):
-        said.append(f"{len(shared)} samples are in both; {len(first)} are in {first.name} and {len(second)} in {second.name}.")
-    first, second = first.take(shared), second.take(at[shared])
+        sentences.append(
+            f"{len(shared)} samples are in both; {len(first)} are in {first.name} and {len(second)} in {second.name}."
+        )
+    first, second = first.take(shared), second.take(row_in_second[shared])
     differing = int(((first.labels != second.labels) & (second.labels >= 0)).sum())
     if differing:
-        said.append(f"{differing} labels differ between the two; outcomes and scores are of each one's own label.")
-    return first, second, said
+        sentences.append(f"{differing} labels differ between the two; outcomes and scores are of each one's own label.")
+    return first, second, sentences
 
 
 def _change(before: np.ndarray, after: np.ndarray, by: str, one_scale: bool) -> np.ndarray:
@@ -299,28 +302,14 @@ def _paired_row(first: Measured, second: Measured, change: np.ndarray, label: in
     gain = second.correct[known] - first.correct[known]
     changed = mine & np.isfinite(change)
     values = change[changed]
-    designs = _design(first, known, gain), _design(first, changed, values)
+    designs = design_of(first.units, known, gain), design_of(first.units, changed, values)
     turned, mean = mean_interval(gain, level, designs[0]), mean_interval(values, level, designs[1])
     tested = len(gain) >= FEWEST
     better, worse = (float((sign * gain > 0).sum()) / designs[0] for sign in (1, -1))
-    return _class_row(first, label, int(mine.sum())) | {
-        "accuracy_before": _mean(first.correct[known]),
-        "accuracy_after": _mean(second.correct[known]),
-        "accuracy_difference": turned.value,
-        "accuracy_difference_low": turned.low,
-        "accuracy_difference_high": turned.high,
-        "accuracy_p": sign_test(better, worse) if tested else math.nan,
-        "mean_change": mean.value,
-        "change_low": mean.low,
-        "change_high": mean.high,
-        "change_p": _one_sample_p(values, designs[1]) if tested and len(values) > 1 else math.nan,
-    }
-
-
-def _design(measured: Measured, rows: np.ndarray, values: np.ndarray) -> float:
-    """The design effect of some rows' values: 1 where no two of them are copies of one image."""
-    units = measured.units
-    return 1.0 if units is None or len(values) == 0 else design_effect(values, units[rows])
+    accuracies = _mean(first.correct[known]), _mean(second.correct[known])
+    difference = Difference(turned.value, turned.low, turned.high, sign_test(better, worse) if tested else math.nan)
+    p = _one_sample_p(values, designs[1]) if tested and len(values) > 1 else math.nan
+    return _class_row(first, label, int(mine.sum()), accuracies, difference, Difference(mean.value, mean.low, mean.high, p))
 
 
 def _one_sample_p(values: np.ndarray, design: float) -> float:
@@ -378,29 +367,18 @@ def _unpaired_row(
     sides, counts, values, designs = (first, second), list[tuple[float, float]](), list[np.ndarray](), list[float]()
     for side, score in zip(sides, hardness, strict=True):
         mine = np.ones(len(side), bool) if label is None else side.labels == label
-        known, scored = mine & np.isfinite(side.correct), mine & np.isfinite(score)
-        correct = side.correct[known]
-        copies = _design(side, known, correct)
-        counts.append((float(correct.sum()) / copies, len(correct) / copies))
+        scored = mine & np.isfinite(score)
+        counts.append(counted(side.correct, side.units, mine))
         values.append(score[scored])
-        designs.append(_design(side, scored, score[scored]))
+        designs.append(design_of(side.units, scored, score[scored]))
     tested = min(counts[0][1], counts[1][1]) >= FEWEST
     there = min(counts[0][1], counts[1][1]) > 0
-    difference = share_difference(counts[1], counts[0], level) if there else (math.nan,) * 3
+    ends = share_difference(counts[1], counts[0], level) if there else (math.nan,) * 3
+    difference = Difference(*ends, fisher_exact(counts[0], counts[1]) if tested else math.nan)
     mean = welch(values[1], values[0], level, (designs[1], designs[0]))
+    accuracies = [right / labeled if labeled else math.nan for right, labeled in counts]
     n = len(second) if label is None else int((second.labels == label).sum())
-    return _class_row(second, label, n) | {
-        "accuracy_before": counts[0][0] / counts[0][1] if counts[0][1] else math.nan,
-        "accuracy_after": counts[1][0] / counts[1][1] if counts[1][1] else math.nan,
-        "accuracy_difference": difference[0],
-        "accuracy_difference_low": difference[1],
-        "accuracy_difference_high": difference[2],
-        "accuracy_p": fisher_exact(counts[0], counts[1]) if tested else math.nan,
-        "mean_change": mean.value,
-        "change_low": mean.low,
-        "change_high": mean.high,
-        "change_p": mean.p if tested else math.nan,
-    }
+    return _class_row(second, label, n, accuracies, difference, mean if tested else replace(mean, p=math.nan))
 
 
 # Both
@@ -411,17 +389,32 @@ def _labels(measured: Measured) -> list[int | None]:
     return [None, *np.unique(measured.labels[measured.labels >= 0]).tolist()]
 
 
-def _class_row(measured: Measured, label: int | None, n: int) -> Row:
-    return {"class": ALL if label is None else measured.class_name(label), "label": label, "n": n}
+def _class_row(
+    measured: Measured, label: int | None, n: int, accuracies: Sequence[float], accuracy: Difference, change: Difference
+) -> Row:
+    """One class, or all: its accuracies before and after, their difference, and the mean change of the score."""
+    return {
+        "class": ALL if label is None else measured.class_name(label),
+        "label": label,
+        "n": n,
+        "accuracy_before": accuracies[0],
+        "accuracy_after": accuracies[1],
+        "accuracy_difference": accuracy.value,
+        "accuracy_difference_low": accuracy.low,
+        "accuracy_difference_high": accuracy.high,
+        "accuracy_p": accuracy.p,
+        "mean_change": change.value,
+        "change_low": change.low,
+        "change_high": change.high,
+        "change_p": change.p,
+    }
 
 
 def _corrected(rows: list[Row], alpha: float, ranked: bool = False) -> list[Row]:
     """p values after Holm's correction for all tests of the table, and a verdict by those up to alpha."""
-    p = np.array([[row["accuracy_p"], row["change_p"]] for row in rows])
-    after = holm(p.reshape(-1)).reshape(p.shape)
     judged = []
-    for row, (accuracy_p, change_p) in zip(rows, after.tolist(), strict=True):
-        words = []
+    for row in with_holm(rows, ["accuracy_p", "change_p"]):
+        accuracy_p, change_p, words = row["accuracy_p"], row["change_p"], []
         if accuracy_p <= alpha:
             words.append("less accurate" if row["accuracy_difference"] < 0 else "more accurate")
         if change_p <= alpha:
@@ -429,14 +422,13 @@ def _corrected(rows: list[Row], alpha: float, ranked: bool = False) -> list[Row]
         if ranked:  # the mean change of all ranks is 0 but for rounding
             row = row | {"mean_change": round(row["mean_change"], 12) + 0.0}  # and not -0
         few = math.isnan(accuracy_p) and math.isnan(change_p)
-        verdict = TOO_FEW if few else ", ".join(words) or "no change found"
-        judged.append(row | {"accuracy_p": accuracy_p, "change_p": change_p, "verdict": verdict})
+        judged.append(row | {"verdict": TOO_FEW if few else ", ".join(words) or "no change found"})
     return judged
 
 
 def _drift(
     columns: Row, classes: list[Row], sides: tuple[Measured, Measured],
-    how: tuple[str, str | None, ComparedFeatures], settings: DriftSettings, said: list[str],
+    how: tuple[str, str | None, ComparedFeatures], settings: DriftSettings, sentences: list[str],
 ) -> Drift:  # fmt: skip
     by, why_ranks, features = how
     plain = [{name: None if isinstance(v, float) and math.isnan(v) else v for name, v in row.items()} for row in classes]
@@ -460,8 +452,8 @@ def _drift(
     kinds += [(name, pa.float64()) for name in (plain[0] if plain else {}) if name not in ("class", "label", "n", "verdict")]
     of_classes = pa.Table.from_pylist(plain, pa.schema([*kinds, ("verdict", pa.string())]))
     if any(side.units is not None for side in sides):
-        said = [*said, COPIES]
-    return Drift(table, of_classes, by, why_ranks, features, sides, tuple(said), settings)
+        sentences = [*sentences, COPIES]
+    return Drift(table, of_classes, by, why_ranks, features, sides, tuple(sentences), settings)
 
 
 def samples_in_words(drift: Drift) -> str:

@@ -20,6 +20,9 @@ from typing import Any
 
 import numpy as np
 
+from hardsight.groups.opening import Measured
+from hardsight.groups.settings import DriftSettings
+from hardsight.scoring.comparable import why_two_scales
 from hardsight.stats.means import Mean, mean_interval
 from hardsight.stats.proportions import fisher_exact, sign_test, wilson
 from hardsight.subsets.d2 import neighbor_graph
@@ -170,8 +173,8 @@ def _expansion(rows: np.ndarray) -> Any:
 def _discriminant(direction: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """(k,) Fisher's discriminant, its covariance drawn towards a multiple of the identity by as much as it lacks samples."""
     n, k = rows.shape
-    centerd = rows - rows.mean(0)
-    covariance = centerd.T @ centerd / n
+    centered = rows - rows.mean(0)
+    covariance = centered.T @ centered / n
     share = k / (k + n)
     ridge = float(np.trace(covariance)) / k
     if ridge == 0:  # all rows are the same: their mean is all there is
@@ -183,3 +186,79 @@ def _first_half(n: int, seed: int) -> np.ndarray:
     half = np.zeros(n, bool)
     half[np.random.default_rng(seed).permutation(n)[: n // 2]] = True
     return half
+
+
+@dataclass(frozen=True)
+class ComparedFeatures:
+    """What could be compared."""
+
+    moved: Moved | None = None  # in one space
+    angle: np.ndarray | None = None  # (n,) degrees between a sample's two features
+    kept: Kept | None = None  # in two spaces
+    why_not: str | None = None  # why features were not compared as those of one space
+
+
+def compare_features(first: Measured, second: Measured, settings: DriftSettings) -> ComparedFeatures:
+    """Compare the features of two snapshots; if paired, row by row of the same samples."""
+    for side in (first, second):
+        if side.snapshot is None or side.snapshot.source.evidence != "features":
+            return ComparedFeatures(why_not=f"{side.name} holds no features")
+    why_two = _two_spaces(first, second)
+    if why_two is not None and settings.unpaired:
+        return ComparedFeatures(why_not=why_two)
+    before, after = _on_one_scale(first.features(), second.features())
+    rows = _one_of_each_image(first), _one_of_each_image(second if settings.unpaired else first)
+    if why_two is not None:
+        kept = neighbors_kept(before[rows[0]], after[rows[1]], level=settings.level, seed=settings.seed)
+        return ComparedFeatures(kept=kept, why_not=why_two)
+    paired = not settings.unpaired
+    moved = features_moved(before[rows[0]], after[rows[1]], paired=paired, level=settings.level, seed=settings.seed)
+    angle = angles_between(before, after) if paired else None
+    return ComparedFeatures(moved, angle, why_not=None if moved else "there are too few samples with features")
+
+
+def _on_one_scale(before: np.ndarray | None, after: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Both over the largest number in either, so that no square of it overflows; nothing here depends on the unit."""
+    assert before is not None and after is not None
+    largest = max(float(np.abs(x).max(initial=0.0, where=np.isfinite(x))) for x in (before, after))
+    return (before / largest, after / largest) if largest > 0 else (before, after)
+
+
+def _two_spaces(first: Measured, second: Measured) -> str | None:
+    """Why the features of the two are not in one space; None where one model made both, as far as can be seen."""
+    assert first.snapshot is not None and second.snapshot is not None
+    widths = [side.snapshot.source.width for side in (first, second) if side.snapshot is not None]
+    if widths[0] != widths[1]:
+        return f"one has {widths[0]} features, the other {widths[1]}"
+    if first.head is None and second.head is None:
+        return None
+    return why_two_scales(first.head, second.head, (first.name, second.name))
+
+
+def _one_of_each_image(measured: Measured) -> np.ndarray:
+    """Rows of the first copy of each image: copies are no independent evidence."""
+    units = measured.units
+    return np.arange(len(measured)) if units is None else np.sort(np.unique(units, return_index=True)[1])
+
+
+def features_in_words(features: ComparedFeatures, level: float) -> str:
+    """Whether the features moved, and what was tested, in one sentence."""
+    moved = features.moved
+    if features.kept is not None:
+        share, control = features.kept.share, features.kept.control
+        return (
+            f"features: from two models, because {features.why_not}. {100 * share.value:.1f} % [{100 * share.low:.1f}, "
+            f"{100 * share.high:.1f}] of a sample's {features.kept.nearest} nearest samples are the same in both; "
+            f"shuffled control: {100 * control.value:.1f} % [{100 * control.low:.1f}, {100 * control.high:.1f}]."
+        )
+    if moved is None:
+        return f"features: not compared, because {features.why_not}."
+    told, control_of_rule = moved.told, moved.control
+    question = "the later of a sample's two features" if moved.paired else "which of the two sets a feature is from"
+    shown = f"{100 * told.share:.1f} % [{100 * told.low:.1f}, {100 * told.high:.1f}] of cases, p = {told.p:.2g}"
+    verdict = "moved" if told.p <= 1 - level and told.share > 0.5 else "no shift found"
+    angle = "" if moved.angle is None else f"; mean angle between the two: {moved.angle.value:.2f} degrees"
+    return (
+        f"features: {verdict}. A linear classifier tells {question} in {shown}; chance is 50 %, shuffled control "
+        f"{100 * control_of_rule.share:.1f} % [{100 * control_of_rule.low:.1f}, {100 * control_of_rule.high:.1f}]{angle}."
+    )

@@ -69,15 +69,11 @@ def audit_to_file(
     whole = settings.all_samples and settings.split is None
     inputs = (path, settings.head, settings.labels, settings.class_names)
     target = _target(path, output, ("audit", "groups of an audit", "samples"), whole, inputs)
-    if settings.features is None and settings.label is None:
-        files = {"head": settings.head, "labels": settings.labels}
-        given = with_groups(source, settings.group, **files)
-        check_groups(given, settings)
-        measured = open_measured(given, settings.by, **files, some=settings, progress=progress)
-    else:
-        snapshot = with_groups(open_with_columns(path, settings), settings.group)
-        check_groups(snapshot, settings)
-        measured = open_measured(snapshot, settings.by, some=settings, progress=progress)
+    columns_named = settings.features is not None or settings.label is not None
+    files = {} if columns_named else {"head": settings.head, "labels": settings.labels}
+    samples = with_groups(open_with_columns(path, settings) if columns_named else source, settings.group, **files)
+    check_groups(samples, settings)
+    measured = open_measured(samples, settings.by, **files, sampling=settings, progress=progress)
     audit = find_groups(with_class_names(measured, settings.class_names), settings, progress)
     if check is not None:
         check(audit)

@@ -38,7 +38,7 @@ class Grouping:
 def groupings_of(measured: Measured, columns: Sequence[str]) -> list[Grouping]:
     """Every column alone, then every intersection of two, then of three."""
     single = [_of_column(measured, name) for name in columns]
-    return [_crossed(some) for count in range(1, len(single) + 1) for some in itertools.combinations(single, count)]
+    return [_crossed(crossed) for count in range(1, len(single) + 1) for crossed in itertools.combinations(single, count)]
 
 
 def _crossed(groupings: Sequence[Grouping]) -> Grouping:
@@ -47,7 +47,7 @@ def _crossed(groupings: Sequence[Grouping]) -> Grouping:
     known = np.logical_and.reduce([grouping.codes >= 0 for grouping in groupings])
     sizes = [len(grouping.names) for grouping in groupings]
     flat = np.ravel_multi_index([np.where(known, grouping.codes, 0) for grouping in groupings], sizes)
-    there = np.unique(flat[known])  # intersections that nobody is in are no groups
+    there = np.unique(flat[known])  # empty intersections are no groups
     parts = [np.unravel_index(code, sizes) for code in there]
     names = [TIMES.join(g.names[at] for g, at in zip(groupings, part, strict=True)) for part in parts]
     codes = np.where(known, np.searchsorted(there, flat), -1)
@@ -100,7 +100,7 @@ def _told_apart(numbers: np.ndarray, digits: int = 6) -> list[str]:
         return [f"{number + 0.0:.0f}" for number in numbers]  # and not -0
     different = len(np.unique(numbers))
     words = ([f"{number:.{more}g}" for number in numbers] for more in range(digits, 18))
-    return next(some for some in words if len(set(some)) == different)  # 17 digits tell all doubles apart
+    return next(written for written in words if len(set(written)) == different)  # 17 digits tell all doubles apart
 
 
 def _in_fifths(name: str, values: np.ndarray) -> Grouping:

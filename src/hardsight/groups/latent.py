@@ -63,8 +63,8 @@ def _of_class(
     centers = k_means(unit[first], clusters, rng)
     cluster = nearest(unit, centers)
     groups = []
-    for at in range(len(centers)):
-        mine = cluster == at
+    for number in range(len(centers)):
+        mine = cluster == number
         if not _looks_worse(measures, rows[mine & first], rows[~mine & first], settings.least // 2):
             continue
         tested = _mask(len(measures.correct), rows[mine & ~first])
@@ -83,7 +83,7 @@ def _mask(n: int, rows: np.ndarray) -> np.ndarray:
 
 
 def _looks_worse(measures: Measures, mine: np.ndarray, others: np.ndarray, least: int) -> bool:
-    """Whether the first half speaks against a cluster: less often right, or harder, than the rest of its class."""
+    """Whether a cluster looks worse in the first half: less often right, or harder, than the rest of its class."""
     if len(mine) < max(least, 1) or len(others) == 0:
         return False
     hardness = measures.means[measures.hardness]
@@ -116,5 +116,5 @@ def nearest(rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
 
 
 def _squares(rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    """(n, k) squared distances, without the squares of the rows' own coordinates where only an order is asked."""
+    """(n, k) squared distances."""
     return (rows * rows).sum(1)[:, None] - 2 * rows @ centers.T + (centers * centers).sum(1)

@@ -25,6 +25,7 @@ from hardsight.files.wide_tables import snapshot_hint
 from hardsight.head import Head
 from hardsight.options import SampleOptions
 from hardsight.scores import SCORES
+from hardsight.scoring.samples import path_of, rows_of_split
 from hardsight.scoring.score import CROSS_VALIDATED, FoldHeads, Job
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
@@ -89,11 +90,11 @@ class Measured:
         return None if len(codes.dictionary) == len(self) else codes.indices.to_numpy()
 
     def class_name(self, label: int) -> str:
-        """A class for people."""
+        """The name of a class, or its number."""
         return str(label) if self.class_names is None else self.class_names[label]
 
     def take(self, rows: np.ndarray) -> Measured:
-        """Some of them."""
+        """The same with only these rows."""
         return replace(
             self,
             ids=self.ids.take(pa.array(rows)),
@@ -111,37 +112,37 @@ def open_measured(
     *,
     head: Any = None,
     labels: Any = None,
-    some: SampleOptions | None = None,
+    sampling: SampleOptions | None = None,
     progress: Progress | None = None,
 ) -> Measured:
-    """A run directory, a snapshot (also a `Snapshot`) or a scores table, with the score `by` or what there is in its place.
+    """A run, a snapshot (also a `Snapshot`) or a scores table, with the score `by`, or the loss if AVH cannot be computed.
 
     `head` may also be heads that were fitted already, where there is none.
     """
     if not isinstance(source, (Snapshot, str, os.PathLike)):
         source = scores_given(source)
     if not isinstance(source, (Snapshot, pa.Table, str, os.PathLike)):
-        said = "give a run, a file, a Snapshot or a table of scores, or arrays by keyword"
-        raise InputError(f"{said}, got {type(source).__name__}.{snapshot_hint(source)}")
+        expected = "give a run, a file, a Snapshot or a table of scores, or arrays by keyword"
+        raise InputError(f"{expected}, got {type(source).__name__}.{snapshot_hint(source)}")
     _check_score(by)
     source = loaded(source, head, labels)
     if isinstance(source, Snapshot):
         fold_heads = head if isinstance(head, FoldHeads) else None
-        measured = _of_snapshot(source, by, some, fold_heads, progress)
+        measured = _of_snapshot(source, by, sampling, fold_heads, progress)
     elif isinstance(source, pa.Table):
-        measured = _of_table(source, "the table", by, some)
+        measured = _of_table(source, "the table", by, sampling)
     else:
         path = Path(source)
         if head is not None or labels is not None:
             raise InputError(f"{path}: a head and labels go with features, and this is a table of scores.")
-        measured = _of_table(read_scores(path), str(path), by, some)
+        measured = _of_table(read_scores(path), str(path), by, sampling)
     if len(measured) == 0:
         raise InputError(f"{measured.name} holds no samples.")
     return measured
 
 
 def loaded(source: Any, head: Any = None, labels: Any = None) -> Any:
-    """The snapshot at a path; the path itself where it is that of a table of scores, and anything else as it is."""
+    """The snapshot at a path. The path of a scores table, and anything that is no path, is returned unchanged."""
     if not isinstance(source, (str, os.PathLike)):
         return source
     path = place(source)
@@ -158,7 +159,7 @@ def with_class_names(measured: Measured, class_names: Any) -> Measured:
 
 
 def measured_by(measured: Measured, by: str) -> str:
-    """The score that stands for hardness: the one asked for, or the loss where AVH needs features that are not there."""
+    """The score that measures hardness: the requested one, or the loss if AVH needs features and there are none."""
     if np.isfinite(measured.scores.get(by, np.array([]))).any():
         return by
     if by == "avh" and np.isfinite(measured.scores.get("loss", np.array([]))).any():
@@ -171,16 +172,8 @@ def of_split(measured: Measured, split: str | None) -> Measured:
     """The samples of one split."""
     if split is None:
         return measured
-    if "split" not in measured.columns.column_names:
-        raise InputError(f"{measured.name}: --split {split} needs a column split, and there is none.")
-    held = measured.columns.column("split").to_pylist()
-    rows = np.flatnonzero([value == split for value in held])
-    if len(rows) == 0:
-        there = ", ".join(sorted({value for value in held if value is not None})) or "none"
-        raise InputError(
-            f"{measured.name}: there is no split {split!r}; splits: {there}.{did_you_mean(split, there.split(', '))}"
-        )
-    return measured.take(rows)
+    splits = measured.columns.column("split").to_pylist() if "split" in measured.columns.column_names else None
+    return measured.take(rows_of_split(splits, split, measured.name))
 
 
 def check_labeled(measured: Measured) -> None:
@@ -223,7 +216,7 @@ def check_column(name: str, columns: Sequence[str], where: str) -> None:
 
 
 def with_groups(source: Any, group: Sequence[str], **files: Any) -> Any:
-    """What `loaded` gives, if it has the columns to group by: a snapshot is asked before it is scored."""
+    """What `loaded` returns, after checking, before anything is scored, that a snapshot has the columns to group by."""
     source = loaded(source, **files)
     if isinstance(source, Snapshot) and group:
         there = [*source.column_names, *_added_columns(source).column_names]
@@ -235,8 +228,8 @@ def with_groups(source: Any, group: Sequence[str], **files: Any) -> Any:
 
 def _check_array(snapshot: Snapshot, name: str) -> None:
     """Refuse an array of an .npz that is there, but is no column because of its shape."""
-    path = (snapshot.loaded_from or {}).get("path")
-    if name in snapshot.column_names or not isinstance(path, Path) or path.suffix.lower() != ".npz":
+    path = path_of(snapshot)
+    if name in snapshot.column_names or path is None or path.suffix.lower() != ".npz":
         return
     arrays = open_npz(path)
     if name in arrays and name not in ("features", "logits", "probs"):
@@ -247,11 +240,11 @@ def _check_array(snapshot: Snapshot, name: str) -> None:
 def _of_snapshot(
     snapshot: Snapshot,
     by: str,
-    some: SampleOptions | None,
+    sampling: SampleOptions | None,
     fold_heads: FoldHeads | None,
     progress: Progress | None,
 ) -> Measured:
-    snapshot = snapshot if some is None else snapshot.of_rows(sample_rows(some, len(snapshot)))
+    snapshot = snapshot if sampling is None else snapshot.of_rows(sample_rows(sampling, len(snapshot)))
     name = snapshot.name or "the snapshot"
     check_labels_of(snapshot)
     possible = {score.name for score in Job(snapshot).chosen}
@@ -278,9 +271,9 @@ def _of_snapshot(
 
 
 def _added_columns(snapshot: Snapshot) -> pa.Table:
-    """Columns that someone added to the run's scores.parquet, with `id` if there are any."""
-    path = (snapshot.loaded_from or {}).get("path")
-    if not isinstance(path, Path) or not (path / "scores.parquet").is_file():
+    """Columns that a user added to the run's scores.parquet, with `id` if there are any."""
+    path = path_of(snapshot)
+    if path is None or not (path / "scores.parquet").is_file():
         return pa.table({})
     table = read_scores(path)
     added = [name for name in table.column_names if name not in (*FIXED, *SCORES, *snapshot.column_names)]
@@ -297,8 +290,8 @@ def _joined(columns: pa.Table, added: pa.Table) -> pa.Table:
     return columns
 
 
-def _of_table(table: pa.Table, where: str, by: str, some: SampleOptions | None) -> Measured:
-    table = (table if some is None else table.take(pa.array(sample_rows(some, len(table))))).combine_chunks()
+def _of_table(table: pa.Table, where: str, by: str, sampling: SampleOptions | None) -> Measured:
+    table = (table if sampling is None else table.take(pa.array(sample_rows(sampling, len(table))))).combine_chunks()
     with reading(where, "not a readable scores table"):
         n, names = len(table), set(table.column_names)
         if not names & {"label", "predicted"}:
@@ -326,3 +319,42 @@ def _classes_in(table: pa.Table, name: str) -> np.ndarray:
 def _is_number(table: pa.Table, name: str) -> bool:
     kind = table.schema.field(name).type
     return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
+
+
+def no_head_of(snapshot: Snapshot) -> bool:
+    """Whether there are features and labels, but no head."""
+    return snapshot.head is None and snapshot.source.evidence == "features" and snapshot.source.labeled
+
+
+def shared_heads(first: Snapshot, second: Snapshot, *, paired: bool) -> tuple[FoldHeads, FoldHeads]:
+    """Heads fitted to the first snapshot, and which of them scores each sample of the first and of the second.
+
+    Paired, a sample is scored by the same head in both. Unpaired, every class of the second is spread evenly over the folds.
+    """
+    labels = _labels(second)
+    most, num_classes = int(labels.max(initial=-1)), int(_labels(first).max(initial=-1)) + 1
+    if most >= num_classes:
+        names = first.name or "the first snapshot", second.name or "the second snapshot"
+        raise InputError(
+            f"neither {names[0]} nor {names[1]} has a head, and one fitted to the first does not know class {most} of the second"
+            ": give --head."
+        )
+    fitted = Job(first).fit_heads()
+    if paired:
+        # The row of each sample in the first snapshot, any for one that is missing there: it is left out later.
+        rows = pc.fill_null(pc.index_in(_ids(second), value_set=_ids(first)), 0)
+        return fitted, FoldHeads(fitted.heads, fitted.fold_of[rows.to_numpy()])
+    samples = first.in_memory()
+    known = (samples.labels >= 0) & np.isfinite(to_numpy(samples.values)).all(axis=1)
+    folds = int(fitted.fold_of[known].max()) + 1  # the head of all other rows was fitted to every known one
+    fold_of = np.empty(len(second), np.int64)
+    fold_of[np.argsort(labels, kind="stable")] = np.arange(len(second)) % folds
+    return fitted, FoldHeads(fitted.heads, fold_of)
+
+
+def _labels(snapshot: Snapshot) -> np.ndarray:
+    return np.asarray(snapshot.columns(["label"]).column(0).fill_null(-1).to_numpy(), np.int64)
+
+
+def _ids(snapshot: Snapshot) -> pa.Array:
+    return snapshot.columns(["id"]).column(0).combine_chunks().cast(pa.string())

@@ -5,9 +5,9 @@
     targets.py        what scores are compared with: human answers or a numeric column
     comparisons.py      coefficients and tests of one model against one target
     correlate.py   `correlate`: all models and targets as one result; hypotheses.py gives verdicts, tables.py the columns
-    calibration.py, disagreement.py, granularity.py, open_set_detection.py   additional analyzes
-    study.py       `study`: decides which analyzes the data allows, and runs them
-    printing.py, study_files.py, latex.py, page.py   a study on the terminal and as files
+    calibration.py, disagreement.py, granularity.py, open_set_detection.py   additional analyses
+    study.py       `study`: decides which analyses the data allows, and runs them
+    printing.py, study_files.py   a study on the terminal and as files
 
 Names are imported on first use.
 """

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.special import ndtri
 
 from hardsight.errors import InputError
 from hardsight.human.models import ScoredModel, hard_end
@@ -18,10 +17,9 @@ from hardsight.human.tables import Row
 from hardsight.human.targets import Target
 from hardsight.screen import Progress, brief
 from hardsight.stats.answers import Ceiling, noise_ceilings
-from hardsight.stats.coefficients import KINDS, Kind, correlate_columns
+from hardsight.stats.coefficients import KINDS, Kind, correlate_columns, normal_quantile
 from hardsight.stats.concordance import compare_influences, kendall_influence
-from hardsight.stats.dependent import meng, steiger, williams, zou
-from hardsight.stats.independent import Outcome, fisher_test, outcome
+from hardsight.stats.correlation_tests import Outcome, fisher_test, meng, outcome, steiger, williams, zou
 from hardsight.stats.permutation import swap_tests
 from hardsight.stats.resampling import Bootstrap, bootstrap
 
@@ -300,7 +298,7 @@ def _jackknifed(
 ) -> Row:
     """The same for Kendall, from each sample's influence: equal to the bootstrap to first order, and much cheaper."""
     result, difference, error = compare_influences(first, second, clusters)
-    half = -float(ndtri((1 - level) / 2)) * error
+    half = normal_quantile(level) * error
     return _trusted("jackknife", difference - half, difference + half, result)
 
 

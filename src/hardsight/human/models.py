@@ -19,6 +19,7 @@ from hardsight.files.kinds import kind_of
 from hardsight.files.places import missing
 from hardsight.pandas_index import index_ids
 from hardsight.scores import SCORES, norm_in_class
+from hardsight.scoring.samples import check_unique_ids, rows_of_split
 from hardsight.scoring.score import score
 from hardsight.screen import brief
 from hardsight.snapshot import Snapshot
@@ -160,8 +161,8 @@ def _ids_of_one_type(models: list[ScoredModel]) -> list[ScoredModel]:
     if all(types) or not any(types):
         return models
     tables = [model.table for model in models]
-    at = [table.column_names.index("id") for table in tables]
-    texts = [table.set_column(i, "id", table.column("id").cast(pa.string())) for i, table in zip(at, tables, strict=True)]
+    places = [table.column_names.index("id") for table in tables]
+    texts = [table.set_column(i, "id", table.column("id").cast(pa.string())) for i, table in zip(places, tables, strict=True)]
     return [replace(model, table=table) for model, table in zip(models, texts, strict=True)]
 
 
@@ -173,13 +174,7 @@ def _of_split(model: ScoredModel, split: str | None) -> ScoredModel:
         watched = _last_epoch(model.directory, split)
         if watched is not None:
             return replace(_in_order(model.name, watched), class_names=model.class_names)
-    if not model.has("split"):
-        raise InputError(f"{model.name} has no column 'split' to choose {split!r} from.")
-    rows = np.flatnonzero([name == split for name in model.table.column("split").to_pylist()])
-    if len(rows) == 0:
-        raise InputError(
-            f"{model.name} has no sample of the split {split!r}; its splits are {', '.join(model.splits) or 'none'}."
-        )
+    rows = rows_of_split(model.table.column("split").to_pylist() if model.has("split") else None, split, model.name)
     snapshot = None if model.snapshot is None else model.snapshot.take(rows)
     return replace(model, table=model.table.take(rows), snapshot=snapshot)
 
@@ -269,10 +264,7 @@ def checked(model: ScoredModel, scores: Sequence[str] | None) -> ScoredModel:
     ids = check_ids(table.column("id").to_pylist(), len(table))
     if len(ids) == 0:
         raise InputError(f"{model.name} has no samples.")
-    seen: dict[Any, int] = {}
-    for row, sample in enumerate(ids.tolist()):
-        if seen.setdefault(sample, row) != row:
-            raise InputError(f"{model.name}: ids must be unique, but {sample!r} is at rows {seen[sample]} and {row}.")
+    check_unique_ids(ids.tolist(), model.name)
     model = replace(model, table=_with_base_ids(table))
     if not model.has("norm_in_class") and model.has("norm") and model.has("label"):
         column = pa.array(norm_in_class(model.column("norm")[:, None], model.labels))
@@ -291,8 +283,8 @@ def _with_base_ids(table: pa.Table) -> pa.Table:
     base = table.column("base_id")
     if base.null_count == len(base):
         return table.drop_columns(["base_id"])
-    at = table.column_names.index("base_id")
-    return table.set_column(at, "base_id", pc.coalesce(base.cast(pa.string()), table.column("id").cast(pa.string())))
+    place = table.column_names.index("base_id")
+    return table.set_column(place, "base_id", pc.coalesce(base.cast(pa.string()), table.column("id").cast(pa.string())))
 
 
 def score_names(model: ScoredModel) -> list[str]:

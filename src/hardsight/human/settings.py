@@ -62,7 +62,7 @@ class CorrelateSettings(SampleOptions, HardnessView):
 
 @dataclass(frozen=True)
 class StudySettings(CorrelateSettings):
-    """The same, plus additional analyzes."""
+    """The same, plus additional analyses."""
 
     by: str | None = option(
         None, "Column that holds the groups; each gets its own coefficients: label, level, ...", flag="--group", metavar="COLUMN"

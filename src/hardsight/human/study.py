@@ -27,7 +27,7 @@ FEWEST_LABELED = 8  # minimum samples to fit a temperature on one half and evalu
 
 @dataclass(frozen=True)
 class Study:
-    """The coefficients of all models, and the additional analyzes that were requested or are possible."""
+    """The coefficients of all models, and the additional analyses that were requested or are possible."""
 
     __repr__ = brief
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,18 +12,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from hardsight.files.latex import escaped, tabular
 from hardsight.files.run import Run
 from hardsight.files.writing import replacing, write_json
-from hardsight.human import latex
 from hardsight.human.calibration import Calibration
 from hardsight.human.comparisons import Agreement
 from hardsight.human.correlate import Correlations
 from hardsight.human.disagreement import Disagreement
 from hardsight.human.models import score_axis, score_words
-from hardsight.human.page import agreement_page
+from hardsight.human.printing import for_whom, print_study
 from hardsight.human.study import Study
 from hardsight.human.tables import Row
+from hardsight.render import html_page as rp
 from hardsight.render.saving import save_figure
+from hardsight.screen import ShownTable, showing, spoken
 from hardsight.stats.calibration import Reliability
 from hardsight.table import write_table
 
@@ -47,7 +51,7 @@ def save(run: Run, study: Study) -> None:
         if len(table):
             written.append(directory / f"{name}.csv")
             write_table(table, written[-1])
-    for name, text in (("table1", latex.table1(correlations)), ("pairs", latex.pairs(correlations))):
+    for name, text in (("table1", latex_table1(correlations)), ("pairs", latex_pairs(correlations))):
         written.append(directory / f"{name}.tex")
         with replacing(written[-1]) as temporary:
             temporary.write_text(text, encoding="utf-8")
@@ -179,3 +183,128 @@ def _captioned(rows: Sequence[Row], disagreement: Disagreement, image_of: Callab
 
 def _file(name: str) -> str:
     return "".join(c if c.isalnum() or c in "-_." else "_" for c in name)[:60] or "model"
+
+
+FIRST = ("hypotheses", "models", "agreement")  # tables above the figures, in this order; the others are folded below
+SECTIONS = {
+    "hypotheses": "The paper's hypotheses about scores and people",
+    "models": "Models side by side",
+    "agreement": "Scores",
+    "bins": "In bins",
+    "pairs": "Pairs of scores",
+    "epochs": "Epochs",
+    "open_set": "Unseen classes",
+    "groups": "Groups",
+    "superclasses": "Superclasses",
+    "calibration": "Calibration",
+    "disagreement": "Where people and the model disagree",
+}
+
+WRAPPED = ".wide .word { white-space: normal; max-width: 20rem }"  # wrap sentences in cells, so that the table is not cut off
+
+
+def agreement_page(run: Run, study: Study, figures: Sequence[Path]) -> str:
+    """A single self-contained HTML file."""
+    with showing(json=True) as shown, redirect_stdout(io.StringIO()):
+        print_study(study, verbose=True)
+    by_name: dict[str, list[ShownTable]] = {}
+    for table in shown.tables:
+        by_name.setdefault(table.name, []).append(table)
+    correlations = study.correlations
+    target, models = correlations.of().target, dict.fromkeys(agreement.model for agreement in correlations.main)
+    sentence = (
+        f"Agreement of scores with {target.words}, of {correlations.of().n:,} samples and {len(models)} "
+        f"model{'s' if len(models) > 1 else ''}: {', '.join(models)}. It is positive if samples that are hard by the score are "
+        f"hard {for_whom(correlations.of())}, too."
+    )
+    parts = [_section(name, by_name.pop(name)) for name in FIRST if name in by_name]
+    parts += [rp.heading("Figures") if figures else "", rp.figures(figures, wide=True)]
+    parts += [rp.folded(SECTIONS.get(name, name), *map(_html_table, tables)) for name, tables in by_name.items()]
+    parts += [rp.paragraph(f"Note: {note}", "quiet") for note in correlations.notes]
+    return rp.page(
+        "Do scores agree with people?", sentence, *parts, rp.again(run.start["words"]), rp.settings(run.start), style=WRAPPED
+    )
+
+
+def _section(name: str, tables: Sequence[ShownTable]) -> str:
+    return "\n".join([rp.heading(SECTIONS[name]), *map(_html_table, tables)])
+
+
+def _html_table(table: ShownTable) -> str:
+    of = ", ".join(f"n = {value:,}" if name == "n" else str(value) for name, value in table.of.items())
+    title = None if table.name == "agreement" else table.title  # what agreement means is the first sentence of the page
+    caption = ": ".join(filter(None, [of, title]))
+    return rp.paragraph(caption, "quiet") + rp.table(list(table.header), table.rows, words=table.words)
+
+
+def latex_table1(correlations: Correlations) -> str:
+    """Table 1 for every model and target: Spearman's coefficient over all samples and in bins."""
+    parts = []
+    percent = f"{100 * correlations.settings.level:g}"
+    for agreement in correlations.agreements:
+        rows = [row for row in agreement.singles if row["kind"] == "spearman"]
+        bins = list(dict.fromkeys(row["bin"] for row in rows))
+        of = {(row["score"], row["bin"]): row for row in rows}
+        first = next(iter(agreement.scores))
+        body = [["samples", "", *(str(of[first, part]["n"]) for part in bins)]]
+        for name in agreement.scores:
+            z = of[name, "all"]["fisher_z"]
+            body.append([escaped(spoken(name)), _number(z), *(_with_interval(of[name, part]) for part in bins)])
+        header = ["score", "$z$", *("total" if part == "all" else f"${part}$" for part in bins)]
+        caption = (
+            f"Spearman's rank correlation with {escaped(agreement.target.words)}, {escaped(agreement.model)}. "
+            "Positive: what is hard for people is hard by the score. "
+            f"In brackets: {percent}\\,\\% intervals. "
+            "Bins are closed below and open above; the last one is closed. -- : no coefficient."
+        )
+        parts.append(tabular(header, body, caption))
+    return "\n".join(parts)
+
+
+def latex_pairs(correlations: Correlations) -> str:
+    """Tables 2 and 6 to 9: every pair of scores of every model."""
+    parts = []
+    rows = correlations.pairs().to_pylist()
+    percent = f"{100 * correlations.settings.level:g}"
+    for model in dict.fromkeys(row["model"] for row in rows):
+        body = []
+        for row in (row for row in rows if row["model"] == model):
+            interval = f"[{_signed(row['trusted_low'])}, {_signed(row['trusted_high'])}]"
+            words = f"{spoken(row['first'])} -- {spoken(row['second'])}, {row['kind'].capitalize()}"
+            numbers = [_number(row[key]) for key in ("r_first", "r_second", "z_first", "z_second")]
+            tests = [_two(row[key]) for key in ("independent_z", "williams_t", "steiger_z", "meng_z")]
+            body.append([escaped(words), *numbers, *tests, interval, _p(row["trusted_p"]), _p(row["holm_p"])])
+        header = ["scores", "$r_1$", "$r_2$", "$Z_1$", "$Z_2$", "$z$ indep.", "$t$ Williams", "$z$ Steiger", "$z$ Meng"]
+        header += [rf"$r_1 - r_2$, {percent}\,\%", "$p$", "$p$ Holm"]
+        caption = (
+            f"Pairs of scores, {escaped(model)}. The interval and $p$ are of the paired bootstrap (Kendall: jackknife); "
+            "the $z$ of independent groups is the AVH paper's and ignores that both scores are of the same images."
+        )
+        parts.append(tabular(header, body, caption))
+    return "\n".join(parts)
+
+
+def _number(value: Any) -> str:
+    return "--" if value is None else f"${value:.3f}$"
+
+
+def _with_interval(row: dict[str, Any]) -> str:
+    """A coefficient with the ends of its interval below the line, where it takes little room."""
+    low, high = (row["low"], row["high"]) if row["bootstrap_low"] is None else (row["bootstrap_low"], row["bootstrap_high"])
+    if row["agreement"] is None or low is None:
+        return _number(row["agreement"])
+    return f"${row['agreement']:.3f}_{{[{low:.2f},\\,{high:.2f}]}}$"
+
+
+def _two(value: Any) -> str:
+    return "--" if value is None else f"${value:.2f}$"
+
+
+def _signed(value: Any) -> str:
+    return "--" if value is None else f"${value:+.3f}$"
+
+
+def _p(value: Any) -> str:
+    if value is None:
+        return "--"
+    return "$<10^{-5}$" if value < 1e-5 else f"${value:.5f}$" if value < 1e-3 else f"${value:.3f}$"

@@ -1,7 +1,7 @@
-"""What is wrong with the data: wrong labels, duplicates, outliers, and the labels after a review.
+"""`clean` finds what is wrong with the data: wrong labels, duplicates, outliers, and the labels after a review.
 
     clean.py        `clean`: the table of suspects; settings.py has its options
-    evidence.py        what there is to go by: epochs of a training, out-of-sample probabilities, a head
+    evidence.py        the evidence: epochs of a training, out-of-sample probabilities, a head
     ranking.py         how likely each label is wrong; noise.py: which class is labeled as which other
     error_model.py     how likely each label is wrong, and how many are
     neighbors.py   outliers, from features alone, and what neighbors' labels say

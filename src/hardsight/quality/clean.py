@@ -49,6 +49,7 @@ from hardsight.scores.duplicates import find_repeats, first_rows
 from hardsight.scores_table import Result
 from hardsight.scoring.extra_inputs import check_reference
 from hardsight.scoring.run_images import pictures_of
+from hardsight.scoring.samples import rows_of_split
 from hardsight.scoring.score import of_table
 from hardsight.screen import Progress, brief
 from hardsight.snapshot import Snapshot
@@ -151,7 +152,7 @@ def _opened(source: Any, arrays: dict[str, Any]) -> tuple[Snapshot, Any]:
 
 
 def find_suspects(samples: Samples, settings: CleanSettings, progress: Progress | None = None) -> Suspects:
-    """The whole of `clean`, of samples that are open."""
+    """Judge the labels of opened samples, and find duplicates and outliers: what `clean` computes."""
     say = progress or (lambda done, total, words: None)
     samples = _of_split(samples, settings.split)
     check_samples(samples)
@@ -194,12 +195,7 @@ def _put_back(near: Neighborhood, order: np.ndarray, samples: Samples, reference
 def _of_split(samples: Samples, split: str | None) -> Samples:
     if split is None:
         return samples
-    held = [] if samples.splits is None else samples.splits
-    rows = np.flatnonzero(np.array([name == split for name in held], dtype=bool))
-    if len(rows) == 0:
-        there = ", ".join(sorted({name for name in held if name is not None})) or "none"
-        raise InputError(f"{samples.name or 'the samples'}: there is no split {split!r}; splits: {there}.")
-    return samples.take(rows)
+    return samples.take(rows_of_split(samples.splits, split, samples.name or "the samples"))
 
 
 def _reference(samples: Samples, settings: CleanSettings) -> Snapshot | None:

@@ -87,8 +87,8 @@ def clean_to_file(
 
 def _noted(suspects: Suspects, settings: CleanFileSettings) -> pa.Table:
     """The table with what was said on the command line of how to read the samples: explore and report read them the same way."""
-    said = {"columns": {"features": settings.features, "label": settings.label}, "class_names": suspects.samples.class_names}
-    notes = {**said, **suspects_notes(suspects.table)}
+    reading = {"columns": {"features": settings.features, "label": settings.label}, "class_names": suspects.samples.class_names}
+    notes = {**reading, **suspects_notes(suspects.table)}
     return suspects.table.replace_schema_metadata({"hardsight": json.dumps(notes)})
 
 
@@ -98,11 +98,11 @@ def _apply(path: Place, target: Place | None, settings: CleanFileSettings) -> Cl
     if columns is not None and settings.features is None and settings.label is None:
         settings = dataclasses.replace(settings, features=columns["features"], label=columns["label"])
     scores = isinstance(path, Path) and path.is_file() and kind_in_file(path) == "scores"
-    held = read_scores(path) if scores else open_with_columns(path, settings)
-    names = clean_class_names(path) if isinstance(path, Path) and (scores or held.class_names is None) else None
+    samples = read_scores(path) if scores else open_with_columns(path, settings)
+    names = clean_class_names(path) if isinstance(path, Path) and (scores or samples.class_names is None) else None
     if settings.class_names is not None:
-        names = read_class_names(settings.class_names, None if scores else held.num_classes)
-    applied = apply_review(held, settings.apply, names)
+        names = read_class_names(settings.class_names, None if scores else samples.num_classes)
+    applied = apply_review(samples, settings.apply, names)
     images = None
     if isinstance(target, Path) and _is_folder(target):
         images = write_images(applied, path, target)

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from hardsight.checks import as_matrix, check_labels, check_some_columns, to_numpy, widened
 from hardsight.errors import InputError
-from hardsight.files.epochs import Stories, moments, recorded
+from hardsight.files.epochs import Stories, has_dynamics, moments, recorded
 from hardsight.head import Head
 from hardsight.quality.folds import numbered, predict_by_heads
 from hardsight.quality.neighbors import Nearby, enough_voters, mixed, neighbor_probs, votes_by_probs
@@ -28,6 +28,7 @@ from hardsight.quality.settings import CleanSettings
 from hardsight.scores import SCORES
 from hardsight.scores.probabilities import check_distributions
 from hardsight.scoring.fitted_head import fewest_of_class, head_probs, usable_rows
+from hardsight.scoring.samples import check_unique_ids, path_of
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
 from hardsight.threads import blocks, share
@@ -91,18 +92,14 @@ class Samples:
     classes: np.ndarray | None = None  # (c,) what the classes are called in the data, where they were renumbered
 
     def take(self, rows: np.ndarray) -> Samples:
-        """Some of them."""
-        return Samples(
-            self.ids.take(pa.array(rows)),
-            self.labels[rows],
-            None if self.features is None else self.features[rows],
-            None if self.probs is None else self.probs[rows],
-            self.head,
-            self.class_names,
-            None if self.splits is None else [self.splits[row] for row in rows],
-            self.run,
-            self.name,
-            self.classes,
+        """The same of some samples, or of all in another order."""
+        return replace(
+            self,
+            ids=self.ids.take(pa.array(rows)),
+            labels=self.labels[rows],
+            features=None if self.features is None else self.features[rows],
+            probs=None if self.probs is None else self.probs[rows],
+            splits=None if self.splits is None else [self.splits[row] for row in rows],
         )
 
     def without_gaps(self) -> Samples:
@@ -142,13 +139,8 @@ def order_of_ids(samples: Samples) -> np.ndarray:
     """(n,) rows in the order of their ids, which must be unique."""
     import pyarrow.compute as pc
 
-    ids = samples.ids
-    if pc.count_distinct(ids).as_py() < len(ids):
-        counts = pc.value_counts(ids)
-        repeated = counts.field(0)[int(np.argmax(counts.field(1).to_numpy()))].as_py()
-        where = f"{samples.name}: " if samples.name else ""
-        raise InputError(f"{where}ids must be unique, but {repeated!r} appears more than once: give other ids.")
-    return np.asarray(pc.array_sort_indices(ids)).astype(np.int64)
+    check_unique_ids(samples.ids.to_pylist(), samples.name or "the samples")
+    return np.asarray(pc.array_sort_indices(samples.ids)).astype(np.int64)
 
 
 def samples_of(snapshot: Snapshot, probs: Any = None) -> Samples:
@@ -170,8 +162,7 @@ def samples_of(snapshot: Snapshot, probs: Any = None) -> Samples:
     if given is not None:
         check_labels(rows.labels, n, given.shape[1])
     splits = snapshot.columns(["split"]).column("split").to_pylist() if "split" in snapshot.column_names else None
-    path = (snapshot.loaded_from or {}).get("path")
-    has_dynamics = isinstance(path, Path) and any((path / "dynamics").glob("epoch=*.parquet"))
+    run = path_of(snapshot)
     return Samples(
         pa.array(rows.ids, type=source.id_type),
         rows.labels,
@@ -180,7 +171,7 @@ def samples_of(snapshot: Snapshot, probs: Any = None) -> Samples:
         snapshot.head,
         snapshot.class_names,
         splits if splits is not None and any(splits) else None,
-        path if has_dynamics else None,
+        run if has_dynamics(run) else None,
         snapshot.name,
     )
 
@@ -312,21 +303,21 @@ def _trained_on(samples: Samples) -> bool:
 
 
 def _warnings(samples: Samples, kind: str, probs: np.ndarray) -> tuple[str, ...]:
-    said = []
+    warnings = []
     if _trained_on(samples) and samples.probs is None and samples.head is not None:
-        said.append(MEMORIZED)
+        warnings.append(MEMORIZED)
     if _trained_on(samples) and samples.features is None:  # probabilities beside features are out-of-sample ones
-        said.append(IN_TRAINING)
+        warnings.append(IN_TRAINING)
     known = (samples.labels >= 0) & np.isfinite(probs).all(axis=1)
     if known.sum() < MANY:
-        return tuple(said)
+        return tuple(warnings)
     agreeing = float((probs[known].argmax(axis=1) == samples.labels[known]).mean())
     if agreeing < 0.5:
         model, better = WEAK[kind]
-        said.append(DOUBTFUL.format(model=model, share=f"{100 * agreeing:.0f} %", better=better))
-    if agreeing == 1 and kind in ("probs", "head") and not said:
-        said.append(SUSPICIOUS)
-    return tuple(said)
+        warnings.append(DOUBTFUL.format(model=model, share=f"{100 * agreeing:.0f} %", better=better))
+    if agreeing == 1 and kind in ("probs", "head") and not warnings:
+        warnings.append(SUSPICIOUS)
+    return tuple(warnings)
 
 
 def rests_on(evidence: Evidence, count: Any, agreement: float) -> str:

@@ -141,7 +141,7 @@ def mixed(probs: np.ndarray, others: np.ndarray, labels: np.ndarray) -> np.ndarr
 def votes_by_probs(probs: np.ndarray, labels: np.ndarray, originals: np.ndarray | None = None) -> np.ndarray:
     """What the labels of the ten samples that are predicted most alike say: (n, c), (n,) -> (n, c).
 
-    Alike are centerd log-probabilities of nearly the same direction.
+    Alike are centered log-probabilities of nearly the same direction.
     """
     logs = np.log(np.maximum(probs, TINY))
     nearby = find_nearby(logs - logs.mean(axis=1, keepdims=True), originals=originals)

@@ -29,6 +29,7 @@ from hardsight.files.parquet import read_parquet
 from hardsight.files.places import Place, place
 from hardsight.files.run import read_start
 from hardsight.files.writing import why
+from hardsight.scoring.samples import check_unique_ids
 from hardsight.snapshot import Snapshot
 
 KEPT, WRONG, DROPPED = ("fine", "ambiguous"), "wrong label", "drop"
@@ -60,14 +61,14 @@ def apply_review(source: Any, review: str | os.PathLike[str], class_names: Seque
         >>> done.table.to_pydict()
         {'id': [0, 1], 'label': [0, 0], 'given_label': [0, 1], 'changed': [False, True]}
     """
-    held = _held(source)
-    columns, names = held.columns, held.class_names if class_names is None else list(class_names)
+    samples = _labeled(source)
+    columns, names = samples.columns, samples.class_names if class_names is None else list(class_names)
     labels = columns.column("label").fill_null(-1).to_numpy().astype(np.int64)  # (n,)
     marks = _read_marks(review)
-    rows = _join(columns.column("id"), marks, held.name, review)
+    rows = _join(columns.column("id"), marks, samples.name, review)
     after, kept = labels.copy(), np.ones(len(labels), dtype=bool)
     dropped = unknown = 0
-    c = held.num_classes or (int(labels.max(initial=-1)) + 1 or None if names is None else len(names))
+    c = samples.num_classes or (int(labels.max(initial=-1)) + 1 or None if names is None else len(names))
     for row, (id, mark, suggestion) in zip(rows, marks, strict=True):
         if mark == WRONG and suggestion is not None:
             if suggestion < 0 or (c is not None and suggestion >= c):
@@ -99,7 +100,7 @@ def _name(label: int, names: Sequence[str] | None) -> str:
 
 
 @dataclass(frozen=True)
-class _Held:
+class _Labeled:
     """What marks are applied to."""
 
     columns: pa.Table  # id and label; path where there is one
@@ -108,14 +109,14 @@ class _Held:
     name: str
 
 
-def _held(source: Any) -> _Held:
+def _labeled(source: Any) -> _Labeled:
     """Of a snapshot, or of what one is loaded from; a table of scores has labels as well, and no features are needed."""
     if isinstance(source, pa.Table):
         there = [name for name in ("id", "label", "path") if name in source.column_names]
-        return _Held(source.select(there), None, None, "the table")
+        return _Labeled(source.select(there), None, None, "the table")
     snapshot = source if isinstance(source, Snapshot) else Snapshot.load(source)
     there = ["id", "label", *(["path"] if "path" in snapshot.column_names else [])]
-    return _Held(snapshot.columns(there), snapshot.class_names, snapshot.num_classes, snapshot.name or "the snapshot")
+    return _Labeled(snapshot.columns(there), snapshot.class_names, snapshot.num_classes, snapshot.name or "the snapshot")
 
 
 def _read_marks(review: str | os.PathLike[str]) -> list[tuple[str, str, int | None]]:
@@ -137,10 +138,9 @@ def _read_marks(review: str | os.PathLike[str]) -> list[tuple[str, str, int | No
 
 def _join(ids: Any, marks: list[tuple[str, str, int | None]], name: str, review: str | os.PathLike[str]) -> list[int]:
     """The row of each mark, by its id as text."""
-    row_of = {str(id): row for row, id in enumerate(ids.to_pylist())}
-    if len(row_of) < len(ids):
-        twice = next(id for id, count in Counter(map(str, ids.to_pylist())).items() if count > 1)
-        raise InputError(f"{name}: marks join by id, and ids must be unique for it, but {twice!r:.80} is there several times.")
+    names = [str(id) for id in ids.to_pylist()]
+    check_unique_ids(names, name)
+    row_of = {id: row for row, id in enumerate(names)}
     missing = [id for id, _, _ in marks if id not in row_of]
     if missing:
         like = f"; its ids look like {next(iter(row_of))!r}" if row_of else ""
@@ -215,8 +215,8 @@ def _below(row: dict[str, Any], folders: dict[int, str]) -> PurePosixPath:
     given = folders.get(row["given_label"])
     if given not in above or ".." in above or PurePosixPath(row["path"]).is_absolute():
         return PurePosixPath(folders[row["label"]], name)
-    at = len(above) - 1 - above[::-1].index(given)
-    return PurePosixPath(*above[:at], folders[row["label"]], *above[at + 1 :], name)
+    place = len(above) - 1 - above[::-1].index(given)
+    return PurePosixPath(*above[:place], folders[row["label"]], *above[place + 1 :], name)
 
 
 def _place_image(images: RunImages, row: dict[str, Any], target: Path) -> None:

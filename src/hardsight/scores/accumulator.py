@@ -40,10 +40,10 @@ _RUNNING: dict[str, tuple[float, frozenset[str]]] = {
 
 def empty_columns(n: int, terms: frozenset[str]) -> dict[str, Any]:
     """The (n,) columns of the result; those that no term needs are NaN and take no memory."""
-    asked = {name: terms & by for name, (_, by) in _RUNNING.items()}
-    asked |= {"predicted_angle": asked.pop("other_angle"), "nobias_confidence": asked.pop("nobias")}
+    requested = {name: terms & by for name, (_, by) in _RUNNING.items()}
+    requested |= {"predicted_angle": requested.pop("other_angle"), "nobias_confidence": requested.pop("nobias")}
     columns: dict[str, Any] = {
-        name: np.full(n, np.nan) if wanted else np.broadcast_to(np.nan, (n,)) for name, wanted in asked.items()
+        name: np.full(n, np.nan) if wanted else np.broadcast_to(np.nan, (n,)) for name, wanted in requested.items()
     }
     columns["code"] = np.zeros(n, dtype=np.int8)
     columns["predicted"] = np.full(n, -1, dtype=np.int64)

@@ -254,7 +254,7 @@ def _own_class(part: np.ndarray, row: slice, column: slice, own: Own) -> None:
     """Let a (q, m) part of one class into `own`, from its rows and, off the diagonal, from its columns."""
     cosine = part if own.sign == 1 else -part
     if row == column:
-        np.fill_diagonal(cosine, np.inf)  # nobody is their own positive
+        np.fill_diagonal(cosine, np.inf)  # no sample is its own positive
     own.take_in(row, cosine, column.start)
     if row != column:
         own.take_in(column, cosine.T, row.start)

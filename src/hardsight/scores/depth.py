@@ -25,14 +25,14 @@ def neighbors_vote(features: Any, labels: np.ndarray, k: int) -> np.ndarray:
     result = np.full(len(x), -1)
     if len(voters) == 0:
         return result
-    centerd = x - x[voters].mean(0, dtype=np.float64).astype(x.dtype)  # distances do not change, and keep their digits
+    centered = x - x[voters].mean(0, dtype=np.float64).astype(x.dtype)  # distances do not change, and keep their digits
     candidates = Candidates(lengths=True)
-    candidates.add(centerd[voters], voters)
+    candidates.add(centered[voters], voters)
     num_classes = int(labels.max()) + 1
 
     def ask(part: slice) -> None:
         at = asking[part]
-        _, nearest = candidates.nearest(centerd[at], k, at)  # (q, k)
+        _, nearest = candidates.nearest(centered[at], k, at)  # (q, k)
         votes = np.zeros((len(at), num_classes + 1), np.int64)  # the last column takes those that are not there
         np.add.at(votes, (np.arange(len(at))[:, None], np.where(nearest >= 0, labels[nearest], num_classes)), 1)
         result[at] = np.where((nearest >= 0).any(1), votes[:, :-1].argmax(1), -1)

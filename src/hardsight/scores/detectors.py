@@ -253,7 +253,7 @@ def vim(features: Any, head: Any, reference: Any, *, bias: Any = None, dimension
 
 
 class MeanShift:
-    """All features of the dataset, in memory, and how far each has moved once they are asked for."""
+    """All features of the dataset, in memory, and how far each has moved, computed on first use."""
 
     terms: frozenset[str] = frozenset()
     labels = False

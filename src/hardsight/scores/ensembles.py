@@ -11,6 +11,7 @@ from hardsight.checks import as_matrix, given_probs, to_numpy
 from hardsight.errors import InputError
 from hardsight.scores.probabilities import probs_to_logits
 from hardsight.scores.registry import plain_score
+from hardsight.stats.uncertainty import entropy_of
 
 
 @plain_score(
@@ -47,10 +48,5 @@ def model_agreement(probs: Sequence[Any] | None = None, *, pred_probs: Sequence[
     for table in tables:
         probs_to_logits(table)  # refuses what is no distribution
     stacked = np.stack([to_numpy(table).astype(np.float64) for table in tables])  # (M, n, c)
-    divergence = _entropy(stacked.mean(0)) - _entropy(stacked).mean(0)  # (n,)
+    divergence = entropy_of(stacked.mean(0)) - entropy_of(stacked).mean(0)  # (n,)
     return 1 - np.clip(divergence / np.log(len(tables)), 0.0, 1.0)
-
-
-def _entropy(p: np.ndarray) -> np.ndarray:
-    """Entropy over the last axis, in nats; 0 log 0 is 0."""
-    return -(p * np.log(np.where(p > 0, p, 1.0))).sum(-1)

@@ -1,4 +1,4 @@
-"""`SCORES`: every score by name, with what a reader must know of it to use it."""
+"""`SCORES`: every score by name, with what a user needs to know about it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Score:
     formula: str
     source: str
     function: Callable[..., np.ndarray]
-    default: bool = field(repr=False, default=False)  # whether it is in the table that nobody asked anything else of
+    default: bool = field(repr=False, default=False)  # whether it is in the default table
     needs_logits: bool = field(repr=False, default=False)  # whether probabilities, logits up to a constant, are not enough
     linear: bool = field(repr=False, default=False)  # whether it is defined for a linear head alone
     k: int | None = field(repr=False, default=None)  # its number, where it has one and that does not depend on the data
@@ -352,7 +352,7 @@ def not_linear(name: str, kind: str) -> str:
 
 def norms_only(features: Any, labels: Any) -> Sweep:
     """A sweep without a head: status and norm of each row, and the labels whatever their number."""
-    anything = Head("linear", np.ones((1, features.shape[1])))  # never used: nothing is asked of the classes
+    anything = Head("linear", np.ones((1, features.shape[1])))  # never used: no term of the classes is computed
     labels = np.full(len(features), -1) if labels is None else whole_labels(labels, len(features), None)
     return replace(sweep(features, anything, labels, frozenset()), num_classes=int(labels.max(initial=-1)) + 1)
 

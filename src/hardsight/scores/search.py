@@ -56,7 +56,7 @@ class Candidates:
     def nearest(self, query: np.ndarray, k: int, own_row: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """The k nearest of each of (q, d) queries, nearest first: (q, k) similarities and (q, k) rows, -1 where there are fewer.
 
-        `own_row` (q,) are rows that the queries are themselves: nobody is their own neighbor.
+        `own_row` (q,) are rows that the queries are themselves: no row is its own neighbor.
         """
         k = max(1, min(k, self.size))
         best = np.full((len(query), k), -np.inf, dtype=query.dtype)  # similarities so far, largest first

@@ -23,8 +23,19 @@ from hardsight.errors import InputError
 from hardsight.geometry import angles_at, cosines_to_angles, row_norms, safe_row_norms, sum_angles
 from hardsight.head import Head
 from hardsight.scores.accumulator import AnglesAt, Running, empty_columns
-from hardsight.scores.class_terms import further_terms, further_terms_of_logits
-from hardsight.scores.terms import ANGLES, EVERYTHING, NEAREST, NOBIAS, NONFINITE, NONFINITE_LOGIT, SOFTMAX, STATUSES, ZERO
+from hardsight.scores.terms import (
+    ANGLES,
+    EVERYTHING,
+    NEAREST,
+    NOBIAS,
+    NONFINITE,
+    NONFINITE_LOGIT,
+    SOFTMAX,
+    STATUSES,
+    ZERO,
+    further_terms,
+    further_terms_of_logits,
+)
 from hardsight.threads import blocks, like, num_workers, share, take
 
 BLOCK = 2**22  # numbers in one block of features, and in one tile of the product: 16 MB of float32 each
@@ -60,7 +71,7 @@ class Sweep:
     other_squares: np.ndarray  # * sum over the others of e^(2 (logit - max))
     other_moment: np.ndarray  # * sum over the others of (logit - max) e^(logit - max)
     nobias_confidence: np.ndarray  # * probability of the given class when the bias is left out
-    more: dict[str, np.ndarray] = field(default_factory=dict, kw_only=True)  # further terms by name (further.py), if asked for
+    more: dict[str, np.ndarray] = field(default_factory=dict, kw_only=True)  # further terms by name (terms.py), if requested
 
     def since(self, row: int) -> Sweep:
         """What is left of the rows from number `row` on."""
@@ -178,10 +189,10 @@ def _columns(features: Any, head: Head, labels: np.ndarray, terms: frozenset[str
 
 def _around_means(features: Any, head: Head, labels: np.ndarray, terms: frozenset[str]) -> dict[str, Any]:
     """Columns of all rows under a Gaussian head: a part at a time is moved so that the mean of the class means is zero."""
-    columns, centerd, xp = empty_columns(len(features), terms), head.centerd(), namespace(features)
+    columns, centered, xp = empty_columns(len(features), terms), head.centerd(), namespace(features)
     for part in blocks(len(features), max(1, BLOCK // head.num_features)):
         x = features[part].astype(np.float64) if xp is np else features[part].double()  # (b, d)
-        _put(columns, part, _columns(head.around_origin(x), centerd, labels[part], terms))
+        _put(columns, part, _columns(head.around_origin(x), centered, labels[part], terms))
         with np.errstate(invalid="ignore"):  # of rows that are not finite
             columns["norm"][part] = to_numpy(safe_row_norms(x, xp))  # a length has nothing to do with the means
     return columns

@@ -5,9 +5,10 @@
     hardness.py      one score of every sample, oriented so that high is hard, from a run, a snapshot or a table
     fitted_head.py   calibrated heads fitted by cross-validation if there is none
     cluster.py       the same on a Dask cluster
-    extra_inputs.py        additional inputs of some scores: a reference, other models, images
+    samples.py       what every verb asks of its samples: their path, the rows of a split, unique ids
+    extra_inputs.py        additional inputs of some scores: a reference, other models, the layers of a run
     comparable.py     two models on the same samples: compared by value, or by rank
-    several_models.py, layers.py, checkpoints.py   the data that three scores need from these inputs and from the run
+    checkpoints.py   image gradients at the epochs that a run kept, for `vog`
     run_images.py      images of the samples, for a table shown in a notebook
 
 Names are imported on first use.

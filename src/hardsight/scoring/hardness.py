@@ -16,6 +16,7 @@ from hardsight.files.kinds import kind_of
 from hardsight.files.places import missing, place
 from hardsight.files.wide_tables import snapshot_hint
 from hardsight.scores import SCORES
+from hardsight.scoring.samples import path_of
 from hardsight.scoring.score import score
 from hardsight.snapshot import Snapshot
 from hardsight.table import read_scores, scores_given
@@ -52,8 +53,8 @@ def hardness_of(source: Any, name: str) -> Hardness:
         source = Snapshot.load(path)
     if not isinstance(source, Snapshot):
         return of_table(given_table(source), name, "the table")
-    run = (source.loaded_from or {}).get("path")
-    if name not in SCORES and isinstance(run, Path) and (run / "scores.parquet").is_file():
+    run = path_of(source)
+    if name not in SCORES and run is not None and (run / "scores.parquet").is_file():
         measured = of_table(read_scores(run), name, str(run / "scores.parquet"))
         return _in_order_of(source, measured)
     return of_table(score(source, scores=[name]), name, source.name or "the snapshot")

@@ -16,6 +16,7 @@ from hardsight.data.files import is_image_name
 from hardsight.data.run_images import RunImages
 from hardsight.errors import HardsightError
 from hardsight.files.reading import read_json
+from hardsight.scoring.samples import path_of
 from hardsight.snapshot import Snapshot
 
 COLUMNS = ("id", "path", "base_id", "degradation", "level")
@@ -40,10 +41,10 @@ class RunPictures:
     @functools.cached_property
     def columns(self) -> pa.Table:
         """The columns that locate a sample's image; where nothing else does, ids are taken for paths."""
-        held = self.snapshot.columns([name for name in COLUMNS if name in self.snapshot.column_names])
-        if "path" in held.column_names or self.directory is not None or self.given is not None:
-            return held
-        return held.append_column("path", held.column("id").cast(pa.string()))
+        located = self.snapshot.columns([name for name in COLUMNS if name in self.snapshot.column_names])
+        if "path" in located.column_names or self.directory is not None or self.given is not None:
+            return located
+        return located.append_column("path", located.column("id").cast(pa.string()))
 
     def _roots(self) -> list[str]:
         """The folder that the paths of a table are below: their own, that of the table's file, or the current one."""
@@ -73,8 +74,8 @@ class RunPictures:
 
 def pictures_of(snapshot: Snapshot, images: Any = None) -> RunPictures | None:
     """Where to find the images of a snapshot's samples; None if nothing could lead to them."""
-    path = (snapshot.loaded_from or {}).get("path")
-    directory = path if isinstance(path, Path) and path.is_dir() else None
+    path = path_of(snapshot)
+    directory = path if path is not None and path.is_dir() else None
     image_path = str(images) if isinstance(images, (str, Path)) else None
     located = "path" in snapshot.column_names or pa.types.is_string(snapshot.source.id_type)
     return RunPictures(snapshot, directory, image_path) if located or directory is not None or image_path is not None else None

@@ -33,11 +33,10 @@ from hardsight.scores.sweep import Sweep, sweep, sweep_logits
 from hardsight.scores.terms import ANGLES, LOGITS, NEAREST, NONFINITE, NONFINITE_LOGIT, OK, ZERO
 from hardsight.scores_table import ScoresTable
 from hardsight.scoring.checkpoints import GradientVariance, kept_epochs, trained_on
-from hardsight.scoring.extra_inputs import Beside
+from hardsight.scoring.extra_inputs import Beside, Depths, SeveralModels, layers_of
 from hardsight.scoring.fitted_head import heads_with_every_class
-from hardsight.scoring.layers import Depths, layers_of
 from hardsight.scoring.run_images import pictures_of
-from hardsight.scoring.several_models import SeveralModels
+from hardsight.scoring.samples import path_of
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
 from hardsight.table import Summary, TableWriter, as_hardness
@@ -155,11 +154,11 @@ def of_table(table: Any, features: Any, options: dict[str, Any]) -> Snapshot:
         if {"predicted", "status"} <= set(map(str, getattr(table, "column_names", None) or table.columns)):
             raise InputError("this is a table of scores: pass the features it was computed from, or name some of its columns.")
         return Snapshot(table, **options)
-    held = take_apart(table, features, options.pop("labels", None), options.pop("ids", None))
-    names, columns = options.pop("class_names", None) or held.class_names, {**held.columns, **options.pop("columns", {})}
-    own = {held.evidence: held.values, "labels": held.labels, "ids": held.ids, "columns": columns, "class_names": names}
+    wide = take_apart(table, features, options.pop("labels", None), options.pop("ids", None))
+    names, columns = options.pop("class_names", None) or wide.class_names, {**wide.columns, **options.pop("columns", {})}
+    own = {wide.evidence: wide.values, "labels": wide.labels, "ids": wide.ids, "columns": columns, "class_names": names}
     snapshot = Snapshot(**options, **own)
-    snapshot.source.note = held.note
+    snapshot.source.note = wide.note
     return snapshot
 
 
@@ -204,8 +203,8 @@ class Job:
     @functools.cached_property
     def run(self) -> Path | None:
         """The run directory of the snapshot, if it has one."""
-        path = (self.snapshot.loaded_from or {}).get("path")
-        return path if isinstance(path, Path) and path.is_dir() else None
+        path = path_of(self.snapshot)
+        return path if path is not None and path.is_dir() else None
 
     @functools.cached_property
     def run_with_dynamics(self) -> Path | None:

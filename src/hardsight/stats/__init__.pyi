@@ -2,8 +2,8 @@ from .answers import Ceiling, answer_entropy, noise_ceiling, selection_frequency
 from .calibration import Reliability, fit_temperature, reliability
 from .coefficients import Coefficient, correlate_columns, fisher_z, holm, interval, kendall, pearson, spearman
 from .concordance import compare_kendall, kendall_influence
-from .dependent import dunn_clark, hittner, meng, meng_interval, steiger, williams, zou
-from .independent import Outcome, fisher_test
+from .correlation_tests import dunn_clark, hittner, meng, meng_interval, steiger, williams, zou
+from .correlation_tests import Outcome, fisher_test
 from .means import Difference, Mean, design_effect, mean_interval, welch
 from .open_set import Auroc, auroc
 from .permutation import swap_test

@@ -13,6 +13,7 @@ from hardsight.errors import InputError
 from hardsight.named_labels import whole_labels
 from hardsight.pandas_index import align, counted_by, in_class_order
 from hardsight.stats.coefficients import COEFFICIENTS, Kind
+from hardsight.stats.uncertainty import entropy_of
 
 Measure = Literal["frequency", "entropy"]
 
@@ -73,8 +74,7 @@ def answer_entropy(counts: Any) -> np.ndarray:
 
 
 def _entropy(counts: np.ndarray) -> np.ndarray:
-    share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
-    return -(share * np.log(np.where(share > 0, share, 1.0))).sum(1) + 0.0
+    return entropy_of(counts / np.maximum(counts.sum(1, keepdims=True), 1))
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def _half(counts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     half = np.zeros_like(counts)
     for k in range(counts.shape[1]):  # a multivariate hypergeometric, class by class
         left -= counts[:, k]
-        some = np.flatnonzero(counts[:, k])
-        half[some, k] = rng.hypergeometric(counts[some, k], left[some], wanted[some])
+        chosen = np.flatnonzero(counts[:, k])
+        half[chosen, k] = rng.hypergeometric(counts[chosen, k], left[chosen], wanted[chosen])
         wanted -= half[:, k]
     return half

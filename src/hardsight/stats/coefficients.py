@@ -143,15 +143,26 @@ def interval(kind: Kind, r: float, n: int, level: float = 0.95) -> tuple[float, 
         >>> [round(end, 3) for end in interval("pearson", 0.5, 103)]
         [0.339, 0.632]
     """
-    if not 0 < level < 1:
-        raise InputError(f"level must be between 0 and 1, such as 0.95, got {level}.")
+    z = normal_quantile(level)
     if not -1 < r < 1:
         return float(r), float(r)
     try:
-        half = -special.ndtri((1 - level) / 2) * standard_error(kind, r, n)
+        half = z * standard_error(kind, r, n)
     except InputError:  # Kendall with four samples: the interval is unbounded
         return -1.0, 1.0
     return math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
+
+
+def normal_quantile(level: float) -> float:
+    """How many standard errors the interval of this level reaches to either side.
+
+    Example:
+        >>> round(normal_quantile(0.95), 2)
+        1.96
+    """
+    if not 0 < level < 1:
+        raise InputError(f"level must be between 0 and 1, such as 0.95, got {level}.")
+    return float(-special.ndtri((1 - level) / 2))
 
 
 def holm(p: Any) -> np.ndarray:

@@ -14,7 +14,7 @@ import numpy as np
 
 from hardsight.checks import to_numpy
 from hardsight.stats.coefficients import check_columns
-from hardsight.stats.independent import Outcome, outcome
+from hardsight.stats.correlation_tests import Outcome, outcome
 
 
 def kendall_influence(x: Any, y: Any) -> tuple[float, np.ndarray]:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
+from hardsight.stats.coefficients import normal_quantile
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def auroc(known: Any, unseen: Any, level: float = 0.95, *, made_from: Any = None
         pull = (beating - value) / m  # (m,) contribution of each known input, with those made from it
         np.add.at(pull, _checked_rows(made_from, m, n), (beaten - value) / n)
         error = math.sqrt((pull**2).sum() * m / (m - 1))
-    half = float(-special.ndtri((1 - level) / 2)) * error
+    half = normal_quantile(level) * error
     return Auroc(value, max(0.0, value - half), min(1.0, value + half), m, n)
 
 

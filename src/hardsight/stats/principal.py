@@ -48,14 +48,14 @@ def principal_components(blocks: Iterable[np.ndarray], num_components: int) -> P
         array([-1.89, -0.47,  2.36], dtype=float32)
     """
     finite = (block[_finite(block)] for block in blocks)
-    some = (block for block in finite if len(block))
-    first = next(some, None)
+    filled = (block for block in finite if len(block))
+    first = next(filled, None)
     if first is None:
         raise InputError("there are no components: no row is finite.")
     d = first.shape[1]
     center = first.mean(axis=0, dtype=np.float64)  # (d,) of the first block: close enough for squares to keep their precision
     scale = float(np.abs(first - center).max()) or 1.0
-    around = (_around(block, center, scale) for block in itertools.chain([first], some))
+    around = (_around(block, center, scale) for block in itertools.chain([first], filled))
     mean, variance, values, axes, n = _by_rows(around) if d > WIDEST else _by_covariance(around, d, num_components)
     if not np.isfinite(variance):
         raise InputError("there are no components: the rows are too far apart for their squares.")

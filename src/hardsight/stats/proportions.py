@@ -11,6 +11,7 @@ import math
 from scipy import special
 
 from hardsight.errors import InputError
+from hardsight.stats.coefficients import normal_quantile
 
 
 def wilson(right: float, n: float, level: float = 0.95) -> tuple[float, float]:
@@ -24,7 +25,7 @@ def wilson(right: float, n: float, level: float = 0.95) -> tuple[float, float]:
         raise InputError(f"a share needs a count from 0 to n, got {right:g} of {n:g}.")
     if n == 0:
         return 0.0, 1.0
-    z2 = _quantile(level) ** 2
+    z2 = normal_quantile(level) ** 2
     center = (right + z2 / 2) / (n + z2)
     half = math.sqrt(z2 * (right * (n - right) / n + z2 / 4)) / (n + z2)
     return (0.0 if right == 0 else max(0.0, center - half)), (1.0 if right == n else min(1.0, center + half))
@@ -67,9 +68,3 @@ def sign_test(wins: float, losses: float) -> float:
     """
     n, most = round(wins + losses), round(max(wins, losses))
     return 1.0 if n == 0 else float(min(1.0, 2 * special.bdtrc(most - 1, n, 0.5)))  # twice P(X >= most)
-
-
-def _quantile(level: float) -> float:
-    if not 0 < level < 1:
-        raise InputError(f"level must be between 0 and 1, such as 0.95, got {level}.")
-    return float(-special.ndtri((1 - level) / 2))

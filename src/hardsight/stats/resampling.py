@@ -129,16 +129,16 @@ def _weighted_spearman(groups: list[np.ndarray], copies: np.ndarray) -> np.ndarr
     total = copies.sum()
     middle = (total + 1) / 2  # the mean of all ranks
 
-    def centerd_ranks(group: np.ndarray) -> np.ndarray:
+    def centered_ranks(group: np.ndarray) -> np.ndarray:
         size = np.bincount(group, weights=copies)  # copies at each value, in order
         return (np.cumsum(size) - (size - 1) / 2 - middle)[group]  # (n,) mean rank of each, minus the mean
 
-    target = centerd_ranks(groups[-1])
+    target = centered_ranks(groups[-1])
     weighted = copies * target
     target_square = weighted @ target
     result = np.empty(len(groups) - 1)
     for at, group in enumerate(groups[:-1]):
-        rank = centerd_ranks(group)
+        rank = centered_ranks(group)
         scale = np.sqrt((copies @ (rank * rank)) * target_square)
         result[at] = weighted @ rank / scale if scale > 0 else np.nan
     return np.clip(result, -1.0, 1.0)

@@ -58,13 +58,13 @@ class Passes:
         step = probs - self.mean  # Welford, 1962
         self.mean = self.mean + step / self.count
         self.squares = self.squares + (step * (probs - self.mean)).sum(1)
-        self.within = self.within + _entropy(probs)
+        self.within = self.within + entropy_of(probs)
 
     def scores(self) -> dict[str, np.ndarray]:
         """(n,) scores by name, as in `pass_scores`."""
         if self.count < 2:
             raise InputError(f"uncertainty from passes needs at least two, got {self.count}.")
-        total, within = _entropy(self.mean), self.within / self.count
+        total, within = entropy_of(self.mean), self.within / self.count
         return {
             "passes_entropy": total,
             "passes_aleatoric": within,
@@ -73,5 +73,6 @@ class Passes:
         }
 
 
-def _entropy(probs: np.ndarray) -> np.ndarray:
+def entropy_of(probs: np.ndarray) -> np.ndarray:
+    """Entropy over the last axis, in nats; 0 log 0 is 0."""
     return -(probs * np.log(np.where(probs > 0, probs, 1.0))).sum(-1) + 0.0

@@ -1,6 +1,6 @@
 """Which samples to train on, which to label next, in which order, and in which triplets: `select`, `curriculum` and `mine`.
 
-    settings.py      the options of both
+    settings.py      the options of all three
     pool.py          the samples to choose among, from a run, a snapshot or a table of scores
     methods.py       the methods by name, and their reasons; within each class, if asked
     strata.py        coverage: every level of hardness, without the hardest
@@ -11,7 +11,7 @@
     cost.py          what a subset costs in accuracy
     curriculum.py       `curriculum`: the order, and the epoch from which each sample is trained on
     sampler.py       the same as a torch Sampler
-    mine.py          `mine`: hard and semi-hard triplets by angle; mine_settings.py, mine_file.py: its options, its command
+    mine.py          `mine`: hard and semi-hard triplets by angle, and what `hardsight mine` does
     neighbor_index.py  nearest samples of other classes by an index of usearch or faiss, and its recall
     metric_learning.py  the same in a batch, as a miner for pytorch-metric-learning
 

@@ -65,8 +65,8 @@ def cost_curve(source: Any, *, settings: SelectSettings | None = None, pool: Poo
     budgets = sorted({max(min(pool.num_classes, budget), budget // part) for part in PARTS})
     lines: list[tuple[str, np.ndarray]] = []
     for method in dict.fromkeys([settings.method, "random"]):
-        own = replace(settings, method=method, cut=None) if method == "random" else settings
-        lines += [(method, _chosen(pool, own, some)) for some in budgets]
+        choice = replace(settings, method=method, cut=None) if method == "random" else settings
+        lines += [(method, _chosen(pool, choice, size)) for size in budgets]
     lines.append(("all", np.arange(len(pool))))
     records = []
     with unconverged():

@@ -1,4 +1,4 @@
-"""`curriculum`: the samples in the order in which a training lets them in.
+"""`curriculum`: the order in which a training starts to use its samples.
 
     id            of the input
     position      0 for the first
@@ -69,7 +69,7 @@ def curriculum(source: Any, *, settings: CurriculumSettings | None = None, **opt
 
 
 def plan(source: Any, settings: CurriculumSettings) -> Planned:
-    """The whole of `curriculum`."""
+    """The order of the samples, and the epoch from which each is used."""
     order = settings.order or "easy-first"
     if order == "self-paced":
         raise InputError(
@@ -83,7 +83,7 @@ def plan(source: Any, settings: CurriculumSettings) -> Planned:
     assert lessons.rows is not None
     sizes = [pacing.size(epoch, len(pool)) for epoch in range(1, settings.epochs + 1)]
     first = np.searchsorted(sizes, np.arange(len(pool)), side="right") + 1  # (n,)
-    first_epoch = pa.array(first, mask=first > settings.epochs)  # null for what is never let in
+    first_epoch = pa.array(first, mask=first > settings.epochs)  # null for samples that are never used
     ids, kind = pool.ids[lessons.rows], pa.string() if pool.ids.dtype == object else pa.int64()
     columns = {"id": pa.array(ids, kind), "position": np.arange(len(pool)), "first_epoch": first_epoch}
     table = pa.table({**columns, pool.by: pool.values[lessons.rows]})

@@ -43,8 +43,8 @@ def k_center(
     for count in range(budget):
         row = first if count == 0 and first is not None else int(np.argmin(nearest))
         if row not in ahead:
-            some = min(AHEAD, len(unit))
-            candidates = np.union1d(np.argpartition(nearest, some - 1)[:some], [row])
+            ahead_count = min(AHEAD, len(unit))
+            candidates = np.union1d(np.argpartition(nearest, ahead_count - 1)[:ahead_count], [row])
             ahead = dict(zip(candidates.tolist(), products(unit[candidates], unit), strict=True))
         rows[count], cosines[count] = row, nearest[row]
         np.maximum(nearest, ahead.pop(row), out=nearest)
@@ -54,12 +54,12 @@ def k_center(
     return rows, cosines
 
 
-def products(some: np.ndarray, unit: np.ndarray) -> np.ndarray:
+def products(vectors: np.ndarray, unit: np.ndarray) -> np.ndarray:
     """(m, d), (n, d) -> (m, n), a block of rows per thread."""
-    result = np.empty((len(some), len(unit)), unit.dtype)
+    result = np.empty((len(vectors), len(unit)), unit.dtype)
 
     def work(rows: slice) -> None:
-        np.matmul(some, unit[rows].T, out=result[:, rows])
+        np.matmul(vectors, unit[rows].T, out=result[:, rows])
 
     share(work, blocks(len(unit), BLOCK))
     return result

@@ -25,7 +25,7 @@ class Picker:
     progress: Counted | None = None
 
     def __call__(self, pool: Pool, budget: int) -> Picks:
-        """So many of the pool, or of each of its classes."""
+        """Choose `budget` samples of the pool, or share the budget among its classes."""
         s = self.settings
         choose = METHODS[s.method]
         if not (s.per_class or s.method == "balanced"):
@@ -33,9 +33,9 @@ class Picker:
         quota = shared_out(np.bincount(pool.labels, minlength=pool.num_classes), budget)  # (c,)
         rows, reasons = [], []
         for label in np.flatnonzero(quota).tolist():
-            own, share = np.flatnonzero(pool.labels == label), int(quota[label])
-            some, why = choose(self, pool.take(own), share, np.random.default_rng([s.seed, label + 1]))
-            rows.append(own[some])
+            members, share = np.flatnonzero(pool.labels == label), int(quota[label])
+            chosen, why = choose(self, pool.take(members), share, np.random.default_rng([s.seed, label + 1]))
+            rows.append(members[chosen])
             reasons += [f"class {pool.name_of(label)}: {reason}" for reason in why]
         return np.concatenate(rows), reasons
 

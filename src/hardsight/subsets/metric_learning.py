@@ -6,9 +6,9 @@ from typing import Any
 
 from hardsight.checks import check_count
 from hardsight.errors import InputError, MissingExtra, require
-from hardsight.subsets.mine_settings import KINDS, POSITIVES
+from hardsight.subsets.settings import KINDS, POSITIVES
 
-require("torch", extra="torch", purpose="hardsight.subsets.pairs.AngleMiner")
+require("torch", extra="torch", purpose="hardsight.subsets.AngleMiner")
 try:
     from pytorch_metric_learning.distances import CosineSimilarity
     from pytorch_metric_learning.miners import BaseMiner
@@ -48,7 +48,7 @@ class AngleMiner(BaseMiner):  # type: ignore[misc]  # it has no types
         """Anchors among the embeddings, positives and negatives among the reference."""
         cosine = cosines(embeddings, ref_emb)  # (q, m)
         if ref_emb is embeddings:
-            cosine.fill_diagonal_(torch.nan)  # nobody is their own positive
+            cosine.fill_diagonal_(torch.nan)  # no sample is its own positive
         same = labels[:, None] == ref_labels
         if ref_emb is not embeddings:  # a memory of earlier batches may hold this one too
             i, j = torch.nonzero(same & (cosine > 0.999), as_tuple=True)

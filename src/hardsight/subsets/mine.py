@@ -10,6 +10,7 @@ still be negatives of others.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -18,14 +19,20 @@ import pyarrow as pa
 
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
+from hardsight.files.places import place
+from hardsight.files.table_writing import check_table_output
 from hardsight.files.wide_tables import is_table
 from hardsight.geometry import pair_angles, safe_row_norms
 from hardsight.options import takes
 from hardsight.scores.class_search import Classed, Others, Own, Window, search_classes
+from hardsight.scoring.samples import rows_of_split
 from hardsight.scoring.score import of_table
+from hardsight.scoring.score_file import open_with_columns
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
-from hardsight.subsets.mine_settings import MineSettings
+from hardsight.subsets.settings import MineFileSettings, MineSettings
+from hardsight.table import write_table
+from hardsight.threads import sample_rows
 
 if TYPE_CHECKING:
     from hardsight.option_types import MineOptions
@@ -210,3 +217,42 @@ def _check_classes(samples: Classed, k: int, where: str) -> None:
     fewest = len(samples) - int(sizes.max())
     if k > fewest:
         raise InputError(f"{where}k must be at most {fewest}, the samples of other classes than the largest one, got {k}.")
+
+
+@takes(MineFileSettings)
+def mine_to_file(
+    source: str | os.PathLike[str],
+    output: str | os.PathLike[str] | None = None,
+    *,
+    settings: MineFileSettings | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Mined:
+    """Mine the triplets of a run or a file and write them.
+
+    Args:
+        source: a run directory, .npz, .npy, .parquet or .csv.
+        output: .parquet, .csv or .json; nothing is written without it.
+        settings: all options as one object; each is also a keyword of its own, see below.
+        progress: called with the tiles of products done, and those there are in all.
+    """
+    settings = MineFileSettings.given(settings, options)
+    target = None if output is None else place(output)
+    if target is not None:
+        check_table_output(target, "pairs" if settings.pairs else "triplets", (source, settings.labels))
+    snapshot = _chosen(open_with_columns(place(source), settings), settings)
+    mined = mined_triplets(snapshot, settings, progress)
+    if target is not None:
+        write_table(mined.pairs_table() if settings.pairs else mined.table(), target)
+    return mined
+
+
+def _chosen(snapshot: Snapshot, settings: MineFileSettings) -> Snapshot:
+    """The samples of the split, or some of them."""
+    if settings.split is None and settings.all_samples:
+        return snapshot
+    rows = np.arange(len(snapshot))
+    if settings.split is not None:
+        splits = snapshot.columns(["split"]).column("split").to_pylist() if "split" in snapshot.column_names else None
+        rows = rows_of_split(splits, settings.split, str(snapshot.name))
+    return snapshot.take(rows[sample_rows(settings, len(rows))])

@@ -30,29 +30,29 @@ def by_index(samples: Classed, k: int, package: str) -> tuple[Others, float]:
     if importlib.util.find_spec(package) is None:
         raise MissingExtra(f"--search {package} needs {package}: pip install {PACKAGES[package]}")
     n = len(samples)
-    cosine, at = np.full((n, k), -np.inf, np.float32), np.full((n, k), -1)
+    cosine, rows = np.full((n, k), -np.inf, np.float32), np.full((n, k), -1)
     for digit in range(max(1, int(samples.code[-1]).bit_length())):
         set_bit = (samples.code >> digit) & 1 == 1
-        for asked, among in ((set_bit, ~set_bit), (~set_bit, set_bit)):
-            queries, members = np.flatnonzero(asked), np.flatnonzero(among)
+        for anchors, among in ((set_bit, ~set_bit), (~set_bit, set_bit)):
+            queries, members = np.flatnonzero(anchors), np.flatnonzero(among)
             if len(queries) == 0 or len(members) == 0:
                 continue
-            some = min(k, len(members))
-            near, which = _search(package, samples.x[members], samples.x[queries], some)
-            _merge(cosine, at, queries, near, np.where(which >= 0, members[which], -1))
-    others = Others.found(cosine, at)
+            count = min(k, len(members))
+            near, which = _search(package, samples.x[members], samples.x[queries], count)
+            _merge(cosine, rows, queries, near, np.where(which >= 0, members[which], -1))
+    others = Others.found(cosine, rows)
     return others, _recall(samples, others)
 
 
-def _merge(cosine: np.ndarray, at: np.ndarray, rows: np.ndarray, near: np.ndarray, which: np.ndarray) -> None:
+def _merge(cosine: np.ndarray, found: np.ndarray, rows: np.ndarray, near: np.ndarray, which: np.ndarray) -> None:
     """Let (q, m) samples found into the k best of the rows; one that was found before counts once."""
     k = cosine.shape[1]
-    both, place = np.concatenate([cosine[rows], near], axis=1), np.concatenate([at[rows], which], axis=1)
+    both, place = np.concatenate([cosine[rows], near], axis=1), np.concatenate([found[rows], which], axis=1)
     twice = (place[:, None, :k] == place[:, k:, None]).any(2) | (place[:, k:] < 0)  # (q, m)
     both[:, k:][twice] = -np.inf
     order = np.argsort(-both, axis=1, kind="stable")[:, :k]
-    cosine[rows], at[rows] = np.take_along_axis(both, order, 1), np.take_along_axis(place, order, 1)
-    at[rows] = np.where(np.isneginf(cosine[rows]), -1, at[rows])
+    cosine[rows], found[rows] = np.take_along_axis(both, order, 1), np.take_along_axis(place, order, 1)
+    found[rows] = np.where(np.isneginf(cosine[rows]), -1, found[rows])
 
 
 def _search(package: str, members: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

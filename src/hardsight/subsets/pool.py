@@ -14,11 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.checks import to_numpy
-from hardsight.errors import InputError, did_you_mean
+from hardsight.errors import InputError
+from hardsight.files.epochs import has_dynamics
 from hardsight.files.kinds import kind_of
 from hardsight.files.places import Place, place
 from hardsight.scores import SCORES
 from hardsight.scoring.hardness import Hardness, check_columns, given_table, hardness_of, ids_and_labels, of_table
+from hardsight.scoring.samples import check_unique_ids, path_of, rows_of_split
 from hardsight.snapshot import Snapshot
 from hardsight.subsets.settings import UNCERTAIN, SelectSettings
 from hardsight.subsets.uncertainty import uncertainty, with_head
@@ -49,12 +51,12 @@ class Pool:
         return len(self.ids)
 
     def take(self, rows: np.ndarray) -> Pool:
-        """Some of them."""
+        """The pool with only these rows."""
         own = replace(self, ids=self.ids[rows], labels=self.labels[rows], rows=self.rows[rows])
         return replace(own, values=_some(self.values, rows), harder=_some(self.harder, rows), unit=_some(self.unit, rows))
 
     def name_of(self, label: int) -> str:
-        """A class for people."""
+        """A class by its number and, if known, its name."""
         return f"{label}" if self.class_names is None else f"{label} ({self.class_names[label]})"
 
 
@@ -113,7 +115,8 @@ def _of_snapshot(snapshot: Snapshot, settings: SelectSettings) -> Pool:
     rows, notes = _rows(labels, columns.column("split").to_pylist() if "split" in names else None, settings)
     pool = Pool(columns.column("id").to_numpy(), labels, np.arange(len(labels)), class_names=snapshot.class_names, notes=notes)
     num_classes = snapshot.num_classes or int(labels.max(initial=-1)) + 1
-    _check_ids(pool.ids if method in BY_SCORE else pool.ids[rows])  # before a head is fitted, which takes long
+    needed = pool.ids if method in BY_SCORE else pool.ids[rows]
+    check_unique_ids(needed.tolist(), "the samples")  # before a head is fitted, which takes long
     by = settings.by or usual_score(snapshot, labels[rows])
     needs_labels = method in BY_SCORE and method not in UNCERTAIN and by in SCORES and SCORES[by].labels
     scorable = rows[labels[rows] >= 0] if needs_labels else rows
@@ -135,14 +138,12 @@ def _of_snapshot(snapshot: Snapshot, settings: SelectSettings) -> Pool:
 
 
 def usual_score(snapshot: Snapshot, labels: np.ndarray) -> str:
-    """The score to go by where none is named."""
+    """The default score: aum if the run recorded its epochs, else avh, else loss; entropy for unlabeled samples."""
     if not (labels >= 0).any():
         return "entropy"
     if snapshot.source.evidence != "features":
         return "loss"
-    path = (snapshot.loaded_from or {}).get("path")
-    has_epochs = isinstance(path, Path) and any((path / "dynamics").glob("epoch=*.parquet"))
-    return "aum" if has_epochs else "avh"
+    return "aum" if has_dynamics(path_of(snapshot)) else "avh"
 
 
 def _scored(pool: Pool, hardness: Hardness) -> Pool:
@@ -168,10 +169,8 @@ def _rows(labels: np.ndarray, splits: list[Any] | None, settings: SelectSettings
         split = "train"
         notes.append(f"using only the split train, not {', '.join(name for name in present if name != 'train')}")
     if split is not None:
-        if split not in present:
-            near = did_you_mean(split, present)
-            raise InputError(f"there is no split {split!r} to choose from; splits: {', '.join(present) or 'none'}.{near}")
-        mine &= np.array([name == split for name in splits or ()], bool)
+        mine[:] = False
+        mine[rows_of_split(splits, split, "the samples")] = True
     unlabeled = mine & (labels < 0)
     wanted = settings.unlabeled
     if wanted is None and settings.method in UNCERTAIN:
@@ -205,16 +204,9 @@ def _usable(pool: Pool, settings: SelectSettings, num_classes: int) -> Pool:
     ids, pool = pool.ids, replace(pool, num_classes=num_classes)
     rows = np.flatnonzero(fine)
     pool = pool.take(rows[np.argsort(ids[rows], kind="stable")])
-    _check_ids(pool.ids)
+    check_unique_ids(pool.ids.tolist(), "the samples")
     _check_budget(pool, settings)
     return pool
-
-
-def _check_ids(ids: np.ndarray) -> None:
-    names, counts = np.unique(ids, return_counts=True)
-    if len(names) < len(ids):
-        twice = names[counts > 1].tolist()
-        raise InputError(f"ids must be unique to choose by them, but {len(twice)} appear more than once, such as {twice[0]!r}.")
 
 
 def _check_size(settings: SelectSettings, n: int) -> int:

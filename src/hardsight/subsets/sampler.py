@@ -22,8 +22,8 @@ class CurriculumSampler(Sampler[int]):
     loops over `range(epochs)` call it so.
 
     Args:
-        hardness: (n,) higher is harder: a column of a scores table, turned round where its low end is hard. For the order
-            self-paced it is what is known at the start, and `update` gives the losses after every epoch.
+        hardness: (n,) higher is harder: a column of a scores table, negated if its low end is hard. For the order
+            self-paced it is only the start, and `update` gives the losses after every epoch.
         epochs: of the training.
         labels: (n,) class of each; with them every part holds the classes in their proportions.
         seed: random seed.
@@ -52,7 +52,7 @@ class CurriculumSampler(Sampler[int]):
         self.epoch = check_count(epoch, "epoch")
 
     def update(self, hardness: Any) -> None:
-        """The hardness as it is now, for the order self-paced: (n,)."""
+        """The current (n,) hardness, for the order self-paced."""
         values = to_numpy(as_numbers(hardness, "hardness")).astype(np.float64)
         if values.shape != (len(self.curriculum),):
             raise InputError(f"hardness must have {len(self.curriculum)} numbers, one per sample, got shape {values.shape}.")

@@ -90,7 +90,7 @@ def select(
 
 
 def choose(source: Any, settings: SelectSettings, progress: Progress | None = None) -> Selected:
-    """The whole of `select`, of anything that `open_pool` opens."""
+    """Choose samples from anything that `open_pool` opens."""
     pool = open_pool(source, settings)
     assert settings.budget is not None  # checked with the pool
     rows, reasons = Picker(settings, progress)(pool, settings.budget)

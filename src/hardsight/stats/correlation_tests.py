@@ -1,4 +1,7 @@
-"""Two scores against one target on the same samples: tests of dependent, overlapping correlations.
+"""Tests of two correlation coefficients.
+
+`fisher_test` is for coefficients of two groups of samples; the AVH paper's tables used it. It is the wrong model for two scores
+of the same samples. All other tests here are for those, two dependent, overlapping correlations:
 
     a   correlation of the target with the first score
     b   correlation of the target with the second score
@@ -14,12 +17,49 @@ Formulas after Williams (1959), Dunn and Clark (1969), Steiger (1980), Meng, Ros
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from scipy import special
 
 from hardsight.errors import InputError
-from hardsight.stats.coefficients import fisher_z
-from hardsight.stats.independent import Outcome, outcome
+from hardsight.stats.coefficients import fisher_z, normal_quantile
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of a test of "the first coefficient is larger": its statistic and p-values."""
+
+    statistic: float
+    p: float  # two-sided
+    p_greater: float  # one-sided: the first is larger
+    df: int | None = None  # of Student's t; None for the normal
+
+    @property
+    def p_less(self) -> float:
+        """One-sided p: the first is smaller."""
+        return 1 - self.p_greater
+
+
+def outcome(statistic: float, df: int | None = None) -> Outcome:
+    """p-values of a statistic that is normal, or Student's t, if the two coefficients are equal."""
+
+    def above(value: float) -> float:
+        return float(special.ndtr(-value) if df is None else special.stdtr(df, -value))
+
+    return Outcome(statistic, min(1.0, 2 * above(abs(statistic))), above(statistic), df)
+
+
+def fisher_test(a: float, b: float, n: int, m: int | None = None) -> Outcome:
+    """z = (atanh a - atanh b) / sqrt(1/(n-3) + 1/(m-3)), for coefficients of two independent groups of n and m samples.
+
+    Example:
+        >>> round(fisher_test(0.360, 0.325, 29987).statistic, 3)  # Table 2 of the AVH paper prints 4.85
+        4.856
+    """
+    m = n if m is None else m
+    if min(n, m) < 4:
+        raise InputError(f"Fisher's test needs at least 4 samples in each group, got {n} and {m}.")
+    return outcome((fisher_z(a) - fisher_z(b)) / math.sqrt(1 / (n - 3) + 1 / (m - 3)))
 
 
 def williams(a: float, b: float, c: float, n: int) -> Outcome:
@@ -64,7 +104,7 @@ def meng(a: float, b: float, c: float, n: int) -> Outcome:
 def meng_interval(a: float, b: float, c: float, n: int, level: float = 0.95) -> tuple[float, float]:
     """Meng, Rosenthal and Rubin's interval of atanh(a) - atanh(b)."""
     _check(a, b, c, n)
-    difference, half = fisher_z(a) - fisher_z(b), _quantile(level) * _meng_error(a, b, c, n)
+    difference, half = fisher_z(a) - fisher_z(b), normal_quantile(level) * _meng_error(a, b, c, n)
     return difference - half, difference + half
 
 
@@ -76,7 +116,7 @@ def zou(a: float, b: float, c: float, n: int, level: float = 0.95) -> tuple[floa
         [-0.093, 0.517]
     """
     _check(a, b, c, n)
-    half = _quantile(level) / math.sqrt(n - 3)
+    half = normal_quantile(level) / math.sqrt(n - 3)
     l1, u1 = math.tanh(fisher_z(a) - half), math.tanh(fisher_z(a) + half)
     l2, u2 = math.tanh(fisher_z(b) - half), math.tanh(fisher_z(b) + half)
     s = ((c - a * b / 2) * (1 - a**2 - b**2 - c**2) + c**3) / ((1 - a**2) * (1 - b**2))
@@ -99,12 +139,6 @@ def _meng_error(a: float, b: float, c: float, n: int) -> float:
     f = min(1.0, (1 - c) / (2 * (1 - square)))
     h = (1 - f * square) / (1 - square)
     return math.sqrt(2 * (1 - c) * h / (n - 3))
-
-
-def _quantile(level: float) -> float:
-    if not 0 < level < 1:
-        raise InputError(f"level must be between 0 and 1, such as 0.95, got {level}.")
-    return float(-special.ndtri((1 - level) / 2))
 
 
 def _check(a: float, b: float, c: float, n: int) -> float:
