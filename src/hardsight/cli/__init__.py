@@ -18,8 +18,12 @@ from typing import Any, NoReturn
 import typer
 
 from hardsight.cli.help_page import App, Group
+from hardsight.cli.options import options_of
+from hardsight.cli.results import draws_figures, prints_tables
 from hardsight.cores import avoid_amx, limit_spinning
 from hardsight.errors import HardsightError, did_you_mean
+
+__all__ = ["App", "app", "draws_figures", "limit_spinning", "main", "options_of", "prints_tables", "run"]
 
 app = App(
     name="hardsight",
