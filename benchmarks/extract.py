@@ -1,4 +1,4 @@
-"""`python -m benchmarks extract`: `extract` against a bare loop over the same images.
+"""`extract` against a bare loop over the same images.
 
 The bare loop is the code one would write without hardsight: a torch DataLoader whose worker processes decode and preprocess the
 images in the same way, the same network, forward only, the same batches and threads; it stores nothing. Ours also finds the
@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -25,9 +24,7 @@ from benchmarks.busy import beside_busy_loops
 from benchmarks.timing import Measurement, compared, extra_memory
 from hardsight import extract
 from hardsight.data import ImageData, open_data
-from hardsight.errors import require
 from hardsight.models import Model, Preprocessing, open_model
-from hardsight.threads import num_threads
 
 BATCH = 32
 PHOTOS, SMALL = 192, 2000  # images
@@ -37,9 +34,8 @@ MEMORY_LIMIT = 32.0  # MB more for four times the images
 SMALL_NET = "hardsight.models.cifar_resnet:cifar_resnet20"
 
 
-def run(rounds: int, busy: bool = False) -> list[Measurement]:
-    """Run everything; or, with `busy`, measure the effect of limiting how long threads spin."""
-    require("torch", extra="torch", purpose="python -m benchmarks extract")
+def run(rounds: int = 3, busy: bool = False) -> list[Measurement]:
+    """Everything; or with --busy, the effect of limiting how long threads spin, beside two busy loops and alone."""
     with tempfile.TemporaryDirectory() as folder:
         if busy:
             return beside_busy_loops(_small_images(Path(folder)), Path(folder), rounds)
@@ -75,15 +71,11 @@ def _small_images(folder: Path) -> Path:
 
 
 def _resnet18() -> Model:
-    model = open_model(_timm_module("resnet18"))
+    import timm
+
+    model = open_model(timm.create_model("resnet18", num_classes=10))
     model.preprocessing = Preprocessing(size=(224, 224), crop_pct=0.875, interpolation="bicubic")
     return model
-
-
-def _timm_module(name: str) -> Any:
-    from hardsight.models.timm_models import timm_network
-
-    return timm_network(name, num_classes=10)
 
 
 class _Dataset:
@@ -105,7 +97,7 @@ def bare_loop(model: Any, data: ImageData, stop: int | None = None) -> None:
     from torch.utils.data import DataLoader
 
     module = model.module.eval()
-    loader: Any = DataLoader(_Dataset(data, model.preprocessing), batch_size=BATCH, num_workers=num_threads())  # type: ignore[arg-type]
+    loader: Any = DataLoader(_Dataset(data, model.preprocessing), batch_size=BATCH, num_workers=torch.get_num_threads())  # type: ignore[arg-type]
     with torch.no_grad():
         for number, (images, _) in enumerate(loader, start=1):
             module(images)
@@ -116,12 +108,12 @@ def bare_loop(model: Any, data: ImageData, stop: int | None = None) -> None:
 def _against_a_bare_loop(case: str, model: Model, path: Path, folder: Path, rounds: int) -> list[Measurement]:
     data = open_data(path)
     runs = count()
-    work: dict[str, Callable[[], object]] = {
+    work = {
         "bare loop": lambda: bare_loop(model, data),
         "extract": lambda: extract(model, path, folder / f"{case} {next(runs)}", batch_size=BATCH),
     }
     bare_loop(model, data, stop=2)  # warm up libraries and caches
-    times = compared(case, work, rounds, "bare loop", {"extract": RATIO_LIMIT})
+    times = compared(case, work, rounds, {"extract": RATIO_LIMIT})
     return [*times, *(Measurement(case, m.what, len(data) / (m.value / 1e3), "images/s") for m in times)]
 
 

@@ -12,14 +12,10 @@ import pyarrow.compute as pc
 from benchmarks import peers
 from benchmarks.injection import VIEWS, copied, scrambled
 from benchmarks.pictures import ImageSet, train
-from benchmarks.scored import EPOCHS, FINAL, REFERENCE, Scores, as_hardness
-from hardsight import score
-from hardsight.head import Head
-from hardsight.scores import SCORES
-from hardsight.scores.duplicates import near_duplicates
-from hardsight.scoring.fitted_head import head_probs
+from benchmarks.scored import EPOCHS, FINAL, REFERENCE, Scores, as_hardness, probabilities
+from hardsight import SCORES, Head, Snapshot, score
+from hardsight.scores import near_duplicates
 from hardsight.screen import Progress
-from hardsight.snapshot import Snapshot
 
 LEFT_OUT = 2  # number of classes (the last ones) left out of training
 TRAINED = 0.6  # share of the other images used for training
@@ -96,8 +92,8 @@ class OddInputs:
         train_features, train_labels = self._features[learned], self._labels[learned]
         names = [name for name, entry in SCORES.items() if entry.scope == "reference"]
         reference = Snapshot(train_features, self._head, train_labels)
-        ours = as_hardness(score(features, self._head, labels, scores=names, reference=reference)) if names else {}
-        probs, train_probs = (head_probs(self._head, x) for x in (features, train_features))
+        ours = as_hardness(score(features, self._head, labels, scores=names, reference=reference))
+        probs, train_probs = (probabilities(self._head, x) for x in (features, train_features))
         return ours | peers.outliers(features, probs, (train_features, train_probs, train_labels))
 
     @cached_property
