@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import io
-import multiprocessing
 import os
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -33,10 +34,11 @@ LIMIT = 1.5
 
 def run(n: int = 1_000_000, rounds: int = 2) -> list[Measurement]:
     """Wall time of both on n samples of 256 features and 1000 classes: 1 GB for a million."""
-    with tempfile.TemporaryDirectory(prefix="hardsight-bench-") as place, _one_thread_each():
+    with tempfile.TemporaryDirectory(prefix="hardsight-bench-") as place, patch.dict(os.environ, OMP_NUM_THREADS="1"):
         folder = Path(place)
         _write_samples(folder, n)
-        with _two_processes() as pool, _two_workers() as address:
+        with ProcessPoolExecutor(WORKERS, get_context("spawn")) as pool, _two_workers() as address:
+            list(pool.map(_warm, range(4 * WORKERS)))
             work = {
                 "two processes": lambda: list(pool.map(functools.partial(_half, folder), range(WORKERS))),
                 "dask, two workers": lambda: _on_cluster(folder, address),
@@ -68,25 +70,6 @@ def _half(folder: Path, index: int) -> None:
     """The work of one bare process: score its half and write it."""
     snapshot = Snapshot.load(folder / "samples", head=folder / "head.npz")
     pq.write_table(score(snapshot, shard=(index, WORKERS)).arrow, folder / f"scores-{index}.parquet")
-
-
-@contextlib.contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Processes started inside this context use one thread."""
-    before = dict(os.environ)
-    os.environ["OMP_NUM_THREADS"] = "1"
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
-
-
-@contextlib.contextmanager
-def _two_processes() -> Iterator[ProcessPoolExecutor]:
-    with ProcessPoolExecutor(WORKERS, mp_context=multiprocessing.get_context("spawn")) as pool:
-        list(pool.map(_warm, range(4 * WORKERS)))
-        yield pool
 
 
 def _warm(index: int) -> float:

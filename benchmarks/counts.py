@@ -253,41 +253,26 @@ def _imagenet(folder: Path, cache: Path) -> Iterator[LabeledSet]:
     yield LabeledSet("imagenet", features, labels, None, wrong, probabilities(snapshot.head, features))
 
 
-def summary(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row per half, quality and kind of errors: coverage, widths, flags and F1."""
-    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    for result in results:
-        _, quality, kind, _, _ = result["setting"].split("~")
-        groups.setdefault((half_of(result["setting"]), quality, kind), []).append(result)
-    return [_summarized(key, group) for key, group in sorted(groups.items())]
-
-
 def covered(result: dict[str, Any]) -> bool:
     """Whether the interval holds the truth; unaudited data may have one wrong label in a hundred besides."""
     besides = 0 if result["setting"].startswith(AUDITED) else UNAUDITED * result["samples"]
     return bool(result["low"] <= result["wrong"] + besides and result["wrong"] <= result["high"])
 
 
-def _summarized(key: tuple[str, ...], group: list[dict[str, Any]]) -> dict[str, Any]:
-
-    def share(name: str) -> np.ndarray:
-        return np.array([result[name] / result["samples"] for result in group])
-
-    theirs = [result for result in group if result["cleanlab_f1"] is not None]
-    return {
-        **dict(zip(("half", "quality", "kind"), key, strict=True)),
-        "settings": len(group),
-        "right": float(np.mean([result["right"] for result in group])),
-        "wrong": float(share("wrong").mean()),
-        "expected": float(share("expected").mean()),
-        "covered": float(np.mean([covered(result) for result in group])),
-        "width": float(np.median(share("high") - share("low"))),
-        "cannot_tell": float(np.mean([result["certainty"] == "cannot tell" for result in group])),
-        "flagged": float(share("flagged").mean()),
-        "most_flagged": float(share("flagged").max()),
-        "f1": float(np.mean([result["f1"] for result in group])),
-        "cleanlab_f1": float(np.mean([result["cleanlab_f1"] for result in theirs])) if theirs else None,
-    }
+def summary(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Means over the settings of each half, quality and kind of errors; of the widths the median."""
+    rows = []
+    for result in results:
+        _, quality, kind, _, _ = result["setting"].split("~")
+        shares = {name: result[name] / result["samples"] for name in ("wrong", "expected", "flagged")}
+        others = {name: result[name] for name in ("right", "f1", "cleanlab_f1")}
+        width, unsure = (result["high"] - result["low"]) / result["samples"], float(result["certainty"] == "cannot tell")
+        told = {"covered": float(covered(result)), "width": width, "cannot_tell": unsure}
+        rows.append({"half": half_of(result["setting"]), "quality": quality, "kind": kind, **others, **shares, **told})
+    keys = ["half", "quality", "kind"]
+    how = [(name, "approximate_median" if name == "width" else "mean") for name in rows[0] if name not in keys]
+    table = pa.Table.from_pylist(rows).group_by(keys).aggregate([*how, ("flagged", "max"), ("half", "count")])
+    return table.sort_by([(key, "ascending") for key in keys]).to_pylist()
 
 
 def print_counts(results: list[dict[str, Any]], output: Path) -> None:

@@ -6,7 +6,6 @@ reported by the browser. The data is synthetic, since only its size matters; thu
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -101,8 +100,8 @@ def _measured(n: int, file: Path, browser: str, rounds: int) -> list[Measurement
             Measurement(case, "server ready", ready, "s", limit=READY.get(n)),
             Measurement(case, "page usable", usable, "s", limit=USABLE.get(n)),
         ]
-        for what, act in (("brush", _brush), ("filter", _filter), ("zoom", _zoom)):
-            best = min(_main_thread(page, act, turn) for turn in range(rounds))
+        for what in ACTIONS:
+            best = min(_main_thread(page, what, turn) for turn in range(rounds))
             lines.append(Measurement(case, f"{what}, main thread", best, "ms", limit=REDRAWN.get(n)))
         lines.append(Measurement(case, "thumbnails after a brush", _thumbnails(page), "s", limit=THUMBNAILS))
         here = (address.split("/?")[0], "data:", "blob:", "about:")
@@ -120,8 +119,7 @@ def _measured(n: int, file: Path, browser: str, rounds: int) -> list[Measurement
 @contextmanager
 def _server(file: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     words = ["explore", str(file), "--no-browser", "--port", "0", "--images", "digits"]
-    command = [sys.executable, "-c", "from hardsight.cli import main; main()", *words]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(os.environ))
+    process = subprocess.Popen([sys.executable, "-m", "hardsight", *words], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
         for line in process.stdout:
@@ -143,32 +141,28 @@ def _brush(page: Any, turn: int) -> None:
     page.mouse.move(box["x"] + box["width"] * 0.7, box["y"] + box["height"] * 0.7, steps=3)
 
 
-def _filter(page: Any, turn: int) -> None:
-    """A click on a class needs no preparation."""
-
-
-def _zoom(page: Any, turn: int) -> None:
-    page.locator("#cloud").focus()
-
-
-ENDS: dict[Any, Any] = {
-    _brush: lambda page, turn: page.mouse.up(),
-    _filter: lambda page, turn: page.evaluate(f"() => document.querySelectorAll('#view-classes .pick')[{turn}].click()"),
-    _zoom: lambda page, turn: page.keyboard.press("+"),
+ACTIONS: dict[str, tuple[Any, Any]] = {  # what comes before, and the end, from which the time is taken
+    "brush": (_brush, lambda page, turn: page.mouse.up()),
+    "filter": (
+        lambda page, turn: None,
+        lambda page, turn: page.evaluate(f"() => document.querySelectorAll('#view-classes .pick')[{turn}].click()"),
+    ),
+    "zoom": (lambda page, turn: page.locator("#cloud").focus(), lambda page, turn: page.keyboard.press("+")),
 }
 
 
-def _main_thread(page: Any, act: Any, turn: int) -> float:
+def _main_thread(page: Any, what: str, turn: int) -> float:
     """Main-thread milliseconds from the end of an action until everything is redrawn."""
+    begin, end = ACTIONS[what]
     page.evaluate("() => document.getElementById('clear').click()")
     page.wait_for_timeout(300)
-    act(page, turn)
+    begin(page, turn)
     page.wait_for_timeout(300)
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})  # the thread's own time, not wall time
     page.evaluate(WATCH)
     before = _busy(session)
-    ENDS[act](page, turn)
+    end(page, turn)
     page.evaluate("() => window.redrawn.then(() => 0)")
     used = _busy(session) - before
     session.detach()

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -78,17 +79,11 @@ def _resnet18() -> Model:
     return model
 
 
-class _Dataset:
-    """The bare loop's images, decoded and preprocessed like ours: (image, label) by row."""
+def _stacked(data: ImageData, preprocessing: Preprocessing, rows: list[int]) -> Any:
+    """(b, C, H, W) images of the bare loop, decoded and preprocessed like ours."""
+    import torch
 
-    def __init__(self, data: ImageData, preprocessing: Preprocessing) -> None:
-        self.data, self.preprocessing = data, preprocessing
-
-    def __len__(self) -> int:
-        return len(self.data)
-
-    def __getitem__(self, row: int) -> tuple[np.ndarray, int]:
-        return self.preprocessing(self.data.image(row)), 0
+    return torch.from_numpy(np.stack([preprocessing(data.image(row)) for row in rows]))
 
 
 def bare_loop(model: Any, data: ImageData, stop: int | None = None) -> None:
@@ -96,13 +91,16 @@ def bare_loop(model: Any, data: ImageData, stop: int | None = None) -> None:
     import torch
     from torch.utils.data import DataLoader
 
-    module = model.module.eval()
-    loader: Any = DataLoader(_Dataset(data, model.preprocessing), batch_size=BATCH, num_workers=torch.get_num_threads())  # type: ignore[arg-type]
+    module, rows = model.module.eval(), range(len(data) if stop is None else min(len(data), stop * BATCH))
+    loader: Any = DataLoader(
+        rows,  # type: ignore[arg-type]
+        batch_size=BATCH,
+        num_workers=torch.get_num_threads(),
+        collate_fn=partial(_stacked, data, model.preprocessing),
+    )
     with torch.no_grad():
-        for number, (images, _) in enumerate(loader, start=1):
+        for images in loader:
             module(images)
-            if number == stop:
-                break
 
 
 def _against_a_bare_loop(case: str, model: Model, path: Path, folder: Path, rounds: int) -> list[Measurement]:

@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.pictures import ImageSet, open_network, train
 from benchmarks.scored import Scores, opened, probabilities
 from hardsight import SCORES, score
-from hardsight.scores import model_agreement, prediction_depth
+from hardsight.scores import model_agreement, prediction_depth, vog
 from hardsight.screen import Progress
 
 OTHER_SEEDS = (1000, 2000)  # added to the seed of a case; no case uses these
@@ -36,7 +36,7 @@ def further_scores(pictures: ImageSet, labels: np.ndarray, run: Path, seed: int,
     lambdas = score(aldr, scores=["aldr_lambda"]).column("aldr_lambda").to_numpy()
     scores = {
         (MODELS, "model_agreement"): model_agreement(probs),
-        (KEPT, "vog"): _variance_of_gradients(others[0], inputs, labels),
+        (KEPT, "vog"): vog(gradients(others[0], inputs, labels), labels),
         (OTHER_LOSS, "aldr_lambda"): lambdas[np.argsort(opened(aldr)[2])],
         (LAYERS, "prediction_depth"): prediction_depth(stages(run, inputs), labels, probs[0].argmax(axis=1)),
     }
@@ -49,23 +49,20 @@ def predictions(run: Path) -> np.ndarray:
     return probabilities(snapshot.head, features)[np.argsort(ids)]
 
 
-def _variance_of_gradients(run: Path, inputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """(n,) VoG over the kept epochs of a run, from (n, channels, h, w); `scores.vog` needs the gradients of all at once."""
+def gradients(run: Path, inputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """(e, n, ...) derivatives of the given class's logit in the pixels, for the kept epochs of a run."""
     import torch
 
     files = sorted((run / "epochs").glob("epoch=*.safetensors"))
-    networks = [open_network(run, weights=file).eval() for file in files]
-    variance = np.empty(len(labels))
-    for start in range(0, len(labels), BATCH):
-        rows = slice(start, start + BATCH)
-        x = torch.from_numpy(inputs[rows]).requires_grad_()
-        own = torch.from_numpy(labels[rows])[:, None]
-        gradients = [torch.autograd.grad(network(x).gather(1, own).sum(), x)[0].double() for network in networks]
-        variance[rows] = torch.stack(gradients).var(0, correction=0).flatten(1).mean(1).numpy()
-    for label in np.unique(labels):
-        mine = labels == label
-        variance[mine] = (variance[mine] - variance[mine].mean()) / (variance[mine].std() or 1.0)
-    return variance
+    result = np.empty((len(files), *inputs.shape), np.float32)
+    for epoch, file in enumerate(files):
+        network = open_network(run, weights=file).eval()
+        for start in range(0, len(labels), BATCH):
+            rows = slice(start, start + BATCH)
+            x = torch.from_numpy(inputs[rows]).requires_grad_()
+            logits = network(x).gather(1, torch.from_numpy(labels[rows])[:, None])
+            result[epoch, rows] = torch.autograd.grad(logits.sum(), x)[0]
+    return result
 
 
 def stages(run: Path, inputs: np.ndarray) -> list[np.ndarray]:

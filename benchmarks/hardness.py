@@ -10,7 +10,6 @@ resumes with the missing cases, and repeats cases whose list of scores has grown
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property, partial
@@ -85,6 +84,7 @@ def run(
             study.result(case, lambda *done, number=number, case=case: progress(number, len(cases), f"{case}: {done[2]}"))
             for number, case in enumerate(cases)
         ]
+    pictures = [study.pictures(name) for name in dict.fromkeys(case.data for case in cases)]
     groups: dict[tuple[str, str, float], list[Row]] = {}
     for case, result in zip(cases, results, strict=True):
         groups.setdefault((case.data, case.kind, case.rate), []).append(result)
@@ -93,7 +93,7 @@ def run(
         "threads": num_threads(),
         "seeds": list(range(seeds)),
         "peers": peers.installed(),
-        "sets": {name: study.described(name) for name in dict.fromkeys(case.data for case in cases)},
+        "sets": {p.name: {"samples": len(p.labels), "network": p.recipe.network, "epochs": p.epochs} for p in pictures},
         "results": [row for group in groups.values() for row in means(group)],
     }
 
@@ -144,10 +144,10 @@ class HardnessStudy:
         return kept(self.place("hardness", case), lambda: self._measured(case, progress), known)
 
     def _measured(self, case: Case, progress: Progress) -> Row:
-        start = time.perf_counter()
         scores, hard = (self._label_errors if case.kind in MISLABELS else self._odd_inputs)(case, progress)
         rows = [{"evidence": e, "score": name, **asdict(detection(x, hard))} for (e, name), x in scores.items()]
-        print_line(f"{case}: {_sentence(rows)}  {time.perf_counter() - start:.0f} s")
+        best = max(rows, key=lambda row: row["average_precision"])
+        print_line(f"{case}: average precision {best['average_precision']:.3f} by {best['score']} ({best['evidence']})")
         return {**asdict(case), "samples": len(hard), "hard": int(hard.sum()), "found": rows}
 
     def _label_errors(self, case: Case, progress: Progress) -> tuple[Scores, np.ndarray]:
@@ -170,11 +170,6 @@ class HardnessStudy:
         odd.train(progress)
         return odd.scored(case.kind, case.rate)
 
-    def described(self, name: str) -> dict[str, Any]:
-        """A dataset, for the page."""
-        pictures = self.pictures(name)
-        return {"samples": len(pictures.labels), "network": pictures.recipe.network, "epochs": pictures.epochs}
-
 
 def means(results: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
     """The mean of every score over the results of one dataset, kind and rate, one per seed."""
@@ -189,14 +184,6 @@ def means(results: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
         deviation = float(np.std(precisions, ddof=1)) if len(rows) > 1 else None
         case = {name: first[name] for name in ("data", "kind", "rate", "samples", "hard")}
         yield {**case, "evidence": evidence, "score": score, "seeds": len(rows), **numbers, "deviation": deviation}
-
-
-def _sentence(rows: list[Row]) -> str:
-    """A short summary of a case: the best score, and AVH."""
-    ordered = sorted(rows, key=lambda row: -row["average_precision"])
-    avh = next((row for row in ordered if row["score"] == "avh"), None)
-    words = [f"{row['score']} ({row['evidence']}) {row['average_precision']:.3f}" for row in (ordered[0], avh) if row]
-    return "average precision " + ", ".join(words)
 
 
 def report(summary: Mapping[str, Any]) -> Mapping[str, Any]:
