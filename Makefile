@@ -11,7 +11,7 @@ BIOME_VERSION := 2.6.6
 # A lost process ends the run, which names its test: one that replaced it would run the same test (tests/ending.py).
 # Threads that wait for work sleep, as under `hardsight` itself: those that spin take the cores from the other tests.
 PYTEST := OMP_WAIT_POLICY=PASSIVE OPENBLAS_THREAD_TIMEOUT=14 $(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile --no-loadscope-reorder --max-worker-restart 0
-MYPY := $(BIN)/mypy src/hardsight papers/hardsight_papers benchmarks conftest.py $(shell find tests papers/tests -name "*.py") $(wildcard docs/make_*.py papers/docs/make_*.py)
+MYPY := $(BIN)/mypy src/hardsight papers/hardsight_papers conftest.py $(shell find benchmarks tests papers/tests -name "*.py") $(wildcard docs/make_*.py papers/docs/make_*.py)
 # The tests start hundreds of Pythons: each would compile all of hardsight again.
 unexport PYTHONDONTWRITEBYTECODE
 BENCHMARKS := score extract explore losses dynamics correlate adapt mine cluster clean hardness

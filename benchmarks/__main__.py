@@ -1,168 +1,95 @@
-"""`python -m benchmarks NAME`: our speed against the limit and the peers, and what every score finds, in one run."""
+"""Our speed against the limit and other libraries, and what every score finds, each in one run."""
 
 from __future__ import annotations
 
+import argparse
 import importlib
-import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+import json
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
+from functools import partial
+from inspect import getdoc, signature
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, get_type_hints
 
-import typer
+from benchmarks.timing import report
+from hardsight import HardsightError
 
-from benchmarks.settings import CleanBenchSettings, HardnessSettings
-from hardsight.cli import run
-from hardsight.cli.help_page import App
-from hardsight.cli.options import options_of
-from hardsight.cli.results import prints_tables
-
-bench = App(
-    help="Measure speed, and compare what every score finds.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-
-
-@dataclass(frozen=True)
-class Benchmark:
-    """A subcommand; `benchmarks.NAME.run` takes its rounds, after `n` where it has one."""
-
-    name: str
-    summary: str
-    rounds: int
-    n: int | tuple[int, ...] | None = None  # default size, where it can be chosen; several sizes where it is repeatable
-    n_help: str = ""
-    least: int = 1
-    busy_help: str = ""  # where it can be run beside busy loops
-    example: str = ""  # options to show
+BENCHMARKS = {  # each is a module with a function `run`, whose parameters are the options
+    "score": "scoring, against the bare product features @ weight.T",
+    "extract": "images per second, against a bare DataLoader loop",
+    "cluster": "a Dask cluster of two workers, against two bare processes",
+    "losses": "each loss, against nn.Linear and cross-entropy: time and memory",
+    "dynamics": "an epoch that records dynamics, against one that does not",
+    "correlate": "the paired bootstrap, against a plain loop and its limits; Kendall, against SciPy",
+    "explore": "the explorer in a headless Chromium: start, brush, filter, zoom, thumbnails, memory",
+    "adapt": "pseudo-label selection, against softmax and angles alone",
+    "mine": "mining, against the bare product of all pairs; a SupCon step, against pytorch-metric-learning's",
+    "hardness": "which scores find injected hardness",
+    "clean": "wrong labels found by clean and by cleanlab",
+}
 
 
-BENCHMARKS = (
-    Benchmark("score", "Compare scoring with the bare product features @ weight.T. The same arrays and threads.", 11),
-    Benchmark(
-        "extract", "Compare images per second with a bare DataLoader loop. The same images and model.", 3,
-        busy_help="Measure beside two busy loops instead, and what it costs on an idle machine to limit how long threads spin.",
-        example="--busy",
-    ),
-    Benchmark(
-        "cluster", "Compare a Dask cluster of two workers with two bare processes. Both score the same files.", 2,
-        1_000_000, "Number of samples, with 256 dimensions and 1000 classes: 1 GB for a million.", example="-n 200000",
-    ),
-    Benchmark(
-        "losses", "Compare each head with nn.Linear and cross-entropy. Forward and backward, and extra memory.", 7,
-        example="--rounds 3",
-    ),
-    Benchmark("dynamics", "Compare an epoch that records dynamics with one that does not.", 5),
-    Benchmark("correlate", "Compare the paired bootstrap with a plain loop and its limits. Also Kendall with SciPy.", 3),
-    Benchmark(
-        "explore", "Time the explorer in a headless Chromium. Start, first drawing, brush, filter, zoom, thumbnails, memory.", 5,
-        (50_000, 1_000_000), "Number of points; repeatable.", example="-n 50000",
-    ),
-    Benchmark(
-        "adapt", "Compare pseudo-label selection with softmax and angles alone.", 3,
-        1_000_000, "Number of samples, with 512 dimensions and 12 classes: 2 GB for a million.", least=100, example="-n 200000",
-    ),
-    Benchmark(
-        "mine", "Compare mining with the bare product of all pairs. Also a SupCon step with pytorch-metric-learning's.", 1,
-        100_000, "Number of samples, with 128 dimensions and 100 classes.", least=1000, example="-n 20000",
-    ),
-)  # fmt: skip
+def main(words: Sequence[str] | None = None) -> None:
+    """Run the benchmark that the command line names and print its numbers."""
+    listed = "\n".join(f"  {name:<10} {about}" for name, about in BENCHMARKS.items())
+    names = _parser("python -m benchmarks", f"{__doc__}\n\n{listed}\n\npython -m benchmarks NAME --help lists the options.")
+    names.add_argument("name", metavar="NAME", choices=BENCHMARKS)
+    names.add_argument("options", metavar="OPTIONS", nargs=argparse.REMAINDER)
+    given = names.parse_args(words)
+    module = importlib.import_module(f"benchmarks.{given.name}")
+    parser = parser_of(module)
+    options = vars(parser.parse_args(given.options))
+    as_json = options.pop("json")
+    try:
+        with redirect_stdout(sys.stderr if as_json else sys.stdout):
+            document = getattr(module, "report", report)(module.run(**options))
+    except (HardsightError, ImportError) as error:
+        parser.exit(2, f"{parser.prog}: {error}\n")
+    if as_json:
+        print(json.dumps(document, indent=2))
 
 
-def command_of(benchmark: Benchmark) -> Callable[..., None]:
-    """The subcommand as a function: `-n` where the size can be chosen, then `--rounds`."""
-
-    def command(rounds: int, n: Any = None, **switches: bool) -> None:
-        from benchmarks.timing import report
-
-        run = importlib.import_module(f"benchmarks.{benchmark.name}").run
-        report(run(rounds, **switches) if n is None else run(n, rounds))
-
-    options: list[tuple[str, Any, Any]] = [
-        (
-            "rounds",
-            int,
-            typer.Option(
-                benchmark.rounds,
-                min=1,
-                metavar="N",
-                help="Number of interleaved rounds, whose median ratio is reported; up to four times as many near a limit.",
-            ),
-        ),
-    ]
-    if benchmark.busy_help:
-        options.insert(0, ("busy", bool, typer.Option(False, "--busy", help=benchmark.busy_help)))
-    if benchmark.n is not None:
-        several = isinstance(benchmark.n, tuple)
-        size = typer.Option(benchmark.n, "-n", metavar="N", min=benchmark.least, help=benchmark.n_help)
-        options.insert(0, ("n", list[int] if several else int, size))
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    parameters = [inspect.Parameter(name, keyword, default=default, annotation=kind) for name, kind, default in options]
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {name: kind for name, kind, _ in options}
-    command.__name__ = benchmark.name
-    words = " ".join(filter(None, [f"python -m benchmarks {benchmark.name}", benchmark.example, "--json > bench.json"]))
-    command.__doc__ = f"{benchmark.summary}\n\n\b\nExample:\n    {words}\n"
-    return command
+def parser_of(module: ModuleType) -> argparse.ArgumentParser:
+    """The options of a benchmark: the parameters of its `run`, with its docstring as help."""
+    parser = _parser(f"python -m benchmarks {module.__name__.rpartition('.')[2]}", f"{module.__doc__}\n\n{getdoc(module.run)}")
+    kinds = get_type_hints(module.run)
+    for name, parameter in signature(module.run).parameters.items():
+        flags = {"n": ["-n"], "output": ["-o", "--output"]}.get(name, [f"--{name.replace('_', '-')}"])
+        how: dict[str, Any] = {"action": "store_true"} if kinds[name] is bool else {"type": READ[kinds[name]]}
+        parser.add_argument(*flags, default=parameter.default, **how)
+    parser.add_argument("--json", action="store_true", help="print the numbers as JSON; all else goes to standard error")
+    return parser
 
 
-for _benchmark in BENCHMARKS:
-    bench.command(_benchmark.name)(prints_tables(command_of(_benchmark)))
-
-KEPT = typer.Option(
-    Path("hardsight-bench"),
-    "-o",
-    "--output",
-    metavar="DIR",
-    help="Directory for trained networks and results; existing ones are reused.",
-)
+def _parser(prog: str, description: str) -> argparse.ArgumentParser:
+    return argparse.ArgumentParser(prog, description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
 
 
-@bench.command()
-@prints_tables
-@options_of(HardnessSettings)
-def hardness(settings: HardnessSettings, output: Path = KEPT) -> None:
-    """Inject known hardness and compare which scores find it.
-
-    Wrong labels, inputs of unseen classes and of none, atypical views, duplicates: AUROC, average precision, and the share that a
-    budget of as many samples misses. Each result is written when it is known; an interrupted run is resumed.
-
-    \b
-    Example:
-        python -m benchmarks hardness --quick
-        python -m benchmarks hardness --data DIR --seeds 5 --json > bench.json
-    """
-    from benchmarks.hardness import report, run
-    from hardsight.screen import print_line, progress_bar
-
-    with progress_bar("training") as progress:
-        summary = run(output, settings=settings, progress=progress, say=print_line)
-    report(summary, settings)
+def positive(text: str) -> int:
+    """A whole number of at least 1."""
+    if int(text) < 1:
+        raise ValueError
+    return int(text)
 
 
-@bench.command()
-@prints_tables
-@options_of(CleanBenchSettings)
-def clean(settings: CleanBenchSettings, output: Path = KEPT) -> None:
-    """Compare wrong labels found by clean and by cleanlab.
+def separated(read: Callable[[str], Any], text: str) -> tuple[Any, ...]:
+    """Comma-separated values."""
+    return tuple(read(word.strip()) for word in text.split(",") if word.strip())
 
-    Injected noise in digits and MNIST, labels of people (CIFAR-10N), the estimated number of errors, and time. Networks and
-    results are kept; an interrupted run is resumed.
 
-    \b
-    Example:
-        python -m benchmarks clean --parts injected --json > bench.json
-        python -m benchmarks clean --data DIR --label-sets random1
-    """
-    from benchmarks.clean import absent, run
-    from benchmarks.timing import report
-    from hardsight.screen import print_line
-
-    report(run(output, settings=settings))
-    for note in absent(settings):
-        print_line(f"not measured: {note}")
+READ: dict[Any, Callable[[str], Any]] = {  # by the type of a parameter
+    int: positive,
+    int | None: positive,
+    Path: Path,
+    Path | None: Path,
+    tuple[int, ...]: partial(separated, positive),
+    tuple[float, ...]: partial(separated, float),
+    tuple[str, ...]: partial(separated, str),
+}
 
 
 if __name__ == "__main__":
-    run(bench)
+    main()

@@ -1,4 +1,4 @@
-"""`python -m benchmarks extract --busy`: a small network on small images, next to two busy loops and on an idle machine.
+"""`extract --busy`: a small network on small images, next to two busy loops and on an idle machine.
 
 Each measurement is a separate process, because how threads wait is decided when a library is loaded. Next to busy loops the
 limit is a single thread, which never waits. On an idle machine, threads that soon sleep must not be slower than spinning ones.
@@ -16,14 +16,14 @@ from itertools import count
 from pathlib import Path
 
 from benchmarks.timing import Measurement, compared
-from hardsight.cores import POLICIES
 
+POLICIES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "OPENBLAS_THREAD_TIMEOUT")  # how threads wait
 LOOPS, IMAGES = 2, 600
 BUSY_LIMIT, IDLE_LIMIT = 1.5, 1.03
 
 SCRIPT = """
 import sys, time
-from hardsight.cores import limit_spinning
+from hardsight.cli import limit_spinning
 kind, path, output, images = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
 if kind == "extract":
     limit_spinning()
@@ -48,12 +48,12 @@ def beside_busy_loops(images: Path, folder: Path, rounds: int) -> list[Measureme
 
     def seconds(kind: str) -> float:
         words = [sys.executable, "-c", SCRIPT, kind, str(images), str(folder / f"busy {next(runs)}"), str(IMAGES)]
-        chosen = {name: value for name, value in os.environ.items() if name not in (*POLICIES, "OPENBLAS_THREAD_TIMEOUT")}
+        chosen = {name: value for name, value in os.environ.items() if name not in POLICIES}
         return float(subprocess.run(words, capture_output=True, text=True, check=True, env=chosen).stdout)
 
     def compare(case: str, kinds: tuple[str, ...], turns: int, limit: float) -> list[Measurement]:
         work = {kind: partial(seconds, kind) for kind in kinds}
-        return compared(case, work, turns, kinds[0], {"extract": limit}, seconds=lambda measure: float(measure()))
+        return compared(case, work, turns, {"extract": limit}, seconds=lambda measure: float(measure()))
 
     with _busy_loops():
         beside = compare("beside two busy loops", ("one thread", "extract", "extract, spinning"), rounds, BUSY_LIMIT)

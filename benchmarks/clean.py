@@ -1,4 +1,4 @@
-"""`python -m benchmarks clean`: wrong labels found by `hardsight.clean` and by cleanlab, the error count, and the time.
+"""Wrong labels found by `hardsight.clean` and by cleanlab, the error count, and the time.
 
 injected   label noise injected into digits and MNIST: average precision of the rankings, and estimated number of errors
 people     the same for human labels: CIFAR-10N, if its labels and images are available
@@ -10,43 +10,33 @@ Networks are trained once and kept, and results are written one by one, so repea
 
 from __future__ import annotations
 
-import importlib.util
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from benchmarks import peers
 from benchmarks.counts import covered, half_of, print_counts, run_counts
 from benchmarks.finding import detection
 from benchmarks.injection import mislabeled
-from benchmarks.pictures import MOST, ImageSet, as_json, available, load, place, train
-from benchmarks.scored import as_hardness, error_score, suspects
-from benchmarks.settings import CleanBenchSettings
-from benchmarks.timing import Measurement, compared
-from hardsight import clean, score
+from benchmarks.kept_results import kept
+from benchmarks.pictures import MOST, QUICK, ImageSet, available, check_words, even_rows, load, place, train
+from benchmarks.scored import as_hardness, error_score, notes_of, opened, probabilities, suspects
+from benchmarks.timing import Measurement, blockwise_product, compared
+from hardsight import SCORES, Head, clean, score
 from hardsight.errors import InputError
-from hardsight.files.npy import open_npz
-from hardsight.files.reading import read_json
-from hardsight.files.writing import write_json
-from hardsight.head import Head
-from hardsight.options import takes
 from hardsight.quality import out_of_sample
-from hardsight.quality.ranking import BY_PROBS
-from hardsight.scores import SCORES
-from hardsight.scores.duplicates import near_duplicates
-from hardsight.scoring.fitted_head import head_probs
+from hardsight.scores import near_duplicates
 from hardsight.screen import Progress, print_line, progress_bar
-from hardsight.snapshot import Snapshot
-from hardsight.threads import even_rows
 
+PARTS = ("injected", "people", "speed", "counts")
+LABEL_SETS = ("random1", "random2", "random3")  # of CIFAR-10N: the first for tuning, the others for reporting
 INJECTED = (("uniform", 0.1), ("uniform", 0.3), ("pair", 0.1))  # kind and rate
 INJECTED_INTO = ("digits", "mnist")
 PEOPLE = "cifar10n_train.npz"
+BY_PROBS = ("posterior", "confidence", "margin")  # rankings from probabilities
 OF_EPOCHS = ("aum", "cartography_confidence")  # rankings from epochs alone
 FROM_RUN, FROM_PROBS = "hardsight clean, of the run", "hardsight clean, of the same probabilities"
 FROM_FEATURES = "hardsight clean, of features and labels"
@@ -58,7 +48,6 @@ SHAPE, COPIES = (50_000, 512, 100), (100_000, 512)  # (n, d, c) of the timings, 
 # All scores of arrays except the mean shift, which searches all pairs three times. `clean` also compares every pair.
 OF_ARRAYS = [name for name, entry in SCORES.items() if entry.scope in ("row", "dataset") and name != "mean_shift"]
 TABLE_LIMIT, DATALAB_LIMIT, PRODUCT_LIMIT = 3.0, 0.1, 2.0
-QUERIES, CANDIDATES = 1024, 8192  # block size of the bare product
 
 
 @dataclass(frozen=True)
@@ -72,78 +61,105 @@ class NoisyLabels:
     seed: int
 
 
-@takes(CleanBenchSettings)
-def run(output: Path, *, settings: CleanBenchSettings | None = None, **options: Any) -> list[Measurement]:
-    """Run the requested parts; networks and results are kept in `output`."""
-    settings = CleanBenchSettings.given(settings, options)
+def run(
+    output: Path = Path("hardsight-bench"),
+    data: Path | None = None,
+    sets: tuple[str, ...] = (),
+    parts: tuple[str, ...] = PARTS,
+    label_sets: tuple[str, ...] = LABEL_SETS,
+    seeds: int = 5,
+    limit: int | None = None,
+    rounds: int = 1,
+    quick: bool = False,
+) -> list[Measurement]:
+    """The parts asked for.
+
+    Args:
+        output: directory for trained networks and results; existing ones are reused.
+        data: directory with mnist.npz, cifar10_train.npz and cifar10n_train.npz. Default: only the built-in digits.
+        sets: comma-separated datasets of the injected noise: digits, mnist. Default: all available.
+        parts: comma-separated, see above. Default: all.
+        label_sets: comma-separated label sets of CIFAR-10N. Default: random1,random2,random3.
+        seeds: number of seeds.
+        limit: samples of each dataset, spread evenly over it. Default: 5000 of the injected noise, all of CIFAR-10N.
+        rounds: interleaved rounds of the timings; the median of their ratios is reported.
+        quick: try it: one seed, few samples and few epochs. The numbers mean little.
+    """
+    check_words("parts", parts, PARTS)
+    check_words("label_sets", label_sets, LABEL_SETS)
+    check_words("sets", sets, INJECTED_INTO)
+    there = available(data)
     lines: list[Measurement] = []
+    limit = limit or (QUICK if quick else None)
     with progress_bar("training") as progress:
-        if "injected" in settings.parts:
-            lines += _injected(Path(output), settings, progress)
-        if "people" in settings.parts:
-            lines += _people(Path(output), settings, progress)
-        if "counts" in settings.parts:
-            lines += _counts(Path(output), settings, progress)
-    if "speed" in settings.parts:
-        small = 50 if settings.quick else 1
-        lines += _whole(tuple(max(20, size // small) for size in SHAPE), settings.rounds)
-        lines += _duplicates(tuple(max(20, size // small) for size in COPIES), settings.rounds)
+        if "injected" in parts:
+            for name in [name for name in sets or INJECTED_INTO if name in there]:
+                lines += _injected(load(name, data, limit or MOST, quick=quick), 1 if quick else seeds, output, progress)
+        if "people" in parts and data is not None and "cifar10" in there and (data / PEOPLE).is_file():
+            lines += _people(load("cifar10", data, limit, quick=quick), data / PEOPLE, label_sets, output, progress)
+        if "counts" in parts:
+            lines += _counts(output, data, quick, progress)
+    if "speed" in parts:
+        small = 50 if quick else 1
+        lines += _whole([max(20, size // small) for size in SHAPE], rounds)
+        lines += _duplicates([max(20, size // small) for size in COPIES], rounds)
+    _print_absent(data)
     return lines
 
 
-def _counts(output: Path, settings: CleanBenchSettings, progress: Progress) -> list[Measurement]:
-    results = run_counts(output, settings.data, quick=settings.quick, progress=progress)
+def _print_absent(data: Path | None) -> None:
+    """What was not measured, and why."""
+    files = [name for name in ("mnist.npz", "cifar10_train.npz", PEOPLE) if data is None or not (data / name).is_file()]
+    if files:
+        print_line(f"not measured: what needs {', '.join(files)}; --data DIR names the directory that has them")
+    if not {"cleanlab", "datasets"} <= set(peers.installed()):
+        print_line("not measured: all of cleanlab; pip install 'cleanlab[datalab]'")
+
+
+def _counts(output: Path, data: Path | None, quick: bool, progress: Progress) -> list[Measurement]:
+    results = run_counts(output, data, progress, quick=quick)
     print_counts(results, output)
-    reported = [result for result in results if half_of(result["setting"]) == "reported"]
-    three = [result for result in reported if "~instance~" not in result["setting"]]
+    three = [r for r in results if half_of(r["setting"]) == "reported" and "~instance~" not in r["setting"]]
     missed = 1 - float(np.mean([covered(result) for result in three]))
     return [Measurement(f"{len(three)} settings", "counts: truth outside of the interval", missed, "of all", None, MISSED_LIMIT)]
 
 
-def _injected(output: Path, settings: CleanBenchSettings, progress: Progress) -> list[Measurement]:
-    there = [name for name in available(settings.data) if name in INJECTED_INTO and name in (settings.sets or INJECTED_INTO)]
+def _injected(pictures: ImageSet, seeds: int, output: Path, progress: Progress) -> list[Measurement]:
     lines: list[Measurement] = []
-    for name in there:
-        pictures = load(name, settings.data, settings.used_limit or MOST, quick=settings.quick)
-        for kind, rate in INJECTED:
-            results = []
-            for seed in settings.used_seeds:
-                noisy = mislabeled(kind, pictures.images, pictures.labels, rate, seed)
-                noise = NoisyLabels(f"{kind}-{rate:g}", pictures, noisy, pictures.labels, seed)
-                results.append(measured(noise, output, progress))
-            lines += measurements(f"{name} ({len(noisy)}), {kind} {rate:.0%}", results)
+    for kind, rate in INJECTED:
+        noisy = [mislabeled(kind, pictures.images, pictures.labels, rate, seed) for seed in range(seeds)]
+        noise = [NoisyLabels(f"{kind}-{rate:g}", pictures, given, pictures.labels, seed) for seed, given in enumerate(noisy)]
+        results = [measured(labels, output, progress) for labels in noise]
+        lines += measurements(f"{pictures.name} ({len(pictures.labels)}), {kind} {rate:.0%}", results)
     return lines
 
 
-def _people(output: Path, settings: CleanBenchSettings, progress: Progress) -> list[Measurement]:
+def _people(pictures: ImageSet, file: Path, names: tuple[str, ...], output: Path, progress: Progress) -> list[Measurement]:
     """CIFAR-10N: one network on all images for each label set."""
-    if settings.data is None or "cifar10" not in available(settings.data) or not (settings.data / PEOPLE).is_file():
-        return []
-    pictures = load("cifar10", settings.data, settings.used_limit, quick=settings.quick)
-    arrays = open_npz(settings.data / PEOPLE)
-    rows = even_rows(len(arrays["clean"]), settings.used_limit)
-    if not np.array_equal(np.asarray(arrays["clean"])[rows], pictures.labels):
-        raise InputError(f"{settings.data}: the labels of {PEOPLE} do not match the images next to it.")
+    arrays = np.load(file)
+    rows = even_rows(len(arrays["clean"]), len(pictures.labels))
+    if not np.array_equal(arrays["clean"][rows], pictures.labels):
+        raise InputError(f"{file}: the labels do not match the images next to it.")
     lines: list[Measurement] = []
-    for name in settings.label_sets:
-        noise = NoisyLabels(name, pictures, np.asarray(arrays[name])[rows].astype(np.int64), pictures.labels, settings.seeds[0])
+    for name in names:
+        noise = NoisyLabels(name, pictures, arrays[name][rows].astype(np.int64), pictures.labels, 0)
         lines += measurements(f"CIFAR-10N {name} ({len(rows)})", [measured(noise, output, progress)])
     return lines
 
 
 def measured(noise: NoisyLabels, output: Path, progress: Progress) -> dict[str, Any]:
-    """Average precisions and error counts of one case, cached in a file."""
-    path = as_json(place(output, "clean", noise.pictures, noise.what, noise.seed))
+    """Average precisions and error counts of one case, kept in a file."""
     known = sorted([*WAYS, *OF_EPOCHS, *BY_PROBS, *peers.installed(), "interval"])
-    if path.is_file() and (before := read_json(path)).get("known") == known:
-        return dict(before)
+    path = place(output, "clean", noise.pictures, noise.what, noise.seed)
+    return kept(path, lambda: _measured(noise, output, progress), known)
+
+
+def _measured(noise: NoisyLabels, output: Path, progress: Progress) -> dict[str, Any]:
     directory = place(output, "runs", noise.pictures, noise.what, noise.seed)
     case = f"{noise.pictures.name}, {noise.what}, seed {noise.seed}"
     case_progress: Progress = lambda done, total, words: progress(done, total, f"{case}: {words}")
     train(noise.pictures, noise.given, directory, noise.seed, progress=case_progress)
-    snapshot = Snapshot.load(directory)
-    features = np.asarray(snapshot.in_memory().values)
-    rows = np.asarray(snapshot.columns(["id"]).column("id").to_pylist(), dtype=np.int64)
+    snapshot, features, rows = opened(directory)
     labels, wrong = noise.given[rows], (noise.given != noise.right)[rows]
     probs = out_of_sample(features, labels)
     tables = {
@@ -157,25 +173,15 @@ def measured(noise: NoisyLabels, output: Path, progress: Progress) -> dict[str, 
     rankings |= {
         f"clean --by {by}, of probabilities": error_score(suspects(probs=probs, labels=labels, by=by)) for by in BY_PROBS
     }
-    result: dict[str, Any] = {
-        "known": known,
+    notes = {name: notes_of(table) for name, table in tables.items()}
+    precision = {name: detection(x, wrong).average_precision for name, x in rankings.items()}
+    print_line(f"{case}: " + ", ".join(f"{name} {value:.3f}" for name, value in precision.items()))
+    return {
         "errors": int(wrong.sum()),
-        "expected": {name: _expected(table) for name, table in tables.items()},
-        "interval": {name: _interval(table) for name, table in tables.items()},
-        "average_precision": {name: detection(x, wrong).average_precision for name, x in rankings.items()},
+        "expected": {name: note["expected_errors"] for name, note in notes.items()},
+        "interval": {name: [note["expected_errors_low"], note["expected_errors_high"]] for name, note in notes.items()},
+        "average_precision": precision,
     }
-    write_json(path, result)
-    print_line(f"{case}: " + ", ".join(f"{name} {value:.3f}" for name, value in result["average_precision"].items()))
-    return result
-
-
-def _expected(table: pa.Table) -> float:
-    return float(json.loads(table.schema.metadata[b"hardsight"])["expected_errors"])
-
-
-def _interval(table: pa.Table) -> list[float]:
-    notes = json.loads(table.schema.metadata[b"hardsight"])
-    return [float(notes["expected_errors_low"]), float(notes["expected_errors_high"])]
 
 
 def measurements(case: str, results: list[dict[str, Any]]) -> list[Measurement]:
@@ -199,7 +205,7 @@ def measurements(case: str, results: list[dict[str, Any]]) -> list[Measurement]:
     return lines
 
 
-def _whole(shape: tuple[int, ...], rounds: int) -> list[Measurement]:
+def _whole(shape: list[int], rounds: int) -> list[Measurement]:
     """All of `clean` against the scores table and against Datalab, on the same features and probabilities."""
     n, d, c = shape
     rng = np.random.default_rng(0)
@@ -207,7 +213,7 @@ def _whole(shape: tuple[int, ...], rounds: int) -> list[Measurement]:
     weight = rng.standard_normal((c, d), dtype=np.float32)
     features = rng.standard_normal((n, d), dtype=np.float32) + np.float32(0.3) * weight[labels]
     head = Head("linear", weight / np.float32(d**0.5))
-    probs = head_probs(head, features)
+    probs = probabilities(head, features)
     noisy = mislabeled("uniform", features, labels, 0.1, 0)
     ours, table = "hardsight: clean", "hardsight: table of row and dataset scores"
     work: dict[str, Callable[[], object]] = {
@@ -218,7 +224,7 @@ def _whole(shape: tuple[int, ...], rounds: int) -> list[Measurement]:
     datalab = "cleanlab: Datalab.find_issues"
     if {"cleanlab", "datasets"} <= set(peers.installed()):
         work[datalab] = lambda: _find_issues(features, probs, noisy)
-    lines = compared(f"{n} x {d}, {c} classes", work, rounds, table, {ours: TABLE_LIMIT})
+    lines = compared(f"{n} x {d}, {c} classes", work, rounds, {ours: TABLE_LIMIT})
     times = {line.what: line.value for line in lines}
     if datalab in times:
         ratio = times[ours] / times[datalab]
@@ -234,41 +240,14 @@ def _find_issues(features: np.ndarray, probs: np.ndarray, labels: np.ndarray) ->
         lab.find_issues(features=features, pred_probs=probs)
 
 
-def _duplicates(shape: tuple[int, ...], rounds: int) -> list[Measurement]:
+def _duplicates(shape: list[int], rounds: int) -> list[Measurement]:
     """Near duplicates against the product of all rows with all rows, in blocks that are discarded."""
     n, d = shape
     features = np.random.default_rng(0).standard_normal((n, d), dtype=np.float32)
     copies = n // 100
     features[-copies:] = features[:copies]  # every hundredth row is a copy
-    block = np.empty((QUERIES, CANDIDATES), np.float32)
-
-    def product() -> None:
-        for start in range(0, n, QUERIES):
-            x = features[start : start + QUERIES]
-            for first in range(0, n, CANDIDATES):
-                y = features[first : first + CANDIDATES]
-                np.matmul(x, y.T, out=block[: len(x), : len(y)])
-
-    work: dict[str, Callable[[], object]] = {
-        "NumPy: blockwise product": product,
+    work = {
+        "NumPy: blockwise product": lambda: blockwise_product(features),
         "hardsight: near_duplicates": lambda: near_duplicates(features),
     }
-    limits = {"hardsight: near_duplicates": PRODUCT_LIMIT}
-    return compared(f"duplicates, {n} x {d}", work, rounds, "NumPy: blockwise product", limits)
-
-
-def absent(settings: CleanBenchSettings) -> list[str]:
-    """What was not measured, and why, one sentence each."""
-    notes = []
-    folder = settings.data
-    if "injected" in settings.parts and (folder is None or "mnist" not in available(folder)):
-        notes.append("MNIST: --data DIR names the directory that has mnist.npz")
-    if "people" in settings.parts and (
-        folder is None or not all((folder / name).is_file() for name in ("cifar10_train.npz", PEOPLE))
-    ):
-        notes.append(f"CIFAR-10N: --data DIR names the directory that has cifar10_train.npz and {PEOPLE}")
-    if importlib.util.find_spec("cleanlab") is None:
-        notes.append("cleanlab: pip install cleanlab")
-    elif "speed" in settings.parts and importlib.util.find_spec("datasets") is None:
-        notes.append("Datalab: pip install 'cleanlab[datalab]'")
-    return notes
+    return compared(f"duplicates, {n} x {d}", work, rounds, {"hardsight: near_duplicates": PRODUCT_LIMIT})

@@ -1,4 +1,4 @@
-"""`python -m benchmarks clean --parts counts`: how many labels are wrong, and which, on data whose errors are known.
+"""`clean --parts counts`: how many labels are wrong, and which, on data whose errors are known.
 
 data       digits, MNIST, PACS features by domain and mixed, CIFAR-10 through ResNet-20 and 32, CIFAR-10N, ImageNet with ReaL's
            verdicts; as they are, and with noise added to the features until heads are 90, 70 and 50 % right
@@ -12,9 +12,9 @@ by one, so repeating an interrupted run resumes it.
 
 from __future__ import annotations
 
+import csv
 import hashlib
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,21 +25,12 @@ import pyarrow as pa
 
 from benchmarks import peers
 from benchmarks.injection import mislabeled
-from benchmarks.pictures import load, train
-from hardsight.errors import HardsightError
-from hardsight.files.npy import open_npz
-from hardsight.files.reading import read_json
-from hardsight.files.suspects import suspects_notes
-from hardsight.files.writing import write_json
-from hardsight.quality.clean import Suspects, find_suspects
-from hardsight.quality.evidence import samples_of
-from hardsight.quality.folds import predict_by_heads
-from hardsight.quality.settings import CleanSettings
-from hardsight.scoring.fitted_head import head_probs
-from hardsight.screen import print_line, print_table
-from hardsight.snapshot import Snapshot
-from hardsight.table import write_table
-from hardsight.threads import even_rows
+from benchmarks.kept_results import kept
+from benchmarks.pictures import even_rows, load, train
+from benchmarks.scored import notes_of, opened, probabilities, suspects
+from hardsight import HardsightError, extract
+from hardsight.quality import out_of_sample
+from hardsight.screen import Progress, print_line, print_table
 
 MOST = 5000  # samples of a setting
 QUALITIES = (0.9, 0.7, 0.5)  # share that heads get right after noise was added to the features
@@ -75,68 +66,61 @@ def half_of(setting: str) -> str:
     return ("chosen", "reported")[int(digest, 16) % 2]
 
 
-def run_counts(
-    output: Path, folder: Path | None, *, quick: bool = False, progress: Callable[..., None] | None = None
-) -> list[dict[str, Any]]:
+def run_counts(output: Path, folder: Path | None, progress: Progress, *, quick: bool = False) -> list[dict[str, Any]]:
     """All settings that the data allows, each kept in a file of `output`."""
     results: list[dict[str, Any]] = []
     for source in sources(folder, output / "features", quick=quick):
         for quality, noise in scales(source, output / "scales", quick=quick):
             for kind, rate in (("people", 0.0),) if source.given is not None else ERRORS:
                 name = f"{source.name}~{quality}~{kind}~{100 * rate:g}"
-                if progress is not None:
-                    progress(len(results), 0, name)
-                results += _kept(output / "counts" / f"{name}.json", partial(_ways, source, noise, kind, rate, name))
+                progress(len(results), 0, name)
+                results += kept(output / "counts" / name, partial(_ways, source, noise, kind, rate, name))["results"]
     for data in ("digits", "mnist"):
         if data == "digits" or (folder is not None and (folder / "mnist.npz").is_file()):
             for kind, rate in IN_RUNS[: 2 if quick else None]:
                 name = f"{data}~trained~{kind}~{100 * rate:g}"
-                results += _kept(output / "counts" / f"{name}.json", partial(_of_run, data, folder, output, kind, rate, name))
+                results += kept(output / "counts" / name, partial(_of_run, data, folder, output, kind, rate, name))["results"]
     return results
 
 
-def _kept(path: Path, work: Callable[[], list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    if not path.is_file():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(path, {"results": work()})
-    return list(read_json(path)["results"])
-
-
-def _ways(source: LabeledSet, noise: float, kind: str, rate: float, name: str) -> list[dict[str, Any]]:
-    features = _noisier(source.features, noise)
+def _ways(source: LabeledSet, noise: float, kind: str, rate: float, name: str) -> dict[str, Any]:
+    """From features and from the probabilities of heads fitted to them; or from probabilities alone."""
     labels = source.given
     if labels is None:
         labels = source.right if rate == 0 else mislabeled(kind, source.features, source.right, rate, SEED)
     wrong = labels != source.right if source.wrong is None else (labels != source.right) | source.wrong
-    if source.probs is not None:
-        return [_measured(f"{name}~probs", Snapshot(probs=source.probs, labels=labels), wrong, source.right)[0]]
-    of_features, heads = _measured(f"{name}~features", Snapshot(features=features, labels=labels), wrong, source.right)
-    return [of_features, _measured(f"{name}~probs", Snapshot(probs=heads, labels=labels), wrong, source.right)[0]]
+    features = _noisier(source.features, noise)
+    heads = out_of_sample(features, labels) if source.probs is None else source.probs
+    theirs = _cleanlab(heads, labels, wrong)
+    ways = {"probs": suspects(probs=heads, labels=labels)}
+    if source.probs is None:
+        ways = {"features": suspects(features=features, labels=labels), **ways}
+    right = float((heads.argmax(axis=1) == source.right).mean())
+    return {"results": [{**_measured(f"{name}~{way}", table, wrong, right), **theirs} for way, table in ways.items()]}
 
 
-def _of_run(data: str, folder: Path | None, output: Path, kind: str, rate: float, name: str) -> list[dict[str, Any]]:
+def _of_run(data: str, folder: Path | None, output: Path, kind: str, rate: float, name: str) -> dict[str, Any]:
     pictures = load(data, folder, 2000)
     labels = pictures.labels if rate == 0 else mislabeled(kind, pictures.images, pictures.labels, rate, SEED)
     train(pictures, labels, output / "runs" / name, SEED)
-    snapshot = Snapshot.load(output / "runs" / name)
-    rows = np.asarray(snapshot.columns(["id"]).column("id").to_pylist(), dtype=np.int64)
-    return [_measured(f"{name}~run", snapshot, (labels != pictures.labels)[rows], pictures.labels[rows])[0]]
+    snapshot, features, rows = opened(output / "runs" / name)
+    labels, truth = labels[rows], pictures.labels[rows]
+    heads = out_of_sample(features, labels)
+    right = float((heads.argmax(axis=1) == truth).mean())
+    found = _measured(f"{name}~run", suspects(snapshot), labels != truth, right)
+    return {"results": [found | _cleanlab(heads, labels, labels != truth)]}
 
 
-def _measured(name: str, snapshot: Snapshot, wrong: np.ndarray, right: np.ndarray) -> tuple[dict[str, Any], np.ndarray]:
-    """What `clean` says of a setting, and the (n, c) probabilities of its heads."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        suspects = find_suspects(samples_of(snapshot), CleanSettings())
-    table, notes = suspects.table, suspects_notes(suspects.table)
+def _measured(name: str, table: pa.Table, wrong: np.ndarray, right: float) -> dict[str, Any]:
+    """What `clean` says of a setting, in which heads get the share `right` of the samples right."""
+    notes = notes_of(table)
     flags = np.asarray(table.column("is_label_issue"))
     quality = table.column("label_quality").to_numpy(zero_copy_only=False)
     bins = np.minimum((BINS * (1 - quality)).astype(int), BINS - 1)
-    n = len(wrong)
-    result = {
+    return {
         "setting": name,
-        "samples": n,
-        "right": float((suspects.evidence.heads.argmax(axis=1) == right).mean()),
+        "samples": len(wrong),
+        "right": right,
         "wrong": int(wrong.sum()),
         "expected": notes["expected_errors"],
         "low": notes["expected_errors_low"],
@@ -147,21 +131,17 @@ def _measured(name: str, snapshot: Snapshot, wrong: np.ndarray, right: np.ndarra
         "bins": np.bincount(bins, minlength=BINS).tolist(),
         "wrong_in_bins": np.bincount(bins, weights=wrong, minlength=BINS).astype(int).tolist(),
     }
-    result["cleanlab_f1"], result["cleanlab_flagged"] = _cleanlab(suspects, wrong)
-    return result, suspects.evidence.heads
 
 
-def _cleanlab(suspects: Suspects, wrong: np.ndarray) -> tuple[float | None, int | None]:
-    """F1 of its own flags, from the same probabilities."""
-    if "cleanlab" not in peers.installed() or len(np.unique(suspects.samples.labels)) > 500:  # minutes a setting
-        return None, None
+def _cleanlab(probs: np.ndarray, labels: np.ndarray, wrong: np.ndarray) -> dict[str, Any]:
+    """F1 of its own flags, from the probabilities of the heads."""
+    if "cleanlab" not in peers.installed() or len(np.unique(labels)) > 500:  # minutes a setting
+        return {"cleanlab_f1": None, "cleanlab_flagged": None}
     from cleanlab.filter import find_label_issues
 
-    evidence = suspects.evidence
-    probs = evidence.heads if evidence.seen else evidence.probs
     with peers.quiet():
-        flags = find_label_issues(suspects.samples.labels, probs / probs.sum(axis=1, keepdims=True), n_jobs=1)
-    return _f1(flags, wrong), int(flags.sum())
+        flags = find_label_issues(labels, probs / probs.sum(axis=1, keepdims=True), n_jobs=1)
+    return {"cleanlab_f1": _f1(flags, wrong), "cleanlab_flagged": int(flags.sum())}
 
 
 def _f1(flags: np.ndarray, wrong: np.ndarray) -> float:
@@ -173,7 +153,7 @@ def scales(source: LabeledSet, folder: Path, *, quick: bool) -> Iterator[tuple[s
     yield "asis", 0.0
     if source.probs is not None:
         return
-    found = _kept(folder / f"{source.name}.json", lambda: [_scales(source)])[0]
+    found = kept(folder / source.name, lambda: {"scales": _scales(source)})["scales"]
     for name, noise in found.items():
         if not quick or name == "70":
             yield name, noise
@@ -197,7 +177,7 @@ def _scales(source: LabeledSet) -> dict[str, float]:
 
 
 def _share_right(features: np.ndarray, labels: np.ndarray, noise: float) -> float:
-    return float((predict_by_heads(_noisier(features, noise), labels, folds=3).argmax(axis=1) == labels).mean())
+    return float((out_of_sample(_noisier(features, noise), labels, folds=3).argmax(axis=1) == labels).mean())
 
 
 def _noisier(features: np.ndarray, noise: float) -> np.ndarray:
@@ -216,32 +196,29 @@ def sources(folder: Path | None, cache: Path, *, quick: bool) -> Iterator[Labele
     if folder is None or quick:
         return
     if (folder / "mnist.npz").is_file():
-        arrays = open_npz(folder / "mnist.npz")
-        rows = even_rows(len(arrays["test_labels"]), 3000)
-        images = np.asarray(arrays["test_images"])[rows].reshape(len(rows), -1)
-        yield LabeledSet("mnist", images.astype(np.float32) / 255, np.asarray(arrays["test_labels"])[rows].astype(np.int64))
+        arrays = np.load(folder / "mnist.npz")
+        images, labels = arrays["test_images"], arrays["test_labels"]
+        rows = even_rows(len(labels), 3000)
+        pixels = images[rows].reshape(len(rows), -1).astype(np.float32) / 255
+        yield LabeledSet("mnist", pixels, labels[rows].astype(np.int64))
     if (folder / "pacs_effnetlite0.npz").is_file():
         yield from _pacs(folder / "pacs_effnetlite0.npz")
     if (folder / "cifar10_test.npz").is_file():
         for name in ("resnet20", "resnet32"):
-            features, labels, _ = _seen_by(
-                f"cifar_{name}", folder / "cifar10_test.npz", cache, folder / f"cifar10_{name}.safetensors"
-            )
+            features, labels, _ = _seen_by(name, folder / "cifar10_test.npz", cache)
             yield LabeledSet(f"cifar-{name}", features, labels)
     if (folder / "cifar10_train.npz").is_file() and (folder / "cifar10n_train.npz").is_file():
-        features, _, ids = _seen_by(
-            "cifar_resnet20", folder / "cifar10_train.npz", cache, folder / "cifar10_resnet20.safetensors"
-        )
-        people = open_npz(folder / "cifar10n_train.npz")
+        features, _, ids = _seen_by("resnet20", folder / "cifar10_train.npz", cache)
+        people = np.load(folder / "cifar10n_train.npz")
         for name in ("random1", "random2", "random3"):
-            right, given = (np.asarray(people[key])[ids].astype(np.int64) for key in ("clean", name))
+            right, given = (people[key][ids].astype(np.int64) for key in ("clean", name))
             yield LabeledSet(f"cifar10n-{name}", features, right, given)
     if (folder / "imagenet_val5k.tar").is_file() and (folder / "imagenet_votes.npz").is_file():
         yield from _imagenet(folder, cache)
 
 
 def _pacs(path: Path) -> Iterator[LabeledSet]:
-    arrays = {name: np.asarray(values) for name, values in open_npz(path).items()}
+    arrays = np.load(path)
     features, labels = arrays["features"].astype(np.float32), arrays["labels"].astype(np.int64)
     for code, domain in enumerate(arrays["domain_names"]):
         rows = np.flatnonzero(arrays["domains"] == code)
@@ -251,23 +228,16 @@ def _pacs(path: Path) -> Iterator[LabeledSet]:
     yield LabeledSet("pacs-mixed", features[rows], labels[rows])
 
 
-def _seen_by(network: str, images: Path, cache: Path, weights: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _seen_by(network: str, images: Path, cache: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(n, d) features, (n,) labels and (n,) numbers of images, extracted once."""
-    from hardsight import extract
-
-    run = cache / f"{network}-{images.stem}"
-    snapshot = extract(network, images, run, weights=weights, limit=MOST)
-    rows = snapshot.in_memory()
-    return (
-        np.asarray(rows.values),
-        np.asarray(rows.labels),
-        np.asarray(snapshot.columns(["id"]).column("id").to_pylist(), dtype=np.int64),
-    )
+    run = cache / f"cifar_{network}-{images.stem}"
+    extract(f"cifar_{network}", images, run, weights=images.with_name(f"cifar10_{network}.safetensors"), limit=MOST)
+    snapshot, features, ids = opened(run)
+    return features, np.asarray(snapshot.in_memory().labels), ids
 
 
 def _imagenet(folder: Path, cache: Path) -> Iterator[LabeledSet]:
     """With the network's own head; people's verdicts say which labels are wrong."""
-    from hardsight import extract
     from hardsight_papers.avh.imagenet import lite, voted_rows
 
     try:
@@ -275,25 +245,12 @@ def _imagenet(folder: Path, cache: Path) -> Iterator[LabeledSet]:
     except HardsightError as error:
         print_line(f"ImageNet is left out: {error}")
         return
-    rows, arrays = snapshot.in_memory(), open_npz(folder / "imagenet_votes.npz")
-    order = voted_rows(
-        folder / "imagenet_votes.npz",
-        np.asarray(arrays["ids"]).astype(str).tolist(),
-        snapshot.columns(["id"]).column("id").to_pylist(),
-    )
-    labels, wrong = np.asarray(arrays["labels"])[order], ~np.asarray(arrays["label_is_real"])[order]
-    assert snapshot.head is not None
-    features = np.asarray(rows.values)
-    yield LabeledSet("imagenet", features, labels, None, wrong, head_probs(snapshot.head, features))
-
-
-def summary(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row per half, quality and kind of errors: coverage, widths, flags and F1."""
-    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    for result in results:
-        _, quality, kind, _, _ = result["setting"].split("~")
-        groups.setdefault((half_of(result["setting"]), quality, kind), []).append(result)
-    return [_summarized(key, group) for key, group in sorted(groups.items())]
+    votes = folder / "imagenet_votes.npz"
+    arrays, ids = np.load(votes), snapshot.columns(["id"]).column("id").to_pylist()
+    order = voted_rows(votes, arrays["ids"].astype(str).tolist(), ids)
+    labels, wrong = arrays["labels"][order], ~arrays["label_is_real"][order]
+    features = np.asarray(snapshot.in_memory().values)
+    yield LabeledSet("imagenet", features, labels, None, wrong, probabilities(snapshot.head, features))
 
 
 def covered(result: dict[str, Any]) -> bool:
@@ -302,36 +259,32 @@ def covered(result: dict[str, Any]) -> bool:
     return bool(result["low"] <= result["wrong"] + besides and result["wrong"] <= result["high"])
 
 
-def _summarized(key: tuple[str, ...], group: list[dict[str, Any]]) -> dict[str, Any]:
-
-    def share(name: str) -> np.ndarray:
-        return np.array([result[name] / result["samples"] for result in group])
-
-    theirs = [result for result in group if result["cleanlab_f1"] is not None]
-    return {
-        **dict(zip(("half", "quality", "kind"), key, strict=True)),
-        "settings": len(group),
-        "right": float(np.mean([result["right"] for result in group])),
-        "wrong": float(share("wrong").mean()),
-        "expected": float(share("expected").mean()),
-        "covered": float(np.mean([covered(result) for result in group])),
-        "width": float(np.median(share("high") - share("low"))),
-        "cannot_tell": float(np.mean([result["certainty"] == "cannot tell" for result in group])),
-        "flagged": float(share("flagged").mean()),
-        "most_flagged": float(share("flagged").max()),
-        "f1": float(np.mean([result["f1"] for result in group])),
-        "cleanlab_f1": float(np.mean([result["cleanlab_f1"] for result in theirs])) if theirs else None,
-    }
+def summary(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Means over the settings of each half, quality and kind of errors; of the widths the median."""
+    rows = []
+    for result in results:
+        _, quality, kind, _, _ = result["setting"].split("~")
+        shares = {name: result[name] / result["samples"] for name in ("wrong", "expected", "flagged")}
+        others = {name: result[name] for name in ("right", "f1", "cleanlab_f1")}
+        width, unsure = (result["high"] - result["low"]) / result["samples"], float(result["certainty"] == "cannot tell")
+        told = {"covered": float(covered(result)), "width": width, "cannot_tell": unsure}
+        rows.append({"half": half_of(result["setting"]), "quality": quality, "kind": kind, **others, **shares, **told})
+    keys = ["half", "quality", "kind"]
+    how = [(name, "approximate_median" if name == "width" else "mean") for name in rows[0] if name not in keys]
+    table = pa.Table.from_pylist(rows).group_by(keys).aggregate([*how, ("flagged", "max"), ("half", "count")])
+    return table.sort_by([(key, "ascending") for key in keys]).to_pylist()
 
 
 def print_counts(results: list[dict[str, Any]], output: Path) -> None:
     """The summary and the reliability of `label_quality` on the screen, and every setting in a file."""
-    columns = [name for name in results[0] if not name.endswith("bins")]
-    rows = [{"half": half_of(result["setting"]), **{name: result[name] for name in columns}} for result in results]
-    write_table(pa.Table.from_pylist(rows), output / "counts.csv")
+    columns = ["half", *(name for name in results[0] if not name.endswith("bins"))]
+    with (output / "counts.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({"half": half_of(result["setting"]), **result} for result in results)
     table = summary(results)
     shown = [tuple(f"{value:.3f}" if isinstance(value, float) else str(value) for value in row.values()) for row in table]
-    print_table(tuple(table[0]), shown, words=3, name="counts")
+    print_table(tuple(table[0]), shown, words=3)
     for half in ("chosen", "reported"):
         of_half = [result for result in results if half_of(result["setting"]) == half]
         three = [result for result in of_half if "~instance~" not in result["setting"]]

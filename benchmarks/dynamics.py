@@ -1,4 +1,4 @@
-"""`python -m benchmarks dynamics`: the overhead of recording every sample's dynamics during training.
+"""The overhead of recording every sample's dynamics during training.
 
 The baseline is an epoch of plain steps: forward, backward, update. The other epoch also passes each batch to the tracker, like
 `hardsight train`, and writes the epoch's file at its end. The smaller the network, the larger the overhead: a step of the
@@ -15,38 +15,34 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.pictures import open_network
 from benchmarks.timing import Measurement, compared
-from hardsight.dynamics.tracker import Dynamics
-from hardsight.errors import require
+from hardsight import Dynamics
 
 LIMIT = 1.05  # an epoch of a ResNet-20 with dynamics over one without
 DIGITS, SMALL = 1536, 512  # images per epoch
-BASELINE, TRACKED = "plain steps", "with dynamics"
+TRACKED = "with dynamics"
+DIGITS_CNN, RESNET = "hardsight.models.digits:DigitsCNN", "hardsight.models.cifar_resnet:cifar_resnet20"
 
 
-def run(rounds: int) -> list[Measurement]:
+def run(rounds: int = 5) -> list[Measurement]:
     """The digits network with batches of 32 and 128, and a ResNet-20 on 32 x 32 images."""
-    require("torch", extra="torch", purpose="python -m benchmarks dynamics")
-    from hardsight.models.cifar_resnet import cifar_resnet20
-    from hardsight.models.digits import DigitsCNN
-
-    cases: list[tuple[str, Callable[[], Any], tuple[int, ...], int]] = [
-        ("DigitsCNN, batches of 32", DigitsCNN, (DIGITS, 1, 8, 8), 32),
-        ("DigitsCNN, batches of 128", DigitsCNN, (DIGITS, 1, 8, 8), 128),
-        ("ResNet-20, batches of 128", cifar_resnet20, (SMALL, 3, 32, 32), 128),
-    ]
+    cases: tuple[tuple[str, str, tuple[int, ...], int, dict[str, float]], ...] = (
+        ("DigitsCNN, batches of 32", DIGITS_CNN, (DIGITS, 1, 8, 8), 32, {}),
+        ("DigitsCNN, batches of 128", DIGITS_CNN, (DIGITS, 1, 8, 8), 128, {}),
+        ("ResNet-20, batches of 128", RESNET, (SMALL, 3, 32, 32), 128, {TRACKED: LIMIT}),
+    )
     lines: list[Measurement] = []
-    for case, network, shape, batch in cases:
-        limits = {TRACKED: LIMIT} if network is cifar_resnet20 else {}
+    for case, network, shape, batch, limits in cases:
         with tempfile.TemporaryDirectory() as folder:
-            work = {BASELINE: _epoch(network(), shape, batch, None), TRACKED: _epoch(network(), shape, batch, Dynamics(folder))}
+            work = {"plain steps": _epoch(network, shape, batch, None), TRACKED: _epoch(network, shape, batch, Dynamics(folder))}
             for function in work.values():
                 function()  # warm
-            lines += compared(case, work, rounds, BASELINE, limits)
+            lines += compared(case, work, rounds, limits)
     return lines
 
 
-def _epoch(network: Any, shape: tuple[int, ...], batch: int, tracker: Dynamics | None) -> Callable[[], object]:
+def _epoch(spec: str, shape: tuple[int, ...], batch: int, tracker: Dynamics | None) -> Callable[[], object]:
     """A function that trains one epoch on synthetic images, batch by batch."""
     import torch
     import torch.nn.functional as F
@@ -54,7 +50,8 @@ def _epoch(network: Any, shape: tuple[int, ...], batch: int, tracker: Dynamics |
     rng = np.random.default_rng(0)
     images = torch.from_numpy(rng.random(shape, np.float32)).split(batch)
     labels = np.split(rng.integers(0, 10, shape[0]), range(batch, shape[0], batch))
-    ids = [[str(batch * number + at) for at in range(len(some))] for number, some in enumerate(labels)]
+    ids = np.split(np.arange(shape[0]).astype(str), range(batch, shape[0], batch))
+    network = open_network(spec)
     head = [layer for layer in network.modules() if isinstance(layer, torch.nn.Linear)][-1]
     seen: list[Any] = []
     head.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
@@ -67,7 +64,7 @@ def _epoch(network: Any, shape: tuple[int, ...], batch: int, tracker: Dynamics |
             loss = F.cross_entropy(network(x), torch.from_numpy(y))
             features = seen.pop()
             if tracker is not None:
-                tracker.collect(number, features, head, y, names)
+                tracker.collect(number, features, head, y, list(names))
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

@@ -1,4 +1,4 @@
-"""`python -m benchmarks explore`: response times of the page in a real headless Chromium.
+"""Response times of the page in a real headless Chromium.
 
 Main-thread times are the processor time of the page's main thread between the end of an action and the finished frame, as
 reported by the browser. The data is synthetic, since only its size matters; thumbnails are the built-in digits.
@@ -6,24 +6,23 @@ reported by the browser. The data is synthetic, since only its size matters; thu
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from benchmarks.timing import Measurement
-from hardsight.errors import MissingExtra, require
-from hardsight.table import write_table
+from benchmarks.timing import Measurement, peak_memory
+from hardsight.errors import MissingExtra
 
 READY = {50_000: 3.0, 1_000_000: 6.0}  # seconds from the command to its URL
 USABLE = {50_000: 2.0, 1_000_000: 5.0}  # seconds from the URL to a responsive page
@@ -67,19 +66,17 @@ def find_browser() -> str | None:
     return next((path for path in map(shutil.which, names) if path), None)
 
 
-def run(sizes: Sequence[int], rounds: int) -> list[Measurement]:
-    """Run everything, with a separate server for each size."""
-    require("playwright", extra="all", purpose="bench explore")
+def run(n: tuple[int, ...] = (50_000, 1_000_000), rounds: int = 5) -> list[Measurement]:
+    """Everything for each number of points, with a server of its own."""
     browser = find_browser()
     if browser is None:
-        raise MissingExtra("bench explore needs Chromium: apt-get install chromium-headless-shell")
+        raise MissingExtra("this needs Chromium: apt-get install chromium-headless-shell")
     lines: list[Measurement] = []
     with tempfile.TemporaryDirectory(prefix="hardsight-bench-") as folder:
-        for n in sizes:
-            file = Path(folder) / f"{n}.parquet"
-            table = make_table(n)
-            write_table(table, file)
-            lines += _measured(n, file, browser, rounds)
+        for points in n:
+            file = Path(folder) / f"{points}.parquet"
+            pq.write_table(make_table(points), file)
+            lines += _measured(points, file, browser, rounds)
     return lines
 
 
@@ -103,14 +100,14 @@ def _measured(n: int, file: Path, browser: str, rounds: int) -> list[Measurement
             Measurement(case, "server ready", ready, "s", limit=READY.get(n)),
             Measurement(case, "page usable", usable, "s", limit=USABLE.get(n)),
         ]
-        for what, act in (("brush", _brush), ("filter", _filter), ("zoom", _zoom)):
-            best = min(_main_thread(page, act, turn) for turn in range(rounds))
+        for what in ACTIONS:
+            best = min(_main_thread(page, what, turn) for turn in range(rounds))
             lines.append(Measurement(case, f"{what}, main thread", best, "ms", limit=REDRAWN.get(n)))
         lines.append(Measurement(case, "thumbnails after a brush", _thumbnails(page), "s", limit=THUMBNAILS))
         here = (address.split("/?")[0], "data:", "blob:", "about:")
         elsewhere = [url for url in requested if not url.startswith(here)]
         lines.append(Measurement(case, "requests elsewhere", float(len(elsewhere)), "", limit=0.0))
-        memory = _resident(process.pid)
+        memory = peak_memory(process.pid)
         if memory is not None:
             columns = 9 * 4 * n / 2**20 + 3 * n / 2**20  # float32 scores, codes of classes
             limit = MEMORY if n >= 1_000_000 else None
@@ -122,8 +119,7 @@ def _measured(n: int, file: Path, browser: str, rounds: int) -> list[Measurement
 @contextmanager
 def _server(file: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     words = ["explore", str(file), "--no-browser", "--port", "0", "--images", "digits"]
-    command = [sys.executable, "-c", "from hardsight.cli import main; main()", *words]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(os.environ))
+    process = subprocess.Popen([sys.executable, "-m", "hardsight", *words], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
         for line in process.stdout:
@@ -145,32 +141,28 @@ def _brush(page: Any, turn: int) -> None:
     page.mouse.move(box["x"] + box["width"] * 0.7, box["y"] + box["height"] * 0.7, steps=3)
 
 
-def _filter(page: Any, turn: int) -> None:
-    """A click on a class needs no preparation."""
-
-
-def _zoom(page: Any, turn: int) -> None:
-    page.locator("#cloud").focus()
-
-
-ENDS: dict[Any, Any] = {
-    _brush: lambda page, turn: page.mouse.up(),
-    _filter: lambda page, turn: page.evaluate(f"() => document.querySelectorAll('#view-classes .pick')[{turn}].click()"),
-    _zoom: lambda page, turn: page.keyboard.press("+"),
+ACTIONS: dict[str, tuple[Any, Any]] = {  # what comes before, and the end, from which the time is taken
+    "brush": (_brush, lambda page, turn: page.mouse.up()),
+    "filter": (
+        lambda page, turn: None,
+        lambda page, turn: page.evaluate(f"() => document.querySelectorAll('#view-classes .pick')[{turn}].click()"),
+    ),
+    "zoom": (lambda page, turn: page.locator("#cloud").focus(), lambda page, turn: page.keyboard.press("+")),
 }
 
 
-def _main_thread(page: Any, act: Any, turn: int) -> float:
+def _main_thread(page: Any, what: str, turn: int) -> float:
     """Main-thread milliseconds from the end of an action until everything is redrawn."""
+    begin, end = ACTIONS[what]
     page.evaluate("() => document.getElementById('clear').click()")
     page.wait_for_timeout(300)
-    act(page, turn)
+    begin(page, turn)
     page.wait_for_timeout(300)
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})  # the thread's own time, not wall time
     page.evaluate(WATCH)
     before = _busy(session)
-    ENDS[act](page, turn)
+    end(page, turn)
     page.evaluate("() => window.redrawn.then(() => 0)")
     used = _busy(session) - before
     session.detach()
@@ -206,11 +198,3 @@ def _thumbnails(page: Any) -> float:
     while not page.evaluate(complete):
         page.wait_for_timeout(10)
     return time.perf_counter() - start
-
-
-def _resident(process: int) -> float | None:
-    """Peak memory of a process in MB, if the system reports it."""
-    status = Path(f"/proc/{process}/status")
-    if not status.exists():
-        return None
-    return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM")) / 1024

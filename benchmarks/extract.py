@@ -1,4 +1,4 @@
-"""`python -m benchmarks extract`: `extract` against a bare loop over the same images.
+"""`extract` against a bare loop over the same images.
 
 The bare loop is the code one would write without hardsight: a torch DataLoader whose worker processes decode and preprocess the
 images in the same way, the same network, forward only, the same batches and threads; it stores nothing. Ours also finds the
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,7 @@ from benchmarks.busy import beside_busy_loops
 from benchmarks.timing import Measurement, compared, extra_memory
 from hardsight import extract
 from hardsight.data import ImageData, open_data
-from hardsight.errors import require
 from hardsight.models import Model, Preprocessing, open_model
-from hardsight.threads import num_threads
 
 BATCH = 32
 PHOTOS, SMALL = 192, 2000  # images
@@ -37,9 +35,8 @@ MEMORY_LIMIT = 32.0  # MB more for four times the images
 SMALL_NET = "hardsight.models.cifar_resnet:cifar_resnet20"
 
 
-def run(rounds: int, busy: bool = False) -> list[Measurement]:
-    """Run everything; or, with `busy`, measure the effect of limiting how long threads spin."""
-    require("torch", extra="torch", purpose="python -m benchmarks extract")
+def run(rounds: int = 3, busy: bool = False) -> list[Measurement]:
+    """Everything; or with --busy, the effect of limiting how long threads spin, beside two busy loops and alone."""
     with tempfile.TemporaryDirectory() as folder:
         if busy:
             return beside_busy_loops(_small_images(Path(folder)), Path(folder), rounds)
@@ -75,28 +72,18 @@ def _small_images(folder: Path) -> Path:
 
 
 def _resnet18() -> Model:
-    model = open_model(_timm_module("resnet18"))
+    import timm
+
+    model = open_model(timm.create_model("resnet18", num_classes=10))
     model.preprocessing = Preprocessing(size=(224, 224), crop_pct=0.875, interpolation="bicubic")
     return model
 
 
-def _timm_module(name: str) -> Any:
-    from hardsight.models.timm_models import timm_network
+def _stacked(data: ImageData, preprocessing: Preprocessing, rows: list[int]) -> Any:
+    """(b, C, H, W) images of the bare loop, decoded and preprocessed like ours."""
+    import torch
 
-    return timm_network(name, num_classes=10)
-
-
-class _Dataset:
-    """The bare loop's images, decoded and preprocessed like ours: (image, label) by row."""
-
-    def __init__(self, data: ImageData, preprocessing: Preprocessing) -> None:
-        self.data, self.preprocessing = data, preprocessing
-
-    def __len__(self) -> int:
-        return len(self.data)
-
-    def __getitem__(self, row: int) -> tuple[np.ndarray, int]:
-        return self.preprocessing(self.data.image(row)), 0
+    return torch.from_numpy(np.stack([preprocessing(data.image(row)) for row in rows]))
 
 
 def bare_loop(model: Any, data: ImageData, stop: int | None = None) -> None:
@@ -104,24 +91,27 @@ def bare_loop(model: Any, data: ImageData, stop: int | None = None) -> None:
     import torch
     from torch.utils.data import DataLoader
 
-    module = model.module.eval()
-    loader: Any = DataLoader(_Dataset(data, model.preprocessing), batch_size=BATCH, num_workers=num_threads())  # type: ignore[arg-type]
+    module, rows = model.module.eval(), range(len(data) if stop is None else min(len(data), stop * BATCH))
+    loader: Any = DataLoader(
+        rows,  # type: ignore[arg-type]
+        batch_size=BATCH,
+        num_workers=torch.get_num_threads(),
+        collate_fn=partial(_stacked, data, model.preprocessing),
+    )
     with torch.no_grad():
-        for number, (images, _) in enumerate(loader, start=1):
+        for images in loader:
             module(images)
-            if number == stop:
-                break
 
 
 def _against_a_bare_loop(case: str, model: Model, path: Path, folder: Path, rounds: int) -> list[Measurement]:
     data = open_data(path)
     runs = count()
-    work: dict[str, Callable[[], object]] = {
+    work = {
         "bare loop": lambda: bare_loop(model, data),
         "extract": lambda: extract(model, path, folder / f"{case} {next(runs)}", batch_size=BATCH),
     }
     bare_loop(model, data, stop=2)  # warm up libraries and caches
-    times = compared(case, work, rounds, "bare loop", {"extract": RATIO_LIMIT})
+    times = compared(case, work, rounds, {"extract": RATIO_LIMIT})
     return [*times, *(Measurement(case, m.what, len(data) / (m.value / 1e3), "images/s") for m in times)]
 
 

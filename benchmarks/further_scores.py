@@ -13,17 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.pictures import ImageSet, train
-from benchmarks.scored import Scores
-from hardsight import score
-from hardsight.scores import SCORES
-from hardsight.scores.depth import prediction_depth
-from hardsight.scores.ensembles import model_agreement
-from hardsight.scores.gradients import within_class
-from hardsight.scoring.checkpoints import gradient_variance, kept_epochs
-from hardsight.scoring.fitted_head import head_probs
+from benchmarks.pictures import ImageSet, open_network, train
+from benchmarks.scored import Scores, opened, probabilities
+from hardsight import SCORES, score
+from hardsight.scores import model_agreement, prediction_depth, vog
 from hardsight.screen import Progress
-from hardsight.snapshot import Snapshot
 
 OTHER_SEEDS = (1000, 2000)  # added to the seed of a case; no case uses these
 MODELS, KEPT, OTHER_LOSS, LAYERS = "three models", "kept epochs", "ALDR loss", "layers"
@@ -38,46 +32,44 @@ def further_scores(pictures: ImageSet, labels: np.ndarray, run: Path, seed: int,
     aldr = run.with_name(f"{run.name}-aldr")
     train(pictures, labels, aldr, seed, loss="aldr", progress=progress)
     inputs = pictures.inputs(pictures.images)
-    probs = [probabilities(directory) for directory in (run, *others)]  # (n, c) each
-    column = score(aldr, scores=["aldr_lambda"])
+    probs = [predictions(directory) for directory in (run, *others)]  # (n, c) each
+    lambdas = score(aldr, scores=["aldr_lambda"]).column("aldr_lambda").to_numpy()
     scores = {
         (MODELS, "model_agreement"): model_agreement(probs),
-        (KEPT, "vog"): _variance_of_gradients(others[0], inputs, labels),
-        (OTHER_LOSS, "aldr_lambda"): column.column("aldr_lambda").to_numpy()[_in_order(column.column("id").to_pylist())],
+        (KEPT, "vog"): vog(gradients(others[0], inputs, labels), labels),
+        (OTHER_LOSS, "aldr_lambda"): lambdas[np.argsort(opened(aldr)[2])],
         (LAYERS, "prediction_depth"): prediction_depth(stages(run, inputs), labels, probs[0].argmax(axis=1)),
     }
     return {(what, name): values if SCORES[name].hard == "high" else -values for (what, name), values in scores.items()}
 
 
-def _in_order(ids: list[Any]) -> np.ndarray:
-    """(n,) rows in image order; ids are row numbers."""
-    return np.argsort(np.asarray(ids, dtype=np.int64))
-
-
-def probabilities(run: Path) -> np.ndarray:
+def predictions(run: Path) -> np.ndarray:
     """(n, c) probabilities in image order."""
-    snapshot = Snapshot.load(run)
-    assert snapshot.head is not None
-    order = _in_order(snapshot.columns(["id"]).column("id").to_pylist())
-    return head_probs(snapshot.head, np.asarray(snapshot.in_memory().values))[order]
+    snapshot, features, ids = opened(run)
+    return probabilities(snapshot.head, features)[np.argsort(ids)]
 
 
-def _variance_of_gradients(run: Path, inputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """(n,) VoG over the kept epochs of a run, from (n, channels, h, w)."""
-    from hardsight.models.trained import open_trained
+def gradients(run: Path, inputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """(e, n, ...) derivatives of the given class's logit in the pixels, for the kept epochs of a run."""
+    import torch
 
-    networks = [open_trained(run / "model", weights).module.eval() for weights in kept_epochs(run)]
-    parts = [slice(start, start + BATCH) for start in range(0, len(labels), BATCH)]
-    return within_class(np.concatenate([gradient_variance(networks, inputs[part], labels[part]) for part in parts]), labels)
+    files = sorted((run / "epochs").glob("epoch=*.safetensors"))
+    result = np.empty((len(files), *inputs.shape), np.float32)
+    for epoch, file in enumerate(files):
+        network = open_network(run, weights=file).eval()
+        for start in range(0, len(labels), BATCH):
+            rows = slice(start, start + BATCH)
+            x = torch.from_numpy(inputs[rows]).requires_grad_()
+            logits = network(x).gather(1, torch.from_numpy(labels[rows])[:, None])
+            result[epoch, rows] = torch.autograd.grad(logits.sum(), x)[0]
+    return result
 
 
 def stages(run: Path, inputs: np.ndarray) -> list[np.ndarray]:
     """(n, d) outputs of every ReLU of a network, first to last, averaged over image positions."""
     import torch
 
-    from hardsight.models.trained import open_trained
-
-    network = open_trained(run / "model", run / "model" / "model.safetensors").module.eval()
+    network = open_network(run).eval()
     seen: list[list[np.ndarray]] = []
 
     def keep(_: Any, __: Any, output: torch.Tensor) -> None:

@@ -1,4 +1,4 @@
-"""`python -m benchmarks hardness`: inject a known kind of hardness into images, and measure how well every score detects it.
+"""Inject a known kind of hardness into images, and measure how well every score detects it.
 
 Wrong labels are injected into the training set, whose samples are then scored from their training dynamics, by the final model,
 and by heads that have not seen them. Everything else is mixed into the held-out samples of a model that was trained on clean
@@ -10,7 +10,6 @@ resumes with the missing cases, and repeats cases whose list of scores has grown
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property, partial
@@ -19,25 +18,24 @@ from typing import Any
 
 import numpy as np
 
+import hardsight
 from benchmarks import peers
 from benchmarks.finding import Detection, detection
 from benchmarks.further_scores import further_scores
-from benchmarks.injection import mislabeled
+from benchmarks.injection import MISLABELS, VIEWS, mislabeled
+from benchmarks.kept_results import kept
 from benchmarks.odd_inputs import OddInputs
-from benchmarks.pictures import MOST, ImageSet, as_json, available, load, place, train
+from benchmarks.pictures import MOST, QUICK, RECIPES, ImageSet, available, check_words, load, place, train
 from benchmarks.scored import Scores, of_training_samples
-from benchmarks.settings import MISLABELED, HardnessSettings
+from benchmarks.timing import num_threads
+from hardsight import SCORES
 from hardsight.errors import InputError
-from hardsight.files.reading import read_json
-from hardsight.files.writing import write_json
-from hardsight.options import takes
-from hardsight.scores import SCORES
-from hardsight.screen import Progress, Say
-from hardsight.threads import num_threads
-from hardsight.version import VERSION
+from hardsight.screen import Progress, print_line, print_table, progress_bar
 
 # Change it if scores are computed in another way: finished cases are then measured again.
 METHOD = "calibrated heads, k-nearest distance at 1 %"
+KINDS = (*MISLABELS, "near", "far", *VIEWS, "duplicate")
+TOP = 5  # scores to print for each kind
 Row = dict[str, Any]
 
 
@@ -54,71 +52,81 @@ class Case:
         return f"{self.data}, {self.kind} {self.rate:g}, seed {self.seed}"
 
 
-@takes(HardnessSettings)
 def run(
-    output: Path,
-    *,
-    settings: HardnessSettings | None = None,
-    progress: Progress | None = None,
-    say: Say | None = None,
-    **options: Any,
+    output: Path = Path("hardsight-bench"),
+    data: Path | None = None,
+    sets: tuple[str, ...] = (),
+    kinds: tuple[str, ...] = KINDS,
+    rates: tuple[float, ...] = (0.05, 0.1, 0.3),
+    seeds: int = 5,
+    limit: int | None = None,
+    quick: bool = False,
 ) -> dict[str, Any]:
     """Measure every case, and return the means over the seeds.
 
     Args:
         output: directory for the trained networks (`runs/`) and the results (`hardness/`); existing ones are reused.
-        settings: all options below as one object; single options override it.
-        progress: called with the cases done, the total, and a description.
-        say: called with a sentence for each finished case.
+        data: directory with mnist.npz or cifar10_train.npz. Default: only the built-in digits.
+        sets: comma-separated datasets: digits, mnist, cifar10. Default: all available.
+        kinds: comma-separated kinds of hardness: wrong labels (uniform, pair, adjacent, instance), inputs of unseen classes and
+            of none (near, far), atypical views (shift, zoom, crop), duplicate. Default: all.
+        rates: comma-separated shares of hard samples, at most 0.5.
+        seeds: number of seeds.
+        limit: samples of each dataset, spread evenly over it. Default: 5000.
+        quick: try it: one seed, one rate, few samples and few epochs. The numbers mean little.
     """
-    settings = HardnessSettings.given(settings, options)
-    study = HardnessStudy(Path(output), settings, say or (lambda sentence: None))
-    cases = study.cases()
-    for number, case in enumerate(cases):
-        study.measure(case, _within(progress, number, len(cases), str(case)))
-    return study.summary(cases)
+    if quick:
+        seeds, rates = 1, (0.1 if 0.1 in rates else rates[0],)
+    cases = cases_of(data, sets, kinds, rates, seeds)
+    study = HardnessStudy(output, data, limit or (QUICK if quick else MOST), quick)
+    with progress_bar("training") as progress:
+        results = [
+            study.result(case, lambda *done, number=number, case=case: progress(number, len(cases), f"{case}: {done[2]}"))
+            for number, case in enumerate(cases)
+        ]
+    pictures = [study.pictures(name) for name in dict.fromkeys(case.data for case in cases)]
+    groups: dict[tuple[str, str, float], list[Row]] = {}
+    for case, result in zip(cases, results, strict=True):
+        groups.setdefault((case.data, case.kind, case.rate), []).append(result)
+    return {
+        "version": hardsight.__version__,
+        "threads": num_threads(),
+        "seeds": list(range(seeds)),
+        "peers": peers.installed(),
+        "sets": {p.name: {"samples": len(p.labels), "network": p.recipe.network, "epochs": p.epochs} for p in pictures},
+        "results": [row for group in groups.values() for row in means(group)],
+    }
 
 
-def _within(progress: Progress | None, number: int, total: int, case: str) -> Progress:
-    """Progress over all cases: the bar counts cases, with the description of the current training."""
-
-    def tell(done: int, steps: int, words: str) -> None:
-        if progress is not None:
-            progress(number, total, f"{case}: {words}")
-
-    return tell
+def cases_of(
+    data: Path | None, sets: Sequence[str], kinds: Sequence[str], rates: Sequence[float], seeds: int
+) -> list[Case]:  # fmt: skip
+    """Every available dataset, seed, kind and rate; cases that share a network are adjacent."""
+    check_words("kinds", kinds, KINDS)
+    check_words("sets", sets, tuple(RECIPES))
+    if not all(0 < rate <= 0.5 for rate in rates):
+        raise InputError(f"rates must be above 0 and at most 0.5, got {', '.join(f'{rate:g}' for rate in rates)}.")
+    there = available(data)
+    missing = [name for name in sets if name not in there]
+    if missing:
+        raise InputError(f"{missing[0]} is missing; --data DIR names a directory that has it. Available: {', '.join(there)}.")
+    names = [name for name in there if name in (sets or there)]
+    return [Case(name, kind, rate, seed) for name in names for seed in range(seeds) for kind in kinds for rate in rates]
 
 
 @dataclass(frozen=True)
 class HardnessStudy:
-    """The cases, the paths of their results, and what they share."""
+    """What the cases share."""
 
     output: Path
-    settings: HardnessSettings
-    say: Say
-
-    def cases(self) -> list[Case]:
-        """Every dataset, seed, kind and rate; those that share a network are adjacent."""
-        there = available(self.settings.data)
-        missing = [name for name in self.settings.sets if name not in there]
-        if missing:
-            raise InputError(f"{missing[0]} is missing; --data DIR names a directory that has it. Available: {', '.join(there)}.")
-        s = self.settings
-        names = [name for name in there if name in (s.sets or there)]
-        return [
-            Case(n, kind, rate, seed) for n in names for seed in s.used_seeds for kind in s.used_kinds for rate in s.used_rates
-        ]
-
-    @cached_property
-    def known(self) -> list[str]:
-        """Everything that scores a sample: our scores, and other installed libraries; and the method."""
-        return sorted([METHOD, *SCORES, *peers.installed()])
+    data: Path | None
+    limit: int
+    quick: bool
 
     @cached_property
     def pictures(self) -> Callable[[str], ImageSet]:
         """The images of a dataset, cached while in use."""
-        s = self.settings
-        return cache(lambda name: load(name, s.data, MOST if s.used_limit is None else s.used_limit, quick=s.quick))
+        return cache(lambda name: load(name, self.data, self.limit, quick=self.quick))
 
     @cached_property
     def odd(self) -> Callable[[str, int], OddInputs]:
@@ -130,17 +138,17 @@ class HardnessStudy:
         """Path of the network or the result of a case."""
         return place(self.output, folder, self.pictures(case.data), f"{case.kind}-{case.rate:g}", case.seed)
 
-    def measure(self, case: Case, progress: Progress) -> None:
-        """Write the result of a case, unless it exists."""
-        path = as_json(self.place("hardness", case))
-        if path.is_file() and read_json(path).get("known") == self.known:
-            return
-        start = time.perf_counter()
-        scores, hard = self._label_errors(case, progress) if case.kind in MISLABELED else self._odd_inputs(case, progress)
+    def result(self, case: Case, progress: Progress) -> Row:
+        """How well everything that scores a sample finds the hard ones of a case."""
+        known = sorted([METHOD, *SCORES, *peers.installed()])
+        return kept(self.place("hardness", case), lambda: self._measured(case, progress), known)
+
+    def _measured(self, case: Case, progress: Progress) -> Row:
+        scores, hard = (self._label_errors if case.kind in MISLABELS else self._odd_inputs)(case, progress)
         rows = [{"evidence": e, "score": name, **asdict(detection(x, hard))} for (e, name), x in scores.items()]
-        result = {**asdict(case), "known": self.known, "samples": len(hard), "hard": int(hard.sum()), "found": rows}
-        write_json(path, result)
-        self.say(f"{case}: {_sentence(rows)}  {time.perf_counter() - start:.0f} s")
+        best = max(rows, key=lambda row: row["average_precision"])
+        print_line(f"{case}: average precision {best['average_precision']:.3f} by {best['score']} ({best['evidence']})")
+        return {**asdict(case), "samples": len(hard), "hard": int(hard.sum()), "found": rows}
 
     def _label_errors(self, case: Case, progress: Progress) -> tuple[Scores, np.ndarray]:
         """Scores of the training samples of a network trained on wrong labels, and which labels are wrong."""
@@ -152,7 +160,7 @@ class HardnessStudy:
         scores |= further_scores(pictures, noisy, directory, case.seed, progress)
         theirs, notes = peers.datagnosis(pictures, noisy)
         for note in notes:
-            self.say(note)
+            print_line(note)
         scores |= {("own training", name): values for name, values in theirs.items()}
         return scores, noisy != pictures.labels
 
@@ -161,26 +169,6 @@ class HardnessStudy:
         odd = self.odd(case.data, case.seed)
         odd.train(progress)
         return odd.scored(case.kind, case.rate)
-
-    def summary(self, cases: list[Case]) -> dict[str, Any]:
-        """The results for the JSON file: means over the seeds."""
-        groups: dict[tuple[str, str, float], list[Row]] = {}
-        for case in cases:
-            path = as_json(self.place("hardness", case))
-            groups.setdefault((case.data, case.kind, case.rate), []).append(read_json(path))
-        names = dict.fromkeys(case.data for case in cases)
-        return {
-            "version": VERSION,
-            "threads": num_threads(),
-            "seeds": list(self.settings.used_seeds),
-            "peers": peers.installed(),
-            "sets": {name: self._described(name) for name in names},
-            "results": [row for group in groups.values() for row in means(group)],
-        }
-
-    def _described(self, name: str) -> dict[str, Any]:
-        pictures = self.pictures(name)
-        return {"samples": len(pictures.labels), "network": pictures.recipe.network, "epochs": pictures.epochs}
 
 
 def means(results: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
@@ -198,43 +186,26 @@ def means(results: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
         yield {**case, "evidence": evidence, "score": score, "seeds": len(rows), **numbers, "deviation": deviation}
 
 
-def _sentence(rows: list[Row]) -> str:
-    """A short summary of a case: the best score, and AVH."""
-    ordered = sorted(rows, key=lambda row: -row["average_precision"])
-    avh = next((row for row in ordered if row["score"] == "avh"), None)
-    words = [f"{row['score']} ({row['evidence']}) {row['average_precision']:.3f}" for row in (ordered[0], avh) if row]
-    return "average precision " + ", ".join(words)
-
-
-def shown(summary: Mapping[str, Any], top: int) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
-    """A title and the table rows for every dataset, kind and rate: the best scores, and AVH with its rank."""
-    groups: dict[tuple[str, str, float], list[Row]] = {}
+def report(summary: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Print which score finds what: the best of every case, and AVH with its rank; returns the summary, for JSON."""
+    groups: dict[str, list[Row]] = {}
     for row in summary["results"]:
-        groups.setdefault((row["data"], row["kind"], row["rate"]), []).append(row)
-    for (data, kind, rate), rows in groups.items():
-        ordered = sorted(rows, key=lambda row: -row["average_precision"])
-        kept = [(rank, row) for rank, row in enumerate(ordered, 1) if rank <= top or row["score"] == "avh"]
-        yield (
-            f"{data}, {kind}, {rate:.0%}: {rows[0]['hard']} of {rows[0]['samples']}",
-            [_cells(rank, len(ordered), row) for rank, row in kept],
-        )
-
-
-def _cells(rank: int, total: int, row: Row) -> tuple[str, ...]:
-    spread = "" if row["deviation"] is None else f" ± {row['deviation']:.3f}"
-    numbers = (f"{row['auroc']:.3f}", f"{row['average_precision']:.3f}{spread}", f"{row['missed']:.3f}")
-    return (row["score"], row["evidence"], f"{rank} of {total}", *numbers)
-
-
-def report(summary: Mapping[str, Any], settings: HardnessSettings) -> None:
-    """Print which score finds what."""
-    from hardsight.screen import print_line, print_table
-
+        title = f"{row['data']}, {row['kind']}, {row['rate']:.0%}: {row['hard']} of {row['samples']}"
+        groups.setdefault(title, []).append(row)
     header = ("score", "evidence", "rank", "AUROC", "average precision", "missed")
-    for title, rows in shown(summary, settings.top):
-        print_table(header, rows, title=title, words=2, name="ranking", of={"case": title})
+    for title, rows in groups.items():
+        ordered = enumerate(sorted(rows, key=lambda row: -row["average_precision"]), 1)
+        cells = [_cells(f"{rank} of {len(rows)}", row) for rank, row in ordered if rank <= TOP or row["score"] == "avh"]
+        print_table(header, cells, title=title, words=2)
     seeds, missed = len(summary["seeds"]), "missed: hard samples that are not among as many that rank first"
-    print_line(f"means over {seeds} seed{'s' if seeds > 1 else ''}; {missed}", **summary)
+    print_line(f"means over {seeds} seed{'s' if seeds > 1 else ''}; {missed}")
     absent = [name for name in peers.LIBRARIES if name not in summary["peers"]]
     if absent:
         print_line(f"not installed, so not measured: {', '.join(absent)}")
+    return summary
+
+
+def _cells(rank: str, row: Row) -> tuple[str, ...]:
+    spread = "" if row["deviation"] is None else f" ± {row['deviation']:.3f}"
+    numbers = (f"{row['auroc']:.3f}", f"{row['average_precision']:.3f}{spread}", f"{row['missed']:.3f}")
+    return (row["score"], row["evidence"], rank, *numbers)

@@ -1,50 +1,34 @@
-"""`python -m benchmarks mine`: mining against the bare products it needs, an index, and a SupCon step against a peer."""
+"""Mining against the bare products it needs, an index, and a SupCon step against a peer."""
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from benchmarks.timing import Measurement, compared
-from hardsight.scores.search import SIDE
-from hardsight.subsets.mine import mine
-from hardsight.threads import num_workers, share
+from benchmarks.timing import Measurement, blockwise_product, compared
+from hardsight import mine
 
 FEATURES, CLASSES, K = 128, 100, 10
 MINE_LIMIT = {"hardsight mine": 1.3}
 SUPCON_LIMIT = {"SupConLoss": 1.2}
-BARE, PEER = "bare product, by blocks", "pytorch-metric-learning: SupConLoss"
 BATCHES = (256, 1024)
 
 
-def run(n: int, rounds: int) -> list[Measurement]:
-    """The k = 10 nearest of other classes among n samples; the recall of an index; a step of SupCon."""
+def run(n: int = 100_000, rounds: int = 1) -> list[Measurement]:
+    """The 10 nearest of other classes among n samples of 128 features and 100 classes; an index's recall; a step of SupCon."""
     rng = np.random.default_rng(0)
     labels = rng.integers(0, CLASSES, n)
     features = rng.standard_normal((n, FEATURES), np.float32)
     features += 0.7 * rng.standard_normal((CLASSES, FEATURES), np.float32)[labels]
-    work: dict[str, Callable[[], object]] = {
-        BARE: lambda: bare_product(features),
+    work = {
+        "bare product, by blocks": lambda: blockwise_product(features),
         "hardsight mine": lambda: mine(features=features, labels=labels, k=K),
     }
-    lines = compared(f"top {K} of {n} x {FEATURES}", work, rounds, BARE, MINE_LIMIT)
+    lines = compared(f"top {K} of {n} x {FEATURES}", work, rounds, MINE_LIMIT)
     return lines + _index(features, labels) + _supcon(rounds)
-
-
-def bare_product(x: np.ndarray) -> None:
-    """x @ x.T in blocks that are discarded, on the same threads."""
-    memory = [np.empty((SIDE, SIDE), np.float32) for _ in range(num_workers(np))]
-
-    def work(corner: tuple[int, int]) -> None:
-        rows, columns = (x[start : start + SIDE] for start in corner)
-        buffer = memory.pop()
-        np.matmul(rows, columns.T, out=buffer.reshape(-1)[: len(rows) * len(columns)].reshape(len(rows), len(columns)))
-        memory.append(buffer)
-
-    share(work, [(i, j) for i in range(0, len(x), SIDE) for j in range(0, len(x), SIDE)])
 
 
 def _index(features: np.ndarray, labels: np.ndarray) -> list[Measurement]:
@@ -72,17 +56,14 @@ def _supcon(rounds: int) -> list[Measurement]:
         generator = torch.Generator().manual_seed(0)
         x = torch.randn(batch, FEATURES, generator=generator, requires_grad=True)
         y = torch.randint(0, 10, (batch,), generator=generator)
-
-        def step(loss: Any, x: Any = x, y: Any = y) -> None:
-            x.grad = None
-            loss(x, y).backward()
-
-        ours, peer = SupConLoss(), Peer()
-        work: dict[str, Callable[[], object]] = {
-            PEER: lambda step=step, peer=peer: step(peer),  # type: ignore[misc]
-            "SupConLoss": lambda step=step, ours=ours: step(ours),  # type: ignore[misc]
-        }
+        losses = {"pytorch-metric-learning: SupConLoss": Peer(), "SupConLoss": SupConLoss()}
+        work = {name: partial(_step, loss, x, y) for name, loss in losses.items()}
         for function in work.values():
             function()  # warm
-        lines += compared(f"step, batch of {batch}", work, max(rounds, 3), PEER, SUPCON_LIMIT)
+        lines += compared(f"step, batch of {batch}", work, max(rounds, 3), SUPCON_LIMIT)
     return lines
+
+
+def _step(loss: Any, x: Any, y: Any) -> None:
+    x.grad = None
+    loss(x, y).backward()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
@@ -12,14 +13,10 @@ import pyarrow.compute as pc
 from benchmarks import peers
 from benchmarks.injection import VIEWS, copied, scrambled
 from benchmarks.pictures import ImageSet, train
-from benchmarks.scored import EPOCHS, FINAL, REFERENCE, Scores, as_hardness
-from hardsight import score
-from hardsight.head import Head
-from hardsight.scores import SCORES
-from hardsight.scores.duplicates import near_duplicates
-from hardsight.scoring.fitted_head import head_probs
+from benchmarks.scored import EPOCHS, FINAL, REFERENCE, Scores, as_hardness, probabilities
+from hardsight import SCORES, Snapshot, score
+from hardsight.scores import near_duplicates
 from hardsight.screen import Progress
-from hardsight.snapshot import Snapshot
 
 LEFT_OUT = 2  # number of classes (the last ones) left out of training
 TRAINED = 0.6  # share of the other images used for training
@@ -78,9 +75,9 @@ class OddInputs:
         """Scores of held-out samples with a share of odd ones, and (n,) which are odd."""
         rows, hard = mixed(self._rows["known"], self._rows[kind], rate, pairs=kind == "duplicate")
         labeled = kind not in UNLABELED
-        features = self._features[rows]  # (n, d)
-        labels = self._labels[rows] if labeled else None
-        table = score(features, self._head, labels, scores="all")
+        features = self._batch.values[rows]  # (n, d)
+        labels = self._batch.labels[rows] if labeled else None
+        table = score(features, self._snapshot.head, labels, scores="all")
         scores = {(FINAL, name): values for name, values in as_hardness(table).items()}
         scores |= {(REFERENCE, name): values for name, values in self._by_reference(features, labels).items()}
         if labeled:
@@ -93,29 +90,21 @@ class OddInputs:
     def _by_reference(self, features: np.ndarray, labels: np.ndarray | None) -> dict[str, np.ndarray]:
         """Scores fitted to the training set, ours and those of other libraries."""
         learned = self._rows["train"]
-        train_features, train_labels = self._features[learned], self._labels[learned]
+        train_features, train_labels = self._batch.values[learned], self._batch.labels[learned]
         names = [name for name, entry in SCORES.items() if entry.scope == "reference"]
-        reference = Snapshot(train_features, self._head, train_labels)
-        ours = as_hardness(score(features, self._head, labels, scores=names, reference=reference)) if names else {}
-        probs, train_probs = (head_probs(self._head, x) for x in (features, train_features))
+        reference = Snapshot(train_features, self._snapshot.head, train_labels)
+        ours = as_hardness(score(features, self._snapshot.head, labels, scores=names, reference=reference))
+        probs, train_probs = (probabilities(self._snapshot.head, x) for x in (features, train_features))
         return ours | peers.outliers(features, probs, (train_features, train_probs, train_labels))
 
     @cached_property
     def _snapshot(self) -> Snapshot:
         return Snapshot.load(self.run)
 
-    @property
-    def _head(self) -> Head:
-        assert self._snapshot.head is not None
-        return self._snapshot.head
-
     @cached_property
-    def _features(self) -> np.ndarray:
-        return np.asarray(self._snapshot.in_memory().values)
-
-    @cached_property
-    def _labels(self) -> np.ndarray:
-        return self._snapshot.in_memory().labels
+    def _batch(self) -> Any:
+        """Features and labels of all samples."""
+        return self._snapshot.in_memory()
 
     @cached_property
     def _rows(self) -> dict[str, np.ndarray]:

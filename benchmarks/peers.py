@@ -8,6 +8,7 @@ datagnosis    the methods of H-CAT; each trains its own network
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.util
 import io
 import tempfile
@@ -16,8 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 
-from benchmarks.pictures import ImageSet
+from benchmarks.pictures import ImageSet, open_network
 
 RANKINGS = ("self_confidence", "normalized_margin", "confidence_weighted_entropy")  # of cleanlab.rank
 PLUGINS = (
@@ -95,17 +97,13 @@ def area_under_margin(run: Path, num_samples: int) -> Scores:
     import torch
     from aum import AUMCalculator
 
-    from hardsight.files.epochs import moments, number_column, read_moment, rows_named
-
     with tempfile.TemporaryDirectory() as folder:
         calculator = AUMCalculator(folder, compressed=True)
-        for _, path in moments(run):
-            table = read_moment(path, ["id", "logit_margin"], split="train")
-            margin = torch.tensor(number_column(table, "logit_margin"))
-            rows = rows_named(table.column("id").combine_chunks())
-            assert rows is not None
+        for path in sorted((run / "dynamics").glob("epoch=*.parquet")):
+            table = pq.read_table(path, columns=["id", "logit_margin"], filters=[("split", "==", "train")])
+            margin = torch.tensor(table.column("logit_margin").to_numpy(), dtype=torch.float64)
             logits = torch.stack([margin, torch.zeros_like(margin)], 1)  # (b, 2): the margin of class 0 is the recorded one
-            calculator.update(logits, torch.zeros(len(margin), dtype=torch.int64), rows.tolist())
+            calculator.update(logits, torch.zeros(len(margin), dtype=torch.int64), list(map(int, table.column("id").to_pylist())))
     mean = [calculator.sums[row] / calculator.counts[row] for row in range(num_samples)]
     return {"aum package": -np.array(mean)}
 
@@ -114,10 +112,7 @@ def datagnosis(pictures: ImageSet, labels: np.ndarray) -> tuple[Scores, list[str
     """The methods of datagnosis on all images with these labels, and a note for each that fails."""
     if "datagnosis" not in installed():
         return {}, []
-    from hardsight.errors import first_line
-    from hardsight.models.torchvision_models import import_torchvision
-
-    import_torchvision()  # datagnosis imports it, which needs a workaround for a torch without CUDA
+    _import_torchvision()
     from datagnosis.plugins import Plugins
     from datagnosis.plugins.core.datahandler import DataHandler
     from loguru import logger
@@ -134,18 +129,27 @@ def datagnosis(pictures: ImageSet, labels: np.ndarray) -> tuple[Scores, list[str
                 plugin.fit(datahandler=handler, use_caches_if_exist=False, workspace=Path(folder))
             scores |= _of_plugin(name, plugin.scores, plugin.hard_direction())
         except Exception as error:  # if one fails, measure the others anyway
-            notes.append(f"datagnosis {name}: {type(error).__name__}: {first_line(error)}")
+            notes.append(f"datagnosis {name}: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
     return scores, notes
+
+
+def _import_torchvision() -> None:
+    """datagnosis imports it. Beside a torch without CUDA that fails at two operators of object detection: declare them."""
+    import torch
+
+    try:
+        importlib.import_module("torchvision")
+    except RuntimeError:
+        for operator in ("nms", "qnms"):
+            torch.library.define(f"torchvision::{operator}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
 
 
 def _training(pictures: ImageSet) -> dict[str, object]:
     """The arguments of a datagnosis plugin: the same network for as many epochs."""
     import torch
 
-    from hardsight.models.trainable import open_trainable
-
     torch.manual_seed(0)
-    model, lr = open_trainable(pictures.recipe.network, pictures.num_classes).module, pictures.recipe.lr
+    model, lr = open_network(pictures.recipe.network, num_classes=pictures.num_classes), pictures.recipe.lr
     return {
         "model": model,
         "criterion": torch.nn.CrossEntropyLoss(),

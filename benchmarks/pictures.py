@@ -1,7 +1,8 @@
-"""The datasets of `bench hardness` and `bench clean`, and the small network that is trained on each."""
+"""The datasets of the benchmarks `hardness` and `clean`, and the small network that is trained on each."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,11 @@ from typing import Any
 import numpy as np
 
 import hardsight
-from hardsight.errors import InputError, require_installed
-from hardsight.threads import even_rows
+from hardsight.data import load_digits
+from hardsight.errors import InputError
+from hardsight.models import open_model
 
-LOCAL: dict[str, Any] = {"device": "cpu", "workers": 1}
-MOST = 5000  # default number of samples of a dataset
+MOST, QUICK = 5000, 600  # default number of samples of a dataset, also in a quick trial
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,10 @@ class TrainingRecipe:
 
 
 RECIPES = {
-    "digits": TrainingRecipe(None, ("", ""), "DigitsCNN", (0.0, 1.0), 10, 4, 32, 2e-3),
-    "mnist": TrainingRecipe("mnist.npz", ("train_images", "train_labels"), "lenet", (0.1307, 0.3081), 8, 2, 64, 1e-3),
+    "digits": TrainingRecipe(None, ("", ""), "hardsight.models.digits:DigitsCNN", (0.0, 1.0), 10, 4, 32, 2e-3),
+    "mnist": TrainingRecipe(
+        "mnist.npz", ("train_images", "train_labels"), "hardsight.models.lenet:lenet", (0.1307, 0.3081), 8, 2, 64, 1e-3
+    ),
     "cifar10": TrainingRecipe(
         "cifar10_train.npz", ("images", "labels"), "benchmarks.small_cnn:small_cnn", (0.5, 0.25), 8, 2, 128, 1e-3
     ),
@@ -70,8 +73,17 @@ class ImageSet:
         return (images - np.float32(mean)) / np.float32(deviation)
 
 
+def check_words(option: str, given: Sequence[str], known: Sequence[str]) -> None:
+    """Refuse a word of an option that is not known."""
+    unknown = [word for word in given if word not in known]
+    if unknown:
+        raise InputError(f"{option} must be of {', '.join(known)}, got {unknown[0]!r}.")
+
+
 def available(folder: Path | None) -> list[str]:
     """Names of the available datasets: the built-in digits, and those in a directory."""
+    if folder is not None and not folder.is_dir():
+        raise InputError(f"{folder} is not a directory.")
     names = [name for name, recipe in RECIPES.items() if recipe.file is None or (folder and (folder / recipe.file).is_file())]
     if folder is not None and len(names) == 1:
         files = " or ".join(recipe.file for recipe in RECIPES.values() if recipe.file)
@@ -83,12 +95,11 @@ def load(name: str, folder: Path | None, limit: int | None, *, quick: bool = Fal
     """A dataset by name, or an even subsample of it."""
     recipe = RECIPES[name]
     if recipe.file is None:
-        from hardsight.data.digits import load_digits
-
         images, labels = load_digits()
     else:
         assert folder is not None
-        images, labels = _from_file(folder / recipe.file, recipe.arrays)
+        arrays = np.load(folder / recipe.file)
+        images, labels = (arrays[name] for name in recipe.arrays)
     rows = even_rows(len(images), limit)
     images = images[rows]
     channels = images[:, None] if images.ndim == 3 else images.transpose(0, 3, 1, 2)
@@ -96,15 +107,16 @@ def load(name: str, folder: Path | None, limit: int | None, *, quick: bool = Fal
     return ImageSet(name, scaled, labels[rows].astype(np.int64), recipe, recipe.quick_epochs if quick else recipe.epochs)
 
 
-def _from_file(path: Path, names: tuple[str, str]) -> tuple[np.ndarray, np.ndarray]:
-    from hardsight.files.npy import open_npz
+def even_rows(n: int, limit: int | None) -> np.ndarray:
+    """At most `limit` of n rows, evenly spaced."""
+    k = min(n, limit or n)
+    return np.arange(k) * n // k
 
-    arrays = open_npz(path)
-    missing = [name for name in names if name not in arrays]
-    if missing:
-        raise InputError(f"{path} has no array {missing[0]!r}; it has {', '.join(arrays)}.")
-    images, labels = (np.asarray(arrays[name]) for name in names)
-    return images, labels
+
+def open_network(spec: Any, **options: Any) -> Any:
+    """The torch module of a network by its name, or of a run."""
+    model: Any = open_model(spec, device="cpu", **options)
+    return model.module
 
 
 def train(
@@ -120,8 +132,6 @@ def train(
         watch: more sets by name, (images, labels), to evaluate after each epoch.
         **options: other options of `hardsight.train`, such as progress.
     """
-    require_installed("torch", extra="torch", purpose="this benchmark")
-
     kept = np.flatnonzero(labels >= 0)
     watched = {name: (pictures.inputs(images), watched_labels) for name, (images, watched_labels) in (watch or {}).items()}
     hardsight.train(
@@ -135,7 +145,8 @@ def train(
         optimizer="adamw",
         lr=pictures.recipe.lr,
         weight_decay=0.0,
-        **LOCAL,
+        device="cpu",
+        workers=1,
         **options,
     )
     return output
@@ -143,11 +154,4 @@ def train(
 
 def place(output: Path, folder: str, pictures: ImageSet, what: str, seed: int) -> Path:
     """Path of a trained network or a result; its name encodes what it depends on."""
-    directory = output / folder
-    directory.mkdir(parents=True, exist_ok=True)
-    return directory / f"{pictures.name}-{len(pictures.labels)}x{pictures.epochs}-{what}-seed{seed}"
-
-
-def as_json(path: Path) -> Path:
-    """The same name with .json appended; the dot of a rate does not start an extension."""
-    return path.with_name(f"{path.name}.json")
+    return output / folder / f"{pictures.name}-{len(pictures.labels)}x{pictures.epochs}-{what}-seed{seed}"

@@ -1,27 +1,29 @@
-"""`python -m benchmarks score`: scores against the bare product features @ weight.T, and against peers."""
+"""Scores against the bare product features @ weight.T, and against peers."""
 
 from __future__ import annotations
 
 import importlib.util
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 
 from benchmarks.timing import Measurement, compared, extra_memory, in_fresh_process
-from hardsight.head import Head
-from hardsight.scores import avh
-from hardsight.scores.sweep import sweep
+from hardsight import Head, avh, score
 
 SHAPES = ((20000, 2048, 1000), (50000, 512, 1000), (50000, 512, 100))  # (n, d, c)
-AVH_LIMIT = {"torch": (1.15, 1.15, 1.3), "numpy": (1.5, 1.5, 1.5)}
-ALL_LIMIT = (1.6, 1.6, None)  # torch
+LIMIT: dict[str, dict[str, tuple[float, ...]]] = {  # by shape
+    "avh": {"torch": (1.15, 1.15, 1.3), "numpy": (1.5, 1.5, 1.5)},
+    "all row scores": {"torch": (1.6, 1.6), "numpy": ()},
+}
 MEMORY_LIMIT = 64.0  # MB
 PEERS_SHAPE = (20000, 512, 100)
 
 
-def run(rounds: int) -> list[Measurement]:
+def run(rounds: int = 11) -> list[Measurement]:
     """Run everything; torch and peers only if installed."""
     lines: list[Measurement] = []
     for backend in ("torch", "numpy"):
@@ -38,41 +40,37 @@ def _arrays(shape: tuple[int, int, int], backend: str = "numpy") -> tuple[Any, H
     """Random features, a head with bias, and labels."""
     n, d, c = shape
     rng = np.random.default_rng(0)
-    features: Any = rng.standard_normal((n, d), dtype=np.float32)
-    weight: Any
-    bias: Any
-    weight, bias = rng.standard_normal((c, d), dtype=np.float32) / np.float32(d**0.5), rng.standard_normal(c, dtype=np.float32)
+    arrays: list[Any] = [rng.standard_normal(size, dtype=np.float32) for size in ((n, d), (c, d), c)]
+    arrays[1] /= np.float32(d**0.5)
     labels = rng.integers(0, c, n)
     if backend == "torch":
         import torch
 
-        features, weight, bias = (torch.from_numpy(x) for x in (features, weight, bias))
+        arrays = [torch.from_numpy(x) for x in arrays]
+    features, weight, bias = arrays
     return features, Head("linear", weight, bias), labels
 
 
 def _against_the_product(backend: str, shape: tuple[int, int, int], index: int, rounds: int) -> list[Measurement]:
     features, head, labels = _arrays(shape, backend)
-    work: dict[str, Callable[[], object]] = {
+    work = {
         "features @ weight.T": lambda: features @ head.weight.T,
         "avh": lambda: avh(features, head, labels),
-        "all row scores": lambda: sweep(features, head, labels),
+        "all row scores": lambda: score(features, head, labels),
     }
-    limits = {"avh": AVH_LIMIT[backend][index]}
-    limit = ALL_LIMIT[index]
-    if backend == "torch" and limit is not None:
-        limits["all row scores"] = limit
-    return compared(f"{backend} {shape}", work, rounds, "features @ weight.T", limits)
+    limits = {name: limit[backend][index] for name, limit in LIMIT.items() if index < len(limit[backend])}
+    return compared(f"{backend} {shape}", work, rounds, limits)
 
 
 def _growth(rounds: int) -> list[Measurement]:
     """Time for four times the samples: four times as long is linear."""
     features, head, labels = _arrays((40000, 256, 200))
     quarter = slice(0, 10000)
-    work: dict[str, Callable[[], object]] = {
+    work = {
         "avh of n": lambda: avh(features[quarter], head, labels[quarter]),
         "avh of 4 n": lambda: avh(features, head, labels),
     }
-    return compared("numpy n = 10000, d = 256, c = 200", work, rounds, "avh of n", {"avh of 4 n": 4.4})
+    return compared("numpy n = 10000, d = 256, c = 200", work, rounds, {"avh of 4 n": 4.4})
 
 
 def _memory() -> list[Measurement]:
@@ -88,7 +86,7 @@ def _memory() -> list[Measurement]:
 def _extra_memory(shape: tuple[int, int, int]) -> float | None:
     features, head, labels = _arrays(shape)
     _ = features[:64] @ head.weight.T  # warm up, so that BLAS threads and buffers are not counted
-    used = extra_memory(lambda: sweep(features, head, labels))
+    used = extra_memory(lambda: score(features, head, labels))
     results = 8 * 13 * shape[0] / 2**20  # the results do not count as additional
     return None if used is None else max(0.0, used - results)
 
@@ -96,8 +94,6 @@ def _extra_memory(shape: tuple[int, int, int]) -> float | None:
 def _peers(rounds: int) -> list[Measurement]:
     """Times of other libraries for their scores, from precomputed probabilities or logits."""
     features, head, labels = _arrays(PEERS_SHAPE)
-    from scipy.special import softmax
-
     logits = head.logits(features)
     probs = softmax(logits, axis=1)
 
@@ -109,7 +105,7 @@ def _peers(rounds: int) -> list[Measurement]:
 
     work: dict[str, Callable[[], object]] = {
         "hardsight: avh from features": lambda: avh(features, head, labels),
-        "hardsight: all row scores from features": lambda: sweep(features, head, labels),
+        "hardsight: all row scores from features": lambda: score(features, head, labels),
         "NumPy: avh, straightforward": straightforward,
     }
     if importlib.util.find_spec("cleanlab"):
@@ -117,12 +113,12 @@ def _peers(rounds: int) -> list[Measurement]:
         from cleanlab.rank import get_label_quality_scores
 
         for method in ("self_confidence", "normalized_margin", "confidence_weighted_entropy"):
-            work[f"cleanlab.rank: {method}"] = lambda m=method: get_label_quality_scores(labels, probs, method=m)  # type: ignore[misc]
+            work[f"cleanlab.rank: {method}"] = partial(get_label_quality_scores, labels, probs, method=method)
         work["cleanlab: find_label_issues"] = lambda: find_label_issues(labels, probs, n_jobs=1)
     with tempfile.TemporaryDirectory() as folder:
         if importlib.util.find_spec("aum") and importlib.util.find_spec("torch"):
             work["aum: update"] = _aum_update(logits, labels, folder)
-        return compared(f"peers {PEERS_SHAPE}", work, rounds, "hardsight: avh from features", {})
+        return compared(f"peers {PEERS_SHAPE}", work, rounds)
 
 
 def _aum_update(logits: np.ndarray, labels: np.ndarray, folder: str) -> Callable[[], object]:

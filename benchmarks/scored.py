@@ -8,19 +8,18 @@ reference             the training set, for held-out samples
 
 from __future__ import annotations
 
+import json
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from scipy.special import softmax
 
 from benchmarks import peers
-from hardsight import clean, score
-from hardsight.scores import SCORES
-from hardsight.scores.duplicates import find_repeats
-from hardsight.scoring.fitted_head import FOLDS, head_probs, unseen_heads
-from hardsight.snapshot import Snapshot
+from hardsight import SCORES, Head, Snapshot, clean, score
+from hardsight.quality import out_of_sample
 
 Scores = dict[tuple[str, str], np.ndarray]  # (evidence, name) -> (n,) high is hard
 
@@ -43,10 +42,10 @@ def of_training_samples(run: Path, labels: np.ndarray) -> Scores:
     `clean` is the ranking of `hardsight.clean`, for the run and for the out-of-sample probabilities.
     """
     table = score(run, scores="all")
-    row_of = np.argsort(np.asarray(table.column("id").to_pylist(), dtype=np.int64))
+    _, features, ids = opened(run)
+    row_of = np.argsort(ids)
     scores = {(_evidence(name), name): values[row_of] for name, values in as_hardness(table).items()}
-    features = np.asarray(Snapshot.load(run).in_memory().values)[row_of]  # (n, d)
-    unseen, probs = by_unseen_heads(features, labels)
+    unseen, probs = by_unseen_heads(features[row_of], labels)
     theirs = peers.label_rankings(probs, labels)
     scores |= {(UNSEEN, name): values for name, values in {**unseen, **theirs}.items()}
     scores[EPOCHS, "clean"] = error_score(suspects(run))[row_of]
@@ -61,19 +60,31 @@ def _evidence(name: str) -> str:
 def by_unseen_heads(features: np.ndarray, labels: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Row scores and (n, c) probabilities from heads fitted without the samples: from (n, d) and (n,)."""
     names = [name for name, entry in SCORES.items() if entry.scope == "row"]
-    columns: dict[str, np.ndarray] = {}
-    probs = np.full((len(labels), int(labels.max()) + 1), np.nan)
-    for rows, head in unseen_heads(features, labels, find_repeats(features).originals(labels, FOLDS)):
-        probs[rows] = head_probs(head, features[rows])
-        table = score(features[rows], head, labels[rows], scores=names)
-        for name, values in as_hardness(table).items():
-            columns.setdefault(name, np.full(len(labels), np.nan))[rows] = values
-    return columns, probs
+    return as_hardness(score(features, labels=labels, scores=names)), out_of_sample(features, labels)
+
+
+def opened(run: Path) -> tuple[Snapshot, np.ndarray, np.ndarray]:
+    """A run, its (n, d) features, and its (n,) ids, which are numbers of images."""
+    snapshot = Snapshot.load(run)
+    ids = np.asarray(snapshot.columns(["id"]).column("id").to_pylist(), dtype=np.int64)
+    return snapshot, np.asarray(snapshot.in_memory().values), ids
+
+
+def probabilities(head: Head | None, features: np.ndarray) -> np.ndarray:
+    """(n, c) softmax of a head's logits, in float64."""
+    assert head is not None
+    return np.asarray(softmax(np.asarray(head.logits(features), dtype=np.float64), axis=1))
 
 
 def error_score(table: pa.Table) -> np.ndarray:
     """(n,) the error score by which `hardsight.clean` ranks labels."""
     return np.asarray(table.column("error_score").to_numpy(), dtype=np.float64)
+
+
+def notes_of(table: pa.Table) -> dict[str, Any]:
+    """What `hardsight.clean` says of all labels: the expected number of errors, and how sure that is."""
+    notes: dict[str, Any] = json.loads(table.schema.metadata[b"hardsight"])
+    return notes
 
 
 def suspects(*source: Any, **options: Any) -> pa.Table:

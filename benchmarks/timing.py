@@ -5,14 +5,18 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hardsight.threads import num_threads
-from hardsight.version import VERSION
+import numpy as np
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import hardsight
+from hardsight.screen import number, print_line, print_table, progress_bar
 
 Result = TypeVar("Result")
 
@@ -43,11 +47,10 @@ def compared(
     case: str,
     work: Mapping[str, Callable[[], Any]],
     rounds: int,
-    baseline: str,
-    limits: dict[str, float],
+    limits: Mapping[str, float] | None = None,
     seconds: Callable[[Callable[[], Any]], float] | None = None,
 ) -> list[Measurement]:
-    """One measurement per function; the baseline's ratio is 1.
+    """One measurement per function; the first is the baseline of the ratios.
 
     All functions take turns in each round, and a ratio is the median over rounds: a machine whose speed varies affects both
     sides equally. Rounds are added while a limit lies within the 95 % interval of a median, on either side: on a shared
@@ -57,43 +60,33 @@ def compared(
         case: name of the comparison.
         work: functions by name.
         rounds: minimum number of rounds.
-        baseline: name of the function that others are compared with.
         limits: upper limits of ratios, by name.
         seconds: how to time a function in one turn. Default: its fastest call.
     """
-    from hardsight.screen import progress_bar
-
-    seconds = seconds or _one_turn
+    seconds, limits = seconds or _one_turn, limits or {}
     times: dict[str, list[float]] = {name: [] for name in work}
-    most = LONGEST * rounds
     with progress_bar(case) as progress:
-        for done in range(most):
-            if done >= rounds and not _undecided(times, baseline, limits):
+        for done in range(LONGEST * rounds):
+            if done >= rounds and not _undecided(times, limits):
                 break
             for turn, (name, function) in enumerate(work.items()):
                 progress(done * len(work) + turn, max(rounds, done + 1) * len(work), f"{case}: {name}")
                 times[name].append(seconds(function))
-    return ratios_to(baseline, case, times, limits)
+    medians = {name: statistics.median(ratios) for name, ratios in _ratios(times).items()}
+    return [Measurement(case, name, 1e3 * min(times[name]), "ms", medians[name], limits.get(name)) for name in work]
 
 
-def _undecided(times: dict[str, list[float]], baseline: str, limits: dict[str, float]) -> bool:
-    """Whether a limit lies within the interval of the median of its ratios."""
-    return any(low <= limits[name] <= high for name in limits for low, high in [_median_interval(times[name], times[baseline])])
+def _ratios(times: dict[str, list[float]]) -> dict[str, list[float]]:
+    """The sorted ratios to the first function, by name."""
+    baseline = next(iter(times.values()))
+    return {name: sorted(a / b for a, b in zip(taken, baseline, strict=True)) for name, taken in times.items()}
 
 
-def _median_interval(times: list[float], baseline: list[float]) -> tuple[float, float]:
-    """95 % interval of the median ratio from the sorted ratios of the rounds (sign test); the full range for few rounds."""
-    ratios = sorted(_ratios(times, baseline))
-    outside = max(0, int(len(ratios) / 2 - 0.98 * len(ratios) ** 0.5))
-    return ratios[outside], ratios[-1 - outside]
-
-
-def ratios_to(baseline: str, case: str, times: dict[str, list[float]], limits: dict[str, float]) -> list[Measurement]:
-    """One measurement per function from its seconds in each round: the best time, and the median of the ratios."""
-    return [
-        Measurement(case, name, min(seconds) * 1e3, "ms", _median_ratio(seconds, times[baseline]), limits.get(name))
-        for name, seconds in times.items()
-    ]
+def _undecided(times: dict[str, list[float]], limits: Mapping[str, float]) -> bool:
+    """Whether a limit lies within the 95 % interval of the median of its ratios (sign test); the full range for few rounds."""
+    ratios, rounds = _ratios(times), len(next(iter(times.values())))
+    outside = max(0, int(rounds / 2 - 0.98 * rounds**0.5))
+    return any(ratios[name][outside] <= limit <= ratios[name][-1 - outside] for name, limit in limits.items())
 
 
 def _one_turn(function: Callable[[], object]) -> float:
@@ -109,27 +102,22 @@ def _one_turn(function: Callable[[], object]) -> float:
     return best
 
 
-def _median_ratio(times: list[float], baseline: list[float]) -> float:
-    return statistics.median(_ratios(times, baseline))
-
-
-def _ratios(times: list[float], baseline: list[float]) -> list[float]:
-    return [time / base for time, base in zip(times, baseline, strict=True)]
+def peak_memory(process: int | str = "self", what: str = "VmHWM") -> float | None:
+    """Peak resident memory of a process in MB, or None if the system does not report it."""
+    status = Path(f"/proc/{process}/status")
+    if not status.exists():
+        return None
+    return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith(what)) / 1024
 
 
 def extra_memory(function: Callable[[], object]) -> float | None:
     """Increase of peak resident memory in MB, or None if the system does not report it."""
-    status, reset = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-    if not reset.exists():
+    reset, before = Path("/proc/self/clear_refs"), peak_memory(what="VmRSS")
+    if not reset.exists() or before is None:
         return None
-
-    def kilobytes(name: str) -> int:
-        return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith(name))
-
     reset.write_text("5")  # resets the peak
-    before = kilobytes("VmRSS")
     function()
-    return (kilobytes("VmHWM") - before) / 1024
+    return (peak_memory() or 0.0) - before
 
 
 def in_fresh_process(function: Callable[..., Result], *arguments: Any) -> Result:
@@ -138,28 +126,37 @@ def in_fresh_process(function: Callable[..., Result], *arguments: Any) -> Result
         return fresh.submit(function, *arguments).result()
 
 
-def report(measurements: list[Measurement]) -> None:
-    """Print a table with the limits and a verdict."""
-    from hardsight.screen import Cell, number, print_line, print_table
+def blockwise_product(x: np.ndarray, side: int = 2048) -> None:
+    """x @ x.T in blocks that are discarded, a block per thread: a product split over threads takes longer."""
+    memory = [np.empty((side, side), x.dtype) for _ in range(num_threads())]
 
+    def multiply(corner: tuple[int, int]) -> None:
+        rows, columns = (x[start : start + side] for start in corner)
+        block = memory.pop()
+        np.matmul(rows, columns.T, out=block[: len(rows), : len(columns)])
+        memory.append(block)
+
+    starts = range(0, len(x), side)
+    with ThreadPoolExecutor(num_threads()) as pool, threadpool_limits(1, "blas"):
+        list(pool.map(multiply, product(starts, starts)))
+
+
+def num_threads() -> int:
+    """Threads of a matrix product."""
+    return max(pool["num_threads"] for pool in threadpool_info())
+
+
+def report(measurements: list[Measurement]) -> dict[str, Any]:
+    """Print a table with the limits and a verdict; returns everything for JSON."""
     verdict = {True: "yes", False: "NO", None: ""}
     rows = [
-        (
-            m.case,
-            m.what,
-            Cell(f"{number(m.value)} {m.unit}", {"": m.value, "unit": m.unit}),
-            number(m.ratio),
-            number(m.limit),
-            Cell(verdict[m.within], m.within),
-        )
-        for m in measurements
+        (m.case, m.what, f"{number(m.value)} {m.unit}", number(m.ratio), number(m.limit), verdict[m.within]) for m in measurements
     ]
-    header = ("case", "what", Cell("best", "value"), "ratio", "limit", "within")
-    print_table(header, rows, title=f"{num_threads()} threads", words=2, name="measurements")
+    print_table(("case", "what", "best", "ratio", "limit", "within"), rows, title=f"{num_threads()} threads", words=2)
     over = [m for m in measurements if m.within is False]
     limits = sum(m.limit is not None for m in measurements)
-    lines = [asdict(m) | {"within": m.within} for m in measurements]
-    document = {"version": VERSION, "threads": num_threads(), "measurements": lines}
-    print_line(f"within all limits ({limits})" if not over else f"over {len(over)} of {limits} limits:", **document)
+    print_line(f"within all limits ({limits})" if not over else f"over {len(over)} of {limits} limits:")
     for m in over:
         print_line(f"  {m.case}, {m.what}: {number(m.value if m.ratio is None else m.ratio)}, limit {number(m.limit)}")
+    lines = [asdict(m) | {"within": m.within} for m in measurements]
+    return {"version": hardsight.__version__, "threads": num_threads(), "measurements": lines}

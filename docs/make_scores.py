@@ -91,12 +91,12 @@ A label of -1 or null means unlabeled: the label-based scores of the row are nul
 
 ## Near duplicates
 
-`hardsight.scores.duplicates.near_duplicates` finds, for every row, the nearest other row by direction and its distance, and the
+`hardsight.scores.near_duplicates` finds, for every row, the nearest other row by direction and its distance, and the
 groups of rows that are nearly the same; with a second set of features, what has leaked from it. The search is exact.
 
 ```python
 import numpy as np
-from hardsight.scores.duplicates import near_duplicates
+from hardsight.scores import near_duplicates
 
 features = np.array([[1.0, 0.0], [0.0, 1.0], [3.0, 0.0]])
 found = near_duplicates(features, threshold=0.01)

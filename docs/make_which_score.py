@@ -97,7 +97,7 @@ hardsight score RUN --scores {final}
 hardsight score TEST --reference TRAIN --scores {reference}
 ```
 
-To find near duplicates, use `hardsight clean` or `hardsight.scores.duplicates.near_duplicates`: see
+To find near duplicates, use `hardsight clean` or `hardsight.scores.near_duplicates`: see
 [scores.md](scores.md#near-duplicates).
 """
 
@@ -411,9 +411,7 @@ def taken_over(files: Iterable[Path]) -> dict[str, Any]:
 
     documents = [json.loads(file.read_text(encoding="utf-8")) for file in files]
     tables = [document for document in documents if isinstance(document.get("results"), dict)]  # made by this script
-    read = [
-        document.get("summary", document) for document in documents if document not in tables
-    ]  # of --json, or as written before
+    read = [document for document in documents if document not in tables]
     runs = [run for run in read if "results" in run]
     results: dict[str, Any] = {}
     sets: dict[str, Any] = {}

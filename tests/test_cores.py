@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -12,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.__main__ import bench
+from benchmarks.__main__ import main as benchmark
 from hardsight import cores, threads
-from hardsight.cli import run
 
 
 def write(path: Path, text: str) -> None:
@@ -111,9 +109,8 @@ def test_nothing_is_said_without_a_quota(monkeypatch: pytest.MonkeyPatch, recwar
 def test_a_benchmark_measures_the_libraries_as_they_are(cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     monkeypatch.setattr("hardsight.cli.limit_spinning", lambda: asked.append("command"))
-    monkeypatch.setattr(sys, "argv", ["benchmarks", "--help"])
     with suppress(SystemExit):
-        run(bench)
+        benchmark(["--help"])
     assert not asked
     assert cli("score", "--help").code == 0 and asked
 

@@ -18,10 +18,12 @@ from typing import Any, NoReturn
 import typer
 
 from hardsight.cli.help_page import PACKAGES, PURPOSES, App, Group, UsageError
+from hardsight.cli.options import options_of
+from hardsight.cli.results import draws_figures, prints_tables
 from hardsight.cores import avoid_amx, limit_spinning
 from hardsight.errors import HardsightError, did_you_mean
 
-__all__ = ["app", "draws_figures", "options_of", "prints_tables"]
+__all__ = ["App", "app", "draws_figures", "limit_spinning", "main", "options_of", "prints_tables", "run"]
 
 app = App(
     name="hardsight",
@@ -140,9 +142,5 @@ def _end(message: str, code: int) -> NoReturn:
 # Each module adds its command to `app`.
 for _name in (name for names in PURPOSES.values() for name in names if name not in PACKAGES):
     import_module(f"hardsight.cli.{_name}")
-
-from hardsight.cli.options import options_of  # noqa: E402
-from hardsight.cli.results import draws_figures, prints_tables  # noqa: E402
-
 for _command in entry_points(group="hardsight.commands"):
     _command.load()

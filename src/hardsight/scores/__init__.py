@@ -31,6 +31,7 @@ from hardsight.scores.confidence import (
 )
 from hardsight.scores.depth import prediction_depth
 from hardsight.scores.detectors import knn_distance, mahalanobis_relative, mean_shift, vim
+from hardsight.scores.duplicates import near_duplicates
 from hardsight.scores.dynamics import (
     aldr_lambda,
     aum,
@@ -89,6 +90,7 @@ __all__ = [
     "mean_el2n",
     "mean_shift",
     "model_agreement",
+    "near_duplicates",
     "nearest_angle",
     "norm",
     "norm_in_class",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import json
 import pkgutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,34 +13,42 @@ import pyarrow.parquet as pq
 import pytest
 
 import benchmarks
-from benchmarks import busy, dynamics, losses, timing
-from benchmarks.__main__ import bench as app
+from benchmarks import adapt, busy, dynamics, explore, hardness, losses, timing
+from benchmarks.__main__ import BENCHMARKS, main, parser_of
 from benchmarks.timing import Measurement, compared, in_fresh_process, report
 from hardsight import Dynamics
 from hardsight.cores import POLICIES
 
 
-def test_every_benchmark_has_a_subcommand() -> None:
-    from typer.main import get_command
-
-    shared = {"__main__", "timing", "busy"}  # how times are taken, and a switch of extract
-    shared |= {
-        "counts",
-        "finding",
-        "further_scores",
-        "injection",
-        "odd_inputs",
-        "peers",
-        "pictures",
-        "scored",
-        "settings",
-        "small_cnn",
-    }  # of hardness and clean
-    modules = {module.name for module in pkgutil.iter_modules(benchmarks.__path__)} - shared
-    assert set(get_command(app).commands) == modules  # type: ignore[attr-defined]
+def test_every_benchmark_has_a_name() -> None:
+    modules = [name for _, name, _ in pkgutil.iter_modules(benchmarks.__path__) if name not in ("__main__", "tests")]
+    assert {name for name in modules if hasattr(importlib.import_module(f"benchmarks.{name}"), "run")} == set(BENCHMARKS)
 
 
-def test_the_verdict_names_what_is_over_its_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_are_the_parameters_of_run() -> None:
+    words = ["-o", "here", "--kinds", "pair, near", "--rates", "0.1,0.2", "--seeds", "2", "--quick"]
+    options = vars(parser_of(hardness).parse_args(words))
+    assert options == {
+        "output": Path("here"), "data": None, "sets": (), "kinds": ("pair", "near"), "rates": (0.1, 0.2), "seeds": 2,
+        "limit": None, "quick": True, "json": False,
+    }  # fmt: skip
+    assert parser_of(explore).parse_args(["-n", "100,200"]).n == (100, 200)
+
+
+def test_numbers_are_printed_as_json_and_all_else_beside_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(n: int, rounds: int = 3) -> list[Measurement]:
+        return [Measurement("case", f"{n} in {rounds}", 2.0, "ms", 1.0, 1.5)]
+
+    monkeypatch.setattr(adapt, "run", run)
+    main(["adapt", "-n", "7", "--json"])
+    printed = capsys.readouterr()
+    (line,) = json.loads(printed.out)["measurements"]
+    assert line["what"] == "7 in 3" and line["within"] and "within all limits (1)" in printed.err
+
+
+def test_the_verdict_names_what_is_over_its_limit(capsys: pytest.CaptureFixture[str]) -> None:
     fine = [
         Measurement("case", "baseline", 2.0, "ms", ratio=1.0),
         Measurement("case", "ours", 3.0, "ms", ratio=1.5, limit=1.5),
@@ -65,7 +75,7 @@ def test_ratios_are_to_the_baseline_of_the_same_round(monkeypatch: pytest.Monkey
     def ours() -> None:
         clock[0] += 3 * speed[0]
 
-    lines = compared("case", {"baseline": baseline, "ours": ours}, 3, "baseline", {"ours": 1.6})
+    lines = compared("case", {"baseline": baseline, "ours": ours}, 3, {"ours": 1.6})
     assert [(line.value, line.ratio, line.within) for line in lines] == [(2000.0, 1.0, None), (3000.0, 1.5, True)]
 
 
@@ -84,7 +94,7 @@ def test_rounds_are_added_while_a_limit_is_too_near_to_tell(
         clock[0] += (1.5, 1.4, 1.6)[turns[0] % 3]
         turns[0] += 1
 
-    _, line = compared("case", {"baseline": baseline, "ours": ours}, 9, "baseline", {"ours": limit})
+    _, line = compared("case", {"baseline": baseline, "ours": ours}, 9, {"ours": limit})
     assert (turns[0], line.within) == (rounds, within) and line.ratio == pytest.approx(1.5)
 
 

@@ -1,12 +1,13 @@
-"""`python -m benchmarks hardness` and `bench clean`: what is injected, how detections are counted, and reuse of finished work."""
+"""`python -m benchmarks hardness` and `clean`: what is injected, how detections are counted, and reuse of finished work."""
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shutil
-import sys
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any
@@ -16,16 +17,14 @@ import pytest
 
 import hardsight
 from benchmarks import clean, further_scores, hardness, peers
-from benchmarks.__main__ import bench
+from benchmarks.__main__ import main
 from benchmarks.finding import Detection, detection
 from benchmarks.injection import MISLABELS, VIEWS, copied, mislabeled, scrambled
 from benchmarks.odd_inputs import mixed
 from benchmarks.pictures import load
 from benchmarks.scored import by_unseen_heads
-from benchmarks.settings import MISLABELED, SETS, HardnessSettings
 from doc_blocks import doc_script
 from hardsight import score
-from hardsight.cli import run as run_command
 from hardsight.scores import SCORES
 from hardsight.snapshot import Snapshot
 
@@ -93,13 +92,6 @@ def test_odd_samples_take_the_place_of_what_they_were_made_of() -> None:
     assert rows.tolist() == [20, 21, 0, 1, 2, 3, 4, 5, 6, 7] and rows[hard].tolist() == [20, 21, 0, 1]
 
 
-def test_the_kinds_of_the_options_are_those_that_there_are() -> None:
-    assert tuple(MISLABELS) == MISLABELED
-    from benchmarks.pictures import RECIPES
-
-    assert tuple(RECIPES) == SETS
-
-
 # ---- how findings are counted ----
 
 
@@ -157,17 +149,17 @@ def no_datagnosis() -> Iterator[None]:
         yield
 
 
+SMALL: dict[str, Any] = {"limit": 60, "quick": True, "kinds": ("uniform", "duplicate")}
+
+
 @pytest.fixture(scope="module")
 def studied(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any], list[str]]:
-    """Two kinds of hardness in 60 digits."""
+    """Two kinds of hardness in 60 digits: where, the summary, and the lines printed."""
     pytest.importorskip("torch")
     output = tmp_path_factory.mktemp("bench")
-    said: list[str] = []
-    summary = hardness.run(output, settings=SMALL, say=said.append)
-    return output, summary, said
-
-
-SMALL = HardnessSettings(limit=60, quick=True, kinds="uniform,duplicate")  # type: ignore[arg-type]
+    with redirect_stdout(io.StringIO()) as printed:
+        summary = hardness.run(output, **SMALL)
+    return output, summary, printed.getvalue().splitlines()
 
 
 def test_every_score_that_applies_is_measured(studied: tuple[Path, dict[str, Any], list[str]]) -> None:
@@ -191,9 +183,8 @@ def test_a_repeated_run_trains_and_measures_nothing(
     studied: tuple[Path, dict[str, Any], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output, summary, _ = studied
-    monkeypatch.setattr(hardness, "train", None)
-    monkeypatch.setattr(hardness.HardnessStudy, "_odd_inputs", None)
-    assert hardness.run(output, settings=SMALL) == summary
+    monkeypatch.setattr(hardness.HardnessStudy, "_measured", None)
+    assert hardness.run(output, **SMALL) == summary
 
 
 def test_a_longer_list_of_scores_is_measured_again(
@@ -205,7 +196,7 @@ def test_a_longer_list_of_scores_is_measured_again(
     measured = lambda study, case, progress: (asked.append(case.kind), ({("x", "y"): np.arange(4.0)}, np.arange(4) > 2))[1]
     monkeypatch.setattr(hardness.HardnessStudy, "_label_errors", measured)
     monkeypatch.setattr(hardness.HardnessStudy, "_odd_inputs", measured)
-    summary = hardness.run(output, settings=SMALL)
+    summary = hardness.run(output, **SMALL)
     assert asked == ["uniform", "duplicate"] and {row["score"] for row in summary["results"]} == {"y"}
 
 
@@ -217,7 +208,7 @@ def test_finished_cases_of_another_method_are_measured_again(
     measured = lambda study, case, progress: ({("x", "y"): np.arange(4.0)}, np.arange(4) > 2)
     monkeypatch.setattr(hardness.HardnessStudy, "_label_errors", measured)
     monkeypatch.setattr(hardness.HardnessStudy, "_odd_inputs", measured)
-    assert {row["score"] for row in hardness.run(output, settings=SMALL)["results"]} == {"y"}
+    assert {row["score"] for row in hardness.run(output, **SMALL)["results"]} == {"y"}
 
 
 def test_out_of_sample_heads_are_those_of_out_of_sample() -> None:
@@ -248,7 +239,7 @@ def test_stages_and_probabilities_are_in_the_order_of_the_images(studied: tuple[
     assert [stage.shape for stage in stages] == [(60, 16), (60, 32), (60, 64)]  # two convolutions, averaged, and the features
     np.testing.assert_allclose(stages[-1], np.asarray(snapshot.in_memory().values)[order], rtol=1e-4, atol=1e-5)
     predicted = score(run).column("predicted").to_numpy()[order]
-    np.testing.assert_array_equal(further_scores.probabilities(run).argmax(axis=1), predicted)
+    np.testing.assert_array_equal(further_scores.predictions(run).argmax(axis=1), predicted)
 
 
 def test_clean_is_measured_on_the_same_networks(
@@ -268,9 +259,10 @@ def test_clean_is_measured_on_the_same_networks(
 
 
 def test_who_finds_what_is_printed_and_avh_is_always_among_them(
-    studied: tuple[Path, dict[str, Any], list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    studied: tuple[Path, dict[str, Any], list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    hardness.report(studied[1], HardnessSettings(top=1))
+    monkeypatch.setattr(hardness, "TOP", 1)
+    hardness.report(studied[1])
     printed = capsys.readouterr().out
     assert "digits, uniform, 10%: 6 of 60" in printed and "avh" in printed and "missed" in printed
 
@@ -278,22 +270,22 @@ def test_who_finds_what_is_printed_and_avh_is_always_among_them(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--rates", "0.9"], "rates must be above 0 and at most 0.5, got 0.9."),
-        (["--kinds", "blurred"], "kinds must be of uniform, pair, .*, got 'blurred'."),
-        (["--sets", "mnist"], "mnist is missing; --data DIR names a directory that has it. Available: digits."),
-        (["--data", "nowhere"], "nowhere is not a directory."),
-        (["--data", "."], "has no mnist.npz or cifar10_train.npz: --data names the directory that holds one of them."),
+        (["hardness", "--rates", "0.9"], "rates .* 0.5, got 0.9"),
+        (["hardness", "--kinds", "blurred"], "kinds must be of uniform, pair, .*, got 'blurred'"),
+        (["hardness", "--sets", "mnist"], "mnist is missing; --data"),
+        (["hardness", "--data", "nowhere"], "nowhere is not a directory"),
+        (["hardness", "--data", "."], "has no mnist.npz or cifar10_train.npz: --data"),
+        (["hardness", "--seeds", "0"], "--seeds.*'0'"),
+        (["clean", "--parts", "all"], "parts must be of injected, .*, got 'all'"),
     ],
 )
 def test_wrong_options_are_refused_before_anything_is_trained(
     words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["benchmarks", "hardness", *words])
     with pytest.raises(SystemExit, match="2"):
-        run_command(bench)
-    (line,) = capsys.readouterr().err.splitlines()
-    assert re.search(message, line)
+        main(words)
+    assert re.search(message, capsys.readouterr().err.splitlines()[-1])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -370,4 +362,4 @@ def test_the_page_derives_what_was_measured_in_few_cases_or_with_fewer_seeds(whi
 
 def test_every_kind_of_hardness_is_a_job(which_score: Any) -> None:
     kinds = [kind for job in which_score.JOBS for kind in job.kinds]
-    assert sorted(kinds) == sorted(HardnessSettings().used_kinds)
+    assert sorted(kinds) == sorted(hardness.KINDS)
