@@ -41,7 +41,6 @@ from hardsight_papers.avh.generalization import wrong_averages
 from hardsight_papers.avh.granularity import coarse_frequency
 from hardsight_papers.avh.imagenet import read_votes, voted_rows
 from hardsight_papers.avh.panels import WORDS, Panel, pair, selection
-from hardsight_papers.printed import PRINTED
 from hardsight_papers.avh.sphere import in_overlap, two_gaussians
 from hardsight_papers.avh.table2 import printed_claims, printed_rows, recomputed
 from hardsight_papers.avh.trainings import WatchedTraining, of_levels

@@ -321,26 +321,6 @@ def test_one_line_and_nothing_written(kind: str, here: Path) -> None:
     assert everything(here) == before
 
 
-def test_the_options_of_losses_are_those_of_their_classes() -> None:
-    from hardsight import losses
-    from hardsight.losses.contract import HeadLoss
-    from hardsight.training.objective import LOSSES
-
-    internal = "self num_features num_classes num_samples reduction class_weight generator common options".split()
-    for name, (family, kind) in LOSSES.items():
-        names: list[str] = []
-        for base in kind.__mro__[: kind.__mro__.index(HeadLoss) if issubclass(kind, HeadLoss) else 1]:
-            parameters = inspect.signature(vars(base)["__init__"]).parameters if "__init__" in vars(base) else {}
-            names += [key for key in parameters if key not in (*internal, *names)]
-            if "__init__" in vars(base) and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-                break
-        names += ["weight"] if family == "pairs" else []
-        if kind is losses.GMLoss:
-            names.remove("alpha")
-        assert LOSS_OPTIONS[name].split() == names, name
-    assert list(LOSSES) == list(LOSS_OPTIONS)
-
-
 def test_a_directory_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.access", lambda *_: False)  # root may write anywhere
     with pytest.raises(RunError, match=r"no write permission for .*\. Use another -o"):

@@ -246,7 +246,8 @@ def test_options_that_mean_nothing_are_refused(here: Path) -> None:
     import tiny_nets
 
     loader = [(torch.rand(1, 3, 16, 16), [0])]
-    for option, value in {"degradations": ["noise=0.1"], "layers": "body", "passes": "flip", "limit": 11}.items():
+    options: Any = {"degradations": ["noise=0.1"], "layers": "body", "passes": "flip", "limit": 11}
+    for option, value in options.items():
         with pytest.raises(InputError, match=f"{option} does not apply to a loader"):
             hardsight.extract(tiny_nets.two(), loader, **{option: value})
     with pytest.raises(InputError, match="output='run'"):

@@ -98,7 +98,8 @@ def test_an_estimator_must_be_fitted_and_fit_the_images() -> None:
         open_model(LogisticRegression())
     with pytest.raises(InputError, match=r"rows of 64 values, got images of shape \(1, 4, 4\)"):
         open_model(fitted(RidgeClassifier())).check(IMAGES[:5, :, :4, :4])
-    for option, value in {"head": "fc", "weights": "w.pt", "precision": "float16"}.items():
+    options: Any = {"head": "fc", "weights": "w.pt", "precision": "float16"}
+    for option, value in options.items():
         with pytest.raises(InputError, match=f"{option} does not apply"):
             open_model(fitted(RidgeClassifier()), **{option: value})
 

@@ -160,6 +160,7 @@ def test_half_precision_is_widened_before_squaring(dtype: str) -> None:
     wide = np.full((2, 2048), 300.0, dtype=np.float32)
     wide[1, ::2] = -256.0
     weight = RNG.normal(size=(3, 2048)).astype(np.float32)
+    half: Any
     if dtype.startswith("torch"):
         half = torch.from_numpy(wide).to(getattr(torch, dtype.split()[1]))
         same = half.float()

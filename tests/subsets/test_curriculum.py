@@ -17,9 +17,8 @@ import hardsight
 from hardsight import Snapshot
 from hardsight.data.run_images import RunImages
 from hardsight.errors import InputError
-from hardsight.training.optimization import rate_factor
 from hardsight.training.pacing import Curriculum, Pacing, ordered
-from hardsight.training.settings import LearningOptions, TrainSettings
+from hardsight.training.settings import TrainSettings
 from hardsight.training.subset import check_choice, open_curriculum, subset_rows
 
 Cli = Callable[..., Any]

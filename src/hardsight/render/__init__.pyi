@@ -1,9 +1,10 @@
 from .agreement import score_histograms
 from .attacks import error_curves, histograms, roc_curves
-from .dynamics import COLORS, MARKERS, curves_figure
+from .dynamics import curves_figure
 from .embedding import embedding_figure
 from .html_page import captioned, escaped, page, paragraph, table
 from .saving import save_figure
+from .style import COLORS, MARKERS
 
 __all__ = [
     "COLORS",
