@@ -1,4 +1,4 @@
-"""What self-training kept: a run of `hardsight adapt` as one table of its target samples, and each method's rounds.
+"""A run of `hardsight adapt`: its target samples as one table, and what each method kept, round by round.
 
 `hardsight adapt` writes PAIR/seed=S/METHOD/round=NN.parquet, one row per target sample: what the model predicted when the
 round began, which class it was considered for (`proposed`), whether it was kept, and its scores then. All methods of a seed

@@ -1,7 +1,7 @@
-"""`hardsight.explore`: the page inside a notebook, and what is selected and marked in it back in Python.
+"""`hardsight.explore`: the page in a notebook, with its selection and marks available in Python.
 
-The server runs in a thread of the kernel. The frame's address holds the token and the origin of the notebook, which only
-a page that has the token can declare: that origin and no other may show the page in a frame (`security.py`).
+The server runs in a thread of the kernel. The frame's address contains the token and the origin of the notebook. Only a
+page with the token can declare that origin, and no other may show the page in a frame (`security.py`).
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ def explore(
     height: int = HEIGHT,
     **options: Unpack[ExploreOptions],
 ) -> View:
-    """Look at a run in a notebook: the page of `hardsight explore` in a frame. Elsewhere the address is printed.
+    """Explore a run in a notebook: the page of `hardsight explore` in a frame. Outside a notebook, print its address.
 
     Args:
-        run: a run directory, a scores table (.parquet, .csv) or a snapshot (.npz, .npy, .parquet); or the table that score or
-            clean gave, whose marks are then in `View.marks` alone.
+        run: a run directory, a scores table (.parquet, .csv) or a snapshot (.npz, .npy, .parquet); or a table from score or
+            clean, whose marks are then only in `View.marks`.
         second: a run to compare with, on the ids that both have.
-        settings: all options as one object; each is also a keyword of its own, see below.
+        settings: all options as one object; each is also a keyword.
         height: of the frame, in pixels.
 
     Returns:
-        A `View`: `selection` and `marks` are tables of what is selected and marked in the page now; `close()` ends it.
+        A `View`: `selection` and `marks` are tables of what is selected and marked now; `close()` stops the server.
     """
     settings = ExploreSettings.given(settings, options)
     view = View(start(run, second, settings=settings, in_notebook=in_notebook()), height)
@@ -64,10 +64,10 @@ def explore(
 
 
 class View:
-    """The page that is open: what a person selects and marks in it.
+    """An open page: what is selected and marked in it.
 
     Attributes:
-        address: of the page, with its token: whoever has it can open the page from this machine.
+        address: of the page, with its token. Anyone on this machine who has it can open the page.
     """
 
     def __init__(self, started: Started, height: int = HEIGHT) -> None:
@@ -83,19 +83,19 @@ class View:
 
     @property
     def ids(self) -> list[str]:
-        """Ids of the samples that are selected now; of all, where nothing narrows them."""
+        """Ids of the samples that are selected now; all, if nothing is selected."""
         return list(self.page.sheet.ids.take(pa.array(self._rows())).to_pylist())
 
     @property
     def selection(self) -> ScoresTable:
-        """The samples that are selected in the page now, with all their columns; all of them, where nothing narrows them."""
+        """The samples that are selected now, with all their columns; all, if nothing is selected."""
         sheet, pictures = self.page.sheet, PagePictures(self.page) if self.page.pictures.any else None
         return ScoresTable(selection_table(sheet, self._rows(), self.page.review), sheet.class_names, pictures, sheet.by)
 
     @property
     def marks(self) -> Result:
-        """The samples that are marked: id, label, mark, suggestion. They are saved beside the run as well."""
-        self.page.review.current()  # with those of other processes
+        """The samples that are marked: id, label, mark, suggestion. They are also saved in the run or next to the file."""
+        self.page.review.current()  # includes those of other processes
         return Result(review_table(self.page.sheet, self.page.review), counted="mark")
 
     def _rows(self) -> np.ndarray:
@@ -103,18 +103,18 @@ class View:
         return np.arange(len(self.page.sheet)) if chosen is None else np.flatnonzero(chosen)
 
     def close(self) -> None:
-        """End the server; the frame no longer answers. `selection` and `marks` stay as they are."""
+        """Stop the server; the frame no longer works. `selection` and `marks` stay as they are."""
         self._server.should_exit = True
         self._thread.join(PATIENCE)
         self.started.socket.close()
 
     @property
     def closed(self) -> bool:
-        """Whether the page no longer answers."""
+        """Whether the server has stopped."""
         return not self._thread.is_alive()
 
     def wait(self) -> None:
-        """Keep a script running until Ctrl-C, or until the page is closed elsewhere."""
+        """Keep a script running until Ctrl-C, or until the view is closed."""
         try:
             while self._thread.is_alive():
                 time.sleep(0.2)
@@ -128,7 +128,7 @@ class View:
         return f"View of {self.page.sheet.name} at {self.address}: {chosen:,} of {n:,} samples selected, {marked:,} marked"
 
     def show(self) -> None:
-        """Put up the frame, or print the address where there is no notebook."""
+        """Show the frame, or print the address outside a notebook."""
         if not in_notebook():
             print(f"hardsight is at {self.address}", flush=True)
             return
@@ -138,14 +138,14 @@ class View:
         display.display(display.HTML(self.frame()))
 
     def _ipython_display_(self) -> None:
-        """Shown by a notebook as the last value of a cell: the frame, unless it stands above already."""
+        """What a notebook shows as the value of a cell: the frame, unless the cell shows it already."""
         if not in_notebook() or self.closed:
             print(repr(self))
         elif self._shown_in != _cell():
             self.show()
 
     def frame(self) -> str:
-        """The frame as HTML. A script fills in the name of this machine and the origin that the browser knows the notebook by."""
+        """The frame as HTML. A script fills in the host name and the origin that the browser uses for the notebook."""
         name, port = f"hardsight-{secrets.token_hex(6)}", self.started.guard.port
         words = {"name": name, "port": port, "token": self.started.guard.token, "height": self.height}
         link = f'<a href="{escape(self.address)}" target="_blank" rel="noopener noreferrer">open it in a tab</a>'
@@ -154,17 +154,17 @@ class View:
 
 
 class PagePictures:
-    """The page's own pictures, for a table of its samples."""
+    """Images by id, for a table of the page's samples."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
 
     def image(self, id: str) -> Any:
-        """The picture of a sample; one that cannot be read is an error, which the table shows as a dash."""
+        """The image of a sample; raises an error if it cannot be read, which the table shows as a dash."""
         return self.page.pictures.image(pc.index(self.page.sheet.ids, pa.scalar(id, pa.string())).as_py())
 
 
-# Cookies of the page reach it only in a frame of the same site, so it is named as the notebook is: localhost or 127.0.0.1.
+# Cookies are sent only in a frame of the same site, so the page gets the host name of the notebook: localhost or 127.0.0.1.
 SCRIPT = """
 (({name, port, token, height}) => {
   const box = document.getElementById(name), host = location.hostname;
@@ -179,7 +179,7 @@ SCRIPT = """
 
 
 def in_notebook() -> bool:
-    """Whether this is a kernel of Jupyter that shows HTML."""
+    """Whether this is a Jupyter kernel, which can show HTML."""
     shell = _shell()
     return shell is not None and getattr(shell, "kernel", None) is not None
 

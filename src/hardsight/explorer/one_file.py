@@ -1,7 +1,7 @@
-"""The page as one file: page.html with its style, its scripts and packed data inside, under a policy that allows no more.
+"""The page as one self-contained file: page.html with its style, scripts and packed data, under a policy that allows no more.
 
-Numbers are kept as 16 bits between their lowest and highest value and deflated; js/embedded.js unpacks them. The scripts
-are the page's own files, each in a scope of its own.
+Numbers are stored in 16 bits between their lowest and highest value, and deflated; js/embedded.js unpacks them. The scripts
+are the files of the page, each in its own scope.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NONE, STEPS = 65535, 65534  # of a number in 16 bits: the code for no value, and
 
 
 def packed_column(column: Column, rows: np.ndarray) -> dict[str, Any]:
-    """Some rows of a column: codes as they are, numbers as steps of 16 bits."""
+    """The given rows of a column: codes as they are, numbers in 16 bits."""
     values = column.values[rows]
     if column.names is not None:
         return {"packed": packed(values.astype(values.dtype.newbyteorder("<")).tobytes())}
@@ -45,7 +45,7 @@ def base64_text(content: bytes) -> str:
 
 
 def one_file(data: dict[str, Any]) -> str:
-    """The page with `data` in it: it opens from disk and asks nobody for anything."""
+    """The page with `data` in it, self-contained: it opens from disk and makes no requests."""
     here = files("hardsight.explorer")
     html, style, script = (here / "page.html").read_text("utf-8"), (here / "page.css").read_text("utf-8"), one_script()
     policy = (
@@ -77,7 +77,7 @@ EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const) (\w+))", re
 
 @functools.cache
 def one_script() -> str:
-    """The page's modules in one script: each a function of its own, after those it imports, that returns what it exports."""
+    """The modules of the page as one script: each is a function that returns its exports, after those that it imports."""
     done: dict[str, str] = {}
 
     def add(name: str) -> None:

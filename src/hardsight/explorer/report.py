@@ -1,8 +1,8 @@
-"""`report`: what the one-file report says. Open this file to change it.
+"""`report`: the page as one file. This module decides what it contains.
 
 The report is the explorer's page (page.html, page.css, js/) with a headline on top (js/headline.js) and its data inside
-(one_file.py). This file decides what those data are, from top to bottom: the headline with its facts and figures, then the
-rows, columns and curves that the page would ask a server for. 50,000 samples with all their columns stay under 5 MB.
+(one_file.py): the headline with its facts and figures, then the rows, columns and curves that the page would request from a
+server. 50,000 samples with all their columns take less than 5 MB.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from hardsight.explorer.review import MARKS, Review, review_file
 from hardsight.explorer.routes import Page, placed_marks
 from hardsight.explorer.selection import HUMAN, agreement, curves_of_groups, groups_of
 from hardsight.explorer.settings import ReportSettings
-from hardsight.explorer.sheet import Sheet, in_file, open_sheet, turn_scores
+from hardsight.explorer.sheet import Sheet, as_path, open_sheet, turn_scores
 from hardsight.explorer.suspects import add_suspects
 from hardsight.explorer.thumbnails import Pictures
 from hardsight.files.writing import check_page_output, replacing
@@ -40,18 +40,18 @@ if TYPE_CHECKING:
     from hardsight.option_types import ReportOptions
 
 
-MOST_ROWS = 60_000  # of more, an even subsample is kept, with the hardest
+MOST_ROWS = 60_000  # of more samples, an even subsample and the hardest are kept
 MOST_BYTES = 4_300_000  # of the data; the page itself is about 100 kB
 THUMBNAILS, SIDE = 120, 96  # of the hardest samples, and their longest side in pixels
-OVERVIEW = 192  # longest side of the pictures in the figure of the hardest: twice what it shows
-SUSPECTS = 24  # shown with pictures, of those with a verdict
-DUPLICATES = 12  # shown with pictures, with what they repeat
+OVERVIEW = 192  # longest side of the images in the overview figure: twice what it shows
+SUSPECTS = 24  # samples with a verdict that are shown with images
+DUPLICATES = 12  # that are shown with images
 FACTS = ("avh", "avh_relative", "confidence", "norm")  # columns whose means are in the headline
 FIRST = ("error_score", "own_angle", "norm", "avh", "confidence", "angular_gap", "loss")  # columns that must fit
 MEASURES = ("avh", "norm", "own_angle", "confidence", "loss", "correct")  # curves of all samples over the epochs
-MOVING = ("own_angle", "norm", "avh", "confidence", "loss")  # and of each sample, where there is room
+MOVING = ("own_angle", "norm", "avh", "confidence", "loss")  # and of each sample, if there is room
 GROUPINGS = ("label", "correct", "degradation", "level", "split", HUMAN, "avh")  # of the curves
-MOST_FIGURES, LARGEST_FIGURE = 4, 300_000  # figures of the run's own, and bytes of one
+MOST_FIGURES, LARGEST_FIGURE = 4, 300_000  # figures of the run, and bytes of one
 
 
 @takes(ReportSettings)
@@ -66,15 +66,15 @@ def report(
     """Write a run's report as one HTML file, and return its path.
 
     Args:
-        run: a run directory, a scores table or a snapshot, as for `hardsight explore`; or the table that score or clean gave.
-        output: the file; when not given, report.html in the run directory or beside the file, or samples.html where the
-            run has a report.html of its own; of a table in memory, report.html in the current directory.
-        settings: all options at once; each is a keyword, too.
+        run: a run directory, a scores table or a snapshot, as for `hardsight explore`; or a table from score or clean.
+        output: the file. Default: report.html in the run directory or next to the file, or samples.html if the run has another
+            report.html; for a table in memory, report.html in the current directory.
+        settings: all options as one object; each is also a keyword.
         progress: called with rows done and rows in all, while a run without scores is scored.
     """
     settings = ReportSettings.given(settings, options)
-    path, images = in_file(run, settings.images)
-    if path is not run:  # a table, which has no place of its own
+    path, images = as_path(run, settings.images)
+    if path is not run:  # a table in memory
         run, output, settings = path, output or "report.html", replace(settings, images=images)
     if output is not None:
         check_page_output(Path(output))
@@ -104,18 +104,18 @@ def _commands(run: str | Path, output: str | Path | None, settings: ReportSettin
 
 
 def _file_name(sheet: Sheet) -> str:
-    """A run that came with a report keeps it."""
+    """report.html, unless the run has one of another command."""
     parts = {part["name"] for part in sheet.start.get("parts") or []}
     return "samples.html" if "report.html" in parts else "report.html"
 
 
 def _data(page: Page) -> dict[str, Any]:
-    """Everything that js/embedded.js reads: the page's `about`, and what it would ask a server for."""
+    """Everything that js/embedded.js reads: the page's `about`, and what it would request from a server."""
     sheet = page.sheet
     hardest = _hardest(sheet, THUMBNAILS)
     marks, repeated = placed_marks(page), [] if sheet.suspects is None else np.flatnonzero(sheet.suspects.duplicates).tolist()
     rows = _rows(len(sheet), [*hardest, *repeated[:DUPLICATES], *(mark["row"] for mark in marks)])
-    position = {int(row): at for at, row in enumerate(rows)}
+    position = {int(row): index for index, row in enumerate(rows)}
     maps = page.maps.ready_for_report()
     about = page.about()
     about["columns"], columns = _columns(page.columns | page.hidden | maps, rows, about["columns"])
@@ -139,7 +139,7 @@ def _data(page: Page) -> dict[str, Any]:
         "pictures": bool(thumbnails),
         "moving": list(epochs),
         "measures": list(epochs) or measures,
-        "groupings": None if epochs else groupings,  # any grouping, where curves are made in the browser
+        "groupings": None if epochs else groupings,  # None: any, since the browser computes the curves
     }
     return {
         "about": about,
@@ -158,7 +158,7 @@ def _data(page: Page) -> dict[str, Any]:
     }
 
 
-# The headline: what was run, in words, numbers and figures
+# The headline: sentences, numbers and figures
 
 
 def _headline(page: Page) -> dict[str, Any]:
@@ -181,15 +181,16 @@ def _headline(page: Page) -> dict[str, Any]:
 
 
 def _suspects(page: Page, hardest: list[int], repeated: list[int], position: dict[int, int]) -> dict[str, Any] | None:
-    """What hardsight clean found: a sentence, and the first rows to show, as places in the report; then the duplicates."""
+    """What hardsight clean found: a sentence and the first suspects and duplicates, as rows of the report."""
     sheet, found = page.sheet, page.sheet.suspects
     if found is None:
         return None
-    groups = [f"{count:,} {name}" for name, count, _, _ in found.described()["groups"]]
+    counts = {name: count for name, count, _, _ in found.described()["groups"]}
+    groups = [f"{count:,} {name}" for name, count in counts.items()]
     verdict = sheet.columns["verdict"]
     rows = [row for row in hardest if verdict.values[row] < len(verdict.names or ())]
     summary = f"Of {len(sheet):,} samples: {', '.join(groups)}." if groups else "hardsight clean found nothing to look at."
-    total = sum(count for _, count, _, _ in found.described()["groups"])
+    total = sum(counts.values())
     shown = f"The first {SUSPECTS} of {total:,} are shown." if total > SUSPECTS else ""
     return {
         "expected": found.expected,
@@ -204,7 +205,7 @@ def _suspects(page: Page, hardest: list[int], repeated: list[int], position: dic
 
 
 def _reviewed(page: Page) -> str:
-    """How far people are with the review; empty where nothing is marked."""
+    """How many samples are reviewed; empty if none is."""
     marks = [mark["mark"] for mark in placed_marks(page)]
     counts = [f"{marks.count(name):,} {name}" for name in MARKS if name in marks]
     return f"{len(marks):,} are reviewed: {', '.join(counts)}." if marks else ""
@@ -217,7 +218,7 @@ def _originals(sheet: Sheet, rows: list[int], position: dict[int, int]) -> dict[
 
 
 def _explanations(sheet: Sheet, hardest: list[int], position: dict[int, int]) -> dict[int, str]:
-    """Why the first rows are suspect, in words."""
+    """Why the hardest rows are suspect."""
     if sheet.suspects is None:
         return {}
     words = {position[row]: sheet.suspects.explanations[row].as_py() for row in hardest}
@@ -249,13 +250,13 @@ def _facts(sheet: Sheet) -> list[list[str]]:
 
 
 def _figures(page: Page) -> list[dict[str, str]]:
-    """The overview, and the figures that the run itself holds."""
+    """The overview, and figures of the run."""
     sheet = page.sheet
     figures = []
     if {"own_angle", "norm", "avh", "correct"} <= sheet.columns.keys():
         figures.append({"title": "The hardest samples, angle against norm, and the spread of AVH", "image": _overview(page)})
-    own = sorted((sheet.directory / "figures").glob("*.png")) if sheet.directory is not None else []
-    for path in [path for path in own if path.name != "overview.png"][:MOST_FIGURES]:
+    paths = sorted((sheet.directory / "figures").glob("*.png")) if sheet.directory is not None else []
+    for path in [path for path in paths if path.name != "overview.png"][:MOST_FIGURES]:
         image = _figure_file(path)
         if image is not None:
             figures.append({"title": path.stem, "image": image})
@@ -267,16 +268,16 @@ def _overview(page: Page) -> str:
 
     scores = {name: page.sheet.columns[name].values for name in ("own_angle", "norm", "avh")}
     correct = page.sheet.columns["correct"].values
-    known = np.flatnonzero(np.logical_and.reduce([np.isfinite(values) for values in scores.values()]) & (correct < 2))
-    some = known[:: max(1, len(known) // 20_000)]  # a picture of more looks the same
+    rows = np.flatnonzero(np.logical_and.reduce([np.isfinite(values) for values in scores.values()]) & (correct < 2))
+    rows = rows[:: max(1, len(rows) // 20_000)]  # a figure of more looks the same
     worst = _hardest(page.sheet, 12, "avh") if page.pictures.any else []
     figure = overview(
         [np.asarray(page.pictures.reduced(row, OVERVIEW)) for row in worst],
         [f"AVH {scores['avh'][row]:.3f}" for row in worst],
-        angle=scores["own_angle"][some],
-        norm=scores["norm"][some],
-        avh=scores["avh"][some],
-        correct=correct[some] == 0,
+        angle=scores["own_angle"][rows],
+        norm=scores["norm"][rows],
+        avh=scores["avh"][rows],
+        correct=correct[rows] == 0,
         norm_axis=f"norm of the feature{sign(page.sheet.columns['norm'])}",
         title="The hardest samples by angular visual hardness",
     )
@@ -307,7 +308,7 @@ def _webp_address(image: Image.Image) -> str:
 
 
 def _hardest(sheet: Sheet, count: int, by: str | None = None) -> list[int]:
-    """Rows, hardest first by a score, or by the one that the page sorts by."""
+    """The hardest rows by a score, by default the one that the page sorts by, hardest first."""
     by = by or sheet.by
     if by is None:
         return list(range(min(count, len(sheet))))
@@ -318,7 +319,7 @@ def _hardest(sheet: Sheet, count: int, by: str | None = None) -> list[int]:
 
 
 def _rows(n: int, hardest: list[int]) -> np.ndarray:
-    """The rows that are kept: all, or an even subsample with the hardest."""
+    """The rows of the report: all, or an even subsample and the hardest."""
     if n <= MOST_ROWS:
         return np.arange(n)
     even = even_rows(n, MOST_ROWS)
@@ -340,12 +341,12 @@ def _columns(
 
 
 def _epochs(sheet: Sheet, room: int) -> dict[str, Any]:
-    """measure -> every sample's value at every epoch, packed like a column: as many measures as there is room for."""
+    """measure -> every sample's value at every epoch, packed like a column: as many measures as fit."""
     kept: dict[str, Any] = {}
-    if sheet.epochs is None or 2 * len(sheet) * len(sheet.epochs.files) > room:  # noise does not get smaller
+    if sheet.epochs is None or 2 * len(sheet) * len(sheet.epochs.files) > room:  # such values hardly compress
         return kept
     for measure in (name for name in MOVING if name in sheet.epochs.measures):
-        values = np.concatenate([sheet.epochs.values(at, measure) for at in range(len(sheet.epochs.files))])
+        values = np.concatenate([sheet.epochs.values(index, measure) for index in range(len(sheet.epochs.files))])
         column = packed_column(numbers(measure, values), np.arange(len(values)))
         room -= len(column["packed"])
         if room < 0:

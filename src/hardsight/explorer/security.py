@@ -1,12 +1,12 @@
-"""Who may ask the server, and for what. One layer around everything, so that no route can forget it.
+"""Access control: one layer around all routes, so that no route can forget it.
 
 Host             must be one of the allowed names with the port: a foreign name that resolves to this machine is refused
 Sec-Fetch-Site   same-origin or none (typed, bookmarked); a page of another site gets nothing
 Origin           if there is one, it must be ours
-token            once in the address, which sets a cookie and leads on to a clean address; compared in constant time
+token            once in the address, which sets a cookie and redirects to a clean address; compared in constant time
 POST             needs the write token in a header as well, which only our own page can read
-frame            no page may show ours in a frame, but for a notebook that `hardsight.explore` was called in: its origin comes
-                 with the token in the address of the frame, and that origin alone is allowed from then on
+frame            no other page may show ours in a frame, except the notebook in which `hardsight.explore` was called: its
+                 origin comes with the token in the address of the frame, and only that origin is allowed from then on
 body             limited in size and in time; that of a refused request is read and dropped
 """
 
@@ -29,7 +29,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 MOST_BODY = 4 * 2**20  # bytes: a selection of 30 million rows, one bit each
 PATIENCE = 20.0  # seconds for a body to arrive
-LINGER = 2.0  # seconds for the rest of a body that nobody wants
+LINGER = 2.0  # seconds for the rest of the body of a refused request
 MOST_URL = 16_384
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -69,7 +69,7 @@ class Guard:
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
-        if scope["type"] != "http":  # a websocket: there is none
+        if scope["type"] != "http":  # websockets are not used
             await send({"type": "websocket.close", "code": 1008})
             return
         headers = _headers(scope)
@@ -104,7 +104,7 @@ class Guard:
 
     @property
     def headers(self) -> dict[str, str]:
-        """Headers of every answer: nobody may show it in a frame, but for the notebook."""
+        """Headers of every answer: only the notebook may show it in a frame."""
         if self.frame_origin is None:
             return HEADERS
         policy = HEADERS["content-security-policy"].replace("frame-ancestors 'none'", f"frame-ancestors {self.frame_origin}")
@@ -128,13 +128,13 @@ class Guard:
 
 
 def _opens_frame(scope: Scope, headers: dict[bytes, bytes]) -> bool:
-    """Whether a page at another port of this machine opens a frame with ours, which has no data yet. Its headers say who may."""
+    """Whether a page on another port of this machine opens ours in a frame: no data yet, and the headers say who may."""
     dest, mode, site = (headers.get(f"sec-fetch-{name}".encode()) for name in ("dest", "mode", "site"))
     return (scope["method"], scope["path"], dest, mode, site) == ("GET", "/", b"iframe", b"navigate", b"same-site")
 
 
 def _netloc(origin: bytes) -> str:
-    """NAME:PORT of an origin; nothing of one that is malformed, such as http://[."""
+    """NAME:PORT of an origin; empty if it is malformed, such as http://[."""
     try:
         return urlsplit(origin.decode("latin-1")).netloc.lower()
     except ValueError:
@@ -142,12 +142,12 @@ def _netloc(origin: bytes) -> str:
 
 
 def _origin(text: str) -> str | None:
-    """A page's origin, if that is what it is; nothing else gets into a header."""
+    """The text if it is the origin of a page on this machine; nothing else gets into a header."""
     return text if re.fullmatch(r"https?://(localhost|127\.0\.0\.1)(:\d{1,5})?", text) else None
 
 
 def _headers(scope: Scope) -> dict[bytes, bytes]:
-    """Names to values; a name that comes twice has no value, since two readers could choose differently."""
+    """Header values by name; a header that occurs twice has no value, since two readers could choose differently."""
     values: dict[bytes, bytes] = {}
     for name, value in scope["headers"]:
         values[name] = b"" if name in values and name != b"cookie" else value
@@ -183,7 +183,7 @@ async def _body(receive: Receive) -> bytes | int:
 
 
 def _again(body: bytes) -> Receive:
-    """The body that was read already, for the app."""
+    """Replays a body that was read already."""
 
     async def receive() -> Message:
         return {"type": "http.request", "body": body, "more_body": False}
@@ -203,7 +203,7 @@ def _with_headers(send: Send, headers: dict[str, str]) -> Send:
 
 
 async def _refuse(receive: Receive, send: Send, status: int, words: str) -> None:
-    """Answer that it is refused, once the rest of the request has come.
+    """Refuse a request, after the rest of it has arrived.
 
     A connection that is closed with bytes unread is reset, and a reset overtakes the answer: the other side would see an
     error of the network instead of the reason.

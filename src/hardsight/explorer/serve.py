@@ -1,4 +1,4 @@
-"""From the options of `hardsight explore` to a page that answers."""
+"""`start`: from the options of `hardsight explore` to a server that is ready to run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hardsight.explorer.routes import Page, build
 from hardsight.explorer.security import Guard
 from hardsight.explorer.server import listen, make_server
 from hardsight.explorer.settings import ExploreSettings, ReportSettings
-from hardsight.explorer.sheet import can_be_applied, in_file, open_sheet, turn_scores
+from hardsight.explorer.sheet import as_path, can_be_applied, open_sheet, turn_scores
 from hardsight.explorer.suspects import add_suspects
 from hardsight.explorer.thumbnails import Pictures
 from hardsight.explorer.two_runs import compare
@@ -26,7 +26,7 @@ from hardsight.screen import Progress
 
 @dataclass
 class Started:
-    """A server that is listening, and what to say about it."""
+    """A server that is ready to run, and notes for the user."""
 
     guard: Guard
     socket: socket.socket
@@ -35,7 +35,7 @@ class Started:
     notes: list[str] = field(default_factory=list)
 
     def run(self, browser: bool) -> None:
-        """Answer until Ctrl-C; the address is printed when the first request would be answered."""
+        """Run until Ctrl-C; the address is printed as soon as requests are answered."""
 
         def ready() -> None:
             print(f"hardsight is at {self.address}\nPress Ctrl-C to stop.", flush=True)
@@ -51,15 +51,15 @@ def start(
     run: Any, second: Any = None, *, settings: ExploreSettings | None = None, progress: Progress | None = None,
     in_notebook: bool = False, **options: Any,
 ) -> Started:  # fmt: skip
-    """Open a run, or two to compare, and a port to show it at.
+    """Open a run, or two to compare, and a port to serve it on.
 
-    Marks are saved in review.parquet of the (first) run directory, or beside a file: photo.review.parquet for photo.npz.
-    `notes` of what is returned say where, or why not. With `in_notebook`, a notebook on this machine may show the page in a
-    frame, and the page tells what is selected in it.
+    Marks are saved in review.parquet of the (first) run directory, or next to a file: photo.review.parquet for photo.npz; the
+    result's `notes` say where, or why not. With `in_notebook`, a notebook on this machine may show the page in a frame, and
+    the page reports what is selected.
     """
     settings = ExploreSettings.given(settings, options)
-    run, images = in_file(run, settings.images)
-    second = None if second is None else in_file(second, None)[0]
+    run, images = as_path(run, settings.images)
+    second = None if second is None else as_path(second, None)[0]
     page, notes = _open_page(run, second, replace(settings, images=images), progress)
     page.in_notebook = in_notebook
     listener, note = listen(settings.host, settings.port)
@@ -78,7 +78,7 @@ def start(
 def _open_page(
     run: str | Path, second: str | Path | None, settings: ExploreSettings, progress: Progress | None
 ) -> tuple[Page, list[str]]:
-    """What the server answers from, and what a person should know about it."""
+    """The page, and notes for the user."""
     shared: dict[str, Any] = {
         "class_names": settings.class_names,
         "split": settings.split,

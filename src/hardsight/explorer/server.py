@@ -13,7 +13,7 @@ from hardsight.explorer.security import Guard
 HEADER_PATIENCE = 15.0  # seconds for the head of a request to arrive
 GRACE = 2  # seconds that requests have to end when the server does
 FIRST, TRIES = 8321, 200
-# Chromium and Firefox answer these with ERR_UNSAFE_PORT, whatever listens there.
+# Chromium and Firefox refuse to open these ports: ERR_UNSAFE_PORT.
 UNSAFE = frozenset(
     [1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110, 111]
     + [113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532, 540, 548]
@@ -23,7 +23,7 @@ UNSAFE = frozenset(
 
 
 def listen(host: str, port: int | None) -> tuple[socket.socket, str | None]:
-    """A listening socket at the port or the next free one, and a sentence if it is not the one that was asked for."""
+    """A listening socket at the port or the next free one, and a note if that is not the requested one."""
     wanted = FIRST if port is None else port
     if not 0 <= wanted <= 65535:
         raise InputError(f"--port must be 0 to 65535, got {wanted}.")
@@ -33,7 +33,7 @@ def listen(host: str, port: int | None) -> tuple[socket.socket, str | None]:
         try:
             opened = _bound(host, number)
         except PermissionError as error:
-            raise InputError(f"port {number} may not be opened: {error.strerror}. Choose one above 1024.") from error
+            raise InputError(f"port {number} could not be opened: {error.strerror}. Choose one above 1024.") from error
         except OSError as error:
             if error.errno is not None and isinstance(error, socket.gaierror):
                 raise InputError(f"--host {host}: {error.strerror}.") from error
@@ -61,7 +61,7 @@ def _bound(host: str, port: int) -> socket.socket:
 
 
 def make_server(app: Guard, ready: Callable[[], None] | None = None) -> Any:
-    """A uvicorn server that calls `ready` when the first request would be answered."""
+    """A uvicorn server that calls `ready` as soon as it answers requests."""
     import uvicorn
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -88,9 +88,9 @@ def make_server(app: Guard, ready: Callable[[], None] | None = None) -> Any:
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             await super().shutdown(sockets=sockets)
-            for connection in list(self.server_state.connections):  # those that took longer
+            for connection in list(self.server_state.connections):  # requests that take longer
                 connection.transport.abort()
-            await asyncio.sleep(0.01)  # each is closed in a turn of the loop
+            await asyncio.sleep(0.01)  # lets the loop close them
 
     settings = uvicorn.Config(
         app,

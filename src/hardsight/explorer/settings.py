@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _names(texts: Iterable[str]) -> tuple[str, ...]:
-    """NAME:PORT, each as it stands in the browser's address bar."""
+    """NAME:PORT, each as in the browser's address bar."""
     names = tuple(texts)
     for name in names:
         if not re.fullmatch(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):\d{1,5}", name):
@@ -48,10 +48,10 @@ class ReportSettings(HardnessView):
 
     @property
     def answers(self) -> Answers | None:
-        """What people said, to be read."""
+        """The file of human data, if there is one."""
         if self.human is None:
             return None
-        from hardsight.files.human import Answers  # with SciPy, which most pages do without
+        from hardsight.files.human import Answers  # imports SciPy, which few pages need
 
         return Answers(self.human, self.allow_missing)
 

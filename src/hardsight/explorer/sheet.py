@@ -1,7 +1,7 @@
-"""What the page shows, gathered from wherever it is: one `Sheet`, one row per sample.
+"""A run, a scores table or a snapshot as one `Sheet` of columns, one row per sample.
 
-A run directory brings its scores, the columns of its samples, its head and its dynamics; a run of `hardsight adapt` its
-target samples and what was kept of them. A scores table or a snapshot alone will do; what has no scores yet is scored first.
+A run directory has scores, columns of its samples, a head and dynamics; a run of `hardsight adapt` has target samples and
+what was kept of them. What has no scores yet is scored first.
 """
 
 from __future__ import annotations
@@ -42,30 +42,30 @@ if TYPE_CHECKING:
     from hardsight.explorer.quick_filters import QuickFilter
     from hardsight.explorer.suspects import SuspectsSummary
 
-OWN = ("id", "label", "predicted", "status", "path", "base_id")  # what the sheet keeps apart from its further columns
-RANKED_BY = ("avh", "loss", "confidence", "entropy", "avc_predicted")  # the first that has values sorts the samples
+OWN = ("id", "label", "predicted", "status", "path", "base_id")  # not among the further columns
+RANKED_BY = ("avh", "loss", "confidence", "entropy", "avc_predicted")  # samples are sorted by the first of these that has values
 
 
 @dataclass
 class Sheet:
-    """n samples with everything the page knows of them."""
+    """n samples with everything that the page knows about them."""
 
     name: str
     path: Path  # a run directory, or a file
     ids: pa.Array  # (n,) strings
     columns: dict[str, Column]
     class_names: list[str]
-    paths: Any = None  # (n,) of image files, posix, below a root
+    paths: Any = None  # (n,) paths of image files, posix, below a root
     base_ids: Any = None  # (n,) the undegraded sample
-    snapshot: Snapshot | None = None  # the features, where there are any
-    snapshot_rows: np.ndarray | None = None  # (n,) where each sample stands in it, -1 for not at all; None: in its own place
+    snapshot: Snapshot | None = None  # the features, if there are any
+    snapshot_rows: np.ndarray | None = None  # (n,) row of each sample in the snapshot, -1 for none; None: the same rows
     start: dict[str, Any] = field(default_factory=dict)  # start.json or run.json
     epochs: Epochs | None = None
     rounds: Rounds | None = None  # of self-training
     suspects: SuspectsSummary | None = None  # what hardsight clean found; add_suspects reads it
     quick_filters: list[QuickFilter] = field(default_factory=list)  # a subset, groups, a drift; add_quick_filters reads them
-    notes: list[str] = field(default_factory=list)  # what a person should know, one sentence each
-    hardness: bool = False  # whether scores were turned so that high is hard
+    notes: list[str] = field(default_factory=list)  # for the user, one sentence each
+    hardness: bool = False  # whether high is hard in every score
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -77,11 +77,11 @@ class Sheet:
 
     @property
     def by(self) -> str | None:
-        """The score that the page sorts by at first."""
+        """The score that the page first sorts by."""
         if self.suspects is not None:
             return "error_score"
-        there = [name for name, column in self.columns.items() if column.low is not None]  # those with a value
-        return next((name for name in (*RANKED_BY, *SCORES, *there) if name in there), None)
+        valued = [name for name, column in self.columns.items() if column.low is not None]
+        return next((name for name in (*RANKED_BY, *SCORES, *valued) if name in valued), None)
 
     def labels(self) -> np.ndarray:
         """(n,) given class, -1 for unlabeled."""
@@ -103,7 +103,7 @@ class Sheet:
         self.columns[column.name] = column
 
     def add_further(self, table: pa.Table) -> None:
-        """Add those columns of a table that are not here yet and that the page can show."""
+        """Add the columns of a table that are new and that the page can show."""
         for name in table.column_names:
             if name not in OWN and name not in self.columns:
                 column = from_arrow(name, table.column(name))
@@ -122,9 +122,8 @@ def open_sheet(
 ) -> Sheet:
     """A run directory, a scores table (.parquet, .csv, .json) or a snapshot (.npz, .npy, .parquet) as a sheet.
 
-    `split` takes, of a run with dynamics, the samples of one split as the last epoch saw them, such as a watched test set.
-    `keep` writes the scores that had to be computed into the run, where it can be written to, so that they are there the
-    next time.
+    `split` selects the samples of one split, such as a watched test set, as of the last epoch of a run with dynamics. `keep`
+    saves scores that had to be computed in the run, if it is writable, for the next time.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(f"give a run directory, a file, or the table that score or clean gives, got {type(path).__name__}.")
@@ -156,8 +155,8 @@ def open_sheet(
     return sheet
 
 
-def in_file(run: Any, images: str | None) -> tuple[Any, str | None]:
-    """Where a table that score or clean gave is written for the page, and where its images are; a path as it is."""
+def as_path(run: Any, images: str | None) -> tuple[Any, str | None]:
+    """The path of a table in memory, which is written to a temporary file, and where its images are; a path stays as it is."""
     table = scores_given(run)
     if not isinstance(table, pa.Table) or "id" not in table.column_names:
         return run, images
@@ -168,10 +167,9 @@ def in_file(run: Any, images: str | None) -> tuple[Any, str | None]:
     table = table.replace_schema_metadata({"hardsight": json.dumps(notes)})
     if "given_label" in table.column_names:
         pq.write_table(table, suspects_file(path))
-        known = {"given_label": "label", "predicted_label": "predicted"}
-        table = (
-            table.select(["id", *known]).rename_columns(["id", *known.values()]).replace_schema_metadata(table.schema.metadata)
-        )
+        names_of = {"id": "id", "given_label": "label", "predicted_label": "predicted"}
+        metadata = table.schema.metadata
+        table = table.select(list(names_of)).rename_columns(list(names_of.values())).replace_schema_metadata(metadata)
     if isinstance(pictures, RunPictures):
         with contextlib.suppress(HardsightError):  # moved or damaged: a page without images
             table = _located(table, pictures.columns)
@@ -193,7 +191,7 @@ def _located(table: pa.Table, columns: pa.Table) -> pa.Table:
 
 
 def turn_scores(sheet: Sheet) -> None:
-    """From now on high is hard in every score, and in its curves over the epochs; what is kept in files stays as measured."""
+    """Make high the hard end of every score and of its curves over the epochs; files stay as measured."""
     other_sign = [name for name, column in sheet.columns.items() if turned(column) is not column]
     for name in other_sign:
         sheet.add(turned(sheet.columns[name]))
@@ -205,11 +203,11 @@ def turn_scores(sheet: Sheet) -> None:
 
 
 def _snapshot(where: Path) -> Snapshot | None:
-    """The features, if there are any that can be read."""
+    """The features, if there are any."""
     if where.is_dir():
         return Snapshot.load(where) if (where / "samples").is_dir() and (where / "run.json").is_file() else None
     columns = clean_columns(where)
-    if columns is not None and kind_in_file(where) != "scores":  # a wide table, read as hardsight clean was told to
+    if columns is not None and kind_in_file(where) != "scores":  # a wide table, read with the columns that hardsight clean used
         return Snapshot.load(where, features=columns["features"], labels=columns["label"])
     if where.suffix.lower() in TABLES and kind_of(where) != "snapshot":
         return None
@@ -224,7 +222,7 @@ def _table(
     keep: bool,
     progress: Progress | None,
 ) -> pa.Table:
-    """The scores: read, or computed, or what the last epoch saw."""
+    """The scores: read, computed, or those of the last epoch."""
     if where.is_dir() and (where / "scores.parquet").is_file():
         return read_scores(where)
     if snapshot is not None:
@@ -238,7 +236,7 @@ def _table(
         return rounds.table()
     if where.is_dir():
         raise FileError(
-            f"{where}: nothing to show: there are no scores.parquet, no complete samples, no dynamics and no rounds in it."
+            f"{where}: nothing to show: it has no scores.parquet, no complete samples, no dynamics and no rounds."
             f"{images_hint(where)}"
         )
     if where.suffix.lower() in TABLES:
@@ -250,7 +248,7 @@ def _table(
 
 def _split(where: Path, epochs: Epochs | None, split: str) -> pa.Table:
     if epochs is None:
-        raise InputError(f"{where}: a split is for a run with dynamics, and there are none here.")
+        raise InputError(f"{where}: --split needs a run with dynamics, and there are none here.")
     return epochs.last(split)
 
 
@@ -265,7 +263,7 @@ def _class_names(where: Path, snapshot: Snapshot | None, rounds: Rounds | None, 
 
 
 def _add_rounds(sheet: Sheet, rounds: Rounds) -> None:
-    """What each method kept, and what the columns of a round mean."""
+    """Add what each method kept, and what the columns of a round mean."""
     sheet.rounds = rounds
     sheet.start = sheet.start or read_start(rounds.root)
     for name, about in ABOUT.items():
@@ -301,7 +299,7 @@ def _sheet(where: Path, table: pa.Table, names: list[str] | None) -> Sheet:
         right = np.where((classes["label"] < 0) | (classes["predicted"] < 0), -1, classes["label"] != classes["predicted"])
         sheet.add(codes("correct", right, ["right", "wrong"], "Whether the prediction is the given class."))
     elif "correct" in table.column_names:
-        right = integers(table.column("correct"))  # 1, 0, or -1 for not known
+        right = integers(table.column("correct"))  # 1, 0, or -1 for unknown
         sheet.add(codes("correct", np.array([1, 0, -1])[right], ["right", "wrong"], "Whether the prediction is the given class."))
     sheet.add_further(table)
     if "status" in table.column_names and pc.unique(table.column("status")).to_pylist() != ["ok"]:
@@ -317,7 +315,7 @@ def _named_classes(names: list[str] | None, count: int) -> list[str]:
 
 
 def _integers(where: Path, table: pa.Table, name: str) -> np.ndarray:
-    """A column of classes, -1 for none."""
+    """A column of class indices, -1 for none."""
     try:
         values = integers(table.column(name))
     except pa.ArrowException as error:
@@ -333,7 +331,7 @@ def text_column(table: pa.Table, name: str) -> Any:
 
 
 def _add_samples(sheet: Sheet, snapshot: Snapshot) -> None:
-    """The columns that lie beside the features: split, path, degradation, and those a user brought."""
+    """Add the columns that were stored with the features: split, path, degradation, and those of the user."""
     table = snapshot.columns([name for name in snapshot.column_names if name != "label"]).combine_chunks()
     ids = table.column("id").cast(pa.string()).combine_chunks()
     if not ids.equals(sheet.ids):
@@ -347,7 +345,7 @@ def _add_samples(sheet: Sheet, snapshot: Snapshot) -> None:
 
 
 def _add_human(sheet: Sheet, human: Any) -> None:
-    """How often people chose the given class, from any file that `hardsight correlate --human` reads, matched as there."""
+    """Add how often people chose the given class, read and matched as by `hardsight correlate --human`."""
     from hardsight.files.human import Answers, match_bases, read_people
 
     given = Answers.of(human)
@@ -364,13 +362,13 @@ def _add_human(sheet: Sheet, human: Any) -> None:
 
 
 def can_be_applied(sheet: Sheet, split: str | None = None) -> bool:
-    """Whether `hardsight clean --apply` can make labels of marks on these samples: it reads snapshots and tables of scores."""
+    """Whether `hardsight clean --apply` can turn marks on these samples into labels: it reads snapshots and scores tables."""
     readable = sheet.snapshot is not None or (sheet.path.is_file() and kind_in_file(sheet.path) == "scores")
     return split is None and "label" in sheet.columns and readable
 
 
 def default_axes(sheet: Sheet) -> tuple[str, str, str | None]:
-    """x, y and color at first: the angle to the own class, the norm, and whether the prediction is right, or the verdict."""
+    """The first x, y and color: the angle to the given class, the norm, and whether the prediction is right, or the verdict."""
     names = [name for name, column in sheet.columns.items() if column.names is None]
     if not names:
         raise HardsightError(f"{sheet.path}: there is no column of numbers to draw.")

@@ -1,4 +1,4 @@
-// Axes: round numbers to write beside a picture.
+// Axes: round numbers for the ticks.
 
 const FEWEST = 3; // two numbers do not show how an axis continues
 

@@ -72,7 +72,7 @@ export class Classes {
     );
   }
 
-  // Counts of the selection; cheap enough to make on every change, shown only where it is looked at.
+  // Counts of the selection: cheap enough for every change; drawn only if visible.
   draw(tab) {
     if (tab === "classes") this.drawClasses();
     else if (tab === "confusions" && this.pairs) this.drawPairs();
@@ -137,7 +137,7 @@ export class Classes {
   }
 }
 
-// The mean of each class's selected values, NaN for none: a loop of its own per column is what the browser makes fast.
+// The mean of each class's selected values, NaN for none: one loop per column is what browsers run fast.
 function meanOf(values, labels, mask, c) {
   const sums = new Float64Array(c),
     counts = new Uint32Array(c);

@@ -21,7 +21,7 @@ export class Columns {
     return this.by.get(name);
   }
 
-  // Those that people choose from; hidden ones are named by filters only.
+  // Columns of the menus; hidden ones are used only by filters.
   shown() {
     return this.list.filter((meta) => !meta.hidden);
   }
@@ -34,12 +34,12 @@ export class Columns {
     return this.shown().filter((meta) => meta.names);
   }
 
-  // The values, if they are here.
+  // The values, if they are loaded.
   get(name) {
     return this.loaded.get(name);
   }
 
-  // Have all these here.
+  // Load these columns.
   need(names) {
     return Promise.all(names.filter((name) => this.has(name) && !this.loaded.has(name)).map((name) => this.fetch(name)));
   }
@@ -55,7 +55,7 @@ export class Columns {
     return this.coming.get(name);
   }
 
-  // Columns that came to be after the page: their descriptions, with values to be fetched.
+  // Columns that were made after the page was loaded.
   add(metas) {
     for (const meta of metas) {
       if (!this.by.has(meta.name)) this.list.push(meta);
@@ -77,7 +77,7 @@ export class Columns {
     return names?.[this.get(name)?.[row]] ?? null;
   }
 
-  // A row's value for people, with its unit.
+  // A row's value as text, with its unit.
   text(name, row, digits) {
     return this.meta(name)?.names ? (this.word(name, row) ?? "–") : measured(this.get(name)[row], this.meta(name)?.unit, digits);
   }

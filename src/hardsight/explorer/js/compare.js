@@ -1,8 +1,8 @@
 // Two runs on the same samples: what got easier and what got harder, side by side.
 //
-// A sample that was right and is wrong now got harder, whatever a score says, and the other way round. All others go by the
-// change of a score: of its values where both runs have them on one scale, else of its ranks within each run. A rank only
-// says where a sample stands among the others, so that nothing is said to have got easier by it.
+// A sample that was right and is now wrong got harder, whatever its scores, and the other way round. For all others the change
+// of a score decides: of its values if both runs are on one scale, else of its ranks within each run. A rank is relative to the
+// other samples, so the page then says "ranked easier", not "got easier".
 
 import { count, el, harmless, measured, name, percent, spoken } from "./words.js";
 
@@ -201,7 +201,7 @@ export class Compare {
   }
 }
 
-// Samples below a heading that changes.
+// Samples under a heading that changes.
 function side(key) {
   const heading = el("h3", { id: "compare-" + key }),
     strip = el("div", { class: "strip", role: "group", "aria-labelledby": heading.id });

@@ -23,7 +23,7 @@ export class Curves {
 
   // lines: [{name, color, y: [...], spread: [...] or undefined, dots, pale}]; x: the common axis.
   show({ x, lines, xTitle, yTitle }) {
-    const at = this.at < x.length ? (this.at ?? null) : null; // what is pointed at stays pointed at
+    const at = this.at < x.length ? (this.at ?? null) : null; // the value under the pointer stays the same
     Object.assign(this, { x, lines, xTitle, yTitle, at });
     this.key.replaceChildren(
       ...(lines.length < 2 && !lines[0]?.note ? [] : lines).map((line) => {

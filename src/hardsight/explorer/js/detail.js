@@ -1,4 +1,4 @@
-// One sample from near: image, classes by angle, scores, its curve over the epochs, neighbors, degraded versions, marks.
+// Details of one sample: image, classes by angle, scores, its curve over the epochs, neighbors, degraded versions, marks.
 
 import { groupColor } from "./colors.js";
 import { Curves } from "./curves.js";
@@ -8,10 +8,10 @@ export class Detail {
   constructor(page) {
     this.page = page;
     this.dialog = document.getElementById("detail");
-    this.row = this.asked = null; // the sample that is shown, and the one asked for last: it may be on its way
+    this.row = this.asked = null; // the sample that is shown, and the one requested last, which may still be loading
     this.dialog.addEventListener("keydown", (event) => this.key(event));
     this.dialog.addEventListener("close", () => (this.row = this.asked = null));
-    this.dialog.addEventListener("click", (event) => event.target === this.dialog && this.dialog.close()); // beside it
+    this.dialog.addEventListener("click", (event) => event.target === this.dialog && this.dialog.close()); // outside of it
   }
 
   open(row) {
@@ -94,7 +94,7 @@ export class Detail {
     return el("div", {}, ...parts);
   }
 
-  // Which sample it repeats.
+  // The sample that it duplicates.
   twin({ duplicate_of: twin }) {
     if (!twin) return [];
     const open = () => this.open(twin.row);
@@ -103,7 +103,7 @@ export class Detail {
     return [el("dt", {}, "repeats"), el("dd", {}, who)];
   }
 
-  // Which class `hardsight clean` suggests, with its probability; nothing where it is the given one.
+  // Which class `hardsight clean` suggests, with its probability; nothing if it is the given one.
   suggestion(sample) {
     const code = this.page.review.suggested(sample.row);
     if (code === null) return [];
@@ -239,7 +239,7 @@ export class Detail {
     );
   }
 
-  // What takes the server longer.
+  // What takes the server longer: curves and neighbors.
   later(row) {
     const { source, about } = this.page;
     const into = (parent, request, draw) =>
@@ -296,17 +296,17 @@ export class Detail {
     if (event.key === "ArrowRight") this.step(1);
     else if (event.key === "ArrowLeft") this.step(-1);
     else if (this.row === this.asked && this.page.review.key(event.key, this.row, () => this.step(1))) {
-      /* marked; nobody judges what is not shown yet */
+      /* marked; keys do not act on a sample that is still loading */
     } else return;
     event.preventDefault();
   }
 }
 
-// Where bars begin and end, in whole degrees: angles of 80 and 85 look the same on bars from zero.
+// The ends of the bars, in whole degrees: from zero, angles of 80 and 85 would look the same.
 export function barEnds(degrees) {
   const low = Math.min(...degrees),
     high = Math.max(...degrees),
-    room = Math.max(1, (high - low) / 4); // the shortest bar is still one
+    room = Math.max(1, (high - low) / 4); // so that the shortest bar is visible
   const from = Math.max(0, Math.floor(low - room));
   return [from < high / 4 ? 0 : from, Math.max(1, Math.ceil(high))];
 }

@@ -1,4 +1,4 @@
-// The report's data, which lie in the page itself: the twin of the server in source.js.
+// The data of a report, from the page itself: the twin of source.js.
 
 import { groupsOf } from "./groups.js";
 import { agreement } from "./ranks.js";
@@ -7,7 +7,7 @@ import { typed } from "./source.js";
 const MOST_CURVES = 12,
   MOST_GROUPS = 200; // groups drawn at once, and in a table
 
-// The report, or null where the page comes from the server.
+// The data of a report, or null if the page comes from the server.
 export function embedded() {
   const block = document.getElementById("data");
   return block ? new Embedded(JSON.parse(block.textContent)) : null;
@@ -26,13 +26,13 @@ class Embedded {
     return this.data.about;
   }
 
-  // Numbers lie here as 16 bits, 65535 for none.
+  // Numbers are stored in 16 bits, 65535 for none.
   async column(meta) {
     const packed = this.data.columns[meta.name];
     return meta.names ? typed(meta.kind, await unpacked(packed.packed)) : numbers(packed);
   }
 
-  // A column by its name, with its description; the first time it is unpacked.
+  // A column by name, with its description; unpacked the first time.
   async named(name) {
     const meta = this.data.about.columns.find((column) => column.name === name);
     if (meta && !this.columns.has(name)) this.columns.set(name, await this.column(meta));
@@ -65,7 +65,7 @@ class Embedded {
     return { row, id: this.ids[row], path: null, values, classes, explanation, duplicate_of, versions: [], trouble: null };
   }
 
-  // The marks that there were when the report was written.
+  // The marks at the time the report was written.
   async marks() {
     return { version: 0, marks: this.data.marks };
   }
@@ -74,7 +74,7 @@ class Embedded {
     return new Float32Array(await unpacked(this.data.cosines));
   }
 
-  // Curves of the selection where each sample's epochs are in the file; else those that were made for all samples.
+  // Curves of the selection, if the file has every sample's epochs; else those of all samples.
   async curves(measure, by, bits) {
     const ready = this.data.curves[measure]?.[by],
       { epochs, n } = this.data.about;

@@ -1,4 +1,4 @@
-// Filters as chips that can be taken away, and a form to make one without a mouse.
+// Filters as chips that can be removed, and a form to add one without a mouse.
 
 import { el, measured, name, number, spoken, titled } from "./words.js";
 
@@ -42,7 +42,7 @@ function described(filter, columns) {
   }
 }
 
-// The form: a column, then its range with a picture of how its values lie, or its groups.
+// The form: a column, then its range with a histogram, or its groups.
 export class FilterForm {
   constructor(page) {
     this.page = page;
@@ -53,7 +53,7 @@ export class FilterForm {
     this.panel.append(el("div", { class: "bar" }, el("label", {}, "Filter by ", this.column)), this.body);
   }
 
-  // The form of the chosen column. While it stays, so does what was typed into it; only the histogram follows the selection.
+  // The form of the chosen column. Until another is chosen it keeps what was typed; only the histogram follows the selection.
   async draw() {
     const { columns } = this.page;
     const shown = columns.shown();
@@ -95,7 +95,7 @@ export class FilterForm {
     return form;
   }
 
-  // How the selection's values lie, as bars.
+  // A histogram of the selection's values.
   spread(meta) {
     const bins = 48,
       counts = new Uint32Array(bins),

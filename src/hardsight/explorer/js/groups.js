@@ -1,7 +1,7 @@
-// The selection in groups, in the report, where there is no server to ask: the twin of groups_of in groups.py.
+// Groups of the selection in the report, which has no server: the twin of groups_of in selection.py.
 
-// [{name, rows}]: a column's own largest groups, or five of equal size for numbers
-// (human frequencies, which lie near 1, are cut at fifths). `mask` has one byte per row.
+// [{name, rows}]: the largest groups of a column of words, or five of equal size for numbers
+// (human frequencies, most of them close to 1, are cut at 0.2, 0.4, 0.6 and 0.8). `mask` has one byte per row.
 export function groupsOf(meta, values, mask, most) {
   const rows = [];
   for (let row = 0; row < mask.length; row++) if (mask[row]) rows.push(row);

@@ -1,4 +1,4 @@
-// The page: what is looked at (`view`), the data, and the parts that draw them.
+// The page: the current view, the data, and the parts that draw them.
 //
 // Every change goes through `change`: it is written to the address, the columns it needs are fetched, and then
 // everything that follows the selection is drawn in one go.
@@ -30,7 +30,7 @@ import { Suspects } from "./suspects.js";
 import { count, el, harmless, name, spoken, short } from "./words.js";
 
 const byId = (id) => document.getElementById(id);
-const CALM = 60; // milliseconds after a new selection until its thumbnails are put up; another one may follow
+const CALM = 60; // milliseconds after a new selection until its thumbnails are shown; another may follow
 const round = (value) => Number(value.toPrecision(6));
 
 class Page {
@@ -71,7 +71,7 @@ class Page {
     await this.look(readView(location.hash));
   }
 
-  // A view from the address; a map that it speaks of and that takes longer is shown later.
+  // A view from the address; a map in it that takes longer is shown later.
   async look(wanted) {
     const missing = this.maps.missing(wanted).length > 0;
     this.view = missing ? this.maps.without(wanted) : wanted;
@@ -80,7 +80,7 @@ class Page {
     await this.change({}, false);
   }
 
-  // While anything is fetched or drawn, html[data-ready] is "no": whoever waits for the page waits for "yes".
+  // While anything is fetched or drawn, html[data-ready] is "no", then "yes": for tests and scripts that wait for the page.
   async until(work) {
     this.pending = (this.pending ?? 0) + 1;
     document.documentElement.dataset.ready = "no";
@@ -91,7 +91,7 @@ class Page {
     }
   }
 
-  // The views beside the scatter: only those that there are data for.
+  // The views next to the scatter: those that have data.
   parts() {
     const { about } = this;
     this.views = new Map();
@@ -228,7 +228,7 @@ class Page {
     });
   }
 
-  // A view with every choice made, and nothing that this run does not have.
+  // A view with defaults filled in, without what this run does not have.
   sane(view) {
     const { about, columns } = this;
     const known = (key, fallback) => (columns.has(view[key]) ? view[key] : fallback);
@@ -263,7 +263,7 @@ class Page {
     return this.change({ filters: [...this.view.filters.filter((filter) => !fresh.has(key(filter))), ...filters], page: 0 });
   }
 
-  // What a person did in the scatter.
+  // Actions in the scatter.
   scatterActed({ box, lasso, zoom, hover, open, px, py }) {
     const { x, y, filters } = this.view;
     if (open !== undefined) this.open(open);
@@ -294,7 +294,7 @@ class Page {
     ];
   }
 
-  // Fetch what is missing, then draw; of several changes on their way only the last is drawn.
+  // Fetch what is missing, then draw; of several pending changes only the last is drawn.
   async update() {
     const turn = (this.turn = {});
     const texts = this.view.filters
@@ -370,7 +370,7 @@ class Page {
     });
   }
 
-  // The samples at once, before a key acts on them: it means those of the view as it is now. True if there were any to draw.
+  // Draw the samples now, before a key acts on them: it refers to the current view. True if there was anything to draw.
   flush() {
     const waiting = Boolean(this.drawSamples);
     this.drawSamples?.();
@@ -388,7 +388,7 @@ class Page {
     );
   }
 
-  // Why the scatter is empty, and the way out of it.
+  // Why the scatter is empty, and a button to clear the filters.
   explainNothing() {
     const { view, selection } = this,
       box = byId("nothing");
@@ -439,7 +439,7 @@ class Page {
     return this.columns.meta(measure)?.unit || (this.about.degrees.includes(measure) ? "degrees" : "");
   }
 
-  // A ring in the scatter around a sample that is pointed at elsewhere.
+  // A ring in the scatter around the sample under the pointer elsewhere.
   point(row) {
     this.scatter.hover = row;
     this.scatter.drawOver();
@@ -470,7 +470,7 @@ class Page {
     tip.style.top = (py + 18 + tip.offsetHeight > stage.height ? Math.max(0, py - tip.offsetHeight - 12) : py + 18) + "px";
   }
 
-  // An image that is drawn in sharp squares if it is tiny.
+  // An image; a tiny one is drawn with sharp pixels.
   picture(address) {
     if (address === null) return el("span", { class: "nopicture" }, "not in this file");
     const image = el("img", { alt: "", decoding: "async", draggable: false, loading: "lazy", fetchPriority: "low" });
@@ -542,7 +542,7 @@ class Page {
     dialog.showModal();
   }
 
-  // What a person must know before the samples: `hardsight clean` warned of it.
+  // Warnings of `hardsight clean`, above the samples.
   warn(sentences) {
     const box = byId("warnings");
     box.hidden = sentences.length === 0;
@@ -562,7 +562,7 @@ class Page {
   }
 }
 
-// When the picture is on the screen: it need not wait for the thumbnails. A hidden page has no frames to wait for.
+// After the next frame, so that the scatter does not wait for thumbnails. A hidden page has no frames to wait for.
 function afterPaint(work, wait) {
   if (document.hidden) setTimeout(work);
   else requestAnimationFrame(() => setTimeout(work, wait));
@@ -574,7 +574,7 @@ function setTheme(theme, keep) {
   try {
     localStorage.setItem("hardsight-theme", theme);
   } catch {
-    // a file from disk may not keep anything
+    // a file opened from disk may have no storage
   }
 }
 

@@ -1,6 +1,6 @@
 // The map: the features in two dimensions, by PCA at once, by t-SNE or UMAP once the server has made it.
 //
-// While one is made the page stays as it is; then it is shown, if it is still what was asked for last.
+// The page stays as it is while a map is made; then it is shown, if it is still the one requested last.
 
 import { columnsOf } from "./selection.js";
 import { count, el, harmless } from "./words.js";
@@ -11,10 +11,10 @@ export class Maps {
   constructor(page) {
     this.page = page;
     this.list = page.about.maps; // [{method, title, axes, most}]
-    this.asked = null; // the method that is shown as soon as it is ready
+    this.asked = null; // the requested method, shown as soon as it is ready
     this.select = document.getElementById("map");
     this.bar = document.getElementById("map-progress");
-    this.before = null; // the axes that a map took the place of
+    this.before = null; // the axes that a map replaced
     this.select.append(
       el("option", { value: "" }, this.list.length ? "off" : "needs features"),
       ...this.list.map(({ method, title }) => el("option", { value: method }, title)),
@@ -32,7 +32,7 @@ export class Maps {
     return axes.every((axis) => this.page.columns.has(axis));
   }
 
-  // The maps that a view speaks of and that are not here yet, and the view without them.
+  // The maps of a view that are not loaded yet, and the view without them.
   missing(view) {
     const named = new Set([view.x, view.y, ...view.filters.flatMap(columnsOf)].map((column) => this.of(column)));
     return this.list.filter((map) => named.has(map) && !this.isHere(map));
@@ -44,7 +44,7 @@ export class Maps {
     return { ...view, x, y, zoom: x ? view.zoom : null, filters: view.filters.filter((filter) => columnsOf(filter).every(here)) };
   }
 
-  // Both axes by a map, or those from before it.
+  // Set both axes to a map, or back to those before it.
   async choose(method) {
     const { page } = this,
       map = this.list.find((one) => one.method === method);
@@ -75,7 +75,7 @@ export class Maps {
     if ((await this.make(map)) && this.asked === map.method) await this.page.change({ [key]: column, zoom: null });
   }
 
-  // Have a map; false if there is none in the end.
+  // Load a map; false if there is none in the end.
   async make(map) {
     if (this.isHere(map)) return true;
     try {
@@ -96,9 +96,9 @@ export class Maps {
     return false;
   }
 
-  // What an address speaks of: at once if it is quick or kept, else the rest of the view first and then the whole.
+  // The map of an address: at once if it is quick or saved, else after the rest of the view.
   async bring(view, wanted) {
-    const { hash } = location; // it changes with whatever a person does meanwhile
+    const { hash } = location; // it changes if the user does anything meanwhile
     const all = Promise.all(this.missing(wanted).map((map) => this.make(map))).then((made) => made.every(Boolean));
     const quick = await Promise.race([all, new Promise((done) => setTimeout(done, 2 * PATIENCE, null))]);
     if (quick !== null) return quick ? wanted : view;
@@ -115,7 +115,7 @@ export class Maps {
     this.bar.replaceChildren(
       el("span", {}, `${map.title} map${most}${far}`),
       bar,
-      ...(map.most ? [el("span", { class: "quiet" }, "The page works meanwhile; the result is kept."), stop] : []),
+      ...(map.most ? [el("span", { class: "quiet" }, "You can keep using the page; the result is saved."), stop] : []),
     );
     this.bar.hidden = false;
   }
@@ -124,7 +124,7 @@ export class Maps {
     this.bar.hidden = true;
   }
 
-  // What the menu says, and how many samples have no place.
+  // The state of the menu, and how many samples are not placed.
   draw() {
     const { view, columns } = this.page;
     const map = this.list.find(({ axes }) => axes[0] === view.x && axes[1] === view.y);

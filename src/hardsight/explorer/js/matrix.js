@@ -1,4 +1,4 @@
-// Angles between the class vectors: which classes the head itself holds to be alike.
+// Angles between the class vectors: which classes are similar to the head.
 
 import { rampColor, rgb } from "./colors.js";
 import { ramp } from "./legend.js";

@@ -1,4 +1,4 @@
-// Tells a notebook what is selected, a moment after it changed; elsewhere nobody asks.
+// Reports the selection to a notebook, shortly after it changed; only if the page is in one.
 
 import { packed } from "./selection.js";
 

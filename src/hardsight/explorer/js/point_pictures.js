@@ -1,4 +1,4 @@
-// Pictures on the points of the scatter, where it is zoomed in so far that there is room for them.
+// Thumbnails on the points of the scatter, when it is zoomed in far enough.
 
 const SIDE = 40, // of a picture, in CSS pixels
   MOST_POINTS = 400, // in view; more would be mostly hidden
@@ -31,7 +31,7 @@ export class PointPictures {
     return rows;
   }
 
-  // Those that do not cover one another, the first of them first; the others stay dots.
+  // Those that do not overlap, in their order; the others stay dots.
   apart(rows) {
     const [xs, ys] = this.scatter.values(),
       taken = [];
@@ -55,7 +55,7 @@ export class PointPictures {
     }
   }
 
-  // Many pictures that come at once are drawn at once.
+  // Pictures that arrive together are drawn together.
   drawSoon() {
     this.drawing ??= requestAnimationFrame(() => {
       this.drawing = null;

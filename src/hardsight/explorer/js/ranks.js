@@ -1,4 +1,4 @@
-// Rank correlation in the report, where there is no server to ask: the twin of agreement.py.
+// Rank correlation in the report, which has no server: the twin of agreement() in selection.py.
 
 const STEPS = 10,
   FEWEST = 4;
@@ -44,7 +44,7 @@ function pearson(x, y) {
     xx += (x[i] - mean) ** 2;
     yy += (y[i] - mean) ** 2;
   }
-  return xy / Math.sqrt(xx * yy); // NaN where all are alike
+  return xy / Math.sqrt(xx * yy); // NaN if all are equal
 }
 
 // Bonett and Wright (2000).

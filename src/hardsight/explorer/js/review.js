@@ -1,4 +1,4 @@
-// Review: one key per mark, saved by the server at once, seen by other tabs within two seconds.
+// Review: one key per mark, saved by the server at once, visible in other tabs within two seconds.
 
 import { packed } from "./selection.js";
 import { Table } from "./tables.js";
@@ -7,7 +7,7 @@ import { count, counted, el, harmless, name, short } from "./words.js";
 const KEYS = { f: "fine", w: "wrong label", a: "ambiguous", d: "drop" };
 const CLASS_KEYS = "1234567890abcdefghijklmnopqrstuvwxyz";
 const NO_MARK = 255;
-const EVERY = 2000; // milliseconds between looks at what other tabs marked
+const EVERY = 2000; // milliseconds between updates from other tabs
 
 export class Review {
   constructor(page) {
@@ -61,11 +61,11 @@ export class Review {
     try {
       this.take(await this.page.source.marks(this.version));
     } catch {
-      // the server may be gone; the next mark will say so
+      // the server may have stopped; the next mark will say so
     }
   }
 
-  // What the server says the marks are now.
+  // The current marks from the server.
   take(answer) {
     if (!answer.marks || answer.version <= this.version) return; // an answer may be overtaken by a later one
     this.version = answer.version;
@@ -79,7 +79,7 @@ export class Review {
     this.page.marksChanged();
   }
 
-  // One change after the other: keys may come faster than the server answers.
+  // One change at a time: keys may be pressed faster than the server answers.
   save(change, failed) {
     this.saved = this.saved.then(change).catch((error) => this.page.say(`${failed}: ${error.message}`, true));
     return this.page.until(this.saved);
@@ -104,7 +104,7 @@ export class Review {
     }, "Not undone");
   }
 
-  // One mark for all selected samples that have none: as wrong, each with the class that is suggested for it, or as fine.
+  // Mark all unmarked samples of the selection: as wrong, each with its suggested class, or as fine.
   putAll(mark) {
     const mask = packed(this.page.selection.mask);
     return this.save(async () => {
@@ -114,7 +114,7 @@ export class Review {
     }, "Not saved");
   }
 
-  // How far the review is, and what can be done to all samples of the current filters.
+  // Progress of the review, and actions on all samples of the current filters.
   drawProgress() {
     const { columns, about, selection, view } = this.page,
       filtered = view.filters.length > 0,
@@ -149,7 +149,7 @@ export class Review {
       box.append(button("Apply…", () => this.page.change({ tab: "review" })));
   }
 
-  // The command that makes labels of the marks.
+  // The command that turns the marks into labels.
   applying() {
     const { about, say } = this.page;
     const copy = () =>
@@ -167,7 +167,7 @@ export class Review {
     );
   }
 
-  // A key pressed on a sample; true if it was one of ours. `next` moves to the next sample, at once.
+  // A key pressed on a sample; true if it is a key of the review. `next` moves on to the next sample.
   key(key, row, next) {
     if (this.readOnly) return this.refuse(key);
     if (key === "u") this.undo();
@@ -181,7 +181,7 @@ export class Review {
     return true;
   }
 
-  // True if the key would have marked something: the page says why it does not.
+  // True if the key would mark a sample but cannot; the page says why.
   refuse(key) {
     const { source, about } = this.page;
     const ours = source.live && (key in KEYS || key === "x" || key === "u" || (key === "y" && about.suspects !== null));
@@ -189,14 +189,14 @@ export class Review {
     return ours;
   }
 
-  // The class that `hardsight clean` suggests for a sample; null where it is the given one, or there is none.
+  // The class that `hardsight clean` suggests for a sample; null if it is the given one or there is none.
   suggested(row) {
     const { columns, about } = this.page;
     const code = columns.get("suggested_label")?.[row];
     return about.suspects && code < about.classes.length && code !== columns.get("label")?.[row] ? code : null;
   }
 
-  // The suggestion is right: a wrong label, and the class it should be.
+  // Accept the suggestion: a wrong label, and the class that it should be.
   accept(row, next) {
     const suggestion = this.suggested(row);
     if (suggestion === null) {
@@ -207,8 +207,8 @@ export class Review {
     next();
   }
 
-  // Which class it should be: one key each for up to 36, of more the likely ones first and letters typed for the others, Enter
-  // for what is suggested or predicted.
+  // Choose the right class: one key each for up to 36 classes; of more, the likely ones first and a search for the others; Enter
+  // for the suggested or predicted one.
   choose(row, next) {
     const dialog = document.getElementById("chooser"),
       classes = this.page.about.classes;
@@ -293,7 +293,7 @@ export class Review {
       ),
     );
     const quiet = (words) => el("p", { class: "quiet" }, harmless(words));
-    if (!this.page.source.live) this.facts.append(quiet("The marks of when this report was written."));
+    if (!this.page.source.live) this.facts.append(quiet("Marks at the time this report was written."));
     else if (this.readOnly) this.facts.append(el("p", {}, this.note()));
     else if (rows.length) this.facts.append(quiet(`Marks are saved in ${about.review}.`));
     else
@@ -307,7 +307,7 @@ export class Review {
   }
 }
 
-// This tab's own name, kept over reloads, so that it undoes its own marks.
+// A name for this tab, kept over reloads, so that it undoes only its own marks.
 function remembered() {
   const fresh = Array.from(crypto.getRandomValues(new Uint32Array(3)), (part) => part.toString(36)).join("");
   try {

@@ -1,4 +1,4 @@
-// What was run: the command, its arguments and versions, as the run itself wrote them.
+// What was run: the command, its arguments and versions, as recorded in the run.
 
 import { again, count, el, harmless, number } from "./words.js";
 

@@ -4,14 +4,14 @@ import { count, el, harmless, name, spoken, short } from "./words.js";
 
 const SHOWN = 60; // on a page
 
-// A long id by its end, where ids differ.
+// The end of a long id, where ids differ.
 const ending = (id) => (harmless(id).length > 36 ? "…" + harmless(id).slice(-35) : harmless(id));
 
 export class Samples {
   constructor(page) {
     this.page = page;
     this.grid = document.getElementById("grid");
-    this.current = 0; // place of the focus in the grid
+    this.current = 0; // index of the focused tile
     this.rows = [];
     this.known = new Map(); // row -> {id, path}
     this.grid.addEventListener("keydown", (event) => this.key(event));
@@ -67,7 +67,7 @@ export class Samples {
     this.page.until(this.learn(rows)).catch((error) => this.page.say(error.message, true));
   }
 
-  // Why there are none.
+  // Why there are no samples.
   why() {
     const { size } = this.page.selection,
       by = spoken(this.page.view.sort);
@@ -82,7 +82,7 @@ export class Samples {
       predicted = columns.word("predicted", row);
     const value = columns.text(view.sort, row, 3);
     const suggested = this.page.review.suggested(row);
-    const other = suggested !== null ? about.classes[suggested] : predicted !== given ? predicted : null; // what it may be instead
+    const other = suggested !== null ? about.classes[suggested] : predicted !== given ? predicted : null; // the class that it may be instead
     const picture = about.pictures
       ? this.page.picture(source.thumb(row))
       : el("span", { class: "nopicture" }, ending(this.known.get(row)?.id ?? "sample " + row));
@@ -107,7 +107,7 @@ export class Samples {
     return button;
   }
 
-  // Its name for those who hear it, and its mark.
+  // Its label for screen readers, and its mark.
   dress(button, row) {
     const { columns, view } = this.page;
     const parts = [this.known.has(row) ? harmless(this.known.get(row).id).slice(0, 100) : "sample " + row];
@@ -129,12 +129,12 @@ export class Samples {
     badge.dataset.mark = mark ?? "";
   }
 
-  // Marks changed: the same pictures with other badges.
+  // Marks changed: update the badges.
   redress() {
     this.rows.forEach((row, at) => this.dress(this.grid.children[at], row));
   }
 
-  // Ids and paths of some rows; true if any of them was new.
+  // Load ids and paths of rows; true if any was new.
   async learnOf(rows) {
     const wanted = rows.filter((row) => !this.known.has(row));
     const entries = await this.page.source.rows(wanted);
@@ -183,13 +183,13 @@ export class Samples {
     this.grid.children[by > 0 ? 0 : this.rows.length - 1]?.focus();
   }
 
-  // Another page of samples, there when this is done; nearly always at once, so that quick keys are not a page behind.
+  // Turn to another page of samples and wait for it, so that quick keys do not act on the page before.
   show(page) {
     const drawn = this.page.change({ page });
     return this.page.flush() ? null : drawn;
   }
 
-  // The row before or after another, for the close-up.
+  // The row before or after another, for the detail dialog.
   async beside(row, by) {
     const at = this.rows.indexOf(row);
     if (at < 0) return null;

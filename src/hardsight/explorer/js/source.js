@@ -1,4 +1,4 @@
-// Where the data come from: the server here; the report has its own twin in embedded.js.
+// The data, from the server; embedded.js is the twin for reports.
 
 const KINDS = { float32: Float32Array, uint8: Uint8Array, uint16: Uint16Array, uint32: Uint32Array };
 
@@ -6,7 +6,7 @@ export const typed = (kind, buffer) => new KINDS[kind](buffer);
 
 export class Server {
   constructor() {
-    this.version = Date.now().toString(36); // pictures of another run at the same address are not these
+    this.version = Date.now().toString(36); // so that cached pictures of another run at the same address are not used
     this.live = true;
   }
 

@@ -1,4 +1,4 @@
-// What is being looked at, kept in the address after #, so that a view can be bookmarked and sent.
+// The view, in the address after #, so that it can be bookmarked and sent.
 //
 // filters are lists: ["range", column, low, high], ["in", column, [names]], ["box", x, y, x0, x1, y0, y1],
 // ["lasso", x, y, [x0, y0, x1, y1, ...]], ["id", text]

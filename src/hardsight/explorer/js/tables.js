@@ -1,4 +1,4 @@
-// A table whose header buttons sort it, and which shows its first rows until asked for all.
+// A table whose header buttons sort it, and which shows only its first rows until a click shows all.
 
 import { el, short } from "./words.js";
 

@@ -1,13 +1,13 @@
-// Text on the page: names made harmless, numbers people can read, and elements without any markup from data.
+// Text on the page: names made harmless, readable numbers, and elements without markup from data.
 
-// Characters that change how the text around them is read: controls, bidirectional overrides, invisible ones.
+// Characters that change the text around them: controls, bidirectional overrides, invisible ones.
 const ODD = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}]/gu;
 
 export function harmless(text) {
   return String(text).replace(ODD, (c) => "\\u{" + c.codePointAt(0).toString(16) + "}");
 }
 
-// A name in an element of its own, so that its direction ends with it; long ones are cut, with the whole as title.
+// A name in its own element, so that its text direction ends there; long ones are shortened, with the whole as title.
 export function name(text, longest = 60) {
   const whole = harmless(text);
   const element = el("bdi", {}, whole.length > longest ? whole.slice(0, longest - 1) + "…" : whole);
@@ -41,7 +41,7 @@ export function number(value, digits = 4) {
   return String(Number(value.toPrecision(digits)));
 }
 
-// The same for a column of numbers: zeros at the end stay, so that they line up.
+// The same for a column of numbers: trailing zeros stay, so that they line up.
 export const aligned = (value, digits = 4) => {
   const size = Math.abs(value);
   return size >= 1e-4 && size < 10 ** (digits - 1) ? value.toPrecision(digits) : number(value, digits);
@@ -60,10 +60,10 @@ export const count = (value) => value.toLocaleString("en-US");
 
 export const percent = (part) => (Number.isFinite(part) ? (100 * part).toFixed(1) + " %" : "–");
 
-// A name for one of them, and one for several.
+// A count with the singular or the plural.
 export const counted = (value, one, several = one + "s") => `${count(value)} ${value === 1 ? one : several}`;
 
-// Commands that show the same again, one a line.
+// Commands that show the same page, one per line.
 export const again = (commands, ...more) =>
   el(
     "details",
@@ -96,7 +96,7 @@ const SPOKEN = {
   umap_2: "UMAP 2",
 };
 
-// A column's name as people say it.
+// A column's name for people.
 export function spoken(column) {
   const parts = /^(.*?)( \(2\)|(?: rank)? change)?$/s.exec(column);
   return (SPOKEN[parts[1]] ?? short(parts[1].replaceAll("_", " "), 40)) + (parts[2] ?? "");
