@@ -132,9 +132,7 @@ def test_a_difference_that_classes_explain() -> None:
     site = ["A"] * 40 + ["B"] * 100
     groups = rows_of(audit(probs=np.eye(2)[predicted], labels=labels, columns={"site": site}, group="site"))
     assert groups["A"]["accuracy"] == 0.75 and groups["B"]["accuracy"] == 0.6
-    assert groups["B"]["accuracy_same_classes"] == pytest.approx(0.6) and groups["A"]["accuracy_same_classes"] == pytest.approx(
-        0.75
-    )
+    assert [groups[name]["accuracy_same_classes"] for name in "AB"] == pytest.approx([0.75, 0.6])
 
 
 def test_groups_without_labels_and_groups_that_are_numbers() -> None:
@@ -208,16 +206,13 @@ def test_the_pictures_of_a_training_are_in_what_it_was_trained_on_and_watched(tm
     shades = {"train": 10, "val": 20, "test": 30}
     for at, (name, shade) in enumerate(shades.items()):
         ids = [f"{at}{row}" if name != "test" else f"0{row}" for row in range(3)]  # test has the ids of train: it is left out
-        np.savez(
-            tmp_path / f"{name}.npz",
-            images=np.full((3, 8, 8), shade, np.uint8) + np.arange(3, dtype=np.uint8)[:, None, None],
-            ids=ids,
-        )
+        images = np.full((3, 8, 8), shade, np.uint8) + np.arange(3, dtype=np.uint8)[:, None, None]
+        np.savez(tmp_path / f"{name}.npz", images=images, ids=ids)
     places = {name: str(tmp_path / f"{name}.npz") for name in shades}
-    images = RunImages({"train": places["train"], "watch": {"val": places["val"], "test": places["test"]}}, tmp_path)
-    assert [images.find(None, id).convert("L").getpixel((0, 0)) for id in ("01", "12")] == [11, 22]
+    of_run = RunImages({"train": places["train"], "watch": {"val": places["val"], "test": places["test"]}}, tmp_path)
+    assert [of_run.find(None, id).convert("L").getpixel((0, 0)) for id in ("01", "12")] == [11, 22]
     with pytest.raises(BrokenImage):
-        images.find(None, "07")
+        of_run.find(None, "07")
     np.savez(tmp_path / "features.npz", features=np.zeros((3, 4)), labels=[0, 1, 0])
     assert RunImages({"train": str(tmp_path / "features.npz"), "watch": {}}, tmp_path).specs == []
     (tmp_path / "damaged.npz").write_bytes(b"no archive")
@@ -305,8 +300,7 @@ def test_the_command_writes_three_files(cli: Cli, tmp_path: Path, monkeypatch: p
     assert lost.code == 2 and lost.err.count("\n") == 1 and not (tmp_path / "other.parquet").exists()
     for named in (["audit", tmp_path / "x.npz", "--group", "site", "--report"], ["report", tmp_path / "x.npz", "-o"]):
         done = cli(*named, tmp_path / "page.pdf")
-        assert done.code == 2 and done.err.endswith("page.pdf: the page is HTML: use a name that ends in .html.\n")
-    assert not (tmp_path / "page.pdf").exists()
+        assert done.code == 2 and "page.pdf: the page is HTML" in done.err and not (tmp_path / "page.pdf").exists()
     over = cli("audit", tmp_path / "x.npz", "--group", "site", "-o", tmp_path / "x.npz")
     assert over.code == 2 and "x.npz" in over.err
 

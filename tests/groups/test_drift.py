@@ -93,10 +93,8 @@ def test_two_heads_are_compared_as_the_explorer_does_it(tmp_path: Path) -> None:
     runs = [digits_run(tmp_path / name, n=80, head=head) for name, head in zip("ab", heads, strict=True)]
     table = drift(*runs)
     notes = notes_of(table)
-    assert (
-        notes["compared"] == "ranks"
-        and notes["why_ranks"] == notes["features_not_compared"] == "one head is linear, the other cosine"
-    )
+    assert notes["compared"] == "ranks"
+    assert notes["why_ranks"] == notes["features_not_compared"] == "one head is linear, the other cosine"
     sheets = [open_sheet(run) for run in runs]
     assert compare(*sheets).changes["avh"] == "avh rank change"
     assert table["change"].to_pylist() == pytest.approx(sheets[0].columns["avh rank change"].values.tolist(), abs=1e-6)

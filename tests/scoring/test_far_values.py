@@ -55,12 +55,6 @@ def test_likelihood_ranks_the_same_at_any_scale() -> None:
         assert (np.argsort(hardsight.scores.gm_likelihood(features * scale, weight, labels)) == expected).all()
 
 
-def test_ids_that_do_not_fit_are_refused() -> None:
-    features, weight, labels = some(2)
-    with pytest.raises(InputError, match="as strings"):
-        hardsight.score(features, weight, labels, ids=np.array([2**64 - 1, 1], dtype=np.uint64))
-
-
 def test_a_bias_without_a_weight_is_refused(tmp_path: Path) -> None:
     features, _, labels = some()
     with pytest.raises(InputError, match="bias goes with a weight"):
@@ -87,12 +81,3 @@ def test_integer_and_half_logits_and_probabilities() -> None:
 def test_tensors_that_are_not_numbers_are_refused(kind: torch.dtype) -> None:
     with pytest.raises(InputError, match="must hold numbers"):
         hardsight.scores.norm(torch.ones(3, 2).to(kind))
-
-
-def test_neighbors_break_ties_by_row() -> None:
-    features = np.tile(np.eye(2), (30, 1))  # sixty samples in two directions: every neighbor is tied
-    labels = np.arange(60) // 2 % 2
-    found = hardsight.scores.knn_agreement(features, labels, k=3)
-    for row in range(60):
-        others = [other for other in range(60) if other != row and other % 2 == row % 2][:3]
-        assert found[row] == np.mean(labels[others] == labels[row])

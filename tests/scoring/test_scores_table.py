@@ -118,14 +118,9 @@ def test_whatever_takes_a_table_takes_it(table: ScoresTable) -> None:
 
 
 def test_text_is_one_screen_with_the_hardest_first(table: ScoresTable) -> None:
-    text = repr(table)
-    lines = text.splitlines()
-    assert lines[0] == "ScoresTable: 3 samples, 2 classes, accuracy 66.67 %"
-    assert lines[1] == "hardest 3 by avh (high is hard)"
-    assert [line.split()[0] for line in lines[2:6]] == ["id", "wrong", "between", "easy"]
-    assert "means: avh 0.5," in text
-    assert str(table) == text and "0x" not in text and "pyarrow" not in text
-
+    lines = repr(table).splitlines()
+    assert lines[0] == "ScoresTable: 3 samples, 2 classes, accuracy 66.67 %" and lines[1].startswith("hardest 3 by avh")
+    assert [line.split()[0] for line in lines[2:6]] == ["id", "wrong", "between", "easy"] and str(table) == repr(table)
     large = score(np.random.default_rng(0).normal(size=(500, 3)), np.eye(3), np.zeros(500, int), scores="all")
     assert len(repr(large).splitlines()) <= 20 and max(map(len, repr(large).splitlines())) <= 110
     assert repr(table.hardest("loss", 2)).splitlines()[1] == "hardest 2 by loss (high is hard)"
