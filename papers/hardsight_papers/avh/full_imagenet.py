@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-import hardsight
 from hardsight import Snapshot
 from hardsight.files import match, read_people
 from hardsight_papers.avh.panels import Panel, scored
@@ -43,6 +42,6 @@ def snapshots(context: Context, **settings: Any) -> dict[str, Snapshot]:
     """What each network sees of the validation images."""
     imagenet = context.data.require("imagenet", "the full protocol")
     return {
-        training.network: context.extract(hardsight.train, imagenet, split="val", **ON_GPU, **settings)
+        training.network: context.extract(training.run, imagenet, split="val", **ON_GPU, **settings)
         for training in on_imagenet(context)
     }

@@ -70,12 +70,7 @@ def generalized(context: Context) -> tuple[str, Generalized]:
         if path is not None
         else "Digits as pixels in four domains: plain, faint, noisy, inverted"
     )
-    if path is None:
-        pixels, labels, domains = digits_in_four_domains()
-        ids = [str(row) for row in range(len(labels))]
-        data: Any = hardsight.Snapshot(pixels, labels=labels, ids=ids, columns={"domain": domains.tolist()})
-    else:
-        data = path
+    data = digits_with_domains() if path is None else path
     result = hardsight.generalize(data, place, progress=progress, **SMALL)
     return (
         f"{about}; {SMALL['limit']} samples of each domain at most, a head of {SMALL['hidden']} units, "
@@ -113,6 +108,13 @@ def aligned(context: Context) -> Table:
         note=f"On the same features and seeds, with a training of its own ({STEPS} steps, the last one counts), so compare "
         "with no alignment. ENT needs samples of the target. MLDG, MetaReg and Feature-critic are printed only.",
     )
+
+
+def digits_with_domains() -> hardsight.Snapshot:
+    """The same with a column for the domain, as `hardsight.generalize` takes it."""
+    pixels, labels, domains = digits_in_four_domains()
+    ids = [str(row) for row in range(len(labels))]
+    return hardsight.Snapshot(pixels, labels=labels, ids=ids, columns={"domain": domains.tolist()})
 
 
 def digits_in_four_domains() -> tuple[np.ndarray, np.ndarray, np.ndarray]:

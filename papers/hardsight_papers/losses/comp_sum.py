@@ -109,7 +109,7 @@ def attacked(context: Context, name: str, models: dict[str, Any]) -> tuple[np.nd
     digits, right, wrong = few_digits(context), [], []
     for which, model in models.items():
         key = {"model": which, "training": {**TRAINING, **BALL}, "data": fingerprint(digits.train)}
-        done = context.attack((key, model), digits.test, f"{name} by PGD", method="pgd", epsilon=EPSILON, trajectories=0)
+        done = context.attack((key, model), digits.test, f"{name} by PGD", methods="pgd", epsilon=EPSILON, trajectories=0)
         error = {row["epsilon"] > 0: 100 * row["error"] for row in done.by_epsilon.to_pylist()}
         right.append(100 - error[False])
         wrong.append(error[True])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import hardsight
-from hardsight_papers.avh.generalization import digits_in_four_domains
+from hardsight_papers.avh.generalization import digits_with_domains
 from hardsight_papers.context import Context, fingerprint
 from hardsight_papers.drawing import panels, seed_dots
 from hardsight_papers.few_digits import difference, interval, signed
@@ -34,7 +34,7 @@ def drm(context: Context) -> Outcome:
     """Each domain left out in turn; accuracy on it, and on held-out samples of the domains trained on."""
 
     path = context.data.find("pacs_features")
-    data: Any = digits_in_four_domains() if path is None else path
+    data: Any = digits_with_domains() if path is None else path
     place = context.cache.place("generalize", {"data": "digits" if path is None else fingerprint(path), **SMALL})
     results = hardsight.generalize(data, place, progress=context.progress("leaving domains out"), **SMALL)
     unseen, held = reached(results, "test"), reached(results, "validation")
