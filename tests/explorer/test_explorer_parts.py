@@ -35,8 +35,8 @@ from hardsight.explorer.selection import agreement, groups_of
 from hardsight.explorer.sheet import open_sheet
 from hardsight.explorer.thumbnails import Pictures
 from hardsight.explorer.two_runs import compare
-from hardsight.files import inputs
 from hardsight.files.human import Answers
+from hardsight.files.writing import owning
 from hardsight.head import Head
 from hardsight.scoring.score import score
 from hardsight.snapshot import Snapshot
@@ -338,7 +338,7 @@ def test_the_same_id_in_another_split_is_another_sample(tmp_path: Path) -> None:
         table = pq.read_table(path)
         other = table.set_column(1, "split", pa.array(["watched"] * 30)).set_column(6, "norm", pa.array(np.full(30, -1.0)))
         assert table.column_names[6] == "norm"
-        with inputs.command(own=run):  # as the run that wrote it
+        with owning(run):  # as the run that wrote it
             write_table(pa.concat_tables([other, table]), path)
     sheet = open_sheet(run)
     expected = pq.read_table(run / "scores.parquet").column("norm").to_numpy()
