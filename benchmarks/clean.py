@@ -62,16 +62,10 @@ class NoisyLabels:
 
 
 def run(
-    output: Path = Path("hardsight-bench"),
-    data: Path | None = None,
-    sets: tuple[str, ...] = (),
-    parts: tuple[str, ...] = PARTS,
-    label_sets: tuple[str, ...] = LABEL_SETS,
-    seeds: int = 5,
-    limit: int | None = None,
-    rounds: int = 1,
-    quick: bool = False,
-) -> list[Measurement]:
+    output: Path = Path("hardsight-bench"), data: Path | None = None, sets: tuple[str, ...] = (),
+    parts: tuple[str, ...] = PARTS, label_sets: tuple[str, ...] = LABEL_SETS, seeds: int = 5,
+    limit: int | None = None, rounds: int = 1, quick: bool = False,
+) -> list[Measurement]:  # fmt: skip
     """The parts asked for.
 
     Args:

@@ -8,11 +8,13 @@ head, computes fingerprints of model and images, and writes a complete run to di
 from __future__ import annotations
 
 import importlib.util
-import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -21,7 +23,6 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from benchmarks.busy import beside_busy_loops
 from benchmarks.timing import Measurement, compared, extra_memory
 from hardsight import extract
 from hardsight.data import ImageData, open_data
@@ -32,6 +33,8 @@ PHOTOS, SMALL = 192, 2000  # images
 RATIO_LIMIT = round(1 / 0.9, 2)  # in time: nine tenths of the throughput
 START_LIMIT = 3.0  # seconds
 MEMORY_LIMIT = 32.0  # MB more for four times the images
+LOOPS, BUSY_IMAGES, BUSY_LIMIT, IDLE_LIMIT = 2, 600, 1.5, 1.03
+POLICIES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "OPENBLAS_THREAD_TIMEOUT")  # how threads wait
 SMALL_NET = "hardsight.models.cifar_resnet:cifar_resnet20"
 
 
@@ -115,41 +118,36 @@ def _against_a_bare_loop(case: str, model: Model, path: Path, folder: Path, roun
     return [*times, *(Measurement(case, m.what, len(data) / (m.value / 1e3), "images/s") for m in times)]
 
 
-STARTS = {
-    "bare loop": """
-import sys, time
-began = float(sys.argv[2])
-from benchmarks.extract import SMALL_NET, bare_loop
-from hardsight.data import open_data
-from hardsight.models import open_model
-bare_loop(open_model(SMALL_NET), open_data(sys.argv[1]), stop=1)
-print(time.time() - began)
-""",
-    "extract": """
-import os, sys, time
-began = float(sys.argv[2])
-import hardsight
-from benchmarks.extract import BATCH, SMALL_NET
-def first(done, total):
-    print(time.time() - began, flush=True)
-    os._exit(0)
-hardsight.extract(SMALL_NET, sys.argv[1], sys.argv[3], batch_size=BATCH, progress=first)
-""",
-}
+def print_first_batch(kind: str, path: str, output: str, began: float) -> None:
+    """Print the seconds until the end of the first forward pass; run in a process of its own."""
+
+    def end(*_: Any) -> None:
+        print(time.time() - began, flush=True)
+        os._exit(0)
+
+    if kind == "extract":
+        extract(SMALL_NET, path, output, batch_size=BATCH, progress=end)
+    bare_loop(open_model(SMALL_NET), open_data(path), stop=1)
+    end()
 
 
 def _first_batch(path: Path, folder: Path) -> list[Measurement]:
     """From the start of Python to the end of the first forward pass, in separate processes."""
     best: dict[str, float] = {}
     for number in range(2):
-        for name, script in STARTS.items():
-            words = [sys.executable, "-c", script, str(path), str(time.time()), str(folder / f"start {number}")]
-            took = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
-            best[name] = min(took, best.get(name, took))
+        for kind in ("bare loop", "extract"):
+            arguments = (kind, str(path), str(folder / f"start {number}"), time.time())
+            took = _printed(f"from benchmarks.extract import *; print_first_batch{arguments}")
+            best[kind] = min(took, best.get(kind, took))
     case = "first batch, from nothing"
-    lines = [Measurement(case, name, 1e3 * seconds, "ms") for name, seconds in best.items()]
+    lines = [Measurement(case, kind, 1e3 * seconds, "ms") for kind, seconds in best.items()]
     later = max(0.0, best["extract"] - best["bare loop"])
     return [*lines, Measurement(case, "extract after bare loop", later, "s", limit=START_LIMIT)]
+
+
+def _printed(code: str, env: dict[str, str] | None = None) -> float:
+    """The number that Python prints in a process of its own."""
+    return float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env).stdout)
 
 
 def _memory(path: Path, folder: Path) -> list[Measurement]:
@@ -164,3 +162,50 @@ def _memory(path: Path, folder: Path) -> list[Measurement]:
         return []
     lines = [Measurement("array 32 x 32, memory", f"{size} images", used[size] or 0.0, "MB") for size in used]
     return [*lines, Measurement("array 32 x 32, memory", "more for 4 n", max(0.0, much - little), "MB", limit=MEMORY_LIMIT)]
+
+
+def print_seconds(kind: str, path: str, output: str) -> None:
+    """Print the seconds of `extract`, or of the bare loop on one thread; run in a process of its own."""
+    import torch
+
+    model, data = open_model(SMALL_NET), open_data(path).take(range(BUSY_IMAGES))
+    if kind == "one thread":
+        torch.set_num_threads(1)
+    bare_loop(model, data, stop=2)
+    start = time.perf_counter()
+    bare_loop(model, data) if kind == "one thread" else extract(model, data, output, batch_size=BATCH)
+    print(time.perf_counter() - start)
+
+
+def beside_busy_loops(images: Path, folder: Path, rounds: int) -> list[Measurement]:
+    """A small network on small images, next to two busy loops and on an idle machine.
+
+    Each measurement is a separate process, because how threads wait is decided when a library is loaded. Next to busy loops the
+    limit is a single thread, which never waits. On an idle machine, threads that soon sleep must not be slower than others.
+    """
+    runs = count()
+
+    def seconds(kind: str) -> float:
+        first = "from hardsight.cli import limit_spinning; limit_spinning(); " if kind == "extract" else ""
+        arguments = (kind, str(images), str(folder / f"busy {next(runs)}"))
+        chosen = {name: value for name, value in os.environ.items() if name not in POLICIES}
+        return _printed(f"{first}from benchmarks.extract import *; print_seconds{arguments}", chosen)
+
+    def compare(case: str, kinds: tuple[str, ...], turns: int, limit: float) -> list[Measurement]:
+        work = {kind: partial(seconds, kind) for kind in kinds}
+        return compared(case, work, turns, {"extract": limit}, seconds=lambda measure: float(measure()))
+
+    with _busy_loops():
+        beside = compare("beside two busy loops", ("one thread", "extract", "extract, spinning"), rounds, BUSY_LIMIT)
+    return beside + compare("alone", ("extract, spinning", "extract"), 2 * rounds, IDLE_LIMIT)
+
+
+@contextmanager
+def _busy_loops() -> Iterator[None]:
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(LOOPS)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()

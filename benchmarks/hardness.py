@@ -53,15 +53,10 @@ class Case:
 
 
 def run(
-    output: Path = Path("hardsight-bench"),
-    data: Path | None = None,
-    sets: tuple[str, ...] = (),
-    kinds: tuple[str, ...] = KINDS,
-    rates: tuple[float, ...] = (0.05, 0.1, 0.3),
-    seeds: int = 5,
-    limit: int | None = None,
-    quick: bool = False,
-) -> dict[str, Any]:
+    output: Path = Path("hardsight-bench"), data: Path | None = None, sets: tuple[str, ...] = (),
+    kinds: tuple[str, ...] = KINDS, rates: tuple[float, ...] = (0.05, 0.1, 0.3), seeds: int = 5,
+    limit: int | None = None, quick: bool = False,
+) -> dict[str, Any]:  # fmt: skip
     """Measure every case, and return the means over the seeds.
 
     Args:

@@ -132,23 +132,12 @@ def train(
         watch: more sets by name, (images, labels), to evaluate after each epoch.
         **options: other options of `hardsight.train`, such as progress.
     """
-    kept = np.flatnonzero(labels >= 0)
-    watched = {name: (pictures.inputs(images), watched_labels) for name, (images, watched_labels) in (watch or {}).items()}
-    hardsight.train(
-        (pictures.inputs(pictures.images[kept]), labels[kept], kept),
-        pictures.recipe.network,
-        output,
-        seed=seed,
-        watch=watched,
-        epochs=pictures.epochs,
-        batch_size=pictures.recipe.batch_size,
-        optimizer="adamw",
-        lr=pictures.recipe.lr,
-        weight_decay=0.0,
-        device="cpu",
-        workers=1,
-        **options,
-    )
+    kept, recipe = np.flatnonzero(labels >= 0), pictures.recipe
+    data = pictures.inputs(pictures.images[kept]), labels[kept], kept
+    sets = {name: (pictures.inputs(images), own) for name, (images, own) in (watch or {}).items()}
+    how: dict[str, Any] = {"epochs": pictures.epochs, "batch_size": recipe.batch_size, "lr": recipe.lr, **options}
+    where: dict[str, Any] = {"device": "cpu", "workers": 1}
+    hardsight.train(data, recipe.network, output, seed=seed, watch=sets, optimizer="adamw", weight_decay=0.0, **how, **where)
     return output
 
 

@@ -6,14 +6,13 @@ import importlib
 import json
 import pkgutil
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 import benchmarks
-from benchmarks import adapt, busy, dynamics, explore, hardness, losses, timing
+from benchmarks import adapt, dynamics, explore, extract, hardness, losses, timing
 from benchmarks.__main__ import BENCHMARKS, main, parser_of
 from benchmarks.timing import Measurement, compared, in_fresh_process, report
 from hardsight import Dynamics
@@ -138,17 +137,19 @@ def test_an_epoch_with_dynamics_is_compared_with_one_without(monkeypatch: pytest
 def test_beside_busy_loops_and_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each measurement is a process with its own wait policy; the busy loops run for the first half only."""
     monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
-    monkeypatch.setattr(busy, "_busy_loops", busy_loops := Loops())
+    monkeypatch.setattr(extract, "_busy_loops", busy_loops := Loops())
     took = {"one thread": 2.0, "extract": 2.5, "extract, spinning": 20.0}
     beside: dict[str, list[bool]] = {kind: [] for kind in took}
 
-    def run(words: list[str], env: dict[str, str], **_: Any) -> Any:
+    def printed(code: str, env: dict[str, str]) -> float:
         assert not {*POLICIES, "OPENBLAS_THREAD_TIMEOUT"} & env.keys()
-        beside[words[3]].append(busy_loops.running)
-        return SimpleNamespace(stdout=f"{took[words[3]] if busy_loops.running else 1.0}\n")
+        kind = next(kind for kind in took if repr(kind) in code)
+        assert code.startswith("from hardsight.cli import limit_spinning") == (kind == "extract")
+        beside[kind].append(busy_loops.running)
+        return took[kind] if busy_loops.running else 1.0
 
-    monkeypatch.setattr("benchmarks.busy.subprocess.run", run)
-    lines = busy.beside_busy_loops(tmp_path / "images.npz", tmp_path, rounds=1)
+    monkeypatch.setattr(extract, "_printed", printed)
+    lines = extract.beside_busy_loops(tmp_path / "images.npz", tmp_path, rounds=1)
     limits = [(line.case, line.what, line.ratio, line.limit) for line in lines if line.limit]
     assert limits == [("beside two busy loops", "extract", 1.25, 1.5), ("alone", "extract", 1.0, 1.03)]
     assert beside == {"one thread": [True], "extract": [True, False, False], "extract, spinning": [True, False, False]}
