@@ -67,30 +67,18 @@ def test_small_and_one_sided_targets(target: slice, options: dict[str, Any], tmp
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "message"),
+    ("broken", "samples", "message"),
     [
-        ("all", slice(0, 0), "at least one sample|no samples"),
-        ("one class", slice(0, 120), "at least two classes, but every source sample is of the class '1'"),
-        (
-            "other classes",
-            slice(0, 120),
-            "source-to-target: the domains share no class: the source has 3, 4, 5, the target 0, 1, 2",
-        ),
-        ("all", slice(0, 120, 3), "source-to-target: every target sample is labeled '0'; self-training"),
-        ("all", slice(0, 1), "source-to-target: every target sample is labeled '0'; self-training"),
-        ("not finite", slice(0, 120), "must be finite, but 1 of 120 rows are not; the first is row 7"),
+        ([], 0, "at least one sample|no samples"),
+        ([], 1, "source-to-target: every target sample is labeled '0'"),
+        ([7], 120, "1 of 120 rows are not; the first is row 7"),
     ],
 )
-def test_domains_that_cannot_be_adapted_are_refused(source: str, target: slice, message: str, tmp_path: Path) -> None:
-    from hardsight.errors import InputError
-
+def test_domains_that_cannot_be_adapted_are_refused(broken: list[int], samples: int, message: str, tmp_path: Path) -> None:
     there, here, labels = domains()
-    if source == "not finite":
-        there[7, 0] = np.nan
-    known = np.ones(120, int) if source == "one class" else labels
-    ours = labels + 3 if source == "other classes" else known
+    there[broken, 0] = np.nan
     with pytest.raises(InputError, match=message):
-        run((there, ours), (here[target], known[target]), tmp_path / "run", **QUICK)
+        run((there, labels), (here[:samples], labels[:samples]), tmp_path / "run", **QUICK)
     assert not (tmp_path / "run").exists()
 
 
@@ -155,20 +143,11 @@ def test_every_pair_of_domains(tmp_path: Path, cli: Callable[..., Any]) -> None:
     )  # fmt: skip
     data, name = open_domain(str(tmp_path / "both.npz"))
     assert domain_names(data) == ["day", "night"] and name == "both"
-    words = ("--rounds", 2, "--epochs", 1, "--source-epochs", 2, "--hidden", 8)
-    done = cli("adapt", tmp_path / "both.npz", "-o", tmp_path / "all", "--methods", "source,cbst", *words)
+    words = ("--rounds", 2, "--epochs", 1, "--source-epochs", 2, "--hidden", 8, "--methods", "source,cbst")
+    done = cli("adapt", tmp_path / "both.npz", "-o", tmp_path / "all", *words)
     assert done.code == 0, done.err
     assert "day-to-night" in done.out and "all pairs" in done.out and "best (oracle)" in done.out
-    one = cli(
-        "adapt",
-        f"{tmp_path}/both.npz:day",
-        f"{tmp_path}/both.npz:night",
-        "-o",
-        tmp_path / "one",
-        "--methods",
-        "source,cbst",
-        *words,
-    )
+    one = cli("adapt", f"{tmp_path}/both.npz:day", f"{tmp_path}/both.npz:night", "-o", tmp_path / "one", *words)
     assert one.code == 0, one.err
     both = pq.read_table(tmp_path / "all" / "accuracy.parquet").to_pylist()
     alone = pq.read_table(tmp_path / "one" / "accuracy.parquet").to_pylist()
@@ -183,7 +162,6 @@ def test_every_pair_of_domains(tmp_path: Path, cli: Callable[..., Any]) -> None:
         (["both.npz:day", "both.npz:night", "--methods", "cbts"], "Did you mean cbst"),
         (["both.npz:day", "both.npz:night", "--methods", "atuo"], "source, auto or cbst+SCORE, got 'atuo'. Did you mean auto?"),
         (["both.npz:day", "both.npz:night", "--portion", "2"], "portion is written start:step:stop"),
-        (["both.npz:day", "both.npz:night", "--portion", "0"], "portion 0 selects nothing in any round"),
         (["both.npz:day", "both.npz:night", "--flip-labels"], "flip_labels is for images"),
         (["digits", "digits", "--model", "lenet", "--methods", "coral+cbst"], "coral+cbst aligns features, and these are images"),
         (["one.npz"], "at least two domains; it has one, 'day'"),
@@ -193,18 +171,14 @@ def test_every_pair_of_domains(tmp_path: Path, cli: Callable[..., Any]) -> None:
         (["same.npz", "both.npz:day"], "at least two classes, but every source sample is of the class '1'."),
         (["apart.npz"], "day-to-night: the domains share no class: the source has 0, 2, the target 1."),
         (["both.npz:day", "both.npz:night", "--model", "lenet"], "model is for images"),
-        (["both.npz:day", "both.npz:night", "--pretrained"], "pretrained is for images"),
-        (["both.npz:day", "both.npz:night", "--model-options", "num_features=3"], "model_options is for images"),
-        (["upward.npz"], "a domain's name becomes a folder of the run, but '../../x' is no name of a folder: rename it"),
-        (["upward.npz:../../x", "upward.npz:day"], "but '../../x' is no name of a folder"),
-        (["upward.npz:day", "upward.npz:../../x"], "but '../../x' is no name of a folder"),
+        (["upward.npz"], "'../../x' is not a valid folder name"),
+        (["upward.npz:day", "upward.npz:../../x"], "'../../x' is not a valid folder name"),
         (["both.npz:day", "both.npz:night", "--ema", "1"], "ema must be a number of 0 or more and below 1"),
         (["unlabeled.npz", "both.npz:day"], "the source has no labels"),
         (["both.npz:day", "narrow.npz"], "source features have 8 columns, target features 2"),
         (["narrow.npz"], "needs a domain column with at least two domains"),
         (["digits", "digits", "--methods", "cbst"], "images need a model"),
         (["digits", "digits", "--model", "lenet", "--hidden", "9"], "hidden is for features; these are images"),
-        (["digits", "digits", "--model", "lenet", "--standardize", "source"], "standardize is for features"),
         (["digits", "digits", "--model", "lenet", "--coral-reg", "2"], "coral_reg is for features"),
         (["digitz", "digits", "--model", "lennet"], "lennet is not a network to train"),  # before any data is looked for
     ],
@@ -247,7 +221,7 @@ def test_classes_are_matched_by_name() -> None:
     more = Snapshot(here, None, 3 - labels, class_names=["zebra", "owl", "dog", "cat"])  # no sample is a zebra
     assert in_classes_of(open_domain(more)[0], open_domain(source)[0]).labels.tolist() == labels.tolist()  # type: ignore[union-attr]
     zebra = Snapshot(here, None, labels, class_names=["zebra", "dog", "owl"])
-    with pytest.raises(InputError, match="samples of a class that the source has not, 'zebra': leave them out, or their labels"):
+    with pytest.raises(InputError, match="a class that the source does not have, 'zebra'"):
         in_classes_of(open_domain(zebra)[0], open_domain(source)[0])
     with pytest.raises(InputError, match="labels up to 4, but the source knows classes 0 to 2: number both alike"):
         in_classes_of(open_domain((here, labels + 2))[0], open_domain((there, labels))[0])
@@ -257,8 +231,6 @@ def test_classes_are_matched_by_name() -> None:
     ("options", "message"),
     [
         ({"seeds": None}, "seeds must be comma-separated text or a list, got None"),
-        ({"seeds": 2.5}, "seeds must be comma-separated text or a list, got 2.5"),
-        ({"methods": None}, "methods must be comma-separated text or a list, got None"),
         ({"methods": 3}, "methods must be comma-separated text or a list, got 3"),
         ({"portion": None}, "portion is written start:step:stop, as in 0.2:0.05:0.5, or as one number; got None"),
         ({"precision": "float16", "device": "cpu"}, "precision float16 needs a GPU"),
@@ -299,15 +271,11 @@ def test_paired_differences_are_those_of_a_t_test() -> None:
 
 
 def test_pooled_differences_are_over_pairs() -> None:
-    def entry(accuracy: float) -> list[dict[str, Any]]:
-        return [{"round": 1, "accuracy": accuracy, "class_accuracy": [accuracy]}]
-
-    reached = {("a", "cbst"): [0.6, 0.8], ("b", "cbst"): [0.9, 0.9], ("a", "source"): [0.5, 0.5], ("b", "source"): [0.6, 0.6]}
+    reached = {("a", "source"): [0.5, 0.5], ("a", "cbst"): [0.6, 0.8], ("b", "source"): [0.6, 0.6], ("b", "cbst"): [0.9, 0.9]}
     rounds = {
-        (pair, method, seed): entry(reached[pair, method][seed])
-        for pair in "ab"
-        for method in ("source", "cbst")
-        for seed in (0, 1)
+        (pair, method, seed): [{"round": 1, "accuracy": accuracy, "class_accuracy": [accuracy]}]
+        for (pair, method), accuracies in reached.items()
+        for seed, accuracy in enumerate(accuracies)
     }
     table = difference_table(Results(rounds, ["x"])).to_pylist()
     assert [row["pair"] for row in table] == ["a", "b", "all pairs"]

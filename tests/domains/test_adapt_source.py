@@ -82,10 +82,8 @@ def test_a_source_that_was_not_learned_is_named(tmp_path: Path) -> None:
     options: dict[str, Any] = {**QUICK, "methods": "source", "source_epochs": 1, "lr": 1e-9}
     run((there, labels), (here, labels), tmp_path / "run", say=said.append, **options)
     few, not_learned = said
-    assert few.startswith("warning: source-to-target: --source-epochs 1 makes 4 steps on 120 source samples, and fewer than 50 ")
-    assert few.endswith("13 epochs would make 52. Left out, held-out samples say how many.")
-    assert not_learned.startswith("source-to-target  seed 0: the source has not been learned: ")
-    assert not_learned.endswith("of its own samples are right, guessing gives 33 %. Try other --source-epochs or --source-lr.")
+    assert "--source-epochs 1 makes 4 steps on 120 source samples" in few and "13 epochs would make 52" in few
+    assert "the source has not been learned" in not_learned and "guessing gives 33 %" in not_learned
 
 
 @pytest.fixture

@@ -79,6 +79,8 @@ def test_rules_by_hand() -> None:
         {"epoch": 3, "validation": 0.9, "test": 0.6},
     ]
     assert [chosen_epoch(history, rule)["epoch"] for rule in ("validation", "last", "oracle")] == [2, 3, 1]  # type: ignore[arg-type]
+    equal = [{"epoch": k, "validation": 1.0, "validation_loss": loss} for k, loss in ((1, 0.3), (2, 0.1), (3, 0.2))]
+    assert chosen_epoch(equal, "validation")["epoch"] == 2  # the smaller loss
 
 
 def test_a_fold_keeps_the_unseen_domain_out() -> None:
@@ -124,9 +126,8 @@ def test_votes_by_hand() -> None:
 def test_drm_loss_is_the_mean_of_domains_of_half_own_and_half_common() -> None:
     torch.manual_seed(0)
     x, y = torch.randn(10, 5), torch.arange(10) % 3
-    student = Student(
-        open_trainable("feature_head", 3, options={"num_inputs": 5, "num_features": 4}), x, LossChoice("softmax", {}, 3, 10), 2
-    )
+    network = open_trainable("feature_head", 3, options={"num_inputs": 5, "num_features": 4})
+    student = Student(network, x, LossChoice("softmax", {}, 3, 10), 2)
     domains = torch.tensor([0] * 3 + [1] * 7)
     f = student.features(x)
     cross_entropy = torch.nn.functional.cross_entropy
@@ -134,9 +135,8 @@ def test_drm_loss_is_the_mean_of_domains_of_half_own_and_half_common() -> None:
     for i, here in enumerate((slice(0, 3), slice(3, 10))):
         own, common = cast(Any, student.domain_heads[i]).classes, cast(Any, student.objective).classes
         terms.append(0.5 * (cross_entropy(own.logits(f[here]), y[here]) + cross_entropy(common.logits(f[here]), y[here])))
-    assert student.domain_loss(x, y, torch.arange(10), domains).item() == pytest.approx(
-        torch.stack(terms).mean().item(), rel=1e-6
-    )
+    loss = student.domain_loss(x, y, torch.arange(10), domains)
+    assert loss.item() == pytest.approx(torch.stack(terms).mean().item(), rel=1e-6)
 
 
 def one_training(data: Features, folder: Path, say: Any = print, **options: Any) -> tuple[Any, dict[str, Any]]:
@@ -165,13 +165,6 @@ def test_small_domains_are_trained_on_for_enough_steps(tmp_path: Path) -> None:
 def test_large_domains_have_the_usual_passes_recorded_as_before(tmp_path: Path) -> None:
     history, arguments = one_training(features(960), tmp_path, hidden=4, batch_size=64)
     assert len(history) == 10 and arguments["epochs"] == 10
-
-
-def test_of_equals_on_held_out_samples_the_one_with_the_smaller_loss_counts() -> None:
-    history = [
-        {"epoch": k, "validation": 1.0, "validation_loss": loss, "test": 0.5} for k, loss in ((1, 0.3), (2, 0.1), (3, 0.2))
-    ]
-    assert chosen_epoch(history, "validation")["epoch"] == 2
 
 
 def test_domains_that_are_not_learned_are_said(tmp_path: Path) -> None:
@@ -267,9 +260,8 @@ def test_images_in_domain_folders(tmp_path: Path, cli: Callable[..., Any]) -> No
             for number in range(12):
                 pixels = np.full((8, 8), brightness, np.uint8)
                 pixels[:, 4 * k : 4 * k + 4] += 50
-                Image.fromarray(pixels + rng.integers(0, 5, (8, 8)).astype(np.uint8)).save(
-                    tmp_path / "data" / domain / name / f"{number}.png"
-                )
+                noisy = pixels + rng.integers(0, 5, (8, 8)).astype(np.uint8)
+                Image.fromarray(noisy).save(tmp_path / "data" / domain / name / f"{number}.png")
     save_file(open_trainable("DigitsCNN", 10).module.state_dict(), tmp_path / "digits.safetensors")
     words = (
         "generalize", tmp_path / "data", "-o", tmp_path / "run", "--losses", "softmax,avh", "--model", "DigitsCNN", "--epochs", 4,
@@ -298,15 +290,11 @@ def test_options_of_images_are_named() -> None:
     [
         (["two.npz"], "needs at least three domains"),
         (["none.npz"], "domain column has none"),
-        (["one.npz"], "needs at least three domains; the data's domain column has a."),
         (["one_class.npz"], "the domain rain has samples of one class only, 0: two classes or more are needed"),
         (["apart.npz"], "no class of the domain snow (3, 4, 5) is in any other domain"),
         (["three.npz", "--losses", "sofmax"], "Did you mean softmax"),
         (["three.npz", "--model", "cnn10"], "model is for images; features get a head of `hidden` units"),
-        (["three.npz", "--pretrained"], "pretrained is for images"),
-        (["three.npz", "--model-options", "size=8"], "model_options is for images"),
-        (["three.npz", "--size", "8"], "size is for images"),
-        (["upward.npz"], "a domain's name becomes a folder of the run, but '../../x' is no name of a folder: rename it"),
+        (["upward.npz"], "'../../x' is not a valid folder name"),
         (["three.npz", "--selection", "best"], "selection must be one of validation, last, oracle"),
         (["three.npz", "--loss-options", "avh:scale=3"], "not among the losses softmax"),
         (["three.npz", "--scales", "a"], "scales must be numbers"),
@@ -322,7 +310,6 @@ def test_bad_input_is_one_line_and_no_output(
     np.savez("three.npz", features=data.values, labels=data.labels, domain=data.domains.astype(str))  # type: ignore[union-attr]
     np.savez("two.npz", features=data.values, labels=data.labels, domain=np.array(["a", "b"])[data.labels % 2])
     np.savez("none.npz", features=data.values, labels=data.labels)
-    np.savez("one.npz", features=data.values, labels=data.labels, domain=np.repeat("a", 240))
     known: dict[str, Any] = {"features": data.values, "domain": data.domains.astype(str)}  # type: ignore[union-attr]
     np.savez("one_class.npz", labels=np.where(data.domains == "rain", 0, data.labels), **known)
     np.savez("upward.npz", labels=data.labels, **known | {"domain": np.array(["a", "b", "../../x"])[np.arange(240) // 80]})

@@ -111,13 +111,7 @@ def test_a_kept_model_is_run_on_features(kept: Path, tmp_path: Path, cli: Callab
     ],
 )
 def test_a_kept_model_is_run_on_features_only(
-    data: str,
-    words: list[Any],
-    message: str,
-    kept: Path,
-    tmp_path: Path,
-    cli: Callable[..., Any],
-    monkeypatch: pytest.MonkeyPatch,
+    data: str, words: list[Any], message: str, kept: Path, tmp_path: Path, cli: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     save(features(), tmp_path / "features.npz")
@@ -184,11 +178,7 @@ def test_a_run_follows_its_lists(tmp_path: Path) -> None:
     ("name", "text", "message"),
     [
         ("sun_train_kfold.txt", None, "has no list sun_train_kfold.txt of the domain sun; it has rain_crossval_kfold.txt"),
-        (
-            "sun_train_kfold.txt",
-            "moon/cat/0.jpg 1\n",
-            "none of its files is in the data, whose ids look like 'PACS/sun/cat/0.jpg'",
-        ),
+        ("sun_train_kfold.txt", "moon/cat/0.jpg 1\n", "ids look like 'PACS/sun/cat/0.jpg'"),
         ("sun_train_kfold.txt", "rain/cat/24.jpg 1\n", "a list of the domain sun names samples of rain"),
         ("sun_train_kfold.txt", "sun/cat/0.jpg 2\n", "the label 2 does not fit the data: elsewhere it means another class"),
         ("sun_crossval_kfold.txt", "sun/cat/0.jpg 1\n", "1 samples are in lists to train on and to hold out at once"),

@@ -1,4 +1,4 @@
-"""Where labels are known and where they are not: domains of features or of images, opened and counted in the same classes.
+"""Open domains: features or images, labeled or not, with classes numbered alike.
 
     pacs.npz:photo     features (.npz, .parquet or a run) or images (folders, .tar, ...), and of these one domain
     photos/            all of it is one domain
@@ -62,10 +62,10 @@ def domain_names(data: Data) -> list[str]:
 
 
 def check_folder_names(names: Sequence[str]) -> None:
-    """Refuse domains whose names cannot be folders: results would be written elsewhere, or nowhere."""
+    """Refuse domain names that cannot be folder names."""
     for name in names:
         if name in ("", ".", "..") or set(name) & {"/", "\\"} or any(ord(letter) < 32 for letter in name):
-            fault = "is no name of a folder"
+            fault = "is not a valid folder name"
         elif len(name.encode(errors="replace")) > LONGEST_NAME:
             fault = f"has more than {LONGEST_NAME} bytes"
         else:
@@ -119,15 +119,15 @@ def in_classes_of(target: Data, source: Data) -> Data:
         unknown = [own[k] for k in np.unique(labels[labels >= 0]) if own[k] not in names]
         if unknown:
             raise InputError(
-                f"the target has samples of a class that the source has not, {unknown[0]!r}: "
-                "leave them out, or their labels (-1)."
+                f"the target has samples of a class that the source does not have, {unknown[0]!r}: "
+                "leave out these samples, or set their labels to -1."
             )
-        labels = renumbered(labels, [name if name in names else names[0] for name in own], names)  # those others have no sample
+        labels = renumbered(labels, [name if name in names else names[0] for name in own], names)  # the others have no samples
     c = num_classes(source)
     if labels.max(initial=-1) >= c:
         raise InputError(
             f"the target has labels up to {labels.max()}, but the source knows classes 0 to {c - 1}: "
-            "number both alike, give both class_names, or leave out those labels (-1)."
+            "number both alike, give both class_names, or set those labels to -1."
         )
     if isinstance(target, Features):
         assert isinstance(source, Features)
@@ -142,12 +142,12 @@ def in_classes_of(target: Data, source: Data) -> Data:
 def check_network_options(data: Data, settings: DomainOptions) -> None:
     """Images need a network; features have none. Options that would do nothing are refused, not ignored."""
     if isinstance(data, Features):
-        if asked := settings.given_among(settings.FOR_IMAGES):
-            raise InputError(f"{asked[0]} is for images; features get a head of `hidden` units.")
+        if given := settings.given_among(settings.FOR_IMAGES):
+            raise InputError(f"{given[0]} is for images; features get a head of `hidden` units.")
     elif settings.model is None:
         raise InputError("images need a model: lenet, cnn10, timm:NAME, or a run that hardsight trained.")
-    elif asked := settings.given_among(settings.FOR_FEATURES):
-        raise InputError(f"{asked[0]} is for features; these are images, for the network of `model`.")
+    elif given := settings.given_among(settings.FOR_FEATURES):
+        raise InputError(f"{given[0]} is for features; these are images, for the network of `model`.")
 
 
 def labeled_only(data: Data) -> Data:

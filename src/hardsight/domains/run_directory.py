@@ -40,7 +40,7 @@ def write_run(
         output: the directory.
         command: such as `hardsight adapt`.
         arguments: what the result depends on.
-        fingerprints: of everything that is read.
+        fingerprints: of all inputs.
         compare: does the work; the second argument is whether this process is the one that writes.
     """
     from hardsight.dynamics.gathering import num_processes

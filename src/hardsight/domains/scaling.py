@@ -1,7 +1,7 @@
-"""Frozen features brought to a common scale.
+"""Standardize frozen features.
 
-The mean and spread of a feature differ from domain to domain more than its meaning does: standardized by its own mean
-and deviation, each domain looks like the other, and no label is needed for it.
+The mean and spread of a feature differ from domain to domain more than its meaning does: after
+standardizing each domain by its own mean and deviation, they look alike, and no labels are needed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Standard:
-    """x -> (x - mean) / deviation: what was done to the features of one domain."""
+    """x -> (x - mean) / deviation, for the features of one domain."""
 
     mean: np.ndarray  # (d,)
     deviation: np.ndarray  # (d,)
@@ -34,7 +34,7 @@ class Standard:
 
 
 def standards(source: np.ndarray, target: np.ndarray, how: Standardize) -> tuple[Standard, Standard]:
-    """What is to be done to the source's and to the target's (n, d) features."""
+    """How to standardize the (n, d) features of the source and of the target."""
     if how == "none":
         nothing = Standard(np.zeros(source.shape[1], np.float32), np.ones(source.shape[1], np.float32))
         return nothing, nothing

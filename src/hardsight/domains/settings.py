@@ -15,7 +15,7 @@ Standardize = Literal["domain", "source", "none"]
 
 
 def read_list(value: Any, name: str) -> list[Any]:
-    """A text with commas, or a sequence, as a list."""
+    """Comma-separated text, or a sequence, as a list."""
     if isinstance(value, str):
         return value.split(",")
     if not isinstance(value, Iterable):
@@ -24,7 +24,7 @@ def read_list(value: Any, name: str) -> list[Any]:
 
 
 def read_seeds(value: Any) -> tuple[int, ...]:
-    """A number of seeds, counted from 0, or the seeds themselves: a sequence, or a text with commas.
+    """A number of seeds, counted from 0, or the seeds themselves: a sequence, or comma-separated text.
 
     Example:
         >>> read_seeds(3), read_seeds("3"), read_seeds("5,7")
@@ -47,7 +47,7 @@ def read_seeds(value: Any) -> tuple[int, ...]:
 
 
 def check_different(name: str, values: tuple[Any, ...]) -> None:
-    """At least one, and none twice."""
+    """Check that there is at least one value, and no value twice."""
     if not values:
         raise InputError(f"there must be at least one of {name}.")
     if len(set(values)) != len(values):
@@ -68,13 +68,13 @@ class DomainOptions(NetworkOptions, LearningOptions, ResourceOptions):
     )
 
     def check(self) -> None:
-        """There must be at least one seed, and none twice."""
+        """Check the seeds, and the precision on a CPU."""
         super().check()
         check_different("seeds", self.seeds)
         if self.precision == "float16" and self.device == "cpu":  # of device auto, torch knows
             raise InputError("precision float16 needs a GPU; on a CPU use bfloat16.")
 
     def given_among(self, names: tuple[str, ...]) -> list[str]:
-        """Those of these options that ask for something: they differ from their defaults, and are not `none`."""
+        """Those of these options that differ from their defaults and are not `none`."""
         default = {field.name: field.default for field in self.fields()}
         return [name for name in names if getattr(self, name) not in (default[name], "none")]

@@ -1,6 +1,6 @@
-"""How long to train on labeled samples where nobody says so, and whether they have been learned.
+"""How long to train on labeled samples by default, and whether they have been learned.
 
-A pass over few samples is few steps: 8 passes over 157 samples in batches of 256 are 8 steps, which teach next to nothing.
+A pass over few samples is few steps: 8 passes over 157 samples in batches of 256 are 8 steps, too few to learn anything.
 So the length of a training follows from its steps:
 
     the usual passes make ENOUGH_STEPS    those passes
@@ -29,8 +29,8 @@ class TrainingLength:
     """How long to train.
 
     Attributes:
-        epochs: passes, at most where it is watched.
-        watched: whether a held-out part says after how many to stop.
+        epochs: passes; the maximum, if watched.
+        watched: whether to stop early, by the loss on a held-out part.
     """
 
     epochs: int
@@ -38,7 +38,7 @@ class TrainingLength:
 
     @property
     def passes(self) -> int:
-        """All passes there are at most: twice as many where the first ones only say how many there should be."""
+        """Maximum number of passes: twice as many if the first ones only find out how many are best."""
         return 2 * self.epochs if self.watched else self.epochs
 
 
@@ -56,7 +56,7 @@ def training_length(num_samples: int, batch_size: int, usual: int) -> TrainingLe
 
 
 def few_steps(num_samples: int, batch_size: int, epochs: int) -> str | None:
-    """A sentence where a number of passes that was asked for makes fewer than ENOUGH_STEPS; None where it makes as many.
+    """A warning if the number of passes that the user set makes fewer than ENOUGH_STEPS steps, else None.
 
     Example:
         >>> few_steps(157, 256, epochs=1)
@@ -103,7 +103,7 @@ def is_over(losses: Sequence[float], length: TrainingLength) -> bool:
 
 
 def not_learned(accuracy: float, num_classes: int, held_out: bool, domains: Sequence[str] = ()) -> str | None:
-    """A sentence where what was trained on has not been learned, by its mean class accuracy; None where it has.
+    """A warning if the training samples have not been learned, judged by their mean class accuracy, else None.
 
     Args:
         accuracy: 0 to 1.

@@ -26,7 +26,7 @@ OWN_DRAWS = 3  # flip, down, right: numbers drawn for a sample before those of i
 
 @dataclass(frozen=True)
 class Augmentation:
-    """What may happen to a training image.
+    """Augmentations of a training image.
 
     Args:
         flip: mirrored left to right in half of the cases.
@@ -68,7 +68,7 @@ class AugmentedInputs:
         inputs: the set.
         augment: as `parse_augmentation` takes it.
         seed: of the augmentation.
-        share: of each batch asked for, give this process's share, where there are several.
+        share: of each batch, yield only this process's share.
     """
 
     def __init__(self, inputs: Inputs, augment: str, seed: int, share: bool = False) -> None:
@@ -77,7 +77,7 @@ class AugmentedInputs:
         self.keys = sample_keys(inputs.ids)
 
     def batches(self, rows: Sequence[np.ndarray], epoch: int) -> Iterator[InputBatch]:
-        """The rows asked for, batch by batch, as they look in an epoch."""
+        """These rows, batch by batch, augmented for an epoch."""
         if self.share:
             from hardsight.training.processes import shares  # with torch, which options are checked without
 

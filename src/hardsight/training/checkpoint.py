@@ -1,8 +1,8 @@
-"""Where a training stands after an epoch: `checkpoints/epoch=0003.safetensors`, and a JSON beside it, written last.
+"""Checkpoints: the state of a training after an epoch, `checkpoints/epoch=0003.safetensors` and a JSON, written last.
 
-The JSON says what the tensors belong to and their checksum, so a checkpoint is there whole or not at all. The order of
-samples, their augmentation, dropout and the learning rate are functions of seed, epoch and step: there is no state of
-theirs to save.
+The JSON says what the tensors belong to and their checksum, so a checkpoint is complete or does not exist. The order of
+samples, their augmentation, dropout and the learning rate are functions of seed, epoch and step: they have no
+state to save.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def newest_checkpoint(folder: Path) -> tuple[int, list[str]]:
 
 
 def load_checkpoint(folder: Path, epoch: int, network: nn.Module, optimizer: torch.optim.Optimizer) -> TrainingState:
-    """Bring a network and its optimizer to where they were after an epoch."""
+    """Restore a network and its optimizer to their state after an epoch."""
     name = folder / f"epoch={epoch:04d}.safetensors"
     try:
         description = read_json(name.with_suffix(".json"))
@@ -100,7 +100,7 @@ class Checkpoints:
         self.folder, self.saved_at = folder, time.monotonic()
 
     def resume(self, network: nn.Module, optimizer: torch.optim.Optimizer) -> TrainingState:
-        """The state of the newest checkpoint, to which network and optimizer are brought; a new one where there is none."""
+        """Restore network and optimizer from the newest checkpoint, and return its state; a new state if there is none."""
         epoch = 0 if self.folder is None or rank() else newest_checkpoint(self.folder)[0]
         epoch = decided_by_first(epoch, next(network.parameters()).device)
         if self.folder is None or not epoch:

@@ -1,4 +1,4 @@
-"""Samples as batches of numbers for a network: decoded ahead by threads, kept in memory where they fit."""
+"""Samples as batches of numbers for a network: decoded ahead by threads, cached in memory if they fit."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Inputs(Protocol):
     def __len__(self) -> int: ...
 
     def batches(self, rows: Sequence[np.ndarray]) -> Iterator[InputBatch]:
-        """The rows asked for, batch by batch."""
+        """These rows, batch by batch."""
 
     def fingerprint(self) -> dict[str, Any]:
         """What a resumed run must find again."""
@@ -197,7 +197,7 @@ class ImageInputs:
             self._known[row] = True
 
     def _pixels(self, row: int, fit: Fit | None = None) -> np.ndarray | BrokenImage:
-        """(H, W, C) uint8, at the network's size; (views, H, W, C) where views are asked for."""
+        """(H, W, C) uint8, at the network's size; (views, H, W, C) with `fit`."""
         version, base = divmod(row, len(self.data))
         how = self.versions[version]
         try:

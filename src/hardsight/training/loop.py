@@ -1,4 +1,4 @@
-"""The loop itself: epochs, steps, evaluation, checkpoints, and what is written at the end."""
+"""The training loop: epochs, steps, evaluation, checkpoints, and the results."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ class Training:
         source: the network as it was opened.
         sets, inputs: the data, and the same as batches of numbers, "train" first.
         preprocessing: of images.
-        say, progress: told what is going on.
+        say, progress: called with messages and the progress.
         teacher: for dual_head.
         state: how far it has come.
-        fingerprints: of everything that is read.
+        fingerprints: of all inputs.
     """
 
     accelerator: Accelerator
@@ -178,7 +178,7 @@ class Training:
             self.say(_sentence(entry, self.settings.epochs, time.monotonic() - started))
 
     def _keep_epoch(self, output: Path, epoch: int) -> None:
-        """epochs/epoch=0003.safetensors: the network as it is, where that was asked for."""
+        """epochs/epoch=0003.safetensors: the network after this epoch, with --keep-epochs."""
         every = self.settings.keep_epochs
         if not every or epoch % every or not self.accelerator.is_main_process:
             return

@@ -1,4 +1,4 @@
-"""The network that train, adapt and generalize all train: cut before its last layer, so that a head of ours can follow."""
+"""The network that train, adapt and generalize train: cut before its last layer, to be followed by a head of ours."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from hardsight.training import processes
 from hardsight.training.inputs import Inputs, even_batches
 from hardsight.training.settings import NetworkOptions
 
-FOUND_BY = 16  # samples the last layer is found with
-FORWARD = 512  # samples at a time where nothing is learned
-FORWARD_NUMBERS = 2**16  # and at most so many numbers of theirs, unless a training batch has more
+FOUND_BY = 16  # samples to find the last layer with
+FORWARD = 512  # samples per batch without gradients
+FORWARD_NUMBERS = 2**16  # input numbers per batch without gradients, unless a training batch has more
 
 
 @dataclass
@@ -153,7 +153,7 @@ def first_sample(inputs: Inputs, rows: np.ndarray | None = None) -> Tensor:
 
 
 def forward_size(batch_size: int, sample: Tensor) -> int:
-    """Samples at a time where nothing is learned: a training batch, or more of them where they are small.
+    """Batch size without gradients: that of a training batch, or larger for small samples.
 
     Example:
         >>> [forward_size(32, torch.zeros(1, 1, side, side)) for side in (8, 28, 224)]

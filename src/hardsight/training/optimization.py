@@ -1,4 +1,4 @@
-"""How a network learns from a loss: one optimizer, learning rate, clipping, precision and moving average for every command."""
+"""Optimization: optimizer, learning-rate schedule, clipping, precision and moving average, shared by all commands."""
 
 from __future__ import annotations
 

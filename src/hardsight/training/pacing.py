@@ -1,7 +1,7 @@
 """A curriculum: which samples are trained on in which epoch.
 
-Samples stand in an order, easy or hard first, and each epoch is one pass over a part of them that grows until it is all of
-them. Within an epoch they come in random order. Ranks are taken within each class, so that every part holds the classes in
+Samples are ordered, easy or hard first, and each epoch is one pass over a part of them, which grows until it includes all
+of them. Within an epoch the order is random. Ranks are taken within each class, so that every part holds the classes in
 their proportions: the easiest tenth of all samples would often be a few classes alone.
 
     u = (epoch - 1) / pace_epochs, at most 1        b = pace_start, the share of the first epoch

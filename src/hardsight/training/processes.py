@@ -1,4 +1,4 @@
-"""What several processes of one training tell each other: features, gradients and sums. Alone, each returns what it got.
+"""Communication between the processes of one training: features, gradients and sums. A single process gets its own back.
 
 `hardsight train` wraps its network in DistributedDataParallel. In adapt and generalize, which train many networks one after
 the other, each process takes its share of every batch, `Updater` averages the gradients, `forward_pass` brings the results
@@ -29,7 +29,7 @@ def launched() -> bool:
 
 
 def join(device: str) -> torch.device:
-    """The device of this process, which has met the others, if a launcher started some."""
+    """The device of this process; if a launcher started several, it joins them."""
     chosen = torch_device(device)
     if not launched():
         return chosen
@@ -41,30 +41,30 @@ def join(device: str) -> torch.device:
 
 @contextlib.contextmanager
 def one_writes() -> Iterator[bool]:
-    """Whether this is the process whose files count; those of the others are thrown away. At the end all wait for it."""
+    """Whether this is the process that writes; what the others write is discarded. At the end, all wait for it."""
     with contextlib.nullcontext() if is_first() else discarding():
         yield is_first()
     wait()
 
 
 def is_first() -> bool:
-    """Whether this is the process that writes and speaks."""
+    """Whether this is the process that writes and prints."""
     return rank() == 0
 
 
 def by_first(say: Callable[[str], None]) -> Callable[[str], None]:
-    """Sentences for the user, of the first process alone."""
+    """Messages for the user, from the first process only."""
     return say if is_first() else lambda sentence: None
 
 
 def wait() -> None:
-    """Until every process has come here."""
+    """Wait for all processes."""
     if num_processes() > 1:
         dist.barrier()
 
 
 def part() -> None:
-    """Say goodbye, where there was anybody else: the last thing that a command does."""
+    """Leave the process group, if there is one, at the end of a command."""
     if num_processes() > 1:
         dist.destroy_process_group()
 
@@ -114,7 +114,7 @@ def summed(values: dict[str, float], device: torch.device) -> dict[str, float]:
 
 
 def same_buffers(module: nn.Module) -> None:
-    """Buffers as the first process has them: batch statistics have drifted apart since they were last made one."""
+    """Copy the buffers of the first process to all: batch statistics differ between processes."""
     if num_processes() > 1:
         for buffer in module.buffers():
             dist.broadcast(buffer, 0)
@@ -159,7 +159,7 @@ def average_gradients(parameters: Sequence[nn.Parameter]) -> None:
 
 
 def same_parameters(module: nn.Module) -> None:
-    """Parameters as the first process has them: what they start from."""
+    """Copy the parameters of the first process to all."""
     if num_processes() > 1:
         for parameter in module.parameters():
             dist.broadcast(parameter.data, 0)

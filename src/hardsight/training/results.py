@@ -1,4 +1,4 @@
-"""What a finished training leaves in its run: the model, its head, a snapshot of what it was trained on, and figures.
+"""The results of a training in its run: the model, its head, a snapshot of the data, and figures.
 
 model/model.safetensors, model/config.json    images to logits: `hardsight extract run/ DATA` reads it
 head.safetensors                              the head alone

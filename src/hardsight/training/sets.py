@@ -1,4 +1,4 @@
-"""What to train on and what to watch: data of any sort, opened, split, and counted in the same classes."""
+"""Open the training data and the watched sets: data of any kind, split, with classes numbered alike."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Sets:
 
 
 def open_sets(data: Any, settings: TrainSettings) -> Sets:
-    """The training data, and the sets to watch: those asked for, or the data's own other splits."""
+    """The training data, and the sets to watch: those of `watch`, or the data's other splits."""
     watch, limit, split = settings.watch, settings.limit, settings.split
     notes: list[str] = []
     check_choice(settings)
@@ -180,7 +180,7 @@ def _further_columns(arrays: Mapping[str, Any], some: Any) -> dict[str, list[Any
 def _own_splits(
     data: ImageData, split: str | None, watch: Mapping[str, Any] | None, limit: int | None, spec: Any
 ) -> tuple[ImageData, dict[str, ImageData]]:
-    """The split to train on, and the data's other ones to watch if nothing else was asked for."""
+    """The split to train on, and the other splits to watch, unless `watch` or `split` is set."""
     splits = data.columns.get("split")
     if splits is None:
         if split is not None:
@@ -219,12 +219,12 @@ def _watched(name: str, spec: Any, limit: int | None) -> ImageData | ArrayInputs
 
 
 def _same_classes(name: str, data: Any, c: int, class_names: list[str] | None) -> Any:
-    """Labels of a watched set counted as the training data counts them."""
+    """Labels of a watched set, numbered as in the training data."""
     if isinstance(data, ImageData) and data.class_names is not None and class_names is not None:
         if data.class_names != class_names:
             unknown = [own for own in data.class_names if own not in class_names]
             if unknown:
-                raise InputError(f"{name} has a class that training has not: {unknown[0]!r}.")
+                raise InputError(f"{name} has a class that the training data does not have: {unknown[0]!r}.")
             labels = None if data.labels is None else renumbered(data.labels, data.class_names, class_names)
             data = replace(data, labels=labels, class_names=class_names)
     largest = -1 if data.labels is None else int(data.labels.max(initial=-1))

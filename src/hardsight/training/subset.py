@@ -1,4 +1,4 @@
-"""Which of the training data is used, and in which order: --subset and --curriculum, joined to the data by id."""
+"""A subset of the training data and a curriculum, --subset and --curriculum, joined to the data by id."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hardsight.training.settings import TrainSettings
 
 
 def check_choice(settings: TrainSettings) -> None:
-    """Refuse what is wrong whatever the data are, before they are opened."""
+    """Check --subset and --curriculum before the data is opened."""
     if isinstance(settings.subset, (str, os.PathLike)):
         _wanted(settings.subset)
     if settings.curriculum is None and settings.order in ("easy-first", "hard-first"):
@@ -59,7 +59,7 @@ def _wanted(subset: Any) -> tuple[str, list[str]]:
     if isinstance(subset, (str, os.PathLike)):
         name = os.fspath(subset)
         file = place(subset)
-        if file.suffix.lower() in (".csv", ".tsv"):  # of a list of one's own, nothing but the ids is looked at
+        if file.suffix.lower() in (".csv", ".tsv"):  # only the ids of a list are read
             subset = read_csv(existing_file(file), "not a readable table of ids", {"id": pa.string()})
         else:
             subset = read_scores(subset)

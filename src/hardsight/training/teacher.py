@@ -1,4 +1,4 @@
-"""A trained network whose logits teach another one: it is given the same inputs, and must know the same classes."""
+"""A teacher: a trained network with the same inputs and classes, whose logits another network learns from."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def open_teacher(
 
 
 def check_teacher(teacher: Model, inputs: np.ndarray, num_classes: int) -> None:
-    """Run a teacher once: it must have a logit for each class."""
+    """Run a teacher once to check its number of classes."""
     teacher(inputs)
     if teacher.head.num_classes != num_classes:
         raise InputError(f"the teacher knows {teacher.head.num_classes} classes, and the training data has {num_classes}.")

@@ -83,7 +83,7 @@ def train(
         output: run directory; an interrupted run is resumed.
         settings: all options below as one object; options given beside it override its own.
         progress: called with steps done, steps in all, and the epoch's metrics so far.
-        say: called with sentences for the user.
+        say: called with messages for the user.
 
     Example:
         >>> import tempfile

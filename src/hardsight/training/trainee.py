@@ -18,7 +18,7 @@ from hardsight.training.processes import gathered
 
 @dataclass(frozen=True)
 class LossChoice:
-    """A loss by name, and what it must know of the data.
+    """A loss by name, and the sizes that it needs.
 
     Attributes:
         name, options: see `hardsight.training.objective`.
@@ -31,7 +31,7 @@ class LossChoice:
     num_samples: int
 
     def objective(self, num_features: int) -> Objective:
-        """The loss as a module with parameters of its own, drawn anew."""
+        """The loss as a module with newly initialized parameters."""
         return Objective(self.name, num_features, self.num_classes, self.num_samples, self.options)
 
 
@@ -72,7 +72,7 @@ class Trainee(CutNetwork):
         return True
 
     def _know_pixels(self, preprocessing: Preprocessing | None) -> dict[str, Any]:
-        """How inputs come from pixels of 0..1; where they are no images, the range of an input is not known."""
+        """Register how inputs are made from pixels of 0..1; other inputs have no known range."""
         mean, std = ((0.0,), (1.0,)) if preprocessing is None else (preprocessing.mean, preprocessing.std)
         for name, values in (("mean", mean), ("std", std)):
             per_channel = torch.tensor(values) if preprocessing is None else torch.tensor(values)[:, None, None]
@@ -93,7 +93,7 @@ class Trainee(CutNetwork):
         return loss, features.detach()
 
     def _moving_pixels(self, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """A loss that asks the network again and again; each process asks for its own samples."""
+        """A loss that runs the network several times; each process does so for its own samples."""
         first: list[Tensor] = []  # features of the images as they are
 
         def features_of(pixels: Tensor) -> Tensor:

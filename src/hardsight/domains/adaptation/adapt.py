@@ -74,7 +74,7 @@ def adapt(
 ) -> Adapted:  # fmt: skip
     """Train on a source with labels, then on a target without, and compare methods that start from the same source model.
 
-    Target labels, where there are any, are used only for reporting: nothing is selected and no round is stopped at by them.
+    Target labels, if there are any, are used only for reporting, never to select samples or to stop.
 
     Args:
         source: labeled features or images: a path (`pacs.npz:photo` is one domain of it), a Snapshot, an ImageData, or
@@ -83,8 +83,8 @@ def adapt(
         output: run directory; an interrupted run is resumed.
         settings: all options below as one object; options given beside it override its own. Defaults that depend on
             whether features or images are trained on: see `hardsight.domains.adaptation.settings.RECIPES`.
-        progress: called with steps done, steps in all, and what is going on.
-        say: called with sentences for the user.
+        progress: called with steps done, total steps, and a description.
+        say: called with messages for the user.
 
     Example:
         >>> import tempfile
@@ -161,7 +161,7 @@ def _pairs(source: Any, target: Any, limit: int | None) -> dict[str, tuple[Data,
 
 
 def _checked(pair: str, source: Data, target: Data) -> tuple[Data, Data]:
-    """Two domains between which there is something to learn, classes counted alike; what labels of the target say counts."""
+    """Refuse a pair that nothing can be learned from; number the target's classes as the source's."""
     if len(target) == 0:
         raise InputError("the target has no samples.")
     ours, theirs = present_classes(source), present_classes(target)
@@ -180,7 +180,7 @@ def _checked(pair: str, source: Data, target: Data) -> tuple[Data, Data]:
 
 
 def _of_one_class(pairs: dict[str, tuple[Data, Data]]) -> Iterator[str]:
-    """A sentence for each target whose few labels are all the same: it is adapted to, but its accuracy is that of one class."""
+    """A warning for each target whose known labels are all the same: its accuracy is that of one class."""
     for pair, (_, target) in pairs.items():
         known = present_classes(target)
         if len(known) == 1:
@@ -188,7 +188,7 @@ def _of_one_class(pairs: dict[str, tuple[Data, Data]]) -> Iterator[str]:
 
 
 def _undertrained(pairs: dict[str, tuple[Data, Data]], batch_size: int, passes: int) -> Iterator[str]:
-    """A sentence for each source that the passes asked for are too few for."""
+    """A warning for each source for which `source_epochs` is too small."""
     for pair, (source, _) in pairs.items():
         if sentence := few_steps(len(source), batch_size, passes):
             yield f"warning: {pair}: --source-epochs {passes} makes {sentence}. Left out, held-out samples say how many."

@@ -1,4 +1,4 @@
-"""Features of two domains brought together by a linear map, from means and covariances alone: no label is looked at.
+"""Align the features of two domains by a linear map, from means and covariances alone: no labels are used.
 
 CORAL (Sun, Feng and Saenko, AAAI 2016) gives the source the covariance of the target:
 

@@ -1,4 +1,4 @@
-"""`auto`: which method to take and at which round to stop, by a validator alone; and when to warn.
+"""`auto`: choose the method and the round to stop at, by a validator alone; and when to warn.
 
 Nothing here looks at a label of the target. Which validator, and which limits, was decided on four pairs of domains and
 measured once on others: papers/docs/results.md.
@@ -38,7 +38,7 @@ class Choice:
 
 
 def judged(entry: Mapping[str, Any]) -> float:
-    """What rounds are compared by; -inf where the validator is not known."""
+    """The validator that rounds are compared by; -inf if it is not known."""
     value = (entry.get("validators") or {}).get(CHOSEN_BY)
     return -math.inf if value is None else float(value)
 
@@ -54,7 +54,7 @@ def best_round(history: History) -> int:
 
 
 def to_reach(source: Mapping[str, Any]) -> float:
-    """What a round must be judged to count as better than the source model.
+    """The value of the validator above which a round counts as better than the source model.
 
     A share of the room left: where 0.97 of the neighbors agree already, no round could rise by as much as from 0.6.
 
@@ -67,7 +67,7 @@ def to_reach(source: Mapping[str, Any]) -> float:
 
 
 def to_lead(source: Mapping[str, Any], careful: Mapping[str, Any]) -> float:
-    """What a round of a class-balanced method must be judged to be taken where the careful method's best round is known.
+    """The value of the validator that a class-balanced method needs to be chosen over the careful method.
 
     To select the same share of each predicted class is right where classes are about as frequent as each other. Where some are
     rare, it teaches the model that parts of others belong to them, whole neighborhoods at a time, which neighbors cannot tell.
@@ -105,7 +105,7 @@ def choose(histories: Mapping[str, History]) -> Choice:
 
 
 def warning(source: Mapping[str, Any], last: Mapping[str, Any]) -> str | None:
-    """A sentence where the validator has not risen by what counts as better than the source model; None where it has.
+    """A warning if the validator has not risen enough to count as better than the source model, else None.
 
     It may have risen a little and accuracy with it, so the sentence says no more than what is known.
     """

@@ -1,7 +1,7 @@
-"""The loop: train on the source, then select, train on what was selected, and select again.
+"""The rounds of self-training: train on the source, then select pseudo-labels, train on them, and select again.
 
-Everything random is a function of seed, round and epoch, so a run that is killed is resumed from its last checkpoint and on
-a CPU ends with the same bytes. Target labels are used only for reporting; nothing is chosen by them.
+Everything random is a function of seed, round and epoch, so a killed run resumes from its last checkpoint, and on a CPU
+ends with the same bytes. Target labels are used only for reporting, never to choose anything.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ from hardsight.training.optimization import Updater, drawn_seed, moving_average,
 from hardsight.training.processes import gathered
 from hardsight.training.trainee import Trainee
 
-SOURCE, ROUNDS, DRAW, HELD_OUT = 1, 2, 3, 4  # streams of random numbers that must not meet
-TRIED = 2000  # source samples by which it is told whether they were learned, at most
+SOURCE, ROUNDS, DRAW, HELD_OUT = 1, 2, 3, 4  # independent streams of random numbers
+TRIED = 2000  # source samples, at most, to test whether they were learned
 
 HEAD = "objective.classes."  # beginning of the names of the head's tensors in a learner
 SOURCE_MODEL = Method()
@@ -54,13 +54,13 @@ Report = Callable[[str, int], None]  # the method, and how many of its epochs or
 
 @dataclass(frozen=True, eq=False)
 class TargetView:
-    """What a model makes of the target: one pass over it, which selects, is evaluated and is written down.
+    """A model's output on the target: one pass over it, used to select, to evaluate and to write predictions.
 
     Attributes:
         features: (n, d); NaN where a sample cannot be read.
         head: of the model.
         logits: (n, c).
-        labeling: what labels are chosen by, if not this view itself: that of images together with their mirror images.
+        labeling: the view that pseudo-labels are chosen by, if not this one: images averaged with their mirror images.
     """
 
     features: np.ndarray
@@ -122,7 +122,7 @@ class Epoch:
 
 @dataclass(frozen=True, eq=False)
 class RoundsResult:
-    """The end of one training: the model, what each round selected and reached, and what the model makes of the target."""
+    """A finished training: the model, its rounds, and its output on the target."""
 
     learner: Trainee
     history: list[dict[str, Any]]
@@ -136,8 +136,8 @@ class SelfTraining:
     Args:
         source: labeled samples.
         target: samples whose labels, if there are any, are used only for reporting.
-        make: a fresh learner.
-        report: told what is going on.
+        make: creates a new learner.
+        report: called with the progress.
     """
 
     source: Inputs
@@ -160,7 +160,7 @@ class SelfTraining:
     def train_source(self, folder: Path, method: Method = SOURCE_MODEL) -> RoundsResult:
         """The source model, what it reaches on the target, and how well it learned the source.
 
-        Of a small source, a part is first held out to see how long to train; then all of it is trained on.
+        For a small source, a part is held out first to find how long to train; then all of it is trained on.
         """
         length, checkpoints = self.settings.source_length(len(self.source)), Checkpoints(folder / "checkpoints")
         held_out = held_out_rows(self.source.labels, [self.seed, HELD_OUT]) if length.watched else np.zeros(0, np.int64)
@@ -171,7 +171,7 @@ class SelfTraining:
         for number in range(learning.state.epoch + 1, epochs + 1):
             self.report(method.name, length.passes - length.epochs + number - 1)
             self._source_epoch(learning, number, length)
-            if number < epochs:  # the end itself needs none
+            if number < epochs:  # not after the last one
                 checkpoints.save(learning.state, learning.modules, learning.updater.optimizer)
         if accuracy is None:
             _, accuracy = self._on_source(learning.learner, even_rows(len(self.source), TRIED))
@@ -183,7 +183,7 @@ class SelfTraining:
     def _watched_epochs(
         self, folder: Path, method: Method, length: TrainingLength, held_out: np.ndarray
     ) -> tuple[int, float | None]:
-        """After how many passes over the rest the held-out samples are predicted best, and their mean class accuracy then."""
+        """How many passes over the rest predict the held-out samples best, and their mean class accuracy then."""
         checkpoints = Checkpoints(folder / "checkpoints" / "held-out")
         learning = self._begin(checkpoints, self.settings.source_lr, None)
         rest, history = np.setdiff1d(np.arange(len(self.source)), held_out), learning.state.history
@@ -197,8 +197,8 @@ class SelfTraining:
         return best, history[best - 1]["accuracy"]
 
     def _source_epoch(self, learning: Learning, number: int, length: TrainingLength, among: np.ndarray | None = None) -> None:
-        """One pass over the source. The schedule spans all passes there may be, also where fewer are made in the end: a number of
-        passes that was found under some learning rates is right under these alone."""
+        """One pass over the source. The schedule always spans the maximum number of passes: how many are best was found with
+        these learning rates, and holds for no others."""
         rows = self._source_rows(1.0, SOURCE, number, among)
         self._train(learning, Epoch(rows, None, (SOURCE, number), number, length.epochs))
         learning.state.epoch = number
@@ -214,15 +214,15 @@ class SelfTraining:
         accuracies = class_accuracies(np.concatenate(labels), np.concatenate(predicted), self.num_classes)
         return sum(losses) / max(1, len(losses) - 1), known_mean(accuracies)
 
-    # ---- what follows it ----
+    # ---- the rounds ----
 
     def adapt(self, folder: Path, method: Method, start: dict[str, Tensor], start_view: TargetView | None = None) -> RoundsResult:
-        """The last stage of a method, from the model of the stages before it: rounds of self-training, or of less entropy.
+        """The last stage of a method, from the model of the stages before it: rounds of self-training or entropy minimization.
 
         Args:
             folder: where the rounds and the checkpoints go.
             start: the state of that model.
-            start_view: what that model makes of the target, if it is known already.
+            start_view: its view of the target, if known.
         """
         s, checkpoints = self.settings, Checkpoints(folder / "checkpoints")
         learning = self._begin(checkpoints, None, start)
@@ -351,11 +351,11 @@ class SelfTraining:
         drawn = []
         for k in present:
             own = np.flatnonzero(labels == k)
-            passes = [rng.permutation(own) for _ in range(math.ceil(each / len(own)))]  # a small class is gone through again
+            passes = [rng.permutation(own) for _ in range(math.ceil(each / len(own)))]  # small classes are repeated
             drawn.append(np.concatenate(passes)[:each])
         return np.concatenate(drawn)
 
-    # ---- what a model makes of the target ----
+    # ---- output on the target, and evaluation ----
 
     def view(self, learner: Trainee) -> TargetView:
         """One pass over the target."""
@@ -381,7 +381,7 @@ class SelfTraining:
         return features
 
     def _evaluated(self, learner: Trainee, view: TargetView) -> dict[str, Any]:
-        """Accuracy, where labels are known, and what can be said without them."""
+        """Accuracy, if labels are known, and the validators, which need none."""
         rows = even_rows(len(self.source), SOURCE_LOOKED_AT)
         ours, labels = self.source_features(learner, rows), self.source.labels[rows]
         if self.nearest is None:
@@ -392,7 +392,7 @@ class SelfTraining:
         return {**self.accuracy_of(predicted), "validators": looked_at, "evenness": evenness}
 
     def _keep_best(self, learning: Learning, folder: Path, method: Method) -> None:
-        """The model of the round that `auto` would stop this method at, as far as it has come."""
+        """Save the model if this round is the best so far, for `auto`."""
         if AUTO in self.settings.methods and method.name in CANDIDATES:
             if best_round(learning.state.history) == learning.state.epoch:
                 folder.mkdir(parents=True, exist_ok=True)
@@ -404,7 +404,7 @@ class SelfTraining:
         return {"accuracy": known_mean(accuracies), "class_accuracy": accuracies}
 
     def write_predictions(self, view: TargetView, folder: Path) -> None:
-        """predictions.parquet: what a model makes of each target sample."""
+        """predictions.parquet: the predicted class and confidence of each target sample."""
         log_p = log_softmax(view.logits.astype(np.float64), axis=1)  # (n, c)
         table = {
             **self._id_and_label(),

@@ -61,7 +61,7 @@ class Method:
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """What follows each other; none for the source model."""
+        """The stages in order; none for the source model."""
         parts = (self.alignment, ENTROPY if self.entropy else None, self.rule)
         return tuple(part for part in parts if part is not None)
 

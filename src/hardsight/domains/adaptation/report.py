@@ -1,4 +1,4 @@
-"""What a run of self-training leaves for people: tables, figures, and one page with both."""
+"""The report of a self-training run: tables, figures, and one page with both."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SHOWN = 18  # thumbnails
 SIDE = 320  # longest side of one, in pixels: twice what the figure shows
 SHOWN_WRONG = 6  # of them, at most, with a wrong label
 RIGHT, WRONG, UNKNOWN = "right pseudo-label", "wrong pseudo-label", "label unknown"
-MANY = 20  # classes: more would push the rest of the page away
+MANY = 20  # classes: more are folded
 SHOWN_STATISTICS = ("avh", "avc", "confidence", "norm", "not_selected_by_cbst", "only_selected_by_cbst")
 TABLES = {
     "accuracy": accuracy_table,
@@ -164,7 +164,7 @@ def _differences(results: Results, differences: pa.Table) -> str:
     by_pair = {(row["pair"], row["method"], row["against"]): row for row in differences.to_pylist()}
     compared = [
         (method, against)
-        for method in reversed(results.methods)  # the last method is most often the one that is asked about
+        for method in reversed(results.methods)  # the last method is most often the one of interest
         for against in results.methods
         if any((pair, method, against) in by_pair for pair in results.pairs)
     ]

@@ -1,4 +1,4 @@
-"""Which target samples to train on next, and with which labels: the published rules of self-training, on arrays.
+"""Pseudo-labels: which target samples to train on next, and with which labels. The published rules, on arrays.
 
 With p the softmax probabilities, k the class, and lambda_k its threshold (see thresholds.py):
 
@@ -164,19 +164,19 @@ def select_pseudo_labels(
     name, s = check_method(method), settings
     if s.threshold is not None and name != "threshold":
         raise InputError(f"threshold goes with the method threshold, not with {name}.")
-    asked = _Asked(logits, features, head, Ranking(portion, s.rule, s.kc_value, s.kc_policy))
+    inputs = _Selection(logits, features, head, Ranking(portion, s.rule, s.kc_value, s.kc_policy))
     if name == "avc":
-        return asked.choose(asked.log_avc())
-    evidence = asked.log_probs()
+        return inputs.choose(inputs.log_avc())
+    evidence = inputs.log_probs()
     if name == "threshold":
-        return asked.above_one_threshold(evidence, s.threshold)
+        return inputs.above_one_threshold(evidence, s.threshold)
     if name in SOFT:
-        return asked.soften(evidence, s.alpha)
+        return inputs.soften(evidence, s.alpha)
     if name in ("weighted", "depict"):
-        return asked.weigh(evidence) if name == "weighted" else asked.balance(evidence)
-    chosen = asked.choose(evidence)
+        return inputs.weigh(evidence) if name == "weighted" else inputs.balance(evidence)
+    chosen = inputs.choose(evidence)
     score = "avc_label" if name == "cbst+avh" else name.partition("+")[2]
-    return asked.rerank(chosen, score, s.group_by) if score else chosen
+    return inputs.rerank(chosen, score, s.group_by) if score else chosen
 
 
 def check_method(method: str, also: Sequence[str] = ()) -> str:
@@ -190,8 +190,8 @@ def check_method(method: str, also: Sequence[str] = ()) -> str:
     raise InputError(f"method must be one of {', '.join([*METHODS, *also])} or cbst+SCORE, got {method!r}.{near}")
 
 
-class _Asked:
-    """What the caller gave, checked, and the steps the methods share."""
+class _Selection:
+    """The checked inputs, and the steps that the methods share."""
 
     def __init__(self, logits: Any, features: Any, head: Any, ranking: Ranking) -> None:
         self.ranking, self.portion, self.rule = ranking, float(ranking.portion), ranking.rule
@@ -215,7 +215,7 @@ class _Asked:
             raise InputError(f"the head has {self.head.num_classes} classes, the logits {self.c} columns.")
         self.finite = np.isfinite(self.logits).all(1)  # (n,)
 
-    # ---- what speaks for each class: (n, c) logarithms, whose largest is the prediction ----
+    # ---- evidence for each class: (n, c) logarithms, the largest is the prediction ----
 
     def log_probs(self) -> np.ndarray:
         """log softmax, with all digits where the probability is next to 1."""

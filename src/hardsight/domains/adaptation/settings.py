@@ -208,7 +208,7 @@ class AdaptSettings(RankingOptions, DomainOptions):
         return dataclasses.replace(self, **missing, source_lr=lr if self.source_lr is None else self.source_lr)
 
     def source_length(self, num_samples: int) -> TrainingLength:
-        """How long to train on a source of this size: as long as was asked for, or as its size says."""
+        """How long to train on a source of this size: `source_epochs`, or by its size."""
         from hardsight.domains.source_training import TrainingLength, training_length
 
         if self.source_epochs is not None:

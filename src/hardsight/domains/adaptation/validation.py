@@ -1,4 +1,4 @@
-"""Has adapting helped? What can be said without a single label of the target, as pure functions on arrays.
+"""Has adapting helped? Validators that need no labels of the target, as pure functions on arrays.
 
     name        what it asks                                                                   ends
     neighbors  are samples predicted like those that were near them before any adaptation?        0 to 1
@@ -36,7 +36,7 @@ RIDGE = 0.1  # of circular validation, beside standardized features
 LOOKED_AT = 2000  # target samples at most, at even distances, that a round is validated by: SND is n x n
 NEIGHBORS_AMONG = 5000  # the same for `neighbors`: they are looked for once, not in every round
 SOURCE_LOOKED_AT = 2000  # the same of the source, which has to pass through the network
-_ENTRIES = 2**22  # numbers of an (n, n) matrix that are there at a time
+_ENTRIES = 2**22  # entries of an (n, n) matrix in memory at a time
 
 
 def validators(
@@ -74,7 +74,7 @@ def validators(
         values["circular"] = circular_validation(features, logits.argmax(1), ours, labels)
         right = (head.logits(ours).argmax(1) == labels).astype(np.float64)
         some = even_rows(len(features), len(ours[::2]))
-        weights = density_ratio(ours[::2], features[some], ours[1::2])  # fitted on one half, asked about the other
+        weights = density_ratio(ours[::2], features[some], ours[1::2])  # fitted on one half, used on the other
         values["iwv"] = importance_weighted(right[1::2], weights)
         values["dev"] = deep_embedded_validation(right[1::2], weights)
     return {name: float(value) if math.isfinite(value) else None for name, value in values.items()}
@@ -132,7 +132,7 @@ def soft_neighborhood_density(logits: Any, temperature: float = TEMPERATURE) -> 
 
     def work(rows: slice) -> None:
         s = unit[rows] @ scaled  # (b, n)
-        s[np.arange(len(s)), np.arange(rows.start, rows.stop)] = -1e30  # nobody is its own neighbor
+        s[np.arange(len(s)), np.arange(rows.start, rows.stop)] = -1e30  # no sample is its own neighbor
         s -= s.max(1, keepdims=True)
         e = np.exp(s)
         total = e.sum(1, dtype=np.float64)  # (b,)
@@ -191,7 +191,7 @@ def nearest_neighbors(features: Any, k: int = NEAREST) -> np.ndarray:
     """The k nearest other samples of each, by the cosine of their features.
 
     Args:
-        features: (n, d); rows that are not finite are nobody's neighbors, and have none.
+        features: (n, d); rows that are not finite have no neighbors and are none.
         k: fewer where there are not as many.
 
     Returns:
@@ -209,7 +209,7 @@ def nearest_neighbors(features: Any, k: int = NEAREST) -> np.ndarray:
     def work(rows: slice) -> None:
         cosine = unit[rows] @ unit.T  # (b, n)
         cosine[:, ~usable] = -2.0
-        cosine[np.arange(len(cosine)), np.arange(rows.start, rows.stop)] = -2.0  # nobody is its own neighbor
+        cosine[np.arange(len(cosine)), np.arange(rows.start, rows.stop)] = -2.0  # no sample is its own neighbor
         nearest[rows] = np.argpartition(cosine, n - k, axis=1)[:, n - k :]
 
     share(work, blocks(n, max(1, _ENTRIES // n)), np)
@@ -240,7 +240,7 @@ def neighbor_agreement(nearest: Any, predicted: Any, num_classes: int) -> float:
         num_classes: c.
 
     Returns:
-        From 0 to 1; NaN where nobody has a neighbor.
+        From 0 to 1; NaN if no sample has a neighbor.
 
     Example:
         >>> neighbor_agreement([[1], [0], [1]], [0, 0, 1], num_classes=2)  # both of class 0 agree, that of class 1 does not
@@ -311,14 +311,14 @@ def density_ratio(source: Any, target: Any, at: Any) -> np.ndarray:
     """
     from sklearn.linear_model import LogisticRegression
 
-    ours, theirs, asked = finite_rows(source=source, target=target, at=at)
+    ours, theirs, points = finite_rows(source=source, target=target, at=at)
     both = np.concatenate([ours, theirs])
     center, scale = both.mean(0), both.std(0)
     scale[scale == 0] = 1.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # domains that are apart let the coefficients grow; they are stopped in time
         classifier = LogisticRegression(max_iter=200).fit((both - center) / scale, np.arange(len(both)) >= len(ours))
-    odds = classifier.decision_function((asked - center) / scale)  # (m,) log P(target | x) / P(source | x)
+    odds = classifier.decision_function((points - center) / scale)  # (m,) log P(target | x) / P(source | x)
     weights: np.ndarray = len(ours) / len(theirs) * np.exp(np.minimum(odds, 500.0))
     return weights
 

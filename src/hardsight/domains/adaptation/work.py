@@ -1,4 +1,4 @@
-"""The work of a self-training: each pair of domains made ready for a network, then every seed and method on it."""
+"""Every pair of domains, seed and method: prepare the domains for a network, then train and compare."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ class DomainPair:
     """One pair of domains, ready for a network.
 
     Attributes:
-        standard: what was done to the target's features first, to be folded into the model that is kept.
-        alignment: what was done to them then.
-        notes: sentences for the user.
+        standard: standardization of the target's features, folded into the saved model.
+        alignment: alignment of the target's features, after that.
+        notes: messages for the user.
     """
 
     source: Inputs
@@ -104,7 +104,7 @@ def _with_inputs(inputs: ArrayInputs, how: Affine) -> ArrayInputs:
 
 @dataclass
 class Models:
-    """The models of one pair of domains and one seed: each is read where it is complete, else trained from the one before it.
+    """The models of one pair of domains and one seed: read if complete, else trained from the model they start from.
 
     Attributes:
         job: the pair.
@@ -125,7 +125,7 @@ class Models:
     jobs: dict[str, DomainPair] = field(default_factory=dict)  # by alignment
 
     def history(self, method: Method) -> History:
-        """The rounds of a method; it is trained where it is not complete."""
+        """The rounds of a method, which is trained unless it is complete."""
         place = self.folder / method.name
         history = finished(place)
         if history is not None:
@@ -152,7 +152,7 @@ class Models:
         return training.adapt(place, method, start, self.views.get(method.before))
 
     def _neighbors(self) -> np.ndarray:
-        """Nearest target samples in the features as they are given; of images, in those of the source model."""
+        """Nearest target samples, by the given features, or by the source model's features of images."""
         training, target = self.training(None), self.job.target
         if training.nearest is None:
             features = target.inputs if isinstance(target, ArrayInputs) else self._source_view().features
@@ -160,7 +160,7 @@ class Models:
         return training.nearest
 
     def training(self, alignment: str | None) -> SelfTraining:
-        """The loop on features as they are, or aligned."""
+        """The training on features as they are, or aligned."""
         if alignment not in self.trainings:
             job = self._job(alignment)
             self.trainings[alignment] = SelfTraining(
@@ -259,7 +259,7 @@ class Work:
         }
 
     def all(self, run: Run, progress: Progress | None) -> Results:
-        """Every pair, seed and method; what is complete already is read. Random numbers of others stay as they are."""
+        """Every pair, seed and method; complete ones are read. torch's global random state is left unchanged."""
         with torch.random.fork_rng(devices=[]):
             return self._all(run, progress)
 
@@ -315,8 +315,8 @@ class Work:
         return first if first is not None and isinstance(models.job.source, ArrayInputs) else models.baseline()
 
     def _say_if_not_learned(self, pair: str, seed: int, num_classes: int, history: History) -> None:
-        learned = history[-1].get("source") or {}  # a run of an earlier version has none
-        if learned.get("accuracy") is not None:
+        learned = history[-1]["source"]
+        if learned["accuracy"] is not None:
             sentence = not_learned(learned["accuracy"], num_classes, held_out=learned["held_out"] > 0)
             if sentence is not None:
                 self.say(f"{pair}  seed {seed}: {sentence} Try other --source-epochs or --source-lr.")
@@ -331,10 +331,10 @@ class Work:
 
 @dataclass
 class _Progress:
-    """How far all is, from how far one model is.
+    """Overall progress, from the progress of one model.
 
     Attributes:
-        start, total: what is done before this pair and seed, and in all.
+        start, total: epochs and rounds before this pair and seed, and in total.
         lengths: name -> epochs or rounds of each model, in the order of training.
     """
 
@@ -352,7 +352,7 @@ class _Progress:
 
 
 def _prepared(s: AdaptSettings, source: Data, target: Data) -> DomainPair:
-    """Two domains as a network takes them."""
+    """Two domains as inputs of a network."""
     c = num_classes(source)
     names = list(source.class_names or [str(k) for k in range(c)])
     if isinstance(source, Features):
@@ -377,7 +377,7 @@ def _prepared(s: AdaptSettings, source: Data, target: Data) -> DomainPair:
 
 
 def _network(learner: Trainee, job: DomainPair) -> TrainedNetwork:
-    """The adapted network as any trained one: `hardsight extract FOLDER DATA` opens it. It takes features as they were."""
+    """The adapted network in the format of any trained one: `hardsight extract FOLDER DATA` opens it. It takes raw features."""
     network = learner.with_head(learner.head, job.preprocessing, job.class_names)
     maps = [how for how in (job.standard, job.alignment) if how is not None]  # in the order they were applied
     return on_raw_features(network, *maps) if maps else network

@@ -59,8 +59,8 @@ def generalize(
         data: features with a domain column, or images in domain/class folders; see `hardsight.domains.opening`.
         output: run directory; an interrupted run is resumed.
         settings: all options below as one object; options given beside it override its own.
-        progress: called with steps done, steps in all, and what is going on.
-        say: called with sentences for the user.
+        progress: called with steps done, total steps, and a description.
+        say: called with messages for the user.
 
     Example:
         >>> import tempfile

@@ -36,7 +36,7 @@ class OfficialLists:
 
     Attributes:
         train, held_out, test: (n,) whether a sample is in such a list of its domain.
-        notes: sentences for the user.
+        notes: messages for the user.
         checksums: of the files, by name.
     """
 

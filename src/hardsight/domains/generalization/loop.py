@@ -1,7 +1,7 @@
-"""One training on several domains, measured after each epoch on what was held out of them and on the unseen domain.
+"""One training on several domains, evaluated after each epoch on held-out samples and on the unseen domain.
 
-The unseen domain's accuracy is recorded, never looked at by the rule that chooses the epoch, unless that rule is the oracle.
-Where the domains are small, and nobody said how long to train, the loss on the held-out samples says when to stop.
+The accuracy on the unseen domain is recorded, but never used to select the epoch, except by the rule `oracle`. If the domains
+are small and `epochs` is not set, the loss on held-out samples decides when to stop.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ History = list[dict[str, Any]]  # one entry per epoch
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """What a student makes of m samples that could be read.
+    """A student's predictions for the m samples that could be read.
 
     Attributes:
         labels: (m,).
@@ -92,7 +92,7 @@ class FoldTraining:
     adapts: bool = False
 
     def train(self, student: Student) -> tuple[History, Student]:
-        """Accuracy on the held-out and on the unseen samples after each epoch, and the student of the epoch that counts."""
+        """Accuracy on the held-out and on the unseen samples after each epoch, and the student of the selected epoch."""
         student.to(self.device)
         chosen = copy.deepcopy(student)
         both = nn.ModuleDict({"student": student, "chosen": chosen})  # what a checkpoint holds
@@ -106,7 +106,7 @@ class FoldTraining:
             state.history.append({"epoch": state.epoch, **self._measured(student)})
             if chosen_epoch(state.history, self.settings.selection)["epoch"] == state.epoch:
                 chosen.load_state_dict(student.state_dict())
-            if not self._over(state.history):  # the end itself needs none
+            if not self._over(state.history):  # not after the last one
                 self.checkpoints.save(state, both, updater.optimizer)
         return state.history, chosen
 
@@ -138,7 +138,7 @@ class FoldTraining:
         return {**measured, "test": unseen.accuracy}
 
     def predictions(self, student: Student, rows: np.ndarray, arriving: bool = False) -> Predictions:
-        """What a student makes of some rows.
+        """A student's predictions for some rows.
 
         Args:
             arriving: whether they come in batches, in an order drawn by the seed, and heads learn from each.
@@ -158,9 +158,9 @@ class FoldTraining:
 
 
 def chosen_epoch(history: History, selection: Selection) -> dict[str, Any]:
-    """The entry a rule stops at.
+    """The entry that a rule selects.
 
-    Of equal accuracies on held-out samples the one with the smaller loss, where that was measured; else the earlier one.
+    Among equal accuracies on held-out samples, the one with the smallest loss if it was measured, else the first.
     """
     if selection == "last":
         return history[-1]

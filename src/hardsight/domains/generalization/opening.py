@@ -1,4 +1,4 @@
-"""The data of a comparison, opened and checked before torch is loaded: its domains, its official lists, a limit."""
+"""Open and check the data of a comparison: its domains, its official lists, a limit."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class OpenedDomains:
         data: the samples.
         domains: their names, in the order of their first sample.
         lists: what official lists say of the samples, if there are any.
-        notes: sentences for the user.
+        notes: messages for the user.
     """
 
     data: Data
@@ -51,7 +51,7 @@ class OpenedDomains:
 
 
 def open_domains(data: Any, settings: GeneralizeSettings) -> OpenedDomains:
-    """Open what a user named, and refuse what cannot be learned from."""
+    """Open the data, and refuse what cannot be learned from."""
     opened, _ = open_domain(data)
     domains = _domains(opened)
     lists = None if settings.lists is None else _lists(opened, settings.lists)

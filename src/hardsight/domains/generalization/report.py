@@ -1,4 +1,4 @@
-"""What a comparison on unseen domains leaves for people: tables, figures, and one page with both."""
+"""The report of a comparison on unseen domains: tables, figures, and one page with both."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from hardsight.render.saving import save_figure
 from hardsight.screen import percent
 
 RULES = {
-    "validation": "The epoch that counts is the best on held-out samples of the training domains: the unseen domain has no say.",
-    "last": "The last epoch counts.",
-    "oracle": "ORACLE: the epoch that counts was chosen by the unseen domain's own labels. Nobody has them; no honest result.",
+    "validation": "The selected epoch is the best on held-out samples of the training domains; the unseen domain is not used.",
+    "last": "The last epoch is the result.",
+    "oracle": "ORACLE: the epoch was selected by the labels of the unseen domain, which nobody has; no honest result.",
 }
 
 

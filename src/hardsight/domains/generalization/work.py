@@ -1,4 +1,4 @@
-"""The work of a comparison: the data made ready for a network, then every unseen domain, loss and seed."""
+"""Every unseen domain, loss and seed: prepare the data for a network, then train and compare."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ from hardsight.training.trainee import LossChoice
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """All samples as a network takes them.
+    """All samples as inputs of a network.
 
     Attributes:
         inputs: the samples.
-        standard: what was done to features.
+        standard: standardization of features.
         preprocessing: of images.
         class_names: one per class.
     """
@@ -118,7 +118,7 @@ class Work:
         return {"data": {**arrays.fingerprint(), "domains": self.domains}, **lists}
 
     def all(self, folder: Path, progress: Progress | None) -> tables.Results:
-        """Every unseen domain, loss and seed; what is complete already is read. Random numbers of others stay as they are."""
+        """Every unseen domain, loss and seed; complete ones are read. torch's global random state is left unchanged."""
         with torch.random.fork_rng(devices=[]):
             return self._all(folder, progress)
 
@@ -132,7 +132,7 @@ class Work:
         return [(inner, [i for i in left if i != inner]) for inner in left]
 
     def _length(self, left: list[int]) -> TrainingLength:
-        """How long to train on some domains: as long as was asked for, or as their size says."""
+        """How long to train on some domains: `epochs`, or by their size."""
         if self.settings.epochs is not None:
             return TrainingLength(self.settings.epochs)
         return training_length(self.division.num_train(left), self.settings.batch_size, EPOCHS)
@@ -240,7 +240,7 @@ class Work:
         return dict(self.settings.loss_options.get(loss, {}))
 
     def _prepared(self, left: list[int]) -> Prepared:
-        """All samples as the network takes them; features standardized by the training domains alone."""
+        """All samples as inputs of the network; features are standardized by the training domains alone."""
         names = list(self.data.class_names or map(str, range(self.c)))
         if self.images is not None:
             return Prepared(self.images, None, self.images.preprocessing, names)
