@@ -102,12 +102,12 @@ class Head:
         rounding = 4 * np.finfo(mean.dtype).eps * np.abs(mean).max(initial=0)
         return np.where(np.abs(moved).max(axis=1, keepdims=True) > rounding, moved, 0.0)
 
-    def centerd(self) -> Head:
-        """The same head in coordinates centerd on `origin`, with the same logits for centerd features."""
+    def centered(self) -> Head:
+        """The same head in coordinates centered on `origin`, with the same logits for centered features."""
         return self if self.origin is None else self._with(self.directions, None, self.log_variance, self.log_prior)
 
     def around_origin(self, features: Any) -> Any:
-        """(n, d) features in the coordinates of `centerd`, in float64; unchanged if there is no `origin`."""
+        """(n, d) features in the coordinates of `centered`, in float64; unchanged if there is no `origin`."""
         if self.origin is None:
             return features
         if is_tensor(features):

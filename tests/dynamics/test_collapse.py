@@ -45,15 +45,15 @@ def test_against_the_formulas() -> None:
     x, y, weight = cloud()
     c = 4
     mean = np.stack([x[y == k].mean(0) for k in range(c)])
-    centerd = mean - mean.mean(0)
+    centered = mean - mean.mean(0)
     within = np.mean([np.cov(x[y == k].T, ddof=0) for k in range(c)], axis=0)
-    between = centerd.T @ centerd / c
+    between = centered.T @ centered / c
     simplex = (np.eye(c) - np.ones((c, c)) / c) / np.sqrt(c - 1)
     expected = {
         "nc1": np.trace(within @ np.linalg.pinv(between, rcond=1e-10)) / c,
         "nc1_quotient": np.trace(within) / np.trace(between),
-        "nc2": np.linalg.norm(centerd @ centerd.T / np.linalg.norm(centerd @ centerd.T) - simplex),
-        "nc3": np.linalg.norm(weight @ centerd.T / np.linalg.norm(weight @ centerd.T) - simplex),
+        "nc2": np.linalg.norm(centered @ centered.T / np.linalg.norm(centered @ centered.T) - simplex),
+        "nc3": np.linalg.norm(weight @ centered.T / np.linalg.norm(weight @ centered.T) - simplex),
         "nc4": np.mean((x @ weight.T).argmax(1) == np.array([np.argmin([np.linalg.norm(row - m) for m in mean]) for row in x])),
     }
     got = hardsight.dynamics.neural_collapse(Snapshot(x, weight, labels=y))

@@ -135,8 +135,8 @@ def test_a_slow_map_of_a_subsample(run: Path, monkeypatch: pytest.MonkeyPatch) -
     thread.join(30)
     values = every.columns()["tsne_1"].values
     assert np.flatnonzero(np.isfinite(values)).tolist() == list(range(0, N, 3))
-    centerd = load_digits().data[:N] - load_digits().data[:N].mean(0)
-    theirs = PCA(2, svd_solver="full").fit(centerd).transform(centerd)[::3, 0]
+    centered = load_digits().data[:N] - load_digits().data[:N].mean(0)
+    theirs = PCA(2, svd_solver="full").fit(centered).transform(centered)[::3, 0]
     np.testing.assert_allclose(np.abs(values[::3]), np.abs(theirs), atol=1e-3)  # what it starts from
 
 

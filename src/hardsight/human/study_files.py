@@ -23,7 +23,7 @@ from hardsight.human.models import score_axis, score_words
 from hardsight.human.printing import for_whom, print_study
 from hardsight.human.study import Study
 from hardsight.human.tables import Row
-from hardsight.render import html_page as rp
+from hardsight.render import html_page
 from hardsight.render.saving import save_figure
 from hardsight.screen import ShownTable, showing, spoken
 from hardsight.stats.calibration import Reliability
@@ -218,23 +218,28 @@ def agreement_page(run: Run, study: Study, figures: Sequence[Path]) -> str:
         f"hard {for_whom(correlations.of())}, too."
     )
     parts = [_section(name, by_name.pop(name)) for name in FIRST if name in by_name]
-    parts += [rp.heading("Figures") if figures else "", rp.figures(figures, wide=True)]
-    parts += [rp.folded(SECTIONS.get(name, name), *map(_html_table, tables)) for name, tables in by_name.items()]
-    parts += [rp.paragraph(f"Note: {note}", "quiet") for note in correlations.notes]
-    return rp.page(
-        "Do scores agree with people?", sentence, *parts, rp.again(run.start["words"]), rp.settings(run.start), style=WRAPPED
+    parts += [html_page.heading("Figures") if figures else "", html_page.figures(figures, wide=True)]
+    parts += [html_page.folded(SECTIONS.get(name, name), *map(_html_table, tables)) for name, tables in by_name.items()]
+    parts += [html_page.paragraph(f"Note: {note}", "quiet") for note in correlations.notes]
+    return html_page.page(
+        "Do scores agree with people?",
+        sentence,
+        *parts,
+        html_page.again(run.start["words"]),
+        html_page.settings(run.start),
+        style=WRAPPED,
     )
 
 
 def _section(name: str, tables: Sequence[ShownTable]) -> str:
-    return "\n".join([rp.heading(SECTIONS[name]), *map(_html_table, tables)])
+    return "\n".join([html_page.heading(SECTIONS[name]), *map(_html_table, tables)])
 
 
 def _html_table(table: ShownTable) -> str:
     of = ", ".join(f"n = {value:,}" if name == "n" else str(value) for name, value in table.of.items())
     title = None if table.name == "agreement" else table.title  # what agreement means is the first sentence of the page
     caption = ": ".join(filter(None, [of, title]))
-    return rp.paragraph(caption, "quiet") + rp.table(list(table.header), table.rows, words=table.words)
+    return html_page.paragraph(caption, "quiet") + html_page.table(list(table.header), table.rows, words=table.words)
 
 
 def latex_table1(correlations: Correlations) -> str:

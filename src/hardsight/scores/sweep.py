@@ -189,7 +189,7 @@ def _columns(features: Any, head: Head, labels: np.ndarray, terms: frozenset[str
 
 def _around_means(features: Any, head: Head, labels: np.ndarray, terms: frozenset[str]) -> dict[str, Any]:
     """Columns of all rows under a Gaussian head: a part at a time is moved so that the mean of the class means is zero."""
-    columns, centered, xp = empty_columns(len(features), terms), head.centerd(), namespace(features)
+    columns, centered, xp = empty_columns(len(features), terms), head.centered(), namespace(features)
     for part in blocks(len(features), max(1, BLOCK // head.num_features)):
         x = features[part].astype(np.float64) if xp is np else features[part].double()  # (b, d)
         _put(columns, part, _columns(head.around_origin(x), centered, labels[part], terms))

@@ -82,8 +82,8 @@ def subspace(source: np.ndarray, target: np.ndarray, size: int = SUBSPACE_SIZE) 
 
 def _covariance(features: np.ndarray, reg: float) -> np.ndarray:
     """(n, d) -> (d, d), lambda added to its diagonal; of one sample, zeros."""
-    centerd = features - features.mean(0, dtype=np.float64)
-    return centerd.T @ centerd / max(1, len(features) - 1) + reg * np.eye(features.shape[1])
+    centered = features - features.mean(0, dtype=np.float64)
+    return centered.T @ centered / max(1, len(features) - 1) + reg * np.eye(features.shape[1])
 
 
 def _power(matrix: np.ndarray, exponent: float) -> np.ndarray:

@@ -20,7 +20,7 @@ from hardsight.domains.adaptation.validation import VALIDATORS
 from hardsight.domains.run_directory import INTERVALS, over_seeds, write_page, write_tables
 from hardsight.files.parquet import read_parquet
 from hardsight.files.run import Run
-from hardsight.render import html_page as rp
+from hardsight.render import html_page
 from hardsight.render.domains import accuracy_per_round, thumbnails
 from hardsight.render.saving import save_figure
 from hardsight.screen import percent
@@ -138,10 +138,10 @@ def _page(run: Run, results: Results, tables: dict[str, pa.Table], figures: dict
     for pair in results.pairs:
         classes, selected = _per_class(results, tables["accuracy"], pair), _selected(tables["selection"], pair)
         curves = [path for path in figures[pair] if path.name.startswith("accuracy-")]
-        drawn = rp.figures(curves) + rp.figures([path for path in figures[pair] if path not in curves], wide=True)
+        drawn = html_page.figures(curves) + html_page.figures([path for path in figures[pair] if path not in curves], wide=True)
         shown = [selected, _validated(results, tables["rounds"], pair), drawn]
-        parts += [rp.folded(_arrow(pair), classes, *shown)] if several else [classes, differences, *shown]
-    return rp.page(title, sentence, *parts, rp.again(run.start["words"]), rp.settings(run.start))
+        parts += [html_page.folded(_arrow(pair), classes, *shown)] if several else [classes, differences, *shown]
+    return html_page.page(title, sentence, *parts, html_page.again(run.start["words"]), html_page.settings(run.start))
 
 
 def _overview(results: Results, accuracy: pa.Table) -> str:
@@ -156,7 +156,7 @@ def _overview(results: Results, accuracy: pa.Table) -> str:
     ]
     known = [pair for pair in results.pairs if (pair, results.methods[0]) in by_method]
     rows.append(["mean", *(percent(float(np.mean([by_method[pair, m]["accuracy"] for pair in known]))) for m in results.methods)])
-    return rp.heading("Every pair of domains") + rp.table(("domains", *results.methods), rows, last=1)
+    return html_page.heading("Every pair of domains") + html_page.table(("domains", *results.methods), rows, last=1)
 
 
 def _differences(results: Results, differences: pa.Table) -> str:
@@ -173,15 +173,19 @@ def _differences(results: Results, differences: pa.Table) -> str:
     pairs = list(dict.fromkeys(pair for pair, _, _ in by_pair if pair != ALL))
     if len(pairs) == 1:
         rows = [
-            [f"{method} − {against}", rp.points(row := by_pair[pairs[0], method, against]), row["verdict"]]
+            [f"{method} − {against}", html_page.points(row := by_pair[pairs[0], method, against]), row["verdict"]]
             for method, against in compared
         ]
-        return rp.heading("Differences") + rp.paragraph(INTERVALS, "quiet") + rp.table(("methods", "points", ""), rows)
-    rows = [[_arrow(pair), *(rp.points(by_pair[pair, *two]) for two in compared)] for pair in pairs]
-    rows.append([ALL, *(rp.points(by_pair[ALL, *two]) for two in compared)])
+        return (
+            html_page.heading("Differences")
+            + html_page.paragraph(INTERVALS, "quiet")
+            + html_page.table(("methods", "points", ""), rows)
+        )
+    rows = [[_arrow(pair), *(html_page.points(by_pair[pair, *two]) for two in compared)] for pair in pairs]
+    rows.append([ALL, *(html_page.points(by_pair[ALL, *two]) for two in compared)])
     words = f"{INTERVALS} The interval of all pairs is over the pairs' means."
     header = ("domains", *(f"{method} − {against}" for method, against in compared))
-    return rp.heading("Differences") + rp.paragraph(words, "quiet") + rp.table(header, rows, last=1)
+    return html_page.heading("Differences") + html_page.paragraph(words, "quiet") + html_page.table(header, rows, last=1)
 
 
 def _per_class(results: Results, accuracy: pa.Table, pair: str) -> str:
@@ -190,18 +194,18 @@ def _per_class(results: Results, accuracy: pa.Table, pair: str) -> str:
     if not methods:
         return ""
 
-    def line(words: str, name: str, kind: str = "") -> list[rp.Cell]:
+    def line(words: str, name: str, kind: str = "") -> list[html_page.Cell]:
         return [words, *((percent(row[name], row[f"{name} std"]), kind) for row in methods)]
 
     classes = [line(name, f"class {name}") for name in results.class_names]
     sums = [line("mean", "accuracy"), line("best round (oracle)", "oracle_accuracy", "quiet")]
     methods_by = ["class", *(row["method"] for row in methods)]
     if len(classes) <= MANY:
-        return rp.heading("Accuracy by class") + rp.table(methods_by, [*classes, *sums], last=2)
+        return html_page.heading("Accuracy by class") + html_page.table(methods_by, [*classes, *sums], last=2)
     return (
-        rp.heading("Accuracy")
-        + rp.table(["", *methods_by[1:]], sums)
-        + rp.folded("Accuracy by class", rp.table(methods_by, classes))
+        html_page.heading("Accuracy")
+        + html_page.table(["", *methods_by[1:]], sums)
+        + html_page.folded("Accuracy by class", html_page.table(methods_by, classes))
     )
 
 
@@ -219,7 +223,9 @@ def _selected(selection: pa.Table, pair: str) -> str:
         return ""
     words = "Means over the samples that the first round selected, and over seeds. AVC is above 1/c for a sure sample, AVH below."
     header = ("method", "selected", "correct (%)", "AVH", "AVC", "confidence", "norm", "not selected by cbst", "only by cbst")
-    return rp.heading("What the first round selected") + rp.paragraph(words, "quiet") + rp.table(header, rows)
+    return (
+        html_page.heading("What the first round selected") + html_page.paragraph(words, "quiet") + html_page.table(header, rows)
+    )
 
 
 def _validated(results: Results, rounds: pa.Table, pair: str) -> str:
@@ -239,15 +245,15 @@ def _validated(results: Results, rounds: pa.Table, pair: str) -> str:
         "weighted by how much they look like the target; mean_avc: AVC of what is selected. "
         f"The warning and auto go by {CHOSEN_BY}."
     )
-    table = rp.folded("Every round", rp.table(("method", "round", *names), lines, words=2))
-    warned = [rp.paragraph(f"Warning: {sentence}", "no") for sentence in results.warnings(pair)]
+    table = html_page.folded("Every round", html_page.table(("method", "round", *names), lines, words=2))
+    warned = [html_page.paragraph(f"Warning: {sentence}", "no") for sentence in results.warnings(pair)]
     chosen = [
         f"seed {seed}: {entry['method']}, round {entry['round']}"
         for seed in results.seeds
         for entry in results.rounds.get((pair, AUTO, seed), [])
     ]
-    taken = [rp.paragraph(f"auto chose {'; '.join(chosen)}.")] if chosen else []
-    return "\n".join([rp.heading("Without labels"), rp.paragraph(words, "quiet"), *taken, *warned, table])
+    taken = [html_page.paragraph(f"auto chose {'; '.join(chosen)}.")] if chosen else []
+    return "\n".join([html_page.heading("Without labels"), html_page.paragraph(words, "quiet"), *taken, *warned, table])
 
 
 def _mean_of(rows: list[dict[str, Any]], name: str) -> str:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from hardsight.domains.generalization.tables import AVERAGE, Results, accuracy_table, difference_table, epoch_table
 from hardsight.domains.run_directory import INTERVALS, over_seeds, write_page, write_tables
 from hardsight.files.run import Run
-from hardsight.render import html_page as rp
+from hardsight.render import html_page
 from hardsight.render.domains import accuracy_per_domain, accuracy_per_epoch
 from hardsight.render.saving import save_figure
 from hardsight.screen import percent
@@ -48,14 +48,14 @@ def _page(run: Run, results: Results, tables: dict[str, pa.Table], figures: list
         f"{RULES[results.selection]} All losses of a seed share the split, the network's start and the order of samples."
     )
     parts = [_accuracy(results, tables["accuracy"]), _differences(results, tables["differences"]), _scales(results)]
-    parts += [rp.figures(figures, wide=True), rp.again(run.start["words"]), rp.settings(run.start)]
-    return rp.page("Generalizing to a domain never seen", sentence, *parts)
+    parts += [html_page.figures(figures, wide=True), html_page.again(run.start["words"]), html_page.settings(run.start)]
+    return html_page.page("Generalizing to a domain never seen", sentence, *parts)
 
 
 def _accuracy(results: Results, accuracy: pa.Table) -> str:
     """Table 5: unseen domains and their average by losses."""
     columns = (*results.domains, AVERAGE)
-    rows: list[list[rp.Cell]] = [
+    rows: list[list[html_page.Cell]] = [
         [
             row["loss"],
             *(percent(row[column], row[f"{column} std"]) for column in columns),
@@ -63,7 +63,7 @@ def _accuracy(results: Results, accuracy: pa.Table) -> str:
         ]
         for row in accuracy.to_pylist()
     ]
-    return rp.heading("Accuracy by unseen domain") + rp.table(("loss", *columns, "average (oracle)"), rows)
+    return html_page.heading("Accuracy by unseen domain") + html_page.table(("loss", *columns, "average (oracle)"), rows)
 
 
 def _differences(results: Results, differences: pa.Table) -> str:
@@ -77,8 +77,12 @@ def _differences(results: Results, differences: pa.Table) -> str:
     if not compared:
         return ""
     columns = (*results.domains, AVERAGE)
-    rows: list[list[rp.Cell]] = [[f"{a} − {b}", *(rp.points(by_domain[a, b, column]) for column in columns)] for a, b in compared]
-    return rp.heading("Differences") + rp.paragraph(INTERVALS, "quiet") + rp.table(("losses", *columns), rows)
+    rows: list[list[html_page.Cell]] = [
+        [f"{a} − {b}", *(html_page.points(by_domain[a, b, column]) for column in columns)] for a, b in compared
+    ]
+    return (
+        html_page.heading("Differences") + html_page.paragraph(INTERVALS, "quiet") + html_page.table(("losses", *columns), rows)
+    )
 
 
 def _scales(results: Results) -> str:
@@ -87,7 +91,7 @@ def _scales(results: Results) -> str:
         return ""
     rows = [[loss, *(f"{results.scales[loss, domain]:g}" for domain in results.domains)] for loss in losses]
     words = "Chosen without the unseen domain: the one that does best on each training domain when trained on the others."
-    return rp.heading("Scale") + rp.paragraph(words, "quiet") + rp.table(("loss", *results.domains), rows)
+    return html_page.heading("Scale") + html_page.paragraph(words, "quiet") + html_page.table(("loss", *results.domains), rows)
 
 
 def _mean_curve(curves: list[list[float]]) -> np.ndarray:
