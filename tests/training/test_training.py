@@ -35,9 +35,9 @@ def points(n: int = 60, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return (np.eye(3)[labels] * 2 + rng.normal(0, 0.4, (n, 3))).astype(np.float32), labels
 
 
-def on_points(output: Path, **options: Any) -> training.Trained:  # type: ignore[name-defined]
+def on_points(output: Path, model: str = "point_mlp:PointMLP", **options: Any) -> training.Trained:  # type: ignore[name-defined]
     defaults: dict[str, Any] = {"epochs": 2, "batch_size": 16, "lr": 0.05, "watch": {"test": points(30, seed=1)}}
-    return hardsight.train(points(), "point_mlp:PointMLP", output, **{**defaults, **options})
+    return hardsight.train(points(), model, output, **{**defaults, **options})
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +167,8 @@ LOSSES = {
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_trained_model_predicts_as_its_head_does(loss: str, tmp_path: Path) -> None:
-    done = on_points(tmp_path / "run", loss=loss, loss_options=LOSSES[loss])
+    options: dict[str, Any] = {"model": "feature_head", "model_options": {"num_inputs": 3}}  # rebuilt from the run
+    done = on_points(tmp_path / "run", loss=loss, loss_options=LOSSES[loss], **options)
     snapshot = hardsight.Snapshot.load(tmp_path / "run")
     test_inputs, _ = points(30, seed=1)
     model = open_model(tmp_path / "run")
@@ -292,13 +293,14 @@ def test_other_settings_are_refused(tmp_path: Path) -> None:
 
 def test_a_run_can_be_trained_on(tmp_path: Path) -> None:
     """Class vectors and network go on from where they were."""
-    first = on_points(tmp_path / "first", loss="avh", epochs=10, lr=0.2)
+    kept: dict[str, Any] = {"model": "feature_head", "model_options": {"num_inputs": 3}}  # rebuilt from the run
+    first = on_points(tmp_path / "first", loss="avh", epochs=10, lr=0.2, **kept)
     on = hardsight.train(
         points(), tmp_path / "first", tmp_path / "second", loss="avh", epochs=1, lr=1e-6, watch={"test": points(30, seed=1)}
     )
     assert np.allclose(on.head.weight, first.head.weight, atol=1e-4)
     assert on.history[0]["test"]["accuracy"] == first.history[-1]["test"]["accuracy"]
-    fresh = on_points(tmp_path / "third", loss="avh", epochs=1, lr=1e-6)
+    fresh = on_points(tmp_path / "third", loss="avh", epochs=1, lr=1e-6, **kept)
     assert not np.allclose(fresh.head.weight, first.head.weight, atol=1e-2)
 
 

@@ -16,10 +16,12 @@ pytest.importorskip("accelerate")
 from hardsight import losses, training
 from hardsight.errors import InputError, RunError
 from hardsight.models import open_model
+from hardsight.models.feature_head import feature_head
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import open_trainable
 from hardsight.training.trainee import LossChoice, Trainee
-from point_mlp import PointMLP
+
+SMALL = {"num_inputs": 3, "num_features": 4}  # of feature_head
 
 
 def points(n: int = 60, c: int = 3) -> tuple[np.ndarray, np.ndarray]:
@@ -29,7 +31,7 @@ def points(n: int = 60, c: int = 3) -> tuple[np.ndarray, np.ndarray]:
 
 
 def train(output: Path, **options: Any) -> training.Trained:  # type: ignore[name-defined]
-    return hardsight.train(points(), "point_mlp:PointMLP", output, **{"epochs": 1, "lr": 0.1, **options})
+    return hardsight.train(points(), "feature_head", output, **{"epochs": 1, "lr": 0.1, "model_options": SMALL, **options})
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +46,10 @@ def test_the_teacher_is_in_the_loss(tmp_path: Path, teacher: Path) -> None:
     done = train(tmp_path / "run", loss="dual_head", loss_options={"distill": 0.5, "hidden": 4}, teacher=teacher)
     inputs, labels = points()
     torch.manual_seed(0)
-    network = PointMLP(num_classes=3)
+    network = feature_head(3, **SMALL)
     torch.manual_seed(0)
-    loss = losses.DualHeadLoss(2, 3, distill=0.5, hidden=4)
-    features = network.hidden(torch.from_numpy(inputs))
+    loss = losses.DualHeadLoss(4, 3, distill=0.5, hidden=4)
+    features = network.relu(network.hidden(torch.from_numpy(inputs)))
     _, logits = open_model(teacher)(inputs)
     expected = float(loss(features, torch.from_numpy(labels), torch.from_numpy(logits)).detach())
     assert done.history[0]["train"]["objective"] == pytest.approx(expected, rel=1e-5)
@@ -75,7 +77,7 @@ def test_a_teacher_must_fit(tmp_path: Path, teacher: Path) -> None:
     with pytest.raises(InputError, match="a teacher goes with the loss dual_head, not with avh"):
         train(tmp_path / "run", loss="avh", teacher=teacher)
     with pytest.raises(InputError, match="the teacher knows 3 classes, and the training data has 4"):
-        hardsight.train(points(c=4), "point_mlp:PointMLP", tmp_path / "run", loss="dual_head", teacher=teacher)
+        hardsight.train(points(c=4), "feature_head", tmp_path / "run", model_options=SMALL, loss="dual_head", teacher=teacher)
     with pytest.raises(InputError, match=r"must see images alike: size is \[8, 8\] and \[9, 9\]"):
         hardsight.train("digits", "DigitsCNN", tmp_path / "digits", epochs=1, limit=20)
         hardsight.train("digits", "DigitsCNN", tmp_path / "run", limit=20, size=9, loss="dual_head", teacher=tmp_path / "digits")
