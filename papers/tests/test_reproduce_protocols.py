@@ -88,7 +88,7 @@ def judged(tmp_path: Path) -> Path:
 def test_people_on_the_validation_images(judged: Path) -> None:
     outcome = reproduce("avh/table1", scale="paper", data=judged)
     assert outcome.about.startswith("ImageNet validation, 17 images (plain, shortcuts).") and "votes" not in outcome.about
-    assert outcome.tables[1].rows[0][:2] == ["number of samples", 17]
+    assert outcome.tables[1].rows[0][:3] == ["number of samples", None, 17]
     assert {row[0] for row in reproduce("avh/table9", scale="paper", data=judged).tables[1].rows} == {"shortcuts"}
     assert list(reproduce("avh/fig16", scale="paper", data=judged).figures) == ["ImageNet validation, 17 images"]
     assert reproduce("avh/fig18", scale="paper", data=judged).about == "ImageNet validation, five levels of contrast."

@@ -39,7 +39,7 @@ def _is_ours(module: str) -> bool:
 def public_names(module: str) -> set[str]:
     """The names that `from module import` may take."""
     parts = module.split(".")
-    if len(parts) > 2:
+    if len(parts) > 2 or parts[-1].startswith("_"):
         return set()
     if len(parts) == 2 and not (LIBRARY / parts[1]).is_dir() and not _writes_all(LIBRARY / f"{parts[1]}.py"):
         return set()
