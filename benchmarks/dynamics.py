@@ -50,7 +50,7 @@ def _epoch(spec: str, shape: tuple[int, ...], batch: int, tracker: Dynamics | No
     rng = np.random.default_rng(0)
     images = torch.from_numpy(rng.random(shape, np.float32)).split(batch)
     labels = np.split(rng.integers(0, 10, shape[0]), range(batch, shape[0], batch))
-    ids = np.split(np.arange(shape[0]).astype(str), range(batch, shape[0], batch))
+    ids = [[str(row) for row in range(start, start + len(y))] for start, y in zip(range(0, shape[0], batch), labels, strict=True)]
     network = open_network(spec)
     head = [layer for layer in network.modules() if isinstance(layer, torch.nn.Linear)][-1]
     seen: list[Any] = []
@@ -64,7 +64,7 @@ def _epoch(spec: str, shape: tuple[int, ...], batch: int, tracker: Dynamics | No
             loss = F.cross_entropy(network(x), torch.from_numpy(y))
             features = seen.pop()
             if tracker is not None:
-                tracker.collect(number, features, head, y, list(names))
+                tracker.collect(number, features, head, y, names)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

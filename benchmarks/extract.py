@@ -26,7 +26,7 @@ from PIL import Image
 from benchmarks.timing import Measurement, compared, extra_memory
 from hardsight import extract
 from hardsight.data import ImageData, open_data
-from hardsight.models import Model, Preprocessing, open_model
+from hardsight.models import Model, Preprocessing, import_torchvision, open_model
 
 BATCH = 32
 PHOTOS, SMALL = 192, 2000  # images
@@ -75,6 +75,7 @@ def _small_images(folder: Path) -> Path:
 
 
 def _resnet18() -> Model:
+    import_torchvision()  # timm imports it, which needs help beside a torch without CUDA
     import timm
 
     model = open_model(timm.create_model("resnet18", num_classes=10))

@@ -8,7 +8,6 @@ datagnosis    the methods of H-CAT; each trains its own network
 from __future__ import annotations
 
 import contextlib
-import importlib
 import importlib.util
 import io
 import tempfile
@@ -20,6 +19,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from benchmarks.pictures import ImageSet, open_network
+from hardsight.models import import_torchvision
 
 RANKINGS = ("self_confidence", "normalized_margin", "confidence_weighted_entropy")  # of cleanlab.rank
 PLUGINS = (
@@ -112,7 +112,7 @@ def datagnosis(pictures: ImageSet, labels: np.ndarray) -> tuple[Scores, list[str
     """The methods of datagnosis on all images with these labels, and a note for each that fails."""
     if "datagnosis" not in installed():
         return {}, []
-    _import_torchvision()
+    import_torchvision()  # datagnosis imports it, which needs help beside a torch without CUDA
     from datagnosis.plugins import Plugins
     from datagnosis.plugins.core.datahandler import DataHandler
     from loguru import logger
@@ -131,17 +131,6 @@ def datagnosis(pictures: ImageSet, labels: np.ndarray) -> tuple[Scores, list[str
         except Exception as error:  # if one fails, measure the others anyway
             notes.append(f"datagnosis {name}: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
     return scores, notes
-
-
-def _import_torchvision() -> None:
-    """datagnosis imports it. Beside a torch without CUDA that fails at two operators of object detection: declare them."""
-    import torch
-
-    try:
-        importlib.import_module("torchvision")
-    except RuntimeError:
-        for operator in ("nms", "qnms"):
-            torch.library.define(f"torchvision::{operator}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
 
 
 def _training(pictures: ImageSet) -> dict[str, object]:
