@@ -140,7 +140,7 @@ NETWORKS = {
     f"{TRAIN} --watch test=nothing": "got 'nothing', which does not exist",
     f"{TRAIN} --loss arcfce": "Did you mean arcface?",
     f"{TRAIN} --loss-options bais=false": "Did you mean bias?",
-    f"{TRAIN} --loss supcon --loss-options temperature=hot": "temperature must be a positive number, got hot",
+    f"{TRAIN} --loss supcon --loss-options temperature=hot": "temperature must be a number, got hot",
     f"{TRAIN} --loss supcon --loss-options projection=2.5": "projection must be a whole number, got 2.5",
     f"{TRAIN} --loss triplet --loss-options mining=hrad": "got 'hrad'. Did you mean hard?",
     f"{TRAIN} --loss dual_head": "needs a teacher",
