@@ -57,7 +57,7 @@ Angles are in radians. The space of a Gaussian head has no origin of its own, so
 class means m: angle(x, w_k) stands for angle(x - m, w_k - m). Moving all features and means together changes no score that
 uses the head; norms and neighbors, which do not, are taken from zero.
 
-- **hard end** says which end of the range is hard: `high` or `low`. `hardsight.table.hardest` and `--by` follow it.
+- **hard end** says which end of the range is hard: `high` or `low`. `table.hardest()` and `--by` follow it.
 - **scope** says what one value depends on. A *row* score depends on one sample and the head. A *dataset* score depends on
   all samples: request it by name or with `all`; it costs a second pass and is not available for a single shard. A
   *dynamics* score depends on the epochs of a training run and is requested the same way: [dynamics.md](dynamics.md). A
