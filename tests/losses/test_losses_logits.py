@@ -10,10 +10,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 import torch.nn.functional as F
+from batches import batch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from hardsight.errors import InputError
 from hardsight.losses import (
     ALDRLoss,
     CompSumLoss,
@@ -35,21 +35,16 @@ from hardsight.losses import (
 from hardsight.losses.ens import random_slopes
 
 
-def case(n: int = 10, c: int = 4) -> tuple[Tensor, Tensor]:
-    generator = torch.Generator().manual_seed(0)
-    return torch.randn(n, c, generator=generator, dtype=torch.float64), torch.randint(0, c, (n,), generator=generator)
-
-
 @pytest.mark.parametrize("tau", [0.0, 0.5, 1.0, 1.3, 1.7, 2.0, 3.0])
 def test_comp_sum_against_a_loop(tau: float) -> None:
-    z, y = case()
+    z, y = batch(10, 4, 4)
     for zi, yi, got in zip(z.tolist(), y.tolist(), comp_sum_loss(z, y, tau=tau, reduction="none").tolist(), strict=True):
         u = sum(math.exp(zk - zi[yi]) for k, zk in enumerate(zi) if k != yi)
         assert got == pytest.approx(math.log1p(u) if tau == 1 else ((1 + u) ** (1 - tau) - 1) / (1 - tau))
 
 
 def test_comp_sum_members() -> None:
-    z, y = case()
+    z, y = batch(10, 4, 4)
     p = z.softmax(1).gather(1, y[:, None])[:, 0]
     torch.testing.assert_close(comp_sum_loss(z, y, tau=1), F.cross_entropy(z, y))
     torch.testing.assert_close(comp_sum_loss(z, y, tau=0), (1 / p - 1).mean())
@@ -61,7 +56,7 @@ def test_comp_sum_members() -> None:
 
 def test_mae_is_not_a_signed_sum() -> None:
     """A public port sums y - p over the classes, which is 0 for every sample: nothing is learned."""
-    z, y = case()
+    z, y = batch(10, 4, 4)
     z.requires_grad_()
     value = comp_sum_loss(z, y, tau=2)
     one_hot = F.one_hot(y, 4)
@@ -71,7 +66,7 @@ def test_mae_is_not_a_signed_sum() -> None:
 
 
 def test_znorm_against_a_loop_and_its_invariance() -> None:
-    z, y = case()
+    z, y = batch(10, 4, 4)
     for zi, yi, got in zip(
         z.tolist(), y.tolist(), znorm_loss(z, y, sharpness=2.0, target=1.0, reduction="none").tolist(), strict=True
     ):
@@ -80,12 +75,10 @@ def test_znorm_against_a_loop_and_its_invariance() -> None:
         assert got == pytest.approx(math.log1p(math.exp(2 * (1 - (zi[yi] - mean) / std))) / 2)
     torch.testing.assert_close(znorm_loss(3 * z + 7, y), znorm_loss(z, y))
     assert not torch.isclose(znorm_loss(-z, y), znorm_loss(z, y))
-    with pytest.raises(InputError, match=r"below sqrt\(c - 1\) = 1.732"):
-        znorm_loss(z, y, target=2.0)
 
 
 def test_ldr_members() -> None:
-    z, y = case()
+    z, y = batch(10, 4, 4)
     plain: Any = {"margin": 0.0, "normalize": "none", "reduction": "none"}
     torch.testing.assert_close(ldr_loss(z, y, temperature=1.0, **plain), F.cross_entropy(z, y, reduction="none") - math.log(4))
     own = z.gather(1, y[:, None])
@@ -96,7 +89,7 @@ def test_ldr_members() -> None:
 
 @pytest.mark.parametrize("normalize", ["none", "softplus", "l1"])
 def test_ldr_against_a_loop(normalize: Any) -> None:
-    z, y = case()
+    z, y = batch(10, 4, 4)
     got = ldr_loss(z, y, temperature=0.7, margin=1.5, normalize=normalize, reduction="none")
     for zi, yi, value in zip(z.tolist(), y.tolist(), got.tolist(), strict=True):
         f = [math.log1p(math.exp(v)) for v in zi] if normalize == "softplus" else zi
@@ -183,14 +176,10 @@ def test_znorm_linear_adds_up_until_it_steps() -> None:
     again = ZNormLinearLoss(6, 30)
     again.load_state_dict(loss.float().state_dict())  # all but the rows of V stays in float64
     torch.testing.assert_close(again.weight, linear.weight.detach().float() - linear.weight.grad.float())
-    with pytest.raises(InputError, match="fewer than three classes"):
-        ZNormLinearLoss(6, 2)
-    with pytest.raises(InputError, match="got Linear"):
-        loss.load_linear(torch.nn.Linear(6, 31))
 
 
 def test_aldr_keeps_a_lambda_per_sample() -> None:
-    z, y = case()
+    z, y = batch(10, 4, 4)
     z[:5] *= 10  # clearly separated
     loss = ALDRLoss(20, normalize="none", margin=0.0).double()
     indices = torch.arange(10) * 2
@@ -210,14 +199,6 @@ def test_aldr_keeps_a_lambda_per_sample() -> None:
     assert torch.autograd.gradcheck(lambda z: loss(z, y, indices), (z.clone().requires_grad_(),))
 
 
-def test_aldr_refuses_what_does_not_fit() -> None:
-    z, y = case()
-    with pytest.raises(InputError, match="one index per sample"):
-        ALDRLoss(10)(z, y, torch.arange(3))
-    with pytest.raises(InputError, match="above 1"):
-        ALDRLoss(10, alpha=1.0)
-
-
 def test_ens_slopes_are_those_of_a_convex_calibrated_loss() -> None:
     margin = torch.linspace(-3, 4, 50)[torch.randperm(50, generator=torch.Generator().manual_seed(1))]
     slopes = random_slopes(margin, torch.Generator().manual_seed(0))
@@ -226,7 +207,7 @@ def test_ens_slopes_are_those_of_a_convex_calibrated_loss() -> None:
 
 
 def test_ens_gradient_and_value() -> None:
-    z, y = case(c=2)
+    z, y = batch(10, 2, 2)
     z.requires_grad_()
     margin = (z[:, 1] - z[:, 0]) * (2 * y - 1)
     slopes = random_slopes(margin.detach(), torch.Generator().manual_seed(0))
@@ -237,22 +218,6 @@ def test_ens_gradient_and_value() -> None:
     torch.testing.assert_close(grad[:, 0], -grad[:, 1])
     twice = [EnsLoss(generator=torch.Generator().manual_seed(3))(z, y) for _ in range(2)]
     assert torch.equal(*twice)
-    with pytest.raises(InputError, match="two classes"):
-        ens_loss(*case(c=3))
-
-
-def test_ens_learns_to_separate() -> None:
-    generator = torch.Generator().manual_seed(0)
-    x = torch.randn(200, 2, generator=generator)
-    y = (x[:, 0] > 0).long()
-    linear = nn.Linear(2, 2)
-    optimizer = torch.optim.SGD(linear.parameters(), lr=0.5)
-    loss = EnsLoss(generator=generator)
-    for _ in range(60):
-        optimizer.zero_grad()
-        loss(linear(x), y).backward()
-        optimizer.step()
-    assert (linear(x).argmax(1) == y).float().mean() > 0.95
 
 
 def test_smooth_adversarial_finds_the_largest_move() -> None:
@@ -277,7 +242,7 @@ def test_smooth_adversarial_trains_the_model_and_leaves_no_trace() -> None:
 
 
 def test_binary_kl_against_a_loop() -> None:
-    (s, _), t = case(), torch.linspace(-3, 3, 40, dtype=torch.float64).reshape(10, 4)
+    (s, _), t = batch(10, 4, 4), torch.linspace(-3, 3, 40, dtype=torch.float64).reshape(10, 4)
     sigmoid = lambda v: 1 / (1 + math.exp(-v / 2))
     for si, ti, got in zip(s.tolist(), t.tolist(), binary_kl_loss(s, t, reduction="none").tolist(), strict=True):
         pairs = [(sigmoid(a), sigmoid(b)) for a, b in zip(ti, si, strict=True)]
@@ -302,8 +267,6 @@ def test_dual_head(hidden: int) -> None:
     assert teacher.grad is None and x.grad is not None
     (only_labels,) = torch.autograd.grad(F.cross_entropy(loss.logits(x), y), loss.weight)
     torch.testing.assert_close(loss.weight.grad, only_labels)  # the teacher does not reach the first head
-    with pytest.raises(InputError, match=r"\(n, 4\)"):
-        loss(x, y, teacher[:, :3])
 
 
 def test_without_a_second_head_both_losses_meet_in_the_first() -> None:
@@ -344,12 +307,6 @@ def test_truncated_gce_warms_up_without_truncation() -> None:
     assert float(loss(logits, labels)) == pytest.approx((1 - 0.5**0.7) / 0.7)
 
 
-@pytest.mark.parametrize("options", [{"q": 0}, {"q": 1.1}, {"k": 1}, {"k": -0.1}, {"warmup_epochs": -1}])
-def test_truncated_gce_refuses_what_is_no_probability(options: dict[str, float]) -> None:
-    with pytest.raises(InputError):
-        TruncatedGCELoss(**options)  # type: ignore[arg-type]
-
-
 # Gradient alignment
 
 
@@ -374,8 +331,6 @@ def test_alignment_sees_all_parameters_as_one_vector() -> None:
     product = float(flat[0] @ flat[1])
     expected = flat[0] + flat[1] - (product / float(flat[0] @ flat[0]) * flat[0] if product < 0 else 0)
     assert product < 0 and torch.allclose(torch.cat([x.flatten() for x in total]), expected, atol=1e-6)  # type: ignore[union-attr]
-    with pytest.raises(InputError, match="same number of gradients"):
-        aligned_sum(first, second[:2])
 
 
 def test_aligned_backward_leaves_the_aligned_sum() -> None:

@@ -10,21 +10,15 @@ import pytest
 
 torch = pytest.importorskip("torch")
 import torch.nn.functional as F
-from torch import Tensor
+from batches import batch
 
-from hardsight.errors import InputError
 from hardsight.losses import contrastive_loss, icnn_loss, icnn_scores, proto_triplet_loss, triplet_loss
 from hardsight.losses.proto_triplet import batch_prototypes
 from oracles import on_circle
 
 
-def case(n: int = 12, d: int = 5, c: int = 3) -> tuple[Tensor, Tensor]:
-    generator = torch.Generator().manual_seed(0)
-    return torch.randn(n, d, generator=generator, dtype=torch.float64), torch.randint(0, c, (n,), generator=generator)
-
-
 def test_contrastive_against_a_loop() -> None:
-    x, y = case()
+    x, y = batch(n=12, d=5, c=3)
     x /= 3
     expected = []
     for i, j in itertools.combinations(range(12), 2):
@@ -35,12 +29,12 @@ def test_contrastive_against_a_loop() -> None:
 
 
 def test_contrastive_far_from_the_origin() -> None:
-    x, y = case()
+    x, y = batch(n=12, d=5, c=3)
     torch.testing.assert_close(contrastive_loss((x + 1000).float(), y).double(), contrastive_loss(x, y), rtol=1e-3, atol=0)
 
 
 def test_triplet_against_a_loop() -> None:
-    x, y = case()
+    x, y = batch(n=12, d=5, c=3)
     unit = F.normalize(x)
     every, semihard = [], []
     for a, p in itertools.permutations(range(12), 2):
@@ -54,8 +48,6 @@ def test_triplet_against_a_loop() -> None:
     assert float(triplet_loss(x, y)) == pytest.approx(sum(every) / len(every))
     assert 0 < len(semihard) < 36  # some pairs have none
     assert float(triplet_loss(x, y, mining="semihard")) == pytest.approx(sum(semihard) / len(semihard))
-    with pytest.raises(InputError, match="all, semihard"):
-        triplet_loss(x, y, mining="hardest")  # type: ignore[arg-type]
 
 
 def test_semihard_negatives_by_hand() -> None:
@@ -73,29 +65,23 @@ def test_triplet_against_pytorch_metric_learning() -> None:
     from pytorch_metric_learning.distances import LpDistance
     from pytorch_metric_learning.reducers import MeanReducer
 
-    x, y = case()
+    x, y = batch(n=12, d=5, c=3)
     peer: Any = peers.TripletMarginLoss(margin=0.2, distance=LpDistance(power=2), reducer=MeanReducer())
     torch.testing.assert_close(triplet_loss(x, y), peer(x, y), rtol=1e-5, atol=1e-6)
 
 
 def test_no_pair_and_no_triplet_is_no_loss() -> None:
-    x, _ = case(n=3)
+    x, y = batch(n=3, d=5, c=3)
     x.requires_grad_()
     for value in (
         contrastive_loss(x[:1], torch.tensor([0])),
         triplet_loss(x, torch.tensor([0, 1, 2])),
         triplet_loss(x, torch.tensor([0, 0, 0])),
         triplet_loss(x, torch.tensor([0, 0, 1]), mining="semihard", margin=1e-9),
+        *(loss(x[:0], y[:0], mining=mining) for loss in (triplet_loss, contrastive_loss) for mining in ("all", "hard")),
     ):
         value.backward()
         assert float(value.detach()) == 0 and x.grad is not None and (x.grad == 0).all()
-
-
-@pytest.mark.parametrize("mining", ["all", "hard"])
-def test_an_empty_batch_is_no_loss(mining: Any) -> None:
-    features, labels = torch.zeros(0, 3, requires_grad=True), torch.zeros(0, dtype=torch.long)
-    for loss in (triplet_loss(features, labels, mining=mining), contrastive_loss(features, labels, mining=mining)):
-        assert loss.item() == 0.0
 
 
 def test_proto_triplet_by_hand() -> None:
@@ -103,12 +89,10 @@ def test_proto_triplet_by_hand() -> None:
     x = torch.tensor([[1.0, 0.0], [1.4, 0.0], [0.0, 0.0]])
     got = proto_triplet_loss(x, prototypes, torch.tensor([0, 0, 1]), reduction="none")
     torch.testing.assert_close(got, torch.tensor([0.0, 0.3, 3.5]))  # 1 - 2 + .5; 1.4 - 1.6 + .5; 3 - 0 + .5
-    with pytest.raises(InputError, match="two prototypes"):
-        proto_triplet_loss(x, prototypes[:1], torch.tensor([0, 0, 0]))
 
 
 def test_batch_prototypes_are_class_means() -> None:
-    x, y = case()
+    x, y = batch(n=12, d=5, c=3)
     prototypes, place = batch_prototypes(x, y * 10)
     for k, label in enumerate(y.unique()):
         torch.testing.assert_close(prototypes[k], x[y == label].mean(0))
@@ -116,7 +100,7 @@ def test_batch_prototypes_are_class_means() -> None:
 
 
 def test_icnn_against_a_loop() -> None:
-    x, y = case()
+    x, y = batch(n=12, d=5, c=3)
     expected = []
     for i in range(12):
         others = sorted((math.dist(x[i].tolist(), x[j].tolist()), j) for j in range(12) if j != i)
@@ -130,9 +114,6 @@ def test_icnn_against_a_loop() -> None:
 
 
 def test_icnn_prefers_separated_classes() -> None:
-    x, y = case(n=60)
+    x, y = batch(n=60, d=5, c=3)
     apart = x + 20 * F.one_hot(y, 5)
     assert icnn_scores(apart, y).mean() > icnn_scores(x, y).mean() + 0.2
-    for bad, message in (({"neighbors": 0}, "one neighbor"), ({}, "two samples")):
-        with pytest.raises(InputError, match=message):
-            icnn_scores(x[:1] if not bad else x, y[:1] if not bad else y, **bad)

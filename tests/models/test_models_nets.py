@@ -70,26 +70,22 @@ def test_cnn10_has_ten_convolutions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
+    ("name", "options", "message"),
     [
-        ("cifar_resnet21", "Did you mean cifar_resnet"),
-        ("model.onnx", "scored but not trained"),
-        ("hf:google/vit", "transformers' own Trainer"),
-        ("hardsight.models.nothing:make", "there is no module"),
-        (3, "a torch module or the name of one"),
+        ("cifar_resnet21", {}, "Did you mean cifar_resnet"),
+        ("model.onnx", {}, "scored but not trained"),
+        ("hf:google/vit", {}, "transformers' own Trainer"),
+        ("hardsight.models.nothing:make", {}, "there is no module"),
+        (3, {}, "a torch module or the name of one"),
+        ("mnist_cnn", {"depth": 7}, "has no option 'depth'; it has: num_features"),
+        ("cnn10", {"size": 8}, "size must be 16 or more"),
     ],
 )
-def test_what_cannot_be_trained_says_why(name: Any, message: str) -> None:
+def test_what_cannot_be_trained_says_why(name: Any, options: dict[str, int], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        open_trainable(name, 10)
-
-
-def test_options_of_a_network_are_checked() -> None:
-    assert open_trainable("mnist_cnn", 4, options={"num_features": 7}).module.head.weight.shape == (4, 7)  # type: ignore[union-attr]
-    with pytest.raises(InputError, match="has no option 'depth'; it has: num_features"):
-        open_trainable("mnist_cnn", 4, options={"depth": 7})
-    with pytest.raises(InputError, match="size must be 16 or more"):
-        open_trainable("cnn10", 4, options={"size": 8})
+        open_trainable(name, 10, options=options)
+    module: Any = open_trainable("mnist_cnn", 4, options={"num_features": 7}).module
+    assert module.head.weight.shape == (4, 7)
 
 
 def heads() -> dict[str, Head]:

@@ -14,7 +14,7 @@ pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 
 from onnx import TensorProto, helper, numpy_helper
 
-from hardsight.errors import FileError, InputError
+from hardsight.errors import HardsightError, InputError
 from hardsight.models import open_model
 
 RNG = np.random.default_rng(0)
@@ -174,22 +174,18 @@ def test_a_relu_between_convolution_and_pool(bias: float, tmp_path: Path) -> Non
             model.check(IMAGES)
 
 
-def test_several_heads_are_listed_and_one_is_chosen(tmp_path: Path) -> None:
+def test_one_of_several_heads_is_chosen(tmp_path: Path) -> None:
     nodes = [node("Gemm", "f w", "one", transB=1), node("Gemm", "f v", "two", transB=1)]
     path = graph(tmp_path / "m.onnx", *nodes, outputs="one two", w=WEIGHT, v=WEIGHT[:3])
-    with pytest.raises(InputError, match="Gemm_one, Gemm_two. Choose with --head-layer NAME"):
-        open_model(path)
     for name in ("Gemm_two", "two"):
         assert open_model(path, head=name)(IMAGES)[1].shape == (5, 3)
-    with pytest.raises(InputError, match="no Gemm, MatMul or Conv named 'three'. .*Gemm_one, Gemm_two"):
-        open_model(path, head="three")
+    for options, message in (({}, "Choose with --head-layer NAME"), ({"head": "three"}, "'three'. .*Gemm_one, Gemm_two")):
+        with pytest.raises(InputError, match=message):
+            open_model(path, **options)
 
 
-def test_a_head_that_is_not_linear_is_refused_unless_chosen(tmp_path: Path) -> None:
+def test_a_head_that_is_not_linear_must_be_chosen(tmp_path: Path) -> None:
     path = graph(tmp_path / "m.onnx", node("Gemm", "f w", "g", transB=1), node("Tanh", "g", "y"), w=WEIGHT)
-    said = r"goes through Tanh_y \(Tanh\), which is not linear.*--head-layer NAME.*Gemm_g.*--fit-head"
-    with pytest.raises(InputError, match=said):
-        open_model(path)
     model = open_model(path, head="Gemm_g")
     with pytest.warns(UserWarning, match="those of the layer"):
         _, logits = model(IMAGES)
@@ -210,6 +206,10 @@ REFUSED: dict[str, tuple[list[Any], dict[str, Any], str]] = {
         [node("QuantizeLinear", "f s z", "q"), node("QLinearMatMul", "q s z w s z s z", "i"),
          node("DequantizeLinear", "i s z", "y")], INTEGERS, "quantized.*export the float model",
     ),
+    "not linear": (
+        [node("Gemm", "f w", "g", transB=1), node("Tanh", "g", "y")], {"w": WEIGHT},
+        r"goes through Tanh_y \(Tanh\), which is not linear.*--head-layer NAME.*Gemm_g.*--fit-head",
+    ),
     "a layer added to what is none": (
         [node("Gemm", "f w", "one", transB=1), node("Tanh", "one", "two"), node("Add", "one two", "y")], {"w": WEIGHT},
         r"Add_y \(Add\), which is not linear",
@@ -228,17 +228,17 @@ def test_what_is_no_linear_head_is_refused(kind: str, tmp_path: Path) -> None:
 
 
 def test_broken_files(tmp_path: Path) -> None:
-    (tmp_path / "m.onnx").write_bytes(b"<html>")
-    with pytest.raises(FileError, match="cannot be read as ONNX|cannot be run"):
-        open_model(tmp_path / "m.onnx")
-    with pytest.raises(FileError, match="there is no file"):
-        open_model(tmp_path / "absent.onnx")
     nodes, arrays, _ = GRAPHS["Gemm"]
-    path = graph(tmp_path / "m.onnx", *nodes, **arrays)
-    with pytest.raises(InputError, match="weights does not apply to m.onnx"):
-        open_model(path, weights="w.pt")
-    with pytest.raises(InputError, match=r"could not run on images of shape \(3, 9, 9\)"):
-        open_model(path).check(np.zeros((2, 3, 9, 9), np.float32))
+    graph(tmp_path / "m.onnx", *nodes, **arrays)
+    (tmp_path / "page.onnx").write_bytes(b"<html>")
+    for name, options, message in (
+        ("page.onnx", {}, "cannot be read as ONNX|cannot be run"),
+        ("absent.onnx", {}, "there is no file"),
+        ("m.onnx", {"weights": "w.pt"}, "weights does not apply to m.onnx"),
+        ("m.onnx", {}, r"could not run on images of shape \(3, 9, 9\)"),
+    ):
+        with pytest.raises(HardsightError, match=message):
+            open_model(tmp_path / name, **options).check(np.zeros((2, 3, 9, 9), np.float32))  # type: ignore[arg-type]
 
 
 def exported(module: Any, images: np.ndarray, path: Path, external: bool) -> Path:
@@ -277,21 +277,12 @@ def test_a_torch_model_and_its_export_agree(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_a_cosine_head_is_exported_as_a_formula(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
-    from torch import Tensor, nn
-    from torch.nn import functional as F
-
-    class Cosine(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.weight = nn.Parameter(torch.randn(C, D))
-
-        def forward(self, images: Tensor) -> Tensor:
-            return 8.0 * F.normalize(images.flatten(1)) @ F.normalize(self.weight).T
+    from test_models_heads import IMAGES as images
+    from test_models_heads import Formula
 
     torch.manual_seed(0)
-    module = Cosine()
-    model = open_model(exported(module, IMAGES, tmp_path / "m.onnx", external=False))
-    features, logits = model(IMAGES)
+    module = Formula()
+    features, logits = open_model(exported(module, images, tmp_path / "m.onnx", external=False))(images)
     with torch.no_grad():
-        np.testing.assert_allclose(logits, module(torch.from_numpy(IMAGES)), rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(logits, module(torch.from_numpy(images)), rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(np.linalg.norm(features, axis=1), np.linalg.norm(features[0]), rtol=1e-4)

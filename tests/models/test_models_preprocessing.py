@@ -9,33 +9,24 @@ from typing import Any
 
 import numpy as np
 import pytest
+from libraries import library
 from PIL import Image
 
-from hardsight.errors import HardsightError, InputError
+from hardsight.errors import InputError
 from hardsight.models import Preprocessing
 
 PICTURE = Image.fromarray(np.random.default_rng(0).integers(0, 256, (60, 90, 3), np.uint8)).resize((301, 200))
 
 
-def library(name: str) -> Any:
-    pytest.importorskip("torch")
-    from hardsight.models.torchvision_models import import_torchvision, import_with_torchvision
-
-    try:
-        return import_torchvision() if name == "torchvision" else import_with_torchvision(name, name)
-    except HardsightError as error:
-        pytest.skip(str(error))
-
-
-def test_the_default_only_scales_to_one() -> None:
+def test_scaled_to_one_and_standardized_by_hand() -> None:
     array = Preprocessing()(Image.new("RGB", (3, 2), (0, 51, 255)))
     assert array.shape == (3, 2, 3) and array.dtype == np.float32
     np.testing.assert_allclose(array[:, 0, 0], [0.0, 0.2, 1.0], rtol=1e-6)
-
-
-def test_mean_and_std_by_hand() -> None:
+    np.testing.assert_array_equal(Preprocessing(channels="BGR")(PICTURE), Preprocessing()(PICTURE)[::-1])
     half = Preprocessing(mean=(0.5, 0.5, 0.5), std=(0.5, 0.25, 0.125), size=(1, 1))
     np.testing.assert_allclose(half(Image.new("RGB", (4, 4), "white")).ravel(), [1.0, 2.0, 4.0], rtol=1e-6)
+    with pytest.raises(InputError, match="more than 8 bits"):
+        half(Image.new("I;16", (2, 2)))
 
 
 @pytest.mark.parametrize("mode", ["1", "L", "P", "RGBA", "CMYK", "YCbCr", "LA"])
@@ -45,16 +36,6 @@ def test_every_eight_bit_mode(mode: str, channels: Any) -> None:
     array = Preprocessing(channels=channels, size=(2, 2))(picture)
     assert array.shape == (len(channels), 2, 2)
     np.testing.assert_allclose(array, 1.0, atol=0.02)
-
-
-def test_bgr_is_rgb_turned_round() -> None:
-    rgb, bgr = Preprocessing()(PICTURE), Preprocessing(channels="BGR")(PICTURE)
-    np.testing.assert_array_equal(rgb[::-1], bgr)
-
-
-def test_deeper_pictures_are_not_guessed() -> None:
-    with pytest.raises(InputError, match="more than 8 bits"):
-        Preprocessing()(Image.new("I;16", (2, 2)))
 
 
 def test_the_whole_picture_fits_with_a_border_of_the_mean() -> None:

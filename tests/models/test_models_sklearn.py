@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from hardsight.errors import FileError, InputError
+from hardsight.errors import HardsightError, InputError
 from hardsight.models import open_model
 
 DIGITS, LABELS = load_digits(return_X_y=True)
@@ -79,29 +79,26 @@ def test_color_images_are_flattened_as_numpy_would() -> None:
     np.testing.assert_array_equal(model(pictures.transpose(0, 3, 1, 2))[0], pictures.reshape(30, -1))
 
 
-@pytest.mark.parametrize(
-    ("estimator", "message"),
-    [
-        (SVC(kernel="rbf"), "no coef_|not linear"),
-        (SVC(kernel="linear"), "45 rows for 10 classes"),
-        (RandomForestClassifier(2), "not a linear classifier"),
-        (make_pipeline(StandardScaler(), KNeighborsClassifier()), "not a linear classifier"),
-    ],
-)
-def test_what_is_not_linear_is_refused(estimator: Any, message: str) -> None:
+REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "curved": (SVC(kernel="rbf"), {}, "no coef_|not linear"),
+    "one against one": (SVC(kernel="linear"), {}, "45 rows for 10 classes"),
+    "forest": (RandomForestClassifier(2), {}, "not a linear classifier"),
+    "last step": (make_pipeline(StandardScaler(), KNeighborsClassifier()), {}, "not a linear classifier"),
+    "head": (RidgeClassifier(), {"head": "fc"}, "head does not apply"),
+    "weights": (RidgeClassifier(), {"weights": "w.pt"}, "weights does not apply"),
+    "precision": (RidgeClassifier(), {"precision": "float16"}, "precision does not apply"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused(case: str) -> None:
+    estimator, options, message = REFUSED[case]
     with pytest.raises(InputError, match=message):
-        open_model(fitted(estimator)).check(IMAGES[:20])
-
-
-def test_an_estimator_must_be_fitted_and_fit_the_images() -> None:
+        open_model(fitted(estimator), **options).check(IMAGES[:20])
     with pytest.raises(InputError, match="is not fitted"):
         open_model(LogisticRegression())
     with pytest.raises(InputError, match=r"rows of 64 values, got images of shape \(1, 4, 4\)"):
         open_model(fitted(RidgeClassifier())).check(IMAGES[:5, :, :4, :4])
-    options: Any = {"head": "fc", "weights": "w.pt", "precision": "float16"}
-    for option, value in options.items():
-        with pytest.raises(InputError, match=f"{option} does not apply"):
-            open_model(fitted(RidgeClassifier()), **{option: value})
 
 
 def test_fingerprints_see_every_step() -> None:
@@ -109,6 +106,10 @@ def test_fingerprints_see_every_step() -> None:
     two = make_pipeline(PCA(6, random_state=0), RidgeClassifier())
     assert open_model(fitted(one)).fingerprint() == open_model(fitted(one)).fingerprint()
     assert open_model(fitted(one)).fingerprint() != open_model(fitted(two)).fingerprint()
+
+
+def shout(x: np.ndarray) -> np.ndarray:
+    return 2 * x
 
 
 def test_skops_files(tmp_path: Path) -> None:
@@ -119,19 +120,12 @@ def test_skops_files(tmp_path: Path) -> None:
     for ours, theirs in zip(model(IMAGES[:20]), open_model(pipeline)(IMAGES[:20]), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
     assert model.fingerprint()["kind"] == "scikit-learn" and model.name == "digits.skops"
-
-
-def shout(x: np.ndarray) -> np.ndarray:
-    return 2 * x
-
-
-def test_skops_with_foreign_functions_is_refused(tmp_path: Path) -> None:
-    skops = pytest.importorskip("skops.io", reason="skops is not installed")
-    skops.dump(fitted(make_pipeline(FunctionTransformer(shout), RidgeClassifier())), tmp_path / "m.skops")
-    with pytest.raises(InputError, match="not known to be safe: .*shout.* Nothing was loaded"):
-        open_model(tmp_path / "m.skops")
+    skops.dump(fitted(make_pipeline(FunctionTransformer(shout), RidgeClassifier())), tmp_path / "foreign.skops")
     (tmp_path / "broken.skops").write_bytes(b"PK\x03\x04")
-    with pytest.raises(FileError, match="cannot be read as a skops file"):
-        open_model(tmp_path / "broken.skops")
-    with pytest.raises(FileError, match="there is no file"):
-        open_model(tmp_path / "absent.skops")
+    for name, message in {
+        "foreign": "not known to be safe: .*shout.* Nothing was loaded",
+        "broken": "cannot be read as a skops file",
+        "absent": "there is no file",
+    }.items():
+        with pytest.raises(HardsightError, match=message):
+            open_model(tmp_path / f"{name}.skops")

@@ -13,7 +13,6 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
 
 from hardsight import Snapshot, avh, extract, score
 from hardsight.errors import InputError
@@ -81,7 +80,7 @@ def test_a_loader_with_names_follows_the_model() -> None:
     model = RidgeClassifier().fit(X, NAMES)
     snapshot = extract(model, [(X[rows], NAMES[rows]) for rows in (slice(0, 30), slice(30, 60))])
     assert snapshot.columns(["label"]).column(0).to_pylist() == np.repeat([0, 1, 2], 20).tolist()
-    with pytest.raises(InputError, match="1 of 1 names among the labels are none of the classes, such as 'elk'"):
+    with pytest.raises(InputError, match="such as 'elk'"):
         extract(model, [(X, np.repeat("elk", 60))])
 
 
@@ -90,9 +89,7 @@ def test_bad_classifiers() -> None:
     pipeline = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, NAMES)
     numbers = LogisticRegression().fit(X, np.repeat([3, 7, 9], 20))
     cases: list[tuple[Any, Any, Any, str]] = [
-        (X, LogisticRegression(), NAMES, "is not fitted"),
         (X, KNeighborsClassifier().fit(X, NAMES), NAMES, r"is not a linear classifier.*scored: probs=model.predict_proba\(X\)"),
-        (X, SVC(kernel="rbf").fit(X, NAMES), NAMES, "SVC has no coef_"),
         (X[:, :3], model, NAMES, "features and weight must have the same number of columns"),
         (X, model, np.repeat("elk", 60), "1 of 1 names among the labels are none of the classes, such as 'elk'"),
         (X, numbers, np.repeat([3, 7, 5], 20), "20 of 60 labels are none of the classes .* such as 5; these are 3, 7, 9"),
@@ -105,7 +102,9 @@ def test_bad_classifiers() -> None:
             score(features, head, labels)
     with pytest.raises(InputError, match="LogisticRegression from scikit-learn works as a head only in hardsight.score"):
         avh(X, model, NAMES)
-    with pytest.raises(InputError, match="a classifier has its own class names"):
-        score(X, model, NAMES, class_names=["a", "b", "c"])
-    with pytest.raises(InputError, match="probs are already its output"):
-        score(probs=np.full((60, 3), 1 / 3), head=model, labels=NAMES)
+    for arguments, message in (
+        ({"features": X, "class_names": ["a", "b", "c"]}, "a classifier has its own class names"),
+        ({"probs": np.full((60, 3), 1 / 3)}, "probs are already its output"),
+    ):
+        with pytest.raises(InputError, match=message):
+            score(head=model, labels=NAMES, **arguments)  # type: ignore[arg-type]

@@ -63,8 +63,9 @@ def read_layout(paths: Sequence[str], level: int | None = None) -> Layout:
     if any(meaning.domain is not None for meaning in rows):
         columns["domain"] = [meaning.domain for meaning in rows]
         first, names = sorted({str(meaning.domain) for meaning in rows}), {meaning.label for meaning in rows}
+        few = ", ".join(first[:4]) + (", ..." if len(first) > 4 else "")
         notes.append(
-            f"Folders are read as domain/class: {len(first)} domains ({_few(first)}), {len(names)} classes. "
+            f"Folders are read as domain/class: {len(first)} domains ({few}), {len(names)} classes. "
             "If the first folder is the class, say so with --labels folder:1."
         )
     if not any(meaning.label is not None for meaning in rows):
@@ -131,7 +132,3 @@ def _at(names: tuple[str, ...], level: int) -> str | None:
         raise InputError("--labels folder:N counts from 1 at the root, or from -1 at the file; N cannot be 0.")
     position = level - 1 if level > 0 else level
     return names[position] if -len(names) <= position < len(names) else None
-
-
-def _few(names: Sequence[str]) -> str:
-    return ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")

@@ -34,8 +34,6 @@ from hardsight.errors import FileError, InputError, RunError
 from hardsight.extraction.features import Features, holds_features, open_features
 from hardsight.extraction.loader import COMMAND as LOADER_COMMAND
 from hardsight.extraction.loader import extract_loader, stack
-from hardsight.extraction.passes import FOLDER as PASSES
-from hardsight.extraction.passes import ImageView, views_of
 from hardsight.extraction.settings import ExtractSettings
 from hardsight.files.checksums import check
 from hardsight.files.class_names import given_class_names
@@ -61,6 +59,7 @@ if TYPE_CHECKING:
 
 
 COMMAND = "hardsight extract"
+PASSES = "passes"  # folder of the snapshots of extra passes
 AHEAD_BATCHES, AHEAD_BYTES = 4, 2**28  # to decode ahead of the model: maximum batches, approximate bytes
 BROKEN = b"hardsight.errors"  # metadata key for a part's list of broken images
 ERRORS = pa.schema([("id", pa.string()), ("reason", pa.string()), ("message", pa.string())])
@@ -612,3 +611,36 @@ def largest_that_fits(attempt: Callable[[int], object], largest: int = 512) -> i
                 raise
             size //= 2
     return 1
+
+
+@dataclass(frozen=True)
+class ImageView:
+    """An extra pass over every image; `draw` numbers the dropout draws, and is None for mirrored images."""
+
+    name: str
+    draw: int | None = None
+
+    def features(self, model: Model, batch: np.ndarray, where: Sequence[int]) -> np.ndarray:
+        """(b, C, H, W) images -> (b, d) features; `where` seeds dropout by batch, so a resumed run draws the same masks."""
+        if self.draw is None:
+            return model(np.ascontiguousarray(batch[..., ::-1]))[0]
+        seed = int(np.random.SeedSequence([self.draw, *where]).generate_state(1, np.uint64)[0] >> 1)
+        return model.dropped(batch, seed)
+
+    def part(self, samples_part: Path) -> Path:
+        """Path of its features for a part of samples/."""
+        return samples_part.parent.parent / PASSES / self.name / "samples" / samples_part.name
+
+
+def views_of(passes: Sequence[str]) -> list[ImageView]:
+    """The views named by `--passes`.
+
+    Example:
+        >>> [view.name for view in views_of(["flip", "dropout=3"])]
+        ['flip', 'dropout-00', 'dropout-01', 'dropout-02']
+    """
+    views = []
+    for text in passes:
+        kind, _, count = text.partition("=")
+        views += [ImageView(f"{kind}-{k:02d}", k) for k in range(int(count))] if count else [ImageView(kind)]
+    return views

@@ -38,7 +38,8 @@ class OnnxModel(Model):
         except Exception as error:  # protobuf's own error classes
             raise FileError(f"{path} cannot be read as ONNX: {error}") from error
         _drop_constant_inputs(proto)
-        self._files = [path, *_external_files(proto, path.parent)]
+        beside = {entry.value for t in proto.graph.initializer for entry in t.external_data if entry.key == "location"}
+        self._files = [path, *(path.parent / name for name in sorted(beside))]
         self._chosen = node is not None
         self.layer: GraphLayer = Graph(proto.graph).last_layer(node)
         _expose(onnx, proto, [*self.layer.features, *self.layer.constants])
@@ -185,9 +186,3 @@ def _single_input(session: Any, path: Path) -> Any:
     if len(inputs) != 1:
         raise InputError(f"{path} must take one input, the images, but takes {', '.join(x.name for x in inputs) or 'none'}.")
     return inputs[0]
-
-
-def _external_files(proto: Any, folder: Path) -> list[Path]:
-    """The files beside the model that hold its large tensors."""
-    names = {entry.value for t in proto.graph.initializer for entry in t.external_data if entry.key == "location"}
-    return [folder / name for name in sorted(names)]

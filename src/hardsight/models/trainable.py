@@ -68,7 +68,8 @@ def open_trainable(
     if isinstance(spec, nn.Module):
         _refuse_options(options, pretrained, "a module that exists already")
         module = copy.deepcopy(unwrapped(spec))  # the caller's own stays as it is
-        trainable = Trainable(module, _name_of(module), {}, declared_preprocessing(module), learned=True)
+        name = f"{type(module).__module__}:{type(module).__qualname__}"
+        trainable = Trainable(module, name, {}, declared_preprocessing(module), learned=True)
     elif not isinstance(spec, (str, os.PathLike)):
         raise InputError(f"a model to train must be a torch module or the name of one, got {type(spec).__name__}.")
     else:
@@ -177,10 +178,6 @@ def cut_off(module: nn.Module, sample: Tensor) -> tuple[LastLayer, Cut, nn.Modul
         raise InputError(f"the last layer of {type(module).__name__} must see one feature per image, (b, d).")
     cut.features = None
     return last, cut, layer
-
-
-def _name_of(module: nn.Module) -> str:
-    return f"{type(module).__module__}:{type(module).__qualname__}"
 
 
 def _refuse_options(options: dict[str, Any], pretrained: bool | str, what: str) -> None:
