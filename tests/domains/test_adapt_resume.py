@@ -45,7 +45,11 @@ def test_a_killed_run_is_resumed_to_the_same_bytes(
     ],
 )
 def test_what_is_found_before_and_after_a_kill_is_the_same(
-    options: dict[str, Any], at: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: Callable[..., list[int]]
+    options: dict[str, Any],
+    at: tuple[int, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    killed: Callable[..., list[int]],
 ) -> None:
     monkeypatch.setattr(source_training, "STEPS", 12)
     whole = adapted(tmp_path / "whole", **options)

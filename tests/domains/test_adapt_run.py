@@ -69,7 +69,11 @@ def test_small_and_one_sided_targets(target: slice, options: dict[str, Any], tmp
 def test_domains_that_cannot_be_adapted_are_refused(tmp_path: Path) -> None:
     there, here, labels = domains()
     broken = np.where(np.arange(120)[:, None] == 7, np.nan, there)
-    targets = {0: "at least one sample|no samples", 1: "every target sample is labeled '0'", 120: "1 of 120 rows are not; .* row 7"}
+    targets = {
+        0: "at least one sample|no samples",
+        1: "every target sample is labeled '0'",
+        120: "1 of 120 rows are not; .* row 7",
+    }
     for samples, message in targets.items():
         with pytest.raises(InputError, match=message):
             source = there if samples < 120 else broken

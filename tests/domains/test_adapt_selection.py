@@ -531,4 +531,3 @@ def test_bad_inputs_are_named(options: dict[str, Any], message: str) -> None:
     given = {"logits": logits, "features": features, "head": head, "portion": 0.3, **options}
     with pytest.raises(InputError, match=message):
         class_thresholds([0.1], **options) if "predicted" in options else select_pseudo_labels(**given)
-
