@@ -13,17 +13,7 @@ import numpy as np
 
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import panels, seed_dots
-from hardsight_papers.few_digits import (
-    about,
-    accuracies,
-    all_ahead,
-    difference,
-    few_digits,
-    interval,
-    seeds,
-    tested,
-    trained,
-)
+from hardsight_papers.few_digits import about, accuracies, all_ahead, difference, few_digits, interval, seeds, tested, trained
 from hardsight_papers.recipe import Outcome, Table, recipe
 
 LOSSES: dict[str, tuple[str, dict[str, Any]]] = {

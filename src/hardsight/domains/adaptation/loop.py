@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import torch
-from safetensors.torch import load_file
 from scipy.special import log_softmax
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
@@ -47,7 +46,6 @@ from hardsight.training.trainee import Trainee
 SOURCE, ROUNDS, DRAW, HELD_OUT = 1, 2, 3, 4  # independent streams of random numbers
 TRIED = 2000  # source samples, at most, to test whether they were learned
 
-HEAD = "objective.classes."  # beginning of the names of the head's tensors in a learner
 SOURCE_MODEL = Method()
 Report = Callable[[str, int], None]  # the method, and how many of its epochs or rounds are done
 
@@ -337,15 +335,12 @@ class SelfTraining:
 
     def _source_rows(self, portion: float, stream: int, number: int, among: np.ndarray | None = None) -> np.ndarray:
         """Source samples of a round, drawn without replacement; where classes are to be balanced, as many of each."""
-        if among is not None:
-            return among[self._drawn(self.source.labels[among], portion, stream, number)]
-        return self._drawn(self.source.labels, portion, stream, number)
-
-    def _drawn(self, labels: np.ndarray, portion: float, stream: int, number: int) -> np.ndarray:
+        rows = np.arange(len(self.source)) if among is None else among
+        labels = self.source.labels[rows]
         count = max(1, int(math.floor(portion * len(labels) + 1e-9)))
         rng = np.random.default_rng([self.seed, stream, number, DRAW])
         if not self.settings.balance:
-            return np.sort(rng.permutation(len(labels))[:count])
+            return rows[np.sort(rng.permutation(len(labels))[:count])]
         present = np.unique(labels)
         each = max(1, round(count / len(present)))
         drawn = []
@@ -353,7 +348,7 @@ class SelfTraining:
             own = np.flatnonzero(labels == k)
             passes = [rng.permutation(own) for _ in range(math.ceil(each / len(own)))]  # small classes are repeated
             drawn.append(np.concatenate(passes)[:each])
-        return np.concatenate(drawn)
+        return rows[np.concatenate(drawn)]
 
     # ---- output on the target, and evaluation ----
 
@@ -396,7 +391,7 @@ class SelfTraining:
         if AUTO in self.settings.methods and method.name in CANDIDATES:
             if best_round(learning.state.history) == learning.state.epoch:
                 folder.mkdir(parents=True, exist_ok=True)
-                save_state(folder / BEST, learning.judge)
+                write_safetensors(folder / BEST, learning.judge.state_dict())
 
     def accuracy_of(self, predicted: np.ndarray) -> dict[str, Any]:
         """Accuracy on the target, class by class, of (n,) predictions; nothing where its labels are not known."""
@@ -429,18 +424,6 @@ class SelfTraining:
         learning = Learning(learner, average, Updater(learner, self.settings, lr), TrainingState())
         learning.state = checkpoints.resume(learning.modules, learning.updater.optimizer)
         return learning
-
-
-def save_state(path: Path, learner: Trainee) -> None:
-    """The tensors of a learner; in the file, its head is called `last`."""
-    tensors = learner.state_dict().items()
-    write_safetensors(path, {f"last.{name.removeprefix(HEAD)}" if name.startswith(HEAD) else name: x for name, x in tensors})
-
-
-def load_state(path: Path) -> dict[str, Tensor]:
-    """What `save_state` wrote, for `load_state_dict`."""
-    tensors = load_file(path)
-    return {f"{HEAD}{name.removeprefix('last.')}" if name.startswith("last.") else name: x for name, x in tensors.items()}
 
 
 def finished(folder: Path) -> list[dict[str, Any]] | None:
