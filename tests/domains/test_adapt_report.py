@@ -81,7 +81,7 @@ def test_pseudo_labels_of_a_round_are_those_of_the_rule(compared: Any) -> None:
     ours, theirs = standards(there, here, "domain")
     x = torch.from_numpy(theirs(here))
     features = torch.relu(x @ state["network.hidden.weight"].T + state["network.hidden.bias"]).numpy()
-    weight, bias = state["objective.classes.weight"].numpy(), state["objective.classes.bias"].numpy()
+    weight, bias = state["last.weight"].numpy(), state["last.bias"].numpy()
     for method in ("cbst", "cbst+avh"):
         chosen = select_pseudo_labels(features @ weight.T + bias, features, weight, 0.2, method)
         table = pq.read_table(folder / method / "round=01.parquet")

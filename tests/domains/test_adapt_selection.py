@@ -31,6 +31,11 @@ def world(seed: int = 0, n: int = 200, c: int = 4, d: int = 6, sharp: float = 2.
     return head.logits(features), features, head
 
 
+def select(method: str, seed: int = 0, **options: Any) -> PseudoLabels:
+    logits, features, head = world(seed)
+    return select_pseudo_labels(logits, features, head, method=method, **options)
+
+
 def probs(logits: np.ndarray) -> np.ndarray:
     return np.exp(logits - logsumexp(logits, axis=1, keepdims=True))
 
@@ -192,11 +197,8 @@ def test_lrent_with_thresholds_of_one_and_alpha_one_is_the_softmax_itself() -> N
 
 
 def test_mrkld_selects_as_cbst_and_crst_as_lrent() -> None:
-    logits, _, _ = world(6)
-    one, other = (select_pseudo_labels(logits, portion=0.3, method=method) for method in ("cbst", "crst-mrkld"))
-    assert one.labels.tolist() == other.labels.tolist()
-    one, other = (select_pseudo_labels(logits, portion=0.3, method=method) for method in ("crst-lrent", "crst"))
-    assert np.array_equal(one.labels, other.labels)
+    for first, second in (("cbst", "crst-mrkld"), ("crst-lrent", "crst")):
+        assert np.array_equal(select(first, 6, portion=0.3).labels, select(second, 6, portion=0.3).labels)
 
 
 # ---- another score in the place of the probability ----
@@ -232,10 +234,7 @@ def test_cbst_avh_reduces_to_cbst_where_avc_orders_as_the_probability() -> None:
 
 
 def test_a_score_that_is_hard_at_its_high_end_is_turned_around() -> None:
-    logits, features, head = world(9)
-    low = select_pseudo_labels(logits, features, head, portion=0.3, method="cbst+loss")
-    high = select_pseudo_labels(logits, features, head, portion=0.3, method="cbst+confidence")
-    plain = select_pseudo_labels(logits, portion=0.3, method="cbst")
+    low, high, plain = (select(method, 9, portion=0.3) for method in ("cbst+loss", "cbst+confidence", "cbst"))
     assert low.kept.tolist() == high.kept.tolist() == plain.kept.tolist()
     assert low.thresholds == pytest.approx(-np.log(high.thresholds))
 
@@ -364,11 +363,6 @@ def test_a_broken_row_changes_no_threshold(value: Any, policy: Any) -> None:
 # ---- what holds for every method ----
 
 
-def select(method: str, seed: int = 0, **options: Any) -> PseudoLabels:
-    logits, features, head = world(seed)
-    return select_pseudo_labels(logits, features, head, method=method, **options)
-
-
 @pytest.mark.parametrize("method", EVERY_METHOD)
 @pytest.mark.parametrize("rule", RULES)
 def test_every_method(method: str, rule: Any) -> None:
@@ -465,13 +459,11 @@ def test_samples_that_are_all_alike(method: str) -> None:
 
 
 def test_portion_one() -> None:
-    logits, features, head = world(19)
     for method in ("cbst", "crst-mrkld", "cbst+avh", "avc", "cbst+norm"):
-        strict = select_pseudo_labels(logits, features, head, portion=1.0, method=method)
-        assert strict.kept.sum() >= 200 - 4, method  # at most the least sure of each class is left out
+        assert select(method, 19, portion=1.0).kept.sum() >= 200 - 4, method  # at most the least sure of each class is left out
     for method in ("cbst", "crst", "avc", "threshold"):
-        assert select_pseudo_labels(logits, features, head, portion=1.0, method=method, rule="segmentation").kept.all(), method
-    assert select_pseudo_labels(logits, portion=1.0, method="threshold").kept.sum() == 199
+        assert select(method, 19, portion=1.0, rule="segmentation").kept.all(), method
+    assert select("threshold", 19, portion=1.0).kept.sum() == 199
 
 
 @pytest.mark.parametrize("method", ["cbst", "crst", "crst-mrkld", "crst-lrent", "cbst+avh", "avc", "threshold"])

@@ -18,6 +18,9 @@ from safetensors.torch import save_file
 
 from hardsight import Snapshot, extract
 from hardsight import generalize as run
+from hardsight.data import open_data
+from hardsight.domains.adaptation.settings import AdaptSettings
+from hardsight.domains.adaptation.work import Work
 from hardsight.domains.generalization.folds import Division
 from hardsight.domains.generalization.lists import read_official_lists
 from hardsight.domains.generalization.loop import chosen_epoch
@@ -213,10 +216,6 @@ def test_cnn10_starts_from_1000_classes_but_for_its_head(tmp_path: Path, bias: b
 
 
 def test_train_and_adapt_say_that_the_head_is_new(tmp_path: Path) -> None:
-    from hardsight.data import open_data
-    from hardsight.domains.adaptation.settings import AdaptSettings
-    from hardsight.domains.adaptation.work import Work
-
     said: list[str] = []
     save_file(open_trainable("point_mlp:PointMLP", 5).module.state_dict(), tmp_path / "five.safetensors")
     points, labels = np.random.default_rng(0).normal(size=(12, 3)), np.arange(12) % 2

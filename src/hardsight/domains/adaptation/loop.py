@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import torch
+from safetensors.torch import load_file
 from scipy.special import log_softmax
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
@@ -46,6 +47,7 @@ from hardsight.training.trainee import Trainee
 SOURCE, ROUNDS, DRAW, HELD_OUT = 1, 2, 3, 4  # independent streams of random numbers
 TRIED = 2000  # source samples, at most, to test whether they were learned
 
+HEAD = "objective.classes."  # beginning of the names of the head's tensors in a learner
 SOURCE_MODEL = Method()
 Report = Callable[[str, int], None]  # the method, and how many of its epochs or rounds are done
 
@@ -391,7 +393,7 @@ class SelfTraining:
         if AUTO in self.settings.methods and method.name in CANDIDATES:
             if best_round(learning.state.history) == learning.state.epoch:
                 folder.mkdir(parents=True, exist_ok=True)
-                write_safetensors(folder / BEST, learning.judge.state_dict())
+                save_state(folder / BEST, learning.judge)
 
     def accuracy_of(self, predicted: np.ndarray) -> dict[str, Any]:
         """Accuracy on the target, class by class, of (n,) predictions; nothing where its labels are not known."""
@@ -424,6 +426,18 @@ class SelfTraining:
         learning = Learning(learner, average, Updater(learner, self.settings, lr), TrainingState())
         learning.state = checkpoints.resume(learning.modules, learning.updater.optimizer)
         return learning
+
+
+def save_state(path: Path, learner: Trainee) -> None:
+    """The tensors of a learner; in the file, its head is called `last`."""
+    tensors = learner.state_dict().items()
+    write_safetensors(path, {f"last.{name.removeprefix(HEAD)}" if name.startswith(HEAD) else name: x for name, x in tensors})
+
+
+def load_state(path: Path) -> dict[str, Tensor]:
+    """What `save_state` wrote, for `load_state_dict`."""
+    tensors = load_file(path)
+    return {f"{HEAD}{name.removeprefix('last.')}" if name.startswith("last.") else name: x for name, x in tensors.items()}
 
 
 def finished(folder: Path) -> list[dict[str, Any]] | None:

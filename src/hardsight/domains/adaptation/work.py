@@ -9,12 +9,20 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from safetensors.torch import load_file
 
 from hardsight.data import ImageData
 from hardsight.domains.adaptation.alignment import Affine, coral, subspace
 from hardsight.domains.adaptation.choosing import BEST, CANDIDATES, choose, warning
-from hardsight.domains.adaptation.loop import Report, RoundsResult, SelfTraining, TargetView, finish, finished
+from hardsight.domains.adaptation.loop import (
+    Report,
+    RoundsResult,
+    SelfTraining,
+    TargetView,
+    finish,
+    finished,
+    load_state,
+    save_state,
+)
 from hardsight.domains.adaptation.methods import Method, models_for
 from hardsight.domains.adaptation.settings import AUTO, SOURCE_ONLY, AdaptSettings
 from hardsight.domains.adaptation.tables import Results
@@ -24,7 +32,6 @@ from hardsight.domains.scaling import Standard, on_raw_features, standards
 from hardsight.domains.source_training import not_learned
 from hardsight.errors import InputError
 from hardsight.files.run import Run
-from hardsight.files.tensors import write_safetensors
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable, open_trainable
 from hardsight.scoring.fitted_head import fit_head, unconverged
@@ -126,7 +133,7 @@ class Models:
         result = self._trained(method, place)
         place.mkdir(parents=True, exist_ok=True)
         if method.rule is None:  # another method may start from it
-            write_safetensors(place / "state.safetensors", result.learner.state_dict())
+            save_state(place / "state.safetensors", result.learner)
             self.views[method] = result.view
         training = self.training(method.alignment)
         if self.keep:
@@ -141,7 +148,7 @@ class Models:
             training.nearest = self._neighbors()
         if method.is_source_model:
             return training.train_source(place, method)
-        start = load_file(self.folder / method.before.name / "state.safetensors")
+        start = load_state(self.folder / method.before.name / "state.safetensors")
         return training.adapt(place, method, start, self.views.get(method.before))
 
     def _neighbors(self) -> np.ndarray:
@@ -181,7 +188,7 @@ class Models:
             training, job = self.training(choice.method.alignment), self._job(choice.method.alignment)
             kept = [self.folder / choice.method.name / name for name in (BEST, "state.safetensors")]
             learner = job.learner().to(self.device)
-            learner.load_state_dict(load_file(next(path for path in kept if path.is_file())))
+            learner.load_state_dict(load_state(next(path for path in kept if path.is_file())))
             if self.keep:
                 write_model(place, _network(learner, job))
             training.write_predictions(training.view(learner), place)
@@ -214,7 +221,7 @@ class Models:
 
     def _source_learner(self) -> Trainee:
         learner = self.job.learner().to(self.device)
-        learner.load_state_dict(load_file(self.folder / SOURCE_ONLY / "state.safetensors"))
+        learner.load_state_dict(load_state(self.folder / SOURCE_ONLY / "state.safetensors"))
         return learner
 
     def _source_view(self) -> TargetView:
