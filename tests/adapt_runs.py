@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 METHODS = ("source", "cbst", "crst", "cbst+avh")
 SHOWN = ("source", "logistic regression", *METHODS[1:])  # in every table
@@ -22,6 +24,27 @@ def domains(shift: float = 1.2, n: int = 120, d: int = 8, c: int = 3) -> tuple[A
     turn = np.eye(d) + 0.25 * rng.normal(size=(d, d))
     here = (centers[labels] + rng.normal(size=(n, d))) @ turn * 2 + shift
     return there.astype(np.float32), here.astype(np.float32), labels
+
+
+def adapted(folder: Path, **options: Any) -> Any:
+    """A quick run on these two domains."""
+    from hardsight import adapt
+
+    there, here, labels = domains()
+    return adapt((there, labels), (here, labels), folder, **{**QUICK, **options})
+
+
+def check_kept_model(folder: Path, features: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """The model in the folder reaches the accuracy of its last round on features as they were; returns its predictions."""
+    from hardsight.domains.accuracy import class_accuracies, known_mean
+    from hardsight.models.opening import open_model
+
+    model = open_model(folder)
+    model.check(features[:16])
+    predicted = model(features)[1].argmax(1)
+    last = json.loads((folder / "rounds.json").read_text("utf-8"))[-1]
+    assert known_mean(class_accuracies(labels, predicted, 3)) == pytest.approx(last["accuracy"])
+    return predicted
 
 
 def contents(folder: Path) -> dict[str, str]:

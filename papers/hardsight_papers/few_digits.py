@@ -17,6 +17,7 @@ from hardsight.data import ImageData
 from hardsight.stats import Mean, bootstrap, mean_interval
 from hardsight_papers.arrays import open_labeled
 from hardsight_papers.context import Context, Handwriting
+from hardsight_papers.recipe import Claim, claim
 
 if TYPE_CHECKING:
     from hardsight.training import Trained
@@ -118,7 +119,7 @@ def trained_with_wrong_labels(
     return trained(context, replace(digits, train=noisy), loss, options, seed=seed), wrong
 
 
-def difference(first: np.ndarray, second: np.ndarray) -> Mean:
+def difference(first: np.ndarray, second: np.ndarray | float) -> Mean:
     """Mean of first - second over seeds, which both share, with Student's 95 % interval.
 
     Example:
@@ -127,6 +128,32 @@ def difference(first: np.ndarray, second: np.ndarray) -> Mean:
         (3.0, 0.52, 5.48)
     """
     return mean_interval(np.asarray(first, np.float64) - np.asarray(second, np.float64))
+
+
+def ahead(
+    text: str,
+    first: np.ndarray,
+    second: np.ndarray | float = 0.0,
+    *,
+    rule: str,
+    digits: int = 1,
+    unit: str = " points",
+    also: str = "",
+) -> Claim:
+    """The claim that the 95 % interval over seeds of first - second lies above 0; `also` is said after the difference.
+
+    Example:
+        >>> ahead("A is better.", np.array([3.0, 4.0, 5.0]), np.ones(3), rule="The interval lies above 0.").found
+        '+3.0 [+0.5, +5.5] points.'
+    """
+    gap = difference(first, second)
+    return claim(text, rule=rule, holds=gap.low > 0, found=f"{signed(gap, digits)}{unit}{also}.")
+
+
+def all_ahead(text: str, gaps: Mapping[str, Mean], *, rule: str, digits: int = 1) -> Claim:
+    """The claim that the 95 % interval of every difference lies above 0."""
+    found = "; ".join(f"{name} {signed(gap, digits)}" for name, gap in gaps.items())
+    return claim(text, rule=rule, holds=all(gap.low > 0 for gap in gaps.values()), found=f"{found} points.")
 
 
 def signed(gap: Mean, digits: int = 1) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,11 @@ import pytest
 from scipy.linalg import fractional_matrix_power, sqrtm
 from sklearn.decomposition import PCA
 
-from hardsight.domains.accuracy import class_accuracies, known_mean
+from adapt_runs import check_kept_model
 from hardsight.domains.adaptation.alignment import coral, subspace
 from hardsight.domains.adaptation.choosing import warning
 from hardsight.domains.adaptation.methods import Method, models_for
+from hardsight.domains.scaling import standards
 from hardsight.errors import InputError
 from undrawn import undrawn
 
@@ -38,6 +38,7 @@ def test_coral_gives_the_source_the_mean_and_covariance_of_the_target() -> None:
     assert np.cov(mapped.T) == pytest.approx(np.cov(target.T), abs=1e-3)
     assert mapped.mean(0) == pytest.approx(target.mean(0), abs=1e-4)
     assert coral(target, target)(target) == pytest.approx(target, abs=1e-4)  # nothing to align
+    assert np.array_equal(coral(source.tolist(), target.tolist())(source), coral(source, target)(source))  # type: ignore[arg-type]
 
 
 def test_subspaces_are_those_of_pca() -> None:
@@ -58,25 +59,21 @@ def test_subspace_alignment_by_hand() -> None:
     assert np.abs(theirs(target)[:, 0]) == pytest.approx([np.sqrt(18), np.sqrt(18)])
     assert np.abs(ours(source)[:, 0]) == pytest.approx([np.sqrt(2), np.sqrt(2)])  # 2 cos 45 degrees
     assert np.sign(ours(source)[:, 0]).tolist() == np.sign(theirs(target)[:, 0]).tolist()
-
-
-def test_all_directions_align_nothing_but_the_means() -> None:
     source, target = clouds()
-    ours, theirs = subspace(source, target, 99)
+    ours, theirs = subspace(source, target, 99)  # all directions align nothing but the means
     assert ours.matrix == pytest.approx(theirs.matrix, abs=1e-9) and ours.matrix.shape == (5, 5)
 
 
 def test_a_map_is_undone_by_folding() -> None:
     source, target = clouds()
     rng = np.random.default_rng(1)
-    weight, bias = rng.normal(size=(4, 3)), rng.normal(size=4)
-    _, theirs = subspace(source, target, 3)
-    folded, shifted = theirs.folded(weight, bias)
-    assert folded.shape == (4, 5)
-    assert target @ folded.T + shifted == pytest.approx(theirs(target) @ weight.T + bias, abs=1e-4)
-    moved = coral(source, target)
-    folded, shifted = moved.folded(np.eye(5), np.zeros(5))
-    assert source @ folded.T + shifted == pytest.approx(moved(source), abs=1e-4)
+    for mapped in (subspace(source, target, 3)[1], coral(source, target), standards(source, target, "domain")[1]):
+        weight, bias = rng.normal(size=(4, mapped(target).shape[1])), rng.normal(size=4)
+        folded, shifted = mapped.folded(weight, bias)
+        assert folded.shape == (4, 5)
+        assert target @ folded.T + shifted == pytest.approx(mapped(target) @ weight.T + bias, abs=1e-3)
+    assert mapped(target).mean(0) == pytest.approx(np.zeros(5), abs=1e-5)  # standardized
+    assert mapped(target).std(0) == pytest.approx(np.ones(5), abs=1e-5)
 
 
 # ---- names ----
@@ -141,11 +138,6 @@ def test_arrays_that_cannot_be_aligned_are_refused(options: dict[str, Any], mess
             assert message in str(error.value)
 
 
-def test_lists_are_aligned_as_arrays_are() -> None:
-    source, target = np.arange(15.0).reshape(5, 3), np.eye(3)
-    assert np.array_equal(coral(source.tolist(), target.tolist())(source), coral(source, target)(source))  # type: ignore[arg-type]
-
-
 # ---- runs ----
 
 
@@ -203,30 +195,23 @@ def test_what_seems_to_hurt_is_said_and_stands_on_the_page(aligned: Any) -> None
 
 @pytest.mark.parametrize("method", ["coral", "subspace+cbst", "coral+cbst", "entropy", "depict"])
 def test_the_model_that_is_kept_takes_features_as_they_were(aligned: Any, method: str) -> None:
-    from hardsight.models.opening import open_model
-
     done, target, labels, _ = aligned
-    folder = done.directory / "source-to-target" / "seed=0" / method
-    model = open_model(folder)
-    model.check(target[:16])
-    _, logits = model(target)
-    last = json.loads((folder / "rounds.json").read_text("utf-8"))[-1]
-    assert known_mean(class_accuracies(labels, logits.argmax(1), 3)) == pytest.approx(last["accuracy"])
+    check_kept_model(done.directory / "source-to-target" / "seed=0" / method, target, labels)
 
 
 @pytest.mark.usefixtures("undrawn")
 def test_stages_before_are_trained_once(aligned: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from hardsight import adapt as run
-    from hardsight.domains.adaptation import loop
+    from hardsight.domains.adaptation.loop import SelfTraining
 
     trained: list[str] = []
-    real = loop.SelfTraining.train_source
+    real = SelfTraining.train_source
 
     def counted(self: Any, folder: Path, method: Any) -> Any:
         trained.append(method.name)
         return real(self, folder, method)
 
-    monkeypatch.setattr(loop.SelfTraining, "train_source", counted)
+    monkeypatch.setattr(SelfTraining, "train_source", counted)
     _, target, labels, _ = aligned
     methods = ("coral+cbst", "coral+cbst+avh", "coral+entropy")
     done = run((target, labels), (target, labels), tmp_path / "run", methods=methods, rounds=1, source_epochs=1, hidden=4)

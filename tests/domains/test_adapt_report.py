@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,11 @@ from PIL import Image
 
 torch = pytest.importorskip("torch")
 
-from adapt_runs import METHODS, QUICK, SHOWN, domains
+from adapt_runs import METHODS, QUICK, SHOWN, check_kept_model, domains
 from hardsight import adapt as run
 from hardsight.data import BrokenImage
 from hardsight.domains.accuracy import class_accuracies, known_mean
+from hardsight.domains.adaptation.report import _pictures, write_report
 from hardsight.domains.adaptation.selection import select_pseudo_labels
 from hardsight.domains.adaptation.tables import Results
 from hardsight.domains.scaling import standards
@@ -29,6 +31,11 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Any:
     there, here, labels = domains()
     folder = tmp_path_factory.mktemp("adapt") / "run"
     return run((there, labels), (here, labels), folder, methods=METHODS, seeds=2, **QUICK), (there, here, labels)
+
+
+def row_of(table: pa.Table, method: str) -> dict[str, Any]:
+    """The first row of the method."""
+    return next(row for row in table.to_pylist() if row["method"] == method)
 
 
 def test_a_run_holds_all_tables_and_figures(compared: Any) -> None:
@@ -45,6 +52,11 @@ def test_a_run_holds_all_tables_and_figures(compared: Any) -> None:
         assert (done.directory / name).is_file(), name
     page = (done.directory / "report.html").read_text("utf-8")
     assert "data:image/png;base64" in page and "cbst+avh" in page and "do it again" not in page  # Python has no command line
+    parts = json.loads((done.directory / "run.json").read_text("utf-8"))["parts"]
+    names = [part["name"] for part in parts]
+    assert len(set(names)) == len(names)
+    on_disk = {p.relative_to(done.directory).as_posix() for p in done.directory.rglob("*") if p.is_file()}
+    assert set(names) == on_disk - {"start.json", "run.json", ".lock"}
 
 
 def test_the_headline_is_the_last_round_and_the_best_is_the_oracle(compared: Any) -> None:
@@ -52,7 +64,7 @@ def test_the_headline_is_the_last_round_and_the_best_is_the_oracle(compared: Any
     rounds = [row for row in done.rounds.to_pylist() if row["method"] == "cbst"]
     last = [row["accuracy"] for row in rounds if row["round"] == 3]
     best = [max(row["accuracy"] for row in rounds if row["seed"] == seed) for seed in (0, 1)]
-    row = next(row for row in done.accuracy.to_pylist() if row["method"] == "cbst")
+    row = row_of(done.accuracy, "cbst")
     assert row["accuracy"] == pytest.approx(np.mean(last)) and row["accuracy std"] == pytest.approx(np.std(last, ddof=1))
     assert row["oracle_accuracy"] == pytest.approx(np.mean(best))
     counts = json.loads((done.directory / "run.json").read_text("utf-8"))["counts"]
@@ -85,7 +97,7 @@ def test_disagreement_with_softmax_is_counted(compared: Any) -> None:
             pq.read_table(done.directory / "source-to-target" / f"seed={seed}" / method / "round=01.parquet").to_pandas()
             for seed in (0, 1)
         ]
-        row = next(row for row in done.selection.to_pylist() if row["method"] == method)
+        row = row_of(done.selection, method)
         assert row["not_selected_by_cbst"] == np.mean([(table.kept & ~table.kept_by_cbst).sum() for table in tables])
         assert row["only_selected_by_cbst"] == np.mean([(~table.kept & table.kept_by_cbst).sum() for table in tables])
         kept = [table[table.kept] for table in tables]
@@ -107,7 +119,7 @@ def test_predictions_lie_beside_the_rounds(compared: Any) -> None:
 def test_the_report_reads_like_the_papers_tables(compared: Any) -> None:
     done, _ = compared
     page = (done.directory / "report.html").read_text("utf-8")
-    row = next(row for row in done.accuracy.to_pylist() if row["method"] == "cbst+avh")
+    row = row_of(done.accuracy, "cbst+avh")
     assert f"{100 * row['accuracy']:.2f} ± {100 * row['accuracy std']:.2f}" in page
     assert f"{100 * row['class 2']:.2f} ± {100 * row['class 2 std']:.2f}" in page
     difference = next(row for row in done.differences.to_pylist() if (row["method"], row["against"]) == ("cbst+avh", "source"))
@@ -117,23 +129,22 @@ def test_the_report_reads_like_the_papers_tables(compared: Any) -> None:
     assert page.count("data:image/png") == 1 and "http://" not in page and "https://" not in page and "<script" not in page
 
 
-def test_many_classes_lie_down_and_a_dollar_is_no_formula(tmp_path: Path) -> None:
-    from types import SimpleNamespace
-
-    from hardsight.domains.adaptation.report import write_report
-
-    names = [f"US${k}<b>" for k in range(30)]
-
-    def entry(number: int, accuracy: float) -> dict[str, Any]:
-        return {"round": number, "portion": 0.2, "accuracy": accuracy, "class_accuracy": [accuracy] * 30}
-
-    results = Results({("a$-to-b$", "source", 0): [entry(0, 0.5)]}, names)
-    words = "hardsight adapt a.npz:a$ --rounds 1 -o '<b>'"
+def written(folder: Path, rounds: dict[Any, Any], names: list[str], words: str = "") -> Path:
+    """The page of such accuracies, without a run."""
     start = {"arguments": {"rounds": 1}, "versions": {"hardsight": "0"}, "words": words}
-    place = SimpleNamespace(directory=tmp_path, start=start, folder=lambda name: tmp_path)
+    place = SimpleNamespace(directory=folder, start=start, folder=lambda name: folder)
+    entries = {
+        key: [{"round": 0, "portion": 0.2, "accuracy": accuracy, "class_accuracy": [accuracy] * len(names)}]
+        for key, accuracy in rounds.items()
+    }
+    write_report(place, Results(entries, names), {}, lambda *_: folder)  # type: ignore[arg-type]
+    return folder / "report.html"
+
+
+def test_many_classes_lie_down_and_a_dollar_is_no_formula(tmp_path: Path) -> None:
     (tmp_path / "a$-to-b$").mkdir()
-    write_report(place, results, {}, lambda *_: tmp_path)  # type: ignore[arg-type]
-    page = (tmp_path / "report.html").read_text("utf-8")
+    names, words = [f"US${k}<b>" for k in range(30)], "hardsight adapt a.npz:a$ --rounds 1 -o '<b>'"
+    page = written(tmp_path, {("a$-to-b$", "source", 0): 0.5}, names, words).read_text("utf-8")
     assert page.count("US$29&lt;b&gt;") == 1 and "<details><summary>Accuracy by class" in page and "50.00" in page
     assert "<pre>hardsight adapt a.npz:a$ --rounds 1 -o &#x27;&lt;b&gt;&#x27;</pre>" in page  # how to do it again
     from hardsight.render.domains import accuracy_per_round, thumbnails
@@ -143,28 +154,16 @@ def test_many_classes_lie_down_and_a_dollar_is_no_formula(tmp_path: Path) -> Non
 
 
 def test_twelve_classes_and_five_methods_fit_on_a_laptop(watched: Any, tmp_path: Path) -> None:
-    from types import SimpleNamespace
-
-    from hardsight.domains.adaptation.report import write_report
-
-    def entry(accuracy: float) -> dict[str, Any]:
-        return {"round": 0, "portion": 0.2, "accuracy": accuracy, "class_accuracy": [accuracy] * 12}
-
     methods = ("source", "logistic regression", "cbst", "crst", "cbst+avh")
-    rounds = {("a-to-b", method, seed): [entry(0.1 * seed)] for method in methods for seed in range(3)}
-    start = {"arguments": {}, "versions": {}, "words": ""}
-    place = SimpleNamespace(directory=tmp_path, start=start, folder=lambda name: tmp_path)
-    write_report(place, Results(rounds, [f"motorcycle {k}" for k in range(12)]), {}, lambda *_: tmp_path)  # type: ignore[arg-type]
+    rounds = {("a-to-b", method, seed): 0.1 * seed for method in methods for seed in range(3)}
     page = watched.page
-    page.goto((tmp_path / "report.html").as_uri())  # 1280 pixels wide
+    page.goto(written(tmp_path, rounds, [f"motorcycle {k}" for k in range(12)]).as_uri())  # 1280 pixels wide
     table = page.locator(".wide").first
     assert table.locator("tr").last.inner_text().split("\t") == ["best round (oracle)", *["10.00 ± 10.00"] * 5]
     assert table.evaluate("(box) => box.scrollWidth - box.clientWidth") == 0
 
 
 def test_pictures_with_right_and_wrong_labels_are_apart() -> None:
-    from hardsight.domains.adaptation.report import _pictures
-
     class Pictures:
         ids = [str(row) for row in range(40)]
 
@@ -189,27 +188,10 @@ def test_pictures_with_right_and_wrong_labels_are_apart() -> None:
     assert list(_pictures(selected([1] * 9), Pictures(), ["cat", "dog"])) == ["right pseudo-label: 8 of 9"]  # type: ignore[arg-type]
 
 
-def test_parts_of_a_run_are_listed_once_with_their_checksums(compared: Any) -> None:
-    done, _ = compared
-    parts = json.loads((done.directory / "run.json").read_text("utf-8"))["parts"]
-    names = [part["name"] for part in parts]
-    assert len(set(names)) == len(names)
-    on_disk = {p.relative_to(done.directory).as_posix() for p in done.directory.rglob("*") if p.is_file()}
-    assert set(names) == on_disk - {"start.json", "run.json", ".lock"}
-
-
-def test_standardizing_each_domain_undoes_a_shift_and_the_model_takes_raw_features(compared: Any, tmp_path: Path) -> None:
-    from hardsight.models.opening import open_model
-
+def test_standardizing_each_domain_undoes_a_shift_and_the_model_takes_raw_features(compared: Any) -> None:
     done, (_, here, labels) = compared
-    row = next(row for row in done.accuracy.to_pylist() if row["method"] == "cbst+avh")
-    assert row["accuracy"] > 0.8
-    folder = done.directory / "source-to-target" / "seed=0" / "cbst+avh"
-    model = open_model(folder)
-    model.check(here[:16])
-    _, logits = model(here)
-    last = json.loads((folder / "rounds.json").read_text("utf-8"))[-1]
-    assert known_mean(class_accuracies(labels, logits.argmax(1), 3)) == pytest.approx(last["accuracy"])
+    assert row_of(done.accuracy, "cbst+avh")["accuracy"] > 0.8
+    check_kept_model(done.directory / "source-to-target" / "seed=0" / "cbst+avh", here, labels)
 
 
 def test_a_complete_run_is_read_and_another_one_refused(compared: Any) -> None:
@@ -242,6 +224,6 @@ def test_logistic_regression_is_scikit_learns(compared: Any) -> None:
     done, (there, here, labels) = compared
     ours, theirs = standards(there, here, "domain")
     predicted = LogisticRegression(max_iter=1000).fit(ours(there), labels).predict(theirs(here))
-    rows = [row for row in done.accuracy.to_pylist() if row["method"] == "logistic regression"]
-    assert rows[0]["accuracy"] == pytest.approx(known_mean(class_accuracies(labels, predicted, 3)), abs=0.01)
-    assert rows[0]["accuracy std"] == 0
+    row = row_of(done.accuracy, "logistic regression")
+    assert row["accuracy"] == pytest.approx(known_mean(class_accuracies(labels, predicted, 3)), abs=0.01)
+    assert row["accuracy std"] == 0

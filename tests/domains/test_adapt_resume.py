@@ -13,8 +13,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from adapt_runs import QUICK, contents, domains
-from hardsight import adapt as run
+from adapt_runs import adapted, contents
 from hardsight.domains import source_training
 from hardsight.domains.adaptation import loop
 from hardsight.training import checkpoint
@@ -23,47 +22,40 @@ from hardsight.training import checkpoint
 def test_a_killed_run_is_resumed_to_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: Callable[..., list[int]]
 ) -> None:
-    there, here, labels = domains()
-    options = {**QUICK, "methods": ("cbst", "crst"), "ema": 0.9}
-    whole = run((there, labels), (here, labels), tmp_path / "whole", **options)
+    options = {"methods": ("cbst", "crst"), "ema": 0.9}
+    whole = adapted(tmp_path / "whole", **options)
     monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN", 0.0)
     calls = killed(loop.SelfTraining, "_train", at=(3, 8, 9))  # in the source model, in a third round, and at once again
     for _ in range(3):
         with pytest.raises(KeyboardInterrupt):
-            run((there, labels), (here, labels), tmp_path / "killed", **options)
-    done = run((there, labels), (here, labels), tmp_path / "killed", **options)
+            adapted(tmp_path / "killed", **options)
+    done = adapted(tmp_path / "killed", **options)
     assert len(calls) == 4 + 2 * 3 + 3  # nothing was trained twice: every kill cost the epoch it fell into
     assert contents(done.directory) == contents(whole.directory)
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_small_source_is_trained_the_same_way_twice_and_resumed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: Callable[..., list[int]]
+@pytest.mark.parametrize(
+    ("options", "at"),
+    [
+        # while the length of the training on a small source is found, and after it
+        ({"source_epochs": None, "methods": "source", "batch_size": 256}, (8, 20)),
+        # in the second round of a candidate of auto, and in the next candidate
+        ({"source_epochs": 1, "methods": "auto", "rounds": 2}, (3, 5)),
+    ],
+)
+def test_what_is_found_before_and_after_a_kill_is_the_same(
+    options: dict[str, Any],
+    at: tuple[int, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    killed: Callable[..., list[int]],
 ) -> None:
-    there, here, labels = domains(n=60)
-    options: dict[str, Any] = {**QUICK, "source_epochs": None, "methods": "source", "batch_size": 256}
     monkeypatch.setattr(source_training, "STEPS", 12)
-    whole = run((there, labels), (here, labels), tmp_path / "whole", **options)
+    whole = adapted(tmp_path / "whole", **options)
     monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN", 0.0)
-    killed(loop.SelfTraining, "_train", at=(8, 20))  # while the length is found, and after it
-    for _ in range(2):
+    killed(loop.SelfTraining, "_train", at=at)
+    for _ in at:
         with pytest.raises(KeyboardInterrupt):
-            run((there, labels), (here, labels), tmp_path / "killed", **options)
-    done = run((there, labels), (here, labels), tmp_path / "killed", **options)
-    assert contents(done.directory) == contents(whole.directory)
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_a_killed_auto_is_resumed_to_the_same_bytes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: Callable[..., list[int]]
-) -> None:
-    there, here, labels = domains()
-    options = {**QUICK, "methods": "auto", "rounds": 2, "source_epochs": 1}
-    whole = run((there, labels), (here, labels), tmp_path / "whole", **options)
-    monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN", 0.0)
-    killed(loop.SelfTraining, "_train", at=(3, 5))  # in a candidate's second round, and in the next candidate
-    for _ in range(2):
-        with pytest.raises(KeyboardInterrupt):
-            run((there, labels), (here, labels), tmp_path / "killed", **options)
-    done = run((there, labels), (here, labels), tmp_path / "killed", **options)
-    assert contents(done.directory) == contents(whole.directory)
+            adapted(tmp_path / "killed", **options)
+    assert contents(adapted(tmp_path / "killed", **options).directory) == contents(whole.directory)

@@ -31,6 +31,11 @@ def world(seed: int = 0, n: int = 200, c: int = 4, d: int = 6, sharp: float = 2.
     return head.logits(features), features, head
 
 
+def select(method: str, seed: int = 0, **options: Any) -> PseudoLabels:
+    logits, features, head = world(seed)
+    return select_pseudo_labels(logits, features, head, method=method, **options)
+
+
 def probs(logits: np.ndarray) -> np.ndarray:
     return np.exp(logits - logsumexp(logits, axis=1, keepdims=True))
 
@@ -65,11 +70,9 @@ def test_thresholds_are_ranked_within_the_predicted_class() -> None:
     assert class_thresholds(confidence, predicted, 0.5, num_classes=4).tolist() == [0.8, 1.0, 0.7, 1.0]
     assert class_thresholds(confidence, predicted, 0.7, "segmentation", num_classes=4).tolist() == [0.8, 1.0, 0.7, 1.0]
     assert class_thresholds(confidence, predicted, 0.5, num_classes=4, empty=np.inf)[1] == np.inf
-
-
-def test_rows_that_say_nothing_are_not_counted() -> None:
-    confidence = [0.9, np.nan, 0.8, 0.99, 0.7]
-    assert class_thresholds(confidence, [0, 0, 0, -1, 0], 0.5).tolist() == [0.8]
+    # rows that say nothing are not counted
+    assert class_thresholds([0.9, np.nan, 0.8, 0.99, 0.7], [0, 0, 0, -1, 0], 0.5).tolist() == [0.8]
+    assert class_thresholds([], [], 0.5).shape == (0,) and class_thresholds([], [], 0.5, num_classes=2).tolist() == [1, 1]
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 3)), max_size=40), st.floats(0, 1), st.sampled_from(RULES))
@@ -171,6 +174,7 @@ def test_lrent_short_form_is_the_long_form(alpha: float) -> None:
     assert chosen.labels[chosen.kept] == pytest.approx(soft[chosen.kept])
     assert chosen.labels[chosen.kept].sum(1) == pytest.approx(1)
     assert (chosen.labels[~chosen.kept] == 0).all()
+    assert chosen.kept[select_pseudo_labels(logits, portion=0.3, method="cbst").kept].all()  # it keeps more
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -185,14 +189,6 @@ def test_lrent_becomes_cbst_as_alpha_vanishes(rule: Any) -> None:
     assert soft.labels[both] == pytest.approx(np.eye(4)[hard.labels[both]], abs=1e-6)
 
 
-def test_lrent_with_alpha_one_is_the_reweighted_softmax_and_keeps_more_than_cbst() -> None:
-    logits, _, _ = world(5, sharp=1.0)
-    soft = select_pseudo_labels(logits, portion=0.3, method="crst-lrent", alpha=1.0)
-    raw = probs(logits) / soft.thresholds
-    assert soft.labels[soft.kept] == pytest.approx((raw / raw.sum(1, keepdims=True))[soft.kept])
-    assert soft.kept[select_pseudo_labels(logits, portion=0.3, method="cbst").kept].all()
-
-
 def test_lrent_with_thresholds_of_one_and_alpha_one_is_the_softmax_itself() -> None:
     logits = np.array([[800.0, 0.0, 0.0], [800.0, 0.0, 0.0], [0.0, 800.0, 0.0], [1.0, 1.0, 800.0]])  # p = 1: thresholds 1
     soft = select_pseudo_labels(logits, portion=1.0, method="crst-lrent", alpha=1.0, rule="segmentation")
@@ -201,11 +197,8 @@ def test_lrent_with_thresholds_of_one_and_alpha_one_is_the_softmax_itself() -> N
 
 
 def test_mrkld_selects_as_cbst_and_crst_as_lrent() -> None:
-    logits, _, _ = world(6)
-    one, other = (select_pseudo_labels(logits, portion=0.3, method=method) for method in ("cbst", "crst-mrkld"))
-    assert one.labels.tolist() == other.labels.tolist()
-    one, other = (select_pseudo_labels(logits, portion=0.3, method=method) for method in ("crst-lrent", "crst"))
-    assert np.array_equal(one.labels, other.labels)
+    for first, second in (("cbst", "crst-mrkld"), ("crst-lrent", "crst")):
+        assert np.array_equal(select(first, 6, portion=0.3).labels, select(second, 6, portion=0.3).labels)
 
 
 # ---- another score in the place of the probability ----
@@ -228,12 +221,6 @@ def test_cbst_avh_is_equation_4_one_sample_at_a_time() -> None:
     assert (chosen.kept != select_pseudo_labels(logits, portion=0.3, method="cbst").kept).any()  # softmax has no say in it
 
 
-def test_cbst_with_confidence_is_cbst() -> None:
-    logits, features, head = world(8)
-    plain = select_pseudo_labels(logits, portion=0.3, method="cbst")
-    assert select_pseudo_labels(logits, portion=0.3, method="cbst+confidence").kept.tolist() == plain.kept.tolist()
-
-
 def test_cbst_avh_reduces_to_cbst_where_avc_orders_as_the_probability() -> None:
     at = np.deg2rad(np.random.default_rng(0).uniform(1, 89, 100))
     features = np.stack([np.cos(at), np.sin(at)], axis=1)  # between two classes at right angles: angles sum to 90 degrees
@@ -247,10 +234,8 @@ def test_cbst_avh_reduces_to_cbst_where_avc_orders_as_the_probability() -> None:
 
 
 def test_a_score_that_is_hard_at_its_high_end_is_turned_around() -> None:
-    logits, features, head = world(9)
-    low = select_pseudo_labels(logits, features, head, portion=0.3, method="cbst+loss")
-    high = select_pseudo_labels(logits, features, head, portion=0.3, method="cbst+confidence")
-    assert low.kept.tolist() == high.kept.tolist()
+    low, high, plain = (select(method, 9, portion=0.3) for method in ("cbst+loss", "cbst+confidence", "cbst"))
+    assert low.kept.tolist() == high.kept.tolist() == plain.kept.tolist()
     assert low.thresholds == pytest.approx(-np.log(high.thresholds))
 
 
@@ -317,12 +302,8 @@ def test_depict_by_hand() -> None:
     assert chosen.labels == pytest.approx(raw / raw.sum(1, keepdims=True))
     assert chosen.predicted.tolist() == [0, 0] and chosen.proposed.tolist() == [0, 1]  # the rare class gains
     assert chosen.class_weights == pytest.approx(np.sqrt([1.35, 0.65]))
-
-
-def test_a_class_whose_probabilities_all_vanish_stays_a_number() -> None:
-    logits = np.array([[0.0, 1.0, -2000.0], [1.0, 0.0, -2000.0]])
-    chosen = select_pseudo_labels(logits, portion=1.0, method="depict")
-    assert np.isfinite(chosen.labels).all() and chosen.labels.sum(1) == pytest.approx(1)
+    logits = np.array([[0.0, 1.0, -2000.0], [1.0, 0.0, -2000.0]])  # a class whose probabilities all vanish
+    assert select_pseudo_labels(logits, portion=1.0, method="depict").labels.sum(1) == pytest.approx(1)
 
 
 # ---- what thresholds are ranked among, and whose counts ----
@@ -380,11 +361,6 @@ def test_a_broken_row_changes_no_threshold(value: Any, policy: Any) -> None:
 
 
 # ---- what holds for every method ----
-
-
-def select(method: str, seed: int = 0, **options: Any) -> PseudoLabels:
-    logits, features, head = world(seed)
-    return select_pseudo_labels(logits, features, head, method=method, **options)
 
 
 @pytest.mark.parametrize("method", EVERY_METHOD)
@@ -483,13 +459,11 @@ def test_samples_that_are_all_alike(method: str) -> None:
 
 
 def test_portion_one() -> None:
-    logits, features, head = world(19)
     for method in ("cbst", "crst-mrkld", "cbst+avh", "avc", "cbst+norm"):
-        strict = select_pseudo_labels(logits, features, head, portion=1.0, method=method)
-        assert strict.kept.sum() >= 200 - 4, method  # at most the least sure of each class is left out
+        assert select(method, 19, portion=1.0).kept.sum() >= 200 - 4, method  # at most the least sure of each class is left out
     for method in ("cbst", "crst", "avc", "threshold"):
-        assert select_pseudo_labels(logits, features, head, portion=1.0, method=method, rule="segmentation").kept.all(), method
-    assert select_pseudo_labels(logits, portion=1.0, method="threshold").kept.sum() == 199
+        assert select(method, 19, portion=1.0, rule="segmentation").kept.all(), method
+    assert select("threshold", 19, portion=1.0).kept.sum() == 199
 
 
 @pytest.mark.parametrize("method", ["cbst", "crst", "crst-mrkld", "crst-lrent", "cbst+avh", "avc", "threshold"])
@@ -536,27 +510,16 @@ def test_a_fixed_threshold_asks_for_no_portion(rule: Any) -> None:
         ({"method": "cbst+avh", "group_by": "class"}, "group_by must be one of"),
         ({"method": "cbst", "logits": np.zeros((3, 0)), "features": None, "head": None}, "a column for each class"),
         ({"method": "cbst", "logits": np.zeros(3)}, "logits must be two-dimensional"),
+        ({"predicted": [0, 1], "portion": 0.5}, "one confidence per prediction"),
+        ({"predicted": [0.5], "portion": 0.5}, "class indices"),
+        ({"predicted": [-5], "portion": 0.5}, "got -5"),
+        ({"predicted": [0], "portion": 0.5, "num_classes": -1}, "num_classes"),
+        ({"predicted": [0], "portion": True}, "portion must be"),
+        ({"predicted": [2], "portion": 0.5, "num_classes": 2}, "below 2, got 2"),
     ],
 )
 def test_bad_inputs_are_named(options: dict[str, Any], message: str) -> None:
     logits, features, head = world(0)
     given = {"logits": logits, "features": features, "head": head, "portion": 0.3, **options}
     with pytest.raises(InputError, match=message):
-        select_pseudo_labels(**given)
-
-
-@pytest.mark.parametrize(
-    ("predicted", "portion", "options", "message"),
-    [
-        ([0, 1], 0.5, {}, "one confidence per prediction"),
-        ([0.5], 0.5, {}, "class indices"),
-        ([-5], 0.5, {}, "got -5"),
-        ([0], 0.5, {"num_classes": -1}, "num_classes"),
-        ([0], True, {}, "portion must be"),
-        ([2], 0.5, {"num_classes": 2}, "below 2, got 2"),
-    ],
-)
-def test_bad_thresholds_are_named(predicted: Any, portion: Any, options: Any, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        class_thresholds([0.1], predicted, portion, **options)
-    assert class_thresholds([], [], 0.5).shape == (0,) and class_thresholds([], [], 0.5, num_classes=2).tolist() == [1, 1]
+        class_thresholds([0.1], **options) if "predicted" in options else select_pseudo_labels(**given)

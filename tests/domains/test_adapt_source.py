@@ -11,7 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from adapt_runs import QUICK, domains
+from adapt_runs import adapted
 from hardsight import adapt as run
 from hardsight.domains.adaptation import loop
 from hardsight.training.optimization import Updater
@@ -58,7 +58,6 @@ def test_a_small_source_is_learned(tmp_path: Path) -> None:
 
 
 def test_passes_asked_for_are_made_and_a_large_source_has_the_usual_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    there, here, labels = domains()
     passes: list[int] = []
 
     def counted(self: Any, learning: Any, number: int, length: Any, among: Any = None) -> None:
@@ -66,21 +65,16 @@ def test_passes_asked_for_are_made_and_a_large_source_has_the_usual_ones(tmp_pat
         assert among is None
 
     monkeypatch.setattr(loop.SelfTraining, "_source_epoch", counted)
-    given: dict[str, Any] = {**QUICK, "methods": "source"}
-    run((there, labels), (here, labels), tmp_path / "asked", **{**given, "source_epochs": 3, "batch_size": 256})
+    adapted(tmp_path / "asked", methods="source", source_epochs=3, batch_size=256)
     assert passes == [1, 2, 3]
     passes.clear()
-    run((there, labels), (here, labels), tmp_path / "usual", **{**given, "source_epochs": None, "batch_size": 16})  # 64 steps
+    adapted(tmp_path / "usual", methods="source", source_epochs=None, batch_size=16)  # 64 steps
     assert passes == list(range(1, 9))
-    start = json.loads((tmp_path / "usual" / "start.json").read_text("utf-8"))
-    assert start["arguments"]["source_epochs"] == 8  # as runs of earlier versions have it
 
 
 def test_a_source_that_was_not_learned_is_named(tmp_path: Path) -> None:
-    there, here, labels = domains()
     said: list[str] = []
-    options: dict[str, Any] = {**QUICK, "methods": "source", "source_epochs": 1, "lr": 1e-9}
-    run((there, labels), (here, labels), tmp_path / "run", say=said.append, **options)
+    adapted(tmp_path / "run", methods="source", source_epochs=1, lr=1e-9, say=said.append)
     few, not_learned = said
     assert "--source-epochs 1 makes 4 steps on 120 source samples" in few and "13 epochs would make 52" in few
     assert "the source has not been learned" in not_learned and "guessing gives 33 %" in not_learned
@@ -101,10 +95,8 @@ def rates(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_the_rate_rises_step_by_step(tmp_path: Path, rates: list[float]) -> None:
-    there, here, labels = domains()  # 120 samples: 4 steps an epoch
-    options: dict[str, Any] = {**QUICK, "source_epochs": 2, "rounds": 1, "epochs": 2, "warmup": 0.5}
-    run((there, labels), (here, labels), tmp_path / "run", methods="cbst", **options)
-    assert rates[:8] == [0.5, 1, 1, 1, 1, 1, 1, 1]
+    adapted(tmp_path / "run", methods="cbst", source_epochs=2, rounds=1, epochs=2, warmup=0.5)
+    assert rates[:8] == [0.5, 1, 1, 1, 1, 1, 1, 1]  # 120 samples: 4 steps an epoch
     assert rates[8] < 1 and rates[-1] == 1  # rounds warm up again
 
 
@@ -112,9 +104,7 @@ def test_all_samples_are_trained_on_at_the_rates_under_which_the_length_was_foun
     tmp_path: Path, rates: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hardsight.domains.source_training.STEPS", 12)
-    there, here, labels = domains()
-    options: dict[str, Any] = {**QUICK, "source_epochs": None, "batch_size": 256, "schedule": "cosine", "lr": 1.0}
-    run((there, labels), (here, labels), tmp_path / "run", methods="source", **options)
+    adapted(tmp_path / "run", methods="source", source_epochs=None, batch_size=256, schedule="cosine", lr=1.0)
     learned = json.loads((tmp_path / "run/source-to-target/seed=0/source/rounds.json").read_text("utf-8"))[0]["source"]
     found, again = rates[: -learned["epochs"]], rates[-learned["epochs"] :]
     assert 1 < learned["epochs"] < 12 and again == found[: learned["epochs"]]  # one step an epoch

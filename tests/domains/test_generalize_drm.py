@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -28,6 +28,30 @@ def student(gamma: float = 1.0) -> Student:
 def test_names() -> None:
     assert parts_of("drm") == LossParts("softmax", True) and parts_of("drm+avh") == LossParts("avh", True)
     assert parts_of("drm-tta") == LossParts("softmax", True, True) and parts_of("avh") == LossParts("avh")
+
+
+def test_votes_by_hand() -> None:
+    p = torch.tensor([[[0.5, 0.5]], [[0.9, 0.1]]])
+    entropy = [-2 * 0.5 * np.log(0.5), -(0.9 * np.log(0.9) + 0.1 * np.log(0.1))]
+    votes = np.array([1 / entropy[0], 1 / entropy[1]])
+    expected = (votes[0] * 0.5 + votes[1] * 0.9) / votes.sum()
+    assert voted(p)[0, 0].item() == pytest.approx(expected)
+    assert voted(p, gamma=0)[0, 0].item() == pytest.approx(0.7)
+    assert voted(p, gamma=-1)[0].tolist() == pytest.approx([0.9, 0.1])
+    assert voted(torch.tensor([[[1.0, 0.0]], [[0.0, 1.0]]])).tolist() == [[0.5, 0.5]]  # two heads sure of everything
+
+
+def test_drm_loss_is_the_mean_of_domains_of_half_own_and_half_common() -> None:
+    taught, x, y = student(), torch.randn(10, 5), torch.arange(10) % 3
+    domains = torch.tensor([0] * 3 + [1] * 7)
+    f = taught.features(x)
+    cross_entropy = torch.nn.functional.cross_entropy
+    terms = []
+    for i, here in enumerate((slice(0, 3), slice(3, 10))):
+        own, common = cast(Any, taught.domain_heads[i]).classes, cast(Any, taught.objective).classes
+        terms.append(0.5 * (cross_entropy(own.logits(f[here]), y[here]) + cross_entropy(common.logits(f[here]), y[here])))
+    loss = taught.domain_loss(x, y, torch.arange(10), domains)
+    assert loss.item() == pytest.approx(torch.stack(terms).mean().item(), rel=1e-6)
 
 
 def test_gamma_is_heard() -> None:

@@ -18,6 +18,9 @@ from safetensors.torch import save_file
 
 from hardsight import Snapshot, extract
 from hardsight import generalize as run
+from hardsight.data import open_data
+from hardsight.domains.adaptation.settings import AdaptSettings
+from hardsight.domains.adaptation.work import Work
 from hardsight.domains.generalization.folds import Division
 from hardsight.domains.generalization.lists import read_official_lists
 from hardsight.domains.generalization.loop import chosen_epoch
@@ -27,6 +30,7 @@ from hardsight.files.heads import load_head
 from hardsight.models.opening import open_model
 from hardsight.models.trainable import open_trainable
 from hardsight.training.inputs import ArrayInputs
+from refusals import refused
 from undrawn import undrawn
 
 DOMAINS, CLASSES = ("sun", "rain", "snow"), ("cat", "dog")
@@ -116,8 +120,7 @@ def test_a_kept_model_is_run_on_features_only(
     monkeypatch.chdir(tmp_path)
     save(features(), tmp_path / "features.npz")
     np.savez("wide.npz", features=np.zeros((3, 7)), labels=[0, 1, 0])
-    done = cli("extract", kept / "sun" / "avh" / "seed=0", data, "-o", "out", *words)
-    assert done.code == 2 and message in done.err and done.err.count("\n") == 1
+    refused(cli("extract", kept / "sun" / "avh" / "seed=0", data, "-o", "out", *words), message)
     assert not Path("out").exists()
 
 
@@ -213,10 +216,6 @@ def test_cnn10_starts_from_1000_classes_but_for_its_head(tmp_path: Path, bias: b
 
 
 def test_train_and_adapt_say_that_the_head_is_new(tmp_path: Path) -> None:
-    from hardsight.data import open_data
-    from hardsight.domains.adaptation.settings import AdaptSettings
-    from hardsight.domains.adaptation.work import Work
-
     said: list[str] = []
     save_file(open_trainable("point_mlp:PointMLP", 5).module.state_dict(), tmp_path / "five.safetensors")
     points, labels = np.random.default_rng(0).normal(size=(12, 3)), np.arange(12) % 2

@@ -24,10 +24,7 @@ from hardsight.domains.source_training import (
 )  # fmt: skip
 def test_few_samples_are_gone_through_more_often(samples: int, epochs: int, watched: bool) -> None:
     assert training_length(samples, 256, usual=8) == TrainingLength(epochs, watched)
-
-
-def test_the_usual_passes_are_the_least() -> None:
-    assert training_length(2, 256, usual=500) == TrainingLength(500)
+    assert training_length(2, 256, usual=500) == TrainingLength(500)  # the usual passes are the least
     assert training_length(157, 16, usual=8) == TrainingLength(8)  # smaller batches: 80 steps
 
 

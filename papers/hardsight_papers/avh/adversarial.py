@@ -12,6 +12,7 @@ import numpy as np
 
 from hardsight.data import ImageData
 from hardsight_papers.context import Context
+from hardsight_papers.drawing import panels
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
 
 if TYPE_CHECKING:
@@ -143,10 +144,8 @@ def _table(attacked: dict[str, Paths]) -> Table:
 
 def paths_figure(attacked: dict[str, Paths]) -> Figure:
     """Angle against norm: one path from start to switch in color, thirty more in gray, for each network."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 4), layout="constrained")
-    for axes, (name, paths) in zip(figure.subplots(1, len(attacked)), attacked.items(), strict=True):
+    figure, plots = panels(len(attacked), width=10 / len(attacked), height=4)
+    for axes, (name, paths) in zip(plots, attacked.items(), strict=True):
         last = paths.first_switch
         chosen = np.flatnonzero(last > 0)
         longest = chosen[np.argsort(-last[chosen], kind="stable")]
@@ -166,5 +165,4 @@ def paths_figure(attacked: dict[str, Paths]) -> Figure:
             ylabel="norm",
         )
         axes.set_ylim(bottom=0)
-        axes.spines[["top", "right"]].set_visible(False)
     return figure

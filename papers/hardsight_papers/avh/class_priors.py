@@ -15,7 +15,7 @@ import numpy as np
 from hardsight_papers.avh.panels import DIGITS, scored
 from hardsight_papers.context import Context, Handwriting
 from hardsight_papers.drawing import panels, seed_curves
-from hardsight_papers.few_digits import SEEDS, difference, interval, seeds, signed
+from hardsight_papers.few_digits import SEEDS, ahead, difference, interval, seeds, signed
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
 
 if TYPE_CHECKING:
@@ -105,13 +105,9 @@ def _follows(rho: dict[tuple[str, str], np.ndarray], prior: str, sentence: str) 
 
 
 def _less(rho: dict[tuple[str, str], np.ndarray], prior: str) -> Claim:
-    gap = _closer(rho, prior)
-    return claim(
-        f"AVH is less related than the norm to the number of {PRIORS[prior]}.",
-        rule="The size of the norm's coefficient minus that of AVH's: its 95 % interval over seeds lies above 0.",
-        holds=gap.low > 0,
-        found=f"{signed(gap, 3)}.",
-    )
+    text = f"AVH is less related than the norm to the number of {PRIORS[prior]}."
+    rule = "The size of the norm's coefficient minus that of AVH's: its 95 % interval over seeds lies above 0."
+    return ahead(text, np.abs(rho[prior, "norm"]), np.abs(rho[prior, "avh"]), rule=rule, digits=3, unit="")
 
 
 def _by_class(measured: dict[str, list[dict[str, tuple[float, list[float]]]]]) -> Table:

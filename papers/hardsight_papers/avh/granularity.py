@@ -13,6 +13,7 @@ from hardsight_papers.avh import imagenet
 from hardsight_papers.avh.panels import Panel, cifar_panels, degraded_digits, imagenet_panels
 from hardsight_papers.avh.wordnet import coarser, find_wordnet
 from hardsight_papers.context import Context
+from hardsight_papers.drawing import panels
 from hardsight_papers.few_digits import spearman_interval
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
 
@@ -159,14 +160,11 @@ def coarse_frequency(context: Context, ids: list[str], of_class: np.ndarray, fre
 
 def scatter(shown: list[Coarse], axis: str) -> Figure:
     """One panel per coarser class."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11, 3.4), layout="constrained")
+    figure, plots = panels(len(shown), width=11 / len(shown), height=3.4)
     jitter = np.random.default_rng(0)
-    for axes, each in zip(figure.subplots(1, len(shown)), shown, strict=True):
+    for axes, each in zip(plots, shown, strict=True):
         axes.scatter(
             each.frequency + jitter.uniform(-0.02, 0.02, len(each.norm)), each.norm, s=7, alpha=0.4, color="#0072b2", linewidths=0
         )
         axes.set(title=f"{each.name}: {each.size} class{'es' * (each.size > 1)}", xlabel=axis, ylabel="norm")
-        axes.spines[["top", "right"]].set_visible(False)
     return figure

@@ -7,6 +7,7 @@ import numpy as np
 from hardsight.scores import avh
 from hardsight_papers.avh.panels import digits_snapshot
 from hardsight_papers.context import Context
+from hardsight_papers.drawing import panels
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
 
 NEAR, FAR = np.pi / 4 - 0.05, np.pi / 4 + 0.05
@@ -21,14 +22,10 @@ LONGER = 1.1
 )
 def figure_20(context: Context) -> Outcome:
     """Two classes of equal length at right angles; a feature between them, nearer to one, then to the other."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    figure, plots = panels(2, width=4.5, height=3.4)
     rows: list[list[Value]] = []
     values, ends = [], []
-    for axes, own, title in zip(
-        figure.subplots(1, 2), (NEAR, FAR), ("nearer to its class", "nearer to the other class"), strict=True
-    ):
+    for axes, own, title in zip(plots, (NEAR, FAR), ("nearer to its class", "nearer to the other class"), strict=True):
         weight = np.array([[1.0, 0.0], [np.cos(np.pi / 2), np.sin(np.pi / 2)]])
         features = NORMS[:, None] * np.array([np.cos(own), np.sin(own)])  # (200, 2)
         hardness = avh(features, weight, np.zeros(len(features), int))

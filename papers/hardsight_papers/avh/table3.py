@@ -10,6 +10,7 @@ import numpy as np
 from hardsight.screen import interval
 from hardsight_papers.avh.adaptation import NEEDS, PAIRS, SMALL, adapted, differences, digits_as_features
 from hardsight_papers.context import Context
+from hardsight_papers.drawing import panels
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
 
 if TYPE_CHECKING:
@@ -150,12 +151,9 @@ def curve_of(result: Adapted, method: str) -> tuple[list[int], list[float]]:
 
 def rounds(result: Adapted, title: str) -> Figure:
     """A line per method over the rounds."""
-    from matplotlib.figure import Figure
-
     from hardsight.render import COLORS
 
-    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = panels(1, width=6.4, height=3.6)
     rows = result.rounds.to_pylist()
     for color, method in zip(COLORS, dict.fromkeys(row["method"] for row in rows), strict=False):
         times, mean = curve_of(result, method)
@@ -165,5 +163,4 @@ def rounds(result: Adapted, title: str) -> Figure:
             axes.axhline(mean[0], label=method, color=color, linestyle=":")
     axes.set(xlabel="round", ylabel="mean class accuracy (%)", title=title)
     axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
-    axes.spines[["top", "right"]].set_visible(False)
     return figure

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hardsight_papers.context import Context
+from hardsight_papers.drawing import panels
 from hardsight_papers.recipe import Outcome, Table, claim, recipe
 
 if TYPE_CHECKING:
@@ -109,13 +110,8 @@ def theory(context: Context) -> Outcome:
 
 def curves(angle: np.ndarray, norm: np.ndarray) -> Figure:
     """The angle to the SVM, and the norm, over steps on a logarithmic scale."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 3.2), layout="constrained")
-    for axes, values, words in zip(
-        figure.subplots(1, 2), (angle, norm), ("angle to the hard-margin SVM (degrees)", "norm"), strict=True
-    ):
-        axes.plot(MOMENTS, values, color="#0072b2")
-        axes.set(xscale="log", xlabel="t", ylabel=words)
-        axes.spines[["top", "right"]].set_visible(False)
+    figure, axes = panels(2, width=4.5, height=3.2)
+    for plot, values, words in zip(axes, (angle, norm), ("angle to the hard-margin SVM (degrees)", "norm"), strict=True):
+        plot.plot(MOMENTS, values, color="#0072b2")
+        plot.set(xscale="log", xlabel="t", ylabel=words)
     return figure

@@ -17,7 +17,7 @@ from hardsight import Snapshot
 from hardsight_papers.avh.panels import DIGITS, NOISE, cifar_snapshot, cifar_with_people
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import panels, seed_dots
-from hardsight_papers.few_digits import SEEDS, difference, interval, seeds, signed
+from hardsight_papers.few_digits import SEEDS, ahead, difference, interval, seeds, signed
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
 
 PASSES, DROPOUT = 20, 0.3
@@ -86,20 +86,14 @@ def _more_aleatoric(rho: dict[tuple[str, str], np.ndarray], score: str) -> Any:
 
 def _claims(rho: dict[tuple[str, str], np.ndarray]) -> list[Claim]:
     together = rho["passes_aleatoric", "passes_information"].mean()
-    aleatoric, gap = difference(rho["avh", "passes_aleatoric"], np.zeros(SEEDS)), _more_aleatoric(rho, "avh")
+    aleatoric, information = (rho["avh", part] for part in ("passes_aleatoric", "passes_information"))
+    first, second = "AVH is connected to aleatoric uncertainty", " more than to epistemic uncertainty."
+    alone = "The 95 % interval over seeds of Spearman's coefficient of AVH and the aleatoric part lies above 0."
+    both = "The 95 % interval over seeds of the difference of the two coefficients lies above 0."
+    also = f"; the two parts go together, too, with {together:.3f}"
     return [
-        claim(
-            "AVH is connected to aleatoric uncertainty.",
-            rule="The 95 % interval over seeds of Spearman's coefficient of AVH and the aleatoric part lies above 0.",
-            holds=aleatoric.low > 0,
-            found=f"{signed(aleatoric, 3)}.",
-        ),
-        claim(
-            "AVH is connected to aleatoric uncertainty more than to epistemic uncertainty.",
-            rule="The 95 % interval over seeds of the difference of the two coefficients lies above 0.",
-            holds=gap.low > 0,
-            found=f"{signed(gap, 3)}; the two parts go together, too, with {together:.3f}.",
-        ),
+        ahead(f"{first}.", aleatoric, rule=alone, digits=3, unit=""),
+        ahead(first + second, aleatoric, information, rule=both, digits=3, unit="", also=also),
     ]
 
 

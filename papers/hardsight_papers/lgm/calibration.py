@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hardsight_papers.context import Context
+from hardsight_papers.drawing import panels
 from hardsight_papers.lgm.digit_networks import NAMES, about, trained
 from hardsight_papers.recipe import Outcome, Table, claim, recipe
 
@@ -67,12 +68,9 @@ def calibration(context: Context) -> Outcome:
 
 def draw(bars: dict[str, Reliability]) -> Figure:
     """Accuracy against confidence: a mark per loss and bin, whose area grows with the images in the bin."""
-    from matplotlib.figure import Figure
-
     from hardsight.render import COLORS, MARKERS
 
-    figure = Figure(figsize=(4.8, 4.6), layout="constrained", dpi=120)
-    axes = figure.subplots()
+    figure, (axes,) = panels(1, width=4.8, height=4.6)
     axes.plot([0, 1], [0, 1], color="#bbbbbb", linewidth=0.8)
     for k, (loss, bar) in enumerate(bars.items()):
         area = 300 * np.sqrt(bar.count / bar.count.sum())  # a bin of three images must not look like one of three hundred
@@ -82,5 +80,4 @@ def draw(bars: dict[str, Reliability]) -> Figure:
     axes.set_title("15 bins; larger marks hold more images", fontsize=9)
     for handle in axes.legend(frameon=False, fontsize=8, loc="lower right").legend_handles:
         handle.set_sizes([30])  # type: ignore[union-attr]  # its stubs say an artist of any kind
-    axes.spines[["top", "right"]].set_visible(False)
     return figure

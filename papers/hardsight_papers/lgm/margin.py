@@ -9,6 +9,7 @@ import numpy as np
 
 from hardsight.errors import require_installed
 from hardsight_papers.context import Context
+from hardsight_papers.drawing import panels
 from hardsight_papers.recipe import Outcome, Table, claim, recipe
 
 if TYPE_CHECKING:
@@ -67,17 +68,15 @@ def figure_2(context: Context) -> Outcome:
 
 def draw() -> Figure:
     """The regions in which each class's training logit wins, without and with a margin."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 3.4), layout="constrained", dpi=120)
+    figure, plots = panels(2, width=4.5, height=3.4)
     x, y = np.meshgrid(np.linspace(-1, 3, 300), np.linspace(-1.5, 1.5, 200))
     distance = [0.5 * ((x - mean[0]) ** 2 + (y - mean[1]) ** 2) for mean in MEANS]
-    for axes, alpha in zip(figure.subplots(1, 2), (0.0, 1.0), strict=True):
+    for axes, alpha in zip(plots, (0.0, 1.0), strict=True):
         first, second = (1 + alpha) * distance[0] < distance[1], (1 + alpha) * distance[1] < distance[0]
         axes.contourf(
             x, y, first.astype(float) + 2 * second, levels=[-0.5, 0.5, 1.5, 2.5], colors=["#ffffff", "#a6cee3", "#fdbf6f"]
         )
-        axes.scatter(*MEANS.T, marker="+", c="#222222", s=80)
+        axes.scatter(MEANS[:, 0], MEANS[:, 1], marker="+", c="#222222", s=80)
         axes.set_title(f"({'ab'[int(alpha > 0)]}) α = {alpha:g}", fontsize=10)
         axes.set(aspect="equal", xticks=[], yticks=[])
     return figure

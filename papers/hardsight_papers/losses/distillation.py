@@ -12,8 +12,8 @@ import numpy as np
 from hardsight_papers.arrays import as_pixels
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import panels, seed_dots
-from hardsight_papers.few_digits import SEEDS, TRAINING, accuracies, difference, few_digits, interval, seeds, signed
-from hardsight_papers.recipe import Claim, Outcome, Table, claim, recipe
+from hardsight_papers.few_digits import SEEDS, TRAINING, accuracies, ahead, all_ahead, difference, few_digits, interval, seeds
+from hardsight_papers.recipe import Claim, Outcome, Table, recipe
 
 WIDTHS = {"teacher": 512, "student": 32}  # hidden units of a network with one hidden layer, on pixels
 EPOCHS = {
@@ -73,22 +73,16 @@ def pixels(context: Context) -> list[tuple[np.ndarray, np.ndarray, list[str]]]:
 
 def better(accuracy: dict[str, np.ndarray], first: str, second: str, text: str) -> Claim:
     """Whether one way is ahead of another."""
-    gap = difference(accuracy[first], accuracy[second])
-    return claim(
-        text,
-        rule=f"The 95 % interval over seeds of the accuracy of {first} less that of {second} lies above 0.",
-        holds=gap.low > 0,
-        found=f"{signed(gap)} points.",
-    )
+    rule = f"The 95 % interval over seeds of the accuracy of {first} less that of {second} lies above 0."
+    return ahead(text, accuracy[first], accuracy[second], rule=rule)
 
 
 def degrades(accuracy: dict[str, np.ndarray]) -> Claim:
     """Both losses in one head, beside each of them alone."""
     gaps = {name: difference(accuracy[name], accuracy["one head for both losses"]) for name in ("labels alone", "logits alone")}
-    return claim(
+    return all_ahead(
         "A loss on logits added to that of the labels in one head degrades the student, below either alone.",
+        gaps,
         rule="The 95 % intervals over seeds of the accuracy of labels alone and of logits alone, each less that of one head for "
         "both, lie above 0.",
-        holds=all(gap.low > 0 for gap in gaps.values()),
-        found="; ".join(f"{name} {signed(gap)}" for name, gap in gaps.items()) + " points.",
     )

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-import hardsight
-from hardsight_papers.avh.generalization import digits_with_domains
-from hardsight_papers.context import Context, fingerprint
+from hardsight_papers.avh.generalization import generalized_features
+from hardsight_papers.context import Context
 from hardsight_papers.drawing import panels, seed_dots
 from hardsight_papers.few_digits import difference, interval, signed
 from hardsight_papers.recipe import Outcome, Table, claim, recipe
@@ -32,11 +31,7 @@ NEAR = 1.0  # point on the training domains that is still comparable
 @recipe("losses/drm", "DRM: one head per domain, tested on unseen domains", needs="PACS features")
 def drm(context: Context) -> Outcome:
     """Each domain left out in turn; accuracy on it, and on held-out samples of the domains trained on."""
-
-    path = context.data.find("pacs_features")
-    data: Any = digits_with_domains() if path is None else path
-    place = context.cache.place("generalize", {"data": "digits" if path is None else fingerprint(path), **SMALL})
-    results = hardsight.generalize(data, place, progress=context.progress("leaving domains out"), **SMALL)
+    data, results = generalized_features(context, SMALL)
     unseen, held = reached(results, "test"), reached(results, "validation")
     gaps = {name: difference(unseen[name], unseen["softmax"]) for name in ("drm", "drm-tta")}
     source = {name: difference(held[name], held["softmax"]) for name in ("drm", "drm-tta")}
@@ -45,9 +40,7 @@ def drm(context: Context) -> Outcome:
         seed_dots(plot, {NAMES[name]: x for name, x in values.items()}, "accuracy (%)", title)
     rows = [(NAMES[name], interval(unseen[name]), interval(held[name])) for name in NAMES]
     return Outcome(
-        about=("PACS, features of EfficientNet-Lite0" if path is not None else
-               "Digits as pixels in four domains: plain, faint, noisy, inverted")
-        + f"; {SMALL['limit']} samples of each at most, a head of {SMALL['hidden']} units, {SMALL['epochs']} epochs, "
+        about=f"{data}; {SMALL['limit']} samples of each at most, a head of {SMALL['hidden']} units, {SMALL['epochs']} epochs, "
         f"{SMALL['seeds']} seeds; averages over the domain left out, intervals of 95 % over seeds.",
         tables=[Table("Accuracy (%) [95 %]", ("method", "unseen domain", "training domains"), rows)],
         figures={"DRM and ERM": figure},

@@ -14,8 +14,8 @@ import numpy as np
 import hardsight
 from hardsight_papers.context import Context, fingerprint
 from hardsight_papers.drawing import panels, seed_dots
-from hardsight_papers.few_digits import difference, interval, signed
-from hardsight_papers.recipe import Claim, Outcome, Table, claim, recipe
+from hardsight_papers.few_digits import ahead, interval
+from hardsight_papers.recipe import Claim, Outcome, Table, recipe
 
 METHODS = {
     "source": "no adaptation",
@@ -57,9 +57,9 @@ def soft_labels(context: Context) -> Outcome:
         tables=[Table("Accuracy on the target (%) [95 %]", ("labels", "accuracy"), rows)],
         figures={"Ways to label": figure},
         claims=[
-            ahead(accuracy, "weighted", "threshold", "Weighting pseudo-labels by the teacher's score is better than hard ones."),
-            ahead(accuracy, "depict", "source", "Balanced soft labels improve on the model that made them."),
-            ahead(accuracy, "depict", "threshold", "A prior for the frequency of classes is better than labels without one."),
+            better(accuracy, "weighted", "threshold", "Weighting pseudo-labels by the teacher's score is better than hard ones."),
+            better(accuracy, "depict", "source", "Balanced soft labels improve on the model that made them."),
+            better(accuracy, "depict", "threshold", "A prior for the frequency of classes is better than labels without one."),
         ],
         commands=["hardsight adapt pacs.npz:photo pacs.npz:art_painting --methods threshold,weighted,depict --portion 1 -o run"],
     )
@@ -89,12 +89,7 @@ def by_method(adapted: Any) -> dict[str, np.ndarray]:
     return {name: np.array([last[name][seed][1] for seed in sorted(last[name])]) for name in METHODS if name in last}
 
 
-def ahead(accuracy: dict[str, np.ndarray], first: str, second: str, text: str) -> Claim:
+def better(accuracy: dict[str, np.ndarray], first: str, second: str, text: str) -> Claim:
     """Whether one way to label is ahead of another."""
-    gap = difference(accuracy[first], accuracy[second])
-    return claim(
-        text,
-        rule=f"The 95 % interval over seeds of the accuracy of `{first}` less that of `{second}` lies above 0.",
-        holds=gap.low > 0,
-        found=f"{signed(gap)} points.",
-    )
+    rule = f"The 95 % interval over seeds of the accuracy of `{first}` less that of `{second}` lies above 0."
+    return ahead(text, accuracy[first], accuracy[second], rule=rule)

@@ -337,15 +337,12 @@ class SelfTraining:
 
     def _source_rows(self, portion: float, stream: int, number: int, among: np.ndarray | None = None) -> np.ndarray:
         """Source samples of a round, drawn without replacement; where classes are to be balanced, as many of each."""
-        if among is not None:
-            return among[self._drawn(self.source.labels[among], portion, stream, number)]
-        return self._drawn(self.source.labels, portion, stream, number)
-
-    def _drawn(self, labels: np.ndarray, portion: float, stream: int, number: int) -> np.ndarray:
+        rows = np.arange(len(self.source)) if among is None else among
+        labels = self.source.labels[rows]
         count = max(1, int(math.floor(portion * len(labels) + 1e-9)))
         rng = np.random.default_rng([self.seed, stream, number, DRAW])
         if not self.settings.balance:
-            return np.sort(rng.permutation(len(labels))[:count])
+            return rows[np.sort(rng.permutation(len(labels))[:count])]
         present = np.unique(labels)
         each = max(1, round(count / len(present)))
         drawn = []
@@ -353,7 +350,7 @@ class SelfTraining:
             own = np.flatnonzero(labels == k)
             passes = [rng.permutation(own) for _ in range(math.ceil(each / len(own)))]  # small classes are repeated
             drawn.append(np.concatenate(passes)[:each])
-        return np.concatenate(drawn)
+        return rows[np.concatenate(drawn)]
 
     # ---- output on the target, and evaluation ----
 

@@ -149,12 +149,11 @@ def _overview(results: Results, accuracy: pa.Table) -> str:
     by_method = {(row["pair"], row["method"]): row for row in accuracy.to_pylist()}
     if not by_method:
         return ""
+    known = [pair for pair in results.pairs if (pair, results.methods[0]) in by_method]
     rows = [
         [_arrow(pair), *(percent(by_method[pair, m]["accuracy"], by_method[pair, m]["accuracy std"]) for m in results.methods)]
-        for pair in results.pairs
-        if (pair, results.methods[0]) in by_method
+        for pair in known
     ]
-    known = [pair for pair in results.pairs if (pair, results.methods[0]) in by_method]
     rows.append(["mean", *(percent(float(np.mean([by_method[pair, m]["accuracy"] for pair in known]))) for m in results.methods)])
     return html_page.heading("Every pair of domains") + html_page.table(("domains", *results.methods), rows, last=1)
 

@@ -94,10 +94,6 @@ class Ranking:
 
     def __post_init__(self) -> None:
         check_portion(self.portion)
-        words = (("rule", self.rule, Rule), ("kc_value", self.value, KcValue), ("kc_policy", self.policy, KcPolicy))
-        for name, word, known in words:
-            if word not in get_args(known):
-                raise InputError(f"{name} must be one of {', '.join(get_args(known))}, got {word!r}.")
 
     def of_values(self, values: np.ndarray, classes: np.ndarray, num_classes: int, empty: float) -> np.ndarray:
         """(c,) thresholds among (n,) values, each ranked within its class, -1 for none; or all together."""

@@ -258,12 +258,9 @@ class Work:
             for name, job in self.jobs.items()
         }
 
+    @torch.random.fork_rng(devices=[])
     def all(self, run: Run, progress: Progress | None) -> Results:
         """Every pair, seed and method; complete ones are read. torch's global random state is left unchanged."""
-        with torch.random.fork_rng(devices=[]):
-            return self._all(run, progress)
-
-    def _all(self, run: Run, progress: Progress | None) -> Results:
         rounds: Rounds = {}
         starts: Starts = {}
         lengths = {pair: self._lengths(job) for pair, job in self.jobs.items()}

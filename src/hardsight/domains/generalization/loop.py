@@ -47,7 +47,7 @@ class Predictions:
     @property
     def accuracy(self) -> float:
         """The share that is right; NaN of no samples."""
-        return float(self._right.mean()) if len(self.labels) else float("nan")
+        return float((self.probabilities.argmax(1) == self.labels).mean()) if len(self.labels) else float("nan")
 
     @property
     def class_accuracy(self) -> float:
@@ -60,11 +60,6 @@ class Predictions:
         """The mean of -log p of the label; NaN of no samples."""
         own = self.probabilities[np.arange(len(self.labels)), self.labels]
         return float(-np.log(np.maximum(own, np.finfo(np.float32).tiny)).mean()) if len(own) else float("nan")
-
-    @property
-    def _right(self) -> np.ndarray:
-        right: np.ndarray = self.probabilities.argmax(1) == self.labels
-        return right
 
 
 @dataclass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -54,9 +53,12 @@ def open_domains(data: Any, settings: GeneralizeSettings) -> OpenedDomains:
     """Open the data, and refuse what cannot be learned from."""
     opened, _ = open_domain(data)
     domains = _domains(opened)
-    lists = None if settings.lists is None else _lists(opened, settings.lists)
+    lists, column = None, OpenedDomains(opened, domains).column
+    if settings.lists is not None:
+        lists = read_official_lists(settings.lists, opened.ids, column, labels_of(opened))
     if settings.limit is not None:
-        rows = _spread(opened, domains, settings.limit)
+        each = [np.flatnonzero(column == name) for name in domains]
+        rows = np.concatenate([some[even_rows(len(some), settings.limit)] for some in each])
         opened, lists = opened.take(rows), None if lists is None else lists.take(rows)
     notes = _checked_classes(opened, domains, lists)
     check_network_options(opened, settings)
@@ -72,19 +74,6 @@ def _domains(data: Data) -> list[str]:
         raise InputError(f"leave-one-domain-out needs at least three domains; {message}")
     check_folder_names(names)
     return names
-
-
-def _lists(data: Data, folder: Path) -> OfficialLists:
-    column = domain_column(data)
-    assert column is not None
-    return read_official_lists(folder, data.ids, column, labels_of(data))
-
-
-def _spread(data: Data, domains: list[str], limit: int) -> np.ndarray:
-    """Rows of an even subsample of each domain."""
-    column = domain_column(data)
-    each = [np.flatnonzero(column == name) for name in domains]
-    return np.concatenate([some if len(some) <= limit else some[even_rows(len(some), limit)] for some in each])
 
 
 def _checked_classes(data: Data, domains: list[str], lists: OfficialLists | None) -> list[str]:

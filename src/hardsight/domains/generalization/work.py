@@ -117,11 +117,6 @@ class Work:
         arrays = ArrayInputs(self.data.values, self.data.labels, self.data.ids)
         return {"data": {**arrays.fingerprint(), "domains": self.domains}, **lists}
 
-    def all(self, folder: Path, progress: Progress | None) -> tables.Results:
-        """Every unseen domain, loss and seed; complete ones are read. torch's global random state is left unchanged."""
-        with torch.random.fork_rng(devices=[]):
-            return self._all(folder, progress)
-
     def _folds(self) -> list[tuple[int, list[int]]]:
         """Each domain in turn, and those left to train on."""
         numbers = range(len(self.domains))
@@ -143,7 +138,9 @@ class Work:
             return 0
         return len(self.settings.scales) * sum(self._length(inner).epochs for _, inner in self._inner_folds(left))
 
-    def _all(self, folder: Path, progress: Progress | None) -> tables.Results:
+    @torch.random.fork_rng(devices=[])
+    def all(self, folder: Path, progress: Progress | None) -> tables.Results:
+        """Every unseen domain, loss and seed; complete ones are read. torch's global random state is left unchanged."""
         s, scales, at = self.settings, {}, 0
         histories: dict[tuple[str, str, int], History] = {}
         total = sum(
