@@ -128,6 +128,14 @@ class Watched:
         assert self.elsewhere == []
 
 
+@contextmanager
+def browsing(watched: Watched, run: Path, second: Path | None = None, view: str = "", **options: Any) -> Iterator[Any]:
+    """A page on a server that ends after it."""
+    with served(run, second, **options) as address:
+        yield watched.open(address, view)
+        watched.leave()
+
+
 def expect(what: Any) -> Any:
     """Playwright's own, with more patience: `expect(locator).to_have_text(...)` polls until it holds."""
     from playwright.sync_api import expect as playwright_expect

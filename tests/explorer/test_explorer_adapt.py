@@ -15,7 +15,7 @@ import hardsight
 
 pytest.importorskip("torch")
 
-from explorer_browser import Watched, eventually, expect, point_at_end, served, settled
+from explorer_browser import Watched, browsing, eventually, expect, point_at_end, settled
 from hardsight.errors import FileError
 from hardsight.explorer.columns import signed
 from hardsight.explorer.sheet import open_sheet
@@ -123,8 +123,7 @@ def test_a_run_that_is_not_done_and_one_that_is_damaged(run: Path, tmp_path: Pat
 
 def test_the_panel_shows_each_round_follows_the_selection_and_selects(watched: Watched, run: Path) -> None:
     second = round_of(run, "photo-to-sketch", "cbst+avh", 2)
-    with served(run, read_only=True) as address:
-        page = watched.open(address, "tab=adaptation")
+    with browsing(watched, run, read_only=True, view="tab=adaptation") as page:
         expect(page.locator("#view-adaptation tbody tr")).to_have_count(len(METHODS) * ROUNDS)
         expect(page.locator("#view-adaptation .key .entry")).to_have_text(sorted(METHODS))
         last = pq.read_table(run / "rounds.parquet").to_pandas().query("seed == 0 and round in (0, @ROUNDS)")
@@ -154,7 +153,6 @@ def test_the_panel_shows_each_round_follows_the_selection_and_selects(watched: W
         expect(page.locator("#view-adaptation .said")).to_contain_text(f"round 3: cbst {mean:.4g}")
         page.locator("#axis-color").select_option("first kept by crst")
         expect(page.locator("#legend")).to_contain_text("first kept by crst")
-        watched.leave()
 
 
 def test_the_report_leaves_adapts_own_alone(watched: Watched, run: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -219,13 +219,6 @@ def suspected(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run
 
 
-@pytest.fixture(scope="module")
-def written(suspected: Path) -> Path:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hardsight.explorer.report._figures", lambda page: [])  # drawn by other tests
-        return report(suspected)
-
-
 def with_suspects(path: Path) -> Sheet:
     sheet = open_sheet(path)
     add_suspects(sheet)
@@ -280,8 +273,9 @@ def test_suspects_that_do_not_fit_are_refused_in_one_line(suspected: Path, tmp_p
     assert "10 of 30 samples were not looked at by hardsight clean." in notes[0] and "run hardsight clean again" in notes[1]
 
 
-def test_the_report_begins_with_the_suspects(suspected: Path, written: Path) -> None:
-    data = data_of(written)
+def test_the_report_begins_with_the_suspects(suspected: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hardsight.explorer.report._figures", lambda page: [])  # drawn by other tests
+    data = data_of(report(suspected))
     table = pq.read_table(suspected / "suspects.parquet").to_pandas()
     worst = table.sort_values("error_score", ascending=False, kind="stable").index[:9].tolist()
     first = data["about"]["report"]["suspects"]

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from explorer_browser import Watched, cut_off, downloads, eventually, expect, first_tile, ready, served, settled
+from explorer_browser import Watched, browsing, cut_off, downloads, eventually, expect, first_tile, ready, served, settled
 from explorer_runs import class_means, digits_run, write_suspects
 from hardsight.errors import FileError, InputError
 from hardsight.explorer.report import report
@@ -239,29 +239,25 @@ def test_keys_may_come_faster_than_the_server_answers(chromium: Any, run: Path) 
 def test_marks_of_a_file_are_kept_beside_it(watched: Watched, tmp_path: Path, run: Path) -> None:
     Snapshot.load(run).save(tmp_path / "photo.npz")
     file = tmp_path / "photo.review.parquet"
-    with served(tmp_path / "photo.npz") as address:
-        page = watched.open(address, "tab=review")
+    with browsing(watched, tmp_path / "photo.npz", view="tab=review") as page:
         page.keyboard.type("sd")
         settled(page, "drop", "#grid .tile:nth-child(1) .badge")
         assert [mark for mark, _ in rows(file).values()] == ["drop"] and own_checksum(file)
         id, badge = (page.locator(f"#grid .tile:first-child {part}").bounding_box() for part in (".nopicture", ".badge"))
         assert badge["y"] >= id["y"] + id["height"]  # there is no picture: the mark does not hide the id
         expect(page.locator("#view-review")).to_contain_text(str(file))
-        watched.leave()
     assert review_file(tmp_path / "photo.csv") == file  # the same samples by another name
 
 
 def test_a_page_without_marks_says_why(watched: Watched, tmp_path: Path, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_table(read_scores(run), tmp_path / "photo.csv")
     monkeypatch.setattr("hardsight.explorer.review.os.access", lambda *_: False)  # as of a folder that can only be read
-    with served(tmp_path / "photo.csv") as address:
-        page = watched.open(address, "tab=review")
+    with browsing(watched, tmp_path / "photo.csv", view="tab=review") as page:
         for place in ("#review-keys", "#view-review"):
             expect(page.locator(place)).to_contain_text(f"{tmp_path} cannot be written to")
         page.keyboard.type("sd")
         expect(page.locator("#message")).to_contain_text("cannot be written to")
         assert watched.posted == [] and not (tmp_path / "photo.review.parquet").exists()
-        watched.leave()
 
 
 def test_a_run_without_scores_opens_where_nothing_can_be_written(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,8 +276,7 @@ def test_of_a_thousand_classes_the_likely_ones_are_offered_first(watched: Watche
     snapshot = Snapshot.load(run).in_memory()
     logits = Head("cosine", weight, scale=20.0).logits(snapshot.values[int(hardest)][None])[0]
     expected = [names[k] for k in np.argsort(-np.asarray(logits), kind="stable")[:8]]
-    with served(run) as address:
-        page = watched.open(address)
+    with browsing(watched, run) as page:
         first_tile(page, hardest)
         page.keyboard.type("sw")
         options = page.locator("#chooser .options .option bdi")
@@ -289,25 +284,21 @@ def test_of_a_thousand_classes_the_likely_ones_are_offered_first(watched: Watche
         page.keyboard.type(expected[3])
         page.keyboard.press("Enter")
         settled(page, "wrong label", "#grid .tile:nth-child(1) .badge")
-        watched.leave()
     assert rows(run / "review.parquet") == {hardest: ("wrong label", names.index(expected[3]))}
 
 
 def test_a_verdict_has_one_color_whatever_else_was_found(watched: Watched, run: Path) -> None:
     write_suspects(run, likely=0)  # ambiguous is the first verdict that there is
-    with served(run) as address:
-        page = watched.open(address, "color=verdict")
+    with browsing(watched, run, view="color=verdict") as page:
         expect(page.locator("#legend .entry")).to_have_text(["ambiguous"])
         expect(page.locator("#legend .entry .dot")).to_have_css("background-color", "rgb(224, 100, 42)")  # of the second verdict
-        watched.leave()
 
 
 def test_suspects_are_reviewed_by_verdict_with_one_key(watched: Watched, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_suspects(run)
     table = pq.read_table(run / "suspects.parquet").to_pandas().set_index("id")
     worst = table.sort_values("error_score", ascending=False, kind="stable")
-    with served(run) as address:
-        page = watched.open(address)
+    with browsing(watched, run) as page:
         first_tile(page, worst.index[0])
         expect(page.get_by_role("tab", name="Suspects")).to_have_attribute("aria-selected", "true")
         expect(page.locator("#legend")).to_contain_text("no verdict")  # what the gray points are
@@ -339,7 +330,6 @@ def test_suspects_are_reviewed_by_verdict_with_one_key(watched: Watched, run: Pa
         page.set_viewport_size({"width": 1280, "height": 860})
         page.locator("#view-suspects .fact", has_text="likely mislabeled").click()  # once more: all again
         settled(page, "^120 samples$")
-        watched.leave()
     monkeypatch.setattr("hardsight.explorer.report._figures", lambda page: [])
     page.goto(report(run).as_uri())
     ready(page)
@@ -356,8 +346,7 @@ def test_all_of_a_filtered_group_in_one_action(watched: Watched, run: Path) -> N
     table = table.append_column("duplicate_of", pa.array([None, "0", *[None] * 118], pa.string()))
     write_table(table.replace_schema_metadata({"hardsight": notes}), run / "suspects.parquet")
     suggested = {row["id"]: row["suggested_label"] for row in table.to_pylist() if row["verdict"] == "likely mislabeled"}
-    with served(run) as address:
-        page = watched.open(address)
+    with browsing(watched, run) as page:
         expect(page.locator("#warnings p")).to_have_text("The model is weak <b>")
         progress = page.locator("#review-progress")
         expect(progress).to_have_text("0 of 9 reviewed")  # of the suspects; nothing is offered for all samples
@@ -382,13 +371,10 @@ def test_all_of_a_filtered_group_in_one_action(watched: Watched, run: Path) -> N
         page.locator("#detail .labels .pick").click()
         expect(page.locator("#detail-title")).to_have_text("0")
         watched.check()
-        watched.leave()
 
 
 def test_cards_without_a_label_show_the_prediction(watched: Watched, tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", features=np.array([[9.0, 0], [1, 1.1]]), weight=np.eye(2), class_names=NAMES)
-    with served(tmp_path / "x.npz") as address:
-        page = watched.open(address)
+    with browsing(watched, tmp_path / "x.npz") as page:
         expect(page.locator("#sort")).to_have_value("entropy")
         expect(page.locator("#grid .tile .caption")).to_contain_text(["no label→ dog", "no label→ cat"])
-        watched.leave()

@@ -316,9 +316,8 @@ def test_what_is_exported_is_not_removed_with_an_earlier_export(files: Path, tmp
     export(files, "huggingface", tmp_path / "out", images=str(photos))
     source = tmp_path / "out" / "data" / "val-00000-of-00001.parquet"
     source.write_bytes(files.read_bytes())
-    refused(
-        cli("export", source, "--to", "huggingface", "-o", tmp_path / "out", "--images", photos), "the input", "give another -o"
-    )
+    done = cli("export", source, "--to", "huggingface", "-o", tmp_path / "out", "--images", photos)
+    refused(done, "the input", "give another -o")
     assert source.read_bytes() == files.read_bytes()
     folder = tmp_path / "coco"
     export(files, "coco", folder, images=str(photos))
