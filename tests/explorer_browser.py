@@ -128,6 +128,14 @@ class Watched:
         assert self.elsewhere == []
 
 
+@contextmanager
+def browsing(watched: Watched, run: Path, second: Path | None = None, view: str = "", **options: Any) -> Iterator[Any]:
+    """A page on a server that ends after it."""
+    with served(run, second, **options) as address:
+        yield watched.open(address, view)
+        watched.leave()
+
+
 def expect(what: Any) -> Any:
     """Playwright's own, with more patience: `expect(locator).to_have_text(...)` polls until it holds."""
     from playwright.sync_api import expect as playwright_expect
@@ -176,10 +184,11 @@ def first_tile(page: Any, id: str) -> None:
     page.locator(f"#grid .tile:first-child[aria-label^='{id}, ']").wait_for(timeout=PATIENCE)
 
 
-def drag(page: Any, *places: tuple[float, float]) -> None:
-    """Over the scatter, from place to place, in shares of its width and height."""
-    page.locator("#cloud").scroll_into_view_if_needed()
-    box = page.locator("#cloud").bounding_box()
+def drag(page: Any, *places: tuple[float, float], within: Any = None) -> None:
+    """Over the scatter, of the page or `within` a frame of it, from place to place, in shares of its width and height."""
+    cloud = (within or page).locator("#cloud")
+    cloud.scroll_into_view_if_needed()
+    box = cloud.bounding_box()
     at = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in places]
     page.mouse.move(*at[0])
     page.mouse.down()

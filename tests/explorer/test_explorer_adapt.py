@@ -15,7 +15,7 @@ import hardsight
 
 pytest.importorskip("torch")
 
-from explorer_browser import Watched, eventually, expect, point_at_end, served, settled
+from explorer_browser import Watched, browsing, eventually, expect, point_at_end, settled
 from hardsight.errors import FileError
 from hardsight.explorer.columns import signed
 from hardsight.explorer.sheet import open_sheet
@@ -111,28 +111,24 @@ def test_a_run_that_is_not_done_and_one_that_is_damaged(run: Path, tmp_path: Pat
     write_table(unlabeled, folder / "round=01.parquet")
     line = open_sheet(tmp_path / "run").rounds.summary(np.ones(N, bool))[0]  # type: ignore[union-attr]
     assert line["right"] is None and line["accuracy"] is None and line["kept"] > 0
-    write_table(table.take(pa.array(np.arange(N)[::-1])), folder / "round=02.parquet")
-    with pytest.raises(FileError, match="not those of the pair's other rounds"):
-        open_sheet(tmp_path / "run")
-    write_table(table.drop_columns(["kept"]), folder / "round=02.parquet")
-    with pytest.raises(FileError, match="no column 'kept'"):
-        open_sheet(tmp_path / "run")
-    (folder / "round=02.parquet").write_bytes(b"PAR1")
-    with pytest.raises(FileError, match="round=02.parquet: not a readable Parquet file"):
-        open_sheet(tmp_path / "run")
+    other_order, unkept = table.take(pa.array(np.arange(N)[::-1])), table.drop_columns(["kept"])
+    for words, other in {"the pair's other rounds": other_order, "no column 'kept'": unkept, "not a readable": None}.items():
+        if other is None:
+            (folder / "round=02.parquet").write_bytes(b"PAR1")
+        else:
+            write_table(other, folder / "round=02.parquet")
+        with pytest.raises(FileError, match=f"round=02.parquet: .*{words}"):
+            open_sheet(tmp_path / "run")
 
 
 def test_the_panel_shows_each_round_follows_the_selection_and_selects(watched: Watched, run: Path) -> None:
     second = round_of(run, "photo-to-sketch", "cbst+avh", 2)
-    with served(run, read_only=True) as address:
-        page = watched.open(address, "tab=adaptation")
+    with browsing(watched, run, read_only=True, view="tab=adaptation") as page:
         expect(page.locator("#view-adaptation tbody tr")).to_have_count(len(METHODS) * ROUNDS)
         expect(page.locator("#view-adaptation .key .entry")).to_have_text(sorted(METHODS))
-        last = [
-            row for row in pq.read_table(run / "rounds.parquet").to_pylist() if row["seed"] == 0 and row["round"] in (0, ROUNDS)
-        ]
+        last = pq.read_table(run / "rounds.parquet").to_pandas().query("seed == 0 and round in (0, @ROUNDS)")
         for method in ("source", *METHODS):
-            mean = 100 * np.mean([row["accuracy"] for row in last if row["method"] == method])
+            mean = 100 * last[last.method == method].accuracy.mean()
             expect(page.locator("#view-adaptation .reached")).to_contain_text(f"{method} {mean:.1f} %")
         page.get_by_role("button", name="Select what cbst+avh kept in round 2").click()
         both = second.kept.sum() + round_of(run, "sketch-to-photo", "cbst+avh", 2).kept.sum()
@@ -157,7 +153,6 @@ def test_the_panel_shows_each_round_follows_the_selection_and_selects(watched: W
         expect(page.locator("#view-adaptation .said")).to_contain_text(f"round 3: cbst {mean:.4g}")
         page.locator("#axis-color").select_option("first kept by crst")
         expect(page.locator("#legend")).to_contain_text("first kept by crst")
-        watched.leave()
 
 
 def test_the_report_leaves_adapts_own_alone(watched: Watched, run: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:

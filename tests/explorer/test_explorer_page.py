@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,13 @@ import pytest
 from matplotlib.path import Path as MplPath
 from scipy.stats import spearmanr
 
+from benchmarks.explore import make_table
 from explorer_browser import (
     Watched,
+    browsing,
     commanded,
     counted,
+    downloads,
     drag,
     drawn_filter,
     eventually,
@@ -31,9 +34,10 @@ from explorer_browser import (
     settled,
     view,
 )
-from explorer_runs import digits_run
+from explorer_runs import digits_run, two_heads
 from hardsight import Head, score
 from hardsight.explorer.report import report
+from hardsight.explorer.selection import agreement
 from hardsight.geometry import angles
 from hardsight.snapshot import Snapshot
 from hardsight.table import write_table
@@ -51,10 +55,19 @@ def address(run: Path) -> Iterator[str]:
         yield at
 
 
-def test_everything_follows_a_box(watched: Watched, address: str, run: Path) -> None:
-    page = watched.open(address)
+@pytest.fixture
+def page(watched: Watched, address: str) -> Any:
+    return watched.open(address)
+
+
+@pytest.fixture
+def table(run: Path) -> Any:
     table = pq.read_table(run / "scores.parquet").to_pandas()
     table.own_angle = np.degrees(table.own_angle)  # as the page shows it
+    return table
+
+
+def test_everything_follows_a_box(page: Any, table: Any) -> None:
     assert counted(page) == len(table) == 400
     assert page.locator("#grid .tile").count() == 60
     drag(page, (0.3, 0.2), (0.7, 0.8))
@@ -65,16 +78,15 @@ def test_everything_follows_a_box(watched: Watched, address: str, run: Path) -> 
     inside = table[table.own_angle.between(box[3], box[4]) & table.norm.between(box[5], box[6])]
     assert 0 < len(inside) < 400
     assert counted(page) == len(inside)
-    shown = {row.split("\t")[0]: row.split("\t")[1] for row in page.locator("#view-classes tbody tr").all_inner_texts()}
-    assert sum(int(count) for count in shown.values()) == len(inside)
+    shown = [row.split("\t") for row in page.locator("#view-classes tbody tr").all_inner_texts()]
+    assert sum(int(row[1]) for row in shown) == len(inside)
     expect(page.locator("#page-name")).to_have_text(f"1–{min(60, len(inside))} of {len(inside)}")
     first_tile(page, inside.sort_values("avh", ascending=False).iloc[0].id)
     page.keyboard.press("Escape")
     settled(page, "^400 samples$")
 
 
-def test_any_column_is_an_axis_or_a_color(watched: Watched, address: str, run: Path) -> None:
-    page = watched.open(address)
+def test_any_column_is_an_axis_or_a_color(page: Any) -> None:
     page.locator("#axis-x").select_option("confidence")
     page.locator("#axis-y").select_option("label")  # groups too: spread a little around their place
     page.locator("#axis-color").select_option("split")
@@ -85,17 +97,14 @@ def test_any_column_is_an_axis_or_a_color(watched: Watched, address: str, run: P
     ready(page)
     box = drawn_filter(page)
     assert box[:3] == ["box", "confidence", "label"] and box[6] > 8
-    shown = {row.split("\t")[0] for row in page.locator("#view-classes tbody tr").all_inner_texts()}
-    assert "digit 9" in shown and "digit 0" not in shown
+    expect(page.locator("#view-classes tbody")).to_contain_text("digit 9")
+    expect(page.locator("#view-classes tbody")).not_to_contain_text("digit 0")
     page.keyboard.press("Escape")
     page.locator("#legend .entry", has_text="test").click()
     settled(page, "^80 of 400")  # each fifth sample is in the test split
 
 
-def test_lasso_zoom_move_and_hover(watched: Watched, address: str, run: Path) -> None:
-    page = watched.open(address)
-    table = pq.read_table(run / "scores.parquet").to_pandas()
-    table.own_angle = np.degrees(table.own_angle)  # as the page shows it
+def test_lasso_zoom_move_and_hover(page: Any, table: Any) -> None:
     page.get_by_role("radio", name="Lasso").click()
     drag(page, (0.3, 0.2), (0.8, 0.25), (0.75, 0.75), (0.35, 0.7))
     settled(page, "of 400 samples")
@@ -135,9 +144,7 @@ def place_of(page: Any, table: Any, row: int) -> tuple[float, float]:
     return box["x"] + 58 + shares[0] * (box["width"] - 70), box["y"] + 10 + (1 - shares[1]) * (box["height"] - 52)
 
 
-def test_samples_sort_turn_pages_and_open(watched: Watched, address: str, run: Path) -> None:
-    page = watched.open(address)
-    table = pq.read_table(run / "scores.parquet").to_pandas()
+def test_samples_sort_turn_pages_and_open(page: Any, table: Any) -> None:
     page.locator("#sort").select_option("confidence")
     lowest = table.sort_values("confidence", kind="stable").id.tolist()
     first_tile(page, lowest[0])
@@ -150,9 +157,8 @@ def test_samples_sort_turn_pages_and_open(watched: Watched, address: str, run: P
     eventually(page, lambda: page.evaluate(widths), [8] * 15)
 
 
-def test_the_close_up(watched: Watched, address: str, run: Path) -> None:
-    page = watched.open(address)
-    snapshot, table = Snapshot.load(run), pq.read_table(run / "scores.parquet").to_pandas()
+def test_the_close_up(page: Any, table: Any, run: Path) -> None:
+    snapshot = Snapshot.load(run)
     page.locator("#find-text").fill("17")
     page.keyboard.press("Enter")
     settled(page, "of 400")
@@ -183,9 +189,7 @@ def test_the_close_up(watched: Watched, address: str, run: Path) -> None:
     expect(dialog).to_be_hidden()
 
 
-def test_classes_and_confusions_filter(watched: Watched, address: str, run: Path) -> None:
-    page = watched.open(address)
-    table = pq.read_table(run / "scores.parquet").to_pandas()
+def test_classes_and_confusions_filter(page: Any, table: Any, run: Path) -> None:
     row = page.locator("#view-classes tbody tr", has_text="digit 3").inner_text().split("\t")
     of = table[table.label == 3]
     assert [row[1], row[2]] == [str(len(of)), f"{100 * (of.predicted == 3).mean():.1f} %"]
@@ -217,9 +221,7 @@ def test_classes_and_confusions_filter(watched: Watched, address: str, run: Path
     assert cells["height"] == pytest.approx(beside["height"], abs=1)  # each name beside its row
 
 
-def test_filters_live_in_the_address(watched: Watched, address: str, run: Path) -> None:
-    page = watched.open(address)
-    table = pq.read_table(run / "scores.parquet").to_pandas()
+def test_filters_live_in_the_address(page: Any, table: Any) -> None:
     page.get_by_role("tab", name="Filter").click()
     page.locator("#filter-column").select_option("avh")
     page.get_by_role("spinbutton", name="lowest").fill("0.09")
@@ -245,14 +247,13 @@ def test_filters_live_in_the_address(watched: Watched, address: str, run: Path) 
     settled(page, "^400 samples")
 
 
-def test_dynamics_curves_and_play(watched: Watched, address: str, run: Path) -> None:
+def test_dynamics_curves_and_play(watched: Watched, address: str, table: Any, run: Path) -> None:
     page = watched.open(address, "tab=dynamics&measure=norm&by=correct")
     page.locator("#view-dynamics .key .entry").nth(1).wait_for()
-    table = pq.read_table(run / "dynamics" / "epoch=0005.parquet").to_pandas()
-    scores = pq.read_table(run / "scores.parquet").to_pandas()
-    right = (scores.label == scores.predicted).to_numpy()
+    last_epoch = pq.read_table(run / "dynamics" / "epoch=0005.parquet").to_pandas()
+    right = (table.label == table.predicted).to_numpy()
     point_at_end(page.locator("#view-dynamics canvas"))
-    expect(page.locator("#view-dynamics .said")).to_contain_text(f"epoch 5: right {table.norm[right].mean():.4g}"[:20])
+    expect(page.locator("#view-dynamics .said")).to_contain_text(f"epoch 5: right {last_epoch.norm[right].mean():.4g}"[:20])
     pixels = (
         "() => { const c = document.getElementById('cloud'); return c.toDataURL().length + ':' + c.toDataURL().slice(-4000); }"
     )
@@ -269,24 +270,22 @@ def test_dynamics_curves_and_play(watched: Watched, address: str, run: Path) -> 
     eventually(page, lambda: page.evaluate(pixels), last)
 
 
-def test_agreement_follows_the_selection(watched: Watched, address: str, run: Path) -> None:
+def test_agreement_follows_the_selection(watched: Watched, address: str, table: Any, run: Path) -> None:
     page = watched.open(address, 'tab=agreement&f=["in","label",["digit 1","digit 8"]]')
-    scores = pq.read_table(run / "scores.parquet").to_pandas()
     human = pq.read_table(run / "samples" / "part-00000.parquet", columns=["human"]).to_pandas().human
-    chosen = scores.label.isin([1, 8])
-    expected = spearmanr(human[chosen], scores.avh[chosen]).statistic
+    chosen = table.label.isin([1, 8])
+    expected = spearmanr(human[chosen], table.avh[chosen]).statistic
     expect(page.locator("#view-agreement .headline")).to_contain_text(f"ρ = {expected:.3f}")
     page.locator("#view-agreement").get_by_role("combobox", name="Groups").select_option("label")
     settled(page, "digit 8", "#view-agreement tbody tr")
     row = page.locator("#view-agreement tbody tr", has_text="digit 8").inner_text().split("\t")
-    mine = scores.label == 8
-    assert row[1:3] == [str(mine.sum()), f"{spearmanr(human[mine], scores.avh[mine]).statistic:.3f}"]
+    mine = table.label == 8
+    assert row[1:3] == [str(mine.sum()), f"{spearmanr(human[mine], table.avh[mine]).statistic:.3f}"]
     page.locator("#view-agreement .pick", has_text="digit 8").click()
     settled(page, f"^{mine.sum()} of 400")
 
 
-def test_keyboard_alone_and_names_for_everything(watched: Watched, address: str) -> None:
-    page = watched.open(address)
+def test_keyboard_alone_and_names_for_everything(page: Any) -> None:
     page.keyboard.press("c")
     expect(page.locator("#cloud")).to_be_focused()
     for key in ("+", "+", "ArrowRight", "Enter"):
@@ -316,9 +315,9 @@ def test_keyboard_alone_and_names_for_everything(watched: Watched, address: str)
 
 
 @pytest.mark.parametrize("width", [400, 768, 1280, 2200])
-def test_no_width_is_too_narrow_or_too_wide(chromium: Any, address: str, width: int) -> None:
-    context = chromium.new_context(viewport={"width": width, "height": 800}, color_scheme="dark")
-    watched = Watched(context.new_page())
+def test_no_width_is_too_narrow_or_too_wide(watched: Watched, address: str, width: int) -> None:
+    watched.page.set_viewport_size({"width": width, "height": 800})
+    watched.page.emulate_media(color_scheme="dark")
     page = watched.open(address)
     assert page.evaluate("() => document.documentElement.scrollWidth") <= width
     page.locator("#grid .tile").first.click()
@@ -327,12 +326,9 @@ def test_no_width_is_too_narrow_or_too_wide(chromium: Any, address: str, width: 
     assert page.evaluate(
         "() => document.getElementById('detail').scrollWidth <= document.getElementById('detail').clientWidth + 1"
     )
-    watched.check()
-    context.close()
 
 
-def test_dark_and_light(watched: Watched, address: str) -> None:
-    page = watched.open(address)
+def test_dark_and_light(page: Any) -> None:
     color = "() => getComputedStyle(document.body).backgroundColor"
     corner = "() => document.getElementById('cloud').toDataURL()"
     light, drawn = page.evaluate(color), page.evaluate(corner)
@@ -352,12 +348,9 @@ def test_column_names_of_several_lines(watched: Watched, tmp_path: Path, how: st
     for name in names:
         table = table.append_column(name, pa.array(rng.random(20)))
     write_table(table, tmp_path / "scores.parquet")
-    with contextlib.ExitStack() as stack:
-        if how == "report":
-            address = report(tmp_path / "scores.parquet", tmp_path / "report.html").as_uri()
-        else:
-            address = stack.enter_context(served(tmp_path / "scores.parquet"))
-        page = watched.open(address)
+    file = report(tmp_path / "scores.parquet", tmp_path / "report.html")
+    with served(tmp_path / "scores.parquet") as address:
+        page = watched.open(file.as_uri() if how == "report" else address)
         for menu, name in zip(("axis-x", "axis-y", "sort"), names, strict=True):
             page.select_option(f"#{menu}", name)
             ready(page)
@@ -365,3 +358,180 @@ def test_column_names_of_several_lines(watched: Watched, tmp_path: Path, how: st
         ready(page)
         assert [page.locator(f"#{menu}").input_value() for menu in ("axis-x", "axis-y", "sort")] == names
         watched.leave()
+
+
+# Hostile names, exports, two runs, the report
+
+
+HOSTILE = [
+    "<img src=x onerror=alert(1)>",
+    "</script><script>alert(1)</script>",
+    "\u202edrowsrever",
+    "\u2066isolated",
+    "a\x00b\x1b[31mred",
+    "x" * 100_000,
+    "${alert(1)}`'\"",
+    "javascript:alert(1)",
+    "=cmd()",
+    "line\nbreak\u2028",
+]
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    groups = [HOSTILE[k % 10] for k in range(40)]
+    folder = tmp_path_factory.mktemp("hostile") / "<b>run\u202e"
+    return digits_run(folder, n=40, names=HOSTILE, columns={"group": pa.array(groups)})
+
+
+def harmless_everywhere(page: Any) -> None:
+    """No markup came alive, and no character that turns or hides text is on the page."""
+    for tab in page.get_by_role("tab").all():
+        tab.click()
+        ready(page)
+        expect(page.locator(f"#{tab.get_attribute('aria-controls')}")).not_to_be_empty()
+    assert page.locator("img[src=x]").count() == 0
+    text = page.locator("body").inner_text()
+    words = text + page.content().replace("\n", "").partition('id="data"')[0]
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\x00\x1b\u2028]", words)
+    assert "\\u{202e}drowsrever" in words and "<img src=x onerror" in text
+    assert max(len(line) for line in text.split("\n")) < 1000
+
+
+def test_hostile_names_are_only_text(watched: Watched, hostile: Path) -> None:
+    with browsing(watched, hostile, view="color=label") as page:
+        page.locator("#legend .entry").first.wait_for()
+        page.locator("#view-classes tbody tr").first.wait_for()
+        page.locator("#grid .tile").first.click()
+        page.locator("#detail .bars").wait_for()
+        page.keyboard.press("w")
+        page.locator("#chooser[open]").wait_for()
+        page.keyboard.press("Escape")
+        expect(page.locator("#chooser")).to_be_hidden()
+        page.keyboard.press("Escape")
+        expect(page.locator("#detail")).to_be_hidden()
+        harmless_everywhere(page)
+        page.get_by_role("tab", name="Classes").click()
+        page.locator("#view-classes .pick", has_text="<img").click()
+        settled(page, "of 40 ")
+        page.reload()
+        ready(page)
+        settled(page, "of 40 ")
+
+
+def test_hostile_names_in_the_report_and_on_the_terminal(
+    watched: Watched, hostile: Path, tmp_path: Path, cli: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hardsight.explorer.report._figures", lambda page: [])  # they hold no names
+    done = cli("report", hostile, "-o", tmp_path / "report.html")
+    assert done.code == 0 and "\u202e" not in done.out
+    source = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert source.count("<script") == 2 and "onerror=alert" not in source.replace("\\u003cimg src=x onerror=alert(1)>", "")
+    page = watched.open((tmp_path / "report.html").as_uri(), "color=label")
+    harmless_everywhere(page)
+
+
+def test_exports_of_a_selection(watched: Watched, tmp_path: Path) -> None:
+    run = digits_run(tmp_path / "run", n=150, columns={"path": pa.array([f"img/{k}.png" for k in range(150)])})
+    with browsing(watched, run, view='f=["in","label",["digit 3"]]') as page:
+        expected = pq.read_table(run / "scores.parquet").to_pandas().query("label == 3")
+        assert counted(page) == len(expected)
+        table = pq.read_table(downloads(page, tmp_path, "selection", "parquet")).to_pandas()
+        assert table.id.tolist() == expected.id.tolist() and set(table.label_name) == {"digit 3"}
+        np.testing.assert_allclose(table.avh, expected.avh, rtol=1e-6)
+        listed = downloads(page, tmp_path, "selection", "txt").read_text().splitlines()
+        assert listed == [f"img/{id}.png" for id in expected.id]
+
+
+def test_two_runs_side_by_side(watched: Watched, tmp_path: Path) -> None:
+    heads = zip(("before", "after"), two_heads(), strict=True)
+    one, two = (digits_run(tmp_path / name, n=200, head=head) for name, head in heads)
+    first, second = (pq.read_table(run / "scores.parquet").to_pandas() for run in (one, two))
+    assert (second.avh < first.avh).mean() > 0.6  # and yet it did not get easier
+    change = (second.avh.rank() - first.avh.rank()).to_numpy() / 200
+    turn = (second.label != second.predicted).to_numpy() * 1 - (first.label != first.predicted).to_numpy()
+    same, lower = turn == 0, (second.confidence < first.confidence).to_numpy()
+    with browsing(watched, one, two) as page:
+        panel = page.locator("#view-compare")
+        for name, row in (("Wrong now", (2 * turn + change).argmax()), ("Right now", (2 * turn + change).argmin())):
+            tile = page.get_by_role("group", name=name).locator(".tile").first
+            expect(tile).to_have_attribute("aria-label", re.compile(f"^sample {row},"))
+        expect(panel).to_contain_text(
+            f"same outcome, ranked easier{(change[same] < 0).sum()} ({100 * (change[same] < 0).mean():.1f} %)"
+        )
+        expect(panel).to_contain_text("Values of AVH are not compared: one head is linear, the other cosine.")
+        for words in ("got easier", "mean AVH"):
+            expect(panel).not_to_contain_text(words, ignore_case=True)
+        worst = second.loc[(2 * turn + change).argmax()]
+        page.get_by_role("group", name="Wrong now").locator(".tile").first.click()
+        expect(page.locator("#detail .labels")).to_contain_text(f"in afterdigit {worst.predicted:.0f}")
+        page.keyboard.press("Escape")
+        panel.get_by_role("combobox", name="Score to compare").select_option("confidence")  # which is on one scale
+        expect(panel).to_contain_text(f"mean confidence{first.confidence.mean():.4g} → {second.confidence.mean():.4g}")
+        expect(panel).to_contain_text(f"got harder{((turn > 0) | (same & lower)).sum()} (")
+        panel.get_by_role("button", name="right, then wrong").click()
+        settled(page, f"^{(turn > 0).sum()} of 200")
+        page.get_by_role("button", name="Plot one against the other").click()
+        expect(page.locator("#axis-y")).to_have_value("confidence (2)")
+
+
+def test_the_report_opens_from_disk_and_is_the_same_page(watched: Watched, tmp_path: Path) -> None:
+    run = digits_run(tmp_path / "run", n=300, human=True, dynamics=True)
+    file = report(run)
+    moved = tmp_path / "elsewhere.html"
+    file.rename(moved)
+    page = watched.open(moved.as_uri())
+    table = pq.read_table(run / "scores.parquet").to_pandas()
+    text = page.locator("#about").inner_text()
+    assert f"{100 * (table.label == table.predicted).mean():.2f} %" in text and "hardsight report run" in text
+    eventually(page, lambda: page.locator("#about figure img").first.evaluate("(image) => image.naturalWidth") > 500, True)
+    first_tile(page, table.sort_values("avh", ascending=False, kind="stable").id.iloc[0])
+    page.locator("#grid img").first.scroll_into_view_if_needed()
+    expect(page.locator("#grid img").first).to_have_js_property("naturalWidth", 8)
+    drag(page, (0.3, 0.2), (0.7, 0.8))
+    settled(page, "of 300 samples")
+    box = drawn_filter(page)
+    inside = np.degrees(table.own_angle).between(box[3], box[4]) & table.norm.between(box[5], box[6])
+    assert abs(counted(page) - inside.sum()) <= 2  # numbers are kept in 16 bits here
+    for tab, place in (("Class angles", "#view-angles .matrix"), ("Agreement", "#view-agreement .headline")):
+        page.get_by_role("tab", name=tab).click()
+        page.locator(place).wait_for()
+    human = pq.read_table(run / "samples" / "part-00000.parquet", columns=["human"]).to_pandas().human
+    settled(page, f"n = {counted(page)}$", "#view-agreement .headline")  # of the selection
+    said = page.locator("#view-agreement .headline").inner_text().replace("[", " ").replace(",", " ").replace("]", " ").split()
+    expected = agreement(human[inside].to_numpy(), table.avh[inside].to_numpy())
+    assert [float(word) for word in said[2:5]] == pytest.approx([expected[key] for key in ("spearman", "low", "high")], abs=0.01)
+    page.locator("#view-agreement").get_by_role("combobox", name="Groups").select_option("correct")
+    ready(page)
+    row = page.locator("#view-agreement tbody tr", has_text="right").inner_text().split("\t")
+    mine = inside & (table.label == table.predicted)
+    assert abs(int(row[1]) - mine.sum()) <= 2
+    assert float(row[2]) == pytest.approx(spearmanr(human[mine], table.avh[mine]).statistic, abs=0.02)
+    page.get_by_role("tab", name="Dynamics").click()
+    page.locator("#view-dynamics .key .entry").nth(1).wait_for()
+    page.locator("#view-dynamics").get_by_role("combobox", name="Measure").select_option("norm")
+    ready(page)
+    page.locator("#view-dynamics canvas").hover(position={"x": 60, "y": 60})
+    first = pq.read_table(run / "dynamics" / "epoch=0001.parquet").to_pandas().norm
+    settled(page, "epoch 1: right ", "#view-dynamics .said")
+    shown = float(page.locator("#view-dynamics .said").inner_text().split("right ")[1].split()[0])
+    assert shown == pytest.approx(first[mine].mean(), rel=0.01)
+    page.keyboard.press("Escape")
+    settled(page, "^300 samples$")
+    page.locator("#grid .tile").first.click()
+    page.locator("#detail .bars li").first.wait_for()
+    page.get_by_role("img", name="This sample over the epochs").wait_for()
+
+
+def test_a_report_of_50_000_samples_is_under_5_mb(watched: Watched, tmp_path: Path) -> None:
+    write_table(make_table(50_000), tmp_path / "scores.parquet")
+    file = report(tmp_path / "scores.parquet")
+    assert file.stat().st_size < 5_000_000
+    page = watched.open(file.as_uri())
+    assert counted(page) == 50_000
+
+
+def test_a_report_of_more_says_that_it_is_a_sample(tmp_path: Path) -> None:
+    write_table(make_table(90_000), tmp_path / "scores.parquet")
+    source = report(tmp_path / "scores.parquet").read_text(encoding="utf-8")
+    assert len(source) < 5_500_000 and "an even subsample of 60,000 samples" in source and '["samples","90,000"]' in source

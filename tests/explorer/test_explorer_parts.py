@@ -1,4 +1,4 @@
-"""What the page is made of: columns, sheets, epochs, agreement, comparisons, exports; without a browser."""
+"""What the page is made of: columns, sheets, epochs, agreement, comparisons, exports, `--as hardness`; without a browser."""
 
 from __future__ import annotations
 
@@ -23,25 +23,28 @@ from scipy.stats import rankdata, spearmanr
 
 from explorer_runs import EPOCHS, NAMES, digits_run, two_heads
 from hardsight.data import decoding, open_data
-from hardsight.errors import FileError, InputError
+from hardsight.errors import InputError
 from hardsight.explorer import sample_detail
 from hardsight.explorer import thumbnails as pictures_module
 from hardsight.explorer.columns import codes, from_arrow, numbers, signed
 from hardsight.explorer.downloads import as_file, selection_table
-from hardsight.explorer.memory_limit import Turns
 from hardsight.explorer.report import report
 from hardsight.explorer.review import Review
+from hardsight.explorer.routes import Page
 from hardsight.explorer.selection import agreement, groups_of
-from hardsight.explorer.sheet import open_sheet
+from hardsight.explorer.serve import start
+from hardsight.explorer.settings import ExploreSettings
+from hardsight.explorer.sheet import Sheet, open_sheet, turn_scores
 from hardsight.explorer.thumbnails import Pictures
 from hardsight.explorer.two_runs import compare
 from hardsight.files.human import Answers
 from hardsight.files.writing import owning
 from hardsight.head import Head
+from hardsight.scores import SCORES
 from hardsight.scoring.score import score
 from hardsight.snapshot import Snapshot
 from hardsight.stats.coefficients import interval
-from hardsight.table import write_table
+from hardsight.table import hardest, is_hardness, read_scores, write_table
 
 
 @pytest.fixture(scope="module")
@@ -144,9 +147,7 @@ def test_the_server_starts_without_what_is_slow_to_import(run: Path, fresh_pytho
 
 
 def test_dynamics_alone_will_do(tmp_path: Path, run: Path) -> None:
-    (tmp_path / "dynamics").mkdir()
-    for file in (run / "dynamics").iterdir():
-        (tmp_path / "dynamics" / file.name).write_bytes(file.read_bytes())
+    shutil.copytree(run / "dynamics", tmp_path / "dynamics")
     sheet = open_sheet(tmp_path)
     last = pq.read_table(run / "dynamics" / "epoch=0005.parquet")
     np.testing.assert_allclose(sheet.columns["norm"].values, last.column("norm").to_numpy(), rtol=1e-6)
@@ -168,8 +169,6 @@ def test_what_cannot_be_shown_is_said(tmp_path: Path, cli: Callable[..., Any]) -
         "none.parquet": "no samples",
         "words.parquet": "class indices",
     }.items():
-        with pytest.raises((FileError, InputError), match=words):
-            open_sheet(tmp_path / name)
         for command in ("explore", "report"):
             done = cli(command, tmp_path / name)
             assert done.code == 2 and words in done.err and not (tmp_path / "report.html").exists()
@@ -188,9 +187,8 @@ def test_human_counts_become_the_frequency_of_the_given_class(tmp_path: Path) ->
     np.save(tmp_path / "counts.npy", counts)
     listed = pa.table({"id": [str(row) for row in order], "counts": [counts[row].tolist() for row in order]})
     write_table(listed, tmp_path / "counts.parquet")
-    np.testing.assert_allclose(
-        open_sheet(run, human=Answers(tmp_path / "counts.npy")).columns["human"].values, expected, rtol=1e-6
-    )
+    found = open_sheet(run, human=Answers(tmp_path / "counts.npy")).columns["human"].values
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
     with pytest.raises(InputError, match="10 of 60 samples have no human data .*--allow-missing"):
         open_sheet(run, human=Answers(tmp_path / "counts.parquet"))
     sheet = open_sheet(run, human=Answers(tmp_path / "counts.parquet", allow_missing=True))
@@ -223,9 +221,9 @@ def test_pictures_come_from_the_data_that_was_extracted(run: Path) -> None:
 
 
 def test_pictures_in_work_never_have_more_pixels_than_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From the first pixel decoded to the last encoded: twelve at once, room for two and a half of them."""
+    """From the first pixel decoded to the last encoded: twelve at once, room for two and a half; a larger one goes alone."""
     for k in range(12):
-        Image.new("RGB", (100, 100), (20 * k, 0, 0)).save(tmp_path / f"{k}.png")
+        Image.new("RGB", (100, 400 if k == 5 else 100), (20 * k, 0, 0)).save(tmp_path / f"{k}.png")
     table = {"id": [str(k) for k in range(12)], "path": [f"{k}.png" for k in range(12)], "avh": np.linspace(0, 1, 12)}
     write_table(pa.table(table), tmp_path / "scores.parquet")
     monkeypatch.setattr(pictures_module, "AT_ONCE", 25_000)
@@ -244,64 +242,40 @@ def test_pictures_in_work_never_have_more_pixels_than_the_bound(tmp_path: Path, 
         return upright(image)
 
     def slowly(image: Image.Image, side: int) -> bytes:
-        counted(0)
+        pixels = image.width * image.height
         made = encoded(image, side)
-        counted(-10_000)
+        counted(-pixels)
         return made
 
     monkeypatch.setattr(decoding, "_upright", decoded)
     monkeypatch.setattr(pictures_module, "_encoded", slowly)
     with ThreadPoolExecutor(12) as pool:
         made = list(pool.map(pictures.large, range(12)))
-    assert len(set(made)) == 12 and max(seen) <= 25_000 and pictures.turns.used == in_work[0] == 0
+    assert len(set(made)) == 12 and pictures.turns.used == in_work[0] == 0
+    assert {pixels for pixels in seen if pixels > 25_000} == {40_000}
 
 
 def test_a_folder_without_the_samples_is_refused(tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     Image.new("RGB", (4, 4)).save(tmp_path / "photos" / "a.png")
-    for name, match in (("b.png", "'b.png' is not in it"), ("a.png", None)):
-        table = pa.table({"id": ["0", "1"], "path": ["gone.png", name][::-1], "avh": [0.1, 0.2]})
-        write_table(table, tmp_path / "scores.parquet")
-        sheet = open_sheet(tmp_path / "scores.parquet")
-        if match is None:
-            assert Pictures(sheet, str(tmp_path / "photos")).any  # one of them is there
-        else:
-            with pytest.raises(InputError, match=match):
-                Pictures(sheet, str(tmp_path / "photos"))
+    write_table(pa.table({"id": ["0", "1"], "path": ["b.png", "gone.png"], "avh": [0.1, 0.2]}), tmp_path / "scores.parquet")
+    sheet = open_sheet(tmp_path / "scores.parquet")
+    with pytest.raises(InputError, match="'b.png' is not in it"):
+        Pictures(sheet, str(tmp_path / "photos"))
+    sheet.paths = pa.array(["a.png", "gone.png"])
+    assert Pictures(sheet, str(tmp_path / "photos")).any  # one of them is there
 
 
 def test_a_report_holds_small_pictures_only(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twelve as large as they may be would take gigabytes."""
 
-    class Drawn(Exception):
-        pass
-
     def overview(images: list[np.ndarray], *_: Any, **__: Any) -> None:
-        raise Drawn({image.shape for image in images})
+        raise RuntimeError({image.shape for image in images})
 
     monkeypatch.setattr("hardsight.explorer.report.OVERVIEW", 4)
     monkeypatch.setattr("hardsight.render.overview.overview", overview)
-    with pytest.raises(Drawn, match=r"^\{\(4, 4\)\}$"):  # of digits of 8 x 8
+    with pytest.raises(RuntimeError, match=r"^\{\(4, 4\)\}$"):  # of digits of 8 x 8
         report(run)
-
-
-def test_turns_are_first_come_first_served() -> None:
-    turns, done = Turns(10), []
-
-    def take(pixels: int) -> None:
-        with turns.turn() as turn:
-            turn.take(pixels)
-            done.append((pixels, turns.used))
-
-    with ThreadPoolExecutor(2) as pool:
-        with turns.turn() as first:
-            first.take(8)
-            for waiting, pixels in enumerate((50, 2), start=1):  # more than there ever is room for: it goes alone
-                pool.submit(take, pixels)
-                while len(turns._waiting) < waiting:
-                    time.sleep(0.001)
-            assert done == []  # the 2 would fit, but came later
-    assert done == [(50, 50), (2, 2)] and turns.used == 0
 
 
 # Epochs and agreement
@@ -423,13 +397,11 @@ def test_what_is_not_known_to_be_of_one_head_is_compared_by_rank(tmp_path: Path,
 
 def test_exports_hold_the_rows_and_no_formula_runs(tmp_path: Path) -> None:
     bad = ["=cmd()", "+1", "-1", "@x"] + [f"digit {k}" for k in range(4, 10)]
-    sheet = open_sheet(
-        digits_run(tmp_path / "run", n=50, names=bad, columns={"path": pa.array([f"=a{k}.png" for k in range(50)])})
-    )
+    paths = pa.array([f"=a{k}.png" for k in range(50)])
+    sheet = open_sheet(digits_run(tmp_path / "run", n=50, names=bad, columns={"path": paths}))
     review = Review(None, bad)
     review.put("tab", "3", "wrong label", 2)
-    chosen = np.array([0, 3, 10])
-    table = selection_table(sheet, chosen, review)
+    table = selection_table(sheet, np.array([0, 3, 10]), review)
     assert table.column("id").to_pylist() == ["0", "3", "10"] and table.column("mark").to_pylist() == [None, "wrong label", None]
     parquet = pq.read_table(io.BytesIO(as_file(table, "parquet", [])))
     assert parquet.equals(table) and parquet.column("label_name").to_pylist()[0] == "=cmd()"  # as it is: nothing runs it there
@@ -440,3 +412,80 @@ def test_exports_hold_the_rows_and_no_formula_runs(tmp_path: Path) -> None:
     assert as_file(table, "txt", ["/data"]).decode().splitlines() == ["/data/=a0.png", "/data/=a3.png", "/data/=a10.png"]
     with pytest.raises(InputError, match="line breaks"):
         as_file(pa.table({"path": ["a\nb"]}), "txt", [])
+
+
+# As hardness: high is hard in every score, on the page, over the epochs and in exports
+
+
+def turned(path: Path) -> Sheet:
+    sheet = open_sheet(path)
+    turn_scores(sheet)
+    return sheet
+
+
+def opened(*runs: Path, **options: Any) -> Page:
+    started = start(*runs, settings=ExploreSettings(port=0, **options))
+    started.socket.close()
+    return started.page
+
+
+def test_scores_whose_low_end_is_hard_change_their_sign(run: Path) -> None:
+    before, sheet = open_sheet(run), turned(run)
+    for name, column in sheet.columns.items():
+        sign = -1 if name in SCORES and SCORES[name].hard == "low" else 1
+        np.testing.assert_array_equal(column.values, sign * before.columns[name].values, err_msg=name)
+        assert column.hard == "high" or name not in SCORES
+        assert ("other sign" in column.unit) is (sign == -1)
+    assert sheet.notes[-1].startswith("As hardness: high is hard in every score.") and "confidence" in sheet.notes[-1]
+    assert not is_hardness(pq.read_schema(run / "scores.parquet"))  # what is kept stays as measured
+
+
+def test_angles_on_the_screen_and_curves_over_the_epochs(run: Path) -> None:
+    before, after = opened(run), opened(run, hardness=True)
+    column = after.columns["nearest_angle"]
+    assert column.unit == "degrees, other sign" and -180 <= column.values.min() <= column.values.max() <= 0
+    assert before.sheet.epochs is not None and after.sheet.epochs is not None
+    for measure, sign in (("confidence", -1), ("norm", -1), ("nearest_angle", -1), ("avh", 1), ("correct", 1)):
+        values = [page.sheet.epochs.values(2, measure) for page in (before, after) if page.sheet.epochs is not None]
+        np.testing.assert_array_equal(values[1], sign * values[0])
+
+
+def test_an_exported_selection_says_that_it_was_turned(run: Path, tmp_path: Path) -> None:
+    sheet, rows = turned(run), np.arange(10, 30)
+    table = selection_table(sheet, rows, Review(None, sheet.class_names))
+    measured = selection_table(open_sheet(run), rows, Review(None, sheet.class_names))
+    assert is_hardness(table.schema) and max(table.column("confidence").to_pylist()) <= 0
+    assert hardest(table, "confidence", 5).column("id").equals(hardest(measured, "confidence", 5).column("id"))
+    for form in ("csv", "parquet"):
+        (tmp_path / f"some.{form}").write_bytes(as_file(table, form, []))
+        read = read_scores(tmp_path / f"some.{form}")  # turned back
+        assert read.column_names == measured.column_names
+        np.testing.assert_allclose(read.column("confidence").to_numpy(), measured.column("confidence").to_numpy(), rtol=1e-6)
+    assert b"hard_end" not in as_file(measured, "csv", [])
+    assert pq.read_table(io.BytesIO(as_file(table, "parquet", []))).column("norm").equals(pa.chunked_array(table.column("norm")))
+
+
+def test_two_runs_as_hardness(run: Path, tmp_path: Path) -> None:
+    other = digits_run(tmp_path / "other", n=200, noise=2.0)
+    before, after = opened(run, other), opened(run, other, hardness=True)
+    for name in ("confidence (2)", "confidence change", "nearest_angle (2)"):
+        np.testing.assert_array_equal(after.columns[name].values, -before.columns[name].values)
+        assert after.columns[name].hard == "high" and after.columns[name].unit.endswith("other sign")
+    np.testing.assert_array_equal(after.columns["avh change"].values, before.columns["avh change"].values)
+
+
+def test_how_to_do_it_again_repeats_the_options(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hardsight.explorer.report._figures", lambda page: [])
+    monkeypatch.chdir(run.parent)
+    page = opened(Path("run"), hardness=True, images="digits", read_only=True)
+    assert page.about()["again"] == [
+        "hardsight extract",
+        "hardsight explore run --port 0 --read-only --images digits --as hardness",
+        "hardsight report run --images digits --as hardness    # the same page as one file",
+    ]
+    two = opened(Path("run"), Path("run"))
+    assert two.about()["again"][1:] == ["hardsight explore run run --port 0"]
+    text = report("run", tmp_path / "out.html", hardness=True).read_text(encoding="utf-8")
+    assert "hardsight report run --as hardness -o out.html" in text and "high is hard in every score" in text
+    mean = -open_sheet(run).columns["confidence"].values.astype(float).mean()
+    assert f'["mean confidence, other sign","{mean:.4g}"]' in text

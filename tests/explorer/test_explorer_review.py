@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from explorer_browser import Watched, cut_off, downloads, eventually, expect, first_tile, ready, served, settled
+from explorer_browser import Watched, browsing, cut_off, downloads, eventually, expect, first_tile, ready, served, settled
 from explorer_runs import class_means, digits_run, write_suspects
 from hardsight.errors import FileError, InputError
 from hardsight.explorer.report import report
@@ -30,48 +30,58 @@ from hardsight.table import read_scores, write_table
 NAMES = ["cat", "dog"]
 
 
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return digits_run(tmp_path / "run", n=120)
+
+
+@pytest.fixture
+def review(tmp_path: Path) -> Review:
+    return Review(tmp_path / "review.parquet", NAMES)
+
+
+def ranked(run: Path) -> Any:
+    """The scores of a run, hardest first."""
+    return read_scores(run).to_pandas().sort_values("avh", ascending=False, kind="stable")
+
+
 def rows(path: Path) -> dict[str, tuple[str, int | None]]:
     return {row["id"]: (row["mark"], row["suggestion"]) for row in pq.read_table(path).to_pylist()}
 
 
-def test_every_mark_is_in_the_file_at_once_and_comes_back(tmp_path: Path) -> None:
-    file = tmp_path / "review.parquet"
-    review = Review(file, NAMES)
+def test_every_mark_is_in_the_file_at_once_and_comes_back(review: Review) -> None:
     review.put("tab", "a", "fine")
-    assert rows(file) == {"a": ("fine", None)}
+    assert rows(review.path) == {"a": ("fine", None)}
     review.put("tab", "b", "wrong label", 1)
     review.put("tab", "a", "drop")
-    again = Review(file, NAMES)
-    assert rows(file) == {"a": ("drop", None), "b": ("wrong label", 1)}
+    again = Review(review.path, NAMES)
+    assert rows(review.path) == {"a": ("drop", None), "b": ("wrong label", 1)}
     assert {id: mark.mark for id, mark in again.current()[1].items()} == {"a": "drop", "b": "wrong label"}
-    assert pq.read_table(file).column("suggestion_name").to_pylist() == [None, "dog"]
+    assert pq.read_table(review.path).column("suggestion_name").to_pylist() == [None, "dog"]
 
 
-def test_undo_takes_back_the_tabs_own_marks_only(tmp_path: Path) -> None:
-    review = Review(tmp_path / "review.parquet", NAMES)
+def test_undo_takes_back_the_tabs_own_marks_only(review: Review) -> None:
     review.put("one", "a", "fine")
     review.put("two", "b", "drop")
-    assert review.undo("one") == ["a"] and rows(tmp_path / "review.parquet") == {"b": ("drop", None)}
+    assert review.undo("one") == ["a"] and rows(review.path) == {"b": ("drop", None)}
     assert review.undo("one") == []
     review.put("one", "b", "fine")
     review.put("two", "b", "ambiguous")
     assert review.undo("one") == []  # the other tab has changed it since
-    assert rows(tmp_path / "review.parquet") == {"b": ("ambiguous", None)}
-    assert review.undo("two") == ["b"] and rows(tmp_path / "review.parquet") == {"b": ("fine", None)}
+    assert rows(review.path) == {"b": ("ambiguous", None)}
+    assert review.undo("two") == ["b"] and rows(review.path) == {"b": ("fine", None)}
 
 
-def test_a_group_is_one_change_that_spares_marks_made_before(tmp_path: Path) -> None:
-    file = tmp_path / "review.parquet"
-    review = Review(file, NAMES)
+def test_a_group_is_one_change_that_spares_marks_made_before(review: Review) -> None:
     review.put("one", "a", "fine")
     assert review.put_all("one", "wrong label", {"a": 1, "b": 0, "c": 1}) == 2
-    assert rows(file) == {"a": ("fine", None), "b": ("wrong label", 0), "c": ("wrong label", 1)}
+    assert rows(review.path) == {"a": ("fine", None), "b": ("wrong label", 0), "c": ("wrong label", 1)}
     review.put("two", "c", "drop")
     assert review.undo("one") == ["b"]  # the other tab has changed c since
-    assert rows(file) == {"a": ("fine", None), "c": ("drop", None)}
+    assert rows(review.path) == {"a": ("fine", None), "c": ("drop", None)}
     with pytest.raises(InputError, match="0 to 1"):
         review.put_all("one", "wrong label", {"d": 1, "e": 2})
-    assert "d" not in rows(file)
+    assert "d" not in rows(review.path)
 
 
 MARK_MANY = """
@@ -111,15 +121,13 @@ def test_on_windows_the_first_byte_is_locked(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize(
     ("mark", "suggestion", "match"), [("good", None, "must be one of"), ("fine", 1, "wrong label"), ("wrong label", 2, "0 to 1")]
 )
-def test_odd_marks_are_refused_and_nothing_changes(tmp_path: Path, mark: str, suggestion: int | None, match: str) -> None:
-    review = Review(tmp_path / "review.parquet", NAMES)
+def test_odd_marks_are_refused_and_nothing_changes(review: Review, mark: str, suggestion: int | None, match: str) -> None:
     with pytest.raises(InputError, match=match):
         review.put("tab", "a", mark, suggestion)
-    assert not (tmp_path / "review.parquet").exists()
+    assert not review.path.exists()
 
 
-def test_a_mark_that_cannot_be_written_was_not_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    review = Review(tmp_path / "review.parquet", NAMES)
+def test_a_mark_that_cannot_be_written_was_not_made(review: Review, monkeypatch: pytest.MonkeyPatch) -> None:
     review.put("tab", "a", "fine")
 
     def full(*_: Any, **__: Any) -> None:
@@ -128,7 +136,7 @@ def test_a_mark_that_cannot_be_written_was_not_made(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("hardsight.explorer.review.pq.write_table", full)
     with pytest.raises(FileError, match="No space left"):
         review.put("tab", "b", "drop")
-    assert set(review.current()[1]) == {"a"} == set(rows(tmp_path / "review.parquet"))
+    assert set(review.current()[1]) == {"a"} == set(rows(review.path))
 
 
 def test_a_damaged_review_is_said_and_kept(tmp_path: Path) -> None:
@@ -138,16 +146,14 @@ def test_a_damaged_review_is_said_and_kept(tmp_path: Path) -> None:
     assert (tmp_path / "review.parquet").read_bytes() == b"PAR1 no more"
 
 
-def test_by_keyboard_over_a_restart_and_in_two_tabs(chromium: Any, tmp_path: Path) -> None:
-    run = digits_run(tmp_path / "run", n=120)
+def test_by_keyboard_over_a_restart_and_in_two_tabs(chromium: Any, tmp_path: Path, run: Path) -> None:
     file, context = run / "review.parquet", chromium.new_context()
-    hardest = pq.read_table(run / "scores.parquet").to_pandas().sort_values("avh", ascending=False, kind="stable").id.tolist()
+    hardest = ranked(run).id.tolist()
     with served(run) as address:
         first = Watched(context.new_page())
         page = first.open(address, "tab=review")
         first_tile(page, hardest[0])
-        page.keyboard.press("s")
-        page.keyboard.press("f")
+        page.keyboard.type("sf")
         settled(page, "fine", "#grid .tile:nth-child(1) .badge")
         page.keyboard.press("w")
         page.locator("#chooser[open]").wait_for()
@@ -164,7 +170,7 @@ def test_by_keyboard_over_a_restart_and_in_two_tabs(chromium: Any, tmp_path: Pat
         page.keyboard.press("u")
         expect(page.locator("#grid .tile:nth-child(5) .badge")).to_be_hidden()
         ready(page)
-        guess = pq.read_table(run / "scores.parquet").to_pandas().set_index("id").predicted[hardest[2]]
+        guess = ranked(run).predicted.iloc[2]
         expected = {hardest[0]: ("fine", None), hardest[1]: ("wrong label", 3), hardest[2]: ("wrong label", guess)}
         assert rows(file) == expected | {hardest[3]: ("ambiguous", None)}
         expect(page.locator("#view-review tbody tr")).to_have_count(4)
@@ -206,17 +212,16 @@ def test_by_keyboard_over_a_restart_and_in_two_tabs(chromium: Any, tmp_path: Pat
     context.close()
 
 
-def test_keys_may_come_faster_than_the_server_answers(chromium: Any, tmp_path: Path) -> None:
-    run = digits_run(tmp_path / "run", n=120)
-    hardest = pq.read_table(run / "scores.parquet").to_pandas().sort_values("avh", ascending=False, kind="stable").id.tolist()
+def test_keys_may_come_faster_than_the_server_answers(chromium: Any, run: Path) -> None:
+    hardest = ranked(run).id.tolist()
     context = chromium.new_context()
     with served(run) as address:
-        page = Watched(context.new_page()).open(address)
+        page = context.new_page()
         held: list[Any] = []  # what the page has asked while no answer comes
         answering = False
         page.route("**/api/mark", lambda route: route.continue_() if answering else held.append(route))
-        for key in "sfdaf":
-            page.keyboard.press(key)
+        Watched(page).open(address)
+        page.keyboard.type("sfdaf")
         expect(page.locator("#grid .tile").nth(4)).to_be_focused()
         eventually(page, lambda: len(held), 1)
         assert not (run / "review.parquet").exists()
@@ -231,39 +236,31 @@ def test_keys_may_come_faster_than_the_server_answers(chromium: Any, tmp_path: P
     context.close()
 
 
-def test_marks_of_a_file_are_kept_beside_it(watched: Watched, tmp_path: Path) -> None:
-    run = digits_run(tmp_path / "run", n=60)
+def test_marks_of_a_file_are_kept_beside_it(watched: Watched, tmp_path: Path, run: Path) -> None:
     Snapshot.load(run).save(tmp_path / "photo.npz")
     file = tmp_path / "photo.review.parquet"
-    with served(tmp_path / "photo.npz") as address:
-        page = watched.open(address, "tab=review")
-        page.keyboard.press("s")
-        page.keyboard.press("d")
+    with browsing(watched, tmp_path / "photo.npz", view="tab=review") as page:
+        page.keyboard.type("sd")
         settled(page, "drop", "#grid .tile:nth-child(1) .badge")
         assert [mark for mark, _ in rows(file).values()] == ["drop"] and own_checksum(file)
         id, badge = (page.locator(f"#grid .tile:first-child {part}").bounding_box() for part in (".nopicture", ".badge"))
         assert badge["y"] >= id["y"] + id["height"]  # there is no picture: the mark does not hide the id
         expect(page.locator("#view-review")).to_contain_text(str(file))
-        watched.leave()
     assert review_file(tmp_path / "photo.csv") == file  # the same samples by another name
 
 
-def test_a_page_without_marks_says_why(watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_table(read_scores(digits_run(tmp_path / "run", n=60)), tmp_path / "photo.csv")
+def test_a_page_without_marks_says_why(watched: Watched, tmp_path: Path, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_table(read_scores(run), tmp_path / "photo.csv")
     monkeypatch.setattr("hardsight.explorer.review.os.access", lambda *_: False)  # as of a folder that can only be read
-    with served(tmp_path / "photo.csv") as address:
-        page = watched.open(address, "tab=review")
+    with browsing(watched, tmp_path / "photo.csv", view="tab=review") as page:
         for place in ("#review-keys", "#view-review"):
             expect(page.locator(place)).to_contain_text(f"{tmp_path} cannot be written to")
-        for key in "sd":
-            page.keyboard.press(key)
+        page.keyboard.type("sd")
         expect(page.locator("#message")).to_contain_text("cannot be written to")
         assert watched.posted == [] and not (tmp_path / "photo.review.parquet").exists()
-        watched.leave()
 
 
-def test_a_run_without_scores_opens_where_nothing_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = digits_run(tmp_path / "run", n=20)
+def test_a_run_without_scores_opens_where_nothing_can_be_written(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (run / "scores.parquet").unlink()
     monkeypatch.setattr("hardsight.explorer.review.os.access", lambda *_: False)
     started = start(run, port=0)
@@ -275,41 +272,33 @@ def test_of_a_thousand_classes_the_likely_ones_are_offered_first(watched: Watche
     weight = np.concatenate([np.random.default_rng(0).normal(size=(990, 64)).astype(np.float32), class_means()[0]])
     names = [f"species {k}" for k in range(1000)]
     run = digits_run(tmp_path / "run", n=20, names=names, head=Head("cosine", weight, scale=20.0))
-    hardest = read_scores(run).to_pandas().sort_values("avh", ascending=False, kind="stable").id.iloc[0]
+    hardest = ranked(run).id.iloc[0]
     snapshot = Snapshot.load(run).in_memory()
     logits = Head("cosine", weight, scale=20.0).logits(snapshot.values[int(hardest)][None])[0]
     expected = [names[k] for k in np.argsort(-np.asarray(logits), kind="stable")[:8]]
-    with served(run) as address:
-        page = watched.open(address)
+    with browsing(watched, run) as page:
         first_tile(page, hardest)
-        page.keyboard.press("s")
-        page.keyboard.press("w")
+        page.keyboard.type("sw")
         options = page.locator("#chooser .options .option bdi")
         eventually(page, lambda: options.all_inner_texts()[:8], expected)
         page.keyboard.type(expected[3])
         page.keyboard.press("Enter")
         settled(page, "wrong label", "#grid .tile:nth-child(1) .badge")
-        watched.leave()
     assert rows(run / "review.parquet") == {hardest: ("wrong label", names.index(expected[3]))}
 
 
-def test_a_verdict_has_one_color_whatever_else_was_found(watched: Watched, tmp_path: Path) -> None:
-    run = digits_run(tmp_path / "run", n=40)
+def test_a_verdict_has_one_color_whatever_else_was_found(watched: Watched, run: Path) -> None:
     write_suspects(run, likely=0)  # ambiguous is the first verdict that there is
-    with served(run) as address:
-        page = watched.open(address, "color=verdict")
+    with browsing(watched, run, view="color=verdict") as page:
         expect(page.locator("#legend .entry")).to_have_text(["ambiguous"])
         expect(page.locator("#legend .entry .dot")).to_have_css("background-color", "rgb(224, 100, 42)")  # of the second verdict
-        watched.leave()
 
 
-def test_suspects_are_reviewed_by_verdict_with_one_key(watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = digits_run(tmp_path / "run", n=120)
+def test_suspects_are_reviewed_by_verdict_with_one_key(watched: Watched, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_suspects(run)
     table = pq.read_table(run / "suspects.parquet").to_pandas().set_index("id")
     worst = table.sort_values("error_score", ascending=False, kind="stable")
-    with served(run) as address:
-        page = watched.open(address)
+    with browsing(watched, run) as page:
         first_tile(page, worst.index[0])
         expect(page.get_by_role("tab", name="Suspects")).to_have_attribute("aria-selected", "true")
         expect(page.locator("#legend")).to_contain_text("no verdict")  # what the gray points are
@@ -319,8 +308,7 @@ def test_suspects_are_reviewed_by_verdict_with_one_key(watched: Watched, tmp_pat
         settled(page, "^6 of 120")
         expect(page.locator("#view-suspects .fact[aria-pressed=true]")).to_have_text("likely mislabeled6")
         first_tile(page, worst.index[0])
-        for key in "sy":
-            page.keyboard.press(key)
+        page.keyboard.type("sy")
         settled(page, "wrong label", "#grid .tile:nth-child(1) .badge")
         expect(page.locator("#view-suspects")).to_contain_text(
             "(95 % interval 4 to 11). 6 samples with a verdict in the selection. 1 reviewed"
@@ -336,14 +324,12 @@ def test_suspects_are_reviewed_by_verdict_with_one_key(watched: Watched, tmp_pat
         expect(detail.locator("#detail-title")).to_have_text(worst.index[2])  # on to the next
         page.keyboard.press("Escape")
         ready(page)
-        marks = {row["id"]: (row["mark"], row["suggestion"]) for row in pq.read_table(run / "review.parquet").to_pylist()}
-        assert marks == {id: ("wrong label", worst.suggested_label[id]) for id in worst.index[:2]}
+        assert rows(run / "review.parquet") == {id: ("wrong label", worst.suggested_label[id]) for id in worst.index[:2]}
         page.set_viewport_size({"width": 400, "height": 860})
         eventually(page, lambda: cut_off(page, "#view-suspects"), 0)
         page.set_viewport_size({"width": 1280, "height": 860})
         page.locator("#view-suspects .fact", has_text="likely mislabeled").click()  # once more: all again
         settled(page, "^120 samples$")
-        watched.leave()
     monkeypatch.setattr("hardsight.explorer.report._figures", lambda page: [])
     page.goto(report(run).as_uri())
     ready(page)
@@ -354,15 +340,13 @@ def test_suspects_are_reviewed_by_verdict_with_one_key(watched: Watched, tmp_pat
     expect(page.locator("#detail .note")).to_have_text("likely mislabeled: why likely mislabeled <b>")
 
 
-def test_all_of_a_filtered_group_in_one_action(watched: Watched, tmp_path: Path) -> None:
-    run = digits_run(tmp_path / "run", n=120)
+def test_all_of_a_filtered_group_in_one_action(watched: Watched, run: Path) -> None:
     table = write_suspects(run)
     notes = json.dumps({"warnings": ["the model is weak <b>"]})
     table = table.append_column("duplicate_of", pa.array([None, "0", *[None] * 118], pa.string()))
     write_table(table.replace_schema_metadata({"hardsight": notes}), run / "suspects.parquet")
     suggested = {row["id"]: row["suggested_label"] for row in table.to_pylist() if row["verdict"] == "likely mislabeled"}
-    with served(run) as address:
-        page = watched.open(address)
+    with browsing(watched, run) as page:
         expect(page.locator("#warnings p")).to_have_text("The model is weak <b>")
         progress = page.locator("#review-progress")
         expect(progress).to_have_text("0 of 9 reviewed")  # of the suspects; nothing is offered for all samples
@@ -387,13 +371,10 @@ def test_all_of_a_filtered_group_in_one_action(watched: Watched, tmp_path: Path)
         page.locator("#detail .labels .pick").click()
         expect(page.locator("#detail-title")).to_have_text("0")
         watched.check()
-        watched.leave()
 
 
 def test_cards_without_a_label_show_the_prediction(watched: Watched, tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", features=np.array([[9.0, 0], [1, 1.1]]), weight=np.eye(2), class_names=NAMES)
-    with served(tmp_path / "x.npz") as address:
-        page = watched.open(address)
+    with browsing(watched, tmp_path / "x.npz") as page:
         expect(page.locator("#sort")).to_have_value("entropy")
         expect(page.locator("#grid .tile .caption")).to_contain_text(["no label→ dog", "no label→ cat"])
-        watched.leave()

@@ -1,4 +1,4 @@
-"""`hardsight.explore`: who may show the page in a frame, and what comes back from it; then in a real kernel."""
+"""`hardsight.explore`: who may show the page in a frame, and what comes back from it; then in a real JupyterLab."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ import pytest
 
 import hardsight
 from explorer_asked import Asked
+from explorer_browser import drag, expect
 from explorer_runs import digits_run
 from hardsight.explorer import explore
 from hardsight.explorer.explore import View
 from hardsight.explorer.security import HEADERS
 from hardsight.explorer.serve import start
+from jupyter_lab import PATIENCE, jupyter_lab, open_notebook, run_cell, write_notebook
 
 NOTEBOOK = "http://localhost:8888"
 IN_FRAME: dict[str, Any] = {"Sec_Fetch_Site": "same-site", "Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "iframe"}
@@ -53,7 +55,7 @@ def test_a_frame_is_for_the_notebook_alone(view: View) -> None:
     assert page.headers["content-security-policy"].replace(NOTEBOOK, "'none'") == HEADERS["content-security-policy"]
 
 
-def test_no_other_origin_gets_in(view: View) -> None:
+def test_no_other_origin_gets_in_and_none_without_the_token(view: View) -> None:
     ask = Asked(view.started)
     for origin in (
         "https://evil.com", "http://localhost.evil.com", "*", "http://*", "'self'", "http://localhost:8888;script-src%20*",
@@ -63,9 +65,6 @@ def test_no_other_origin_gets_in(view: View) -> None:
         page = ask("/")
         assert policy(page) == "'none'" and page.headers["x-frame-options"] == "DENY" and page.headers["x-evil"] is None, origin
 
-
-def test_without_the_token_nothing_changes(view: View) -> None:
-    ask = Asked(view.started)
     for path in (f"/?token=wrong&frame={NOTEBOOK}", f"/?frame={NOTEBOOK}", f"/api/run?token=wrong&frame={NOTEBOOK}"):
         ask(path, Cookie="", **IN_FRAME)
     assert policy(ask("/")) == "'none'"
@@ -77,8 +76,8 @@ def test_a_page_elsewhere_opens_the_frame_and_nothing_more(view: View) -> None:
     for path in ("/api/run", "/api/column?name=avh", "/thumb/0", "/js/main.js"):
         assert ask(path, **IN_FRAME).status == 403
         assert ask(path, Sec_Fetch_Site="same-site").status == 403
-    assert ask("/", **(IN_FRAME | {"Sec_Fetch_Site": "cross-site"})).status == 403
-    assert ask("/", **(IN_FRAME | {"Sec_Fetch_Dest": "document"})).status == 403
+    for other in ({"Sec_Fetch_Site": "cross-site"}, {"Sec_Fetch_Dest": "document"}):
+        assert ask("/", **(IN_FRAME | other)).status == 403
     assert ask.post("/api/selection", b"", **IN_FRAME).status == 403
 
 
@@ -119,20 +118,14 @@ def test_marks_come_back(view: View) -> None:
     ask.post("/api/undo", {"tab": "t"})
 
 
-def test_it_ends(run: Path) -> None:
-    view = View(start(run, port=0, in_notebook=True))
-    assert not view.closed
+def test_elsewhere_the_address_is_printed_and_it_ends(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    view = hardsight.explore(run, port=0)
+    assert capsys.readouterr().out == f"hardsight is at {view.address}\n"
+    assert not view.page.in_notebook and not view.closed
     view.close()
     assert view.closed and repr(view) == "View of run, closed" and len(view.ids) == 40
     with pytest.raises(OSError):
         Asked(view.started)("/")
-
-
-def test_elsewhere_the_address_is_printed(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    view = hardsight.explore(run, port=0)
-    assert capsys.readouterr().out == f"hardsight is at {view.address}\n"
-    assert not view.page.in_notebook
-    view.close()
     with pytest.raises(hardsight.errors.InputError, match="allow-remote"):
         hardsight.explore(run, host="0.0.0.0")
 
@@ -150,12 +143,52 @@ def test_the_frame_is_shown_once_a_cell(view: View, monkeypatch: pytest.MonkeyPa
     view._ipython_display_()
     assert len(shown) == 2
     assert shown[0].count("<script>") == 1 and view.started.guard.token in shown[0] and 'target="_blank"' in shown[0]
+    view.page.sheet.name = "<img src=x onerror=alert(1)>"
+    assert "<img" not in view.frame() and "&lt;img" in view.frame()
     shell.kernel = None  # IPython in a terminal
     assert not explore.in_notebook()
 
 
-def test_names_in_the_frame_are_text(tmp_path: Path) -> None:
-    run = digits_run(tmp_path / "<img src=x onerror=alert(1)>", n=10)
-    view = View(start(run, port=0, in_notebook=True))
-    assert "<img" not in view.frame() and "&lt;img" in view.frame()
-    view.close()
+CELLS = (
+    "import hardsight\nhardsight.score('run')",
+    "view = hardsight.explore('run', port=0)",
+    "print(len(view.ids), 'of', len(view.page.sheet), 'selected')\nprint('first', view.ids[:1], view.selection.num_rows)",
+    "print('marks', view.marks.select(['id', 'mark']).to_pylist())\nview.close()",
+    "print('closed', view.closed)",
+)
+
+
+@pytest.mark.slow  # about 15 s: a server, a kernel and a page of 10 MB
+def test_a_notebook_from_the_first_cell_to_the_last(chromium: Any, tmp_path: Path) -> None:
+    pytest.importorskip("jupyterlab", reason="this test needs JupyterLab: pip install jupyterlab")
+    digits_run(tmp_path / "run", n=200)
+    write_notebook(tmp_path / "first.ipynb", CELLS)
+    context = chromium.new_context(viewport={"width": 1400, "height": 1000})
+    page = context.new_page()
+    blocked: list[str] = []
+    page.on("console", lambda message: "frame-ancestors" in message.text and blocked.append(message.text))
+    with jupyter_lab(tmp_path) as address:
+        open_notebook(page, address, "first.ipynb")
+        table = run_cell(page, 0)
+        expect(table.locator("table").first).to_contain_text("angular_gap")
+        expect(table).to_contain_text("200 samples, 10 classes, accuracy")
+        pictures = table.locator("img")
+        expect(pictures).to_have_count(10)
+        assert all(picture.evaluate("image => image.naturalWidth") == 8 for picture in pictures.all())
+
+        run_cell(page, 1)
+        frame = page.frame_locator("iframe[title='hardsight explore']")
+        frame.locator("html[data-ready=yes]").wait_for(timeout=PATIENCE, state="attached")
+        expect(frame.locator("#count")).to_have_text("200 samples")
+        (inner,) = [frame for frame in page.frames if frame.url.startswith("http://localhost:") and "/lab" not in frame.url
+                    and "/doc" not in frame.url]  # fmt: skip
+        assert "token" not in inner.url
+        drag(page, (0.3, 0.3), (0.7, 0.7), within=frame)
+        expect(frame.locator("#count")).to_contain_text("of 200 samples")
+        chosen = frame.locator("#count").inner_text().split()[0]
+
+        expect(run_cell(page, 2)).to_contain_text(f"{chosen} of 200 selected")
+        expect(run_cell(page, 3)).to_contain_text("marks []")
+        expect(run_cell(page, 4)).to_contain_text("closed True")
+    context.close()
+    assert blocked == []

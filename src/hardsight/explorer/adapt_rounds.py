@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.errors import FileError
-from hardsight.explorer.array_cache import ArrayCache
 from hardsight.explorer.columns import Column, codes, numbers, replaced
+from hardsight.explorer.epochs import KEPT, ArrayCache
 from hardsight.files.heads import load_head
 from hardsight.files.parquet import parquet_columns, read_parquet
 from hardsight.files.reading import read_json, reading
@@ -29,7 +29,6 @@ PATTERNS = ("round=*.parquet", "*/round=*.parquet", "seed=*/*/round=*.parquet", 
 MEANS = ("avh", "avc", "confidence", "norm")
 NUMBERS = ("kept", "kept_by_cbst", "label", "predicted", "proposed", *MEANS)
 LEFT_OUT = ["left out", "kept"]
-KEPT = 200 * 2**20
 ABOUT = {
     "predicted": "The source model's class.",
     "avh": "AVH of the class the source model was surest of, before the first round.",

@@ -54,6 +54,13 @@ class Column:
         """The values as the browser's typed array has them: little-endian."""
         return self.values.astype(self.values.dtype.newbyteorder("<"), copy=False).tobytes()
 
+    def value(self, row: int) -> Any:
+        """One number or word, None for none."""
+        value = self.values[row]
+        if self.names is None:
+            return float(value) if np.isfinite(value) else None
+        return self.names[value] if value < len(self.names) else None
+
     def floats(self) -> np.ndarray:
         """Numbers as they are, codes as float32 with NaN for none."""
         if self.names is None:

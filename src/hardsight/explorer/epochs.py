@@ -7,7 +7,10 @@ selection, does not read the files again.
 from __future__ import annotations
 
 import functools
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -15,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.errors import InputError
-from hardsight.explorer.array_cache import ArrayCache
 from hardsight.explorer.columns import is_angle, rows_of
 from hardsight.files.epochs import NUMBERS, moments, number_column, read_moment
 from hardsight.files.parquet import open_parquet
@@ -72,8 +74,6 @@ class Epochs:
         """(n,) float32 of one epoch, as the page shows them: angles in degrees; NaN for samples without a value."""
         if measure not in self.measures:
             raise InputError(f"there is no dynamics column {measure!r}; there are {', '.join(self.measures)}.")
-        if not 0 <= index < len(self.files):
-            raise InputError(f"there are {len(self.files)} epochs, got index {index}.")
         return self._cache((index, measure), lambda: self._read(index, measure))
 
     def _read(self, index: int, measure: str) -> np.ndarray:
@@ -125,3 +125,24 @@ class Epochs:
 def _schema(path: Path) -> Any:
     with open_parquet(path) as file:
         return file.schema_arrow
+
+
+class ArrayCache:
+    """`cache(key, read)` returns the cached array of a key, or calls `read` and caches what it returns.
+
+    Above `most_bytes` in all, the least recently used go first.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self.most_bytes = most_bytes
+        self._kept: OrderedDict[Hashable, np.ndarray] = OrderedDict()
+        self._lock = Lock()
+
+    def __call__(self, key: Hashable, read: Callable[[], np.ndarray]) -> np.ndarray:
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = read()
+                while sum(array.nbytes for array in self._kept.values()) > self.most_bytes and len(self._kept) > 1:
+                    self._kept.popitem(last=False)
+            self._kept.move_to_end(key)
+            return self._kept[key]

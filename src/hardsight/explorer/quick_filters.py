@@ -115,14 +115,14 @@ def _add_drift(sheet: Sheet, file: Path) -> None:
     values, there = plain(table.column("change").cast(pa.float64()))
     change = np.where(there, values, np.nan)
     harder = integers(table.column("harder").cast(pa.bool_()))  # 1, 0, or -1 for not known
-    outcome = table.column("outcome").to_pylist() if "outcome" in table.column_names else [None] * len(sheet)
-    easier = (change < 0) | np.array([words == "wrong, then right" for words in outcome])
+    outcome = table.column("outcome") if "outcome" in table.column_names else pa.nulls(len(sheet), pa.string())
+    easier = (change < 0) | np.array([words == "wrong, then right" for words in outcome.to_pylist()])
     code = np.where(harder < 0, -1, np.where(harder == 1, 0, np.where(easier, 1, 2)))
     about = f"Whether the sample got harder, by {file.name}."
     sheet.add(codes("drift", code, HARDER, about))
     sheet.add(replaced(numbers("drift_change", change), hard="high", about="How much harder the sample got; positive is harder."))
     sheet.quick_filters.append(QuickFilter("drift", about, {}))
-    turned = from_arrow("drift_outcome", table.column("outcome")) if "outcome" in table.column_names else None
+    turned = from_arrow("drift_outcome", outcome)
     if turned is not None:
         sheet.add(replaced(turned, hard="high", about="Whether the prediction was right, before and after."))
         sheet.quick_filters.append(QuickFilter("drift_outcome", "Whether the prediction was right, before and after.", {}))

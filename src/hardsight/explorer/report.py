@@ -199,7 +199,7 @@ def _suspects(page: Page, hardest: list[int], repeated: list[int], position: dic
         "duplicates": {
             "sentence": f"{len(repeated):,} samples are nearly the same as an earlier one; these are the first.",
             "rows": [position[row] for row in repeated[:DUPLICATES]],
-            "of": [found.original(row) for row in repeated[:DUPLICATES]],
+            "of": [found.duplicate_of[row].as_py() for row in repeated[:DUPLICATES]],
         },
     }
 

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -182,7 +181,8 @@ class Review:
             return
         try:
             rows = read_parquet(self.path, _READ.names)
-            marks = {row["id"]: _mark(row) for row in rows.cast(_READ).to_pylist()}
+            read = rows.cast(_READ).to_pylist()
+            marks = {row["id"]: Mark(row["mark"], row["suggestion"], row["marked_at"]) for row in read}
         except (pa.ArrowException, OSError, ValueError) as error:
             raise FileError(f"{self.path}: not a readable review: {first_line(error)}") from error
         self.marks, self._seen = marks, stamp
@@ -190,10 +190,6 @@ class Review:
 
 
 _READ = pa.schema([("id", pa.string()), ("mark", pa.string()), ("suggestion", pa.int64()), ("marked_at", pa.int64())])
-
-
-def _mark(row: dict[str, Any]) -> Mark:
-    return Mark(row["mark"], row["suggestion"], row["marked_at"])
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:

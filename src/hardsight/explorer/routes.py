@@ -308,7 +308,7 @@ def _sample(query: Query) -> Any:
     return {
         "row": row,
         **_identified(sheet, row),
-        "values": {name: _value(column, row) for name, column in page.columns.items()},
+        "values": {name: column.value(row) for name, column in page.columns.items()},
         "classes": sample_detail.nearest_classes(sheet, [row]).get(row, []),
         "top": sample_detail.top_classes(sheet, row),
         "versions": sample_detail.versions(sheet, row),
@@ -316,13 +316,6 @@ def _sample(query: Query) -> Any:
         "explanation": None if sheet.suspects is None else sheet.suspects.explanations[row].as_py(),
         "duplicate_of": sample_detail.originals(sheet, [row]).get(row),
     }
-
-
-def _value(column: Column, row: int) -> Any:
-    value = column.values[row]
-    if column.names is None:
-        return float(value) if np.isfinite(value) else None
-    return column.names[value] if value < len(column.names) else None
 
 
 @_route("/api/story/{row}")

@@ -68,11 +68,7 @@ def neighbors(sheet: Sheet, row: int) -> list[dict[str, Any]]:
     best_rows, best = np.zeros(0, np.int64), np.zeros(0)
     for batch in sheet.snapshot.batches():
         cosine = _unit(to_numpy(batch.values)) @ unit  # (b,)
-        rows = (
-            np.arange(batch.start, batch.start + len(batch))
-            if sheet_rows is None
-            else sheet_rows[batch.start : batch.start + len(batch)]
-        )
+        rows = sheet_rows[batch.start : batch.start + len(batch)]
         cosine = np.where(np.isfinite(cosine) & (rows != row) & (rows >= 0), cosine, -np.inf)
         few = np.argpartition(-cosine, min(NEIGHBORS, len(cosine) - 1))[:NEIGHBORS]
         best_rows, best = np.concatenate([best_rows, rows[few]]), np.concatenate([best, cosine[few]])
@@ -91,7 +87,7 @@ def versions(sheet: Sheet, row: int) -> list[dict[str, Any]]:
     if base is None or len(rows) < 2:
         return []
     versions = [
-        {"row": other, "degradation": _name(how, other), "level": _finite(level.values[other]), "here": other == row}
+        {"row": other, "degradation": how.value(other), "level": _finite(level.values[other]), "here": other == row}
         for other in rows[:MOST_VERSIONS].tolist()
     ]
     return sorted(versions, key=lambda version: (version["degradation"] or "", version["level"] or 0.0))
@@ -101,7 +97,7 @@ def originals(sheet: Sheet, rows: Sequence[int]) -> dict[int, dict[str, Any]]:
     """Row -> the id of the sample that it duplicates, and that sample's row or None; other rows are left out."""
     if sheet.suspects is None:
         return {}
-    ids = {row: id for row in rows if (id := sheet.suspects.original(row)) is not None}
+    ids = {row: id for row in rows if (id := sheet.suspects.duplicate_of[row].as_py()) is not None}
     places = rows_of(pa.array(list(ids.values()), pa.string()), sheet.ids).tolist()
     return {row: {"id": id, "row": None if place < 0 else place} for (row, id), place in zip(ids.items(), places, strict=True)}
 
@@ -137,10 +133,10 @@ def _values_of(sheet: Sheet, rows: Sequence[int]) -> dict[int, np.ndarray]:
     return values
 
 
-def _sheet_rows(sheet: Sheet) -> np.ndarray | None:
-    """(rows of the snapshot,) the sheet's row of each, -1 for none; None: the same row."""
+def _sheet_rows(sheet: Sheet) -> np.ndarray:
+    """(rows of the snapshot,) the sheet's row of each, -1 for none."""
     if sheet.snapshot_rows is None or sheet.snapshot is None:
-        return None
+        return np.arange(len(sheet))
     rows = np.full(len(sheet.snapshot), -1, np.int64)
     there = sheet.snapshot_rows >= 0
     rows[sheet.snapshot_rows[there]] = np.flatnonzero(there)
@@ -151,11 +147,6 @@ def _unit(rows: np.ndarray) -> np.ndarray:
     rows = np.asarray(rows, np.float32)
     with np.errstate(invalid="ignore", divide="ignore"):
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
-
-
-def _name(column: Any, row: int) -> str | None:
-    code = int(column.values[row])
-    return column.names[code] if code < len(column.names) else None
 
 
 def _finite(value: Any) -> float | None:

@@ -100,7 +100,8 @@ def _open_page(
     notes.append(f"Marks are saved in {review.path}." if why_not is None else f"Marks cannot be saved: {why_not}")
     page = Page(sheet, Pictures(sheet, settings.images), review, why_not, comparison)
     page.again = _commands(run, second, settings)
-    page.apply = _apply_command(run) if why_not is None and can_be_applied(sheet, settings.split) else []
+    if why_not is None and can_be_applied(sheet, settings.split):  # clean knows how it read a table
+        page.apply = ["hardsight", "clean", str(run), "--apply", str(review_file(Path(run))), "-o", "labels.csv"]
     return page, notes
 
 
@@ -112,8 +113,3 @@ def _commands(run: str | Path, second: str | Path | None, settings: ExploreSetti
         return [explore]
     shown = ReportSettings(**{field.name: getattr(settings, field.name) for field in ReportSettings.fields()})
     return [explore, f"{shlex.join(['hardsight', 'report', *runs, *shown.as_words()])}    # the same page as one file"]
-
-
-def _apply_command(run: str | Path) -> list[str]:
-    """Words of the command that turns the marks on a run or a file into labels; `clean` knows how it read a table."""
-    return ["hardsight", "clean", str(run), "--apply", str(review_file(Path(run))), "-o", "labels.csv"]

@@ -25,8 +25,6 @@ UNSAFE = frozenset(
 def listen(host: str, port: int | None) -> tuple[socket.socket, str | None]:
     """A listening socket at the port or the next free one, and a note if that is not the requested one."""
     wanted = FIRST if port is None else port
-    if not 0 <= wanted <= 65535:
-        raise InputError(f"--port must be 0 to 65535, got {wanted}.")
     for number in [0] if wanted == 0 else range(wanted, min(wanted + TRIES, 65536)):
         if number in UNSAFE:
             continue
@@ -35,7 +33,7 @@ def listen(host: str, port: int | None) -> tuple[socket.socket, str | None]:
         except PermissionError as error:
             raise InputError(f"port {number} could not be opened: {error.strerror}. Choose one above 1024.") from error
         except OSError as error:
-            if error.errno is not None and isinstance(error, socket.gaierror):
+            if isinstance(error, socket.gaierror):
                 raise InputError(f"--host {host}: {error.strerror}.") from error
             continue
         if number == 0 and opened.getsockname()[1] in UNSAFE:

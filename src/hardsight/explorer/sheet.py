@@ -136,7 +136,12 @@ def open_sheet(
     snapshot = _snapshot(where) if split is None else None
     has_samples = split is not None or snapshot is not None or epochs is not None or (where / "scores.parquet").is_file()
     rounds = None if has_samples else Rounds.of(where)
-    table = _table(where, snapshot, epochs, rounds, keep, progress) if split is None else _split(where, epochs, split)
+    if split is None:
+        table = _table(where, snapshot, epochs, rounds, keep, progress)
+    elif epochs is not None:
+        table = epochs.last(split)
+    else:
+        raise InputError(f"{where}: --split needs a run with dynamics, and there are none here.")
     names = _class_names(where, snapshot, rounds, class_names) or noted_class_names(table.schema)
     with reading(where, "not a readable scores table"):
         sheet = _sheet(where, table, names)
@@ -246,12 +251,6 @@ def _table(
     )
 
 
-def _split(where: Path, epochs: Epochs | None, split: str) -> pa.Table:
-    if epochs is None:
-        raise InputError(f"{where}: --split needs a run with dynamics, and there are none here.")
-    return epochs.last(split)
-
-
 def _class_names(where: Path, snapshot: Snapshot | None, rounds: Rounds | None, file: Path | None) -> list[str] | None:
     if file is not None:
         return read_class_names(file)
@@ -288,7 +287,9 @@ def _sheet(where: Path, table: pa.Table, names: list[str] | None) -> Sheet:
         raise InputError(f"{where}: ids must be unique and not null, one per sample.")
     classes = {name: _integers(where, table, name) for name in ("label", "predicted") if name in table.column_names}
     count = max((int(values.max(initial=-1)) + 1 for values in classes.values()), default=0)
-    sheet = Sheet(where.resolve().name, where, ids, {}, _named_classes(names, count), start=read_start(where))
+    numbered = [str(index) for index in range(count)]
+    shown = numbered if names is None or len(names) < count else names
+    sheet = Sheet(where.resolve().name, where, ids, {}, shown, start=read_start(where))
     if names is not None and len(names) < count:
         sheet.notes.append(f"There are {count} classes and {len(names)} class names, so classes are shown by number.")
     about = {"label": "The given class.", "predicted": "The class with the highest logit."}
@@ -308,10 +309,6 @@ def _sheet(where: Path, table: pa.Table, names: list[str] | None) -> Sheet:
             sheet.add(status)
     sheet.paths, sheet.base_ids = (text_column(table, name) for name in ("path", "base_id"))
     return sheet
-
-
-def _named_classes(names: list[str] | None, count: int) -> list[str]:
-    return [str(index) for index in range(count)] if names is None or len(names) < count else names
 
 
 def _integers(where: Path, table: pa.Table, name: str) -> np.ndarray:

@@ -41,11 +41,6 @@ class SuspectsSummary:
     expected: str = ""  # how many labels are wrong, in words
     warnings: list[str] = field(default_factory=list)
 
-    def original(self, row: int) -> str | None:
-        """The id of the sample that one duplicates, if it is known."""
-        id: str | None = self.duplicate_of[row].as_py()
-        return id
-
     def described(self) -> dict[str, Any]:
         """For JSON. Each group is a name, its samples, and the column and value that select it."""
         groups = [[verdict, count, "verdict", verdict] for verdict, count in self.counts.items() if verdict != DUPLICATE]

@@ -126,7 +126,8 @@ class Pictures:
                 before_pixels.reset(token)
 
     def _image(self, row: int) -> Image.Image:
-        image = self._found(row)
+        path = None if self.sheet.paths is None else self.sheet.paths[row].as_py()
+        image = self.source.find(path, self._base(row))
         before_pixels.get()(image.width * image.height)  # an image from an array was not decoded
         return self._degraded(row, image)
 
@@ -137,10 +138,6 @@ class Pictures:
             return _placeholder(error.reason.replace("_", " "))
         except HardsightError:
             return _placeholder("no image")
-
-    def _found(self, row: int) -> Image.Image:
-        path = None if self.sheet.paths is None else self.sheet.paths[row].as_py()
-        return self.source.find(path, self._base(row))
 
     def _base(self, row: int) -> str:
         base = None if self.sheet.base_ids is None else self.sheet.base_ids[row].as_py()
@@ -156,9 +153,9 @@ class Pictures:
 
     def _degradation(self, row: int) -> Degradation | None:
         how, level = self.sheet.columns.get("degradation"), self.sheet.columns.get("level")
-        if how is None or level is None or how.names is None or how.values[row] >= len(how.names):
+        if how is None or level is None or how.names is None or how.value(row) is None:
             return None
-        return Degradation(how.names[how.values[row]], round(float(level.values[row]), 6))
+        return Degradation(how.value(row), round(float(level.values[row]), 6))
 
 
 def _preprocessing(sheet: Sheet) -> Preprocessing | None:

@@ -21,12 +21,7 @@ OPENS = (
     'data_path="data.json", label_field="ground_truth"); dataset.merge_dir("{folder}", layout, data_path="data.json", '
     'labels_path="predictions.json", label_field="predictions")'
 )
-TAKEN = {
-    "id": "sample_id",
-    "tags": "sample_tags",
-    "logits": "sample_logits",
-    "attributes": "sample_attributes",
-}  # by a label
+TAKEN = {name: f"sample_{name}" for name in ("id", "tags", "logits", "attributes")}  # by a label
 
 
 def write(material: Material) -> None:

@@ -43,7 +43,7 @@ class ImagePlaces:
 def check_source(run: Path, source: RunImages, images: str | None) -> None:
     """Check what is known before a run is opened: it records where its images are, and --images holds images of its samples."""
     if not source.specs and not source.roots:
-        raise _nowhere(run)
+        raise InputError(f"{run} does not say where its images are; give --images.")
     if images is not None and not source.roots:
         source.check_ids(_base_ids(run))
 
@@ -61,12 +61,8 @@ def _base_ids(run: Path) -> list[str]:
 def check_images(material: Material) -> None:
     """The images can be found, and do not lie in the folder of the export."""
     if not material.pictures.any:
-        raise _nowhere(material.sheet.path)
+        raise InputError(f"{material.sheet.path} does not say where its images are; give --images.")
     _refuse_inside(material, [Path(root) for root in material.pictures.roots])
-
-
-def _nowhere(path: Path) -> InputError:
-    return InputError(f"{path} does not say where its images are; give --images.")
 
 
 def _refuse_inside(material: Material, paths: list[Path]) -> None:

@@ -42,28 +42,24 @@ def _task(material: Material, places: ImagePlaces, index: int, sample: dict[str,
     suggested = "suggested_label" in sample
     chosen = sample.get("suggested_label" if suggested else "predicted")
     score = sample.get("suggested_probability" if suggested else "predicted_confidence")
-    result = {"from_name": "class", "to_name": "image", "type": "choices", "value": {"choices": [_choice(chosen or "")]}}
+    result = {"from_name": "class", "to_name": "image", "type": "choices", "value": {"choices": [printable(chosen or "")]}}
     prediction = {
         "model_version": "hardsight clean" if suggested else material.sheet.name,
         **({} if score is None else {"score": score}),
         "result": [result],
     }
-    fields = {name: _choice(value) if name in CLASSES else value for name, value in sample.items()}
+    fields = {name: printable(value) if name in CLASSES else value for name, value in sample.items()}
     return {"data": {**fields, "image": address}, "predictions": [] if chosen is None else [prediction]}
 
 
 def _config(class_names: list[str]) -> str:
+    # without control characters, which XML cannot hold
     lines = [
         "<View>",
         '  <Image name="image" value="$image"/>',
         '  <Choices name="class" toName="image" choice="single" showInLine="true">',
-        *(f"    <Choice value={quoteattr(_choice(name))}/>" for name in class_names),
+        *(f"    <Choice value={quoteattr(printable(name))}/>" for name in class_names),
         "  </Choices>",
         "</View>",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _choice(name: str) -> str:
-    """A class name without control characters, which XML cannot hold."""
-    return printable(name)
