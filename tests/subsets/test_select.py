@@ -26,6 +26,7 @@ from hardsight.subsets.settings import Method, SelectSettings
 from hardsight.subsets.strata import coverage, shared_out, stratum_of, usual_cut
 from hardsight.table import write_table
 from oracles import on_circle
+from refusals import refused
 
 Cli = Callable[..., Any]
 METHODS = Method.__args__  # type: ignore[attr-defined]
@@ -215,11 +216,11 @@ def test_refused_before_a_head_is_fitted(tmp_path: Path, cli: Cli, monkeypatch: 
         with pytest.raises(InputError, match=said):
             hardsight.select(**options)
     (tmp_path / "wide.csv").write_text("id,f0,f1,kind\na,1,0,x\nb,0,1,y\n")
-    done = cli("select", tmp_path / "wide.csv", "--budget", "1", "-o", tmp_path / "out.csv")
-    assert "is not a table of scores" in done.err and "--features 'f*' --label NAME" in done.err
+    wide = cli("select", tmp_path / "wide.csv", "--budget", "1", "-o", tmp_path / "out.csv")
+    refused(wide, "is not a table of scores", "--features 'f*' --label NAME")
     write_table(pa.table({"id": [1], "label": [0], "predicted": [0], "status": ["ok"], "avh": [0.1]}), tmp_path / "s.parquet")
-    done = cli("select", tmp_path / "s.parquet", "--budget", "1", "--curve", "-o", tmp_path / "out.csv")
-    assert "--curve fits heads to features" in done.err
+    curve = cli("select", tmp_path / "s.parquet", "--budget", "1", "--curve", "-o", tmp_path / "out.csv")
+    refused(curve, "--curve fits heads to features")
 
 
 def test_the_curve_of_small_budgets_and_rare_classes() -> None:
@@ -322,16 +323,9 @@ def test_the_command_writes_what_python_gives(tmp_path: Path, cli: Cli) -> None:
 def test_a_refused_command_writes_nothing(tmp_path: Path, cli: Cli) -> None:
     features, head, labels = blobs()
     np.savez(tmp_path / "x.npz", features=features, weight=head, labels=labels)
-    refused = (
-        ["--budget", 999],
-        ["--budget", 5, "--by", "nix"],
-        ["--budget", 5, "--curve", "--head", "nowhere.npz"],
-        ["--budget", 5, "--curve", tmp_path / "nowhere" / "curve.png"],
-        ["--budget", 5, "--curve", tmp_path / "subset.parquet"],
-        ["--budget", 5, "--curve", "curve.txt"],
-    )
-    for words in refused:
-        done = cli("select", tmp_path / "x.npz", *words, "-o", tmp_path / "subset.parquet")
-        assert done.code == 2 and len(done.err.strip().splitlines()) == 1
+    for curve in (["--head", "nowhere.npz"], [tmp_path / "nowhere" / "curve.png"], [tmp_path / "subset.parquet"], ["curve.txt"]):
+        refused(cli("select", tmp_path / "x.npz", "--budget", 5, "--curve", *curve, "-o", tmp_path / "subset.parquet"))
+    for words in (["--budget", 999], ["--budget", 5, "--by", "nix"]):
+        refused(cli("select", tmp_path / "x.npz", *words, "-o", tmp_path / "subset.parquet"))
     assert cli("select", tmp_path / "x.npz", "--budget", 5, "-o", tmp_path / "x.npz").code == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x.npz"]
