@@ -80,15 +80,11 @@ def test_forms_of_frequency(tmp_path: Path) -> None:
     assert all("needs counts, or the number of answers" in reason for reason in reasons)
 
 
-def test_integer_ids_join_with_the_text_of_a_csv(tmp_path: Path) -> None:
-    table, easy = made(avh=(1, 0.5))
-    pd.DataFrame({"id": np.arange(400), "frequency": easy}).sample(frac=1, random_state=0).to_csv(tmp_path / "f.csv", index=False)
-    assert single(correlate(table, tmp_path / "f.csv", **FEW), "avh") == single(correlate(table, easy, **FEW), "avh")
-
-
-def test_a_pandas_index_is_an_id() -> None:
+def test_a_pandas_index_and_integers_in_a_csv_are_ids(tmp_path: Path) -> None:
     table, easy = made(avh=(1, 0.5))
     row = single(correlate(table, easy, **FEW), "avh")
+    pd.DataFrame({"id": np.arange(400), "frequency": easy}).sample(frac=1, random_state=0).to_csv(tmp_path / "f.csv", index=False)
+    assert single(correlate(table, tmp_path / "f.csv", **FEW), "avh") == row
     mixed = table.to_pandas().drop(columns="id").sample(frac=1, random_state=0)
     for human in (pd.Series(easy), pd.DataFrame({"frequency": easy}), pd.Series(easy).sample(frac=1, random_state=1)):
         for model in (table, mixed):
@@ -116,17 +112,11 @@ def test_models_come_as_paths_of_every_kind(tmp_path: Path, correlations: hardsi
 
 def test_samples_that_one_side_lacks() -> None:
     fewer = {"id": [*IDS[5:].tolist(), "stranger"], "frequency": [*FREQUENCY[5:], 0.5]}
-    with pytest.raises(InputError, match=r"5 of 300 samples have no human data \(the first: 'img-000'\) and 1 of 296 human ids"):
-        correlate(TABLE, fewer, **FEW)
     some = correlate(TABLE, fewer, scores="avh", allow_missing=True, **FEW)
     assert single(some, "avh")["n"] == N - 5
     assert single(some, "avh")["raw"] == pytest.approx(
         scipy_stats.spearmanr(TABLE.column("avh").to_numpy()[5:], FREQUENCY[5:]).statistic
     )
-    with pytest.raises(InputError, match="no human id matches a sample; its ids look like 'x'"):
-        correlate(TABLE, {"id": ["x", "y"], "frequency": [0.1, 0.2]}, allow_missing=True, **FEW)
-    with pytest.raises(InputError, match="one row per sample in the same order, got 299 rows for 300 samples"):
-        correlate(TABLE, FREQUENCY[1:], **FEW)
 
 
 def test_first_takes_the_first_samples_of_either_join() -> None:
@@ -156,8 +146,6 @@ def test_one_split_of_a_run_is_as_if_there_were_no_other(correlations: hardsight
         correlate(both, COUNTS, **FEW)
     with pytest.raises(InputError, match="no split 'val'; splits: test, train"):
         correlate(both, COUNTS, split="val", **FEW)
-    with pytest.raises(InputError, match="no split 'test'; splits: none"):
-        correlate(SNAPSHOT, COUNTS, split="test", **FEW)
 
 
 def test_a_watched_set_that_only_the_dynamics_know(tmp_path: Path) -> None:

@@ -62,26 +62,45 @@ def test_human_data_that_is_refused(human: Any, match: str) -> None:
         correlate(TABLE, human, **FEW)
 
 
+ONE = dict.fromkeys(range(C), "all")
+FEWER = {"id": [*IDS[5:].tolist(), "stranger"], "frequency": [*FREQUENCY[5:], 0.5]}
+MISSING = r"5 of 300 samples have no human data \(the first: 'img-000'\) and 1 of 296 human ids"
+
+
 @pytest.mark.parametrize(
-    ("options", "match"),
+    ("models", "options", "match"),
     [
-        ({"human": None}, "pass either human data"),
-        ({"against": "level"}, "pass either human data"),
-        ({"human": None, "against": "level"}, "no column 'level'"),
-        ({"human": None, "against": "status"}, "must hold numbers"),
-        ({"human": None, "against": "avh", "hard": "left"}, "hard must be one of low, high"),
-        ({"scores": "hardness"}, "no score 'hardness'"),
-        ({"bins": [0.5]}, "increasing edges"),
-        ({"bins": [0, 1, 0.5]}, "increasing edges"),
-        ({"level": 95}, "level must be a number above 0 and below 1, got 95"),
-        ({"replicates": 3}, "replicates must be a whole number of 20 or more"),
-        ({"limit": 0}, "limit must be a whole number of 1 or more"),
-        ({"superclasses": {0: "a"}}, "every class needs a superclass; 3 have none"),
+        (TABLE, {"human": None}, "pass either human data"),
+        (TABLE, {"against": "level"}, "pass either human data"),
+        (TABLE, {"human": None, "against": "level"}, "no column 'level'"),
+        (TABLE, {"human": None, "against": "status"}, "must hold numbers"),
+        (TABLE, {"human": None, "against": "avh", "hard": "left"}, "hard must be one of low, high"),
+        (TABLE, {"scores": "hardness"}, "no score 'hardness'"),
+        (TABLE, {"bins": [0.5]}, "increasing edges"),
+        (TABLE, {"bins": [0, 1, 0.5]}, "increasing edges"),
+        (TABLE, {"level": 95}, "level must be a number above 0 and below 1, got 95"),
+        (TABLE, {"replicates": 3}, "replicates must be a whole number of 20 or more"),
+        (TABLE, {"limit": 0}, "limit must be a whole number of 1 or more"),
+        (SNAPSHOT, {"superclasses": {0: "a"}}, "every class needs a superclass; 3 have none"),
+        (SNAPSHOT, {"superclasses": ONE, "human": FREQUENCY}, "superclasses need counts per class"),
+        (TABLE, {"superclasses": ONE}, "need angles to every class"),
+        (SNAPSHOT, {"superclasses": ONE, "human": None, "against": "norm"}, "need human data"),
+        (SNAPSHOT, {"split": "test"}, "no split 'test'; splits: none"),
+        (pa.concat_tables([TABLE.slice(0, 2), TABLE.slice(1, 1)]), {"human": FREQUENCY[:3]}, "'img-001' is at rows 1 and 2"),
+        (TABLE.slice(0, 0), {"human": []}, "has no samples"),
+        ([], {}, "there is no model"),
+        (7, {}, "got int"),
+        (Snapshot(FEATURES, WEIGHT, ids=IDS), {}, "has no labels: with counts, the given class of each sample"),
+        (SNAPSHOT, {"human": 0 * COUNTS}, "selection frequency and all of avh.*: 300 without selection frequency.$"),
+        (SNAPSHOT, {"human": FEWER}, "Use --allow-missing to keep the 295 that both have"),
+        (TABLE, {"human": FEWER}, MISSING),
+        (TABLE, {"human": {"id": ["x"], "frequency": [0.1]}, "allow_missing": True}, "no human id .*; its ids look like 'x'"),
+        (TABLE, {"human": FREQUENCY[1:]}, "one row per sample in the same order, got 299 rows for 300 samples"),
     ],
-)
-def test_options_that_are_refused(options: dict[str, Any], match: str) -> None:
+)  # fmt: skip
+def test_options_that_are_refused(models: Any, options: dict[str, Any], match: str) -> None:
     with pytest.raises(InputError, match=match):
-        correlate(SNAPSHOT if "superclasses" in options else TABLE, **({"human": COUNTS} | FEW | options))
+        correlate(models, **({"human": COUNTS} | FEW | options))
 
 
 @pytest.mark.parametrize(
@@ -104,18 +123,6 @@ def test_wrong_options_are_refused_before_the_bootstrap(
         study(SNAPSHOT, COUNTS, **options)
 
 
-def test_duplicate_ids_and_empty_tables_are_refused() -> None:
-    twice = pa.concat_tables([TABLE.slice(0, 2), TABLE.slice(1, 1)])
-    with pytest.raises(InputError, match="ids must be unique, but 'img-001' is at rows 1 and 2"):
-        correlate(twice, FREQUENCY[:3], **FEW)
-    with pytest.raises(InputError, match="has no samples"):
-        correlate(TABLE.slice(0, 0), [], **FEW)
-    with pytest.raises(InputError, match="there is no model"):
-        correlate([], FREQUENCY, **FEW)
-    with pytest.raises(InputError, match="got int"):
-        correlate(7, FREQUENCY, **FEW)
-
-
 @pytest.mark.parametrize(
     ("name", "text", "match"),
     [
@@ -126,12 +133,25 @@ def test_duplicate_ids_and_empty_tables_are_refused() -> None:
         ("far.csv", "id,annotator,answer\na,1,0\nb,1,99999999999\n", "row 1 holds 99999999999"),
         ("farther.json", '{"id": ["a"], "annotator": [1], "answer": [9223372036854775808]}', "row 0 holds 9223372036854775808"),
         ("many.json", '{"id": ["a"], "counts": [[1e300, 1]]}', "row 0 has 1e\\+300"),
+        ("negative.json", "[[1, -1]]", "counts must be 0 or more"),
+        ("half.json", "{", "not readable as JSON"),
+        ("text.txt", "1", "must be a .npy"),
     ],
 )
 def test_human_files_that_are_damaged(tmp_path: Path, name: str, text: str, match: str) -> None:
     (tmp_path / name).write_text(text)
-    with pytest.raises((FileError, InputError), match=f"{name}: .*{match}"):
+    with pytest.raises((FileError, InputError), match=f"{name}.*{match}"):
         read_people(tmp_path / name)
+
+
+def test_files_that_are_not_there(tmp_path: Path) -> None:
+    for path, match in (
+        (tmp_path / "absent.csv", r"absent\.csv does not exist\.$"),
+        (tmp_path, r"is a directory, not a file\.$"),
+    ):
+        for read in (read_people, read_columns, read_class_names):
+            with pytest.raises(FileError, match=match):
+                read(path)
 
 
 @pytest.mark.parametrize("name", ["x.json", "x.csv", "x.npy"])
@@ -141,35 +161,3 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path, name: str) -> None
         read_people(tmp_path / name)
     with pytest.raises(FileError, match="is a pipe or a device, not a file"):
         read_class_names(tmp_path / name)
-
-
-def test_files_that_are_not_there(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match=r"absent\.csv does not exist\.$"):
-        read_columns(tmp_path / "absent.csv")
-    with pytest.raises(FileError, match=r"is a directory, not a file\.$"):
-        read_class_names(tmp_path)
-
-
-def test_files_that_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("1")
-    (tmp_path / "a.json").write_text("{")
-    for name, match in (
-        ("a.txt", "must be a .npy"),
-        ("a.json", "not readable as JSON"),
-        ("b.npy", "does not exist"),
-        ("", "directory"),
-    ):
-        with pytest.raises(FileError, match=match):
-            read_people(tmp_path / name)
-    np.save(tmp_path / "c.npy", -COUNTS)
-    with pytest.raises(InputError, match=r"c\.npy: counts must be 0 or more"):
-        read_people(tmp_path / "c.npy")
-
-
-def test_nobody_and_nothing_to_go_by_is_said() -> None:
-    with pytest.raises(InputError, match="has no labels: with counts, the given class of each sample must be known"):
-        correlate(Snapshot(FEATURES, WEIGHT, ids=IDS), COUNTS, **FEW)
-    with pytest.raises(InputError, match="no sample has selection frequency and all of avh.*: 300 without selection frequency.$"):
-        correlate(SNAPSHOT, 0 * COUNTS, **FEW)
-    with pytest.raises(InputError, match=r"Use --allow-missing to keep the 299 that both have"):
-        correlate(SNAPSHOT, pa.table({"id": IDS[1:], "frequency": FREQUENCY[1:]}), **FEW)

@@ -34,6 +34,8 @@ def test_coefficients_are_scipys_and_signs_say_whether_people_agree(correlations
         scipy_stats.spearmanr(TABLE.column("avh").to_numpy(), stats.answer_entropy(COUNTS)).statistic
     )
     assert entropy["agreement"] == entropy["raw"]
+    inside = hardsight.scores.norm_in_class(FEATURES, LABELS)
+    assert single(correlations, "norm_in_class")["raw"] == pytest.approx(scipy_stats.spearmanr(inside, FREQUENCY).statistic)
 
 
 def test_bins_count_every_sample_once_and_state_their_edges(correlations: hardsight.human.Correlations) -> None:
@@ -47,14 +49,6 @@ def test_bins_count_every_sample_once_and_state_their_edges(correlations: hardsi
     assert single(correlations, "avh", part="[0.6, 0.8)")["raw"] == pytest.approx(raw)
     own = correlate(SNAPSHOT, COUNTS, bins=[0, 0.5, 1], **FEW)
     assert {row["bin"] for row in own.table1().to_pylist() if row["target"] == "frequency"} == {"all", "[0, 0.5)", "[0.5, 1]"}
-
-
-def test_the_norm_is_there_raw_and_within_its_class(correlations: hardsight.human.Correlations) -> None:
-    inside = hardsight.scores.norm_in_class(FEATURES, LABELS)
-    assert single(correlations, "norm_in_class")["raw"] == pytest.approx(scipy_stats.spearmanr(inside, FREQUENCY).statistic)
-    assert single(correlations, "norm")["raw"] == pytest.approx(
-        scipy_stats.spearmanr(TABLE.column("norm").to_numpy(), FREQUENCY).statistic
-    )
 
 
 def test_the_share_of_the_ceiling(correlations: hardsight.human.Correlations) -> None:
@@ -87,13 +81,6 @@ def test_pairs_are_the_tests_of_their_coefficients(correlations: hardsight.human
     assert one["r_between"] == pytest.approx(between)
     assert one["verdict"] == "avh agrees more" and one["permutation_p"] == pytest.approx(1 / 41)
     assert "bootstrap" in correlations.trust and "independent" in correlations.trust
-
-
-def test_holm_runs_over_all_models() -> None:
-    both = correlate({"one": TABLE, "two": TABLE.slice(0)}, COUNTS, scores="avh,confidence,norm", **FEW)
-    rows = both.pairs().to_pylist()
-    assert len(rows) == 2 * 3 * 3
-    np.testing.assert_allclose([row["holm_p"] for row in rows], stats.holm([row["trusted_p"] for row in rows]))
 
 
 def test_equal_scores_have_no_test_but_a_reason() -> None:
@@ -176,17 +163,6 @@ def test_few_samples_are_null_with_a_reason(n: int) -> None:
     json.dumps(found.to_dict(), allow_nan=False)
 
 
-def test_everything_can_be_said_in_json(correlations: hardsight.human.Correlations) -> None:
-    told = json.loads(json.dumps(correlations.to_dict(), allow_nan=False))
-    assert told["seed"] == 0 and len(told["table1"]) == len(correlations.table1()) and told["targets"][0]["hard"] == "low"
-
-
-def test_same_seed_same_numbers() -> None:
-    one, two = (correlate(SNAPSHOT, COUNTS, scores="avh,confidence", **FEW).to_dict() for _ in range(2))
-    assert one == two
-    assert correlate(SNAPSHOT, COUNTS, scores="avh,confidence", seed=1, **FEW).to_dict() != one
-
-
 def test_a_study_computes_what_the_data_allows() -> None:
     whole = study(SNAPSHOT, COUNTS, by="label", top=2, settings=StudySettings(**FEW))
     assert [one.model for one in whole.calibrations] == [one.model for one in whole.disagreements] == ["model"]
@@ -201,3 +177,14 @@ def test_a_study_computes_what_the_data_allows() -> None:
         study(TABLE, COUNTS, tops=3)
     with pytest.raises(InputError, match="has no dynamics"):
         study(TABLE, COUNTS, epochs=True, **FEW)
+
+
+def test_same_seed_same_numbers_over_all_models_and_in_json() -> None:
+    models = {"one": TABLE, "two": TABLE.slice(0)}
+    one, two, other = (correlate(models, COUNTS, scores="avh,confidence,norm", seed=seed, **FEW) for seed in (0, 0, 1))
+    assert one.to_dict() == two.to_dict() != other.to_dict()
+    rows = one.pairs().to_pylist()
+    assert len(rows) == 2 * 3 * 3
+    np.testing.assert_allclose([row["holm_p"] for row in rows], stats.holm([row["trusted_p"] for row in rows]))
+    told = json.loads(json.dumps(one.to_dict(), allow_nan=False))
+    assert told["seed"] == 0 and len(told["table1"]) == len(one.table1()) and told["targets"][0]["hard"] == "low"

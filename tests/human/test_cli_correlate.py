@@ -174,6 +174,5 @@ def test_groups_of_models_with_other_scores(cli: Callable[..., Any], tmp_path: P
     np.savez(tmp_path / "a.npz", features=features, labels=labels, weight=np.eye(3))
     np.savez(tmp_path / "b.npz", probs=rng.dirichlet(np.ones(3), 60), labels=labels)
     np.save(tmp_path / "human.npy", rng.integers(1, 9, (60, 3)))
-    few = ("--replicates", "20", "--permutations", "20", "--splits", "5")
-    done = cli("correlate", tmp_path / "a.npz", tmp_path / "b.npz", "--human", tmp_path / "human.npy", "--group", "label", *few)
+    done = cli("correlate", tmp_path / "a.npz", tmp_path / "b.npz", "--human", tmp_path / "human.npy", "--group", "label", *QUICK)
     assert done.code == 0 and "Spearman" in done.out, done.err

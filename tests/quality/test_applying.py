@@ -21,6 +21,7 @@ from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
 from hardsight.head import Head
 from hardsight.quality.review import apply_review, write_images
+from refusals import refused
 
 Cli = Callable[..., Any]
 
@@ -73,11 +74,9 @@ def test_corrected_images_lie_with_their_class(cli: Cli, tmp_path: Path, monkeyp
     assert [data.image(row).getpixel((0, 0)) for row in range(4)] == [(at, at, at) for at in (0, 1, 2, 4)]
     kept = (tmp_path / "corrected/train/cat/0.png").samefile(tmp_path / "photos/train/cat/0.png")
     assert kept == links and not (tmp_path / "corrected/train/cat/0.png").is_symlink()
-    again = cli("clean", run, "--apply", run / "review.parquet", "-o", tmp_path / "corrected")
-    assert again.code == 2 and "corrected exists; give a new folder" in again.err
+    refused(cli("clean", run, "--apply", run / "review.parquet", "-o", tmp_path / "corrected"), "corrected exists; give a new")
     (tmp_path / "photos/train/cat/1.png").unlink()
-    gone = cli("clean", run, "--apply", run / "review.parquet", "-o", tmp_path / "other")
-    assert gone.code == 2 and "an image was not found" in gone.err and gone.err.count("\n") == 1
+    refused(cli("clean", run, "--apply", run / "review.parquet", "-o", tmp_path / "other"), "an image was not found")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["corrected", "photos", "run"]  # nothing half done
 
 

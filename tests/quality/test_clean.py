@@ -46,6 +46,7 @@ from hardsight.quality.verdicts import VERDICTS, Judged, judged, verdict_codes
 from hardsight.scores.duplicates import Repeats
 from hardsight.scoring.fitted_head import fold_rows
 from hardsight.stats import pass_scores
+from refusals import refused
 
 Cli = Callable[..., Any]
 
@@ -308,13 +309,15 @@ def test_rows_and_classes_may_come_in_any_order() -> None:
     features, right = blobs(n=200)
     labels, _ = flipped(right, 0.2)
     probs = hardsight.quality.out_of_sample(features, labels)
-    table = hardsight.clean(features=features, probs=probs, labels=labels)
     order = np.random.default_rng(2).permutation(200)
-    moved = hardsight.clean(features=features[order], probs=probs[order], labels=labels[order])
+    ids = np.array([f"s{row:03d}" for row in range(200)])
+    for given in ({"features": features}, {"features": features, "probs": probs}):
+        table = hardsight.clean(**given, labels=labels, ids=ids)  # type: ignore[arg-type]
+        moved = {name: values[order] for name, values in (given | {"labels": labels, "ids": ids}).items()}
+        for name in ("error_score", "suggested_label", "is_label_issue"):
+            np.testing.assert_array_equal(column(hardsight.clean(**moved), name), column(table, name)[order])
     classes = np.array([2, 0, 3, 1])
     renamed = hardsight.clean(probs=probs[:, np.argsort(classes)], labels=classes[labels])
-    np.testing.assert_allclose(column(moved, "error_score"), column(table, "error_score")[order], rtol=1e-12)
-    np.testing.assert_array_equal(column(moved, "is_label_issue"), column(table, "is_label_issue")[order])
     np.testing.assert_allclose(column(renamed, "error_score"), column(table, "error_score"), rtol=1e-12)
     np.testing.assert_array_equal(column(renamed, "predicted_label"), classes[column(table, "predicted_label")])
 
@@ -494,6 +497,9 @@ def test_a_reference_shows_what_has_leaked() -> None:
     features, labels = blobs(n=80)
     other = Snapshot(np.concatenate([blobs(n=40, seed=5)[0], features[7:8]]), ids=[f"train-{row}" for row in range(41)])
     table = hardsight.clean(features=features, labels=labels, reference=other)
+    np.testing.assert_array_equal(
+        column(table, "error_score"), column(hardsight.clean(features=features, labels=labels), "error_score")
+    )
     assert column(table, "verdict").tolist().count("near duplicate") == 1
     assert table.column("explanation")[7].as_py() == "nearly the same as train-40 of the reference (distance 0)"
     features[27], features[32] = features[7], features[8]
@@ -576,7 +582,7 @@ def test_pred_probs_is_another_name_of_probs() -> None:
             call(probs=probs, pred_probs=probs, labels=labels)
 
 
-def test_a_final_model_that_was_trained_on_the_samples_is_warned_of() -> None:
+def test_models_that_know_too_much_or_too_little_are_warned_of() -> None:
     features, labels = blobs(n=200)
     seen = Snapshot(features, 4 * np.eye(8)[:4], labels, columns={"split": ["train"] * 200})
     with pytest.warns(UserWarning, match=r"trained on, and only the final model is known.* more may be wrong than expected here"):
@@ -587,11 +593,7 @@ def test_a_final_model_that_was_trained_on_the_samples_is_warned_of() -> None:
     sure = np.full((200, 4), 0.01) + 0.96 * np.eye(4)[labels]
     with pytest.warns(UserWarning, match="the model agrees with every label"):
         hardsight.clean(probs=sure, labels=labels)
-
-
-def test_a_model_that_knows_little_is_warned_of() -> None:
     rng = np.random.default_rng(0)
-    labels = np.arange(200) % 4
     with pytest.warns(UserWarning, match=r"heads fitted to these features agree with \d+ % of the labels only"):
         hardsight.clean(features=rng.normal(size=(200, 8)), labels=labels, neighbors=False)
     with pytest.warns(UserWarning, match=r"these probabilities agree with \d+ % of the labels only"):
@@ -695,24 +697,20 @@ def test_ids_that_are_numbers_join_the_text_of_a_review(tmp_path: Path) -> None:
 def test_a_review_of_classes_or_ids_that_are_not_there_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "review.parquet"
 
-    def marks(ids: list[str], suggestions: list[Any]) -> None:
-        pq.write_table(pa.table({"id": ids, "mark": ["wrong label"] * len(ids), "suggestion": suggestions}), file)
-
     snapshot = Snapshot(np.eye(4), labels=[0, 1, 2, -1])  # no head: the labels say how many classes there are
-    marks(["0"], [3])
-    with pytest.raises(InputError, match="'0' is marked as class 3, and classes are 0 to 2"):
-        apply_review(snapshot, file)
+    twice = Snapshot(np.eye(3), labels=[0, 1, 2], ids=["a", "b", "a"])
+    marks: list[tuple[Snapshot, list[str], list[Any], str]] = [
+        (snapshot, ["0", "1", "0"], [1, 2, 2], "one mark per sample, but 1 ids have several, such as '0'"),
+        (snapshot, ["0"], ["cat"], "not a review: suggestions must be class indices"),
+        (twice, ["a"], [1], "'a' is at rows 0 and 2"),
+        (snapshot, ["0"], [3], "'0' is marked as class 3, and classes are 0 to 2"),
+    ]
+    for samples, ids, suggestions, match in marks:
+        pq.write_table(pa.table({"id": ids, "mark": ["wrong label"] * len(ids), "suggestion": suggestions}), file)
+        with pytest.raises((FileError, InputError), match=match):
+            apply_review(samples, file)
     assert apply_review(snapshot, file, ["a", "b", "c", "d"]).table.column("label")[0].as_py() == 3
     assert apply_review(Snapshot(np.eye(4)), file).changed == 1  # nothing says how many
-    marks(["0", "1", "0"], [1, 2, 2])
-    with pytest.raises(FileError, match="one mark per sample, but 1 ids have several, such as '0'"):
-        apply_review(snapshot, file)
-    marks(["0"], ["cat"])
-    with pytest.raises(FileError, match="not a review: suggestions must be class indices"):
-        apply_review(snapshot, file)
-    marks(["a"], [1])
-    with pytest.raises(InputError, match="'a' is at rows 0 and 2"):
-        apply_review(Snapshot(np.eye(3), labels=[0, 1, 2], ids=["a", "b", "a"]), file)
 
 
 def test_a_file_of_probabilities_and_one_of_features(cli: Cli, tmp_path: Path) -> None:
@@ -749,8 +747,7 @@ def test_the_suspects_of_a_file_are_where_the_explorer_looks(cli: Cli, tmp_path:
     assert f"wrote {tmp_path}/photo.suspects.parquet" in done.out and f"next: hardsight explore {photo}" in done.out
     found = read_suspects(photo)
     assert found is not None and len(found) == 30
-    missing = cli("clean", tmp_path / "no" / "such.npz")
-    assert missing.code == 2 and "such.npz" in missing.err and missing.err.count("\n") == 1
+    refused(cli("clean", tmp_path / "no" / "such.npz"), "such.npz")
 
 
 REFUSED: dict[str, tuple[dict[str, Any], list[str], str]] = {
@@ -799,6 +796,26 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str], str]] = {
 }  # fmt: skip
 
 
+POINTS, CLASSES, EVEN = *blobs(n=40), np.full((40, 4), 0.25)
+
+
+@pytest.mark.parametrize(
+    ("message", "given"),
+    [
+        ("one row of probs per sample, got 39 rows for 40", {"features": POINTS, "probs": EVEN[:39]}),
+        ("got 3 for 4 classes", {"features": POINTS, "head": np.eye(8)[:4], "probs": EVEN[:, :3] / 0.75}),
+        ("features goes with arrays", {"source": Snapshot(probs=EVEN, labels=CLASSES), "labels": None, "features": POINTS}),
+        ("there are probs already", {"source": Snapshot(probs=EVEN, labels=CLASSES), "labels": None, "probs": EVEN}),
+        ("features must be two-dimensional, one row per sample", {"source": [1], "labels": None}),
+        ("clean needs samples: a run, a file, a Snapshot or a table; or labels= with features=", {}),
+        ("no sample of the reference has finite features", {"features": POINTS, "reference": np.full((3, 8), np.nan)}),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(message: str, given: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=message):
+        hardsight.clean(**{"labels": CLASSES} | given)
+
+
 @pytest.mark.parametrize("case", REFUSED)
 def test_bad_input_is_one_clear_line(case: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arrays, words, said = REFUSED[case]
@@ -807,43 +824,5 @@ def test_bad_input_is_one_clear_line(case: str, cli: Cli, tmp_path: Path, monkey
     np.savez("other.npz", features=np.random.default_rng(1).normal(size=(4, 5)), weight=2 * np.eye(5)[:2])
     Review(Path("review.parquet"), ["a", "b", "c"]).put("tab", "elsewhere", "drop")
     monkeypatch.setattr("hardsight.quality.clean.find_repeats", lambda *_: pytest.fail("duplicates were searched first"))
-    done = cli("clean", "x.npz", *words)
-    assert done.code == 2 and said in done.err and done.err.count("\n") == 1, done.err
+    refused(cli("clean", "x.npz", *words), said)
     assert not Path("x.suspects.parquet").exists() and not Path("labels.parquet").exists()
-
-
-def test_arrays_that_do_not_fit_are_refused() -> None:
-    features, labels = blobs(n=40)
-    probs = np.full((40, 4), 0.25)
-    for message, ask in {
-        "one row of probs per sample, got 39 rows for 40": {"features": features, "probs": probs[:39], "labels": labels},
-        "got 3 for 4 classes": {"features": features, "head": np.eye(8)[:4], "probs": probs[:, :3] / 0.75, "labels": labels},
-        "features goes with arrays": {"source": Snapshot(probs=probs, labels=labels), "features": features},
-        "there are probs already": {"source": Snapshot(probs=probs, labels=labels), "probs": probs},
-        "features must be two-dimensional, one row per sample": {"source": [1]},
-        "clean needs samples: a run, a file, a Snapshot or a table; or labels= with features=": {"labels": labels},
-    }.items():
-        with pytest.raises(InputError, match=message):
-            hardsight.clean(**ask)  # type: ignore[arg-type]
-    assert CleanSettings().by is None
-
-
-def test_results_follow_the_ids_in_whatever_order_the_rows_come() -> None:
-    x, y = blobs(300)
-    labels, _ = flipped(y, 0.1)
-    order = np.random.default_rng(2).permutation(300)
-    ids = np.array([f"s{row:03d}" for row in range(300)])
-    table = hardsight.clean(features=x, labels=labels, ids=ids)
-    moved = hardsight.clean(features=x[order], labels=labels[order], ids=ids[order])
-    for name in ("error_score", "suggested_label", "is_label_issue"):
-        np.testing.assert_array_equal(column(moved, name), column(table, name)[order])
-
-
-def test_a_reference_leaves_the_label_scores_as_they_are() -> None:
-    x, y = blobs(200)
-    labels, _ = flipped(y, 0.1)
-    alone = hardsight.clean(features=x, labels=labels)
-    beside = hardsight.clean(features=x, labels=labels, reference=x[:20] + 0.5)
-    np.testing.assert_array_equal(column(alone, "error_score"), column(beside, "error_score"))
-    with pytest.raises(InputError, match="no sample of the reference has finite features"):
-        hardsight.clean(features=x, labels=labels, reference=np.full((3, 8), np.nan))

@@ -24,11 +24,6 @@ OURS = {name: one for name, one in SCORES.items() if one.scope == "dynamics"}
 OF_ANY_LOSS = {name: one for name, one in OURS.items() if name != "aldr_lambda"}
 
 
-def test_which_there_are() -> None:
-    easy_end = {"aum", "cartography_confidence", "cartography_correctness"}
-    assert len(OURS) == 11 and {name for name, one in OURS.items() if one.hard == "low"} == easy_end
-
-
 RIGHT = np.array(  # epochs down, samples across
     [
         [0, 1, 1, 0, 0, np.nan],
@@ -90,17 +85,6 @@ def test_against_numpy_and_plain_loops(n: int, e: int, seed: int) -> None:
 def test_variability_keeps_its_digits_far_from_zero() -> None:
     values = 1e8 + np.array([[1.0], [2.0], [3.0], [4.0]])
     assert hardsight.scores.cartography_variability(values)[0] == pytest.approx(1.25**0.5, rel=1e-6)
-
-
-def test_bad_columns_are_named() -> None:
-    with pytest.raises(InputError, match=r"aum takes \(e, n\) columns of one shape.*logit_margin \(3,\)"):
-        hardsight.scores.aum([1.0, 2.0, 3.0])
-    with pytest.raises(InputError, match=r"own_angle \(1, 2\), nearest_angle \(2, 1\)"):
-        hardsight.scores.mean_angular_gap([[1.0, 2.0]], [[1.0], [2.0]])
-    with pytest.raises(InputError, match="el2n must hold numbers"):
-        hardsight.scores.mean_el2n([["a"]])
-    with pytest.raises(TypeError):
-        hardsight.scores.aum()
 
 
 def tracked(folder: Path, epochs: int = 4, n: int = 30, seed: int = 0) -> dict[str, np.ndarray]:
@@ -203,21 +187,6 @@ def test_they_join_the_table_by_id(run: Path, tmp_path: Path, cli: Callable[...,
     assert pa.concat_tables([half.arrow for half in halves]).column("aum").equals(table.column("aum"))
 
 
-def test_samples_that_were_not_in_training_have_no_story(tmp_path: Path) -> None:
-    run = made_run(tmp_path / "run", ["new" if i == 3 else f"s{i}" for i in range(30)])
-    values = {row["id"]: row["aum"] for row in score(run, scores=["aum"]).to_pylist()}
-    assert values["new"] is None and sum(one is None for one in values.values()) == 1
-
-
-def test_without_dynamics_they_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="aum needs training dynamics, but arrays have none"):
-        score(np.eye(3), np.eye(3), [0, 1, 2], scores=["aum"])
-    Snapshot(np.eye(3), np.eye(3), [0, 1, 2]).save(tmp_path / "s.npz")
-    with pytest.raises(InputError, match="s.npz has none: score a run of hardsight train"):
-        score(tmp_path / "s.npz", scores="aum")
-    assert not set(score(tmp_path / "s.npz", scores="all").column_names) & set(OURS)
-
-
 def test_a_folder_of_epochs_is_a_snapshot_of_its_mean_probabilities(tmp_path: Path) -> None:
     """By hand: the given and the predicted class as recorded, the rest of each epoch shared by the others."""
     with hardsight.Dynamics(tmp_path) as tracker:
@@ -258,3 +227,24 @@ def test_epochs_of_an_own_loop_are_cleaned_and_scored(tmp_path: Path, cli: Calla
     with pytest.raises(InputError, match="avh is of one model, and .* holds the epochs of a training alone"):
         hardsight.score(tmp_path / "loop", scores="avh")
     assert hardsight.score(tmp_path / "loop", limit=10).column_names == scores.column_names
+
+
+REFUSED: list[tuple[str, Callable[[], Any]]] = [
+    (r"aum takes \(e, n\) columns of one shape.*logit_margin \(3,\)", lambda: hardsight.scores.aum([1.0, 2.0, 3.0])),
+    (r"own_angle \(1, 2\), nearest_angle \(2, 1\)", lambda: hardsight.scores.mean_angular_gap([[1.0, 2.0]], [[1.0], [2.0]])),
+    ("el2n must hold numbers", lambda: hardsight.scores.mean_el2n([["a"]])),
+    ("aum needs training dynamics, but arrays have none", lambda: score(np.eye(3), np.eye(3), [0, 1, 2], scores=["aum"])),
+]
+
+
+@pytest.mark.parametrize(("match", "ask"), REFUSED)
+def test_bad_input(match: str, ask: Callable[[], Any]) -> None:
+    with pytest.raises(InputError, match=match):
+        ask()
+
+
+def test_a_file_without_dynamics(tmp_path: Path) -> None:
+    Snapshot(np.eye(3), np.eye(3), [0, 1, 2]).save(tmp_path / "s.npz")
+    with pytest.raises(InputError, match="s.npz has none: score a run of hardsight train"):
+        score(tmp_path / "s.npz", scores="aum")
+    assert not set(score(tmp_path / "s.npz", scores="all").column_names) & set(OURS)

@@ -19,10 +19,12 @@ from hardsight import Head, Snapshot, score
 from hardsight.errors import InputError
 from oracles import angle_table, generalized_entropy, on_circle
 from properties import examples
+from refusals import refused
 
 RNG = np.random.default_rng(0)
 FEATURES, LABELS = RNG.normal(size=(40, 5)), RNG.integers(0, 4, 40)
 HEAD = Head("linear", RNG.normal(size=(4, 5)), RNG.normal(size=4))
+PROBS = softmax(FEATURES, axis=1)
 seeds = st.integers(0, 2**31)
 
 
@@ -40,29 +42,15 @@ def test_grand_is_the_gradient_of_the_last_layer(bias: bool) -> None:
         assert value == pytest.approx(float(torch.cat([g.flatten() for g in gradients]).norm()), rel=1e-9)
 
 
-def test_grand_needs_features_and_a_linear_head() -> None:
-    with pytest.raises(InputError, match="grand needs features and a head"):
-        hardsight.scores.grand(logits=FEATURES, labels=LABELS)
-    with pytest.raises(InputError, match="grand is defined for a linear head, and this one is cosine"):
-        hardsight.scores.grand(FEATURES, Head("cosine", HEAD.weight), LABELS)
-    with pytest.raises(InputError, match="grand is defined for a linear head"):
-        score(FEATURES, Head("gaussian", HEAD.weight), LABELS, scores="grand")
-    assert not {"avh_nearest", "energy", "gen", "grand"} & set(score(FEATURES, HEAD, LABELS).column_names)  # only when asked for
-    table = score(FEATURES, labels=LABELS, scores="grand,gen,avh_nearest:2")  # heads of the folds have a bias
-    assert np.isfinite(table.column("grand").to_numpy()).all() and np.isfinite(table.column("avh_nearest:2").to_numpy()).all()
-
-
 # ---- energy and GEN ----
 
 
-def test_energy_needs_logits_and_gen_does_not() -> None:
-    probs = softmax(FEATURES, axis=1)
-    with pytest.raises(InputError, match="energy needs logits"):
-        hardsight.scores.energy(probs=probs)
-    with pytest.raises(InputError, match="energy cannot be computed from probs"):
-        score(probs=probs, scores="energy")
-    assert score(probs=probs, scores="all").column_names[4:].count("gen") == 1
-    np.testing.assert_allclose(hardsight.scores.gen(probs=probs), hardsight.scores.gen(logits=FEATURES), rtol=1e-12)
+def test_scores_that_are_given_only_when_asked_for() -> None:
+    assert not {"avh_nearest", "energy", "gen", "grand"} & set(score(FEATURES, HEAD, LABELS).column_names)
+    table = score(FEATURES, labels=LABELS, scores="grand,gen,avh_nearest:2")  # heads of the folds have a bias
+    assert np.isfinite(table.column("grand").to_numpy()).all() and np.isfinite(table.column("avh_nearest:2").to_numpy()).all()
+    assert score(probs=PROBS, scores="all").column_names[4:].count("gen") == 1
+    np.testing.assert_allclose(hardsight.scores.gen(probs=PROBS), hardsight.scores.gen(logits=FEATURES), rtol=1e-12)
 
 
 @pytest.mark.parametrize("c", [1, 2, 100, 130])
@@ -118,8 +106,6 @@ def test_prototypicality_by_hand() -> None:
     assert hardsight.scores.prototypicality(1e30 * features, [0, 0, 1, 1, -1]) == pytest.approx(values, nan_ok=True)
     opposite = hardsight.scores.prototypicality([[1.0, 0.0], [-1.0, 0.0]], [0, 0])
     assert np.isnan(opposite).all()  # their mean has no direction
-    with pytest.raises(InputError, match="prototypicality is fitted to labeled samples, but there are no labels"):
-        score(FEATURES, HEAD, scores="prototypicality")
 
 
 # ---- several models ----
@@ -156,24 +142,36 @@ def test_agreement_of_runs_is_joined_by_id(tmp_path: Path, cli: Callable[..., An
     assert "model_agreement" in score(own, models=other, scores="all").column_names
 
 
-@pytest.mark.parametrize(
-    ("models", "match"),
-    [
-        (None, "compares several models: pass the runs of the others with --models RUN2,RUN3"),
-        (Snapshot(logits=FEATURES), "has 5 classes, this model 4: they cannot be compared"),
-        (Snapshot(FEATURES), "has no head: models are compared by their probabilities"),
-        (Snapshot(logits=FEATURES[:, :4], ids=np.arange(100, 140)), "has none of the ids of this snapshot"),
-        (Snapshot(logits=FEATURES[:, :4], ids=[f"i{row}" for row in range(40)]), "its ids are string, those of this model int64"),
-        (3, "models must be"),
-    ],
-)
-def test_models_that_cannot_be_compared(models: Any, match: str) -> None:
+def compared(*models: Any) -> Callable[[], Any]:
+    return lambda: score(FEATURES, HEAD, LABELS, scores="model_agreement", models=models or None)
+
+
+NAMES = [f"i{row}" for row in range(40)]
+REFUSED: list[tuple[str, Callable[[], Any]]] = [
+    ("grand needs features and a head", lambda: hardsight.scores.grand(logits=FEATURES, labels=LABELS)),
+    ("a linear head, and this one is cosine", lambda: hardsight.scores.grand(FEATURES, Head("cosine", HEAD.weight), LABELS)),
+    ("grand is defined for a linear", lambda: score(FEATURES, Head("gaussian", HEAD.weight), LABELS, scores="grand")),
+    ("energy needs logits", lambda: hardsight.scores.energy(probs=PROBS)),
+    ("energy cannot be computed from probs", lambda: score(probs=PROBS, scores="energy")),
+    ("prototypicality is fitted to labeled samples, but there are", lambda: score(FEATURES, HEAD, scores="prototypicality")),
+    ("at least one layer", lambda: hardsight.scores.prediction_depth([], [0], [0])),
+    ("got 2 and 3 rows", lambda: hardsight.scores.prediction_depth([np.ones((2, 1)), np.ones((3, 1))], [0, 0], [0, 0])),
+    ("at least two checkpoints", lambda: hardsight.scores.vog(np.ones((1, 3, 4)), [0, 0, 0])),
+    ("compares several models: pass the runs of the others with --models RUN2,RUN3", compared()),
+    ("has 5 classes, this model 4: they cannot be compared", compared(Snapshot(logits=FEATURES))),
+    ("has no head: models are compared by their probabilities", compared(Snapshot(FEATURES))),
+    ("has none of the ids of this snapshot", compared(Snapshot(logits=FEATURES[:, :4], ids=np.arange(100, 140)))),
+    ("its ids are string, those of this model int64", compared(Snapshot(logits=FEATURES[:, :4], ids=NAMES))),
+    ("models must be", compared(3)),
+    ("at least two models, got 1", lambda: hardsight.scores.model_agreement([PROBS])),
+    ("probs must be probabilities that sum to 1", lambda: hardsight.scores.model_agreement([FEATURES, FEATURES])),
+]
+
+
+@pytest.mark.parametrize(("match", "ask"), REFUSED)
+def test_bad_input(match: str, ask: Callable[[], Any]) -> None:
     with pytest.raises(InputError, match=match):
-        score(FEATURES, HEAD, LABELS, scores="model_agreement", models=models if models != 3 else [3])
-    with pytest.raises(InputError, match="at least two models, got 1"):
-        hardsight.scores.model_agreement([softmax(FEATURES, axis=1)])
-    with pytest.raises(InputError, match="probs must be probabilities that sum to 1"):
-        hardsight.scores.model_agreement([FEATURES, FEATURES])
+        ask()
 
 
 # ---- Data-IQ ----
@@ -210,12 +208,6 @@ def test_odd_depths() -> None:
     assert alone.tolist() == [1.0]  # nobody to ask
     unlabeled = hardsight.scores.prediction_depth([[[0.0], [0.1], [9.0]]], [0, -1, -1], [0, 0, 0], k=1)
     assert unlabeled.tolist() == [1.0, 0.0, 0.0]
-    for arguments, match in (
-        (([], [0], [0]), "at least one layer"),
-        (([np.ones((2, 1)), np.ones((3, 1))], [0, 0], [0, 0]), "same samples, got 2 and 3 rows"),
-    ):
-        with pytest.raises(InputError, match=match):
-            hardsight.scores.prediction_depth(*arguments)
 
 
 # ---- variance of gradients ----
@@ -230,8 +222,6 @@ def test_variance_of_gradients_against_numpy() -> None:
         expected[labels == k] = (raw[labels == k] - raw[labels == k].mean()) / raw[labels == k].std()
     np.testing.assert_allclose(hardsight.scores.vog(gradients, labels), expected, rtol=1e-9)
     assert hardsight.scores.vog(np.ones((2, 3, 4)), [0, 0, 0]).tolist() == [0, 0, 0]
-    with pytest.raises(InputError, match="at least two checkpoints"):
-        hardsight.scores.vog(gradients[:1], labels)
 
 
 # ---- runs that have what some scores need ----
@@ -257,8 +247,8 @@ def test_kept_epochs_are_the_networks_of_the_epochs(trained: Path, tmp_path: Pat
     first = load_file(trained / "epochs" / kept[0])
     assert any((first[name] != model[name]).any() for name in model)
     assert cli("verify", trained).code == 0
-    refused = cli("train", "digits", "--model", "DigitsCNN", "--keep-epochs", 0, "-o", tmp_path / "run")
-    assert refused.code == 2 and "keep_epochs must be true, false or a whole number of 1 or more" in refused.err
+    words = ("train", "digits", "--model", "DigitsCNN", "--keep-epochs", 0, "-o", tmp_path / "run")
+    refused(cli(*words), "keep_epochs must be true, false or a whole number of 1 or more")
 
 
 def test_variance_of_gradients_of_a_run(trained: Path) -> None:
@@ -268,6 +258,7 @@ def test_variance_of_gradients_of_a_run(trained: Path) -> None:
     from hardsight.models.trained import open_trained
 
     table = score(trained, scores="vog,avh", images="digits")
+    assert score(trained, scores="vog").column("vog").equals(table.column("vog"))  # it finds the images of the run
     values = dict(zip(table.column("id").to_pylist(), table.column("vog").to_pylist(), strict=True))
     data = open_data("digits")
     place = {id: row for row, id in enumerate(data.ids)}
@@ -282,11 +273,6 @@ def test_variance_of_gradients_of_a_run(trained: Path) -> None:
         gradients.append(torch.autograd.grad(logits.sum(), x)[0].numpy())
     expected = hardsight.scores.vog(np.stack(gradients), table.column("label").to_numpy())
     np.testing.assert_allclose(list(values.values()), expected, rtol=1e-3, atol=1e-4)
-
-
-def test_variance_of_gradients_finds_the_images_of_the_run(trained: Path) -> None:
-    named = score(trained, scores="vog", images="digits").column("vog").to_pylist()
-    assert score(trained, scores="vog").column("vog").to_pylist() == named and np.isfinite(named).all()
 
 
 def test_images_that_the_run_does_not_name_or_that_have_moved(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,8 +56,20 @@ def test_the_default_table_is_every_row_score() -> None:
 def test_scores_by_name_in_the_order_asked() -> None:
     for asked in (["loss", "avh"], "loss,avh", " loss , avh "):
         assert score(FEATURES, WEIGHT, LABELS, scores=asked).column_names[4:] == ["loss", "avh"]
-    with pytest.raises(InputError, match="no score named 'hardness'. Choose from avh"):
-        score(FEATURES, WEIGHT, LABELS, scores="avh,hardness")
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"scores": "avh,hardness"}, "no score named 'hardness'. Choose from avh"),
+        ({"scores": "avh,knn_agreement", "shard": (0, 2)}, "not available for a single shard"),
+        ({"limit": -1}, "must not be negative"),
+        *(({"shard": shard}, "a shard is i/n with i from 0 to n - 1") for shard in [(1, 1), (-1, 3), (3, 3), (0, 0)]),
+    ],
+)
+def test_options_that_are_refused(options: dict[str, Any], match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        score(FEATURES, WEIGHT, LABELS, **options)
 
 
 def test_to_a_file_and_what_is_said_of_it(tmp_path: Path) -> None:
@@ -118,19 +130,6 @@ def test_joined_shards_are_the_whole_table_to_the_last_bit(kind: str, tmp_path: 
         parts = [score(snapshot, shard=(i, count)).arrow for i in range(count)]
         assert pa.concat_tables(parts).combine_chunks().equals(whole.combine_chunks())
     assert len(score(snapshot, shard=(2, 3), strict=True)) == 1001  # the odd rows are not its own
-
-
-@pytest.mark.parametrize("shard", [(1, 1), (-1, 3), (3, 3), (0, 0)])
-def test_shards_that_do_not_exist(shard: tuple[int, int]) -> None:
-    with pytest.raises(InputError, match="a shard is i/n with i from 0 to n - 1"):
-        score(FEATURES, WEIGHT, LABELS, shard=shard)
-
-
-def test_dataset_scores_need_all_rows() -> None:
-    with pytest.raises(InputError, match="not available for a single shard"):
-        score(FEATURES, WEIGHT, LABELS, scores="avh,knn_agreement", shard=(0, 2))
-    with pytest.raises(InputError, match="must not be negative"):
-        score(FEATURES, WEIGHT, LABELS, limit=-1)
 
 
 def test_strict_accepts_unlabeled_rows_and_names_the_first_bad_one() -> None:

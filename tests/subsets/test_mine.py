@@ -17,6 +17,7 @@ from hardsight.scores import class_search
 from hardsight.scores.class_search import Classed, Others, Own, search_classes
 from hardsight.subsets.mine import mine_to_file
 from oracles import on_circle
+from refusals import refused
 
 Cli = Callable[..., Any]
 
@@ -161,12 +162,8 @@ def test_the_command(cli: Cli, tmp_path: Path) -> None:
 def test_bad_input_is_one_line(cli: Cli, tmp_path: Path, labels: Any, words: list[str], said: str) -> None:
     arrays: dict[str, Any] = {} if labels is None else {"labels": np.array(labels)}
     np.savez(tmp_path / "s.npz", features=np.eye(6) + 0.1, **arrays)
-    done = cli("mine", tmp_path / "s.npz", "-o", tmp_path / "t.parquet", *words)
-    assert done.code == 2 and said in done.err and done.err.count("\n") == 1, done.err
+    refused(cli("mine", tmp_path / "s.npz", "-o", tmp_path / "t.parquet", *words), said)
     assert not (tmp_path / "t.parquet").exists()
-
-
-def test_logits_are_no_features(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there are only logits"):
         hardsight.mine(Snapshot(logits=np.eye(3), labels=[0, 1, 2]))
     with pytest.raises(InputError, match="not both"):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,7 +17,7 @@ import hardsight
 from explorer_runs import digits_run
 from hardsight import Snapshot
 from hardsight.errors import InputError
-from hardsight.scoring.hardness import hardness_of, run_and_score
+from hardsight.scoring.hardness import run_and_score
 from hardsight.subsets.cost import cost_curve
 from hardsight.subsets.d2 import d2, neighbor_graph
 from hardsight.subsets.k_center import k_center
@@ -24,6 +25,8 @@ from hardsight.subsets.pool import directions
 from hardsight.subsets.settings import Method, SelectSettings
 from hardsight.subsets.strata import coverage, shared_out, stratum_of, usual_cut
 from hardsight.table import write_table
+from oracles import on_circle
+from refusals import refused
 
 Cli = Callable[..., Any]
 METHODS = Method.__args__  # type: ignore[attr-defined]
@@ -34,11 +37,6 @@ def blobs(n: int = 120, c: int = 4, d: int = 6, seed: int = 0) -> tuple[np.ndarr
     rng = np.random.default_rng(seed)
     labels = np.arange(n) % c
     return (3 * np.eye(d)[labels] + rng.normal(size=(n, d))).astype(np.float32), np.eye(d)[:c].astype(np.float32), labels
-
-
-def on_circle(*degrees: float) -> np.ndarray:
-    radians = np.deg2rad(degrees)
-    return np.stack([np.cos(radians), np.sin(radians)], axis=1).astype(np.float32)
 
 
 def chosen(table: pa.Table) -> list[Any]:
@@ -84,7 +82,7 @@ def test_coverage_takes_all_of_small_strata_and_none_of_the_cut() -> None:
 
 
 def test_k_center_by_hand() -> None:
-    rows, cosines = k_center(on_circle(0, 10, 100, 190, 95), 3)
+    rows, cosines = k_center(on_circle(0, 10, 100, 190, 95).astype(np.float32), 3)
     assert rows.tolist() == [4, 3, 0]  # 95 is nearest to the mean direction, then the farthest from it, then from both
     np.testing.assert_allclose(np.rad2deg(np.arccos(cosines[1:])), [95, 95], rtol=1e-5)
     rows, _ = k_center(on_circle(0, 10, 100, 190, 95), 2, centers=on_circle(180))
@@ -186,10 +184,6 @@ def test_what_cannot_be_scored_is_left_out() -> None:
         assert min(ids) == 5
     huge = hardsight.select(features=features.astype(np.float64) * 1e200, budget=3, method="kcenter")  # directions all the same
     assert chosen(huge) == chosen(hardsight.select(features=features, budget=3, method="kcenter"))
-    with pytest.raises(InputError, match="none of the 120 samples can be used: they have no direction"):
-        hardsight.select(features=0 * features, budget=3, method="kcenter")
-    with pytest.raises(InputError, match="budget of 116 is more than the 115 samples"):
-        hardsight.select(features=features, head=head, labels=labels, budget=116, method="kcenter")
 
 
 def test_the_curve_shows_what_is_lost() -> None:
@@ -207,19 +201,26 @@ def test_the_curve_shows_what_is_lost() -> None:
     assert [row["accuracy"] for row in rows[:4]] != [row["accuracy"] for row in at_random[:4]]
 
 
+FEATURES, HEAD, LABELS = blobs()
+EARLY: dict[str, dict[str, Any]] = {
+    "3 is at rows 3 and 119": {"features": FEATURES, "labels": LABELS, "ids": [*range(119), 3], "budget": 4},
+    "class 3 has no samples to choose from": {
+        "features": FEATURES, "labels": np.where(LABELS == 3, 4, LABELS), "budget": 8, "per_class": True
+    },
+}  # fmt: skip
+
+
 def test_refused_before_a_head_is_fitted(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hardsight.subsets.pool.hardness_of", None)
-    features, _, labels = blobs(20)
-    with pytest.raises(InputError, match="3 is at rows 3 and 19"):
-        hardsight.select(features=features, labels=labels, ids=[*range(19), 3], budget=4)
-    with pytest.raises(InputError, match="class 3 has no samples to choose from"):
-        hardsight.select(features=features, labels=np.where(labels == 3, 4, labels), budget=8, per_class=True)
+    for said, options in EARLY.items():
+        with pytest.raises(InputError, match=said):
+            hardsight.select(**options)
     (tmp_path / "wide.csv").write_text("id,f0,f1,kind\na,1,0,x\nb,0,1,y\n")
-    done = cli("select", tmp_path / "wide.csv", "--budget", "1", "-o", tmp_path / "out.csv")
-    assert "is not a table of scores" in done.err and "--features 'f*' --label NAME" in done.err
+    wide = cli("select", tmp_path / "wide.csv", "--budget", "1", "-o", tmp_path / "out.csv")
+    refused(wide, "is not a table of scores", "--features 'f*' --label NAME")
     write_table(pa.table({"id": [1], "label": [0], "predicted": [0], "status": ["ok"], "avh": [0.1]}), tmp_path / "s.parquet")
-    done = cli("select", tmp_path / "s.parquet", "--budget", "1", "--curve", "-o", tmp_path / "out.csv")
-    assert "--curve fits heads to features" in done.err
+    curve = cli("select", tmp_path / "s.parquet", "--budget", "1", "--curve", "-o", tmp_path / "out.csv")
+    refused(curve, "--curve fits heads to features")
 
 
 def test_the_curve_of_small_budgets_and_rare_classes() -> None:
@@ -231,23 +232,13 @@ def test_the_curve_of_small_budgets_and_rare_classes() -> None:
         assert len(cost_curve(Snapshot(features, head, rare), settings=options).table) == 5  # 4 and 8 of each, and all
     few = cost_curve(Snapshot(features, head, labels), settings=SelectSettings(budget=2)).table.to_pylist()
     assert [row["budget"] for row in few] == [2, 2, 48]  # never more than the budget, though there are four classes
-    with pytest.raises(InputError, match="of 1 samples none can be"):
-        cost_curve(Snapshot(features[:1], head, labels[:1]), settings=SelectSettings(budget=1))
 
 
 def test_tables_of_scores_in_memory_and_columns_of_a_run(tmp_path: Path) -> None:
     """A pandas frame is a table of scores too; what needs no score asks for none; a run's own columns are scores to go by."""
-    import pandas as pd
-
     bare = pd.DataFrame({"label": [0, 0, 1, 1]}, index=pd.Index(["a", "b", "c", "d"]))
     assert sorted(chosen(hardsight.select(bare, budget=4, method="random"))) == ["a", "b", "c", "d"]
     assert len(chosen(hardsight.select(bare, budget=2, method="balanced"))) == 2
-    with pytest.raises(InputError, match="the table has no column 'avh'; it has id, label"):
-        hardsight.select(bare, budget=2)
-    with pytest.raises(InputError, match="one kind of value per column"):
-        hardsight.select(pd.DataFrame({"id": ["a", 1], "avh": [0.1, 0.2]}), budget=1)
-    with pytest.raises(InputError, match="or a table of scores, got int"):
-        hardness_of(3, "avh")
     run = digits_run(tmp_path / "run", n=40)
     scores = pq.read_table(run / "scores.parquet")
     own = np.random.default_rng(0).permutation(40).astype(float)
@@ -261,48 +252,49 @@ def test_tables_of_scores_in_memory_and_columns_of_a_run(tmp_path: Path) -> None
 # ---- bad input, and the command line ----
 
 
-@pytest.mark.parametrize(
-    "options, said",
-    [
-        ({"budget": 121}, "a budget of 121 is more than the 120 samples"),
-        ({}, "the budget is missing: give --budget N"),
-        ({"budget": 0}, "budget must be a whole number of 1 or more"),
-        ({"budget": 5, "by": "nix"}, "there is no score named 'nix'"),
-        ({"budget": 5, "method": "hardst"}, "Did you mean hardest"),
-        ({"budget": 5, "cut": 0.1, "method": "hardest"}, "--cut goes with --method coverage"),
-        ({"budget": 3, "method": "balanced"}, "too small for balanced: there are 4 classes"),
-        ({"budget": 9, "split": "val"}, "there is no split 'val'"),
-        ({"budget": 9, "by": "aum"}, "aum needs training dynamics"),
-        ({"budget": 9, "unlabeled": True, "method": "margin"}, "no unlabeled samples"),
-    ],
-)
-def test_bad_options_end_in_one_line(options: dict[str, Any], said: str) -> None:
-    features, head, labels = blobs()
+ONE = pa.table({"id": [1], "avh": [0.1]})
+ARRAYS = {"features": FEATURES, "head": HEAD, "labels": LABELS}
+UNLABELED = {"features": FEATURES, "head": HEAD, "budget": 1}
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    (ARRAYS | {"budget": 121}, "a budget of 121 is more than the 120 samples"),
+    (ARRAYS, "the budget is missing: give --budget N"),
+    (ARRAYS | {"budget": 0}, "budget must be a whole number of 1 or more"),
+    (ARRAYS | {"budget": 5, "by": "nix"}, "there is no score named 'nix'"),
+    (ARRAYS | {"budget": 5, "method": "hardst"}, "Did you mean hardest"),
+    (ARRAYS | {"budget": 5, "cut": 0.1, "method": "hardest"}, "--cut goes with --method coverage"),
+    (ARRAYS | {"budget": 3, "method": "balanced"}, "too small for balanced: there are 4 classes"),
+    (ARRAYS | {"budget": 9, "split": "val"}, "there is no split 'val'"),
+    (ARRAYS | {"budget": 9, "by": "aum"}, "aum needs training dynamics"),
+    (ARRAYS | {"budget": 9, "unlabeled": True, "method": "margin"}, "no unlabeled samples"),
+    ({"features": 0 * FEATURES, "budget": 3, "method": "kcenter"}, "none of the 120 samples can be used: .*no direction"),
+    (UNLABELED | {"by": "avh"}, "avh needs labels, and there are none; try --by entropy"),
+    (UNLABELED | {"method": "margin", "per_class": True}, "per-class needs a label"),
+    ({"features": FEATURES, "budget": 1, "method": "margin"}, "no head, and no labels"),
+    ({"probs": np.full((5, 2), 0.5), "budget": 1, "method": "kcenter"}, "kcenter needs features"),
+    ({"source": ONE, "budget": 1, "method": "d2"}, "needs features, and a table of scores has none"),
+    ({"source": ONE, "budget": 1, "by": "loss"}, "no column 'loss'"),
+    ({"source": pa.concat_tables([ONE, ONE]), "budget": 1, "by": "avh"}, "ids must be unique"),
+    ({"source": pa.table({"id": [1], "avh": ["x"]}), "budget": 1, "by": "avh"}, "holds string"),
+    (
+        {"source": pd.DataFrame({"label": [0, 1]}, index=["a", "b"]), "budget": 1},
+        "the table has no column 'avh'; it has id, label",
+    ),
+    ({"source": pd.DataFrame({"id": ["a", 1], "avh": [0.1, 0.2]}), "budget": 1}, "one kind of value per column"),
+    ({"source": 3, "budget": 1}, "got int"),
+]
+
+
+@pytest.mark.parametrize(("options", "said"), REFUSED)
+def test_bad_input_ends_in_one_line(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said) as error:
-        hardsight.select(features=features, head=head, labels=labels, **options)
+        hardsight.select(**options)
     assert "\n" not in str(error.value)
 
 
-def test_bad_inputs_end_in_one_line() -> None:
-    features, head, _ = blobs()
-    one = pa.table({"id": [1], "avh": [0.1]})
-    asked: dict[str, dict[str, Any]] = {
-        "avh needs labels, and there are none; try --by entropy": {"features": features, "head": head, "by": "avh"},
-        "per-class needs a label": {"features": features, "head": head, "method": "margin", "per_class": True},
-        "no head, and no labels": {"features": features, "method": "margin"},
-        "kcenter needs features": {"probs": np.full((5, 2), 0.5), "method": "kcenter"},
-        "needs features, and a table of scores has none": {"source": one, "method": "d2"},
-        "no column 'loss'": {"source": one, "by": "loss"},
-        "ids must be unique": {"source": pa.concat_tables([one, one]), "by": "avh"},
-    }
-    for said, options in asked.items():
-        with pytest.raises(InputError, match=said):
-            hardsight.select(**options, budget=1)
-    with pytest.raises(InputError, match="holds string"):
-        hardness_of(pa.table({"id": [1], "avh": ["x"]}), "avh")
-    for text in ("run", ":avh", "run:"):
-        with pytest.raises(InputError, match="written RUN:SCORE"):
-            run_and_score(text)
+@pytest.mark.parametrize("text", ["run", ":avh", "run:"])
+def test_a_score_of_a_run_is_written_with_a_colon(text: str) -> None:
+    with pytest.raises(InputError, match="written RUN:SCORE"):
+        run_and_score(text)
 
 
 def test_the_command_writes_what_python_gives(tmp_path: Path, cli: Cli) -> None:
@@ -331,16 +323,9 @@ def test_the_command_writes_what_python_gives(tmp_path: Path, cli: Cli) -> None:
 def test_a_refused_command_writes_nothing(tmp_path: Path, cli: Cli) -> None:
     features, head, labels = blobs()
     np.savez(tmp_path / "x.npz", features=features, weight=head, labels=labels)
-    refused = (
-        ["--budget", 999],
-        ["--budget", 5, "--by", "nix"],
-        ["--budget", 5, "--curve", "--head", "nowhere.npz"],
-        ["--budget", 5, "--curve", tmp_path / "nowhere" / "curve.png"],
-        ["--budget", 5, "--curve", tmp_path / "subset.parquet"],
-        ["--budget", 5, "--curve", "curve.txt"],
-    )
-    for words in refused:
-        done = cli("select", tmp_path / "x.npz", *words, "-o", tmp_path / "subset.parquet")
-        assert done.code == 2 and len(done.err.strip().splitlines()) == 1
+    for curve in (["--head", "nowhere.npz"], [tmp_path / "nowhere" / "curve.png"], [tmp_path / "subset.parquet"], ["curve.txt"]):
+        refused(cli("select", tmp_path / "x.npz", "--budget", 5, "--curve", *curve, "-o", tmp_path / "subset.parquet"))
+    for words in (["--budget", 999], ["--budget", 5, "--by", "nix"]):
+        refused(cli("select", tmp_path / "x.npz", *words, "-o", tmp_path / "subset.parquet"))
     assert cli("select", tmp_path / "x.npz", "--budget", 5, "-o", tmp_path / "x.npz").code == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x.npz"]

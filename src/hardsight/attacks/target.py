@@ -64,17 +64,13 @@ class AttackTarget:
 def check_target(run: Any, settings: AttackSettings) -> AttackTarget:
     """Everything about RUN that can be known without torch."""
     s = settings
-    directory = _directory(run)
+    directory = Path(run) if isinstance(run, (str, os.PathLike)) and Path(run).is_dir() else None
     model = _model(run, directory, s.model)
     check_weights_file(s.weights)
     spec, watched = (s.data, None) if s.data is not None else _recorded_data(run, directory)
     data, notes = _opened_data(spec, s, watched, trained=directory is not None and model == str(directory))
     source = str(Path(spec).resolve()) if isinstance(spec, (str, os.PathLike)) and Path(spec).exists() else None
     return AttackTarget(model, directory, data, source or (spec if isinstance(spec, str) else None), tuple(notes))
-
-
-def _directory(run: Any) -> Path | None:
-    return Path(run) if isinstance(run, (str, os.PathLike)) and Path(run).is_dir() else None
 
 
 def _model(run: Any, directory: Path | None, chosen: Any) -> Any:

@@ -55,16 +55,14 @@ class Gaussians:
         for at in range(0, len(features), ROWS):
             own = classes[at : at + ROWS]
             gap = features[at : at + ROWS].astype(np.float64) - self.mean[own]  # (b, d)
-            result[at : at + ROWS] = 0.5 * (gap**2 / self._variance_of(own)).sum(1)
+            variance = self.variance if self.variance.ndim == 1 else self.variance[own]
+            result[at : at + ROWS] = 0.5 * (gap**2 / variance).sum(1)
         return result
 
     def log_density(self, features: np.ndarray, classes: np.ndarray) -> np.ndarray:
         """(n,) log N(x; mean_k, S_k), k the class of each row."""
         volume = np.log(2 * np.pi * self.variance).sum(-1)  # () or (c,)
         return -self.distance(features, classes) - 0.5 * (volume if volume.ndim == 0 else volume[classes])
-
-    def _variance_of(self, classes: np.ndarray) -> np.ndarray:
-        return self.variance if self.variance.ndim == 1 else self.variance[classes]
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,9 @@ def opened(first: Any, second: Any, settings: DriftSettings, progress: Progress 
             check_labels_of(source, "store them with the samples")
     if not settings.unpaired:
         _check_shared(first, second)  # before they are scored, which may take long
-    sources = _sampled((first, second), settings)
+    sources = [first, second]
+    if isinstance(settings, DriftFileSettings):  # rows of a scores table are chosen when it is opened
+        sources = [x.of_rows(sample_rows(settings, len(x))) if isinstance(x, Snapshot) else x for x in sources]
     heads = _fitted_heads(*sources, paired=not settings.unpaired)
 
     def measured(by: str) -> list[Measured]:
@@ -158,13 +160,6 @@ def opened(first: Any, second: Any, settings: DriftSettings, progress: Progress 
         sides = [replace(side, name=f"the {which} snapshot") for side, which in zip(sides, ("first", "second"), strict=True)]
     before, after = (with_class_names(side, class_names) for side in sides)
     return before, after, names[0]
-
-
-def _sampled(sources: tuple[Any, Any], settings: DriftSettings) -> list[Any]:
-    """Snapshots with only the samples to compare; rows of a scores table are chosen when it is opened."""
-    if not isinstance(settings, DriftFileSettings):
-        return list(sources)
-    return [x.of_rows(sample_rows(settings, len(x))) if isinstance(x, Snapshot) else x for x in sources]
 
 
 def _fitted_heads(first: Any, second: Any, *, paired: bool) -> tuple[FoldHeads | None, FoldHeads | None]:

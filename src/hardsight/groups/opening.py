@@ -124,7 +124,8 @@ def open_measured(
     if not isinstance(source, (Snapshot, pa.Table, str, os.PathLike)):
         expected = "give a run, a file, a Snapshot or a table of scores, or arrays by keyword"
         raise InputError(f"{expected}, got {type(source).__name__}.{snapshot_hint(source)}")
-    _check_score(by)
+    if by not in SCORES:
+        raise InputError(SCORES.refusal(by))
     source = loaded(source, head, labels)
     if isinstance(source, Snapshot):
         fold_heads = head if isinstance(head, FoldHeads) else None
@@ -193,11 +194,6 @@ def check_labels_of(snapshot: Snapshot, way: str = "give --labels FILE") -> None
 
 def _unlabeled(name: str, way: str) -> InputError:
     return InputError(f"{name}: there are no labels, so there is no accuracy or hardness to compare: {way}.")
-
-
-def _check_score(by: str) -> None:
-    if by not in SCORES:
-        raise InputError(SCORES.refusal(by))
 
 
 def _is_table(path: Path) -> bool:

@@ -42,14 +42,10 @@ def calibration(model: ScoredModel, agreement: Agreement, seed: int = 0) -> Cali
     order = np.random.default_rng(seed).permutation(usable)
     fit, judge = np.sort(order[: len(order) // 2]), np.sort(order[len(order) // 2 :])
     temperature = fit_temperature(logits[fit], labels[fit])
-    before, after = (_reliability(logits[judge] / t, labels[judge]) for t in (1.0, temperature))
+    logs = (log_softmax(logits[judge] / t, axis=1) for t in (1.0, temperature))
+    before, after = (reliability(np.exp(log.max(1)).clip(0, 1), log.argmax(1) == labels[judge]) for log in logs)
     effects = _effects(logits[agreement.rows], labels[agreement.rows], agreement, temperature)
     return Calibration(model.name, temperature, before, after, len(fit), len(judge), effects)
-
-
-def _reliability(logits: np.ndarray, labels: np.ndarray) -> Reliability:
-    logs = log_softmax(logits, axis=1)
-    return reliability(np.exp(logs.max(1)).clip(0, 1), logs.argmax(1) == labels)
 
 
 def _effects(logits: np.ndarray, labels: np.ndarray, agreement: Agreement, temperature: float) -> list[Row]:

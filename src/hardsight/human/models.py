@@ -271,7 +271,7 @@ def checked(model: ScoredModel, scores: Sequence[str] | None) -> ScoredModel:
         model = replace(model, table=model.table.append_column("norm_in_class", column))
     for name in scores or ():
         if not model.has(name):
-            known = score_names(model)
+            known = [name for name in model.table.column_names if name in SCORES or name in EXTRA_HARD]
             raise InputError(f"{model.name} has no score {name!r}; it has {', '.join(known)}.{did_you_mean(name, known)}")
     return model
 
@@ -285,8 +285,3 @@ def _with_base_ids(table: pa.Table) -> pa.Table:
         return table.drop_columns(["base_id"])
     place = table.column_names.index("base_id")
     return table.set_column(place, "base_id", pc.coalesce(base.cast(pa.string()), table.column("id").cast(pa.string())))
-
-
-def score_names(model: ScoredModel) -> list[str]:
-    """Columns that are scores."""
-    return [name for name in model.table.column_names if name in SCORES or name in EXTRA_HARD]

@@ -71,7 +71,9 @@ def study(
     _check_options(fine, settings)  # reject bad options before the slow bootstrap
     correlations = fine.computed(progress)
     coarse = None if by_superclass is None else by_superclass.computed(progress)
-    names = _models_asked(correlations)
+    scored = [a.model for a in correlations.main if "avh" in a.scores or "confidence" in a.scores]
+    alone = len(correlations.opened) == 1  # otherwise an ensemble is no model by itself: it has no scores of its own
+    names = list(dict.fromkeys(name for name in scored if name != "ensemble" or alone))
     disagreements = _disagreements(correlations, names, settings.top)
     return Study(
         correlations,
@@ -107,12 +109,6 @@ def epoch_tables(runs: Any) -> dict[str, pa.Table]:
         where = directories[0] if directories else "the input"
         raise InputError(f"--each-epoch needs a run of hardsight train: {where} has no dynamics/epoch=*.parquet.")
     return tables
-
-
-def _models_asked(correlations: Correlations) -> list[str]:
-    """Models to analyze individually: not an ensemble, which has no scores of its own."""
-    scored = [a.model for a in correlations.main if "avh" in a.scores or "confidence" in a.scores]
-    return list(dict.fromkeys(name for name in scored if name != "ensemble" or len(correlations.opened) == 1))
 
 
 def _disagreements(correlations: Correlations, names: list[str], top: int) -> list[Disagreement]:

@@ -122,7 +122,8 @@ def _drawn(study: Study) -> dict[str, Figure]:
     for agreement in correlations.main:
         drawn[f"{_file(agreement.model)}-{_file(agreement.target.key)}"] = correlations.draw(agreement)
     if len({agreement.model for agreement in correlations.main}) > 1:
-        beside = side_by_side(_first_target(correlations), target=target, words=score_words, level=correlations.settings.level)
+        rows = [row for row in correlations.models().to_pylist() if row["target"] == correlations.of().target.key]
+        beside = side_by_side(rows, target=target, words=score_words, level=correlations.settings.level)
         drawn |= {} if beside is None else {"models": beside}
     if correlations.epochs:
         drawn["epochs"] = over_epochs(correlations.epochs, target=target, words=score_words, level=correlations.settings.level)
@@ -142,11 +143,6 @@ def _drawn(study: Study) -> dict[str, Figure]:
             norms = _norm_by_superclass(study.coarse, agreement, study.coarse_groups)
             drawn[f"{_file(agreement.model)}-superclass-norm"] = norms
     return drawn
-
-
-def _first_target(correlations: Correlations) -> list[Row]:
-    """The models side by side, for the target named in the figure."""
-    return [row for row in correlations.models().to_pylist() if row["target"] == correlations.of().target.key]
 
 
 def _norm_by_superclass(coarse: Correlations, agreement: Agreement, groups: Sequence[Row]) -> Figure:
@@ -277,7 +273,10 @@ def latex_pairs(correlations: Correlations) -> str:
             interval = f"[{_signed(row['trusted_low'])}, {_signed(row['trusted_high'])}]"
             words = f"{spoken(row['first'])} -- {spoken(row['second'])}, {row['kind'].capitalize()}"
             numbers = [_number(row[key]) for key in ("r_first", "r_second", "z_first", "z_second")]
-            tests = [_two(row[key]) for key in ("independent_z", "williams_t", "steiger_z", "meng_z")]
+            tests = [
+                "--" if row[key] is None else f"${row[key]:.2f}$"
+                for key in ("independent_z", "williams_t", "steiger_z", "meng_z")
+            ]
             body.append([escaped(words), *numbers, *tests, interval, _p(row["trusted_p"]), _p(row["holm_p"])])
         header = ["scores", "$r_1$", "$r_2$", "$Z_1$", "$Z_2$", "$z$ indep.", "$t$ Williams", "$z$ Steiger", "$z$ Meng"]
         header += [rf"$r_1 - r_2$, {percent}\,\%", "$p$", "$p$ Holm"]
@@ -299,10 +298,6 @@ def _with_interval(row: dict[str, Any]) -> str:
     if row["agreement"] is None or low is None:
         return _number(row["agreement"])
     return f"${row['agreement']:.3f}_{{[{low:.2f},\\,{high:.2f}]}}$"
-
-
-def _two(value: Any) -> str:
-    return "--" if value is None else f"${value:.2f}$"
 
 
 def _signed(value: Any) -> str:

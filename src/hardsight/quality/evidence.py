@@ -338,7 +338,9 @@ def check_samples(samples: Samples) -> None:
         raise InputError(f"{where}wrong labels are found among two classes or more, but every label is class {present[0]}.")
     if samples.probs is not None or samples.features is None:
         return
-    _check_features_differ(samples.features, where)
+    features = samples.features
+    if len(features) > 1 and np.array_equal(features[0], features[1]) and (features == features[0]).all():
+        raise InputError(f"{where}all rows of features are equal, so they say nothing of single samples: give other features.")
     usable = usable_rows(samples.features)
     if not (labeled & usable).any():
         raise InputError(where + NONE_FINITE)
@@ -347,12 +349,6 @@ def check_samples(samples: Samples) -> None:
             fewest_of_class(samples.labels[labeled & usable])
         except InputError as error:
             raise InputError(f"{where}{error}") from error
-
-
-def _check_features_differ(features: np.ndarray, where: str) -> None:
-    """Features that differ from sample to sample."""
-    if len(features) > 1 and np.array_equal(features[0], features[1]) and (features == features[0]).all():
-        raise InputError(f"{where}all rows of features are equal, so they say nothing of single samples: give other features.")
 
 
 def _check_informative(probs: np.ndarray, samples: Samples) -> None:

@@ -63,7 +63,9 @@ def noise_factors(counts: np.ndarray) -> np.ndarray:
     share = one_way(counts)
     if c < 3 or share == 0:
         return np.ones((c, c))
-    even, beyond = _even(counts, off)
+    size, wrong = counts.sum(axis=1, keepdims=True), counts[off].sum()
+    even = np.where(off, size * (wrong / (len(counts) - 1) / size.sum()), 0.0)  # (c, c) under even noise, sums to `wrong`
+    beyond = float(((counts - even) ** 2 - even)[off].sum() / (even**2).sum())  # variance of the factors beyond the counts'
     both_ways = np.where(off, (counts + counts.T) / 2, 0.0)
     expected = share * even + (1 - share) * both_ways
     a = 1 / max(beyond, 1e-9)
@@ -80,13 +82,6 @@ def one_way(counts: np.ndarray) -> float:
     share = (half**2 - mean / 2)[off].sum() / squares  # mean / 2 is the variance of half the difference by chance
     by_chance = np.sqrt((mean**2 / 2 + mean / 8)[off].sum()) / squares
     return float(min(share, 1.0)) if share > SIGNIFICANT * by_chance else 0.0
-
-
-def _even(counts: np.ndarray, off: np.ndarray) -> tuple[np.ndarray, float]:
-    """Counts expected under even noise, and the variance of the factors beyond that of the counts."""
-    size, wrong = counts.sum(axis=1, keepdims=True), counts[off].sum()
-    expected = np.where(off, size * (wrong / (len(counts) - 1) / size.sum()), 0.0)  # (c, c), sums to `wrong`
-    return expected, float(((counts - expected) ** 2 - expected)[off].sum() / (expected**2).sum())
 
 
 @dataclass(frozen=True)

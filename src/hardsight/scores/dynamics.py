@@ -71,10 +71,6 @@ class Story:
         """(n,) mean over the epochs in which there was a value."""
         return np.where(self.count[name] > 0, self.mean[name], np.nan)
 
-    def last_of(self, name: str) -> np.ndarray:
-        """(n,) value in the last epoch that had one."""
-        return np.where(self.count[name] > 0, self.last[name], np.nan)
-
 
 def dynamics_score(
     *, hard: Literal["high", "low"], range: str, formula: str, source: str, columns: tuple[str, ...]
@@ -258,7 +254,7 @@ def aldr_lambda(story: Story) -> np.ndarray:
         >>> aldr_lambda([[0.9, 1.0], [0.6, np.nan]])  # two epochs; the second sample was seen in the first alone
         array([0.6, 1. ])
     """
-    return story.last_of("aldr_lambda")
+    return np.where(story.count["aldr_lambda"] > 0, story.last["aldr_lambda"], np.nan)
 
 
 @dynamics_score(

@@ -64,7 +64,8 @@ def score_to_file(
         opened = opened.of_rows(sample_rows(settings, len(opened)))
     job = Job(opened, settings.scores, settings.first, settings.shard, settings.strict, settings.allow_duplicates, beside)
     by = _ranked_by(job, settings.by)
-    otherwise = None if settings.by else _ranked_without_labels(job)
+    free = [score.name for score in job.chosen if not score.labels and settings.by is None]
+    otherwise = next((name for name in (*UNLABELED, *free) if name in free), None)  # ranks unlabeled samples
     summary = Summary(by=by, top=settings.top, otherwise=otherwise, num_classes=opened.num_classes)
     with _computed(job, target, settings, progress) as parts:
         named = _refuse_unnamed_classes(parts, opened.class_names, summary)
@@ -109,12 +110,6 @@ def _ranked_by(job: Job, by: str | None) -> str:
         known = did_you_mean(by, columns) or f" They are: {', '.join(columns)}."
         raise InputError(f"--by {by}: it must be one of the computed scores.{known}")
     return by
-
-
-def _ranked_without_labels(job: Job) -> str | None:
-    """The score that ranks unlabeled samples."""
-    free = [score.name for score in job.chosen if not score.labels]
-    return next((name for name in (*UNLABELED, *free) if name in free), None)
 
 
 def _computed(

@@ -65,7 +65,8 @@ def _concordance(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     below = _dominated(x, y)  # partners smaller in both
     x_less, x_equal = _counts_below(x)
     y_less, y_equal = _counts_below(y)
-    both = _equal_pairs(x, y)  # partners equal in both
+    _, where, sizes = np.unique(x * (int(y.max()) + 1) + y, return_inverse=True, return_counts=True)
+    both = sizes[where]  # partners equal in both (including itself)
     # Among the n - 1 others: less/less, less/greater, greater/less, greater/greater, and ties of one or both.
     less_x_equal_y = _dominated_ties(x, y)  # smaller in x, the same in y
     equal_x_less_y = _dominated_ties(y, x)
@@ -81,12 +82,6 @@ def _counts_below(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(n,) how many are smaller than each, and how many are equal (including itself)."""
     sizes = np.bincount(column)
     return (np.cumsum(sizes) - sizes)[column], sizes[column]
-
-
-def _equal_pairs(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """(n,) how many are equal in both (including itself)."""
-    _, where, sizes = np.unique(x * (int(y.max()) + 1) + y, return_inverse=True, return_counts=True)
-    return np.asarray(sizes[where])
 
 
 def _dominated_ties(x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -133,7 +133,8 @@ def mined_triplets(snapshot: Snapshot, settings: MineSettings, progress: Progres
     features, labels = to_numpy(batch.values), batch.labels
     if not snapshot.source.labeled or (labels < 0).all():
         raise InputError(f"{where}no labels to mine by: give --labels FILE." if len(labels) else f"{where}there are 0 samples.")
-    norm = _norms(features)
+    with np.errstate(invalid="ignore", over="ignore"):  # NaN and infinity stay so
+        norm = np.asarray(safe_row_norms(features.astype(np.float64, copy=False), np))
     directed = np.isfinite(norm) & (norm > 0) & (~batch.missing if batch.missing is not None else True)
     rows = np.flatnonzero((labels >= 0) & directed)
     samples = Classed.sort((features[rows] / norm[rows, None]).astype(np.float32), labels[rows])
@@ -197,12 +198,6 @@ def _triplets(samples: Classed, searched: _Search) -> tuple[np.ndarray, ...]:
     to_other = pair_angles(others.cosine[anchor, column], samples.x, anchor, negative)
     rows = samples.order
     return rows[anchor], rows[own.at[anchor]], rows[negative], to_own[anchor], to_other
-
-
-def _norms(features: np.ndarray) -> np.ndarray:
-    """(n,) lengths in float64; NaN and infinity stay so."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        return np.asarray(safe_row_norms(features.astype(np.float64, copy=False), np))
 
 
 def _check_classes(samples: Classed, k: int, where: str) -> None:
