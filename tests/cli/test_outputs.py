@@ -18,7 +18,7 @@ import typer
 
 from hardsight import correlate, score
 from hardsight.cli import adapt, attack, generalize
-from hardsight.cli.results import prints_tables
+from hardsight.cli.results import with_options
 from hardsight.cli.tables import as_latex, as_markdown, write_tables
 from hardsight.errors import InputError
 from hardsight.render.saving import figures_as, save_figure
@@ -145,7 +145,7 @@ def run(words: list[str]) -> None:
     app = typer.Typer()
 
     @app.command()
-    @prints_tables
+    @with_options()
     def check(code: int = 0) -> None:
         """Check."""
         print("by the way")
