@@ -160,7 +160,7 @@ def test_the_other_writers_do_neither(cli: Cli, snapshot: Path, run: Path) -> No
     notes.write_text("# notes on heads")
     writers: dict[str, Callable[[], Any]] = {
         r"thesis.npz exists and is not an \.npz archive": lambda: Snapshot.load(snapshot).save(thesis),
-        "s.npz exists and is not a JSON file": lambda: write_json(snapshot, {}),
+        "s.npz exists and is not a JSON file": replacing(snapshot, "json").__enter__,
         "head.safetensors exists and is not a safetensors file": lambda: save_head(notes, HEAD),
     }
     for match, write in writers.items():
