@@ -36,7 +36,12 @@ def _options(obj: griffe.Object) -> str:
     """The table of options of a function that takes them (`hardsight.options.takes`)."""
     if not obj.is_function or not any("takes(" in str(decorator.value) for decorator in obj.decorators):  # type: ignore[attr-defined]
         return ""
-    from hardsight.options import table
+    from hardsight.options import shown
 
     function = getattr(importlib.import_module(obj.module.path), obj.name)
-    return "\n\n" + table(function.settings_class)
+    rows = ["| option | in Python | default | meaning |", "|---|---|---|---|"]
+    for field in function.settings_class.fields():
+        flags = ", ".join(f"`{flag}`" for flag in field.flags)
+        help = field.about.help.replace("|", "\\|")
+        rows.append(f"| {flags} | `{field.name}` | {shown(field.default)} | {help} |")
+    return "\n\n" + "\n".join(rows) + "\n"

@@ -43,6 +43,7 @@ def test_quota(tmp_path: Path, groups: str, files: dict[str, str], expected: flo
     for name, text in files.items():
         write(tmp_path / "sys" / name, text)
     assert cores.quota(tmp_path / "cgroup", tmp_path / "sys") == expected
+    assert cores.quota(tmp_path / "absent", tmp_path) is None  # the system has no groups
 
 
 def test_cores_that_this_process_may_run_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,10 +54,6 @@ def test_cores_that_this_process_may_run_on(monkeypatch: pytest.MonkeyPatch) -> 
         assert cores.available() == expected
     monkeypatch.delattr(os, "sched_getaffinity")  # macOS has none
     assert cores.allowed() == 64
-
-
-def test_no_quota_where_the_system_has_no_groups(tmp_path: Path) -> None:
-    assert cores.quota(tmp_path / "absent", tmp_path) is None
 
 
 @pytest.fixture
@@ -92,15 +89,11 @@ def test_what_the_user_has_set_stays(monkeypatch: pytest.MonkeyPatch, name: str)
 
 
 @pytest.mark.usefixtures("two_of_eight")
-def test_too_many_threads_are_said_once(recwarn: pytest.WarningsRecorder) -> None:
+def test_too_many_threads_are_said_once(monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder) -> None:
     with pytest.warns(UserWarning, match=r"8 threads share a CPU quota of 1.5 cores .* OMP_NUM_THREADS=2"):
         cores.warn_of_quota(8)
     cores.warn_of_quota(8)
-    assert not recwarn
-
-
-def test_nothing_is_said_without_a_quota(monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder) -> None:
-    monkeypatch.setattr(cores, "_granted", lambda: None)
+    monkeypatch.setattr(cores, "_granted", lambda: None)  # without a quota, nothing is said
     monkeypatch.setattr(cores, "_said", [])
     cores.warn_of_quota(1000)
     assert not recwarn and cores.available() == cores.allowed()
@@ -115,12 +108,9 @@ def test_a_benchmark_measures_the_libraries_as_they_are(cli: Callable[..., Any],
     assert cli("score", "--help").code == 0 and asked
 
 
-def test_importing_leaves_the_environment_alone(fresh_python: Callable[..., Any]) -> None:
-    code = "import os; before = dict(os.environ); import hardsight; hardsight.Head; assert dict(os.environ) == before"
-    assert fresh_python(code).code == 0
-
-
 def test_the_command_decides_before_any_library_starts_threads(fresh_python: Callable[..., Any]) -> None:
+    code = "import os; before = dict(os.environ); import hardsight; hardsight.Head; assert dict(os.environ) == before"
+    assert fresh_python(code).code == 0  # importing leaves the environment alone
     code = "import sys; from hardsight import cli; cli.avoid_amx = lambda: sys.exit(f'{sorted(sys.modules)}'); cli.main()"
     done = fresh_python(code)
     assert done.code == 1 and "hardsight.cores" in done.err and not re.search("'(numpy|scipy|torch|pyarrow)'", done.err)

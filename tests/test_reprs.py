@@ -8,19 +8,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
 
 import hardsight
 from hardsight import Head, Snapshot
 from hardsight.attacks.attack import Attack
 from hardsight.domains.adaptation.adapt import Adapted
 from hardsight.domains.generalization.generalize import Generalized
-from hardsight.quality.clean import find_suspects
-from hardsight.quality.evidence import samples_of
-from hardsight.quality.settings import CleanSettings
-from hardsight.screen import brief
-from hardsight.subsets.select import choose
-from hardsight.subsets.settings import SelectSettings
 from hardsight.training.train import Trained
 
 RNG = np.random.default_rng(0)
@@ -68,13 +61,8 @@ def test_correlations() -> None:
     text = one_screen(result)
     assert text.startswith("Correlations: model, 200 samples, with selection frequency\n  score")
     assert re.search(r"avh +-?[\d.]+ +-?[\d.]+ +-?[\d.]+", text)
-    for inner in (
-        result.agreements[0],
-        result.agreements[0].target,
-        result.opened[0],
-        result.calibration(),
-        result.disagreement(),
-    ):
+    first = result.agreements[0]
+    for inner in (first, first.target, result.opened[0], result.calibration(), result.disagreement()):
         one_screen(inner)
 
 
@@ -113,21 +101,3 @@ def test_tables_of_clean_select_audit_and_drift() -> None:
     assert "group" in groups and "accuracy" in groups
     one_screen(hardsight.drift(SNAPSHOT, Snapshot(FEATURES + 0.1, WEIGHT, LABELS)))
     one_screen(hardsight.curriculum(SNAPSHOT))
-
-
-def test_what_lies_beneath_them() -> None:
-    one_screen(choose(SNAPSHOT, SelectSettings(budget=5), None))
-    one_screen(find_suspects(samples_of(SNAPSHOT, None), CleanSettings(), None))
-    one_screen(hardsight.mine(features=FEATURES, labels=LABELS))
-
-
-@pytest.mark.parametrize("value", [None, 3, "text\x1b", Path("run"), np.eye(2), pa.table({"a": [1]}), [1, 2], object()])
-def test_brief_takes_anything(value: Any) -> None:
-    from dataclasses import dataclass
-
-    @dataclass
-    class Held:
-        value: Any
-        __repr__ = brief
-
-    assert one_screen(Held(value)).startswith("Held(value=")

@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hardsight.cli import app, draws_figures, options_of, prints_tables
+from hardsight.cli import command
 from hardsight_papers.settings import ReproduceSettings
 
 if TYPE_CHECKING:
     from hardsight_papers.recipe import Outcome, Recipe
 
 
-@app.command()
-@draws_figures
-@prints_tables
-@options_of(ReproduceSettings)
+@command(ReproduceSettings, figures=True)
 def reproduce(
     settings: ReproduceSettings,
     ids: list[str] = typer.Argument(

@@ -1,6 +1,6 @@
 """Options of the long-running commands, each defined once: one frozen class holds name, type, default, bounds and help.
 
-The Python function, the command line, the docs page and `start.json` are all derived from it:
+The Python function, the command line and `start.json` are all derived from it:
 
     @dataclass(frozen=True)
     class TrainSettings(Options):
@@ -23,7 +23,7 @@ import numbers
 import os
 import re
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -359,17 +359,14 @@ def takes(settings_class: type[Options]) -> Callable[[Function], Function]:
         target: Any = function
         target.__signature__ = inspect.Signature([*written, *options])
         target.settings_class = settings_class  # for the docs
-        target.__doc__ = f"{inspect.cleandoc(function.__doc__ or '')}\n\nOptions:\n" + "\n".join(_lines(settings_class.fields()))
+        lines = [f"    {field.name}: {_described(field)}" for field in settings_class.fields()]
+        target.__doc__ = "\n".join([inspect.cleandoc(function.__doc__ or ""), "", "Options:", *lines])
         return function
 
     return decorate
 
 
-def _lines(fields: Iterable[OptionField]) -> list[str]:
-    return [f"    {field.name}: {described(field)}" for field in fields]
-
-
-def described(field: OptionField) -> str:
+def _described(field: OptionField) -> str:
     """The help of an option, plus its choices and default unless the help has them."""
     help = field.about.help
     choices = field.about.choices or ()
@@ -384,13 +381,3 @@ def shown(default: Any) -> str:
     if isinstance(default, bool):
         return "on" if default else "off"
     return f"{default:g}" if isinstance(default, float) else str(default)
-
-
-def table(settings_class: type[Options]) -> str:
-    """The options as a Markdown table, for the docs."""
-    rows = ["| option | in Python | default | meaning |", "|---|---|---|---|"]
-    for field in settings_class.fields():
-        flags = ", ".join(f"`{flag}`" for flag in field.flags)
-        help = field.about.help.replace("|", "\\|")
-        rows.append(f"| {flags} | `{field.name}` | {shown(field.default)} | {help} |")
-    return "\n".join(rows) + "\n"

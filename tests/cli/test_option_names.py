@@ -57,7 +57,7 @@ def test_every_command_that_prints_has_json_and_with_tables_also_files_of_them()
         if name != "reproduce":  # of another package
             source = inspect.getsource(importlib.import_module(f"hardsight.cli.{name}"))
             assert "print_table" not in source or "--table" in flags, name
-            assert ("--figures" in flags) == ("@draws_figures" in source), name
+            assert ("--figures" in flags) == ("figures=True" in source), name
 
 
 def test_limit_is_spread_and_first_is_not() -> None:

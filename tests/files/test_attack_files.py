@@ -150,6 +150,13 @@ def test_large_row_groups_are_read_piece_by_piece(tmp_path: Path, monkeypatch: p
             assert opened.read_row_group(1) == table.slice(2500)
 
 
+def written(table: pa.Table, path: Path) -> Path:
+    """The table as an Arrow stream."""
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
+        stream.write_table(table)
+    return path
+
+
 def test_a_path_that_is_no_text_is_one_broken_image(tmp_path: Path) -> None:
     table = pa.table({"image": images([b"a.png", b"b\xff.png", b"c.png"]), "label": [0, 1, 0]})
     pq.write_table(table, tmp_path / "x.parquet")
@@ -157,10 +164,8 @@ def test_a_path_that_is_no_text_is_one_broken_image(tmp_path: Path) -> None:
     assert data.image(0).size == data.image(2).size == (8, 8)
     with pytest.raises(BrokenImage, match=r"x\.parquet row 1: it cannot be read \(unreadable; a text beside it is not UTF-8"):
         data.image(1)
-    with pa.OSFile(str(tmp_path / "x.arrow"), "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
-        stream.write_table(table)
     with pytest.raises(FileError, match=r"x\.arrow: not a readable Arrow file: .*UTF8"):
-        open_data(tmp_path / "x.arrow")
+        open_data(written(table, tmp_path / "x.arrow"))
 
 
 @pytest.mark.parametrize(("name", "damaged"), [(b"label", b"la\xffel"), (b"path", b"p\xffth")])
@@ -183,10 +188,8 @@ def test_a_csv_that_is_not_utf8_is_escaped(tmp_path: Path, cli: Callable[..., An
 
 def test_two_columns_of_one_name_are_one_error(tmp_path: Path) -> None:
     table = pa.Table.from_arrays([images([b"a.png"]), images([b"b.png"])], ["image", "image"])
-    with pa.OSFile(str(tmp_path / "x.arrow"), "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
-        stream.write_table(table)
     with pytest.raises(InputError, match=r"x\.arrow: column names must differ, but 'image' appears more than once"):
-        open_data(tmp_path / "x.arrow")
+        open_data(written(table, tmp_path / "x.arrow"))
 
 
 @pytest.mark.parametrize("label", [1.5, "one", 2, -2, float("nan")])

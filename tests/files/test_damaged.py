@@ -25,7 +25,6 @@ from hardsight.files import parquet
 from hardsight.files.epochs import read_moment
 from hardsight.files.heads import load_head, save_head
 from hardsight.files.human import read_people
-from hardsight.files.npy import open_npz
 from hardsight.files.samples import write_samples
 from hardsight.human.models import open_models
 from hardsight.table import read_scores, write_table
@@ -139,20 +138,6 @@ def test_flipped_bytes_end_in_one_error_or_none(tmp_path: Path, name: str) -> No
             except HardsightError as error:
                 assert not isinstance(error, FileError) or name in str(error) or str(tmp_path) in str(error)
             assert time.process_time() - started < 2
-
-
-@pytest.mark.parametrize("field", [4, 6])  # the version that made it, the version needed to extract it
-def test_a_zip_of_another_version_names_the_file(tmp_path: Path, field: int) -> None:
-    np.savez(tmp_path / "s.npz", features=FEATURES)
-    whole = bytearray((tmp_path / "s.npz").read_bytes())
-    directory = whole.index(b"PK\1\2")
-    whole[directory + field] = 255
-    (tmp_path / "s.npz").write_bytes(whole)
-    if field == 4:
-        assert open_npz(tmp_path / "s.npz")["features"].shape == (40, 6)
-    else:
-        with pytest.raises(FileError, match=r"s\.npz: not a readable .npz archive: zip file version 25\.5"):
-            open_npz(tmp_path / "s.npz")
 
 
 def varint(number: int) -> bytes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import logging
 import pickle
-import re
 import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from PIL import Image
 
 from hardsight.data import BrokenImage, open_data
 from hardsight.errors import FileError, InputError
+from hardsight.files import places
 from hardsight.files.heads import save_head
 from hardsight.files.places import Remote, address, place
 from hardsight.files.run import Run
@@ -28,6 +28,7 @@ from hardsight.files.writing import replacing
 from hardsight.head import Head
 from hardsight.scoring.score import Job
 from hardsight.snapshot import Snapshot
+from refusals import refused
 
 server = pytest.importorskip("moto.server", reason="moto's S3 server is not installed")
 N, D, C = 500, 8, 4
@@ -48,18 +49,12 @@ def bucket(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A file system with an empty bucket, and the environment variables to reach it."""
     for name, value in {"ACCESS_KEY_ID": "test", "SECRET_ACCESS_KEY": "test", "ENDPOINT_URL": f"http://{endpoint}"}.items():
         monkeypatch.setenv(f"AWS_{name}", value)
-    place_cache_clear()
+    places._remote.cache_clear()  # it remembers the endpoint of an earlier test
     store = pafs.S3FileSystem(endpoint_override=endpoint, scheme="http", region="us-east-1", allow_bucket_creation=True)
     store.create_dir("bucket")
     store.delete_dir_contents("bucket")
     yield store
-    place_cache_clear()
-
-
-def place_cache_clear() -> None:
-    from hardsight.files import places
-
-    places._remote.cache_clear()  # it remembers the endpoint of an earlier test
+    places._remote.cache_clear()
 
 
 @pytest.fixture
@@ -92,36 +87,33 @@ def upload(store: Any, folder: Path) -> None:
             pafs.copy_files(str(file), name, source_filesystem=pafs.LocalFileSystem(), destination_filesystem=store)
 
 
-@pytest.mark.parametrize("name", ["all.npz", "features.npy", "samples.parquet", "run"])
-def test_reading_and_writing(bucket: Any, files: Path, cli: Callable[..., Any], name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "table"),
+    [
+        ("all.npz", "scores.parquet"),
+        ("all.npz", "scores.csv"),
+        ("all.npz", "deep/scores.json"),
+        ("features.npy", "scores.parquet"),
+        ("samples.parquet", "scores.parquet"),
+        ("run", "run/scores.parquet"),
+    ],
+)
+def test_reading_and_writing(bucket: Any, files: Path, cli: Callable[..., Any], name: str, table: str) -> None:
+    (files / "deep").mkdir()
     upload(bucket, files)
     apart = {"features.npy": ["head", "labels"], "samples.parquet": ["head"]}.get(name, [])
     ending = {"head": ".safetensors", "labels": ".npy"}
 
     def score(base: str) -> Any:
         options = [word for what in apart for word in (f"--{what}", f"{base}/{what}{ending[what]}")]
-        return cli("score", f"{base}/{name}", "-o", f"{base}/scores.parquet", *options)
+        return cli("score", f"{base}/{name}", *([] if name == "run" else ["-o", f"{base}/{table}"]), *options)
 
     far, near = score("s3://bucket"), score(str(files))
     assert far.code == 0, far.err
     assert "next: hardsight explore" in near.out and "next:" not in far.out  # which reads no s3:// tables
     assert far.out.replace("s3://bucket", str(files)) == near.out.partition("next:")[0]
-    with bucket.open_input_stream("bucket/scores.parquet") as stream:
-        assert stream.read() == (files / "scores.parquet").read_bytes()
-
-
-@pytest.mark.parametrize("ending", ["csv", "json"])
-def test_other_tables(bucket: Any, files: Path, cli: Callable[..., Any], ending: str) -> None:
-    there, here = cli("score", files / "all.npz", "-o", f"s3://bucket/deep/scores.{ending}"), files / f"scores.{ending}"
-    assert there.code == 0, there.err
-    cli("score", files / "all.npz", "-o", here)
-    with bucket.open_input_stream(f"bucket/deep/scores.{ending}") as stream:
-        assert stream.read() == here.read_bytes()
-
-
-def test_a_whole_run_gets_its_scores(bucket: Any, files: Path, cli: Callable[..., Any]) -> None:
-    upload(bucket, files)
-    assert cli("score", "s3://bucket/run").out.endswith("wrote s3://bucket/run/scores.parquet\n")
+    with bucket.open_input_stream(f"bucket/{table}") as stream:
+        assert stream.read() == (files / table).read_bytes()
 
 
 def test_the_endpoint_in_the_uri(bucket: Any, endpoint: str, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +141,7 @@ def test_an_error_leaves_nothing_in_the_store(bucket: Any) -> None:
         (["s3://bucket/absent"], "s3://bucket/absent does not exist"),
         (["s3:///all.npz"], "the bucket is missing"),
         (["s3://bucket/all.npz?color=red"], "Unexpected query parameter"),
-        (["s3://bucket/all.npz", "-o", "s3://nowhere/scores.parquet"], "NO_SUCH_BUCKET.*Check the bucket's name"),
+        (["s3://bucket/all.npz", "-o", "s3://nowhere/scores.parquet"], "Check the bucket's name"),
         (["s3://bucket/all.npz", "-o", "s3://bucket/all.npz.txt"], "the extension of a table must be one of"),
         (["s3://bucket/damaged.parquet"], "not a readable Parquet file"),
         (["hdfs://127.0.0.1:1/all.npz"], "Hadoop"),
@@ -158,10 +150,7 @@ def test_an_error_leaves_nothing_in_the_store(bucket: Any) -> None:
 def test_mistakes_are_one_line(bucket: Any, files: Path, cli: Callable[..., Any], words: list[str], message: str) -> None:
     (files / "damaged.parquet").write_bytes(b"PAR1 no PAR1")
     upload(bucket, files)
-    done = cli("score", *words)
-    assert done.code == 2
-    assert done.err.count("\n") == 1
-    assert re.search(message, done.err), done.err
+    refused(cli("score", *words), message)
 
 
 def test_a_server_that_does_not_answer(bucket: Any) -> None:
@@ -227,14 +216,17 @@ def test_images_in_a_store(bucket: Any, tmp_path: Path, kind: str) -> None:
             far.image(1)
 
 
-def test_images_in_a_store_that_are_not_there(bucket: Any) -> None:
-    with pytest.raises(InputError, match="got s3://bucket/photos, which does not exist"):
-        open_data("s3://bucket/photos")
-    with bucket.open_output_stream("bucket/list.csv") as file:
-        file.write(b"path,label\n")
-    with pytest.raises(InputError, match="s3://bucket/list.csv: images in a store are a folder, a .tar or a .parquet"):
-        open_data("s3://bucket/list.csv")
-    with bucket.open_output_stream("bucket/notes/readme.txt") as file:
-        file.write(b"nothing")
-    with pytest.raises(InputError, match="s3://bucket/notes: a data folder must hold images"):
-        open_data("s3://bucket/notes")
+@pytest.mark.parametrize(
+    ("name", "match"),
+    [
+        ("photos", "got s3://bucket/photos, which does not exist"),
+        ("list.csv", "s3://bucket/list.csv: images in a store are a folder, a .tar or a .parquet"),
+        ("notes", "s3://bucket/notes: a data folder must hold images"),
+    ],
+)
+def test_images_in_a_store_that_are_not_there(bucket: Any, name: str, match: str) -> None:
+    for file in ("list.csv", "notes/readme.txt"):
+        with bucket.open_output_stream(f"bucket/{file}") as stream:
+            stream.write(b"path,label\n")
+    with pytest.raises(InputError, match=match):
+        open_data(f"s3://bucket/{name}")

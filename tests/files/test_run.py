@@ -49,7 +49,7 @@ def test_the_same_arguments_go_on_where_it_stopped(tmp_path: Path) -> None:
     assert (tmp_path / "run" / "start.json").read_bytes() == before
 
 
-def test_other_arguments_are_refused_and_named(tmp_path: Path) -> None:
+def test_what_differs_is_refused_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begin(tmp_path / "run")
     with pytest.raises(RunError, match=r"other arguments: seed was 1 and is 2.*another -o"):
         begin(tmp_path / "run", seed=2)
@@ -57,10 +57,6 @@ def test_other_arguments_are_refused_and_named(tmp_path: Path) -> None:
         Run(tmp_path / "run", "hardsight demo", ARGUMENTS, {"data": "xyz"})
     with pytest.raises(RunError, match="other command"):
         Run(tmp_path / "run", "hardsight score", ARGUMENTS, INPUTS)
-
-
-def test_another_version_may_not_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    begin(tmp_path / "run")
     monkeypatch.setattr("hardsight.files.run.VERSION", "99.0")
     with pytest.raises(RunError, match="other versions: hardsight was .* and is '99.0'"):
         begin(tmp_path / "run")

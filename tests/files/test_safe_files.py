@@ -26,7 +26,7 @@ from hardsight.errors import FileError, RunError
 from hardsight.explorer.review import Review
 from hardsight.files import checksums
 from hardsight.files.class_names import read_class_names
-from hardsight.files.heads import load_head, save_head
+from hardsight.files.heads import save_head
 from hardsight.files.locking import lock_file
 from hardsight.files.parquet import read_parquet
 from hardsight.files.run import Run
@@ -89,13 +89,22 @@ def test_an_output_that_is_a_link_stays_one(cli: Cli, snapshot: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("name", ["samples/part-00001.parquet", "./samples/../samples/part-00000.parquet"])
-def test_no_part_of_a_run_that_is_read_is_written(cli: Cli, run: Path, name: str) -> None:
-    refused(cli("score", run, "-o", run / name), "is part of a run")
+def test_no_part_of_a_run_is_replaced(cli: Cli, run: Path, snapshot: Path, name: str) -> None:
+    for source in (run, snapshot):
+        refused(cli("score", source, "-o", run / name), "is part of a run")
+    with pytest.raises(FileError, match="run.json is part of a run"):
+        write_json(run / "run.json", {})
+    with pytest.raises(FileError, match="head.safetensors is part of a run"):
+        save_head(run / "head.safetensors", HEAD)
     manifest = json.loads((run / "run.json").read_text())
     bare = {"parts": [{"name": part["name"]} for part in manifest["parts"]]}  # as another tool might write it
     (run / "run.json").write_text(json.dumps(bare))
     refused(cli("score", run, "-o", run / name), "holds samples with features, and would be replaced by scores")
     assert pq.read_schema(run / name).names[-1] == "features"
+    (run / "run.json").unlink()  # interrupted: it does not become complete
+    for name in ("run.json", "start.json"):
+        refused(cli("score", snapshot, "-o", run / name), f"{name} is part of a run")
+    assert not (run / "run.json").exists()
 
 
 def test_class_names_and_labels_are_inputs(cli: Cli, tmp_path: Path) -> None:
@@ -105,13 +114,6 @@ def test_class_names_and_labels_are_inputs(cli: Cli, tmp_path: Path) -> None:
     words = ["score", tmp_path / "f.npy", "--head", tmp_path / "head.safetensors", "--class-names", tmp_path / "names.json"]
     refused(cli(*words, "-o", tmp_path / "names.json"), "names.json is an input of this command")
     assert read_class_names(tmp_path / "names.json") == ["ant", "bee", "cat"]
-
-
-def test_scores_of_a_run_are_written_again(cli: Cli, run: Path) -> None:
-    for _ in range(2):
-        assert cli("score", run).code == 0
-        assert cli("report", run, "-o", run / "report.html").code == 0
-    assert len(read_scores(run)) == 40
 
 
 def test_a_loaded_snapshot_is_not_saved_over_itself(snapshot: Path) -> None:
@@ -149,19 +151,21 @@ def test_a_table_replaces_no_file_of_another_kind(cli: Cli, snapshot: Path, name
 
 
 def test_the_other_writers_do_neither(cli: Cli, snapshot: Path, run: Path) -> None:
-    data = snapshot.with_name("mydata.npz")
+    data, thesis, notes = (snapshot.with_name(name) for name in ("mydata.npz", "thesis.npz", "head.safetensors"))
     np.savez(data, x=np.ones(3))
-    refused(cli("report", run, "-o", data), f"{data} exists and is not an HTML page")
-    refused(cli("report", run, "-o", run / "head.safetensors"), "head.safetensors exists and is not an HTML page")
-    with zipfile.ZipFile(snapshot.with_name("thesis.npz"), "w") as archive:
+    for output in (data, run / "head.safetensors"):
+        refused(cli("report", run, "-o", output), f"{output} exists and is not an HTML page")
+    with zipfile.ZipFile(thesis, "w") as archive:
         archive.writestr("word/document.xml", "years of work")
-    with pytest.raises(FileError, match=r"thesis.npz exists and is not an \.npz archive"):
-        Snapshot.load(snapshot).save(snapshot.with_name("thesis.npz"))
-    with pytest.raises(FileError, match="s.npz exists and is not a JSON file"), replacing(snapshot, "json"):
-        pass
-    (snapshot.with_name("head.safetensors")).write_text("# notes on heads")
-    with pytest.raises(FileError, match="head.safetensors exists and is not a safetensors file"):
-        save_head(snapshot.with_name("head.safetensors"), HEAD)
+    notes.write_text("# notes on heads")
+    writers: dict[str, Callable[[], Any]] = {
+        r"thesis.npz exists and is not an \.npz archive": lambda: Snapshot.load(snapshot).save(thesis),
+        "s.npz exists and is not a JSON file": replacing(snapshot, "json").__enter__,
+        "head.safetensors exists and is not a safetensors file": lambda: save_head(notes, HEAD),
+    }
+    for match, write in writers.items():
+        with pytest.raises(FileError, match=match):
+            write()
 
 
 @unix
@@ -200,14 +204,6 @@ def test_an_empty_file_and_an_older_output_are_replaced(cli: Cli, snapshot: Path
     assert path.stat().st_size > 1000
 
 
-def test_no_part_of_a_finished_run_is_replaced(cli: Cli, run: Path, snapshot: Path) -> None:
-    refused(cli("score", snapshot, "-o", run / "samples" / "part-00000.parquet"), "is part of a run")
-    with pytest.raises(FileError, match="run.json is part of a run"):
-        write_json(run / "run.json", {})
-    with pytest.raises(FileError, match="head.safetensors is part of a run"):
-        save_head(run / "head.safetensors", HEAD)
-
-
 @unix
 @pytest.mark.parametrize("link", ["directory", "file", "samples elsewhere"])
 def test_no_part_of_a_run_is_replaced_through_a_link(cli: Cli, run: Path, snapshot: Path, link: str) -> None:
@@ -230,23 +226,16 @@ def test_no_part_of_a_run_is_replaced_through_a_link(cli: Cli, run: Path, snapsh
         checksums.check(output)
 
 
-def test_what_a_run_was_started_with_and_a_persons_marks_are_not_replaced(cli: Cli, run: Path) -> None:
-    review = Review(run / "review.parquet", ["ant", "bee", "cat"])
-    for mark in ("fine", "drop"):  # the explorer itself may write again
-        review.put("tab", "3", mark)
-    for name in ("start.json", "run.json", "review.parquet"):
-        before = (run / name).read_bytes()
-        refused(cli("score", run, "-o", run / name), f"{name} is ")
-        assert (run / name).read_bytes() == before
+def test_what_a_run_was_started_with_and_a_persons_marks_are_not_replaced(cli: Cli, run: Path, snapshot: Path) -> None:
+    files = [run / "start.json", run / "run.json", run / "review.parquet", snapshot.with_suffix(".review.parquet")]
+    for file in files[2:]:
+        for mark in ("fine", "drop"):  # the explorer itself may write again
+            Review(file, ["ant", "bee", "cat"]).put("tab", "3", mark)
+    for file in files:
+        before = file.read_bytes()
+        refused(cli("score", snapshot, "-o", file), f"{file.name} {'is' if file.parent == run else 'holds review marks'}")
+        assert file.read_bytes() == before
     assert Review(run / "review.parquet", ["ant", "bee", "cat"]).marks["3"].mark == "drop"
-
-
-def test_marks_beside_a_file_are_not_replaced(cli: Cli, snapshot: Path) -> None:
-    file = snapshot.with_suffix(".review.parquet")
-    Review(file, ["ant", "bee", "cat"]).put("tab", "3", "drop")
-    before = file.read_bytes()
-    refused(cli("score", snapshot, "-o", file), "holds review marks")
-    assert file.read_bytes() == before
 
 
 @pytest.mark.parametrize(("name", "kind"), [("scores", "scores"), ("audit", "groups of an audit"), ("drift", "what drifted")])
@@ -255,13 +244,6 @@ def test_names_that_later_commands_read_are_kept_for_their_tables(cli: Cli, run:
     done = cli("select", run, "--budget", "2", "--method", "random", "-o", run / f"{name}.parquet")
     refused(done, f"{name}.parquet is the name for {kind} in this run, and would hold a subset")
     assert not (run / f"{name}.parquet").exists()
-
-
-def test_an_interrupted_run_does_not_become_complete(cli: Cli, run: Path, snapshot: Path) -> None:
-    (run / "run.json").unlink()
-    for name in ("run.json", "start.json"):
-        refused(cli("score", snapshot, "-o", run / name), f"{name} is part of a run")
-    assert not (run / "run.json").exists()
 
 
 def test_what_later_commands_write_into_a_run_is_replaced_unless_it_is_a_part(tmp_path: Path) -> None:
@@ -353,8 +335,6 @@ def test_sealed_files_open_elsewhere(tmp_path: Path) -> None:
 
 
 def test_the_seal_is_the_sha256_with_its_own_digits_as_zeros(tmp_path: Path) -> None:
-    import hashlib
-
     content = writes(tmp_path)["parquet"].read_bytes()
     digits = content.split(b"hardsight-sha256=")[1][:64]
     assert hashlib.sha256(content.replace(digits, b"0" * 64)).hexdigest().encode() == digits
@@ -402,20 +382,29 @@ def test_a_part_exchanged_for_a_sound_one_is_noticed(run: Path) -> None:
         score(Snapshot.load(run))
 
 
-def test_what_was_found_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cached by size, time and inode: the second time nothing is read; a changed file is read again."""
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the checksums of files of any size and age are kept."""
     monkeypatch.setenv("HARDSIGHT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(checksums, "REMEMBERED", 0)
     monkeypatch.setattr(checksums, "SETTLED", -(10**15))
+    return tmp_path / "cache"
+
+
+def test_a_cache_that_cannot_be_written_is_no_trouble(tmp_path: Path, cache: Path) -> None:
+    cache.write_text("a file")
     write_table(TABLE, tmp_path / "t.parquet")
     checksums.check(tmp_path / "t.parquet")
-    assert len(list((tmp_path / "cache" / "checksums").iterdir())) == 1
+    assert cache.read_text() == "a file"
 
-    def fail(*words: Any) -> Any:
-        raise AssertionError("read again")
 
+def test_what_was_found_is_remembered(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cached by size, time and inode: the second time nothing is read; a changed file is read again."""
+    write_table(TABLE, tmp_path / "t.parquet")
+    checksums.check(tmp_path / "t.parquet")
+    assert len(list((cache / "checksums").iterdir())) == 1
     with monkeypatch.context() as patch:
-        patch.setattr(checksums, "_digest", fail)
+        patch.setattr(checksums, "_digest", lambda *_: pytest.fail("read again"))
         patch.setattr(checksums, "_sound", set())
         checksums.check(tmp_path / "t.parquet")
     flip(tmp_path / "t.parquet", 60)
@@ -423,28 +412,17 @@ def test_what_was_found_is_remembered(tmp_path: Path, monkeypatch: pytest.Monkey
         checksums.check(tmp_path / "t.parquet")
 
 
-def test_a_cache_that_cannot_be_written_is_no_trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "cache").write_text("a file")
-    monkeypatch.setenv("HARDSIGHT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(checksums, "REMEMBERED", 0)
-    monkeypatch.setattr(checksums, "SETTLED", -(10**15))
-    write_table(TABLE, tmp_path / "t.parquet")
-    checksums.check(tmp_path / "t.parquet")
-    assert (tmp_path / "cache").read_text() == "a file"
-
-
 @pytest.mark.parametrize("lie", ["false", "null", "[" * 100_000, "0", "true", "f" * 64, "folder", "pipe"])
-def test_a_cache_that_lies_neither_condemns_nor_acquits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lie: str) -> None:
-    monkeypatch.setenv("HARDSIGHT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(checksums, "REMEMBERED", 0)
+def test_a_cache_that_lies_neither_condemns_nor_acquits(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, lie: str
+) -> None:
     write_table(TABLE, tmp_path / "t.parquet")
     for damage in (False, True):
         if damage:
             flip(tmp_path / "t.parquet", 60)
-        monkeypatch.setattr(checksums, "_settled", lambda stamp: True)
         monkeypatch.setattr(checksums, "_sound", set())
         name = hashlib.sha256(repr(("_digest_without_seal", checksums._stamp(tmp_path / "t.parquet"))).encode()).hexdigest()[:32]
-        entry = tmp_path / "cache" / "checksums" / name
+        entry = cache / "checksums" / name
         entry.parent.mkdir(parents=True, exist_ok=True)
         if lie == "folder":
             entry.mkdir()
@@ -518,10 +496,6 @@ def test_without_locks_only_old_files_of_dead_processes_go(tmp_path: Path, monke
     assert {path.name for path in tmp_path.iterdir()} == {"x.json", names["young"], names["alive"]}
 
 
-def test_no_lock_remains_beside_a_run(run: Path) -> None:
-    assert sorted(path.name for path in run.iterdir()) == ["head.safetensors", "run.json", "samples", "start.json"]
-
-
 @unix
 def test_a_lock_file_keeps_everybody_else_out(tmp_path: Path) -> None:
     """Four processes increment a number a hundred times each: a lock on a removed file must not count."""
@@ -565,27 +539,6 @@ def test_a_lock_that_leads_elsewhere_empties_nothing(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="run could not be written: Too many levels of symbolic links"), run.only_writer():
         pass
     assert (tmp_path / "diary").read_text() == "mine"
-
-
-@unix
-def test_a_lock_that_is_held_is_not_waited_for(tmp_path: Path) -> None:
-    with lock_file(tmp_path / ".lock", wait=False) as first, lock_file(tmp_path / ".lock", wait=False) as second:
-        assert first and not second
-        assert (tmp_path / ".lock").exists()
-    assert not (tmp_path / ".lock").exists()
-
-
-# ---- damaged files ----
-
-
-def test_every_cut_of_a_head_is_an_error_of_ours(tmp_path: Path) -> None:
-    save_head(tmp_path / "h.safetensors", HEAD)
-    content = (tmp_path / "h.safetensors").read_bytes()
-    for length in range(0, len(content), 5):
-        (tmp_path / "h.safetensors").unlink()  # to truncate it would wait for the disk
-        (tmp_path / "h.safetensors").write_bytes(content[:length])
-        with pytest.raises(FileError, match="h.safetensors"):
-            load_head(tmp_path / "h.safetensors")
 
 
 # ---- safetensors ----

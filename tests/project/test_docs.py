@@ -45,7 +45,7 @@ def test_every_command_is_under_one_purpose() -> None:
     assert titles == ["Options", "Look", "Fix", "Adapt", "Research", "Tools"]
 
 
-@pytest.mark.parametrize("name", ["cli", "options", "scores", "which-score"])
+@pytest.mark.parametrize("name", ["cli", "scores", "which-score"])
 def test_generated_pages_are_fresh(name: str) -> None:
     script, page = ROOT / "docs" / f"make_{name.replace('-', '_')}.py", ROOT / "docs" / f"{name}.md"
     assert page.read_text(encoding="utf-8") == doc_script(script.stem).page(), f"run: python docs/{script.name} > docs/{name}.md"

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,15 +56,8 @@ def test_a_run_ends(tmp_path: Path, name: str) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
     started = time.monotonic()
     with (tmp_path / "said").open("wb") as said:  # a file, which ends with the run and not with the last who could write to it
-        done = subprocess.run(
-            [str(word) for word in command],
-            cwd=tmp_path,
-            env=environment,
-            stdout=said,
-            stderr=said,
-            stdin=subprocess.DEVNULL,
-            timeout=100,
-        )
+        streams: dict[str, Any] = {"stdout": said, "stderr": said, "stdin": subprocess.DEVNULL}
+        done = subprocess.run([str(word) for word in command], cwd=tmp_path, env=environment, timeout=100, **streams)
     words = (tmp_path / "said").read_text()
     assert done.returncode == 1 and time.monotonic() - started < 60, words
     assert re.search(r"Exit: worker 'gw\d+' crashed while running 'test_first.py::test_stops'", words), words

@@ -38,21 +38,13 @@ def test_every_dependency_is_pinned() -> None:
     asked += [name for extra in PROJECT["project"]["optional-dependencies"].values() for name in extra]
     missing = {normal(name) for name in asked} - {normal(name) for name in PINS} - {"hardsight"}
     assert missing == set()
-
-
-def test_pins_are_sorted_and_without_local_versions() -> None:
-    names = list(PINS)
-    assert names == sorted(names, key=str.lower)
-    assert not [name for name, version in PINS.items() if "+" in version]
+    assert list(PINS) == sorted(PINS, key=str.lower)
+    assert not [name for name, version in PINS.items() if "+" in version]  # no local versions
 
 
 def test_pre_commit_runs_the_pinned_ruff() -> None:
     hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
     assert [repo["rev"] for repo in hooks["repos"] if repo["repo"].endswith("ruff-pre-commit")] == ["v" + PINS["ruff"]]
-
-
-def test_type_checkers_are_told() -> None:
-    assert "Typing :: Typed" in PROJECT["project"]["classifiers"] and (ROOT / "src" / "hardsight" / "py.typed").is_file()
 
 
 @pytest.mark.parametrize("workflow", sorted((ROOT / ".github" / "workflows").glob("*.yml")), ids=lambda path: path.name)
@@ -84,12 +76,6 @@ def test_contributing_names_the_one_place_to_open(purpose: str) -> None:
     for name in named:
         if "." in name and name != "start.json" or name.endswith("/"):
             assert (folder / name).exists()
-
-
-def test_contributing_names_the_file_of_the_report() -> None:
-    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    (row,) = [line for line in contributing.splitlines() if line.startswith("| change the report")]
-    assert re.findall(r"`([^`]+)`", row)[0] == "src/hardsight/explorer/report.py"
 
 
 SKIPPING = """

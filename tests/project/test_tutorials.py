@@ -25,9 +25,6 @@ nbformat = pytest.importorskip("nbformat", reason="the notebooks need Jupyter: p
 nbclient = pytest.importorskip("nbclient", reason="the notebooks need Jupyter: pip install nbclient ipykernel")
 
 NOTEBOOKS = sorted((ROOT / "docs").glob("tutorial-*.ipynb"))
-ON_THE_WAY = (
-    "import os, shutil\nfor name in os.listdir(): shutil.rmtree(name) if os.path.isdir(name) else os.remove(name)\n%reset -f"
-)
 
 
 def test_the_four_are_there_without_outputs() -> None:
@@ -45,30 +42,18 @@ def test_the_four_are_there_without_outputs() -> None:
         ), f"{path.name}: written in another way than the others"
 
 
-def executed(cells: list[Any], folder: Path) -> list[Any]:
-    """The cells after a kernel ran them in an empty folder; an error of any is an error here."""
-    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}})
-    client = nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}})
-    client.execute()
-    return list(notebook.cells)
-
-
 def shown(cell: Any) -> str:
     """All that a cell put up, as HTML where it has some."""
     parts = [output.get("text") or output.get("data", {}) for output in cell.outputs]
     return "\n".join(part if isinstance(part, str) else part.get("text/html", part.get("text/plain", "")) for part in parts)
 
 
-def told(folder: Path, *names: str) -> dict[str, list[str]]:
-    """What each cell of these tutorials puts up; one kernel runs them, and forgets in between."""
-    cells, owners = [], list[str]()
-    for name in names:
-        notebook = nbformat.read(ROOT / "docs" / f"tutorial-{name}.ipynb", as_version=4)
-        code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-        cells += [*code, nbformat.v4.new_code_cell(ON_THE_WAY)]
-        owners += [name] * len(code) + [""]
-    done = executed(cells, folder)
-    return {name: [shown(cell) for cell, owner in zip(done, owners, strict=True) if owner == name] for name in names}
+def told_by_a_kernel(name: str, folder: Path) -> list[str]:
+    """What each cell of a tutorial puts up when a kernel runs them in an empty folder; an error of any is an error here."""
+    notebook = nbformat.read(ROOT / "docs" / f"tutorial-{name}.ipynb", as_version=4)
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
+    nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}}).execute()
+    return [shown(cell) for cell in notebook.cells if cell.cell_type == "code"]
 
 
 def told_here(name: str) -> list[str]:
@@ -86,14 +71,6 @@ def told_here(name: str) -> list[str]:
                 printed.write(value._repr_html_() if hasattr(value, "_repr_html_") else repr(value))
         texts += [printed.getvalue()] if printed.getvalue() else []
     return texts
-
-
-@pytest.fixture(scope="module")
-def further(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """In a kernel: 20 s of CPU."""
-    pytest.importorskip("torch")
-    pytest.importorskip("datasets")
-    return told(tmp_path_factory.mktemp("tutorials"), "dataframe", "folder", "huggingface")
 
 
 def of_a_data_frame(texts: list[str]) -> None:
@@ -134,52 +111,34 @@ def images_of_cifar(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     return lambda count: monkeypatch.setenv("LIMIT", str(count))
 
 
-def test_a_data_frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    of_a_data_frame(told_here("dataframe"))
+CHECKS: dict[str, Callable[[list[str]], None]] = {
+    "dataframe": of_a_data_frame,
+    "folder": of_a_folder,
+    "huggingface": of_hugging_face_data,
+}
 
 
-def test_a_folder_and_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("torch")
-    monkeypatch.chdir(tmp_path)
-    texts = told_here("folder")
-    of_a_folder(texts)
-    assert any(text.startswith("hardsight is at http://") for text in texts)  # there is no notebook to show the page in
-
-
-@pytest.mark.filterwarnings("ignore:Specifying null_placement:FutureWarning")  # of datasets, in its own sort
-def test_hugging_face_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory, where everything that the tutorials import is installed."""
     pytest.importorskip("torch")
     pytest.importorskip("datasets").disable_progress_bars()
     monkeypatch.chdir(tmp_path)
-    of_hugging_face_data(told_here("huggingface"))
+    return tmp_path
 
 
-def test_cifar10h(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, images_of_cifar: Callable[[int], None]) -> None:
-    pytest.importorskip("torch")
-    monkeypatch.chdir(tmp_path)
-    images_of_cifar(100)
-    of_cifar10h(told_here("cifar10h"), 100)
+@pytest.mark.filterwarnings("ignore:Specifying null_placement:FutureWarning")  # of datasets, in its own sort
+@pytest.mark.parametrize("kernel", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", CHECKS)
+def test_a_tutorial(here: Path, name: str, kernel: bool) -> None:
+    texts = told_by_a_kernel(name, here) if kernel else told_here(name)
+    CHECKS[name](texts)
+    if name == "folder":  # the page is in the notebook; without one, there is its address
+        page = "<script>.*hardsight explore" if kernel else "^hardsight is at http://"
+        assert any(re.search(page, text, re.DOTALL) for text in texts)
 
 
-@pytest.mark.slow
-def test_a_data_frame_in_a_kernel(further: dict[str, list[str]]) -> None:
-    of_a_data_frame(further["dataframe"])
-
-
-@pytest.mark.slow
-def test_a_folder_and_a_model_in_a_kernel(further: dict[str, list[str]]) -> None:
-    of_a_folder(further["folder"])
-    assert any("<script>" in text and "hardsight explore" in text for text in further["folder"])
-
-
-@pytest.mark.slow
-def test_hugging_face_data_in_a_kernel(further: dict[str, list[str]]) -> None:
-    of_hugging_face_data(further["huggingface"])
-
-
-@pytest.mark.slow
-def test_cifar10h_in_a_kernel(tmp_path: Path, images_of_cifar: Callable[[int], None]) -> None:
-    pytest.importorskip("torch")
-    images_of_cifar(500)
-    of_cifar10h(told(tmp_path, "cifar10h")["cifar10h"], 500)
+@pytest.mark.parametrize("kernel", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_cifar10h(here: Path, images_of_cifar: Callable[[int], None], kernel: bool) -> None:
+    images_of_cifar(images := 500 if kernel else 100)
+    of_cifar10h(told_by_a_kernel("cifar10h", here) if kernel else told_here("cifar10h"), images)

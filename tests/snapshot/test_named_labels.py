@@ -85,21 +85,18 @@ def test_names_follow_the_head(tmp_path: Path) -> None:
     assert table.column("avh").to_pylist() == pytest.approx(AVH) and names_in(table) == ["dog", "cat"]
 
 
-@pytest.mark.parametrize("class_names", [["cat", "bird"], ["cat", "bird", "fish"]])
-def test_names_that_the_head_does_not_have(class_names: list[str]) -> None:
-    with pytest.raises(InputError, match="1 of 2 names among the labels are none of the classes, such as 'dog'; "):
-        Snapshot(FEATURES, np.ones((len(class_names), 2)), NAMES, class_names=class_names)
-
-
-def test_names_need_class_names_where_they_are_not_as_many() -> None:
-    with pytest.raises(InputError, match=r"the 3 classes have none to join them to \(the labels hold 2, such as 'cat'\): give"):
-        score(FEATURES, np.ones((3, 2)), NAMES)
-
-
-@pytest.mark.parametrize("labels", [["cat", 1, 0, "cat"], [True, 1, 0, 0], ["cat", True, "dog", False]])
-def test_mixtures_are_refused(labels: Any) -> None:
-    with pytest.raises(InputError, match="labels must be class indices"):
-        score(FEATURES, np.eye(2), labels)
+@pytest.mark.parametrize(
+    ("labels", "class_names", "match"),
+    [
+        (NAMES, ["cat", "bird"], "1 of 2 names among the labels are none of the classes, such as 'dog'; "),
+        (NAMES, ["cat", "bird", "fish"], "1 of 2 names among the labels are none of the classes, such as 'dog'; "),
+        (NAMES, None, r"the 3 classes have none to join them to \(the labels hold 2, such as 'cat'\): give"),
+        *((mixed, None, "labels must be class indices") for mixed in (["cat", 1, 0, "cat"], [True, 1, 0, 0], ["cat", True] * 2)),
+    ],
+)
+def test_labels_that_are_refused(labels: Any, class_names: list[str] | None, match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        Snapshot(FEATURES, np.ones((len(class_names or "abc"), 2)), labels, class_names=class_names)
 
 
 COLUMNS = {

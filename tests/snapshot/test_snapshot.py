@@ -55,6 +55,7 @@ def test_every_file_gives_back_the_same_rows(tmp_path: Path, kind: str) -> None:
     np.testing.assert_array_equal(rows.values, FEATURES)
     assert rows.labels.tolist() == LABELS.tolist() and list(rows.ids) == IDS
     np.testing.assert_array_equal(snapshot.head.weight, WEIGHT)
+    assert [row for piece in snapshot.pieces() for row in piece] == list(range(10))
 
 
 @pytest.mark.parametrize("kind", ["npz", "parquet", "run"])
@@ -66,12 +67,6 @@ def test_batches_are_the_rows_asked_for_in_order(tmp_path: Path, kind: str, star
     assert [one for batch in batches for one in batch.ids] == IDS[start:stop]
     assert [batch.start for batch in batches] == np.cumsum([start, *map(len, batches)])[:-1].tolist()
     assert np.array_equal(np.concatenate([batch.values for batch in batches] or [FEATURES[:0]]), FEATURES[start:stop])
-
-
-@pytest.mark.parametrize("kind", ["npz", "parquet", "run"])
-def test_pieces_cover_every_row_once(tmp_path: Path, kind: str) -> None:
-    pieces = Snapshot.load(saved(tmp_path, kind), head=HEAD).pieces()
-    assert [row for piece in pieces for row in piece] == list(range(10))
 
 
 def test_small_parts_of_a_run_are_read_together(tmp_path: Path) -> None:
@@ -98,16 +93,6 @@ def test_features_from_npy_with_head_and_labels_beside_it(tmp_path: Path) -> Non
     bare = Snapshot.load(tmp_path / "features.npy")
     assert bare.head is None and bare.num_classes is None
     assert bare.in_memory().labels.tolist() == [-1] * 10
-
-
-def test_integer_ids_stay_integers(tmp_path: Path) -> None:
-    Snapshot(FEATURES, HEAD, LABELS, ids=np.arange(10) * 7).save(tmp_path / "s.npz")
-    assert Snapshot.load(tmp_path / "s.npz").in_memory().ids.tolist() == [7 * i for i in range(10)]
-
-
-def test_logits_and_probabilities_know_their_classes() -> None:
-    assert Snapshot(logits=np.zeros((4, 7))).num_classes == 7
-    assert Snapshot(probs=np.full((4, 2), 0.5)).num_classes == 2
 
 
 def test_pred_probs_in_a_file_are_probabilities(tmp_path: Path) -> None:
@@ -145,36 +130,32 @@ def test_what_a_snapshot_refuses(arguments: dict[str, Any], match: str) -> None:
         Snapshot(**arguments)
 
 
-def test_directories_that_are_not_complete_runs(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match="no run.json"):
-        Snapshot.load(tmp_path)
+BAD_RUNS = [
+    "{",
+    "[]",
+    '{"parts": 3}',
+    *(f'{{"parts": [{part}]}}' for part in ("", "{}", '{"name": "samples/../../x.parquet"}', '{"name": 3}')),
+    '{"parts": [{"name": "samples/\\u0000"}]}',
+    '{"parts": [{"name": "samples/a.parquet", "rows": "many"}]}',
+    "[" * 100_000,
+]
+
+
+def test_what_is_no_snapshot(tmp_path: Path) -> None:
+    def refused(match: str, path: Path = tmp_path) -> None:
+        with pytest.raises(FileError, match=match):
+            Snapshot.load(path)
+
+    refused("no run.json")
     (tmp_path / "start.json").write_text("{}")
-    with pytest.raises(FileError, match="was interrupted"):
-        Snapshot.load(tmp_path)
-    for damaged in (
-        "{",
-        "[]",
-        '{"parts": 3}',
-        '{"parts": [{}]}',
-        '{"parts": []}',
-        '{"parts": [{"name": "samples/../../x.parquet"}]}',
-        '{"parts": [{"name": 3}]}',
-        '{"parts": [{"name": "samples/\\u0000"}]}',
-        '{"parts": [{"name": "samples/a.parquet", "rows": "many"}]}',
-        "[" * 100_000,
-    ):
+    refused("was interrupted")
+    for damaged in BAD_RUNS:
         (tmp_path / "run.json").write_text(damaged)
-        with pytest.raises(FileError, match="run.json"):
-            Snapshot.load(tmp_path)
-
-
-def test_unknown_and_missing_files(tmp_path: Path) -> None:
+        refused("run.json")
     (tmp_path / "notes.txt").write_text("hello")
-    with pytest.raises(FileError, match="a snapshot is a run directory"):
-        Snapshot.load(tmp_path / "notes.txt")
+    refused("a snapshot is a run directory", tmp_path / "notes.txt")
     for name in ("no.npz", "no.npy", "no.parquet", "no.thing"):
-        with pytest.raises(FileError, match="does not exist"):
-            Snapshot.load(tmp_path / name)
+        refused("does not exist", tmp_path / name)
 
 
 @pytest.mark.parametrize("kind", ["uint8", "uint64", "int8", "float32"])
@@ -228,11 +209,19 @@ def test_samples_are_written_in_one_schema(tmp_path: Path) -> None:
     assert [(field.name, field.type) for field in bare][1:7] == OWN[1:] and bare.field("id").type == pa.int64()
 
 
+VALUES: dict[str, list[Any]] = {
+    "id": ["a", "b", "c", "d"],
+    "label": [1, None, 0, 1],
+    "split": ["train", "test", "test", "train"],
+    "weight_g": [10, 20, 30, 40],
+}
+
+
 def with_columns(folder: Path, kind: str) -> Snapshot:
     """Four samples, the third without features where the kind of file can say so."""
     features = np.arange(8, dtype=np.float32).reshape(4, 2)
-    labels, ids, split = [1, None, 0, 1], ["a", "b", "c", "d"], ["train", "test", "test", "train"]
-    further = {"split": split, "weight_g": [10, 20, 30, 40]}
+    labels, ids = VALUES["label"], VALUES["id"]
+    further = {name: VALUES[name] for name in ("split", "weight_g")}
     if kind == "arrays":
         return Snapshot(features, np.eye(2), labels, ids=ids, columns=further)
     if kind == "npz":
@@ -259,12 +248,7 @@ def test_columns_without_features(tmp_path: Path, kind: str) -> None:
     snapshot = with_columns(tmp_path, kind)
     assert snapshot.column_names == ["id", "label", "split", "weight_g"]
     table = snapshot.columns()
-    assert table.to_pydict() == {
-        "id": ["a", "b", "c", "d"],
-        "label": [1, None, 0, 1],
-        "split": ["train", "test", "test", "train"],
-        "weight_g": [10, 20, 30, 40],
-    }
+    assert table.to_pydict() == VALUES
     assert table.schema.field("id").type == pa.string() and table.schema.field("label").type == pa.int64()
     assert snapshot.columns(["weight_g", "id"]).column_names == ["weight_g", "id"]
     with pytest.raises(InputError, match="no column 'features'; it has id, label, split, weight_g"):
@@ -275,12 +259,7 @@ def test_columns_without_features(tmp_path: Path, kind: str) -> None:
 def test_take_keeps_everything_of_the_rows_in_their_order(tmp_path: Path, kind: str) -> None:
     snapshot = with_columns(tmp_path, kind)
     taken = snapshot.take(np.array([3, 2, 1]))
-    assert taken.columns().to_pydict() == {
-        "id": ["d", "c", "b"],
-        "label": [1, 0, None],
-        "split": ["train", "test", "test"],
-        "weight_g": [40, 30, 20],
-    }
+    assert taken.columns().to_pydict() == {name: values[:0:-1] for name, values in VALUES.items()}
     rows = taken.in_memory()
     assert rows.values[[0, 2]].tolist() == [[6, 7], [2, 3]] and rows.labels.tolist() == [1, 0, -1]
     if kind in ("parquet", "run"):  # the row without features is still known to have none

@@ -1,7 +1,7 @@
 """The command line. Each command reads, calls one function and writes; errors are one sentence and exit code 2.
 
 Another package adds a command by an entry point of the group `hardsight.commands`: its name is the command, its value a module
-that adds the command to `app`, as the modules of this package do.
+that adds the command with `command`, as the modules of this package do.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -17,15 +17,16 @@ from typing import Any, NoReturn
 
 import typer
 
-from hardsight.cli.help_page import PACKAGES, PURPOSES, App, Group, UsageError
-from hardsight.cli.options import options_of
-from hardsight.cli.results import draws_figures, prints_tables
+from hardsight.cli.help_page import PACKAGES, PURPOSES, Group, UsageError
+from hardsight.cli.options import command_of
+from hardsight.cli.results import with_options
 from hardsight.cores import avoid_amx, limit_spinning
 from hardsight.errors import HardsightError, did_you_mean
+from hardsight.options import Options
 
-__all__ = ["App", "app", "draws_figures", "limit_spinning", "main", "options_of", "prints_tables", "run"]
+__all__ = ["app", "command", "limit_spinning", "main", "run"]
 
-app = App(
+app = typer.Typer(
     name="hardsight",
     cls=Group,
     help="Measure how hard every sample is for a classifier, show it, and act on it.",
@@ -45,6 +46,12 @@ def version(show: bool = typer.Option(False, "--version", help="Print the versio
 
         typer.echo(f"hardsight {VERSION}")
         raise typer.Exit
+
+
+def command(settings_class: type[Options] | None = None, **shown: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add a command to `app`, with the options that `hardsight.cli.results.with_options` describes."""
+    add = app.command(cls=command_of(settings_class or Options))
+    return lambda function: add(with_options(settings_class, **shown)(function))
 
 
 class Stopped(BaseException):
@@ -78,7 +85,7 @@ def main() -> None:
     run(app)
 
 
-def run(app: App) -> None:
+def run(app: typer.Typer) -> None:
     """Run the command that the command line names, and turn an error of ours or of the system into one line."""
     if sys.stdout is None:  # closed by whoever started us
         sys.stdout = open(os.devnull, "w")

@@ -7,19 +7,14 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hardsight.cli import app
-from hardsight.cli.options import command_of, options_of
-from hardsight.cli.results import draws_figures, prints_tables
+from hardsight.cli import command
 from hardsight.domains.adaptation.settings import AdaptSettings
 
 if TYPE_CHECKING:
     from hardsight.domains.adaptation.adapt import Adapted
 
 
-@app.command(cls=command_of(AdaptSettings))
-@draws_figures
-@prints_tables
-@options_of(AdaptSettings)
+@command(AdaptSettings, figures=True)
 def adapt(
     settings: AdaptSettings,
     source: str = typer.Argument(

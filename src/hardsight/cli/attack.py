@@ -7,19 +7,14 @@ from typing import TYPE_CHECKING
 import typer
 
 from hardsight.attacks.settings import AttackSettings
-from hardsight.cli import app
-from hardsight.cli.options import options_of
-from hardsight.cli.results import draws_figures, prints_tables
+from hardsight.cli import command
 
 if TYPE_CHECKING:
     from hardsight.attacks.attack import Attack
     from hardsight.screen import Cell
 
 
-@app.command()
-@draws_figures
-@prints_tables
-@options_of(AttackSettings)
+@command(AttackSettings, figures=True)
 def attack(
     settings: AttackSettings,
     run: str = typer.Argument(

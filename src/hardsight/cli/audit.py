@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from hardsight.cli import app
-from hardsight.cli.options import options_of
-from hardsight.cli.results import prints_tables
+from hardsight.cli import command
 from hardsight.groups.settings import AuditFileSettings
 
 if TYPE_CHECKING:
@@ -17,9 +15,7 @@ if TYPE_CHECKING:
     from hardsight.screen import Cell
 
 
-@app.command()
-@prints_tables
-@options_of(AuditFileSettings)
+@command(AuditFileSettings)
 def audit(
     settings: AuditFileSettings,
     source: str = typer.Argument(

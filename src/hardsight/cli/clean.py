@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hardsight.cli import app
-from hardsight.cli.options import options_of
-from hardsight.cli.results import prints_tables
+from hardsight.cli import command
 from hardsight.quality.settings import CleanFileSettings
 
 if TYPE_CHECKING:
@@ -17,9 +15,7 @@ if TYPE_CHECKING:
     from hardsight.quality.review import Applied
 
 
-@app.command()
-@prints_tables
-@options_of(CleanFileSettings)
+@command(CleanFileSettings)
 def clean(
     settings: CleanFileSettings,
     source: str = typer.Argument(

@@ -6,19 +6,14 @@ from pathlib import Path
 
 import typer
 
-from hardsight.cli import app
-from hardsight.cli.options import options_of
-from hardsight.cli.results import draws_figures, prints_tables
+from hardsight.cli import command
 from hardsight.human.settings import StudySettings
 from hardsight.options import COMMON
 
 COMMAND = "hardsight correlate"
 
 
-@app.command()
-@draws_figures
-@prints_tables
-@options_of(StudySettings)
+@command(StudySettings, figures=True)
 def correlate(
     settings: StudySettings,
     runs: list[Path] = typer.Argument(

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import typer
 
-from hardsight.cli import app
-from hardsight.cli.options import options_of
-from hardsight.cli.results import prints_tables
+from hardsight.cli import command
 from hardsight.subsets.settings import CurriculumFileSettings
 
 
-@app.command()
-@prints_tables
-@options_of(CurriculumFileSettings)
+@command(CurriculumFileSettings)
 def curriculum(
     settings: CurriculumFileSettings,
     source: str = typer.Argument(

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import typer
 
-from hardsight.cli import app
-from hardsight.cli.options import options_of
-from hardsight.cli.results import draws_figures, prints_tables
+from hardsight.cli import command
 from hardsight.options import Options, common
 
 
@@ -20,10 +18,7 @@ class DemoSettings(Options):
     seed: int = common("seed")
 
 
-@app.command()
-@draws_figures
-@prints_tables
-@options_of(DemoSettings)
+@command(DemoSettings, figures=True)
 def demo(
     settings: DemoSettings,
     output: str = typer.Option("hardsight-demo", "-o", "--output", metavar="RUN", help="Run directory to write."),

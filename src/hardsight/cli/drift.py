@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hardsight.cli import app
-from hardsight.cli.options import options_of
-from hardsight.cli.results import prints_tables
+from hardsight.cli import command
 from hardsight.groups.settings import DriftFileSettings
 
 if TYPE_CHECKING:
@@ -16,9 +14,7 @@ if TYPE_CHECKING:
     from hardsight.screen import Cell
 
 
-@app.command()
-@prints_tables
-@options_of(DriftFileSettings)
+@command(DriftFileSettings)
 def drift(
     settings: DriftFileSettings,
     before: str = typer.Argument(..., metavar="A", help="Before: a run directory, a snapshot or a scores table."),

@@ -6,14 +6,11 @@ from pathlib import Path
 
 import typer
 
-from hardsight.cli import app
-from hardsight.cli.results import draws_figures, prints_tables
+from hardsight.cli import command
 from hardsight.options import COMMON
 
 
-@app.command()
-@draws_figures
-@prints_tables
+@command(figures=True)
 def dynamics(
     run: Path = typer.Argument(..., metavar="RUN", help="A run directory with dynamics, as written by hardsight train."),
     by: str = typer.Option(

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import typer
 
-from hardsight.cli import app
-from hardsight.cli.options import options_of
+from hardsight.cli import command
 from hardsight.explorer.settings import ExploreSettings
 
 
-@app.command()
-@options_of(ExploreSettings)
+@command(ExploreSettings, prints="nothing")
 def explore(
     settings: ExploreSettings,
     run: str = typer.Argument(

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import typer
 
-from hardsight.cli import app
-from hardsight.cli.options import options_of
-from hardsight.cli.results import prints_lines
+from hardsight.cli import command
 from hardsight.exporting.settings import TOOLS, ExportSettings
 
 
-@app.command()
-@prints_lines
-@options_of(ExportSettings)
+@command(ExportSettings, prints="lines")
 def export(
     settings: ExportSettings,
     run: str = typer.Argument(

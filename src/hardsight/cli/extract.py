@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import typer
 
-from hardsight.cli import app
-from hardsight.cli.options import options_of
-from hardsight.cli.results import prints_lines
+from hardsight.cli import command
 from hardsight.extraction.settings import ExtractSettings
 
 
-@app.command()
-@prints_lines
-@options_of(ExtractSettings)
+@command(ExtractSettings, prints="lines")
 def extract(
     settings: ExtractSettings,
     model: str = typer.Argument(

@@ -7,19 +7,14 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hardsight.cli import app
-from hardsight.cli.options import command_of, options_of
-from hardsight.cli.results import draws_figures, prints_tables
+from hardsight.cli import command
 from hardsight.domains.generalization.settings import GeneralizeSettings
 
 if TYPE_CHECKING:
     from hardsight.domains.generalization.generalize import Generalized
 
 
-@app.command(cls=command_of(GeneralizeSettings))
-@draws_figures
-@prints_tables
-@options_of(GeneralizeSettings)
+@command(GeneralizeSettings, figures=True)
 def generalize(
     settings: GeneralizeSettings,
     domains: str = typer.Argument(

@@ -6,8 +6,8 @@ Help lists commands by what they are for, and arguments by their names in capita
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -86,17 +86,6 @@ class Command(TyperCommand):
             if entries:
                 with formatter.section(title):
                     formatter.write_dl(entries)
-
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-class App(typer.Typer):
-    """Commands are of the class above unless they say otherwise."""
-
-    def command(self, name: str | None = None, **options: Any) -> Callable[[Function], Function]:
-        """Add a command, as `typer.Typer.command` does."""
-        return super().command(name, **{"cls": Command, **options})
 
 
 def is_argument(param: Any) -> bool:

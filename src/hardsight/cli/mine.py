@@ -6,18 +6,14 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hardsight.cli import app
-from hardsight.cli.options import options_of
-from hardsight.cli.results import prints_tables
+from hardsight.cli import command
 from hardsight.subsets.settings import MineFileSettings
 
 if TYPE_CHECKING:
     from hardsight.subsets.mine import Mined
 
 
-@app.command()
-@prints_tables
-@options_of(MineFileSettings)
+@command(MineFileSettings)
 def mine(
     settings: MineFileSettings,
     source: str = typer.Argument(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import typer
 
@@ -26,38 +26,8 @@ WORDS = {  # and for the value of an option that several commands have, or whose
 }  # fmt: skip
 
 
-def options_of(settings_class: type[Options]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command that has a parameter `settings` one command-line option per field of the class.
-
-    The command itself lists only its arguments and what is not an option of the Python function, such as `-o`.
-    """
-
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        hints = get_type_hints(command)
-        own = [
-            p.replace(annotation=hints[p.name]) for p in inspect.signature(command).parameters.values() if p.name != "settings"
-        ]
-        fields = settings_class.fields()
-
-        def call(**values: Any) -> None:
-            options = {field.name: _value(field, values.pop(field.name)) for field in fields}
-            command(**values, settings=settings_class(**options))
-
-        parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in [*own, *map(_parameter, fields)]]
-        return standing_for(command, call, parameters)
-
-    return decorate
-
-
-def standing_for(command: Callable[..., None], call: Any, parameters: Sequence[inspect.Parameter]) -> Any:
-    """`call` under the name and help of the command, with these parameters."""
-    call.__signature__ = inspect.Signature(parameters)
-    call.__annotations__ = {p.name: p.annotation for p in parameters}
-    call.__name__, call.__doc__, call.__module__ = command.__name__, command.__doc__, command.__module__
-    return call
-
-
-def _parameter(field: OptionField) -> inspect.Parameter:
+def parameter_of(field: OptionField) -> inspect.Parameter:
+    """The option on the command line."""
     about = field.about
     kind: Any = list[str] if about.repeat else field.kind if field.kind in PLAIN else str
     default = field.default
@@ -76,7 +46,7 @@ def _parameter(field: OptionField) -> inspect.Parameter:
     return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=info, annotation=kind)
 
 
-def _value(field: OptionField, value: Any) -> Any:
+def value_of(field: OptionField, value: Any) -> Any:
     """What the command line gave, as the settings class takes it."""
     if value is None or value == []:
         return field.default

@@ -6,15 +6,11 @@ from pathlib import Path
 
 import typer
 
-from hardsight.cli import app
-from hardsight.cli.options import options_of
-from hardsight.cli.results import prints_lines
+from hardsight.cli import command
 from hardsight.explorer.settings import ReportSettings
 
 
-@app.command()
-@prints_lines
-@options_of(ReportSettings)
+@command(ReportSettings, prints="lines")
 def report(
     settings: ReportSettings,
     run: str = typer.Argument(

@@ -1,11 +1,10 @@
-"""Options about what a command shows, defined once: `--quiet`, `--json` and `--table`, `--figures` and `--width`.
+"""The options of a command: those of its settings class, and those of what it shows.
 
-    @app.command()
-    @prints_tables
-    @options_of(ScoreSettings)
-    def score(settings, ...): ...
+    @command(CorrelateSettings, figures=True)
+    def correlate(settings, ...): ...
 
-The command prints through `hardsight.screen`, saves figures through `hardsight.render.saving`, and knows nothing of them.
+`--quiet`, `--json`, `--table`, `--figures` and `--width` are defined here. The command prints through `hardsight.screen`, saves
+figures through `hardsight.render.saving`, and knows nothing of them.
 """
 
 from __future__ import annotations
@@ -16,14 +15,15 @@ import json as json_format
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 import typer
 
-from hardsight.cli.options import number, standing_for
+from hardsight.cli.options import number, parameter_of, value_of
 from hardsight.errors import InputError
+from hardsight.options import Options
 
 Command = Callable[..., None]
 Option = tuple[str, Any, Any]  # name, type, what typer shows of it
@@ -57,37 +57,50 @@ WIDTH: Option = (
 )
 
 
-def prints_lines(command: Command) -> Command:
-    """Give a command `--json` and `--quiet`."""
-    return _with_options(command, _shown_as, JSON, QUIET)
+def with_options(
+    settings_class: type[Options] | None = None,
+    *,
+    prints: Literal["tables", "lines", "nothing"] = "tables",
+    figures: bool = False,
+) -> Callable[[Command], Command]:
+    """Give a command its options; it lists only its arguments and what is not an option of the Python function, such as `-o`.
 
+    Args:
+        settings_class: one option per field; the command gets the object as its parameter `settings`.
+        prints: "lines" gives `--json` and `--quiet`, "tables" also `--table`.
+        figures: gives `--figures` and `--width`.
+    """
+    printing = {"tables": (TABLE, JSON, QUIET), "lines": (JSON, QUIET), "nothing": ()}[prints]
+    drawing = (FIGURES, WIDTH) if figures else ()
+    fields = () if settings_class is None else settings_class.fields()
 
-def prints_tables(command: Command) -> Command:
-    """Give a command `--table`, `--json` and `--quiet`."""
-    return _with_options(command, _shown_as, TABLE, JSON, QUIET)
+    def decorate(command: Command) -> Command:
+        hints, keyword = get_type_hints(command), inspect.Parameter.KEYWORD_ONLY
+        listed = [p for p in inspect.signature(command).parameters.values() if p.name != "settings"]
+        parameters = [
+            *(p.replace(annotation=hints[p.name], kind=keyword) for p in listed),
+            *map(parameter_of, fields),
+            *(inspect.Parameter(name, keyword, default=info, annotation=kind) for name, kind, info in (*printing, *drawing)),
+        ]
 
+        def call(**values: Any) -> None:
+            drawn, shown = ({name: values.pop(name) for name, _, _ in added} for added in (drawing, printing))
+            with _drawn_as(**drawn), _shown_as(command.__name__, list(values.values()), **shown) if shown else nullcontext():
+                if settings_class is not None:
+                    options = {field.name: value_of(field, values.pop(field.name)) for field in fields}
+                    values["settings"] = settings_class(**options)
+                command(**values)
 
-def draws_figures(command: Command) -> Command:
-    """Give a command `--figures` and `--width`."""
-    return _with_options(command, _drawn_as, FIGURES, WIDTH)
+        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        call.__annotations__ = {p.name: p.annotation for p in parameters}
+        call.__name__, call.__doc__, call.__module__ = command.__name__, command.__doc__, command.__module__
+        return call
 
-
-def _with_options(command: Command, around: Callable[..., AbstractContextManager[None]], *options: Option) -> Command:
-    """The command with further options, run inside of what they make of it."""
-    hints, keyword = get_type_hints(command), inspect.Parameter.KEYWORD_ONLY
-    own = [p.replace(annotation=hints[p.name], kind=keyword) for p in inspect.signature(command).parameters.values()]
-    added = [inspect.Parameter(name, keyword, default=info, annotation=kind) for name, kind, info in options]
-
-    def call(**values: Any) -> None:
-        chosen = {option: values.pop(option) for option, _, _ in options}
-        with around(command.__name__, list(values.values()), **chosen):
-            command(**values)
-
-    return standing_for(command, call, [*own, *added])
+    return decorate
 
 
 @contextmanager
-def _drawn_as(command: str, others: list[Any], figures: str, width: str | None) -> Iterator[None]:
+def _drawn_as(figures: str = "png", width: str | None = None) -> Iterator[None]:
     if figures == "png" and width is None:
         yield
         return

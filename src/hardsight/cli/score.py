@@ -7,18 +7,14 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hardsight.cli import app
-from hardsight.cli.options import options_of
-from hardsight.cli.results import prints_tables
+from hardsight.cli import command
 from hardsight.scoring.settings import ScoreSettings
 
 if TYPE_CHECKING:
     from hardsight.files.places import Place
 
 
-@app.command()
-@prints_tables
-@options_of(ScoreSettings)
+@command(ScoreSettings)
 def score(
     settings: ScoreSettings,
     snapshot: str = typer.Argument(

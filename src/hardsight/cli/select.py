@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hardsight.cli import app
-from hardsight.cli.options import command_of, options_of
-from hardsight.cli.results import prints_tables
+from hardsight.cli import command
 from hardsight.subsets.settings import UNCERTAIN, SelectFileSettings
 
 if TYPE_CHECKING:
@@ -19,9 +17,7 @@ SHOWN = 5  # samples to label next
 MOST_CLASSES = 20  # that are counted one by one
 
 
-@app.command(cls=command_of(SelectFileSettings))
-@prints_tables
-@options_of(SelectFileSettings)
+@command(SelectFileSettings)
 def select(
     settings: SelectFileSettings,
     source: str = typer.Argument(

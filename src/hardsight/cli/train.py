@@ -6,16 +6,11 @@ from pathlib import Path
 
 import typer
 
-from hardsight.cli import app
-from hardsight.cli.options import command_of, options_of
-from hardsight.cli.results import draws_figures, prints_lines
+from hardsight.cli import command
 from hardsight.training.settings import TrainSettings
 
 
-@app.command(cls=command_of(TrainSettings))
-@draws_figures
-@prints_lines
-@options_of(TrainSettings)
+@command(TrainSettings, prints="lines", figures=True)
 def train(
     settings: TrainSettings,
     data: str = typer.Argument(..., metavar="DATA", help="Images as for extract, digits, or an .npz of features and labels."),

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 
 import typer
 
-from hardsight.cli import app
-from hardsight.cli.results import prints_tables
+from hardsight.cli import command
 
 
-@app.command()
-@prints_tables
+@command()
 def verify(
     run: str = typer.Argument(..., metavar="RUN", help="A run directory; or a .parquet, .npz, .safetensors or .html file."),
 ) -> None:
