@@ -14,7 +14,7 @@ import pytest
 
 from hardsight import Dynamics, Snapshot
 from hardsight.dynamics import cosine_histograms, neural_collapse, tolerance, uniformity
-from hardsight.dynamics.epoch_table import read_epochs
+from hardsight.dynamics.description import read_epochs
 from hardsight.dynamics.kept_features import KeptFeatures, from_bytes, hashes, to_bytes
 from hardsight.errors import InputError
 from oracles import on_circle

@@ -29,7 +29,7 @@ from hardsight.errors import HardsightError, InputError
 from hardsight.files.run import Run
 from hardsight.models import Preprocessing, open_model
 from hardsight.models.trainable import open_trainable
-from hardsight.training.evaluation import hits
+from hardsight.training.network import hits
 from hardsight.training.optimization import Updater, make_optimizer, parameter_groups, rate_factor
 from hardsight.training.settings import LearningOptions, TrainSettings
 from hardsight.training.trainee import LossChoice, Trainee
