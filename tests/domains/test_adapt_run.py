@@ -221,7 +221,8 @@ def test_classes_are_matched_by_name() -> None:
 
 
 def test_values_of_another_kind_are_refused() -> None:
-    for name, value in {"seeds": None, "methods": 3, "portion": None}.items():
+    wrong: dict[str, Any] = {"seeds": None, "methods": 3, "portion": None}
+    for name, value in wrong.items():
         with pytest.raises(InputError, match=f"^{name} .*got {value}"):
             AdaptSettings(**{name: value})
     with pytest.raises(InputError, match="precision float16 needs a GPU"):

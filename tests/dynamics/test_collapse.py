@@ -12,12 +12,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-import hardsight
 from hardsight import Dynamics, Snapshot
-from hardsight.dynamics.epoch_table import read_epochs
+from hardsight.dynamics import cosine_histograms, neural_collapse, tolerance, uniformity
+from hardsight.dynamics.description import read_epochs
 from hardsight.dynamics.kept_features import KeptFeatures, from_bytes, hashes, to_bytes
 from hardsight.errors import InputError
-from hardsight.files.epochs import moments, read_measures
 from oracles import on_circle
 
 
@@ -31,11 +30,9 @@ def cloud(n: int = 60, d: int = 5, c: int = 4) -> tuple[np.ndarray, np.ndarray, 
 def test_a_simplex_has_collapsed() -> None:
     """Three classes at 120 degrees, each a single point: all metrics are at their extremes, wherever the center is."""
     corners = on_circle(90, 210, 330)
-    measures = hardsight.dynamics.neural_collapse(
-        features=np.repeat(corners, 4, axis=0), labels=np.repeat(range(3), 4), head=5 * corners
-    )
+    measures = neural_collapse(features=np.repeat(corners, 4, axis=0), labels=np.repeat(range(3), 4), head=5 * corners)
     np.testing.assert_allclose([*measures.values()], [0, 0, 0, 0, 1], atol=1e-12)
-    moved = hardsight.dynamics.neural_collapse(features=np.repeat(corners, 4, axis=0) + 3, labels=np.repeat(range(3), 4))
+    moved = neural_collapse(features=np.repeat(corners, 4, axis=0) + 3, labels=np.repeat(range(3), 4))
     np.testing.assert_allclose([moved[name] for name in ("nc1", "nc2")], 0, atol=1e-12)
     assert np.isnan(moved["nc3"]) and np.isnan(moved["nc4"])  # no head
 
@@ -56,16 +53,16 @@ def test_against_the_formulas() -> None:
         "nc3": np.linalg.norm(weight @ centered.T / np.linalg.norm(weight @ centered.T) - simplex),
         "nc4": np.mean((x @ weight.T).argmax(1) == np.array([np.argmin([np.linalg.norm(row - m) for m in mean]) for row in x])),
     }
-    got = hardsight.dynamics.neural_collapse(Snapshot(x, weight, labels=y))
+    got = neural_collapse(Snapshot(x, weight, labels=y))
     assert got == pytest.approx(expected)
     cosine = np.array([[a @ b / np.linalg.norm(a) / np.linalg.norm(b) for b in x] for a in x])
     pairs = list(itertools.combinations(range(60), 2))
     same = [cosine[i, j] for i, j in pairs if y[i] == y[j]]
     other = [cosine[i, j] for i, j in pairs if y[i] != y[j]]
-    assert hardsight.dynamics.tolerance(features=x, labels=y) == pytest.approx(np.mean(same))
+    assert tolerance(features=x, labels=y) == pytest.approx(np.mean(same))
     uniform = np.log(np.mean([np.exp(-2 * (2 - 2 * cosine[i, j])) for i, j in pairs]))
-    assert hardsight.dynamics.uniformity(Snapshot(x)) == pytest.approx(uniform)  # labels are not needed
-    counted = hardsight.dynamics.cosine_histograms(features=x, labels=y, bins=20)
+    assert uniformity(Snapshot(x)) == pytest.approx(uniform)  # labels are not needed
+    counted = cosine_histograms(features=x, labels=y, bins=20)
     assert counted.positive.tolist() == np.histogram(same, 20, (-1, 1))[0].tolist()
     assert counted.negative.tolist() == np.histogram(other, 20, (-1, 1))[0].tolist()
     assert (counted.positive_mean, counted.negative_mean) == pytest.approx((np.mean(same), np.mean(other)))
@@ -73,28 +70,25 @@ def test_against_the_formulas() -> None:
 
 def test_only_what_should_count_counts() -> None:
     x, y, weight = cloud()
-    before = hardsight.dynamics.neural_collapse(features=x, labels=y, head=weight)
+    before = neural_collapse(features=x, labels=y, head=weight)
     order = np.random.default_rng(1).permutation(60)
     rotation = np.linalg.qr(np.random.default_rng(2).normal(size=(5, 5)))[0]
-    assert hardsight.dynamics.neural_collapse(features=x[order], labels=y[order], head=weight) == pytest.approx(before)
-    turned = hardsight.dynamics.neural_collapse(features=3 * x @ rotation, labels=y, head=weight @ rotation)
+    assert neural_collapse(features=x[order], labels=y[order], head=weight) == pytest.approx(before)
+    turned = neural_collapse(features=3 * x @ rotation, labels=y, head=weight @ rotation)
     assert turned == pytest.approx(before)
     lengths = np.random.default_rng(3).uniform(1e-3, 1e3, (60, 1))
-    assert hardsight.dynamics.uniformity(features=x * lengths, labels=y) == pytest.approx(
-        hardsight.dynamics.uniformity(features=x, labels=y)
-    )
+    assert uniformity(features=x * lengths, labels=y) == pytest.approx(uniformity(features=x, labels=y))
     with_more = np.concatenate([x, x[:3] * np.nan, x[:2]]), np.concatenate([y, y[:3], [-1, -1]])
-    assert hardsight.dynamics.neural_collapse(features=with_more[0], labels=with_more[1], head=weight) == pytest.approx(before)
+    assert neural_collapse(features=with_more[0], labels=with_more[1], head=weight) == pytest.approx(before)
 
 
 def test_odd_cases() -> None:
-    assert np.isnan([*hardsight.dynamics.neural_collapse(features=np.eye(3), labels=[0, 0, 0]).values()]).all()  # one class
-    assert np.isnan(
-        hardsight.dynamics.neural_collapse(features=np.ones((4, 2)), labels=[0, 0, 1, 1])["nc1"]
-    )  # the means are the same
-    assert np.isnan(hardsight.dynamics.tolerance(features=np.eye(3), labels=[0, 1, 2]))  # no pair
-    assert hardsight.dynamics.uniformity(features=on_circle(0, 180), t=1000) == pytest.approx(-4000)  # nothing underflows
-    for function in (hardsight.dynamics.neural_collapse, hardsight.dynamics.tolerance, hardsight.dynamics.cosine_histograms):
+    assert np.isnan([*neural_collapse(features=np.eye(3), labels=[0, 0, 0]).values()]).all()  # one class
+    same_means = neural_collapse(features=np.ones((4, 2)), labels=[0, 0, 1, 1])
+    assert np.isnan(same_means["nc1"])
+    assert np.isnan(tolerance(features=np.eye(3), labels=[0, 1, 2]))  # no pair
+    assert uniformity(features=on_circle(0, 180), t=1000) == pytest.approx(-4000)  # nothing underflows
+    for function in (neural_collapse, tolerance, cosine_histograms):
         with pytest.raises(InputError, match="no sample has a label"):
             function(Snapshot(np.eye(3)))
         with pytest.raises(InputError, match="there are only logits"):
@@ -106,17 +100,15 @@ def test_odd_cases() -> None:
 # ---- over the epochs ----
 
 
-def trained(folder: Path, order: np.ndarray | None = None, batch: int = 16) -> None:
+def trained(folder: Path) -> None:
     """Three epochs in which the classes shrink to points."""
     x, y, weight = cloud()
-    rows = np.arange(60) if order is None else order
     with Dynamics(folder) as tracker:
         for epoch, width in enumerate((1.0, 0.5, 0.0), 1):
             for split in ("train", "test"):
-                for start in range(0, 60, batch):
-                    at = rows[start : start + batch]
-                    features = 2 * weight[y[at]] + width * (x[at] - 7 - 2 * weight[y[at]])
-                    tracker.update(epoch, features, weight, y[at], at, split=split)
+                for rows in np.array_split(np.arange(60), 4):
+                    features = 2 * weight[y[rows]] + width * (x[rows] - 7 - 2 * weight[y[rows]])
+                    tracker.update(epoch, features, weight, y[rows], rows, split=split)
 
 
 def test_epochs_have_the_measures_of_their_samples(tmp_path: Path) -> None:
@@ -124,21 +116,14 @@ def test_epochs_have_the_measures_of_their_samples(tmp_path: Path) -> None:
     x, y, weight = cloud()
     table = read_epochs(tmp_path, ["test"])
     assert table.column("epoch").to_pylist() == [1, 2, 3] and table.column("measured").to_pylist() == [60] * 3
-    expected = hardsight.dynamics.neural_collapse(features=(x - 7).astype(np.float32), labels=y, head=weight)
+    expected = neural_collapse(features=(x - 7).astype(np.float32), labels=y, head=weight)
     first = table.to_pylist()[0]
     assert {name: first[name] for name in expected} == pytest.approx(expected, rel=1e-4)
-    assert first["tolerance"] == pytest.approx(hardsight.dynamics.tolerance(features=x - 7, labels=y), rel=1e-4)
-    assert first["uniformity"] == pytest.approx(hardsight.dynamics.uniformity(features=x - 7), rel=1e-4)
+    assert first["tolerance"] == pytest.approx(tolerance(features=x - 7, labels=y), rel=1e-4)
+    assert first["uniformity"] == pytest.approx(uniformity(features=x - 7), rel=1e-4)
     assert sum(first["positive_cosines"]) + sum(first["negative_cosines"]) == 60 * 59 // 2
     nc1 = table.column("nc1").to_pylist()
     assert nc1[0] > nc1[1] > nc1[2] == pytest.approx(0, abs=1e-6) and table.column("tolerance")[2].as_py() == pytest.approx(1)
-
-
-def test_the_order_of_the_batches_does_not_matter(tmp_path: Path) -> None:
-    trained(tmp_path / "a")
-    trained(tmp_path / "b", np.random.default_rng(5).permutation(60), batch=7)
-    files = [[path.read_bytes() for _, path in moments(tmp_path / name)] for name in ("a", "b")]
-    assert files[0] == files[1]
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -162,24 +147,9 @@ def test_what_the_command_says_and_writes(tmp_path: Path, cli: Callable[..., Any
     assert printed and all(line in page for line in printed)  # columns line up on the page, too
     assert document["summary"]["test"]["collapse"]["nc1"] == pytest.approx(0, abs=1e-6)
     assert cli("dynamics", tmp_path, "--table", tmp_path / "epochs.txt").code == 2
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_a_table_as_csv_has_no_lists(tmp_path: Path, cli: Callable[..., Any]) -> None:
-    trained(tmp_path)
     assert cli("dynamics", tmp_path, "--split", "test", "--table", tmp_path / "epochs.csv").code == 0
     header = (tmp_path / "epochs.csv").read_text().splitlines()[0]
-    assert '"nc1"' in header and "positive_cosines" not in header
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_a_file_of_an_earlier_version_has_no_measures(tmp_path: Path, cli: Callable[..., Any]) -> None:
-    trained(tmp_path)
-    for _, path in moments(tmp_path):
-        pq.write_table(pq.read_table(path).replace_schema_metadata({"hardsight": '{"epoch": 1}'}), path)
-        assert read_measures(path) == {}
-    assert "collapse" not in cli("dynamics", tmp_path).out
-    assert read_epochs(tmp_path, ["test"]).column("nc1").to_pylist() == [None] * 3
+    assert '"nc1"' in header and "positive_cosines" not in header  # no lists in a CSV file
 
 
 def test_the_same_few_samples_are_kept() -> None:
@@ -197,20 +167,3 @@ def test_the_same_few_samples_are_kept() -> None:
         np.testing.assert_allclose(features, x[names.astype(int)], rtol=1e-6)
     other = from_bytes(to_bytes({"train": kept, None: KeptFeatures()}))
     assert other["train"].measures() == kept.measures() and other[None].measures() == {}
-
-
-def test_processes_join_what_they_kept(tmp_path: Path) -> None:
-    """Two trackers with half of the samples each, as in two processes."""
-    x, y, weight = cloud()
-    tables: list[Any] = []
-    for half in (slice(0, 30), slice(30, 60)):
-        tracker = Dynamics(tmp_path / "two")
-        tracker.update(1, x[half], weight, y[half], np.arange(60)[half])
-        if half.start == 0:
-            tracker.finish(1, gather=lambda table: tables.append(table) or None)  # type: ignore[func-returns-value]
-        else:
-            tracker.finish(1, gather=lambda table: [*tables, table])
-    with Dynamics(tmp_path / "one") as alone:
-        alone.update(1, x, weight, y, np.arange(60))
-    two, one = (read_measures(moments(tmp_path / name)[0][1]) for name in ("two", "one"))
-    assert two == one and one["train"]["measured"] == 60

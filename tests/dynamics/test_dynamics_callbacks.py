@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -122,38 +123,6 @@ def fit(folder: Path, callback: Any, **more: Any) -> None:
     trainer.fit(Module(), loader(Samples(N), batch_size=BATCH), loader(Samples(20, first_id=1000), batch_size=7))
 
 
-def test_lightning_records_what_a_bare_loop_does(tmp_path: Path) -> None:
-    from hardsight.dynamics.lightning import DynamicsCallback
-
-    callback = DynamicsCallback(tmp_path / "lightning", head="model.classifier")
-    fit(tmp_path, callback)
-    bare_loop(tmp_path / "bare")
-    same(tmp_path / "lightning", tmp_path / "bare")
-    assert moments(tmp_path / "lightning", steps=True) == []
-    assert callback.watch is None  # the hooks are gone
-
-
-def test_lightning_validation_inside_an_epoch_is_a_step(tmp_path: Path) -> None:
-    from hardsight.dynamics.lightning import DynamicsCallback
-
-    fit(tmp_path, DynamicsCallback(tmp_path), val_check_interval=2)
-    steps = [(one.epoch, one.step) for one, _ in moments(tmp_path, steps=True)]
-    assert steps == [(1, 2), (2, 6), (3, 10)]
-    bare_loop(tmp_path / "bare")
-    same(tmp_path, tmp_path / "bare")
-
-
-def test_lightning_with_batches_that_have_no_ids(tmp_path: Path) -> None:
-    from hardsight.dynamics.lightning import DynamicsCallback
-
-    def nameless(batch: Any) -> Any:
-        return labels_and_ids(batch[:2])
-
-    with pytest.raises(InputError, match=r"a batch must hold labels and ids, as \(inputs, labels, ids\).*a list of 2"):
-        fit(tmp_path, DynamicsCallback(tmp_path, labels_and_ids=nameless))
-    assert moments(tmp_path) == []
-
-
 # ---- Hugging Face ----
 
 
@@ -184,49 +153,61 @@ def train(folder: Path, callback: Any, **more: Any) -> None:
     ).train()
 
 
-def test_hugging_face_records_what_a_bare_loop_does(tmp_path: Path) -> None:
-    from hardsight.dynamics.transformers import DynamicsCallback
+# ---- both ----
 
-    train(tmp_path, DynamicsCallback(tmp_path / "hf", head="classifier"))
+TRAINERS: dict[str, Any] = {"lightning": fit, "transformers": train}
+HEADS = {"lightning": "model.classifier", "transformers": "classifier"}
+
+
+def callback(kind: str, folder: Path, **options: Any) -> Any:
+    return importlib.import_module(f"hardsight.dynamics.{kind}").DynamicsCallback(folder, **options)
+
+
+@pytest.mark.parametrize("kind", TRAINERS)
+def test_a_callback_records_what_a_bare_loop_does(kind: str, tmp_path: Path) -> None:
+    tracking = callback(kind, tmp_path / kind, head=HEADS[kind])
+    TRAINERS[kind](tmp_path, tracking)
     bare_loop(tmp_path / "bare")
-    same(tmp_path / "hf", tmp_path / "bare")
-    assert moments(tmp_path / "hf", steps=True) == []
+    same(tmp_path / kind, tmp_path / "bare")
+    assert moments(tmp_path / kind, steps=True) == []
+    assert kind != "lightning" or tracking.watch is None  # the hooks are gone
 
 
-def test_hugging_face_evaluation_inside_an_epoch_is_a_step(tmp_path: Path) -> None:
-    from hardsight.dynamics.transformers import DynamicsCallback
-
-    train(tmp_path, DynamicsCallback(tmp_path), eval_strategy="steps", eval_steps=3)
-    assert [(one.epoch, one.step) for one, _ in moments(tmp_path, steps=True)] == [(1, 3), (2, 6), (3, 9), (3, 12)]
-    bare_loop(tmp_path / "bare", val=False)
+@pytest.mark.parametrize(
+    ("kind", "how_often", "expected"),
+    [
+        ("lightning", {"val_check_interval": 2}, [(1, 2), (2, 6), (3, 10)]),
+        ("transformers", {"eval_strategy": "steps", "eval_steps": 3}, [(1, 3), (2, 6), (3, 9), (3, 12)]),
+    ],
+)
+def test_an_evaluation_inside_an_epoch_is_a_step(kind: str, how_often: Any, expected: Any, tmp_path: Path) -> None:
+    TRAINERS[kind](tmp_path, callback(kind, tmp_path), **how_often)
+    assert [(one.epoch, one.step) for one, _ in moments(tmp_path, steps=True)] == expected
+    bare_loop(tmp_path / "bare", val=kind == "lightning")
     same(tmp_path, tmp_path / "bare")
 
 
-def test_hugging_face_without_ids(tmp_path: Path) -> None:
-    from hardsight.dynamics.transformers import DynamicsCallback
-
+def test_batches_without_ids(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"\(inputs, labels, ids\).*a list of 2"):
+        fit(tmp_path, callback("lightning", tmp_path, labels_and_ids=lambda batch: labels_and_ids(batch[:2])))
     with pytest.raises(InputError, match="remove_unused_columns=False"):
-        train(tmp_path, DynamicsCallback(tmp_path), remove_unused_columns=True)
+        train(tmp_path, callback("transformers", tmp_path), remove_unused_columns=True)
+    assert moments(tmp_path) == []
 
 
 # ---- two processes ----
+
+IN_TWO: dict[str, Any] = {"lightning": {"devices": 2, "strategy": "ddp"}, "transformers": {"ddp_backend": "gloo"}}
 
 
 def in_two_processes(kind: str, folder: Path) -> None:
     """The script that torchrun starts twice."""
     torch.set_num_threads(1)
-    if kind == "lightning":
-        from hardsight.dynamics.lightning import DynamicsCallback
-
-        fit(folder, DynamicsCallback(folder), devices=2, strategy="ddp")
-    else:
-        from hardsight.dynamics.transformers import DynamicsCallback as HuggingFace
-
-        train(folder, HuggingFace(folder), ddp_backend="gloo")
+    TRAINERS[kind](folder, callback(kind, folder), **IN_TWO[kind])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["lightning", "transformers"])
+@pytest.mark.parametrize("kind", TRAINERS)
 def test_two_processes_record_every_sample_once(kind: str, tmp_path: Path) -> None:
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     done = subprocess.run([*torchrun, __file__, kind, str(tmp_path)], capture_output=True, text=True, timeout=180)
@@ -245,12 +226,13 @@ def test_the_last_linear_layer_is_the_head_unless_named(tmp_path: Path) -> None:
     tracker = Dynamics(tmp_path)
     assert HeadWatch(net(), None, tracker).name == "classifier"
     assert HeadWatch(net(), "body.0", tracker).name == "body.0"
-    with pytest.raises(InputError, match="Net has no layer 'fc'; it has body.0, classifier"):
-        HeadWatch(net(), "fc", tracker)
-    with pytest.raises(InputError, match="'body.1' is a Tanh"):
-        HeadWatch(net(), "body.1", tracker)
-    with pytest.raises(InputError, match="no nn.Linear and no head loss"):
-        HeadWatch(torch.nn.ReLU(), None, tracker)
+    for model, name, words in (
+        (net(), "fc", "Net has no layer 'fc'; it has body.0, classifier"),
+        (net(), "body.1", "'body.1' is a Tanh"),
+        (torch.nn.ReLU(), None, "no nn.Linear and no head loss"),
+    ):
+        with pytest.raises(InputError, match=words):
+            HeadWatch(model, name, tracker)
 
 
 def test_a_second_forward_pass_is_not_of_these_samples(tmp_path: Path) -> None:
@@ -259,16 +241,12 @@ def test_a_second_forward_pass_is_not_of_these_samples(tmp_path: Path) -> None:
     watch.expect(1, torch.zeros(2, dtype=torch.int64), [0, 1], split="train")
     model(torch.ones(2, D))
     model(torch.ones(5, D))  # nobody said whose these are
+    watch.expect(1, [0, 1], [2, 3], split="train")
+    with pytest.raises(InputError, match=r"the head 'classifier' .* got shape \(2, 5, 8\)"):
+        model(torch.ones(2, 5, D))  # not rows of features
     watch.remove()
     path = tracker.finish(1)
     assert path is not None and pq.read_table(path).column("id").to_pylist() == [0, 1]
-
-
-def test_features_that_are_not_rows_are_named(tmp_path: Path) -> None:
-    model = torch.nn.Sequential(torch.nn.Linear(4, 3))
-    HeadWatch(model, None, Dynamics(tmp_path)).expect(1, [0, 1], [0, 1], split="train")
-    with pytest.raises(InputError, match=r"the head '0' must get \(n, d\) features, got shape \(2, 5, 4\)"):
-        model(torch.ones(2, 5, 4))
 
 
 def test_where_labels_and_ids_are() -> None:

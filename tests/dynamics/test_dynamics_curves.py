@@ -19,11 +19,13 @@ from hardsight.dynamics.curves import group_moments, plateau, read_curves, still
 from hardsight.dynamics.description import Description, describe_dynamics
 from hardsight.dynamics.groups import by_column, by_degradation, by_hardness, by_human, by_label, by_values
 from hardsight.dynamics.phases import find_phases
-from hardsight.errors import FileError, InputError
+from hardsight.errors import InputError
 from hardsight.render.dynamics import curves_figure
 from undrawn import undrawn
 
 # ---- a training whose story is known ----
+
+IDS = [str(i) for i in range(30)]
 
 
 def at_angle(degrees: np.ndarray, length: np.ndarray) -> np.ndarray:
@@ -67,6 +69,7 @@ def test_curves_by_hand(run: Path) -> None:
     np.testing.assert_allclose(np.rad2deg(curves.std["own_angle"][0, -1]), degrees.std(), rtol=1e-5)
     np.testing.assert_allclose(curves.mean["norm"][0], [1] * 5 + [1 + 0.5 * k for k in range(1, 16)], rtol=1e-6)
     assert curves.mean["correct"][0, 0] == 0 and curves.mean["correct"][0, -1] == 1
+    assert read_curves(run, split="nobody").moments == []
 
 
 @given(st.integers(0, 2**31), st.integers(1, 60), st.integers(1, 6))
@@ -82,18 +85,10 @@ def test_group_moments_against_a_plain_loop(seed: int, n: int, g: int) -> None:
 
 
 def test_curves_are_a_table_for_other_tools(run: Path) -> None:
-    table = read_curves(run, by_values("third", [str(i) for i in range(30)], np.arange(30) // 10), split="test").table()
+    table = read_curves(run, by_values("third", IDS, np.arange(30) // 10), split="test").table()
     assert table.num_rows == 60
     assert table.column_names[:6] == ["group", "epoch", "step", "samples", "norm_mean", "norm_std"]
     assert table.filter(pa.compute.equal(table["group"], "2"))["samples"].to_pylist() == [10] * 20
-
-
-def test_unknown_columns_and_empty_runs(run: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no dynamics column 'hardness' to plot"):
-        read_curves(run, columns=["hardness"])
-    with pytest.raises(FileError, match="no dynamics here"):
-        read_curves(tmp_path)
-    assert read_curves(run, split="nobody").moments == []
 
 
 # ---- groups ----
@@ -105,28 +100,38 @@ def groups_of(groups: Any, run: Path, split: str) -> dict[str, int]:
 
 
 def test_words_few_numbers_and_many_numbers(run: Path) -> None:
-    ids = [str(i) for i in range(30)]
-    words = by_values("color", ids, ["red"] * 10 + ["blue"] * 15 + [None] * 5)  # type: ignore[list-item]
+    words = by_values("color", IDS, ["red"] * 10 + ["blue"] * 15 + [None] * 5)  # type: ignore[list-item]
     assert groups_of(words, run, "test") == {"blue": 15, "red": 10} and not words.ordered
-    few = by_values("level", ids, np.arange(30) % 3 / 10)
+    few = by_values("level", IDS, np.arange(30) % 3 / 10)
     assert groups_of(few, run, "test") == {"0": 10, "0.1": 10, "0.2": 10} and few.ordered
-    many = by_values("size", ids, np.arange(30.0))
+    many = by_values("size", IDS, np.arange(30.0))
     assert list(groups_of(many, run, "test").values()) == [6] * 5 and many.ordered
     assert many.names[0] == "0 to 5.8"
     assert sum(groups_of(words, run, "low").values()) == 0  # nobody knows those ids
-    with pytest.raises(InputError, match="one size per id"):
-        by_values("size", ids, [1, 2])
-    with pytest.raises(InputError, match="ids must be unique"):
-        by_values("size", ["a", "a"], [1, 2])
 
 
-def test_by_class_and_by_degradation(run: Path) -> None:
+REFUSED: dict[str, Callable[[Path], Any]] = {  # what it says -> what is asked of a run
+    "no dynamics column 'hardness'": lambda run: read_curves(run, columns=["hardness"]),
+    "one size per id, got 2": lambda run: by_values("size", IDS, [1, 2]),
+    "ids must be unique": lambda run: by_values("size", ["a", "a"], [1, 2]),
+    "human has 7 rows, but no row for 23 ids such as 10": lambda run: by_human(run, np.ones(7), "test"),
+    "no column 'color' to group by; it has .*avh": lambda run: by_column(run, "color"),
+    "30 groups by id are too many": lambda run: curves_figure(
+        read_curves(run, by_values("id", IDS, [f"g{i}" for i in IDS]), split="test")
+    ),
+}
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_what_a_run_does_not_have_is_refused(words: str, run: Path) -> None:
+    with pytest.raises(InputError, match=words):
+        REFUSED[words](run)
+
+
+def test_by_class_and_by_degradation(run: Path, tmp_path: Path) -> None:
     assert groups_of(by_label(run), run, "train") == {"0": 3, "1": 2}
     assert groups_of(by_degradation(run), run, "low") == {"original": 0, "contrast=0.3": 30}
     assert groups_of(by_degradation(run), run, "test") == {"original": 30, "contrast=0.3": 0}
-
-
-def test_degradations_are_in_the_order_of_their_levels(tmp_path: Path) -> None:
     with Dynamics(tmp_path) as tracker:
         for how in ("#noise=0.2", "#contrast=0.6", "", "#contrast=0.1", "#noise=0.1"):
             tracker.update(1, np.eye(2), np.eye(2), [0, 1], [f"a{how}", f"b{how}"])
@@ -142,23 +147,15 @@ def test_by_human_counts_and_frequencies(run: Path, tmp_path: Path) -> None:
     assert groups_of(by_human(run, counts[:, 0] / 29, "test"), run, "test") == groups_of(groups, run, "test")
     low = by_human(run, counts, "low")
     assert list(groups_of(low, run, "low").values()) == expected  # degraded copies go with their originals
-    with pytest.raises(InputError, match="human has 7 rows, but no row for 23 ids such as 10"):
-        by_human(run, counts[:7], "test")
-    np.save(tmp_path / "counts.npy", counts)
-    assert groups_of(by_human(run, tmp_path / "counts.npy", "test"), run, "test") == groups_of(groups, run, "test")
-
-
-def test_by_human_takes_what_correlate_takes(run: Path, tmp_path: Path) -> None:
-    counts = np.stack([np.arange(30), 29 - np.arange(30)], axis=1)
-    expected = groups_of(by_human(run, counts, "low"), run, "low")
     rows = [(i, f"person {a}", int(a >= counts[i, 0])) for i in range(30) for a in range(29)]
     answers = pa.table({"id": [i for i, _, _ in rows], "annotator": [a for _, a, _ in rows], "answer": [k for *_, k in rows]})
     pq.write_table(answers.take(np.random.default_rng(0).permutation(len(rows))), tmp_path / "answers.parquet")
     lines = [f"{i},{counts[i, 0] / 29}" for i in reversed(range(30))]
     (tmp_path / "frequency.csv").write_text("\n".join(["id,frequency", *lines]))
     (tmp_path / "counts.json").write_text(json.dumps({str(i): row.tolist() for i, row in enumerate(counts)}))
-    for name in ("answers.parquet", "frequency.csv", "counts.json"):
-        assert groups_of(by_human(run, tmp_path / name, "low"), run, "low") == expected, name
+    np.save(tmp_path / "counts.npy", counts)
+    for name in ("answers.parquet", "frequency.csv", "counts.json", "counts.npy"):  # what correlate takes
+        assert groups_of(by_human(run, tmp_path / name, "low"), run, "low") == groups_of(low, run, "low"), name
     (tmp_path / "some.csv").write_text("\n".join(["id,frequency", *lines[:6]]))
     assert sum(groups_of(by_human(run, tmp_path / "some.csv", "low"), run, "low").values()) == 6  # the others are in no group
 
@@ -173,27 +170,25 @@ def test_human_answers_that_do_not_fit(tmp_path: Path) -> None:
     groups = by_human(tmp_path, np.array([0.1, 0.5, 0.9]))
     table = next(iter(Dynamics.read(tmp_path)))[1]
     assert groups.of(table).tolist() == [2, 4, 0]  # cat, dog, emu
-    with pytest.raises(InputError, match="counts have 2 classes, but labels go up to 2"):
-        by_human(tmp_path, np.ones((3, 2)))
-    with pytest.raises(InputError, match="must be between 0 and 1"):
-        by_human(tmp_path, np.array([3.0, 2.0, 1.0]))
-    with pytest.raises(InputError, match="must be numbers"):
-        by_human(tmp_path, np.array(["a"]))
+    for human, words in (
+        (np.ones((3, 2)), "counts have 2 classes, but labels go up to 2"),
+        (np.array([3.0, 2.0, 1.0]), "must be between 0 and 1"),
+        (np.array(["a"]), "must be numbers"),
+    ):
+        with pytest.raises(InputError, match=words):
+            by_human(tmp_path, human)
 
 
 def test_by_any_column(run: Path, tmp_path: Path) -> None:
     story(tmp_path, epochs=6)
-    pq.write_table(pa.table({"id": [str(i) for i in range(30)], "entropy": np.arange(30.0)}), tmp_path / "scores.parquet")
+    pq.write_table(pa.table({"id": IDS, "entropy": np.arange(30.0)}), tmp_path / "scores.parquet")
     (tmp_path / "samples").mkdir()
-    ids = [str(i) for i in range(30)]
-    pq.write_table(pa.table({"id": ids, "domain": ["photo"] * 12 + ["sketch"] * 18}), tmp_path / "samples" / "part-00000.parquet")
+    pq.write_table(pa.table({"id": IDS, "domain": ["photo"] * 12 + ["sketch"] * 18}), tmp_path / "samples" / "part-00000.parquet")
     assert list(groups_of(by_column(tmp_path, "entropy"), tmp_path, "test").values()) == [6] * 5
     assert groups_of(by_column(tmp_path, "domain"), tmp_path, "test") == {"photo": 12, "sketch": 18}
     assert sum(groups_of(by_column(tmp_path, "mean_avh", "test"), tmp_path, "test").values()) == 30
     assert sum(groups_of(by_column(tmp_path, "avh", "test"), tmp_path, "test").values()) == 30
     assert by_column(tmp_path, "label").name == "class" and by_column(tmp_path, "level").name == "degradation"
-    with pytest.raises(InputError, match="no column 'color' to group by; it has .*domain, .*entropy"):
-        by_column(tmp_path, "color")
 
 
 def test_easy_and_hard_are_the_outer_thirds(run: Path) -> None:
@@ -219,24 +214,17 @@ def test_plateau_by_hand() -> None:
     assert plateau(np.ones(10)).why_not == "it never moved"
     assert "only 4 points" in plateau(falling[:4]).why_not
     assert plateau(np.array([3, 2, np.nan, 1, 1, 1])).why_not == "it has gaps"
+    decay = np.exp(-0.5 * np.arange(100))  # e^-kt is within a tenth of its range from t = ln(10) / k on
+    assert plateau(decay).at == int(np.ceil(np.log(10) / 0.5))
+    rising = np.array([0.0, 5, 8, 9, 9.3, 9.4, 10])
+    assert still_grows(rising, 3) and not still_grows(np.array([0.0, 5, 8, 9, 9.7, 9.9, 10]), 4)
+    assert not still_grows(rising[::-1], 3)
 
 
 @given(st.integers(5, 60), st.floats(0.05, 2.0), st.floats(-5, 5), st.floats(0.01, 100))
 def test_plateau_does_not_depend_on_unit_or_offset(n: int, rate: float, offset: float, scale: float) -> None:
     curve = np.exp(-rate * np.arange(n))
     assert plateau(curve).at == plateau(offset + scale * curve).at or abs(offset) > 1e6 * scale
-
-
-def test_exponential_decay_settles_where_the_formula_says() -> None:
-    """e^-kt is within a tenth of its range from t = ln(10) / k on."""
-    curve = np.exp(-0.5 * np.arange(100))
-    assert plateau(curve).at == int(np.ceil(np.log(10) / 0.5))
-
-
-def test_still_grows_by_hand() -> None:
-    rising = np.array([0.0, 5, 8, 9, 9.3, 9.4, 10])
-    assert still_grows(rising, 3) and not still_grows(np.array([0.0, 5, 8, 9, 9.7, 9.9, 10]), 4)
-    assert not still_grows(rising[::-1], 3)
 
 
 # ---- phases ----
@@ -290,9 +278,10 @@ def test_what_is_said_of_a_known_story(said: Description) -> None:
     numbers = said.numbers["test"]
     assert numbers["avh_plateau"] == {"epoch": 5, "norm_still_grows": True, "accuracy_still_grows": False}
     assert numbers["phases"]["hard"]["found"] is True and numbers["phases"]["easy"]["at"] == 5
-    assert [path.name for path in said.figures[:2]] == ["dynamics-test.png", "dynamics-test-easy-hard.png"]
-    for path in said.figures:
-        assert path.read_bytes().startswith(b"\x89PNG")
+    assert "inside the epochs, steps 10 to 200:" in text and "AVH settles at step 50 of 200" in text
+    drawn = [f"dynamics-test{what}.png" for what in ("", "-easy-hard", "-steps", "-collapse")]
+    assert [path.name for path in said.figures] == drawn
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in said.figures)
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -306,20 +295,11 @@ def test_held_out_sets_are_described_and_training_if_there_is_none(run: Path, tm
     assert "AVH reaches no plateau: there are only 3 points" in str(said)
     assert "no two phases: there are only 3 points" in str(said)
     assert said.numbers["train"]["avh_plateau"] is None
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_a_set_may_have_any_name(tmp_path: Path) -> None:
     with Dynamics(tmp_path) as tracker:
-        tracker.update(1, np.eye(3), np.eye(3), range(3), range(3), split="../night & day")
+        tracker.update(3, np.eye(3), np.eye(3), range(3), range(3), split="../night & day")  # a set may have any name
     said = describe_dynamics(tmp_path)
     assert [path.parent for path in said.figures] == [tmp_path / "figures"] * 2
     assert said.figures[0].name == "dynamics----night---day.png" and "../night & day: 3 samples" in str(said)
-
-
-def test_steps_have_a_figure_of_their_own(said: Description) -> None:
-    assert "inside the epochs, steps 10 to 200:" in str(said) and "AVH settles at step 50 of 200" in str(said)
-    assert [path.name for path in said.figures[2:]] == ["dynamics-test-steps.png", "dynamics-test-collapse.png"]
 
 
 def test_the_command(run: Path, tmp_path: Path, cli: Callable[..., Any]) -> None:
@@ -344,7 +324,7 @@ def test_the_command(run: Path, tmp_path: Path, cli: Callable[..., Any]) -> None
 
 
 def test_a_figure_has_a_line_and_a_band_per_group(run: Path) -> None:
-    groups = by_values("third", [str(i) for i in range(30)], np.arange(30) // 10)
+    groups = by_values("third", IDS, np.arange(30) // 10)
     figure = curves_figure(read_curves(run, groups, split="test"), ("norm", "avh", "correct"))
     norm, avh, accuracy = figure.axes
     assert [len(panel.lines) for panel in figure.axes] == [3, 3, 3]
@@ -357,14 +337,8 @@ def test_a_figure_has_a_line_and_a_band_per_group(run: Path) -> None:
 
 
 def test_a_group_of_two_is_pale_and_has_no_band(run: Path) -> None:
-    groups = by_values("size", [str(i) for i in range(30)], np.where(np.arange(30) < 2, "two", "others"))
+    groups = by_values("size", IDS, np.where(np.arange(30) < 2, "two", "others"))
     figure = curves_figure(read_curves(run, groups, split="test"), ("norm",))
     pale = {line.get_label(): line.get_alpha() for line in figure.axes[0].lines}
     assert pale == {"others (n = 28)": 1.0, "two (n = 2)": 0.4} and len(figure.axes[0].collections) == 1
     assert figure.get_suptitle().endswith("\npale: fewer than 10 samples")
-
-
-def test_too_many_groups_are_not_drawn(run: Path) -> None:
-    groups = by_values("one", [str(i) for i in range(30)], [f"g{i:02d}" for i in range(30)])
-    with pytest.raises(InputError, match="30 groups by one are too many"):
-        curves_figure(read_curves(run, groups, split="test"))

@@ -36,7 +36,7 @@ def run(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def review(tmp_path: Path) -> Review:
+def review(tmp_path: Path) -> Any:
     return Review(tmp_path / "review.parquet", NAMES)
 
 
@@ -45,11 +45,11 @@ def ranked(run: Path) -> Any:
     return read_scores(run).to_pandas().sort_values("avh", ascending=False, kind="stable")
 
 
-def rows(path: Path) -> dict[str, tuple[str, int | None]]:
+def rows(path: Any) -> dict[str, tuple[str, int | None]]:
     return {row["id"]: (row["mark"], row["suggestion"]) for row in pq.read_table(path).to_pylist()}
 
 
-def test_every_mark_is_in_the_file_at_once_and_comes_back(review: Review) -> None:
+def test_every_mark_is_in_the_file_at_once_and_comes_back(review: Any) -> None:
     review.put("tab", "a", "fine")
     assert rows(review.path) == {"a": ("fine", None)}
     review.put("tab", "b", "wrong label", 1)
@@ -60,7 +60,7 @@ def test_every_mark_is_in_the_file_at_once_and_comes_back(review: Review) -> Non
     assert pq.read_table(review.path).column("suggestion_name").to_pylist() == [None, "dog"]
 
 
-def test_undo_takes_back_the_tabs_own_marks_only(review: Review) -> None:
+def test_undo_takes_back_the_tabs_own_marks_only(review: Any) -> None:
     review.put("one", "a", "fine")
     review.put("two", "b", "drop")
     assert review.undo("one") == ["a"] and rows(review.path) == {"b": ("drop", None)}
@@ -72,7 +72,7 @@ def test_undo_takes_back_the_tabs_own_marks_only(review: Review) -> None:
     assert review.undo("two") == ["b"] and rows(review.path) == {"b": ("fine", None)}
 
 
-def test_a_group_is_one_change_that_spares_marks_made_before(review: Review) -> None:
+def test_a_group_is_one_change_that_spares_marks_made_before(review: Any) -> None:
     review.put("one", "a", "fine")
     assert review.put_all("one", "wrong label", {"a": 1, "b": 0, "c": 1}) == 2
     assert rows(review.path) == {"a": ("fine", None), "b": ("wrong label", 0), "c": ("wrong label", 1)}
@@ -121,13 +121,13 @@ def test_on_windows_the_first_byte_is_locked(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize(
     ("mark", "suggestion", "match"), [("good", None, "must be one of"), ("fine", 1, "wrong label"), ("wrong label", 2, "0 to 1")]
 )
-def test_odd_marks_are_refused_and_nothing_changes(review: Review, mark: str, suggestion: int | None, match: str) -> None:
+def test_odd_marks_are_refused_and_nothing_changes(review: Any, mark: str, suggestion: int | None, match: str) -> None:
     with pytest.raises(InputError, match=match):
         review.put("tab", "a", mark, suggestion)
     assert not review.path.exists()
 
 
-def test_a_mark_that_cannot_be_written_was_not_made(review: Review, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mark_that_cannot_be_written_was_not_made(review: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     review.put("tab", "a", "fine")
 
     def full(*_: Any, **__: Any) -> None:

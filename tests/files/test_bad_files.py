@@ -13,7 +13,7 @@ import struct
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -102,7 +102,7 @@ PARQUET, HTML = parquet_bytes(**COLUMNS), b"<!doctype html><html><body>Please lo
 TRAP = np.array([Canary()], dtype=object)
 MANY = repr({"descr": "<f4", "fortran_order": False, "shape": (1,) * 10**6}) + "\n"
 SHAPES = [(2**46, 1), (2**63, 2**63), (-1, 4), (-2, -2), (1,) * 1000, (4, 4.5)]
-HEADERS = [
+HEADERS: list[Any] = [
     *({"descr": "<f4", "fortran_order": False, "shape": shape} for shape in SHAPES),
     {"descr": "<f4", "fortran_order": False},
     {"descr": "<U99999999", "fortran_order": False, "shape": (4,)},
@@ -136,7 +136,10 @@ FAULTS: dict[str, tuple[str, bytes, str]] = {  # the file, and what the error sa
     "a pickle in npz": ("f.npz", npz_bytes(features=FEATURES, weight=WEIGHT, labels=TRAP), "Python objects"),
     **{f"header {number}": ("f.npy", npy_with_header(header, b"\0" * 64), "f.npy") for number, header in enumerate(HEADERS)},
     "dimensions": ("f.npy", b"\x93NUMPY\x02\x00" + struct.pack("<I", len(MANY)) + MANY.encode() + b"\0" * 4, "f.npy"),
-    **{f"member {name}": ("s.npz", npz_bytes(features=FEATURES, **{name: LABELS}), "unexpected member") for name in MEMBERS},
+    **{
+        f"member {name}": ("s.npz", npz_bytes(features=FEATURES, **cast(Any, {name: LABELS})), "unexpected member")
+        for name in MEMBERS
+    },
     "says it is small": ("s.npz", SMALL.replace(struct.pack("<I", len(NPY)), struct.pack("<I", len(NPY) - 16)), "s.npz"),
     **{f"npz cut to {kept}": ("s.npz", NPZ[:kept], "not a readable .npz") for kept in (0, 10, 300, -30)},
     "a flipped bit": ("s.npz", NPZ[:FLIPPED] + bytes([NPZ[FLIPPED] ^ 4]) + NPZ[FLIPPED + 1 :], "damaged"),

@@ -179,7 +179,8 @@ def test_one_of_several_heads_is_chosen(tmp_path: Path) -> None:
     path = graph(tmp_path / "m.onnx", *nodes, outputs="one two", w=WEIGHT, v=WEIGHT[:3])
     for name in ("Gemm_two", "two"):
         assert open_model(path, head=name)(IMAGES)[1].shape == (5, 3)
-    for options, message in (({}, "Choose with --head-layer NAME"), ({"head": "three"}, "'three'. .*Gemm_one, Gemm_two")):
+    wrong: list[tuple[Any, str]] = [({}, "Choose with --head-layer NAME"), ({"head": "three"}, "'three'. .*Gemm_one, Gemm_two")]
+    for options, message in wrong:
         with pytest.raises(InputError, match=message):
             open_model(path, **options)
 

@@ -313,7 +313,7 @@ def test_rows_and_classes_may_come_in_any_order() -> None:
     ids = np.array([f"s{row:03d}" for row in range(200)])
     for given in ({"features": features}, {"features": features, "probs": probs}):
         table = hardsight.clean(**given, labels=labels, ids=ids)  # type: ignore[arg-type]
-        moved = {name: values[order] for name, values in (given | {"labels": labels, "ids": ids}).items()}
+        moved: Any = {name: values[order] for name, values in (given | {"labels": labels, "ids": ids}).items()}
         for name in ("error_score", "suggested_label", "is_label_issue"):
             np.testing.assert_array_equal(column(hardsight.clean(**moved), name), column(table, name)[order])
     classes = np.array([2, 0, 3, 1])

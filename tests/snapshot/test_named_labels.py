@@ -96,7 +96,7 @@ def test_names_follow_the_head(tmp_path: Path) -> None:
 )
 def test_labels_that_are_refused(labels: Any, class_names: list[str] | None, match: str) -> None:
     with pytest.raises(InputError, match=match):
-        Snapshot(FEATURES, np.ones((len(class_names or "abc"), 2)), labels, class_names=class_names)
+        Snapshot(FEATURES, np.ones((len(class_names or "abc"), 2)), labels, class_names=class_names).columns()
 
 
 COLUMNS = {

@@ -18,8 +18,8 @@ from hardsight import Snapshot
 from hardsight.data.run_images import RunImages
 from hardsight.errors import InputError
 from hardsight.training.pacing import Curriculum, Pacing, ordered
+from hardsight.training.sets import check_choice, open_curriculum, subset_rows
 from hardsight.training.settings import TrainSettings
-from hardsight.training.subset import check_choice, open_curriculum, subset_rows
 from refusals import refused
 
 Cli = Callable[..., Any]

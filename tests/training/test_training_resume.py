@@ -24,6 +24,7 @@ from safetensors.torch import load_file
 
 from hardsight import verify
 from hardsight.errors import RunError
+from hardsight.files.heads import load_head
 from undrawn import undrawn
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="kill -9 is a Unix thing")
@@ -166,9 +167,7 @@ def killed_and_resumed(folder: Path, jobs: dict[str, list[int]]) -> list[list[st
     words = [f"{name}:{','.join(map(str, kills))}" for name, kills in jobs.items()]
     for name in jobs:
         (folder / name).mkdir()
-    command = [sys.executable, "-W", "ignore", "-c", KILLED, str(folder), *words]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=1800, cwd=folder, env=environment)
+    done = run_python(folder, "-c", KILLED, str(folder), *words, timeout=1800)
     assert done.returncode == 0 and not done.stderr, done.stderr
     return [line.split() for line in done.stdout.splitlines()]
 
@@ -207,31 +206,35 @@ def test_killed_at_every_file(nets: Path) -> None:
     check_kills(nets, train=list(range(1, 60)), self_paced=list(range(1, 60)), self_train=list(range(1, 60)))
 
 
-def script(folder: Path, output: Path, **options: Any) -> list[str]:
+SETTINGS: dict[str, Any] = {
+    "size": 8, "epochs": 3, "limit": 45, "batch_size": 15, "lr": 0.1, "loss": "center", "device": "cpu",
+}  # fmt: skip
+
+
+def script(output: Path, **options: Any) -> list[str]:
     """A training as a command, for a process of its own."""
-    words = ["-m", "hardsight", "train", "digits", "--model", "nets:without_batch_norm", "-o", str(output), "--size", "8"]
-    defaults = {"epochs": 3, "limit": 45, "batch-size": 15, "lr": 0.1, "loss": "center", "device": "cpu"}
-    return [*words, *(str(word) for key, value in {**defaults, **options}.items() for word in (f"--{key}", value))]
+    words = ["-m", "hardsight", "train", "digits", "--model", "nets:without_batch_norm", "-o", str(output)]
+    for name, value in {**SETTINGS, **options}.items():
+        words += [f"--{name.replace('_', '-')}", str(value)]
+    return words
 
 
 def environment(folder: Path) -> dict[str, str]:
-    return {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(folder), *sys.path]),
-        "OMP_NUM_THREADS": "1",
-        "PYTHONWARNINGS": "ignore",
-    }
+    path = os.pathsep.join([str(folder), *sys.path])
+    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
 
 
-def two_processes(folder: Path, words: list[str]) -> list[str]:
-    return [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *words]
+def run_python(folder: Path, *words: str, timeout: int = 300) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *words]
+    return subprocess.run(command, cwd=folder, env=environment(folder), capture_output=True, text=True, timeout=timeout)
 
 
 @pytest.mark.slow
 def test_a_real_kill_in_the_middle(nets: Path) -> None:
     """Not at a file but at a moment: after the first checkpoint, kill -9 from outside."""
-    words = script(nets, nets / "run", epochs=60)
-    child = subprocess.Popen([sys.executable, *words], cwd=nets, env=environment(nets), stdout=subprocess.DEVNULL)
+    child = subprocess.Popen(
+        [sys.executable, *script(nets / "run", epochs=60)], cwd=nets, env=environment(nets), stdout=subprocess.DEVNULL
+    )
     try:
         deadline = time.monotonic() + 120
         while not list((nets / "run" / "checkpoints").glob("epoch=000[2-9].json")):
@@ -241,27 +244,9 @@ def test_a_real_kill_in_the_middle(nets: Path) -> None:
         child.kill()
         child.wait()
     assert not (nets / "run" / "run.json").exists()
-    options: dict[str, Any] = {
-        "loss": "center",
-        "epochs": 60,
-        "limit": 45,
-        "batch_size": 15,
-        "lr": 0.1,
-        "size": 8,
-        "device": "cpu",
-    }
-    sys.path.insert(0, str(nets))
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        said: list[str] = []
-        hardsight.train("digits", "nets:without_batch_norm", nets / "run", **options, say=said.append)
-        assert any(sentence.startswith("resuming after epoch") for sentence in said)
-        hardsight.train("digits", "nets:without_batch_norm", nets / "whole", **options)
-    finally:
-        torch.set_num_threads(threads)
-        sys.path.remove(str(nets))
-        sys.modules.pop("nets", None)
+    resumed, whole = (run_python(nets, *script(nets / name, epochs=60)) for name in ("run", "whole"))
+    assert resumed.returncode == whole.returncode == 0, resumed.stderr + whole.stderr
+    assert "resuming after epoch" in resumed.stdout and "resuming" not in whole.stdout
     assert contents(nets / "run") == contents(nets / "whole")
 
 
@@ -278,24 +263,14 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path: Path) -> No
     train(tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path / "run", stop_after=3)
+    with pytest.raises(RunError, match="other inputs: train: its values changed"):
+        hardsight.train((inputs, 1 - labels), "point_mlp:PointMLP", tmp_path / "run", epochs=4, batch_size=10)
     last = tmp_path / "run" / "checkpoints" / "epoch=0003.safetensors"
     last.write_bytes(last.read_bytes()[:-3])
     said: list[str] = []
     train(tmp_path / "run", said.append)
     assert "is damaged" in said[0] and said[1] == "resuming after epoch 2 of 4"
     assert contents(tmp_path / "run") == contents(tmp_path / "whole")
-
-
-def test_other_data_is_refused_in_the_middle(tmp_path: Path) -> None:
-    def stop(done: int, total: int, words: str) -> None:
-        if words.startswith("epoch 2"):
-            raise KeyboardInterrupt
-
-    inputs, labels = np.random.default_rng(0).normal(size=(30, 3)), np.arange(30) % 2
-    with pytest.raises(KeyboardInterrupt):
-        hardsight.train((inputs, labels), "point_mlp:PointMLP", tmp_path / "run", epochs=3, progress=stop)
-    with pytest.raises(RunError, match="other inputs: train: its values changed"):
-        hardsight.train((inputs, 1 - labels), "point_mlp:PointMLP", tmp_path / "run", epochs=3)
 
 
 @pytest.fixture(scope="module")
@@ -306,10 +281,7 @@ def one_process(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
         patch.delitem(sys.modules, "nets", raising=False)
-        hardsight.train(
-            "digits", "nets:without_batch_norm", folder / "run", size=8, epochs=3, limit=45, batch_size=15, lr=0.1,
-            loss="center", device="cpu",
-        )  # fmt: skip
+        hardsight.train("digits", "nets:without_batch_norm", folder / "run", **SETTINGS)
     sys.modules.pop("nets", None)
     return folder / "run"
 
@@ -323,8 +295,6 @@ def same_within(one: Path, two: Path, tolerance: float) -> None:
         for a, b in zip(expected, found, strict=True):
             for name in ("own_angle", "nearest_angle", "avh", "norm", "confidence", "logit_margin", "el2n", "loss"):
                 assert a[name] == pytest.approx(b[name], abs=tolerance), (path.name, a["id"], name)
-    from hardsight.files.heads import load_head
-
     assert np.abs(load_head(one / "head.safetensors")[0].weight - load_head(two / "head.safetensors")[0].weight).max() < tolerance
 
 
@@ -334,8 +304,7 @@ def test_two_processes_train_as_one(nets: Path, one_process: Path) -> None:
     First they adapt and generalize, each with a share of every batch, and one of them writes.
     """
     (nets / "together.py").write_text(TOGETHER)
-    command = [sys.executable, "together.py", *script(nets, nets / "run")[2:]]
-    done = subprocess.run(command, cwd=nets, env=environment(nets), capture_output=True, text=True, timeout=300)
+    done = run_python(nets, "together.py", *script(nets / "run")[2:])
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.count("epoch 3/3") == 1  # one of them speaks
     same_within(one_process, nets / "run", 1e-4)
@@ -380,9 +349,8 @@ loop.Training._evaluate = dying
 def test_accelerate_launch_restarts_a_killed_process(nets: Path, one_process: Path) -> None:
     """One command: a process is killed, the launcher starts both again, and they end as one process does."""
     (nets / "nets.py").write_text(NETS + KILLING)
-    launch = [sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes", "2", "--max_restarts", "1"]
-    command = [*launch, "--monitor_interval", "0.1", *script(nets, nets / "run")]
-    done = subprocess.run(command, cwd=nets, env=environment(nets), capture_output=True, text=True, timeout=300)
+    launch = ["-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes", "2", "--max_restarts", "1"]
+    done = run_python(nets, *launch, "--monitor_interval", "0.1", *script(nets / "run"))
     assert done.returncode == 0 and (nets / "killed").exists(), done.stderr[-3000:]
     assert "resuming after epoch 2 of 3" in done.stdout and done.stdout.count("epoch 3/3") == 1
     same_within(one_process, nets / "run", 1e-4)
@@ -392,10 +360,10 @@ def test_accelerate_launch_restarts_a_killed_process(nets: Path, one_process: Pa
 def test_a_killed_process_and_a_restart(nets: Path, one_process: Path) -> None:
     """One of two is killed in the middle of epoch 3: the launcher ends the other, and the same command goes on."""
     (nets / "nets.py").write_text(NETS + KILLING)
-    command = two_processes(nets, script(nets, nets / "run"))
-    first = subprocess.run(command, cwd=nets, env=environment(nets), capture_output=True, text=True, timeout=300)
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    first = run_python(nets, *launch, *script(nets / "run"))
     assert first.returncode != 0 and (nets / "killed").exists() and not (nets / "run" / "run.json").exists()
-    again = subprocess.run(command, cwd=nets, env=environment(nets), capture_output=True, text=True, timeout=300)
+    again = run_python(nets, *launch, *script(nets / "run"))
     assert again.returncode == 0, again.stderr[-3000:]
     assert "resuming after epoch 2 of 3" in again.stdout and "epoch 2/3" not in again.stdout
     same_within(one_process, nets / "run", 1e-4)

@@ -13,6 +13,8 @@ import hardsight
 torch = pytest.importorskip("torch")
 pytest.importorskip("accelerate")
 
+from safetensors.torch import load_file
+
 from hardsight import losses, training
 from hardsight.errors import InputError, RunError
 from hardsight.models import open_model
@@ -20,19 +22,14 @@ from hardsight.models.feature_head import feature_head
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import open_trainable
 from hardsight.training.trainee import LossChoice, Trainee
-
-
-def points(n: int = 60, c: int = 3) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(0)
-    labels = np.arange(n) % c
-    return (np.eye(3)[labels % 3] * 2 + rng.normal(0, 0.4, (n, 3))).astype(np.float32), labels
-
+from point_mlp import points
 
 MLP = {"num_inputs": 3, "num_features": 6}
 
 
 def train(output: Path, **options: Any) -> training.Trained:  # type: ignore[name-defined]
-    return hardsight.train(points(), "feature_head", output, **{"epochs": 1, "lr": 0.1, "model_options": MLP, **options})
+    data_and_model = {"data": points(), "model": "feature_head", "model_options": MLP}
+    return hardsight.train(output=output, **{**data_and_model, "epochs": 1, "lr": 0.1, **options})
 
 
 @pytest.fixture(scope="module")
@@ -55,14 +52,8 @@ def test_the_teacher_is_in_the_loss(tmp_path: Path, teacher: Path) -> None:
     expected = float(loss(features, torch.from_numpy(labels), torch.from_numpy(logits)).detach())
     assert done.history[0]["train"]["objective"] == pytest.approx(expected, rel=1e-5)
     assert expected > float(loss(features, torch.from_numpy(labels)).detach()) + 0.01
-    assert "second" not in "".join(torch_names(tmp_path / "run"))  # the teacher's head is dropped
+    assert "second" not in "".join(load_file(tmp_path / "run" / "model" / "model.safetensors"))  # the teacher's head is dropped
     assert open_model(tmp_path / "run")(inputs)[1].shape == (60, 3)
-
-
-def torch_names(run: Path) -> list[str]:
-    from safetensors.torch import load_file
-
-    return list(load_file(run / "model" / "model.safetensors"))
 
 
 def test_another_teacher_is_another_training(tmp_path: Path, teacher: Path) -> None:
@@ -73,26 +64,25 @@ def test_another_teacher_is_another_training(tmp_path: Path, teacher: Path) -> N
 
 
 def test_a_teacher_must_fit(tmp_path: Path, teacher: Path) -> None:
-    with pytest.raises(InputError, match="dual_head needs a teacher"):
-        train(tmp_path / "run", loss="dual_head")
-    with pytest.raises(InputError, match="a teacher goes with the loss dual_head, not with avh"):
-        train(tmp_path / "run", loss="avh", teacher=teacher)
-    with pytest.raises(InputError, match="the teacher knows 3 classes, and the training data has 4"):
-        hardsight.train(points(c=4), "feature_head", tmp_path / "run", loss="dual_head", teacher=teacher, model_options=MLP)
-    with pytest.raises(InputError, match=r"must see images alike: size is \[8, 8\] and \[9, 9\]"):
-        hardsight.train("digits", "DigitsCNN", tmp_path / "digits", epochs=1, limit=20)
-        hardsight.train("digits", "DigitsCNN", tmp_path / "run", limit=20, size=9, loss="dual_head", teacher=tmp_path / "digits")
+    digits: dict[str, Any] = {"data": "digits", "model": "DigitsCNN", "model_options": {}, "limit": 20}
+    train(tmp_path / "digits", **digits)
+    for options, words in (
+        ({"teacher": None}, "dual_head needs a teacher"),
+        ({"loss": "avh"}, "a teacher goes with the loss dual_head, not with avh"),
+        ({"data": (points()[0], np.arange(60) % 4)}, "the teacher knows 3 classes, and the training data has 4"),
+        (digits | {"size": 9, "teacher": tmp_path / "digits"}, r"images alike: size is \[8, 8\] and \[9, 9\]"),
+    ):
+        with pytest.raises(InputError, match=words):
+            train(tmp_path / "run", **{"loss": "dual_head", "teacher": teacher, **options})
     assert not (tmp_path / "run").exists()
 
 
 def test_without_moves_smooth_adversarial_is_softmax(tmp_path: Path) -> None:
     plain = train(tmp_path / "plain", epochs=2, batch_size=16)
-    options = {"nu": 0.0, "steps": 0}
-    same = train(tmp_path / "same", epochs=2, batch_size=16, loss="smooth_adversarial", loss_options=options)
+    adversarial: dict[str, Any] = {"epochs": 2, "batch_size": 16, "loss": "smooth_adversarial"}
+    same = train(tmp_path / "same", **adversarial, loss_options={"nu": 0.0, "steps": 0})
     assert np.allclose(plain.head.weight, same.head.weight, atol=1e-6)
-    moved = train(
-        tmp_path / "moved", epochs=2, batch_size=16, loss="smooth_adversarial", loss_options={"steps": 2, "radius": 0.1}
-    )
+    moved = train(tmp_path / "moved", **adversarial, loss_options={"steps": 2, "radius": 0.1})
     assert moved.history[0]["train"]["objective"] > plain.history[0]["train"]["objective"]
 
 

@@ -2,10 +2,10 @@
 
 tracker.py       `Dynamics`: per-sample metrics of every epoch; batch_sweep.py computes them for a batch
 curves.py        means over the groups of groups.py by epoch, and where they settle; phases.py: angles first, norms later
-description.py    the curves described in text and figures; epoch_table.py: one row per epoch
-collapse.py      neural collapse, NC1 to NC4; cosines.py: uniformity, tolerance, histograms; labeled.py: the samples they use
+description.py   the curves described in text and figures, and a table with one row per epoch
+collapse.py      neural collapse, NC1 to NC4; cosines.py: uniformity, tolerance, histograms
 kept_features.py features of a few samples, to compute these metrics for each epoch
-head_hook.py      shared by the callbacks of lightning.py and transformers.py; gathering.py joins several processes
+head_hook.py     shared by the callbacks of lightning.py and transformers.py; gathering.py joins several processes
 """
 
 import lazy_loader

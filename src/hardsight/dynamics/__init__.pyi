@@ -1,7 +1,7 @@
 from .collapse import neural_collapse
 from .cosines import cosine_histograms, tolerance, uniformity
 from .curves import Curves, plateau, read_curves, still_grows
-from .epoch_table import read_epochs
+from .description import read_epochs
 from .groups import Groups, by_degradation, by_human, everyone
 from .phases import find_phases
 

@@ -95,12 +95,11 @@ def _ordinary(batch: WaitingBatch) -> bool:
 def _swept_alone(batch: WaitingBatch, labels: np.ndarray) -> Sweep:
     """Sweep a batch that does not fit the fast path."""
     features, kind, weight, bias, scale, whole, _ = batch
-    if whole is None and kind != "linear":
-        whole = Head(kind, weight, bias, scale=scale)
-    if _all_have_direction(weight if whole is None else whole.directions):
-        return sweep(features, whole or Head(kind, weight, bias), labels, TERMS)
+    head = whole or Head(kind, weight, bias, scale=None if kind == "linear" else scale)
+    if (to_numpy(namespace(head.directions).amax(abs(head.directions), axis=1)) != 0).all():
+        return sweep(features, head, labels, TERMS)
     # A class vector at the origin, as in a head initialized with zeros, has logits but no angles.
-    rows = sweep_logits(_logits(features, weight, bias, whole), labels, TERMS - {ANGLES, NEAREST})
+    rows = sweep_logits(head.logits(features), labels, TERMS - {ANGLES, NEAREST})
     return replace(rows, norm=norms_only(features, None).norm)
 
 
@@ -225,19 +224,3 @@ def head_of(head: Any) -> Head | None:
 def _on_cpu(features: Any, weight: Any) -> bool:
     both = is_tensor(features), is_tensor(weight)
     return both == (False, False) or (both == (True, True) and features.device.type == weight.device.type == "cpu")
-
-
-def _all_have_direction(weight: Any) -> bool:
-    return bool((to_numpy(namespace(weight).amax(abs(weight), axis=1)) != 0).all())
-
-
-def _logits(features: Any, weight: Any, bias: Any, whole: Head | None) -> Any:
-    if whole is not None:
-        return whole.logits(features)
-    x = widened(features)
-
-    def like(array: Any) -> Any:
-        return namespace(x).as_tensor(array, dtype=x.dtype, device=x.device) if is_tensor(x) else to_numpy(array)
-
-    logits = x @ like(weight).T
-    return logits if bias is None else logits + like(bias)

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hardsight.checks import check_count
-from hardsight.dynamics.collapse import class_sums
-from hardsight.dynamics.labeled import Labeled, labeled_features
+from hardsight.dynamics.collapse import Labeled, class_sums, labeled_features
 from hardsight.errors import InputError
 from hardsight.threads import blocks
 

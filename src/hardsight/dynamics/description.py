@@ -1,9 +1,9 @@
-"""A run's dynamics described in words, numbers and figures: plateau, phases, curves."""
+"""A run's dynamics described in words, numbers and figures, and as a table with one row per epoch and split."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,16 +12,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hardsight.dynamics.collapse import NAMES
 from hardsight.dynamics.curves import Curves, plateau, read_curves, still_grows
-from hardsight.dynamics.epoch_table import MEASURES, collapse_lines, read_epochs
 from hardsight.dynamics.groups import Groups, by_column, by_hardness, by_human
 from hardsight.dynamics.phases import Phases, find_phases
 from hardsight.errors import FileError, InputError
-from hardsight.files.epochs import moments, read_moment
+from hardsight.files.epochs import moments, read_measures, read_moment
 from hardsight.render.saving import save_figure
 from hardsight.screen import percent
 
 HELD_OUT_FIRST = ("test", "val")
+MEANS = ("norm", "avh", "own_angle", "confidence", "correct", "loss")
+COSINES = ("uniformity", "tolerance", "positive_cosine", "negative_cosine")
+MEASURES = (*NAMES, *COSINES)
+HISTOGRAMS = ("positive_cosines", "negative_cosines")
+MOST_LINES = 8  # epochs of a printed table
 
 
 @dataclass
@@ -32,7 +37,7 @@ class Description:
     figures: list[Path] = field(default_factory=list)
     numbers: dict[str, Any] = field(default_factory=dict)
     passes: int = 0  # number of passes over the files so far
-    table: pa.Table | None = None  # one row per split and epoch (epoch_table.py)
+    table: pa.Table | None = None  # one row per split and epoch, of `read_epochs`
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
@@ -83,13 +88,8 @@ def _describe_all(run: str | Path, split: str | None, groups: Groups | None, fol
     if curves.moments:
         description.lines.append(f"{name}: {numbers['samples']:,} samples, epochs {curves.times[0]} to {curves.times[-1]}")
         description.lines += _plateau_lines(curves, numbers)
-        _draw(
-            curves,
-            ("norm", "avh", "correct", "confidence"),
-            f"{name}, all samples",
-            folder / f"dynamics-{_file_word(name)}.png",
-            description,
-        )
+        path = folder / f"dynamics-{_file_word(name)}.png"
+        _draw(curves, ("norm", "avh", "correct", "confidence"), f"{name}, all samples", path, description)
 
 
 def _describe_easy_and_hard(
@@ -148,8 +148,9 @@ def _describe_collapse(run: str | Path, split: str | None, groups: Groups | None
     measured = table.filter(pc.is_valid(table.column("measured")))
     if len(measured) == 0:
         return
-    description.lines += collapse_lines(measured)
-    description.numbers[name]["collapse"] = measured.slice(len(measured) - 1).select(list(MEASURES)).to_pylist()[0]
+    rows = measured.to_pylist()
+    description.lines += _collapse_lines(rows)
+    description.numbers[name]["collapse"] = {key: rows[-1][key] for key in MEASURES}
     if len(measured) > 1:
         from hardsight.render.dynamics import collapse_figure
 
@@ -166,14 +167,14 @@ def _plateau_lines(curves: Curves, numbers: dict[str, Any]) -> list[str]:
     settled = plateau(avh)
     if settled.at is None:
         numbers["avh_plateau"] = None
-        return [f"  AVH reaches no plateau: {settled.why_not} ({_from_to(avh, '.4g')})"]
+        return [f"  AVH reaches no plateau: {settled.why_not} ({_from_to(avh)})"]
     unit, at = curves.unit, curves.times[settled.at]
     growing = {"norm": still_grows(norm, settled.at), "accuracy": still_grows(accuracy, settled.at)}
     numbers["avh_plateau"] = {unit: at, "norm_still_grows": growing["norm"], "accuracy_still_grows": growing["accuracy"]}
     both = [name for name, grows in growing.items() if grows]
     words = {0: "neither norm nor accuracy grows after it", 1: f"only the {both[0] if both else ''} still grows after it"}
     return [
-        f"  AVH settles at {unit} {at} of {curves.times[-1]} ({_from_to(avh, '.4g')}): "
+        f"  AVH settles at {unit} {at} of {curves.times[-1]} ({_from_to(avh)}): "
         + words.get(len(both), "norm and accuracy still grow after it"),
         f"    norm {norm[settled.at]:.4g} there, {norm[-1]:.4g} at the end; "
         f"accuracy {percent(accuracy[settled.at])} % there, {percent(accuracy[-1])} % at the end",
@@ -226,6 +227,50 @@ def _groups(run: str | Path, by: str | None, human: Any, split: str | None) -> G
     return groups
 
 
+def read_epochs(run: str | Path, splits: Sequence[str | None]) -> pa.Table:
+    """The epochs of a run, split after split.
+
+    Columns: split, epoch, samples, means over the samples (`accuracy` for `correct`), `measured` (how many samples the rest is
+    computed on), nc1 to nc4, uniformity, tolerance, mean cosines of pairs, and cosine histograms as lists of counts.
+    """
+    return pa.concat_tables([_epochs_of_split(run, split) for split in splits])
+
+
+def _epochs_of_split(run: str | Path, split: str | None) -> pa.Table:
+    curves = read_curves(run, split=split, columns=MEANS)
+    by_epoch = {moment.epoch: read_measures(path).get(split, {}) for moment, path in moments(run)}
+    measured = [by_epoch[epoch] for epoch in curves.times]
+    columns: dict[str, Any] = {
+        "split": pa.array([split] * len(measured), pa.string()),
+        "epoch": pa.array(curves.times, pa.int64()),
+        "samples": pa.array(curves.count[0] if len(measured) else [], pa.int64()),
+    }
+    for name in MEANS:
+        column = curves.mean[name][0] if len(measured) else np.zeros(0)
+        columns["accuracy" if name == "correct" else name] = pa.array(column, pa.float64(), from_pandas=True)
+    columns["measured"] = pa.array([numbers.get("measured") for numbers in measured], pa.int64())
+    columns |= {name: pa.array([numbers.get(name) for numbers in measured], pa.float64()) for name in MEASURES}
+    columns |= {name: pa.array([numbers.get(name) for numbers in measured], pa.list_(pa.int64())) for name in HISTOGRAMS}
+    return pa.table(columns)
+
+
+def _collapse_lines(rows: list[dict[str, Any]]) -> list[str]:
+    """The metrics of some epochs of one split as lines of a small table."""
+    chosen = sorted({round(at) for at in np.linspace(0, len(rows) - 1, min(MOST_LINES, len(rows)))})
+    header = ("epoch", "NC1", "NC2", "NC3", "NC4", "uniformity", "tolerance", "cos same", "cos other")
+    names = ("nc1", "nc2", "nc3", "nc4", *COSINES)
+    lines = [f"  collapse and cosines, of {rows[-1]['measured']:,} samples:", _line(header)]
+    return lines + [_line([str(rows[at]["epoch"]), *(_number(rows[at][name]) for name in names)]) for at in chosen]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "    " + "".join(f"{cell:>{6 if at == 0 else 11}}" for at, cell in enumerate(cells))
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4g}"
+
+
 def _splits(run: str | Path) -> list[str | None]:
     """The splits of the last moments, held-out splits first."""
     splits: set[str | None] = set()
@@ -256,8 +301,8 @@ def _save(figure: Any, path: Path, description: Description) -> None:
     description.figures += save_figure(figure, path)
 
 
-def _from_to(curve: np.ndarray, form: str) -> str:
-    return f"{curve[0]:{form}} at first, {curve[-1]:{form}} at the end"
+def _from_to(curve: np.ndarray) -> str:
+    return f"{curve[0]:.4g} at first, {curve[-1]:.4g} at the end"
 
 
 def _file_word(text: str) -> str:

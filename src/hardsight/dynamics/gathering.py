@@ -37,19 +37,11 @@ def collected(x: Tensor, counts: list[int]) -> list[Tensor]:
 
 def gathered_tables(table: pa.Table, device: torch.device) -> list[pa.Table] | None:
     """The tables of all processes on the first one, None on the others."""
-    contents = _gathered_bytes(_as_bytes(table), device)
-    return [pa.ipc.open_stream(content).read_all() for content in contents] if rank() == 0 else None
-
-
-def _as_bytes(table: pa.Table) -> bytes:
+    if num_processes() == 1:
+        return [table]
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    return bytes(sink.getvalue())
-
-
-def _gathered_bytes(content: bytes, device: torch.device) -> list[bytes]:
-    x = torch.from_numpy(np.frombuffer(content, np.uint8).copy()).to(device)
-    if num_processes() == 1:
-        return [content]
-    return [part.cpu().numpy().tobytes() for part in collected(x, row_counts(len(x), device))]
+    x = torch.from_numpy(np.frombuffer(sink.getvalue(), np.uint8).copy()).to(device)
+    parts = collected(x, row_counts(len(x), device))
+    return [pa.ipc.open_stream(part.cpu().numpy().tobytes()).read_all() for part in parts] if rank() == 0 else None

@@ -13,7 +13,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor, nn
 
-from hardsight.dynamics.gathering import gathered_tables, num_processes
+from hardsight.dynamics.gathering import gathered_tables
 from hardsight.dynamics.tracker import Dynamics
 from hardsight.errors import InputError
 from hardsight.losses.contract import HeadLoss
@@ -59,8 +59,6 @@ class HeadWatch:
 
 def gather(table: pa.Table) -> list[pa.Table] | None:
     """The tables of all processes on the main process; with a single process, just its own."""
-    if num_processes() == 1:
-        return [table]
     device = torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
     return gathered_tables(table, device)
 

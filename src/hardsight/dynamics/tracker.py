@@ -240,21 +240,19 @@ class _Pool:
         self.parts: list[pa.Table] = []
         self.waiting: list[tuple[np.ndarray, str | None, Sweep, pa.Array]] = []
         self.rows_waiting = 0
-        self.kept: dict[str | None, tuple[KeptFeatures, Any]] = {}  # by split, with the head as passed by the caller
+        self.kept: dict[str | None, KeptFeatures] = {}  # by split
+        self.heads: dict[str | None, Any] = {}  # by split, as passed by the caller
 
     def keep(self, ids: np.ndarray, split: str | None, labels: np.ndarray, features: Any, head: Any) -> None:
         """Keep the features of a few samples."""
-        if split not in self.kept:
-            self.kept[split] = KeptFeatures(), head
-        kept = self.kept[split][0]
-        kept.add(ids, labels, features)
-        self.kept[split] = kept, head
+        self.kept.setdefault(split, KeptFeatures()).add(ids, labels, features)
+        self.heads[split] = head
 
     def measured(self) -> dict[str | None, KeptFeatures]:
         """The kept features, each with the current head."""
-        for kept, head in self.kept.values():
-            kept.head = head_of(head)
-        return {split: kept for split, (kept, _) in self.kept.items()}
+        for split, kept in self.kept.items():
+            kept.head = head_of(self.heads[split])
+        return self.kept
 
     def add(self, ids: np.ndarray, split: str | None, rows: Sweep, lambdas: pa.Array | None = None) -> None:
         if len(ids) == 0:

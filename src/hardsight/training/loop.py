@@ -32,16 +32,25 @@ from hardsight.screen import Progress, Say, percent
 from hardsight.training import processes, results
 from hardsight.training.augmentation import AugmentedInputs
 from hardsight.training.checkpoint import TrainingState, load_checkpoint, newest_checkpoint, save_checkpoint
-from hardsight.training.evaluation import OF_CROPS, VIEWS, counts_of, hits, ten_crop_logits
 from hardsight.training.inputs import ImageInputs, InputBatch, Inputs, even_batches
 from hardsight.training.loss_names import loss_name
-from hardsight.training.network import as_tensor, first_sample, forward_pass, forward_size, open_network
+from hardsight.training.network import (
+    OF_CROPS,
+    VIEWS,
+    as_tensor,
+    counts_of,
+    first_sample,
+    forward_pass,
+    forward_size,
+    hits,
+    open_network,
+    ten_crop_logits,
+)
 from hardsight.training.objective import with_defaults
 from hardsight.training.optimization import MixedPrecision, Updater, drawn_seed, rate_factor
 from hardsight.training.sets import Sets
 from hardsight.training.settings import TrainSettings
-from hardsight.training.teacher import check_teacher, open_teacher, taught_logits
-from hardsight.training.trainee import LossChoice, Trainee
+from hardsight.training.trainee import LossChoice, Trainee, check_teacher, open_teacher, taught_logits
 
 SUMS = ("n", "correct", "avh", "norm", "loss")
 
@@ -262,13 +271,9 @@ class Training:
         if self.progress is not None and self.accelerator.is_main_process:
             self.progress(done, total, words)
 
-    @property
-    def _steps_per_epoch(self) -> int:
-        return -(-len(self.inputs["train"]) // self.settings.batch_size)
-
     def _factor(self, epoch: int, done: int, steps: int) -> float:
         """The share of the learning rate in an epoch, some steps of which are done."""
-        whole = self._steps_per_epoch
+        whole = -(-len(self.inputs["train"]) // self.settings.batch_size)
         return rate_factor(self.settings, (epoch - 1) * whole + done * whole / steps, whole, self.settings.epochs)
 
     def _check_loss(self, loss: float, features: Tensor, epoch: int) -> None:
@@ -332,9 +337,7 @@ class Training:
             return self.trainee.features(images).float()
 
     def _write_dynamics(self, epoch: int, step: int | None = None) -> None:
-        def gather(table: Any) -> Any:
-            return gathering.gathered_tables(table, self.device)
-
+        gather = lambda table: gathering.gathered_tables(table, self.device)
         self.dynamics.finish(epoch, step=step, gather=gather if gathering.num_processes() > 1 else None)
 
     def _all_broken(self) -> dict[str, list[str]]:
@@ -429,19 +432,15 @@ def start_training(
     accelerator = Accelerator(cpu=launched and device.type == "cpu", log_with=s.tracker, project_dir=folder)
     device = accelerator.device if launched else device
     if say is None or not accelerator.is_main_process:
-        say = _silent
+        say = lambda sentence: None
     set_seed(s.seed)  # initial weights
     source = open_network(model, sets.num_classes, s)
     for note in (*sets.notes, *source.notes):
         say(note)
     inputs, preprocessing = sets.prepared(source, s)
-    teacher = open_teacher(s.teacher, name, preprocessing, sets.class_names, str(device))
+    teacher = open_teacher(s.teacher, preprocessing, sets.class_names, str(device))
     Training(accelerator, device, s, source, sets, inputs, preprocessing, say, progress, teacher).run(output)
     return accelerator.is_main_process
-
-
-def _silent(sentence: str) -> None:
-    pass
 
 
 def _means(sums: dict[str, float]) -> dict[str, float]:

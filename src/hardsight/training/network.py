@@ -19,12 +19,14 @@ from hardsight.models.network import state_sha256
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable, cut_off, open_trainable
 from hardsight.training import processes
-from hardsight.training.inputs import Inputs, even_batches
+from hardsight.training.inputs import ImageInputs, Inputs, even_batches
 from hardsight.training.settings import NetworkOptions
 
 FOUND_BY = 16  # samples to find the last layer with
 FORWARD = 512  # samples per batch without gradients
 FORWARD_NUMBERS = 2**16  # input numbers per batch without gradients, unless a training batch has more
+VIEWS = 5  # of a picture; each is mirrored, too
+OF_CROPS = "_10_crops"  # end of a metric's name
 
 
 @dataclass
@@ -196,3 +198,37 @@ def all_features(network: CutNetwork, inputs: Inputs, device: torch.device) -> n
     for rows, values in forward_pass(network.features, inputs, even_batches(np.arange(len(inputs)), FORWARD), device):
         features[rows] = values.float().cpu().numpy()
     return features
+
+
+def hits(logits: Tensor, labels: np.ndarray, k: int = 1) -> int:
+    """How many samples have their class among the k highest of their (b, c) logits; unlabeled ones (-1) have none."""
+    best = logits.topk(min(k, logits.shape[1]), dim=1).indices  # (b, k)
+    return int((best == torch.as_tensor(labels, device=logits.device)[:, None]).any(1).sum())
+
+
+def counts_of(top_k: int | None, crops: int) -> dict[str, float]:
+    """The further metrics that are counted, by name, each at 0.
+
+    Example:
+        >>> list(counts_of(5, crops=10)), counts_of(None, crops=1)
+        (['top5', 'accuracy_10_crops', 'top5_10_crops'], {})
+    """
+    top = [] if top_k is None else [f"top{top_k}"]
+    of_crops = [f"{name}{OF_CROPS}" for name in ("accuracy", *top)] if crops > 1 else []
+    return dict.fromkeys([*top, *of_crops], 0.0)
+
+
+@torch.no_grad()
+def ten_crop_logits(
+    logits_of: Callable[[Tensor], Tensor], inputs: ImageInputs, rows: Sequence[np.ndarray], device: torch.device
+) -> Iterator[tuple[np.ndarray, Tensor]]:
+    """(b,) rows and their (b, c) mean logits, batch by batch.
+
+    Ten crops are the four corners and the center of the resized picture, and their mirror images (Krizhevsky et al.,
+    NIPS 2012, average probabilities).
+    """
+    for batch in inputs.batches(rows, lambda row, picture: inputs.preprocessing.five_crops(picture)):
+        if len(batch.rows):
+            views = as_tensor(batch.inputs, device)  # (5 b, C, H, W)
+            logits = logits_of(torch.cat([views, views.flip(3)]))  # (10 b, c)
+            yield batch.rows, logits.reshape(2, len(batch.rows), VIEWS, -1).mean((0, 2))

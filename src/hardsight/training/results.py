@@ -100,19 +100,14 @@ def write_part(
     types: dict[str, pa.DataType],
 ) -> None:  # fmt: skip
     """One part of the snapshot: the features of some rows of the set of that name, with the columns that the data brought."""
-    kept: list[np.ndarray] = []
-    features: list[np.ndarray] = []
-    for rows, values in features_of:
-        kept.append(rows)
-        features.append(values)
-    at = np.concatenate(kept) if kept else np.zeros(0, np.int64)
+    nothing = np.zeros(0, np.int64), np.zeros((0, num_features), np.float32)
+    at, matrix = (np.concatenate(parts) for parts in zip(*(list(features_of) or [nothing]), strict=True))
     columns: dict[str, Any] = {"id": pa.array([inputs.ids[row] for row in at], pa.string()), "label": inputs.labels[at]}
     columns |= {key: [column[row] for row in at] for key, column in inputs.columns.items() if key in OWN_COLUMNS}
     columns["split"] = [name] * len(at)
     for key, kind in types.items():
         held = inputs.columns.get(key)
         columns[key] = pa.nulls(len(at), kind) if held is None else _arrow([held[row] for row in at], kind)
-    matrix = np.concatenate(features) if features else np.zeros((0, num_features), np.float32)
     write_samples(path, matrix, columns)
 
 

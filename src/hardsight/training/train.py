@@ -20,13 +20,13 @@ from hardsight.files.heads import load_head
 from hardsight.files.run import check_run_directory, read_manifest
 from hardsight.head import Head
 from hardsight.models.network_names import check_network_name
+from hardsight.models.opening import check_model_name
 from hardsight.models.weights import check_weights_file
 from hardsight.options import takes
 from hardsight.screen import Progress, Say, printable, table_lines
 from hardsight.training.loss_names import loss_name
 from hardsight.training.sets import open_sets
 from hardsight.training.settings import TrainSettings
-from hardsight.training.teacher import check_teacher_name
 
 if TYPE_CHECKING:
     from hardsight.option_types import TrainOptions
@@ -101,7 +101,7 @@ def train(
     _check_tracker(settings.tracker)
     check_network_name(model)
     check_weights_file(settings.weights)
-    check_teacher_name(settings.teacher, loss_name(settings.loss))
+    _check_teacher(settings.teacher, loss_name(settings.loss))
     if settings.loss_options:
         from hardsight.training.objective import check_loss_options
 
@@ -112,6 +112,14 @@ def train(
     from hardsight.training.loop import start_training  # loads torch, which takes seconds
 
     return read_trained(Path(output), start_training(settings, sets, model, Path(output), say, progress))
+
+
+def _check_teacher(spec: Any, loss: str) -> None:
+    """Refuse a teacher without a loss for it, a loss without its teacher, and a text that names no model."""
+    if (spec is None) != (loss != "dual_head"):
+        raise InputError("the loss dual_head needs a teacher: name a run or a model." if spec is None else
+                         f"a teacher goes with the loss dual_head, not with {loss}.")  # fmt: skip
+    check_model_name(spec)
 
 
 def _check_tracker(tracker: str | None) -> None:
