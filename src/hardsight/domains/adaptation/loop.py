@@ -41,7 +41,7 @@ from hardsight.training.checkpoint import Checkpoints, TrainingState
 from hardsight.training.inputs import Inputs, even_batches
 from hardsight.training.network import FORWARD, all_features, as_tensor, forward_pass
 from hardsight.training.optimization import Updater, drawn_seed, moving_average, rate_factor
-from hardsight.training.processes import gathered
+from hardsight.training.processes import gathered, wait
 from hardsight.training.trainee import Trainee
 
 SOURCE, ROUNDS, DRAW, HELD_OUT = 1, 2, 3, 4  # independent streams of random numbers
@@ -443,7 +443,9 @@ def load_state(path: Path) -> dict[str, Tensor]:
 def finished(folder: Path) -> list[dict[str, Any]] | None:
     """The rounds of a part of a run that is complete."""
     path = folder / "rounds.json"
-    return read_json(path) if path.is_file() else None
+    history = read_json(path) if path.is_file() else None
+    wait()  # all processes have looked before one of them writes it
+    return history
 
 
 def finish(folder: Path, history: list[dict[str, Any]]) -> None:
