@@ -199,6 +199,14 @@ def test_the_same_features_as_by_hand() -> None:
         np.testing.assert_allclose(logits, module(torch.from_numpy(IMAGES)), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize(("layer", "scale"), [(Cosine, 16.0), (CosineLinear, 7.0), (Angular, 4.0)])
+def test_the_scale_of_a_head_is_measured(layer: Callable[..., nn.Module], scale: float) -> None:
+    torch.manual_seed(2)
+    model = open_model(pooled(layer(D, C) if layer is CosineLinear else layer()))
+    model.check(IMAGES)
+    assert model.head.scale == pytest.approx(scale, rel=1e-5)
+
+
 @pytest.mark.parametrize(
     "wrap",
     [nn.DataParallel, torch.compile, lambda net: torch.compile(nn.DataParallel(net)), torch.optim.swa_utils.AveragedModel],
