@@ -254,6 +254,7 @@ def test_tables_of_scores_in_memory_and_columns_of_a_run(tmp_path: Path) -> None
 
 ONE = pa.table({"id": [1], "avh": [0.1]})
 ARRAYS = {"features": FEATURES, "head": HEAD, "labels": LABELS}
+USABLE = np.where(np.arange(120)[:, None] < 5, 0, FEATURES)  # 115 of 120
 UNLABELED = {"features": FEATURES, "head": HEAD, "budget": 1}
 REFUSED: list[tuple[dict[str, Any], str]] = [
     (ARRAYS | {"budget": 121}, "a budget of 121 is more than the 120 samples"),
@@ -266,6 +267,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (ARRAYS | {"budget": 9, "split": "val"}, "there is no split 'val'"),
     (ARRAYS | {"budget": 9, "by": "aum"}, "aum needs training dynamics"),
     (ARRAYS | {"budget": 9, "unlabeled": True, "method": "margin"}, "no unlabeled samples"),
+    (ARRAYS | {"features": USABLE, "budget": 116, "method": "kcenter"}, "budget of 116 .* the 115 samples"),
     ({"features": 0 * FEATURES, "budget": 3, "method": "kcenter"}, "none of the 120 samples can be used: .*no direction"),
     (UNLABELED | {"by": "avh"}, "avh needs labels, and there are none; try --by entropy"),
     (UNLABELED | {"method": "margin", "per_class": True}, "per-class needs a label"),
