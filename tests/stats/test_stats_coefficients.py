@@ -17,6 +17,7 @@ from sklearn.metrics import roc_auc_score
 
 from hardsight import stats
 from hardsight.errors import InputError
+from hardsight.stats.answers import _half
 from hardsight.stats.coefficients import KINDS, standard_error
 from hardsight.stats.permutation import swap_tests
 from hardsight.stats.resampling import CHUNK
@@ -297,6 +298,15 @@ def test_ceiling_is_what_a_perfect_score_reaches() -> None:
         assert found.n == 4000
     entropy = stats.noise_ceiling(counts, labels, of="entropy")
     assert 0 < entropy.ceiling <= 1
+
+
+def test_halves_are_halves() -> None:
+    rng = np.random.default_rng(0)
+    counts = rng.integers(0, 9, (500, 4))
+    half = _half(counts, rng)
+    assert (half >= 0).all() and (half <= counts).all()
+    more = 2 * half.sum(1) - counts.sum(1)
+    assert np.abs(more).max() <= 1 and more[counts.sum(1) % 2 == 1].mean() == pytest.approx(0, abs=0.2)
 
 
 # ---- calibration, passes, open set ----
