@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 from safetensors.torch import save_file
 
-from adapt_runs import contents
+from adapt_runs import adapted, contents
 from hardsight import generalize as run
 from hardsight.domains.generalization import loop
 from hardsight.domains.generalization.folds import Division
@@ -238,6 +238,19 @@ def test_images_in_domain_folders(tmp_path: Path, cli: Callable[..., Any]) -> No
     assert cli("score", tmp_path / "snapshot", "-o", tmp_path / "scores.csv").code == 0
     save_file(open_trainable("DigitsCNN", 10).module.state_dict(), tmp_path / "digits.safetensors")  # other weights
     refused(cli(*words), "holds a run with other inputs: model changed")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("weights", "w.safetensors"), ("pretrained", True), ("model_options", {"size": 8}), ("head_hidden", 2), ("size", 8)],
+)
+def test_options_of_images_are_named(option: str, value: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("w.safetensors").touch()
+    for ask in (lambda folder, **given: run(features(), folder, **given), adapted):
+        with pytest.raises(InputError, match=f"^{option} is for images"):
+            ask(tmp_path / "run", **{option: value})
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(
