@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,7 @@ def test_models_come_after_those_they_start_from() -> None:
     [
         *((name, f"or cbst+SCORE, got {name!r}.{hint}") for name, hint in (("", ""), ("corl", " Did you mean coral?"))),
         *((name, f"stand alone; got {name!r}.") for name in ("coral+auto", "entropy+source", "coral+subspace", "coral+coral")),
+        ("entropy+entropy+cbst", "stand alone; got 'entropy+entropy+cbst'."),
         ("coral+", "got 'coral+'."),
         ("cbst++avh", "got 'cbst++avh'."),
         ("+cbst", "got '+cbst'."),
@@ -216,4 +218,5 @@ def test_stages_before_are_trained_once(aligned: Any, monkeypatch: pytest.Monkey
     methods = ("coral+cbst", "coral+cbst+avh", "coral+entropy")
     done = run((target, labels), (target, labels), tmp_path / "run", methods=methods, rounds=1, source_epochs=1, hidden=4)
     assert trained == ["source", "coral"]
+    assert json.loads((done.directory / "start.json").read_text("utf-8"))["arguments"]["methods"] == list(methods)
     assert done.accuracy.column("method").to_pylist() == ["source", "logistic regression", *methods]

@@ -70,6 +70,8 @@ def test_passes_asked_for_are_made_and_a_large_source_has_the_usual_ones(tmp_pat
     passes.clear()
     adapted(tmp_path / "usual", methods="source", source_epochs=None, batch_size=16)  # 64 steps
     assert passes == list(range(1, 9))
+    start = json.loads((tmp_path / "usual" / "start.json").read_text("utf-8"))
+    assert start["arguments"]["source_epochs"] == 8
 
 
 def test_a_source_that_was_not_learned_is_named(tmp_path: Path) -> None:

@@ -423,7 +423,8 @@ def test_the_command_trains_and_tells(tmp_path: Path, cli: Callable[..., Any]) -
     words = ("epoch 1/2", "train loss", "accuracy", "AVH", "norm", "|  test")
     assert all(word in lines[1] for word in words)
     assert "lr 0.005" in lines[2].replace("  ", " ") and lines[-1] == f"next: hardsight score {run}"
-    assert json.loads((run / "start.json").read_text())["arguments"]["loss_options"] == {"pull": 0.02}
+    arguments = json.loads((run / "start.json").read_text())["arguments"]
+    assert arguments["loss_options"] == {"pull": 0.02} and (arguments["epochs"], arguments["milestones"]) == (2, [1])
     assert cli("score", run).code == 0
     assert "epoch 2/2" not in cli(*network, *pace).out
 
