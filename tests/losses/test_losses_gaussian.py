@@ -109,7 +109,10 @@ def test_likelihood_with_identity_covariance_is_the_center_loss() -> None:
     with torch.no_grad():
         loss.weight.copy_(mean)
     constant = 0.5 * len(x) * 6 * math.log(2 * math.pi)
-    torch.testing.assert_close(-loss.log_likelihood(x, y).detach().sum(), center_loss(x, mean, y, reduction="sum") + constant)
+    pull = center_loss(x, mean, y, reduction="sum")
+    torch.testing.assert_close(-loss.log_likelihood(x, y).detach().sum(), pull + constant)
+    with_it, without = (lgm_loss(x, mean, None, y, likelihood=weight, reduction="sum") for weight in (1.0, 0.0))
+    torch.testing.assert_close(with_it - without, pull)  # the loss leaves the constant out
 
 
 def test_likelihood_is_of_the_own_class_only() -> None:
@@ -241,6 +244,15 @@ def test_naive_bayes_streams() -> None:
     )
     coarse = model.logits(torch.from_numpy(x).float())
     np.testing.assert_allclose((coarse[:, :3] - coarse[:, :1]).numpy(), exact - exact[:, :1], atol=2e-3)
+
+
+def test_naive_bayes_in_one_batch_or_many() -> None:
+    x, _, _, y = case("identity", n=50)
+    once, often = GaussianNaiveBayes(6, 4).update(x, y), GaussianNaiveBayes(6, 4)
+    for i in range(50):
+        often.update(x[i : i + 1], y[i : i + 1])
+    for name in ("count", "mean", "variance"):
+        torch.testing.assert_close(getattr(once, name), getattr(often, name))
 
 
 # STEPUP
