@@ -400,9 +400,16 @@ def test_numbers_of_other_classes_than_the_models(here: Path, cli: Cli) -> None:
     """The same rule for folders and numbers: the head is left out if the labels refer to other classes."""
     labels = [0, 3, 1, 2] * 3
     np.savez(here / "data.npz", images=np.stack([np.asarray(picture(row)) for row in range(12)]), labels=labels)
+    (here / "flat").mkdir()
+    for row in range(12):
+        picture(row).save(here / f"flat/{row}.png")
+    (here / "data.csv").write_text("path,label\n" + "".join(f"flat/{row}.png,{label}\n" for row, label in enumerate(labels)))
+    assert cli("extract", "tiny_nets:two", "data.csv", "-o", "listed").code == 0 and Snapshot.load(here / "listed").head is None
     done = cli("extract", "tiny_nets:two", "data.npz", "-o", "run")
     assert done.code == 0 and "the data has 4 classes, the model 2: its head is left out" in done.out, done.err
     assert Snapshot.load(here / "run").head is None and [row["label"] for row in rows(here / "run")] == labels
+    for name in ("label", "features"):
+        assert [row[name] for row in rows(here / "listed")] == [row[name] for row in rows(here / "run")]
     assert len(hardsight.score(here / "run")) == 12
     done = cli("extract", "tiny_nets:two", "data.npz", "-o", "kept", "--keep-head")
     assert done.code == 2 and "labels must be 0 to 1" in done.err and not (here / "kept").exists()
@@ -488,6 +495,13 @@ def test_a_forecast_is_given_before_a_long_run(here: Path, monkeypatch: pytest.M
     run = here / "run"
     hardsight.extract("tiny_nets:two", class_folders(here / "photos", per_class=20), run, batch_size=2, say=said.append)
     assert said == ["about 3 min and 1 MB for 40 images"]
+
+
+def test_progress_counts_every_image(here: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    count = lambda *numbers: seen.append(numbers)
+    hardsight.extract("tiny_nets:two", class_folders(here / "photos"), here / "run", batch_size=3, progress=count)
+    assert seen == [(3, 8), (6, 8), (8, 8)]
 
 
 def test_the_largest_batch_that_fits() -> None:

@@ -459,11 +459,14 @@ def test_a_snapshot_or_its_path_goes_in(tmp_path: Path) -> None:
         score(snapshot, labels=LABELS)
 
 
-def test_progress_ends_at_the_number_of_rows() -> None:
+@pytest.mark.parametrize(("scores", "rows"), [("avh", [10, 20, 23]), ("all", [10, 20, 23, 33, 43, 46])])
+def test_progress_counts_the_rows(scores: str, rows: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dataset scores take a second pass."""
+    Snapshot(FEATURES, WEIGHT, LABELS).save(tmp_path / "s.npz")
+    monkeypatch.setattr("hardsight.snapshot.BATCH_BYTES", 400)  # ten rows
     seen: list[tuple[int, int]] = []
-    score(FEATURES, WEIGHT, LABELS, scores="all", progress=lambda done, total: seen.append((done, total)))
-    assert seen[-1][0] == seen[-1][1] == 46  # dataset scores take a second pass
-    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    score(tmp_path / "s.npz", scores=scores, progress=lambda *numbers: seen.append(numbers))
+    assert seen == [(done, rows[-1]) for done in rows]
 
 
 def test_a_file_larger_than_a_batch_is_never_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
