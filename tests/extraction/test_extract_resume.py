@@ -23,6 +23,7 @@ from forked import started
 from hardsight.data import open_data
 from hardsight.errors import RunError
 from hardsight.files import samples
+from hardsight.files.run import Run
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="kill -9 is a Unix thing")
 
@@ -261,6 +262,17 @@ def test_images_that_change_during_the_run(photos: Path, tmp_path: Path) -> None
     with pytest.raises(RunError, match="changed while they were read"):
         extracted(data, run, progress=lambda *_: os.utime(data / "cat/00.png"))
     assert not (run / "run.json").exists()
+
+
+def test_one_writer_at_a_time(photos: Path, whole: Path, tmp_path: Path) -> None:
+    run = begun(whole, tmp_path / "run")
+    start = json.loads((run / "start.json").read_text())
+    with Run(run, start["command"], start["arguments"], start["inputs"]).only_writer():
+        for _ in range(2):  # what is refused does not take the lock away
+            with pytest.raises(RunError, match=f"written by process {os.getpid()} on"):
+                extracted(photos, run)
+    extracted(photos, run)
+    assert content(run) == content(whole)
 
 
 def test_a_full_disk(photos: Path, whole: Path, tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import hardsight
-from hardsight import HardsightError, Snapshot, score
+from hardsight import HardsightError, Head, Snapshot, score
+from hardsight.errors import FileError
 from hardsight.files.heads import load_head, save_head
 from hardsight.files.npy import open_npy, open_npz
 from hardsight.files.samples import write_samples
@@ -96,6 +97,7 @@ def rows(features: np.ndarray) -> pa.Array:
 NPY, PICKLE = npy_bytes(FEATURES), pickle.dumps({"weight": Canary()})
 ARRAYS: dict[str, Any] = {"features": FEATURES, "weight": WEIGHT, "labels": LABELS}
 NPZ, SMALL = npz_bytes(**ARRAYS), npz_bytes(zipfile.ZIP_DEFLATED, features=FEATURES)
+ENTRY = NPZ.index(b"PK\1\2")  # of the archive's directory: who made it is at 4, the version needed at 6
 FLIPPED = NPZ.index(FEATURES.tobytes()) + 33
 COLUMNS: dict[str, Any] = {"features": rows(FEATURES), "label": LABELS, "id": np.arange(40)}
 PARQUET, HTML = parquet_bytes(**COLUMNS), b"<!doctype html><html><body>Please log in</body></html>"
@@ -141,6 +143,7 @@ FAULTS: dict[str, tuple[str, bytes, str]] = {  # the file, and what the error sa
         for name in MEMBERS
     },
     "says it is small": ("s.npz", SMALL.replace(struct.pack("<I", len(NPY)), struct.pack("<I", len(NPY) - 16)), "s.npz"),
+    "a zip of another version": ("s.npz", NPZ[: ENTRY + 6] + b"\xff" + NPZ[ENTRY + 7 :], r"not a readable .npz .* 25\.5"),
     **{f"npz cut to {kept}": ("s.npz", NPZ[:kept], "not a readable .npz") for kept in (0, 10, 300, -30)},
     "a flipped bit": ("s.npz", NPZ[:FLIPPED] + bytes([NPZ[FLIPPED] ^ 4]) + NPZ[FLIPPED + 1 :], "damaged"),
     **{
@@ -204,6 +207,11 @@ def test_fortran_order_and_big_endian_are_scored_right(tmp_path: Path, change: C
     table = score(tmp_path / "f.npy", tmp_path / "w.npy", tmp_path / "y.npy")
     assert table.column("avh").to_numpy() == pytest.approx(EXPECTED, rel=1e-6)
     np.savez_compressed(tmp_path / "s.npz", features=change(FEATURES), weight=change(WEIGHT), labels=LABELS.astype(">i8"))
+    assert score(tmp_path / "s.npz").column("avh").to_numpy() == pytest.approx(EXPECTED, rel=1e-6)
+
+
+def test_who_made_a_zip_does_not_matter(tmp_path: Path) -> None:
+    (tmp_path / "s.npz").write_bytes(NPZ[: ENTRY + 4] + b"\xff" + NPZ[ENTRY + 5 :])
     assert score(tmp_path / "s.npz").column("avh").to_numpy() == pytest.approx(EXPECTED, rel=1e-6)
 
 
@@ -282,6 +290,16 @@ def test_the_same_bytes_unharmed_are_read(tmp_path: Path) -> None:
     head, names = load_head(tmp_path / "head.safetensors")
     assert head.kind == "linear" and names is None
     np.testing.assert_array_equal(head.weight, WEIGHT)
+
+
+def test_every_cut_of_a_head_is_refused(tmp_path: Path) -> None:
+    save_head(tmp_path / "whole.safetensors", Head("linear", WEIGHT))
+    content = (tmp_path / "whole.safetensors").read_bytes()
+    for length in range(len(content)):
+        path = tmp_path / f"{length}.safetensors"  # a new file each time: to truncate one waits for the disk
+        path.write_bytes(content[:length])
+        with pytest.raises(FileError, match=path.name):
+            load_head(path)
 
 
 # ---- Parquet ----
