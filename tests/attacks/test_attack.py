@@ -205,6 +205,8 @@ def test_a_model_by_itself_and_the_command_line(trained: Path, tmp_path: Path, c
     assert "n = 12   score: -distance to the center of the predicted class" in finished.out and "fgsm" in finished.out
     again = cli("attack", trained, "--limit", 12, "--epsilon", "0.2", "--trajectories", 0, "-o", tmp_path / "a")
     assert "is complete already" in again.out
+    other = cli("attack", trained, "--limit", 12, "--epsilon", "0.3", "--trajectories", 0, "-o", tmp_path / "a")
+    refused(other, "epsilon was 0.2 and is 0.3")
 
 
 def test_of_features_alone_the_model_must_be_named(trained: Path, tmp_path: Path, undrawn: None) -> None:
