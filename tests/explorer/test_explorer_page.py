@@ -439,6 +439,7 @@ def test_exports_of_a_selection(watched: Watched, tmp_path: Path) -> None:
         table = pq.read_table(downloads(page, tmp_path, "selection", "parquet")).to_pandas()
         assert table.id.tolist() == expected.id.tolist() and set(table.label_name) == {"digit 3"}
         np.testing.assert_allclose(table.avh, expected.avh, rtol=1e-6)
+        assert len(downloads(page, tmp_path, "selection", "csv").read_text().splitlines()) == len(expected) + 1
         listed = downloads(page, tmp_path, "selection", "txt").read_text().splitlines()
         assert listed == [f"img/{id}.png" for id in expected.id]
 
@@ -516,6 +517,11 @@ def test_the_report_opens_from_disk_and_is_the_same_page(watched: Watched, tmp_p
     settled(page, "epoch 1: right ", "#view-dynamics .said")
     shown = float(page.locator("#view-dynamics .said").inner_text().split("right ")[1].split()[0])
     assert shown == pytest.approx(first[mine].mean(), rel=0.01)
+    play = page.get_by_role("button", name="Play")  # read in the same breath: by the next look it may have played
+    assert play.evaluate("(button) => (button.click(), button.textContent)") == "Pause"
+    play.wait_for()  # it has come to the end
+    expect(page.locator("#epoch-name")).to_have_text("epoch 5")
+    page.get_by_role("button", name="Back to the scores").click()
     page.keyboard.press("Escape")
     settled(page, "^300 samples$")
     page.locator("#grid .tile").first.click()
@@ -535,3 +541,20 @@ def test_a_report_of_more_says_that_it_is_a_sample(tmp_path: Path) -> None:
     write_table(make_table(90_000), tmp_path / "scores.parquet")
     source = report(tmp_path / "scores.parquet").read_text(encoding="utf-8")
     assert len(source) < 5_500_000 and "an even subsample of 60,000 samples" in source and '["samples","90,000"]' in source
+
+
+@pytest.mark.slow
+def test_a_million_points(watched: Watched, tmp_path: Path) -> None:
+    table = make_table(1_000_000)
+    write_table(table, tmp_path / "scores.parquet")
+    with browsing(watched, tmp_path / "scores.parquet") as page:
+        assert counted(page) == 1_000_000
+        drag(page, (0.4, 0.3), (0.6, 0.6))
+        settled(page, "of 1,000,000 samples")
+        box = drawn_filter(page)
+        angle, norm = (table.column(name).to_numpy().astype("f4") for name in ("own_angle", "norm"))
+        angle, norm = np.degrees(angle).astype("f8"), norm.astype("f8")  # as the page compares
+        inside = (angle >= box[3]) & (angle <= box[4]) & (norm >= box[5]) & (norm <= box[6])
+        assert counted(page) == inside.sum()
+        page.get_by_role("button", name="Next page").click()
+        settled(page, "61–120 of", "#page-name")

@@ -179,6 +179,7 @@ def test_fiftyone_itself_opens_it_and_sorts_by_a_score(
     for (file, label, target), (guess, confidence) in zip(arrays["samples"], arrays["guessed"], strict=True):
         row = table.loc[target["sample_id"]]
         assert Path(file).is_file() and label == NAMES[row.label] and target["avh"] == pytest.approx(row.avh, rel=1e-5)
+        assert target.get("verdict") == (row.verdict if pd.notna(row.verdict) else None)
         assert guess == NAMES[row.predicted] and confidence == pytest.approx(row.predicted_confidence, rel=1e-5)
     assert {Path(file).parent for file, _, _ in of_files["samples"]} == {(files.parent / "photos" / "some").resolve()}
 

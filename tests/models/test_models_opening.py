@@ -90,6 +90,51 @@ def test_a_timm_module_passed_in_python_knows_its_preprocessing() -> None:
     assert open_model(module).preprocessing.size == (176, 176)
 
 
+def tiny_vit() -> nn.Module:
+    sizes = {"image_size": 32, "patch_size": 8, "num_layers": 2, "num_heads": 2, "hidden_dim": 16, "mlp_dim": 32}
+    module: nn.Module = library("torchvision").models.VisionTransformer(**sizes, num_classes=5)
+    nn.init.normal_(module.heads.head.weight)  # type: ignore[union-attr, arg-type]  # torchvision starts it at zero
+    return module
+
+
+def tiny_convnext() -> nn.Module:
+    models = library("torchvision").models
+    return models.ConvNeXt([models.convnext.CNBlockConfig(8, 16, 1), models.convnext.CNBlockConfig(16, None, 1)], num_classes=5)
+
+
+def tiny_deit() -> nn.Module:
+    deit = library("timm.models").deit
+    return deit.VisionTransformerDistilled(img_size=32, embed_dim=24, depth=1, num_heads=2, num_classes=5)
+
+
+def tiny_levit() -> nn.Module:
+    sizes = {"embed_dim": (24, 24, 24), "key_dim": 8, "depth": (1, 1, 1), "num_heads": (1, 1, 1)}
+    return library("timm.models").levit.LevitDistilled(img_size=32, num_classes=5, **sizes)
+
+
+@pytest.mark.parametrize(("make", "width"), [(tiny_vit, 16), (tiny_convnext, 16), (tiny_deit, 48), (tiny_levit, 48)])
+def test_tiny_networks_of_libraries_passed_in_python(make: Any, width: int) -> None:
+    """Those of timm average two heads on two features of 24."""
+    model = open_model(make())
+    check_against_module(model, np.random.default_rng(1).normal(size=(2, 3, 32, 32)).astype(np.float32))
+    assert model.head.num_features == width and model.head.num_classes == 5
+
+
+def test_a_squeezenet_clips_its_logits_so_its_head_must_be_chosen() -> None:
+    module = library("torchvision").models.squeezenet1_1(num_classes=4)
+    batch = np.random.default_rng(2).normal(size=(2, 3, 64, 64)).astype(np.float32)
+    with pytest.raises(InputError, match=r"classifier\.1 \(4, 512\), off by .*--head-layer classifier\.1 --fit-head"):
+        open_model(module).check(batch)
+    with pytest.warns(UserWarning, match="layer classifier.1"):
+        features, logits = open_model(module, head="classifier.1")(batch)
+    with torch.no_grad():
+        maps = module.eval().features(torch.from_numpy(batch))  # (2, 512, h, w)
+        expected = module.classifier[1](maps).mean((2, 3))
+    np.testing.assert_allclose(features, maps.mean((2, 3)), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(logits, expected, rtol=1e-4, atol=1e-5)
+    assert (logits < 0).any()
+
+
 def tiny_transformers(transformers: Any) -> dict[str, Any]:
     labels = {"num_labels": 3, "id2label": {0: "cat", 1: "dog", 2: "owl"}}
     return {
@@ -97,10 +142,14 @@ def tiny_transformers(transformers: Any) -> dict[str, Any]:
             hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=9, image_size=32, patch_size=8, **labels
         ),
         "resnet": transformers.ResNetConfig(embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], layer_type="basic", **labels),
+        "convnext": transformers.ConvNextConfig(hidden_sizes=[8, 16], depths=[1, 1], num_stages=2, **labels),
+        "swin": transformers.SwinConfig(
+            image_size=32, patch_size=4, embed_dim=8, depths=[1, 1], num_heads=[1, 2], window_size=4, **labels
+        ),
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["vit", "resnet"])
+@pytest.mark.parametrize("kind", ["vit", "resnet", "convnext", "swin"])
 def test_transformers_from_a_directory(kind: str, tmp_path: Path) -> None:
     transformers = library("transformers")
     torch.manual_seed(0)

@@ -47,6 +47,10 @@ def test_pre_commit_runs_the_pinned_ruff() -> None:
     assert [repo["rev"] for repo in hooks["repos"] if repo["repo"].endswith("ruff-pre-commit")] == ["v" + PINS["ruff"]]
 
 
+def test_type_checkers_are_told() -> None:
+    assert "Typing :: Typed" in PROJECT["project"]["classifiers"] and (ROOT / "src" / "hardsight" / "py.typed").is_file()
+
+
 @pytest.mark.parametrize("workflow", sorted((ROOT / ".github" / "workflows").glob("*.yml")), ids=lambda path: path.name)
 def test_workflows_call_tasks_that_exist(workflow: Path) -> None:
     tasks = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
