@@ -19,8 +19,8 @@ import typer
 from hardsight import correlate, score
 from hardsight.cli import adapt, attack, generalize
 from hardsight.cli.results import with_options
-from hardsight.cli.tables import as_latex, as_markdown, write_tables
 from hardsight.errors import InputError
+from hardsight.render.printed_tables import as_latex, as_markdown, write_tables
 from hardsight.render.saving import figures_as, save_figure
 from hardsight.screen import (
     Cell,
@@ -120,7 +120,7 @@ def test_samples_without_labels_are_ranked_by_what_there_is(tmp_path: Path, cli:
 
 
 def test_part_by_part_one_label_is_enough() -> None:
-    parts = [score(np.eye(2)[rows], np.eye(2), labels).arrow for rows, labels in (([0], [-1]), ([1], [1]))]
+    parts = [score(np.eye(2)[rows], np.eye(2), labels).table for rows, labels in (([0], [-1]), ([1], [1]))]
     summary = Summary(otherwise="entropy")
     summary.add(parts[0])
     assert summary.ranked_by == "entropy" and len(summary.hardest or ()) == 1
@@ -428,7 +428,7 @@ def test_every_score_turned_to_hardness(photos: Path, tmp_path: Path) -> None:
     assert turned.column("confidence").to_pylist() == [-value for value in measured.column("confidence").to_pylist()]
     assert json.loads(turned.schema.metadata[b"hardsight"])["as"] == "hardness"
     assert is_hardness(turned.schema) and not is_hardness(measured.schema)
-    assert as_hardness(turned).equals(turned.arrow)  # twice does not flip it back
+    assert as_hardness(turned).equals(turned.table)  # twice does not flip it back
     first = [hardest(table, "confidence", 3).column("id").to_pylist() for table in (measured, turned)]
     assert first[0] == first[1]
     assert "hardest 10 by confidence (low is hard)" in repr(measured.hardest("confidence"))

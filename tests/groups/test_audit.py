@@ -292,7 +292,7 @@ def test_the_command_writes_three_files(cli: Cli, tmp_path: Path, monkeypatch: p
     table = pq.read_table(tmp_path / "audit.parquet")
     first = ["group", "n", "accuracy", "accuracy_low", "accuracy_high", "mean_avh", "by", "labeled"]
     assert table.column_names[:8] == first and table["mean_avh"].null_count == 2 and table["mean_loss"].null_count == 0
-    assert table.equals(audit(tmp_path / "x.npz", group="site").arrow)
+    assert table.equals(audit(tmp_path / "x.npz", group="site").table)
     assert pq.read_table(tmp_path / "audit.samples.parquet").to_pydict()["site"] == given["columns"]["site"]
     page = (tmp_path / "audit.html").read_text("utf-8")
     assert "p values up to 5 % after" in page and "site = B: less accurate" in page and "http" not in page.split("</head>")[1]

@@ -261,7 +261,7 @@ def test_the_command_writes_samples_and_classes(cli: Cli, tmp_path: Path) -> Non
     assert table.column_names == ["id", "harder", "change", "label", "before", "after", "predicted_before", "predicted_after",
                                   "outcome", "feature_angle"]  # fmt: skip
     with pytest.warns(UserWarning, match="80 samples are in both"):
-        assert table.equals(drift(tmp_path / "a.npz", tmp_path / "b.npz").arrow)
+        assert table.equals(drift(tmp_path / "a.npz", tmp_path / "b.npz").table)
     hardest = table.filter(table["harder"]).sort_by([("change", "descending")])["id"].to_pylist()
     said = done.out.partition("10 largest increases in hardness")[2].splitlines()[4:14]
     assert [int(line.split()[0]) for line in said] == hardest[:10]

@@ -698,7 +698,7 @@ def test_a_review_of_classes_or_ids_that_are_not_there_is_refused(tmp_path: Path
     file = tmp_path / "review.parquet"
 
     snapshot = Snapshot(np.eye(4), labels=[0, 1, 2, -1])  # no head: the labels say how many classes there are
-    twice = Snapshot(np.eye(3), labels=[0, 1, 2], ids=["a", "b", "a"])
+    twice = Snapshot(np.eye(3), labels=[0, 1, 2], ids=["a", "b", "a"], allow_duplicates=True)
     marks: list[tuple[Snapshot, list[str], list[Any], str]] = [
         (snapshot, ["0", "1", "0"], [1, 2, 2], "one mark per sample, but 1 ids have several, such as '0'"),
         (snapshot, ["0"], ["cat"], "not a review: suggestions must be class indices"),
@@ -784,7 +784,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str], str]] = {
         ["--reference", "other.npz"],
         "other.npz is of another model: its head is different.",
     ),
-    "ids twice": ({"probs": np.eye(3), "labels": [0, 1, 2], "ids": ["a", "b", "b"]}, [], "'b' is at rows 1 and 2"),
+    "ids twice": ({"probs": np.eye(3), "labels": [0, 1, 2], "ids": ["a", "b", "b"]}, [], "row 2 repeats 'b' of row 1"),
     "reference not searched": (
         {"features": np.eye(6), "labels": [0, 1] * 3},
         ["--reference", "other.npz", "--no-neighbors"],

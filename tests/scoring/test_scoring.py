@@ -22,6 +22,7 @@ from hardsight import SCORES, Dynamics, Head, Snapshot, score
 from hardsight.domains.adaptation.selection import select_pseudo_labels
 from hardsight.domains.opening import open_domain
 from hardsight.errors import InputError
+from hardsight.files.samples import write_samples
 from hardsight.scoring.score_file import score_to_file
 from hardsight.scoring.settings import ScoreSettings
 from hardsight.stats import fit_temperature, selection_frequency
@@ -107,7 +108,7 @@ def test_first_is_the_first_rows_and_limit_is_spread(count: int) -> None:
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 23, 40])
 def test_shards_are_a_partition_of_the_rows(count: int) -> None:
     parts = [score(FEATURES, WEIGHT, LABELS, shard=(i, count)) for i in range(count)]
-    same(pa.concat_tables([part.arrow for part in parts]), WHOLE)
+    same(pa.concat_tables([part.table for part in parts]), WHOLE)
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
     assert [len(score(FEATURES, WEIGHT, LABELS, shard=(i, 2), limit=11)) for i in range(2)] == [5, 6]
 
@@ -119,15 +120,15 @@ def test_joined_shards_are_the_whole_table_to_the_last_bit(kind: str, tmp_path: 
     features, weight = rng.standard_normal((3001, 48), np.float32), rng.standard_normal((100, 48), np.float32)
     features[5], features[1500] = 0, np.nan
     labels = rng.integers(0, 100, 3001)
-    monkeypatch.setattr("hardsight.snapshot.BATCH_BYTES", 700 * 48 * 4)  # 700 rows
+    monkeypatch.setattr("hardsight.snapshot.snapshot.BATCH_BYTES", 700 * 48 * 4)  # 700 rows
     snapshot = Snapshot(features, weight, labels)
     if kind == "parquet":
         columns = {"label": labels, "features": pa.FixedSizeListArray.from_arrays(features.ravel(), 48)}
         pq.write_table(pa.table(columns), tmp_path / "s.parquet", row_group_size=1300)
         snapshot = Snapshot.load(tmp_path / "s.parquet", head=weight)
-    whole = score(snapshot).arrow
+    whole = score(snapshot).table
     for count in (2, 7):
-        parts = [score(snapshot, shard=(i, count)).arrow for i in range(count)]
+        parts = [score(snapshot, shard=(i, count)).table for i in range(count)]
         assert pa.concat_tables(parts).combine_chunks().equals(whole.combine_chunks())
     assert len(score(snapshot, shard=(2, 3), strict=True)) == 1001  # the odd rows are not its own
 
@@ -142,14 +143,14 @@ def test_strict_accepts_unlabeled_rows_and_names_the_first_bad_one() -> None:
 
 
 def test_duplicates_are_found_across_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hardsight.snapshot.BATCH_BYTES", 200)  # five rows
+    monkeypatch.setattr("hardsight.snapshot.snapshot.BATCH_BYTES", 200)  # five rows
     ids = np.arange(23)
     ids[20] = 2
-    Snapshot(FEATURES, WEIGHT, LABELS, ids=ids).save(tmp_path / "s.npz")
+    write_samples(tmp_path / "s.parquet", FEATURES, {"id": ids, "label": LABELS})
     with pytest.raises(InputError, match="row 20 repeats 2 of row 2"):
-        score(tmp_path / "s.npz")
-    assert len(score(tmp_path / "s.npz", first=20)) == 20
-    same(score(tmp_path / "s.npz", allow_duplicates=True).drop_columns("id"), WHOLE.drop_columns("id"))
+        score(tmp_path / "s.parquet", WEIGHT)
+    assert len(score(tmp_path / "s.parquet", WEIGHT, first=20)) == 20
+    same(score(tmp_path / "s.parquet", WEIGHT, allow_duplicates=True).drop_columns("id"), WHOLE.drop_columns("id"))
 
 
 def test_equal_hashes_are_not_duplicates() -> None:
@@ -463,7 +464,7 @@ def test_a_snapshot_or_its_path_goes_in(tmp_path: Path) -> None:
 def test_progress_counts_the_rows(scores: str, rows: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Dataset scores take a second pass."""
     Snapshot(FEATURES, WEIGHT, LABELS).save(tmp_path / "s.npz")
-    monkeypatch.setattr("hardsight.snapshot.BATCH_BYTES", 400)  # ten rows
+    monkeypatch.setattr("hardsight.snapshot.snapshot.BATCH_BYTES", 400)  # ten rows
     seen: list[tuple[int, int]] = []
     score(tmp_path / "s.npz", scores=scores, progress=lambda *numbers: seen.append(numbers))
     assert seen == [(done, rows[-1]) for done in rows]
@@ -471,7 +472,7 @@ def test_progress_counts_the_rows(scores: str, rows: list[int], tmp_path: Path, 
 
 def test_a_file_larger_than_a_batch_is_never_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Snapshot(FEATURES, WEIGHT, LABELS).save(tmp_path / "s.npz")
-    monkeypatch.setattr("hardsight.snapshot.BATCH_BYTES", 200)
+    monkeypatch.setattr("hardsight.snapshot.snapshot.BATCH_BYTES", 200)
     largest = 0
     read = hardsight.files.npy.RowsOnDisk.__getitem__
 

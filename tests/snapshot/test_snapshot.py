@@ -117,8 +117,11 @@ def test_pred_probs_in_a_file_are_probabilities(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
-        ({}, "one of features, logits or probs, got none"),
-        ({"features": FEATURES, "probs": np.ones((10, 1))}, "got features and probs"),
+        ({}, "features, logits or probs, got none"),
+        ({"logits": FEATURES, "probs": np.ones((10, 1))}, "got logits and probs"),
+        ({"features": FEATURES, "head": HEAD, "probs": np.ones((10, 2))}, "one column per class, got 2 for 3"),
+        ({"features": FEATURES, "probs": np.ones((9, 2))}, "one row of probs per sample, got 9"),
+        ({"features": FEATURES, "ids": [*range(9), 0]}, "row 9 repeats 0 of row 0"),
         ({"features": FEATURES, "head": np.ones((3, 5))}, "same number of columns"),
         ({"features": FEATURES, "head": HEAD, "bias": np.ones(3)}, "a Head already has its own"),
         ({"features": FEATURES, "head": HEAD, "class_names": ["a"]}, "one class name per class, got 1 for 3"),

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hardsight import Snapshot, audit, clean, drift, explore, mine, score, select
+from hardsight import Snapshot, audit, clean, explore, mine, score, select
 from hardsight.errors import InputError
 
 FEATURES = np.array([[2.0, 0.0], [1.0, 1.0], [0.0, 3.0], [0.0, 1.0]])  # 0, 45, 90 and 90 degrees
@@ -85,13 +85,13 @@ def test_functions_name_columns_of_a_wide_table(kind: str) -> None:
     frame = scans()
     table = MAKERS[kind](frame if kind == "pandas" else {name: frame[name].to_numpy() for name in frame})
     arrays: dict[str, Any] = {"features": frame[["f0", "f1"]].to_numpy(), "labels": frame["y"].to_numpy()}
-    assert clean(table, features="f*", labels="y").equals(clean(**arrays).arrow)
+    assert clean(table, features="f*", labels="y").equals(clean(**arrays).table)
     groups = audit(table, features="f*", labels="y", head=4 * np.eye(2), group="site")
-    assert groups.equals(audit(**arrays, head=4 * np.eye(2), columns={"site": frame["site"].to_numpy()}, group="site").arrow)
+    assert groups.equals(audit(**arrays, head=4 * np.eye(2), columns={"site": frame["site"].to_numpy()}, group="site").table)
     pairs = mine(features=arrays["features"], labels=arrays["labels"]).table()
     assert mine(table, features="f*", labels="y").table().equals(pairs)
     few: dict[str, Any] = {"head": 4 * np.eye(2), "budget": 5, "method": "hardest"}
-    assert select(table, features="f*", labels="y", **few).equals(select(**arrays, **few).arrow)
+    assert select(table, features="f*", labels="y", **few).equals(select(**arrays, **few).table)
     with pytest.raises(InputError, match="this is a table of scores: pass the features"):
         clean(score(table, labels="y", features="f*"))
 
@@ -105,8 +105,6 @@ def embeddings() -> pd.DataFrame:
 
 FRAME, EMBEDDINGS = scans(), embeddings()
 REFUSED: dict[str, Callable[[], Any]] = {
-    r"got DataFrame. For a table, use hardsight.Snapshot\(frame, labels='COLUMN'\)": lambda: select(FRAME, budget=5),
-    "got DataFrame. For a table, use hardsight.Snapshot": lambda: drift(FRAME, FRAME),
     "or the table that score or clean gives, got list": lambda: explore([1, 2]),
     "has one row for two classes: pass the classifier itself as head": lambda: score(
         FRAME[["f0", "f1"]], np.ones((1, 2)), np.arange(60) % 2

@@ -88,7 +88,7 @@ def test_the_command_writes_what_python_gives(tmp_path: Path, cli: Cli) -> None:
     assert (tmp_path / "plan.csv").read_text().splitlines()[0] == '"id","position","first_epoch","avh"'
     assert cli("curriculum", tmp_path / "scores.parquet", "--epochs", 12, "-o", tmp_path / "plan.parquet").code == 0
     planned = hardsight.curriculum(tmp_path / "scores.parquet", epochs=12)
-    assert pq.read_table(tmp_path / "plan.parquet").equals(planned.arrow) and planned["id"].to_pylist() == ["b", "a"]
+    assert pq.read_table(tmp_path / "plan.parquet").equals(planned.table) and planned["id"].to_pylist() == ["b", "a"]
 
 
 # ---- joined to the data by id ----

@@ -203,7 +203,7 @@ def test_the_curve_shows_what_is_lost() -> None:
 
 FEATURES, HEAD, LABELS = blobs()
 EARLY: dict[str, dict[str, Any]] = {
-    "3 is at rows 3 and 119": {"features": FEATURES, "labels": LABELS, "ids": [*range(119), 3], "budget": 4},
+    "row 119 repeats 3 of row 3": {"features": FEATURES, "labels": LABELS, "ids": [*range(119), 3], "budget": 4},
     "class 3 has no samples to choose from": {
         "features": FEATURES, "labels": np.where(LABELS == 3, 4, LABELS), "budget": 8, "per_class": True
     },
@@ -310,7 +310,7 @@ def test_the_command_writes_what_python_gives(tmp_path: Path, cli: Cli) -> None:
     assert "--subset" in done.out and "tested on" in done.out and (tmp_path / "curve.csv").is_file()
     table = pq.read_table(output)
     expected = hardsight.select(tmp_path / "x.npz", budget=12, method="hardest")
-    assert table.equals(expected.arrow) and json.loads(table.schema.metadata[b"hardsight"])["by"] == "avh"
+    assert table.equals(expected.table) and json.loads(table.schema.metadata[b"hardsight"])["by"] == "avh"
     cli("score", tmp_path / "x.npz", "-o", tmp_path / "scores.csv")
     again = cli("select", tmp_path / "scores.csv", "--budget", 12, "--method", "hardest", "-o", tmp_path / "again.json")
     assert again.code == 0

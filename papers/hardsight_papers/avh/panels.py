@@ -149,7 +149,7 @@ def scored(context: Context, snapshot: Snapshot, scores: tuple[str, ...] = SCORE
     from hardsight import score
 
     def make() -> pa.Table:
-        table = score(snapshot, scores=[*scores, "norm"]).arrow
+        table = score(snapshot, scores=[*scores, "norm"]).table
         known = [name for name in ("base_id", "degradation", "level") if name in snapshot.column_names]
         columns = snapshot.columns(known) if known else pa.table({})
         for name in known:

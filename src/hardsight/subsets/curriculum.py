@@ -22,7 +22,7 @@ from hardsight.errors import InputError
 from hardsight.files.places import Place, missing, place
 from hardsight.files.table_writing import check_table_output
 from hardsight.options import takes
-from hardsight.scores_table import Result
+from hardsight.result import Result
 from hardsight.scoring.score_file import open_with_columns
 from hardsight.screen import brief
 from hardsight.subsets.pool import Pool, is_scores, open_pool

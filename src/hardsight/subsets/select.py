@@ -22,7 +22,7 @@ from hardsight.files.table_writing import check_table_output
 from hardsight.files.wide_tables import is_table, names_columns
 from hardsight.files.writing import check_output
 from hardsight.options import takes
-from hardsight.scores_table import Result
+from hardsight.result import Result
 from hardsight.scoring.score import of_table
 from hardsight.scoring.score_file import open_with_columns
 from hardsight.screen import Progress, brief
