@@ -160,13 +160,6 @@ def test_a_switch_may_take_a_word(words: list[str], oil: bool | str) -> None:
     assert by_command(Frying, *words) == ("fish", Frying(oil))
 
 
-def test_the_commands_know_their_options_without_numpy(fresh_python: Any) -> None:
-    """`--help` is fast: the settings classes import nothing heavy."""
-    code = "import sys, hardsight.cli; print([name for name in ('numpy', 'torch', 'pyarrow', 'scipy') if name in sys.modules])"
-    done = fresh_python(code)
-    assert done.out == "[]\n", done.err
-
-
 @pytest.mark.parametrize(
     "name",
     [

@@ -79,15 +79,6 @@ def test_top_and_by(cli: Cli, snapshot: Path) -> None:
     assert len(ids_on_screen(cli("score", snapshot, "--top", 1000).out)) == 50
 
 
-def test_scores_by_name(cli: Cli, snapshot: Path, tmp_path: Path) -> None:
-    assert cli("score", snapshot, "--scores", "loss,knn_agreement", "-o", tmp_path / "o.parquet").code == 0
-    assert pq.read_table(tmp_path / "o.parquet").column_names[4:] == ["loss", "knn_agreement"]
-    assert cli("score", snapshot, "--scores", "all", "-o", tmp_path / "o.parquet").code == 0
-    assert pq.read_table(tmp_path / "o.parquet").column_names[4:] == [
-        name for name in SCORES if SCORES[name].scope in ("row", "dataset")
-    ]
-
-
 @pytest.mark.parametrize("ending", ["txt", "json"])
 def test_class_names_are_shown(cli: Cli, snapshot: Path, tmp_path: Path, ending: str) -> None:
     names = ["ant", "bee", "cat"]

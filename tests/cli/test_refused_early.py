@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 from safetensors.numpy import save_file
 
-from hardsight.errors import MissingExtra, RunError, require_installed
+from hardsight.errors import MissingExtra, RunError
 from hardsight.files.run import Run, check_run_directory
 
 # What is typed, and what the line says. These do not load torch.
@@ -46,6 +46,9 @@ ARRAYS = {
     "score table.csv --features f* --label labl": "it has f1, f2, label. Did you mean label?",
     "score table.csv --features f1 f2 --label label": "separated by commas: f1,f2.",
     "score table.csv --features f --label label": "Did you mean 'f*'?",
+    "score table.csv --features g* --label label": "'g*'",
+    "score table.csv --features f* --label label --labels labels20.npy": "--label names a column and --labels a file",
+    "score turned.npy --features f*": "--features names columns",
     "score semicolons.csv --features f* --label y": "separated by semicolons",
     "score words.csv --features f* --label label": "'f2' is not (row 1 holds 'n/a')",
     "score table.parquet -o table.parquet": "table.parquet",
@@ -57,6 +60,8 @@ ARRAYS = {
     "score good.npz --head absent.npy": "absent.npy does not exist",
     "score good.npz --top -1": "top must",
     "score good.npz --tls-ca ca.pem": "need --cluster",
+    "score good.npz --cluster tcp://127.0.0.1:1": "use -o",
+    "score good.npz --limit -1": "limit must be a whole number of 1 or more, got -1",
     "score good.npz --limit many": "limit must be a whole number of 1 or more, got 'many'.",
     "score good.npz --nonsense": "no such option: --nonsense. See hardsight score --help.",
     "score": "missing argument",
@@ -76,6 +81,13 @@ ARRAYS = {
     "audit hole.npz --group case": "it names samples and not groups",
     "drift good.npz god.npz": "Did you mean good.npz?",
     "drift good.npz domains.npz": "share no id (such as 's0' and '0')",
+    "drift good.npz good.npz": "is given twice",
+    "audit good.npz --group site --report other.pdf": "other.pdf: the page is HTML",
+    "audit good.npz --group site -o good.npz": "good.npz",
+    "report good.npz -o other.pdf": "other.pdf: the page is HTML",
+    "curriculum good.npz --by nix -o x.csv": "'nix'",
+    "curriculum good.npz --order self-paced -o x.csv": "follows the network",
+    "curriculum good.npz --pace-start 0 -o x.csv": "pace_start",
     "dynamics other": "pass a run of hardsight train.",
     "export good.npz --to fiftyon": "Did you mean fiftyone?",
     "export good.npz --to coco": "give --images.",
@@ -337,11 +349,6 @@ def test_a_directory_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("os.access", lambda *_: False)  # root may write anywhere
     with pytest.raises(RunError, match=r"no write permission for .*\. Use another -o"):
         check_run_directory(tmp_path / "run", "a command")
-
-
-def test_what_is_not_installed_is_said_first() -> None:
-    with pytest.raises(MissingExtra, match=r"a thing needs no_such_library: pip install 'hardsight\[torch\]'"):
-        require_installed("no_such_library", extra="torch", purpose="a thing")
 
 
 def test_the_true_cause_of_a_failed_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,6 @@ from hardsight.explorer import sample_detail
 from hardsight.explorer import thumbnails as pictures_module
 from hardsight.explorer.columns import codes, from_arrow, numbers, signed
 from hardsight.explorer.downloads import as_file, selection_table
-from hardsight.explorer.memory_limit import Turns
 from hardsight.explorer.report import report
 from hardsight.explorer.review import Review
 from hardsight.explorer.routes import Page
@@ -277,24 +276,6 @@ def test_a_report_holds_small_pictures_only(run: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("hardsight.render.overview.overview", overview)
     with pytest.raises(RuntimeError, match=r"^\{\(4, 4\)\}$"):  # of digits of 8 x 8
         report(run)
-
-
-def test_images_that_wait_for_memory_are_first_come_first_served() -> None:
-    turns, done = Turns(10), []
-
-    def take(pixels: int) -> None:
-        with turns.turn() as turn:
-            turn.take(pixels)
-            done.append((pixels, turns.used))
-
-    with ThreadPoolExecutor(2) as pool, turns.turn() as first:
-        first.take(8)
-        for waiting, pixels in enumerate((50, 2), start=1):  # more than there ever is room for: it goes alone
-            pool.submit(take, pixels)
-            while len(turns._waiting) < waiting:
-                time.sleep(0.001)
-        assert done == []  # the 2 would fit, but came later
-    assert done == [(50, 50), (2, 2)] and turns.used == 0
 
 
 # Epochs and agreement

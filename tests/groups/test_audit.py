@@ -26,7 +26,6 @@ from hardsight.groups.latent import k_means, nearest
 from hardsight.stats import design_effect, mean_interval, share_difference, sign_test, welch, wilson
 from hardsight.stats import fisher_exact as our_fisher
 from hardsight.table import write_table
-from refusals import refused
 
 Cli = Callable[..., Any]
 ENDS = ("low", "high", "difference", "difference_low", "difference_high", "p")
@@ -298,16 +297,6 @@ def test_the_command_writes_three_files(cli: Cli, tmp_path: Path, monkeypatch: p
     assert "p values up to 5 % after" in page and "site = B: less accurate" in page and "http" not in page.split("</head>")[1]
     assert f"hardsight audit {tmp_path / 'x.npz'} --group site -o {tmp_path / 'audit.parquet'}</pre>" in page
     assert hardsight.verify(tmp_path / "audit.html").sound == ["audit.html"]
-    other, site = tmp_path / "other.parquet", ["--group", "site"]
-    for words, said in (
-        (["audit", tmp_path / "x.npz", "--group", "age", "-o", other], "there is no column 'age'; it has label, site."),
-        (["audit", tmp_path / "x.npz", *site, "--images", tmp_path / "lost", "-o", other], "lost"),
-        (["audit", tmp_path / "x.npz", *site, "--report", tmp_path / "other.pdf"], "other.pdf: the page is HTML"),
-        (["report", tmp_path / "x.npz", "-o", tmp_path / "other.pdf"], "other.pdf: the page is HTML"),
-        (["audit", tmp_path / "x.npz", *site, "-o", tmp_path / "x.npz"], "x.npz"),
-    ):
-        refused(cli(*words), said)
-        assert not list(tmp_path.glob("other*"))
 
 
 def test_a_run_and_a_table_of_scores(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -359,17 +348,3 @@ def test_an_audit_by_other_columns_says_what_it_replaced(tmp_path: Path) -> None
     np.savez(tmp_path / "x.npz", **snapshot)
     replaced = [audit_to_file(tmp_path / "x.npz", group=by).replaced for by in ("site", "site", "day")]
     assert replaced == [None, None, "site"]
-
-
-def test_a_group_of_two_is_drawn_smaller_and_paler_than_one_of_many() -> None:
-    from hardsight.render.groups import TOO_FEW, WORSE, GroupPanel, groups_with_intervals
-
-    value = np.array([0.5, 0.6])
-    panel = GroupPanel("accuracy", value, value - 0.1, value + 0.1, 0.7)
-    figure = groups_with_intervals(["site = A", "site = B"], np.array([1882, 2]), [panel], np.array([1.0, np.nan]))
-    lines, points = figure.axes[0].collections
-    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["site = A  (n = 1,882)", "site = B  (n = 2)"]
-    assert points.get_sizes()[0] > 3 * points.get_sizes()[1]  # type: ignore[attr-defined]
-    from matplotlib.colors import to_hex
-
-    assert [to_hex(color) for color in lines.get_edgecolors()] == [WORSE, TOO_FEW]  # type: ignore[attr-defined]

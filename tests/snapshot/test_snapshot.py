@@ -114,22 +114,6 @@ def test_pred_probs_in_a_file_are_probabilities(tmp_path: Path) -> None:
         Snapshot.load(tmp_path / "x.npz")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "match"),
-    [
-        ({}, "one of features, logits or probs, got none"),
-        ({"features": FEATURES, "probs": np.ones((10, 1))}, "got features and probs"),
-        ({"features": FEATURES, "head": np.ones((3, 5))}, "same number of columns"),
-        ({"features": FEATURES, "head": HEAD, "bias": np.ones(3)}, "a Head already has its own"),
-        ({"features": FEATURES, "head": HEAD, "class_names": ["a"]}, "one class name per class, got 1 for 3"),
-        ({"features": FEATURES, "ids": [1, 2]}, "one entry per sample"),
-    ],
-)
-def test_what_a_snapshot_refuses(arguments: dict[str, Any], match: str) -> None:
-    with pytest.raises(InputError, match=match):
-        Snapshot(**arguments)
-
-
 BAD_RUNS = [
     "{",
     "[]",

@@ -20,7 +20,6 @@ from hardsight.errors import InputError
 from hardsight.training.pacing import Curriculum, Pacing, ordered
 from hardsight.training.sets import check_choice, open_curriculum, subset_rows
 from hardsight.training.settings import TrainSettings
-from refusals import refused
 
 Cli = Callable[..., Any]
 
@@ -253,16 +252,6 @@ def test_the_sampler_goes_by_the_same_parts() -> None:
 
 
 # ---- bad input ----
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [(["--by", "nix"], "'nix'"), (["--order", "self-paced"], "follows the network"), (["--pace-start", "0"], "pace")],
-)
-def test_a_refused_command_writes_nothing(tmp_path: Path, cli: Cli, words: list[str], said: str) -> None:
-    pq.write_table(pa.table({"id": ["a", "b"], "label": [0, 1], "avh": [0.3, 0.1]}), tmp_path / "scores.parquet")
-    refused(cli("curriculum", tmp_path / "scores.parquet", *words, "-o", tmp_path / "x.csv"), said)
-    assert not (tmp_path / "x.csv").exists()
 
 
 def test_bad_input() -> None:
