@@ -19,7 +19,6 @@ from hardsight import SCORES, Head, score
 from hardsight.cli import app
 from hardsight.files.class_names import read_class_names
 from hardsight.files.heads import save_head
-from refusals import refused
 
 Cli = Callable[..., Any]
 RNG = np.random.default_rng(0)
@@ -96,24 +95,6 @@ def test_blank_lines_at_the_end_are_no_names(cli: Cli, snapshot: Path, tmp_path:
         assert cli("score", snapshot, "--class-names", tmp_path / "n.txt").code == 0
     (tmp_path / "n.txt").write_text("ant\n\ncat\n")
     assert read_class_names(tmp_path / "n.txt") == ["ant", "", "cat"]  # a class without a name keeps its number
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("n.txt", "one\ntwo\n", "got 2 for 3 classes"),
-        ("n.json", '{"a": 1}', "JSON list of strings"),
-        ("n.json", "[" * 100_000, "could not be read"),
-        ("n.txt", None, "does not exist"),
-    ],
-)
-@pytest.mark.parametrize("head", [{"weight": WEIGHT}, {}])
-def test_class_names_that_do_not_fit(cli: Cli, tmp_path: Path, name: str, text: str | None, message: str, head: Any) -> None:
-    np.savez(tmp_path / "s.npz", features=FEATURES, labels=LABELS, **head)
-    if text is not None:
-        (tmp_path / name).write_text(text)
-    refused(cli("score", tmp_path / "s.npz", "--class-names", tmp_path / name, "-o", tmp_path / "o.csv"), message)
-    assert not (tmp_path / "o.csv").exists()
 
 
 def test_names_cannot_paint_the_terminal(cli: Cli, tmp_path: Path) -> None:

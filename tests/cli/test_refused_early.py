@@ -82,6 +82,7 @@ ARRAYS = {
     "drift good.npz god.npz": "Did you mean good.npz?",
     "drift good.npz domains.npz": "share no id (such as 's0' and '0')",
     "drift good.npz good.npz": "is given twice",
+    "drift good.npz unlabeled.npz": "to compare: store them with the samples.",
     "audit good.npz --group site --report other.pdf": "other.pdf: the page is HTML",
     "audit good.npz --group site -o good.npz": "good.npz",
     "report good.npz -o other.pdf": "other.pdf: the page is HTML",
@@ -92,6 +93,7 @@ ARRAYS = {
     "export good.npz --to fiftyon": "Did you mean fiftyone?",
     "export good.npz --to coco": "give --images.",
     "explore table.csv --no-browser": "class numbers in label. Score",
+    "explore s3://bucket/run": "copy the run here",
     "explore good.npz --subset human.csv --no-browser": "none of its ids is among the samples",
     "explore good.npz --no-browser --port 99999": "of at most 65535, got 99999",
     "correlate good.npz": "--human FILE",
@@ -103,6 +105,11 @@ ARRAYS = {
     "correlate good.npz --human votes.csv": "columns 'image', 'votes'",
     "correlate good.npz --human typo_human.csv": "Did you mean frequency?",
     "correlate good.npz domains.npz --human answers.csv": "'s0' is not an integer.",
+    "correlate gone --human answers.csv -o out": "gone does not exist",
+    "correlate good.npz --human answers.csv --bins a,b -o out": "bins must be comma-separated numbers",
+    "correlate good.npz --human answers.csv --group mood -o out": "no column 'mood'",
+    "correlate good.npz --human answers.csv --images counts.npy -o out": "counts.npy",
+    "correlate good.npz --human answers.csv --replicates 1 -o out": "replicates",
     "attack good.npz -o run": "good.npz holds arrays",
 }
 IMAGES = ("audit good.npz --group site", "explore good.npz --no-browser", "report good.npz", "export good.npz --to coco",
@@ -110,6 +117,25 @@ IMAGES = ("audit good.npz --group site", "explore good.npz --no-browser", "repor
 for command in IMAGES:
     ARRAYS[f"{command} --images nothing"] = "got 'nothing', which does not exist"
     ARRAYS[f"{command} --images photos"] = "its ids look like 'cat/0.png', the samples' like 's0'"
+SHOWN = {
+    "gone": "does not exist",
+    "empty": "nothing to show",
+    "letter.txt": "give a run directory",
+    "broken.parquet": "not a readable",
+    "twice.parquet": "unique",
+    "none.parquet": "no samples",
+    "words.parquet": "class indices",
+}
+NAMES = {
+    "two.txt": "got 2 for 3 classes",
+    "object.json": "JSON list of strings",
+    "deep.json": "could not be read",
+    "gone.txt": "does not exist",
+}
+ARRAYS |= {f"{command} {file}": message for file, message in SHOWN.items() for command in ("explore", "report")}
+ARRAYS |= {
+    f"score {data} --class-names {file}": message for file, message in NAMES.items() for data in ("good.npz", "domains.npz")
+}
 
 ADAPT, FEATURES = "adapt features.npz:a features.npz:b", "train features.npz --model feature_head --model-options num_inputs=4"
 TRAIN = "train photos --model lenet"
@@ -266,6 +292,7 @@ def _hurried(folder: Path, rng: np.random.Generator) -> None:
     files: dict[str, dict[str, Any]] = {
         "good": {"features": features, "weight": weight, "labels": labels, "ids": ids, "site": np.repeat(["a", "b"], 15)},
         "bare": {"features": features},
+        "unlabeled": {"features": features, "weight": weight, "ids": ids},
         "from_one": {"features": features, "weight": weight, "labels": labels + 1},
         "transposed": {"features": features.T, "weight": weight, "labels": labels},
         "percent": {"probs": np.full((30, 4), 25.0), "labels": labels},
@@ -300,6 +327,10 @@ def _hurried(folder: Path, rng: np.random.Generator) -> None:
         "photos.zip": "PK",
         "votes.csv": "image,votes\n1,2\n2,3\n",
         "broken.py": "class Net(:\n",
+        "broken.parquet": "PAR1xxxx",
+        "two.txt": "one\ntwo\n",
+        "object.json": '{"a": 1}',
+        "deep.json": "[" * 100_000,
         "lacking.py": "import no_such_library\n\nclass Net: ...\n",
     }
     for name, text in texts.items():
@@ -308,7 +339,14 @@ def _hurried(folder: Path, rng: np.random.Generator) -> None:
     save_file({"weight": weight, "bias": np.zeros(3)}, folder / "head.safetensors")
     (folder / "trained").mkdir()
     (folder / "trained" / "config.json").write_text('{"factory": "hardsight.models.lenet:lenet"}')
-    pq.write_table(pa.table({"id": [1, 2], "features": [[0.5, 1.0], [1.0, 0.5]], "label": [0, 1]}), folder / "table.parquet")
+    tables: dict[str, dict[str, Any]] = {
+        "table": {"id": [1, 2], "features": [[0.5, 1.0], [1.0, 0.5]], "label": [0, 1]},
+        "twice": {"id": ["a", "a"], "avh": [0.1, 0.2]},
+        "none": {"id": pa.array([], pa.string()), "avh": pa.array([], pa.float64())},
+        "words": {"id": ["a"], "label": ["cat"], "avh": [0.2]},
+    }
+    for name, columns in tables.items():
+        pq.write_table(pa.table(columns), folder / f"{name}.parquet")
     (folder / "phone" / "cat").mkdir(parents=True)
     (folder / "phone" / "cat" / "1.HEIC").write_bytes(b"ftypheic")
     (folder / "empty").mkdir()

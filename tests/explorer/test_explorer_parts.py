@@ -153,29 +153,6 @@ def test_dynamics_alone_will_do(tmp_path: Path, run: Path) -> None:
     np.testing.assert_allclose(sheet.columns["norm"].values, last.column("norm").to_numpy(), rtol=1e-6)
 
 
-def test_what_cannot_be_shown_is_said(tmp_path: Path, cli: Callable[..., Any]) -> None:
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "notes.txt").write_text("hello")
-    (tmp_path / "broken.parquet").write_bytes(b"PAR1xxxx")
-    write_table(pa.table({"id": ["a", "a"], "avh": [0.1, 0.2]}), tmp_path / "twice.parquet")
-    write_table(pa.table({"id": pa.array([], pa.string()), "avh": pa.array([], pa.float64())}), tmp_path / "none.parquet")
-    write_table(pa.table({"id": ["a"], "label": ["cat"], "avh": [0.2]}), tmp_path / "words.parquet")
-    for name, words in {
-        "gone": "does not exist",
-        "empty": "nothing to show",
-        "notes.txt": "give a run directory",
-        "broken.parquet": "not a readable",
-        "twice.parquet": "unique",
-        "none.parquet": "no samples",
-        "words.parquet": "class indices",
-    }.items():
-        for command in ("explore", "report"):
-            done = cli(command, tmp_path / name)
-            assert done.code == 2 and words in done.err and not (tmp_path / "report.html").exists()
-    done = cli("explore", "s3://bucket/run")
-    assert done.code == 2 and "copy the run here" in done.err
-
-
 def test_human_counts_become_the_frequency_of_the_given_class(tmp_path: Path) -> None:
     run = digits_run(tmp_path / "run", n=60)
     counts = np.random.default_rng(0).integers(0, 9, (60, 10))

@@ -22,7 +22,6 @@ from hardsight.data.run_images import RunImages
 from hardsight.errors import FileError, InputError
 from hardsight.groups.comparing import corrected
 from hardsight.groups.group_files import audit_to_file
-from hardsight.groups.latent import k_means, nearest
 from hardsight.stats import design_effect, mean_interval, share_difference, sign_test, welch, wilson
 from hardsight.stats import fisher_exact as our_fisher
 from hardsight.table import write_table
@@ -247,15 +246,6 @@ def test_huge_features_and_classes_too_small_to_divide(cli: Cli, tmp_path: Path)
     np.savez(tmp_path / "x.npz", features=few["features"], labels=few["labels"], weight=few["head"])
     done = cli("audit", tmp_path / "x.npz", "-o", tmp_path / "audit.csv")
     assert done.code == 0 and "no latent groups: no cluster looks worse" in done.out and done.err == ""
-
-
-def test_k_means_finds_clusters_that_are_apart() -> None:
-    rows = np.repeat([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]], 20, axis=0) + np.random.default_rng(0).normal(size=(60, 2))
-    centers = k_means(rows, 3, np.random.default_rng(1))
-    cluster = nearest(rows, centers)
-    assert sorted(np.bincount(cluster)) == [20, 20, 20] and all(len(set(part)) == 1 for part in np.split(cluster, 3))
-    np.testing.assert_allclose(centers[cluster[::20]], rows.reshape(3, 20, 2).mean(axis=1))
-    assert len(k_means(np.ones((5, 2)), 3, np.random.default_rng(0))) == 1  # no more centers than different rows
 
 
 @pytest.mark.parametrize(

@@ -158,8 +158,6 @@ def test_commands_name_columns_of_a_csv(tmp_path: Path, cli: Callable[..., Any],
         "name the columns for hardsight audit: --features 'f*' --label NAME" in cli("audit", "scans.csv", "--group", "site").err
     )
     assert "next: hardsight score scans.csv --features 'f*' --label y -o scores.parquet" in cli("score", "scans.csv", *wide).out
-    assert "--features names columns of a .csv" in cli("clean", "scans.npz", *wide[:2]).err
-    assert "use only one of them" in cli("audit", "scans.csv", *wide, "--labels", "head.npy").err
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])
