@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 import typer
 
-from hardsight import correlate, score
+from hardsight import score
 from hardsight.cli import adapt, attack, generalize
 from hardsight.cli.results import with_options
 from hardsight.cli.tables import as_latex, as_markdown, write_tables
@@ -293,10 +293,6 @@ def test_tables_as_files(cli: Cli, photos: Path, tmp_path: Path) -> None:
     assert "| id | label | predicted | avh | confidence | angular\\_gap |\n| :-- | :-- | :-- | --: | --: | --: |" in written(
         "h.md"
     )
-    refused = cli("score", photos, "--table", tmp_path / "hardest.txt")
-    assert refused.code == 2 and ".csv, .tex, .md, .json, .parquet" in refused.err and refused.out == ""
-    over = cli("score", photos, "--table", photos)
-    assert over.code == 2 and over.err.count("\n") == 1
 
 
 def test_a_missing_value_and_words_among_numbers_in_a_file(tmp_path: Path) -> None:
@@ -434,18 +430,3 @@ def test_commands_know_a_table_of_hardness(cli: Cli, photos: Path, tmp_path: Pat
         document = json.loads(done.out)
         said.append((document["tables"], out.read_text() if out.exists() else ""))
     assert str(said[0]).replace("table0", "table2") == str(said[1])
-
-
-def test_a_figure_of_hardness(photos: Path) -> None:
-    options: dict[str, Any] = {"against": "day", "scores": ["avh", "confidence"], "replicates": 20, "permutations": 20}
-    for view in (False, True):
-        found = correlate(photos, hardness=view, **options)
-        labels = " ".join(axis.get_xlabel() + axis.get_ylabel() for axis in found.draw(found.of()).axes)
-        assert ("other sign" in labels) is view and ("low is hard" in labels) is not view
-
-
-def test_as_hardness_on_the_screen_and_other_views_refused(cli: Cli, photos: Path) -> None:
-    done = cli("score", photos, "--as", "hardness", "--verbose")
-    assert done.code == 0 and "as hardness: high is hard in every score" in done.out and " low" not in done.out
-    wrong = cli("score", photos, "--as", "easiness")
-    assert wrong.code == 2 and wrong.err.count("\n") == 1 and "--as hardness" in wrong.err
