@@ -14,7 +14,6 @@ import typer
 
 from hardsight import Snapshot
 from hardsight.cli import app
-from hardsight.errors import InputError
 from hardsight.files.human import People, match
 from hardsight.options import COMMON
 
@@ -80,15 +79,3 @@ def test_commands_take_some_samples_alike(tmp_path: Path, cli: Callable[..., Any
 )
 def test_one_rule_for_human_arrays(ids: np.ndarray, rows: list[int]) -> None:
     assert match(People("human", None, frequency=np.zeros(3)), ids)[1].tolist() == rows
-
-
-def test_a_human_array_of_more_rows_than_samples() -> None:
-    people = People("human.npy", None, frequency=np.linspace(0, 1, 10))
-    with pytest.raises(InputError, match="got 10 rows for 2 samples. The ids are row numbers: --allow-missing joins by them"):
-        match(people, np.array([7, 3]))
-    samples, rows = match(people, np.array([7, 3]), allow_missing=True)
-    assert samples.tolist() == [0, 1] and rows.tolist() == [7, 3]
-    with pytest.raises(InputError, match="got 10 rows for 2 samples"):
-        match(people, np.array(["a", "b"], dtype=object), allow_missing=True)
-    with pytest.raises(InputError, match="counts have 3 classes, the model has 4"):
-        People("human.npy", None, counts=np.ones((2, 3), int)).check_classes(4)

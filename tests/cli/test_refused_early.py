@@ -75,6 +75,7 @@ ARRAYS = {
     "select good.npz -o s.csv": "give --budget N",
     "select good.npz --budget 5": "missing option '-o' / '--output'",
     "select votes.csv --budget 1 -o s.csv": "Score it first",
+    "select table.csv --budget 1 -o s.csv": "--features 'f*' --label NAME",
     "select hole.npz --budget 4 --per-class -o s.csv": "class 1 has no samples",
     "mine bare.npz": "give --labels FILE",
     "mine good.npz --label site": "--label names a column",

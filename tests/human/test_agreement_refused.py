@@ -70,7 +70,6 @@ MISSING = r"5 of 300 samples have no human data \(the first: 'img-000'\) and 1 o
 @pytest.mark.parametrize(
     ("models", "options", "match"),
     [
-        (TABLE, {"human": None}, "pass either human data"),
         (TABLE, {"against": "level"}, "pass either human data"),
         (TABLE, {"human": None, "against": "level"}, "no column 'level'"),
         (TABLE, {"human": None, "against": "status"}, "must hold numbers"),
@@ -95,6 +94,7 @@ MISSING = r"5 of 300 samples have no human data \(the first: 'img-000'\) and 1 o
         (TABLE, {"human": FEWER}, MISSING),
         (TABLE, {"human": {"id": ["x"], "frequency": [0.1]}, "allow_missing": True}, "no human id .*; its ids look like 'x'"),
         (TABLE, {"human": FREQUENCY[1:]}, "one row per sample in the same order, got 299 rows for 300 samples"),
+        (TABLE.slice(0, 2), {"human": FREQUENCY[:10], "allow_missing": True}, "got 10 rows for 2 samples"),
     ],
 )  # fmt: skip
 def test_options_that_are_refused(models: Any, options: dict[str, Any], match: str) -> None:

@@ -520,14 +520,8 @@ def test_a_linear_layer_is_a_head() -> None:
 
 
 @pytest.mark.parametrize("name", ["features", "logits", "probs"])
-def test_no_column(tmp_path: Path, cli: Callable[..., Any], name: str) -> None:
-    empty = np.zeros((6, 0))
-    match = rf"{name} must have at least one column, one per {'dimension' if name == 'features' else 'class'}, got shape \(6, 0\)"
-    with pytest.raises(InputError, match=match):
-        score(**{name: empty}, labels=LABELS)  # type: ignore[arg-type]
-    np.savez(tmp_path / "s.npz", **{name: empty, "labels": LABELS})  # type: ignore[arg-type]
-    done = cli("score", tmp_path / "s.npz", "-o", tmp_path / "o.csv")
-    assert done.code == 2 and re.search(match, done.err) and not (tmp_path / "o.csv").exists()
+def test_no_column(refused: Callable[..., None], name: str) -> None:
+    refused(rf"{name} must have at least one column.*got shape \(6, 0\)", **NONE | {name: np.zeros((6, 0))})
 
 
 def test_a_class_whose_samples_are_all_broken_has_no_head() -> None:
