@@ -124,14 +124,6 @@ def test_head_and_labels_from_other_files(cli: Cli, tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "o.parquet").column("avh").to_pylist() == TABLE.column("avh").to_pylist()
 
 
-def test_without_a_head_the_output_says_how_it_was_fitted(cli: Cli, tmp_path: Path) -> None:
-    np.savez(tmp_path / "s.npz", features=FEATURES, labels=LABELS)
-    done = cli("score", tmp_path / "s.npz", "-o", tmp_path / "o.parquet")
-    assert done.code == 0 and "cross-validated: each sample scored by a head that was not fitted to it" in done.out
-    assert "n = 50   c = 3   accuracy = " in done.out
-    assert b"cross-validated" in pq.read_schema(tmp_path / "o.parquet").metadata[b"hardsight"]
-
-
 def test_probabilities_are_ranked_by_loss(cli: Cli, tmp_path: Path) -> None:
     np.savez(tmp_path / "s.npz", probs=np.full((4, 2), 0.5), labels=[0, 1, 0, 1])
     done = cli("score", tmp_path / "s.npz")

@@ -267,7 +267,6 @@ def test_bad_input() -> None:
         "there is no option 'pase'": lambda: CurriculumSampler(np.arange(3.0), 2, pase=1),
         "holds no ids": lambda: subset_rows([], ["a"]),
         "needs a column id, and it has name": lambda: subset_rows(pa.table({"name": ["a"]}), ["a"]),
-        "needs a score to order by": lambda: check_choice(TrainSettings(order="easy-first")),
         "self-paced .* uses no score": lambda: check_choice(TrainSettings(order="self-paced", curriculum="run:avh")),
         "--pace-start goes with a curriculum: give --curriculum RUN:SCORE": lambda: TrainSettings(pace_start=0.5),
         "subset and limit both choose": lambda: TrainSettings(subset="s.parquet", limit=3),
