@@ -15,7 +15,6 @@ from hardsight import Snapshot, correlate
 from hardsight.errors import FileError, InputError
 from hardsight.files.class_names import read_class_names
 from hardsight.files.human import read_people
-from hardsight.files.table_files import read_columns
 from hardsight.human import study
 
 
@@ -134,16 +133,6 @@ def test_human_files_that_are_damaged(tmp_path: Path, name: str, text: str, matc
     (tmp_path / name).write_text(text)
     with pytest.raises((FileError, InputError), match=f"{name}.*{match}"):
         read_people(tmp_path / name)
-
-
-def test_files_that_are_not_there(tmp_path: Path) -> None:
-    for path, match in (
-        (tmp_path / "absent.csv", r"absent\.csv does not exist\.$"),
-        (tmp_path, r"is a directory, not a file\.$"),
-    ):
-        for read in (read_people, read_columns, read_class_names):
-            with pytest.raises(FileError, match=match):
-                read(path)
 
 
 @pytest.mark.parametrize("name", ["x.json", "x.csv", "x.npy"])

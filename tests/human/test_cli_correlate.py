@@ -126,7 +126,6 @@ def test_epochs_of_a_run(cli: Cli, here: Path) -> None:
     assert done.code == 0 and "Epochs (Observation 3)" in done.out, done.err
     assert re.search(r"^ 10 +300 +\+0\.\d{3} \[", done.out, re.MULTILINE)  # a row per epoch
     assert (here / "out" / "figures" / "epochs.png").is_file() and (here / "out" / "checkpoints.csv").is_file()
-    assert "no dynamics" in cli("correlate", "net.npz", "--human", "counts.npy", "--each-epoch").err
 
 
 def test_a_table_of_scores_alone_is_enough(cli: Cli, here: Path) -> None:
