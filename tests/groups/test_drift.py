@@ -237,20 +237,6 @@ def test_without_heads_what_cannot_be_one_model_is_refused(tmp_path: Path) -> No
     assert len(drift(given, given, unpaired=True)) == 90  # one head, as far as a table can tell
 
 
-def test_bad_input_is_one_line(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    features, labels = clouds(40)
-    for name, ids in (("a", "x"), ("b", "y")):
-        Snapshot(features, WEIGHT, labels, ids=[f"{ids}{row}" for row in range(40)]).save(tmp_path / f"{name}.npz")
-    Snapshot(features, WEIGHT, ids=[f"x{row}" for row in range(40)]).save(tmp_path / "c.npz")
-    done = cli("drift", tmp_path / "a.npz", tmp_path / "b.npz", "-o", tmp_path / "drift.parquet")
-    assert done.code == 2 and "share no id (such as 'x0' and 'y0')" in done.err and done.err.count("\n") == 1
-    assert not (tmp_path / "drift.parquet").exists()
-    assert "to compare: store them with the samples." in cli("drift", tmp_path / "a.npz", tmp_path / "c.npz").err
-    assert "is given twice" in cli("drift", tmp_path / "a.npz", tmp_path / "a.npz").err
-    monkeypatch.setattr("hardsight.groups.drift.open_measured", None)  # nothing is scored before both are there
-    assert cli("drift", tmp_path / "a.npz", tmp_path / "nowhere.npz").err.endswith("nowhere.npz does not exist.\n")
-
-
 def test_the_command_writes_samples_and_classes(cli: Cli, tmp_path: Path) -> None:
     features, labels = clouds(90)
     Snapshot(features, WEIGHT, labels).save(tmp_path / "a.npz")
@@ -267,3 +253,17 @@ def test_the_command_writes_samples_and_classes(cli: Cli, tmp_path: Path) -> Non
     assert [int(line.split()[0]) for line in said] == hardest[:10]
     classes = pq.read_table(tmp_path / "b.drift.classes.parquet").to_pylist()
     assert [row["class"] for row in classes] == ["all", "0", "1", "2"] and classes[1]["verdict"] == "less accurate, harder"
+
+
+def test_bad_input_is_one_line(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    features, labels = clouds(40)
+    for name, ids in (("a", "x"), ("b", "y")):
+        Snapshot(features, WEIGHT, labels, ids=[f"{ids}{row}" for row in range(40)]).save(tmp_path / f"{name}.npz")
+    Snapshot(features, WEIGHT, ids=[f"x{row}" for row in range(40)]).save(tmp_path / "c.npz")
+    done = cli("drift", tmp_path / "a.npz", tmp_path / "b.npz", "-o", tmp_path / "drift.parquet")
+    assert done.code == 2 and "share no id (such as 'x0' and 'y0')" in done.err and done.err.count("\n") == 1
+    assert not (tmp_path / "drift.parquet").exists()
+    assert "to compare: store them with the samples." in cli("drift", tmp_path / "a.npz", tmp_path / "c.npz").err
+    assert "is given twice" in cli("drift", tmp_path / "a.npz", tmp_path / "a.npz").err
+    monkeypatch.setattr("hardsight.groups.drift.open_measured", None)  # nothing is scored before both are there
+    assert cli("drift", tmp_path / "a.npz", tmp_path / "nowhere.npz").err.endswith("nowhere.npz does not exist.\n")

@@ -332,5 +332,4 @@ def test_a_reference_on_the_command_line(cli: Callable[..., Any], tmp_path: Path
     done = cli(*words, "--reference", tmp_path / "train.npz", "--verbose")
     assert done.code == 0 and "hardest 10 by energy" in done.out and "knn_distance:5" in done.out
     assert "knn_distance:5" in (tmp_path / "o.csv").read_text()
-    refused(cli(*words), "--reference TRAIN")
     refused(cli(*words, "--reference", tmp_path / "absent.npz"), "absent.npz does not exist")

@@ -243,11 +243,6 @@ def test_bad_input(match: str, ask: Callable[[], Any]) -> None:
         ask()
 
 
-def test_a_column_must_be_given() -> None:
-    with pytest.raises(TypeError, match="logit_margin"):
-        hardsight.scores.aum()
-
-
 def test_a_file_without_dynamics(tmp_path: Path) -> None:
     Snapshot(np.eye(3), np.eye(3), [0, 1, 2]).save(tmp_path / "s.npz")
     with pytest.raises(InputError, match="s.npz has none: score a run of hardsight train"):

@@ -78,8 +78,6 @@ def test_what_is_written_is_the_same_to_the_byte(table: ScoresTable, tmp_path: P
         table.save(tmp_path / f"saved{ending}")
         assert (tmp_path / f"saved{ending}").read_bytes() == (tmp_path / f"bare{ending}").read_bytes()
         assert (tmp_path / f"shown{ending}").read_bytes() == (tmp_path / f"bare{ending}").read_bytes()
-    with pytest.raises(hardsight.HardsightError, match="saved.xlsx: .*.parquet, .csv, .json"):
-        table.save(tmp_path / "saved.xlsx")
     with pytest.raises(AttributeError, match=r"a ScoresTable has no attribute 'to_csv': .* save\('table.csv'\) a file"):
         table.to_csv("saved.csv")
     pq.write_table(table.table, tmp_path / "own.parquet")
@@ -97,8 +95,6 @@ def test_whatever_takes_a_table_takes_it(table: ScoresTable) -> None:
     human = rng.random(30)
     ours, bare = (hardsight.correlate(scores, human, replicates=20).table1() for scores in (many, many.table))
     assert repr(ours.to_pylist()) == repr(bare.to_pylist())
-    with pytest.raises(InputError, match="hardest takes the table that score gives"):
-        hardest([1, 2])  # type: ignore[arg-type]
 
 
 def test_text_is_one_screen_with_the_hardest_first(table: ScoresTable) -> None:

@@ -156,8 +156,6 @@ def test_commands_name_columns_of_a_csv(tmp_path: Path, cli: Callable[..., Any],
         "name the columns for hardsight audit: --features 'f*' --label NAME" in cli("audit", "scans.csv", "--group", "site").err
     )
     assert "next: hardsight score scans.csv --features 'f*' --label y -o scores.parquet" in cli("score", "scans.csv", *wide).out
-    assert "--features names columns of a .csv" in cli("clean", "scans.npz", *wide[:2]).err
-    assert "use only one of them" in cli("audit", "scans.csv", *wide, "--labels", "head.npy").err
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])
@@ -185,24 +183,6 @@ def test_a_head_is_fitted_to_a_csv(tmp_path: Path) -> None:
     frame.to_csv(tmp_path / "d.csv", index=False)
     table = score(tmp_path / "d.csv", features="x", scores="confidence")
     assert table.column("id").to_pylist() == list("abcdef") and table.column("predicted").to_pylist() == [1, 1, 1, 0, 0, 0]
-
-
-def test_bad_tables(tmp_path: Path, cli: Callable[..., Any]) -> None:
-    path = tmp_path / "data.csv"
-    pd.DataFrame(COLUMNS).to_csv(path, index=False)
-    np.save(tmp_path / "x.npy", FEATURES)
-    cases: list[tuple[list[Any], str]] = [
-        ([path], "which columns are the features? Name them with --features 'f*'"),
-        ([path, "--features", "g*", "--label", "y"], "features 'g*' matches no column of the table: it has name, f0, f1"),
-        ([path, "--features", "f*", "--label", "yy"], "there is no 'yy': it has name, f0, f1, size, y. Did you mean y?"),
-        ([path, "--features", "f*,name", "--label", "y"], "features must be numeric columns, but 'name' is not"),
-        ([path, "--features", "f*", "--label", "y", "--labels", "y.npy"], "--label names a column and --labels a file"),
-        ([tmp_path / "x.npy", "--features", "f*"], "--features names columns of a .csv or .parquet table"),
-        ([tmp_path / "x.npy", "--label", "y"], "--label names a column of a .csv or .parquet table"),
-    ]
-    for options, message in cases:
-        done = cli("score", *options)
-        assert done.code == 2 and message in done.err and done.err.count("\n") == 1, done.err
 
 
 def test_a_numbered_series_is_the_features_and_said_to_be(tmp_path: Path, cli: Callable[..., Any]) -> None:

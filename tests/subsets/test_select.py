@@ -215,9 +215,6 @@ def test_refused_before_a_head_is_fitted(tmp_path: Path, cli: Cli, monkeypatch: 
     for said, options in EARLY.items():
         with pytest.raises(InputError, match=said):
             hardsight.select(**options)
-    (tmp_path / "wide.csv").write_text("id,f0,f1,kind\na,1,0,x\nb,0,1,y\n")
-    wide = cli("select", tmp_path / "wide.csv", "--budget", "1", "-o", tmp_path / "out.csv")
-    refused(wide, "is not a table of scores", "--features 'f*' --label NAME")
     write_table(pa.table({"id": [1], "label": [0], "predicted": [0], "status": ["ok"], "avh": [0.1]}), tmp_path / "s.parquet")
     curve = cli("select", tmp_path / "s.parquet", "--budget", "1", "--curve", "-o", tmp_path / "out.csv")
     refused(curve, "--curve fits heads to features")
@@ -257,8 +254,6 @@ ARRAYS = {"features": FEATURES, "head": HEAD, "labels": LABELS}
 USABLE = np.where(np.arange(120)[:, None] < 5, 0, FEATURES)  # 115 of 120
 UNLABELED = {"features": FEATURES, "head": HEAD, "budget": 1}
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    (ARRAYS | {"budget": 121}, "a budget of 121 is more than the 120 samples"),
-    (ARRAYS, "the budget is missing: give --budget N"),
     (ARRAYS | {"budget": 0}, "budget must be a whole number of 1 or more"),
     (ARRAYS | {"budget": 5, "by": "nix"}, "there is no score named 'nix'"),
     (ARRAYS | {"budget": 5, "method": "hardst"}, "Did you mean hardest"),
@@ -327,7 +322,5 @@ def test_a_refused_command_writes_nothing(tmp_path: Path, cli: Cli) -> None:
     np.savez(tmp_path / "x.npz", features=features, weight=head, labels=labels)
     for curve in (["--head", "nowhere.npz"], [tmp_path / "nowhere" / "curve.png"], [tmp_path / "subset.parquet"], ["curve.txt"]):
         refused(cli("select", tmp_path / "x.npz", "--budget", 5, "--curve", *curve, "-o", tmp_path / "subset.parquet"))
-    for words in (["--budget", 999], ["--budget", 5, "--by", "nix"]):
-        refused(cli("select", tmp_path / "x.npz", *words, "-o", tmp_path / "subset.parquet"))
     assert cli("select", tmp_path / "x.npz", "--budget", 5, "-o", tmp_path / "x.npz").code == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x.npz"]
