@@ -391,9 +391,11 @@ def takes(settings_class: type[Options]) -> Callable[[Function], Function]:
     def decorate(function: Function) -> Function:
         own = inspect.signature(function).parameters.values()
         written = [p for p in own if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        positional = {p.name for p in written}
         options = [
             inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default)
             for field in settings_class.fields()
+            if field.name not in positional
         ]
         target: Any = function
         target.__signature__ = inspect.Signature([*written, *options])

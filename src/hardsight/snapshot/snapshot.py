@@ -338,15 +338,17 @@ class Snapshot:
             >>> snapshot.of_split("train").ids
             array([0, 2])
         """
-        if split is None:
-            return self
+        return self if split is None else self.of_rows(self.rows_of_split(split))
+
+    def rows_of_split(self, split: str) -> np.ndarray:
+        """The rows of one split, at least one."""
         splits = self.splits
         rows = np.flatnonzero(splits == split) if splits is not None else np.empty(0, np.int64)
         if len(rows) == 0:
             present = [] if splits is None else sorted({str(name) for name in splits if name is not None})
             hint = did_you_mean(split, present)
             raise InputError(f"{self.where}: there is no split {split!r}; splits: {', '.join(present) or 'none'}.{hint}")
-        return self.of_rows(rows)
+        return rows
 
     def first(self, count: int | None) -> Snapshot:
         """The first samples; all for None."""
