@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hardsight.render import captioned, escaped, page, paragraph, table
 from hardsight_papers.data_folder import NAMES, missing
-from hardsight_papers.keeping import file_name
+from hardsight_papers.outcome_files import file_name
 from hardsight_papers.recipe import VERDICTS, Claim, Outcome, Recipe, Table
 
 STYLE = """

@@ -14,20 +14,9 @@ from hardsight.errors import FileError
 pytest.importorskip("torch")
 pytest.importorskip("accelerate")
 
-from hardsight.models import (
-    cifar_resnet,
-    cnn10,
-)
-from hardsight_papers.avh import (
-    adaptation,
-    curves,
-    generalization,
-    trainings,
-)
-from hardsight_papers.lgm import (
-    benchmarks,
-    digit_networks,
-)
+from hardsight.models import cifar_resnet, cnn10
+from hardsight_papers.avh import adaptation, curves, generalization, trainings
+from hardsight_papers.lgm import benchmarks, digit_networks
 from hardsight_papers.running import reproduce
 
 pytestmark = pytest.mark.slow

@@ -159,10 +159,6 @@ def paths_figure(attacked: dict[str, Paths]) -> Figure:
                 zorder=3 if place == 0 else 1,
             )
             axes.plot(angle[-1], norm[-1], marker="x", color="#d55e00", markersize=6 if place == 0 else 3, zorder=4)
-        axes.set(
-            title=name,
-            xlabel="angle to the own class (degrees)",
-            ylabel="norm",
-        )
+        axes.set(title=name, xlabel="angle to the own class (degrees)", ylabel="norm")
         axes.set_ylim(bottom=0)
     return figure

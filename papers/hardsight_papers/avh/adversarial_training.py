@@ -13,8 +13,8 @@ import numpy as np
 
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import panels, seed_curves
-from hardsight_papers.few_digits import SEEDS, difference, interval, seeds, signed
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
+from hardsight_papers.seed_statistics import SEEDS, difference, interval, seeds, signed
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -15,8 +15,8 @@ import numpy as np
 from hardsight_papers.avh.panels import DIGITS, scored
 from hardsight_papers.context import Context, Handwriting
 from hardsight_papers.drawing import panels, seed_curves
-from hardsight_papers.few_digits import SEEDS, ahead, difference, interval, seeds, signed
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
+from hardsight_papers.seed_statistics import SEEDS, ahead, difference, interval, seeds, signed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,8 +8,8 @@ import numpy as np
 
 import hardsight
 from hardsight.screen import percent
+from hardsight_papers.avh.printed_correlations import follows
 from hardsight_papers.context import Context, fingerprint
-from hardsight_papers.printed import follows
 from hardsight_papers.recipe import Outcome, Table, Value, claim, recipe
 
 if TYPE_CHECKING:

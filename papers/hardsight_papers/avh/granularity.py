@@ -14,8 +14,8 @@ from hardsight_papers.avh.panels import Panel, cifar_panels, degraded_digits, im
 from hardsight_papers.avh.wordnet import coarser, find_wordnet
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import panels
-from hardsight_papers.few_digits import spearman_interval
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
+from hardsight_papers.seed_statistics import spearman_interval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

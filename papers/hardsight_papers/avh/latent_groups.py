@@ -15,8 +15,8 @@ from hardsight_papers.arrays import as_pixels
 from hardsight_papers.avh.panels import DIGITS
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import panels, seed_curves
-from hardsight_papers.few_digits import SEEDS, difference, interval, seeds, signed
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
+from hardsight_papers.seed_statistics import SEEDS, difference, interval, seeds, signed
 
 SHARES = (0.5, 0.1, 0.02)  # of the images in training that are inverted
 SIZES = {"train": 1000, "test": 300}

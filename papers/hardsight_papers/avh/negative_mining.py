@@ -15,9 +15,10 @@ import numpy as np
 
 from hardsight_papers.arrays import as_pixels
 from hardsight_papers.context import Context
+from hardsight_papers.digit_trainings import all_digits
 from hardsight_papers.drawing import panels, seed_dots
-from hardsight_papers.few_digits import SEEDS, ahead, all_digits, interval, seeds
 from hardsight_papers.recipe import Claim, Outcome, Table, recipe
+from hardsight_papers.seed_statistics import SEEDS, ahead, interval, seeds
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -16,8 +16,8 @@ from hardsight.stats import Auroc, auroc
 from hardsight_papers.avh.panels import DIGITS
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import panels, seed_dots
-from hardsight_papers.few_digits import SEEDS, difference, interval, seeds, signed
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
+from hardsight_papers.seed_statistics import SEEDS, difference, interval, seeds, signed
 
 UNSEEN, MOST_TRAINED = 3, 5000
 WORDS = {

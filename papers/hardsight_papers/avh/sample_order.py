@@ -13,23 +13,10 @@ import numpy as np
 
 from hardsight.data import ImageData
 from hardsight_papers.context import Context
+from hardsight_papers.digit_trainings import TRAINING, WRONG, all_digits, few_digits, tested, trained, with_wrong_labels
 from hardsight_papers.drawing import panels, seed_dots
-from hardsight_papers.few_digits import (
-    SEEDS,
-    TRAINING,
-    WRONG,
-    ahead,
-    all_digits,
-    difference,
-    few_digits,
-    interval,
-    seeds,
-    signed,
-    tested,
-    trained,
-    with_wrong_labels,
-)
 from hardsight_papers.recipe import Claim, Outcome, Table, recipe
+from hardsight_papers.seed_statistics import SEEDS, ahead, difference, interval, seeds, signed
 
 EPOCHS = 6  # a short training, in which an order can matter
 MOST_TAUGHT = 3000  # digits that the teacher learns from

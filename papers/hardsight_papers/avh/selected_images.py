@@ -35,13 +35,7 @@ def figure_21(context: Context) -> Outcome:
     counted.append(["cbst+avh and not cbst", int(only.sum()), share])
     return Outcome(
         about=about,
-        tables=[
-            Table(
-                "Selected, at a portion of 0.2",
-                ("rule", "samples", "right"),
-                counted,
-            )
-        ],
+        tables=[Table("Selected, at a portion of 0.2", ("rule", "samples", "right"), counted)],
         figures={"Selected and labeled correctly by AVH, not selected by softmax": grid([pictures])} if pictures else {},
         claims=[
             claim(

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from hardsight_papers.avh.panels import Panel, Row, compared, pair, panels, selection
+from hardsight_papers.avh.printed_correlations import PAPER_SAMPLES, PRINTED, PrintedRow
 from hardsight_papers.context import Context
-from hardsight_papers.printed import PAPER_SAMPLES, PRINTED, PrintedRow
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
 
 KINDS = ("spearman", "pearson", "kendall")

@@ -17,8 +17,8 @@ from hardsight import Snapshot
 from hardsight_papers.avh.panels import DIGITS, NOISE, cifar_snapshot, cifar_with_people
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import panels, seed_dots
-from hardsight_papers.few_digits import SEEDS, ahead, difference, interval, seeds, signed
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
+from hardsight_papers.seed_statistics import SEEDS, ahead, difference, interval, seeds, signed
 
 PASSES, DROPOUT = 20, 0.3
 SCORES = {"avh": "AVH", "avc_predicted": "AVC of the predicted class", "confidence": "model confidence", "norm": "norm"}

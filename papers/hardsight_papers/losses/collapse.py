@@ -11,9 +11,10 @@ import numpy as np
 
 from hardsight_papers.arrays import as_pixels
 from hardsight_papers.context import Context
+from hardsight_papers.digit_trainings import few_digits, trained
 from hardsight_papers.drawing import panels, seed_curves
-from hardsight_papers.few_digits import few_digits, interval, trained
 from hardsight_papers.recipe import Claim, Outcome, Table, claim, recipe
+from hardsight_papers.seed_statistics import interval
 
 EPOCHS = {"all": 60}  # three times the length at which cross-entropy has learned its training images
 SEEDS = 3

@@ -13,26 +13,22 @@ import numpy as np
 from hardsight.stats import Mean
 from hardsight_papers.arrays import as_pixels
 from hardsight_papers.context import Context, Handwriting, fingerprint
-from hardsight_papers.drawing import panels, seed_dots
-from hardsight_papers.few_digits import (
+from hardsight_papers.digit_trainings import (
     TRAINING,
     WRONG,
     about,
     accuracies,
-    ahead,
-    difference,
     few_digits,
     fitted,
-    interval,
-    seeds,
-    signed,
     tested,
     trained,
     trained_with_wrong_labels,
 )
+from hardsight_papers.drawing import panels, seed_dots
 from hardsight_papers.losses.consistency_bounds import bounds, tight
 from hardsight_papers.losses.training_on_attacks import logits_of_pixels, trained_on_attacks
 from hardsight_papers.recipe import Claim, Outcome, Table, claim, recipe
+from hardsight_papers.seed_statistics import ahead, difference, interval, seeds, signed
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -95,12 +91,7 @@ def comp_sum(context: Context) -> Outcome:
         + (f", and with nu {nu:g}." if judged == SMOOTH_BELOW else "."),
         tables=[Table("Per cent, mean over seeds [95 %]", header, rows)],
         figures={"Comp-sum losses": figure},
-        claims=[
-            bounds(context),
-            tight(),
-            *adversarial(clean, errors, judged, nu, learned),
-            wrong_labels(noisy),
-        ],
+        claims=[bounds(context), tight(), *adversarial(clean, errors, judged, nu, learned), wrong_labels(noisy)],
         commands=["hardsight train digits --model DigitsCNN --loss comp_sum --loss-options tau=1.7 -o run"],
     )
 

@@ -11,9 +11,10 @@ import numpy as np
 
 from hardsight_papers.arrays import as_pixels
 from hardsight_papers.context import Context
+from hardsight_papers.digit_trainings import TRAINING, accuracies, few_digits
 from hardsight_papers.drawing import panels, seed_dots
-from hardsight_papers.few_digits import SEEDS, TRAINING, accuracies, ahead, all_ahead, difference, few_digits, interval, seeds
 from hardsight_papers.recipe import Claim, Outcome, Table, recipe
+from hardsight_papers.seed_statistics import SEEDS, ahead, all_ahead, difference, interval, seeds
 
 WIDTHS = {"teacher": 512, "student": 32}  # hidden units of a network with one hidden layer, on pixels
 EPOCHS = {

@@ -12,8 +12,8 @@ import numpy as np
 from hardsight_papers.avh.generalization import generalized_features
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import panels, seed_dots
-from hardsight_papers.few_digits import difference, interval, signed
 from hardsight_papers.recipe import Outcome, Table, claim, recipe
+from hardsight_papers.seed_statistics import difference, interval, signed
 
 SMALL: dict[str, Any] = {
     "losses": "softmax,drm,drm-tta",

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from hardsight_papers.context import Context
+from hardsight_papers.digit_trainings import about, accuracies, few_digits, tested, trained
 from hardsight_papers.drawing import panels, seed_dots
-from hardsight_papers.few_digits import about, accuracies, all_ahead, difference, few_digits, interval, seeds, tested, trained
 from hardsight_papers.recipe import Outcome, Table, recipe
+from hardsight_papers.seed_statistics import all_ahead, difference, interval, seeds
 
 LOSSES: dict[str, tuple[str, dict[str, Any]]] = {
     "EnsLoss": ("ens", {}),

@@ -10,7 +10,8 @@ import numpy as np
 
 from hardsight.data import ImageData
 from hardsight_papers.context import Context, Handwriting
-from hardsight_papers.few_digits import SEEDS, TRAINING, all_digits, features_of, trained
+from hardsight_papers.digit_trainings import TRAINING, all_digits, features_of, trained
+from hardsight_papers.seed_statistics import SEEDS
 
 if TYPE_CHECKING:
     from hardsight.training import Trained

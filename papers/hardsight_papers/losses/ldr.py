@@ -12,19 +12,10 @@ import numpy as np
 
 from hardsight.stats import auroc, mean_interval
 from hardsight_papers.context import Context
+from hardsight_papers.digit_trainings import WRONG, about, few_digits, fitted, tested, trained, trained_with_wrong_labels
 from hardsight_papers.drawing import panels, seed_dots
-from hardsight_papers.few_digits import (
-    WRONG,
-    about,
-    few_digits,
-    fitted,
-    interval,
-    seeds,
-    tested,
-    trained,
-    trained_with_wrong_labels,
-)
 from hardsight_papers.recipe import Claim, Outcome, Table, claim, recipe
+from hardsight_papers.seed_statistics import interval, seeds
 
 LOSSES: dict[str, tuple[str, dict[str, Any]]] = {
     "cross-entropy": ("softmax", {}),

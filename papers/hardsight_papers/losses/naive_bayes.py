@@ -14,10 +14,11 @@ import numpy as np
 
 from hardsight.stats import Mean
 from hardsight_papers.context import Context
+from hardsight_papers.digit_trainings import unconverged
 from hardsight_papers.drawing import panels, seed_curves
-from hardsight_papers.few_digits import difference, interval, signed, unconverged
 from hardsight_papers.losses.known_and_new import about, features_of_new, trained_on_known
 from hardsight_papers.recipe import Claim, Outcome, Table, claim, recipe
+from hardsight_papers.seed_statistics import difference, interval, signed
 
 PER_CLASS = (2, 3, 5, 10, 20, 40, 80)
 FEW = 5

@@ -12,10 +12,11 @@ import numpy as np
 
 from hardsight_papers.arrays import directions
 from hardsight_papers.context import Context
+from hardsight_papers.digit_trainings import features_of, fitted
 from hardsight_papers.drawing import panels, seed_dots
-from hardsight_papers.few_digits import all_ahead, difference, features_of, fitted, interval, seeds
 from hardsight_papers.losses.known_and_new import KNOWN, about_seeds, known_and_new, trained_on_known
 from hardsight_papers.recipe import Outcome, Table, recipe
+from hardsight_papers.seed_statistics import all_ahead, difference, interval, seeds
 
 LOSSES: dict[str, tuple[str, dict[str, Any]]] = {
     "normalized softmax": ("normalized_softmax", {}),

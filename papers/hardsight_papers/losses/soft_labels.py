@@ -14,8 +14,8 @@ import numpy as np
 import hardsight
 from hardsight_papers.context import Context, fingerprint
 from hardsight_papers.drawing import panels, seed_dots
-from hardsight_papers.few_digits import ahead, interval
 from hardsight_papers.recipe import Claim, Outcome, Table, recipe
+from hardsight_papers.seed_statistics import ahead, interval
 
 METHODS = {
     "source": "no adaptation",

@@ -11,9 +11,10 @@ import numpy as np
 
 from hardsight_papers.arrays import as_pixels, directions
 from hardsight_papers.context import Context
+from hardsight_papers.digit_trainings import TRAINING, few_digits, unconverged
 from hardsight_papers.drawing import panels, seed_curves
-from hardsight_papers.few_digits import TRAINING, few_digits, interval, unconverged
 from hardsight_papers.recipe import Claim, Outcome, Table, claim, recipe
+from hardsight_papers.seed_statistics import interval
 
 TEMPERATURES = (0.05, 0.1, 0.2, 0.5, 1.0)
 SEEDS = 3

@@ -14,9 +14,10 @@ import numpy as np
 from hardsight.data import ImageData
 from hardsight.stats import mean_interval
 from hardsight_papers.context import Context
+from hardsight_papers.digit_trainings import about, features_of, few_digits, fitted, trained
 from hardsight_papers.drawing import panels, seed_curves
-from hardsight_papers.few_digits import about, features_of, few_digits, fitted, interval, seeds, signed, trained
 from hardsight_papers.recipe import Claim, Outcome, Table, claim, recipe
+from hardsight_papers.seed_statistics import interval, seeds, signed
 
 if TYPE_CHECKING:
     from hardsight.training import Trained
