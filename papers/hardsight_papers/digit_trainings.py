@@ -9,17 +9,15 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from hardsight.data import ImageData
-from hardsight_papers.arrays import open_labeled
+from hardsight.data import ImageData, open_data
+from hardsight.training import Trained
+from hardsight_papers.arrays import even_rows, open_labeled
 from hardsight_papers.context import Context, Handwriting
 from hardsight_papers.seed_statistics import SEEDS
-
-if TYPE_CHECKING:
-    from hardsight.training import Trained
 
 SIZES = {"train": 300, "test": 1000}
 WRONG = 0.3  # of the labels, where some are wrong
@@ -28,27 +26,18 @@ LEARNED = 99.0  # per cent of its training images that cross-entropy must have r
 # rates of 0.002, 0.005 and 0.01 these are the shortest, and then the lowest, at which every baseline of cross-entropy has
 # learned: ten digits, digits 0 to 5 and both tasks of two classes, of scikit-learn and of MNIST, in the mean of five seeds.
 TRAINING: dict[str, Any] = {
-    "epochs": 20,
-    "batch_size": 32,
-    "optimizer": "adamw",
-    "lr": 5e-3,
-    "schedule": "cosine",
-    "snapshot": False,
-}
+    "epochs": 20, "batch_size": 32, "optimizer": "adamw", "lr": 5e-3, "schedule": "cosine", "snapshot": False,
+}  # fmt: skip
 
 
 def all_digits(context: Context) -> ImageData:
     """Every digit there is, of any split: MNIST's where --data has them."""
-    from hardsight.data import open_data
-
     path = context.data.find("mnist")
     return replace(open_data("digits") if path is None else open_labeled(path), columns={})
 
 
 def few_digits(context: Context, data: ImageData | None = None) -> Handwriting:
     """300 digits to train on and 1,000 to test on, both spread evenly over all (or over `data`)."""
-    from hardsight_papers.arrays import even_rows
-
     data = all_digits(context) if data is None else data
     train = even_rows(len(data), min(SIZES["train"], len(data) // 2))
     rest = np.setdiff1d(np.arange(len(data)), train)

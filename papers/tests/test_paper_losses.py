@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("torch")
 
 from hardsight.errors import InputError
-from hardsight_papers import few_digits
+from hardsight_papers import digit_trainings, seed_statistics
 from hardsight_papers.cache import Cache
 from hardsight_papers.catalog import chosen, recipes
 from hardsight_papers.context import Context
@@ -183,7 +183,7 @@ def test_soft_labels_count_the_last_round() -> None:
 
 def make_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything as short as it can be: whether it runs, not what comes out."""
-    monkeypatch.setattr(few_digits, "SEEDS", 2)
+    monkeypatch.setattr(seed_statistics, "SEEDS", 2)
     monkeypatch.setitem(digit_trainings.TRAINING, "epochs", 1)
     for name, size in {"train": 60, "test": 60}.items():
         monkeypatch.setitem(digit_trainings.SIZES, name, size)
@@ -220,7 +220,7 @@ def test_a_recipe_from_end_to_end(context: Context, monkeypatch: pytest.MonkeyPa
 def test_cross_entropy_learns_its_training_images(context: Context) -> None:
     """What rate and length were chosen by: a baseline that has not learned them makes every comparison one of speed."""
     digits = digit_trainings.few_digits(context)
-    runs = [digit_trainings.trained(context, digits, "softmax", seed=seed, watch={}) for seed in seeds(context)]
+    runs = [digit_trainings.trained(context, digits, "softmax", seed=seed, watch={}) for seed in seed_statistics.seeds(context)]
     assert digit_trainings.accuracies(runs, "train").mean() >= digit_trainings.LEARNED
 
 

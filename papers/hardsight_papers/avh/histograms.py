@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hardsight import Snapshot
+from hardsight.render import score_histograms
 from hardsight_papers.avh import imagenet
 from hardsight_papers.avh.panels import (
     CONTRAST,
@@ -22,10 +23,8 @@ from hardsight_papers.avh.panels import (
 )
 from hardsight_papers.avh.table1 import correlates
 from hardsight_papers.context import Context
+from hardsight_papers.drawing import Figure
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NEEDS, IMAGES = "ImageNet 5k with votes, CIFAR-10H", "ImageNet 5k, CIFAR-10"
 MEDIUM, EXTREME = (0.3, 0.7), (0.1, 0.9)  # frequencies in the middle, and confidences at the ends
@@ -46,8 +45,6 @@ def figure_5(context: Context) -> Outcome:
 
 
 def _three(panel: Panel, network: str) -> Figure:
-    from hardsight.render import score_histograms
-
     table = panel.tables[network]
     scaled = table["avh"].to_numpy()
     scaled = (scaled - scaled.min()) / np.ptp(scaled)  # the paper scales AVH to [0, 1]
@@ -92,8 +89,6 @@ def _coefficients(context: Context, panel: Panel) -> dict[str, float]:
 
 
 def _every_network(panel: Panel, coefficients: dict[str, float]) -> Figure:
-    from hardsight.render import score_histograms
-
     columns = [
         ("AVH", table["avh"].to_numpy(), f"{network}: Spearman {coefficients[network]:.3f}")
         for network, table in panel.tables.items()

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
+from hardsight import Snapshot, score
+from hardsight.stats import auroc
 from hardsight_papers.arrays import as_pixels
 from hardsight_papers.avh.panels import DIGITS
 from hardsight_papers.context import Context
@@ -38,11 +40,9 @@ def fairness(context: Context) -> Outcome:
     ]  # fmt: skip
     figure, (axes,) = panels(1, width=5)
     curves = {words: np.stack([of[share, name] for share in SHARES]) for name, words in WORDS.items()}
-    seed_curves(axes, [100 * share for share in SHARES], curves, xlabel="inverted images in training (%)", xscale="log")
-    axes.set_xticks([100 * share for share in SHARES], [f"{100 * share:g}" for share in SHARES])
-    axes.minorticks_off()
+    labels = {"xlabel": "inverted images in training (%)", "ylabel": "AUROC of inverted images", "xscale": "log"}
+    seed_curves(axes, [100 * share for share in SHARES], curves, ticks=True, **labels)
     axes.axhline(0.5, color="#bbbbbb", linewidth=0.8)
-    axes.set_ylabel("AUROC of inverted images", fontsize=9)
     header = ("inverted in training", "accuracy, plain (%)", "inverted (%)", *(f"AUROC, {words}" for words in WORDS.values()))
     return Outcome(
         about=f"{written.name}; {model}, {DIGITS['epochs']} epochs on {len(written.train):,} images, some of them inverted; "
@@ -76,9 +76,6 @@ def _claims(of: dict[tuple[float, str], np.ndarray]) -> list[Claim]:
 
 def _areas(context: Context, model: str, parts: list[Any], share: float, seed: int) -> dict[str, float]:
     """Accuracy of both groups, and AUROC of the inverted one by each score."""
-    from hardsight import Snapshot, score
-    from hardsight.stats import auroc
-
     (pixels, labels, ids), (held_out, own, _) = parts
     some = np.random.default_rng([context.seed, seed]).permutation(len(pixels))[: round(share * len(pixels))]
     given = pixels.copy()

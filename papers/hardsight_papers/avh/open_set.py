@@ -13,9 +13,9 @@ import numpy as np
 
 import hardsight
 from hardsight.stats import Auroc, auroc
-from hardsight_papers.avh.panels import DIGITS
+from hardsight_papers.avh.panels import DIGITS, scored
 from hardsight_papers.context import Context
-from hardsight_papers.drawing import panels, seed_dots
+from hardsight_papers.drawing import seed_dots_figure
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
 from hardsight_papers.seed_statistics import SEEDS, difference, interval, seeds, signed
 
@@ -41,13 +41,12 @@ def unseen_classes(context: Context) -> Outcome:
         for digits, each in measured
     ]
     rows.append(["mean", *(interval(areas[name], 3) for name in WORDS)])
-    figure, (axes,) = panels(1, width=6.5)
-    seed_dots(axes, {words: areas[name] for name, words in WORDS.items()}, "AUROC of unseen against known")
+    by_words = {words: areas[name] for name, words in WORDS.items()}
     return Outcome(
         about=f"{written.name}; {model} is trained on seven of ten classes, {DIGITS['epochs']} epochs, with {SEEDS} choices of "
         f"{UNSEEN} unseen ones; {len(written.test)} held-out images. DeLong's intervals of each choice, Student's over choices.",
         tables=[Table("AUROC: the chance that an unseen image looks harder", ("unseen", *WORDS.values()), rows)],
-        figures={"AUROC by score": figure},
+        figures={"AUROC by score": seed_dots_figure({"": by_words}, "AUROC of unseen against known", width=6.5)},
         claims=[
             _better(areas, "norm", "AVH (as AVC, without a label) tells unseen classes better than the norm."),
             _better(areas, "predicted_confidence", "AVH (as AVC) tells unseen classes better than softmax confidence."),
@@ -58,8 +57,6 @@ def unseen_classes(context: Context) -> Outcome:
 
 def _areas(context: Context, train: Any, test: Any, model: str, seed: int) -> tuple[list[int], dict[str, Auroc]]:
     """The unseen classes, and AUROC of every score with its interval."""
-    from hardsight_papers.avh.panels import scored
-
     unseen = sorted(np.random.default_rng([context.seed, seed]).permutation(10)[:UNSEEN].tolist())
     trained = context.train(_known(train, unseen), model, seed=seed, snapshot=False, **DIGITS)
     known = context.extract(trained.directory, _known(test, unseen))

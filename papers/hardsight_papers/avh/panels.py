@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight import Snapshot
-from hardsight.data import ImageData
+from hardsight import Snapshot, correlate, score
+from hardsight.data import ImageData, open_data
+from hardsight.stats import selection_frequency
 from hardsight_papers.arrays import open_labeled, read_counts
 from hardsight_papers.avh import imagenet
 from hardsight_papers.context import Context
@@ -97,8 +98,6 @@ def cifar_panels(context: Context) -> list[Panel]:
     """CIFAR-10's test images with about 51 answers each, seen by two ResNets."""
     if not context.data.has("cifar10", "cifar10_people", "cifar10_resnet20", "cifar10_resnet32"):
         return []
-    from hardsight.stats import selection_frequency
-
     _, counts = cifar_with_people(context)
     tables = {f"ResNet-{depth}": scored(context, cifar_snapshot(context, depth)) for depth in (20, 32)}
     first = next(iter(tables.values()))
@@ -137,8 +136,6 @@ def degraded_digits(context: Context, degradation: str) -> Panel:
 
 def digits_snapshot(context: Context, degradation: str | None = None) -> Snapshot:
     """What a small CNN saw of held-out digits, degraded if asked for."""
-    from hardsight.data import open_data
-
     train, test = open_data("digits:train"), open_data("digits:test")
     trained = context.train(train, "DigitsCNN", watch={"test": test}, **DIGITS)
     return context.extract(trained.directory, test, **({} if degradation is None else {"degradations": (degradation,)}))
@@ -146,7 +143,6 @@ def digits_snapshot(context: Context, degradation: str | None = None) -> Snapsho
 
 def scored(context: Context, snapshot: Snapshot, scores: tuple[str, ...] = SCORES) -> pa.Table:
     """The scores of a snapshot, with base_id, degradation and level where it has them; computed once."""
-    from hardsight import score
 
     def make() -> pa.Table:
         table = score(snapshot, scores=[*scores, "norm"]).arrow
@@ -162,7 +158,6 @@ def scored(context: Context, snapshot: Snapshot, scores: tuple[str, ...] = SCORE
 
 def compared(context: Context, panel: Panel) -> dict[str, list[Row]]:
     """`hardsight.correlate` for every network of a panel: its tables as rows, computed once."""
-    from hardsight import correlate
 
     def make() -> dict[str, list[Row]]:
         options: dict[str, Any] = {"scores": SCORES, **REPLICATES, "seed": context.seed}

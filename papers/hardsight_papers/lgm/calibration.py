@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from hardsight import Snapshot, score
+from hardsight.render import COLORS, MARKERS
+from hardsight.stats import Reliability, reliability
 from hardsight_papers.context import Context
-from hardsight_papers.drawing import panels
+from hardsight_papers.drawing import Figure, panels
 from hardsight_papers.lgm.digit_networks import NAMES, about, trained
 from hardsight_papers.recipe import Outcome, Table, claim, recipe
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from hardsight.stats import Reliability
 
 LOSSES = ("softmax", "center", "gm", "lgm")
 DRAWS = 1000
@@ -24,9 +20,6 @@ DRAWS = 1000
 def calibration(context: Context) -> Outcome:
     """ECE of the test images, and a paired bootstrap of its difference to softmax."""
     import pyarrow.compute as pc
-
-    from hardsight import Snapshot, score
-    from hardsight.stats import reliability
 
     seen: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     for loss in LOSSES:
@@ -68,8 +61,6 @@ def calibration(context: Context) -> Outcome:
 
 def draw(bars: dict[str, Reliability]) -> Figure:
     """Accuracy against confidence: a mark per loss and bin, whose area grows with the images in the bin."""
-    from hardsight.render import COLORS, MARKERS
-
     figure, (axes,) = panels(1, width=4.8, height=4.6)
     axes.plot([0, 1], [0, 1], color="#bbbbbb", linewidth=0.8)
     for k, (loss, bar) in enumerate(bars.items()):

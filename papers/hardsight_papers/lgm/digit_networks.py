@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hardsight.attacks import Attack
 from hardsight.stats import wilson
+from hardsight.training import Trained
 from hardsight_papers.context import Context
 from hardsight_papers.recipe import Claim, claim
-
-if TYPE_CHECKING:
-    from hardsight.attacks import Attack
-    from hardsight.training import Trained
 
 NAMES = {"softmax": "Softmax", "center": "Center", "l_softmax": "L-Softmax", "gm": "GM (α = 0)", "lgm": "L-GM (α = 1)"}
 LOSS_OPTIONS: dict[str, dict[str, Any]] = {

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pyarrow.compute as pc
 
+from hardsight import Head, Snapshot
 from hardsight_papers.context import Context
+from hardsight_papers.drawing import Axes, Figure
 from hardsight_papers.lgm.digit_networks import NAMES, about, attacked, reaches, trained
 from hardsight_papers.recipe import Outcome, Table, claim, recipe
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from hardsight import Head
 
 LOSSES = ("softmax", "center", "l_softmax", "gm", "lgm")
 EPSILON = 0.2  # of the adversarial examples in the heat map; the paper does not say
@@ -27,8 +21,6 @@ MOST_POINTS = 6000  # drawn of one loss
 )
 def figure_1(context: Context) -> Outcome:
     """Train five networks with two features; draw the training features, and attacked images over the likelihood."""
-    from hardsight import Snapshot
-
     features, heads, rows = {}, {}, []
     for loss in LOSSES:
         run = trained(context, loss, 2)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hardsight.errors import require_installed
 from hardsight_papers.context import Context
-from hardsight_papers.drawing import panels
+from hardsight_papers.drawing import Figure, panels
 from hardsight_papers.recipe import Outcome, Table, claim, recipe
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ALPHAS = (0.0, 0.1, 0.3, 1.0, 3.0)
 MEANS = np.array([[0.0, 0.0], [2.0, 0.0]])  # two classes, 2 apart, identity covariance

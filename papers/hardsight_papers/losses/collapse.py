@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hardsight.dynamics import neural_collapse, read_epochs
 from hardsight_papers.arrays import as_pixels
 from hardsight_papers.context import Context
 from hardsight_papers.digit_trainings import few_digits, trained
@@ -70,8 +71,6 @@ def collapse(context: Context) -> Outcome:
 
 def measured(context: Context, decay: float, seed: int) -> list[list[float]]:
     """NC1 to NC4, AVH and accuracy of the training images after each epoch."""
-    from hardsight.dynamics import read_epochs
-
     settings: dict[str, Any] = {"epochs": EPOCHS["all"], "weight_decay": decay, "schedule": "constant"}
     run = trained(context, few_digits(context), "softmax", seed=seed, watch={}, **settings)
     rows = read_epochs(run.directory, ["train"]).to_pylist()
@@ -111,8 +110,6 @@ def not_exact(last: np.ndarray) -> Claim:
 
 def below_the_input(context: Context, last: np.ndarray) -> Claim:
     """The features beside the pixels that they are made from."""
-    from hardsight.dynamics import neural_collapse
-
     pixels, labels, _ = as_pixels(few_digits(context).train)
     before = neural_collapse(features=pixels, labels=labels)["nc1"]
     return claim(

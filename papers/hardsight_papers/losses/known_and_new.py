@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hardsight.data import ImageData
+from hardsight.training import Trained
+from hardsight_papers.arrays import even_rows
 from hardsight_papers.context import Context, Handwriting
 from hardsight_papers.digit_trainings import TRAINING, all_digits, features_of, trained
 from hardsight_papers.seed_statistics import SEEDS
-
-if TYPE_CHECKING:
-    from hardsight.training import Trained
 
 KNOWN = 6  # digits 0 to 5; those from 6 on are new
 MOST = {"known": 600, "new": 700}
@@ -23,8 +22,6 @@ EPISODES = {"count": 100, "queries": 15}
 
 def known_and_new(context: Context) -> tuple[ImageData, ImageData]:
     """Some of the digits 0 to 5, and some of 6 to 9, whose labels are counted from 0."""
-    from hardsight_papers.arrays import even_rows
-
     data = all_digits(context)
     assert data.labels is not None
     parts = []

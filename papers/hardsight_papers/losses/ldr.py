@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from hardsight import Dynamics
 from hardsight.stats import auroc, mean_interval
 from hardsight_papers.context import Context
 from hardsight_papers.digit_trainings import WRONG, about, few_digits, fitted, tested, trained, trained_with_wrong_labels
@@ -64,8 +65,6 @@ def ldr(context: Context) -> Outcome:
 
 def noise_areas(run: Any, ids: list[str], wrong: np.ndarray) -> dict[str, float]:
     """AUROC of each score of a training's last epoch for (n,) which labels are wrong."""
-    from hardsight import Dynamics
-
     *_, (_, table) = Dynamics.read(run.directory, columns=["id", *SCORES], split="train")  # of the last epoch
     rows = {row["id"]: row for row in table.to_pylist()}
     areas = {}

@@ -12,6 +12,7 @@ from functools import partial
 
 import numpy as np
 
+from hardsight.scoring import fit_head
 from hardsight.stats import Mean
 from hardsight_papers.context import Context
 from hardsight_papers.digit_trainings import unconverged
@@ -43,14 +44,11 @@ def naive_bayes(context: Context) -> Outcome:
     gaps = [difference(accuracy[HEADS[0]][i], accuracy[HEADS[1]][i]) for i in range(len(PER_CLASS))]
     needed = {head: samples_needed(context, head) for head in (*HEADS, RAW)}
     figure, (left, right) = panels(2)
-    seed_curves(left, PER_CLASS, accuracy, xlabel="samples per class", ylabel="accuracy (%)", xscale="log",
+    seed_curves(left, PER_CLASS, accuracy, ticks=True, xlabel="samples per class", ylabel="accuracy (%)", xscale="log",
                 title="digits 6 to 9, features of 0 to 5")  # fmt: skip
-    left.set_xticks(PER_CLASS, [str(number) for number in PER_CLASS])
-    left.minorticks_off()
-    seed_curves(right, DIMENSIONS, {head: np.array(numbers)[:, None] for head, numbers in needed.items()}, xlabel="dimensions",
-                ylabel="samples per class needed", xscale="log", yscale="log", title="mixture of Gaussians")  # fmt: skip
-    right.set_xticks(DIMENSIONS, [str(d) for d in DIMENSIONS])
-    right.minorticks_off()
+    by_dimension = {head: np.array(numbers)[:, None] for head, numbers in needed.items()}
+    seed_curves(right, DIMENSIONS, by_dimension, ticks=True, xlabel="dimensions", ylabel="samples per class needed",
+                xscale="log", yscale="log", title="mixture of Gaussians")  # fmt: skip
     rows = [(f"{n}", *(interval(accuracy[head][i]) for head in HEADS), signed(gaps[i])) for i, n in enumerate(PER_CLASS)]
     return Outcome(
         about=about(context) + f" {DRAWS} draws of samples; intervals of 95 % over them.",
@@ -76,9 +74,8 @@ def by_samples(features: np.ndarray, labels: np.ndarray, rng: np.random.Generato
     accuracies = []
     for number in PER_CLASS:
         train = ranks < number
-        accuracies.append(
-            [100 * accuracy_of(head, features[train], labels[train], features[test], labels[test]) for head in HEADS]
-        )
+        parts = features[train], labels[train], features[test], labels[test]
+        accuracies.append([100 * accuracy_of(head, *parts) for head in HEADS])
     return accuracies
 
 
@@ -88,7 +85,6 @@ def accuracy_of(head: str, x: np.ndarray, y: np.ndarray, test: np.ndarray, answe
     from sklearn.linear_model import LogisticRegression
 
     from hardsight.losses import GaussianNaiveBayes
-    from hardsight.scoring import fit_head
 
     c = int(y.max()) + 1
     if head == RAW:

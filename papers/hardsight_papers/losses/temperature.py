@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from hardsight import Snapshot
+from hardsight.dynamics import tolerance, uniformity
+from hardsight.scoring import fit_head
 from hardsight_papers.arrays import as_pixels, directions
 from hardsight_papers.context import Context
 from hardsight_papers.digit_trainings import TRAINING, few_digits, unconverged
@@ -34,14 +37,11 @@ def temperature(context: Context) -> Outcome:
     measures = {name: cells[:, :, k] for k, name in enumerate(MEASURES)}  # (temperatures, seeds)
     figure, axes = panels(4, width=3.6, height=3.0)
     for plot, (name, label) in zip(axes, MEASURES.items(), strict=True):
-        seed_curves(plot, TEMPERATURES, {name: measures[name]}, xlabel="temperature", ylabel=label, xscale="log")
-        plot.set_xticks(TEMPERATURES, [f"{t:g}" for t in TEMPERATURES])
-        plot.minorticks_off()
+        values = {name: measures[name]}
+        seed_curves(plot, TEMPERATURES, values, ticks=True, xlabel="temperature", ylabel=label, xscale="log")
     digits = few_digits(context)
-    rows = [
-        (f"{t:g}", *(interval(measures[name][k], 1 if name == "accuracy" else 3) for name in MEASURES))
-        for k, t in enumerate(TEMPERATURES)
-    ]
+    digits_of = {name: 1 if name == "accuracy" else 3 for name in MEASURES}
+    rows = [(f"{t:g}", *(interval(measures[m][k], digits_of[m]) for m in MEASURES)) for k, t in enumerate(TEMPERATURES)]
     mean = measures["accuracy"].mean(1)
     return Outcome(
         about=f"{digits.name}, {len(digits.train)} images in {VIEWS} views (moved, fainter, noisy), no labels; {digits.model}, "
@@ -69,10 +69,6 @@ def temperature(context: Context) -> Outcome:
 
 def measured(context: Context, t: float, seed: int) -> dict[str, float]:
     """The four measures of one training."""
-    from hardsight import Snapshot
-    from hardsight.dynamics import tolerance, uniformity
-    from hardsight.scoring import fit_head
-
     digits = few_digits(context)
     images, answers, _ = as_pixels(digits.train, flat=False)
     tested, labels, ids = as_pixels(digits.test, flat=False)

@@ -7,20 +7,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hardsight.data import ImageData
 from hardsight.stats import mean_interval
+from hardsight.training import Trained
 from hardsight_papers.context import Context
 from hardsight_papers.digit_trainings import about, features_of, few_digits, fitted, trained
 from hardsight_papers.drawing import panels, seed_curves
 from hardsight_papers.recipe import Claim, Outcome, Table, claim, recipe
 from hardsight_papers.seed_statistics import interval, seeds, signed
-
-if TYPE_CHECKING:
-    from hardsight.training import Trained
 
 KS = (1, 2, 3, 4, 5)
 CLASSES = (1_000, 10_000, 100_000, 800_000)  # the last is that of One Billion Word
