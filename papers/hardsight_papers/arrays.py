@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
+from hardsight import Snapshot
 from hardsight.data import ImageData, open_data
 from hardsight.errors import FileError
 
@@ -111,6 +112,11 @@ def as_pixels(data: ImageData, flat: bool = True) -> tuple[np.ndarray, np.ndarra
     images = np.stack([np.asarray(data.image(row)) for row in range(len(data))]).astype(np.float32) / 255  # (n, h, w)
     assert data.labels is not None
     return images.reshape(len(images), -1) if flat else images[:, None], data.labels, data.ids
+
+
+def of_split(snapshot: Snapshot, split: str) -> Snapshot:
+    """The rows of one split, in memory."""
+    return snapshot.take([row for row, name in enumerate(snapshot.columns(["split"])["split"].to_pylist()) if name == split])
 
 
 def directions(features: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from hardsight.stats import Mean, bootstrap, mean_interval
+from hardsight.stats import Mean, bootstrap, mean_interval, spearman
 from hardsight_papers.context import Context
 from hardsight_papers.recipe import Claim, claim
 
@@ -49,6 +49,13 @@ def ahead(
     return claim(text, rule=rule, holds=gap.low > 0, found=f"{signed(gap, digits)}{unit}{also}.")
 
 
+def higher(text: str, first: np.ndarray, second: np.ndarray, *, rule: str) -> Claim:
+    """The same claim with both means before the difference, of numbers such as AUROC."""
+    gap = difference(first, second)
+    found = f"{first.mean():.3f} and {second.mean():.3f}: {signed(gap, 3)}."
+    return claim(text, rule=rule, holds=gap.low > 0, found=found)
+
+
 def all_ahead(text: str, gaps: Mapping[str, Mean], *, rule: str, digits: int = 1) -> Claim:
     """The claim that the 95 % interval of every difference lies above 0."""
     found = "; ".join(f"{name} {signed(gap, digits)}" for name, gap in gaps.items())
@@ -82,9 +89,7 @@ def spearman_interval(
         >>> [round(value, 6) for value in spearman_interval(x, x**2, replicates=10, seed=0)]
         [1.0, 1.0, 1.0]
     """
-    from scipy.stats import spearmanr
-
     if np.ptp(x) == 0 or np.ptp(y) == 0:
         return float("nan"), -1.0, 1.0
     draws = bootstrap(x[:, None], y, replicates=replicates, seed=seed, clusters=clusters)
-    return float(spearmanr(x, y).statistic), *draws.interval("spearman", 0)
+    return spearman(x, y), *draws.interval("spearman", 0)

@@ -19,13 +19,8 @@ STEPS, STEP, ATTACKED = 40, 0.02, 200  # of pixels in 0..1
 NETWORKS = {"digits": ("DigitsCNN", "SphereDigitsCNN"), "MNIST": ("lenet", "SphereLeNet")}
 SHRUNK = 0.95  # of the first norm
 TRAINING: dict[str, Any] = {
-    "epochs": 12,
-    "batch_size": 32,
-    "optimizer": "adamw",
-    "lr": 2e-3,
-    "weight_decay": 0.0,
-    "snapshot": False,
-}
+    "epochs": 12, "batch_size": 32, "optimizer": "adamw", "lr": 2e-3, "weight_decay": 0.0, "snapshot": False,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 EPOCHS, BATCH, RATE, EPSILON = 12, 32, 2e-3, 0.15  # pixels of 0 to 1
+LEARNING = {"epochs": EPOCHS, "batch": BATCH, "rate": RATE}
 SIZES = {"train": 1438, "test": 359}
 TRAININGS = {"adversarial": EPSILON, "plain": 0.0}
 
@@ -34,15 +35,7 @@ def adversarial_training(context: Context) -> Outcome:
     measured: dict[str, list[dict[str, np.ndarray]]] = {name: [] for name in TRAININGS}
     for name, epsilon in TRAININGS.items():
         for seed in seeds(context):
-            key = {
-                "data": written.name,
-                "epsilon": epsilon,
-                "seed": seed,
-                "epochs": EPOCHS,
-                "batch": BATCH,
-                "rate": RATE,
-                **SIZES,
-            }
+            key = {"data": written.name, "epsilon": epsilon, "seed": seed, **LEARNING, **SIZES}
             make = partial(_trained, arrays, epsilon, seed)
             context.say(f"{name} training, seed {seed}")
             measured[name].append(context.cache.arrays("adversarial-training", key, make))

@@ -48,12 +48,7 @@ def figure_9(context: Context) -> Outcome:
                 rule="From the middle of training to its end, mean confidence gains a larger share of its range than "
                 "mean AVH loses of its own.",
                 holds=all(_later_share(run, "confidence") > _later_share(run, "avh") for run in runs),
-                found="; ".join(
-                    f"{run.training.network}: confidence {100 * _later_share(run, 'confidence'):.0f} %, AVH "
-                    f"{100 * _later_share(run, 'avh'):.0f} %"
-                    for run in runs
-                )
-                + ".",
+                found="; ".join(f"{run.training.network}: {_later_shares(run)}" for run in runs) + ".",
             )
         ],
     )
@@ -64,6 +59,10 @@ def _later_share(run: Watched, name: str) -> float:
     curve = run.mean(name)
     change = curve[-1] - curve[len(curve) // 2]
     return float((change if name == "confidence" else -change) / (curve.max() - curve.min()))
+
+
+def _later_shares(run: Watched) -> str:
+    return f"confidence {100 * _later_share(run, 'confidence'):.0f} %, AVH {100 * _later_share(run, 'avh'):.0f} %"
 
 
 @recipe("avh/fig10", "Norm, AVH and accuracy over epochs, averaged over all samples", needs=NEEDS)

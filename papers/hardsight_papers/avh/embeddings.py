@@ -31,12 +31,12 @@ def figure_2(context: Context) -> Outcome:
     assert snapshot.head is not None
     accuracy = float((np.asarray(snapshot.head.logits(features)).argmax(1) == labels).mean())
     widths = {k: cone_width(features[labels == k]) for k in np.unique(labels)}
-    rows = [[str(k), width] for k, width in widths.items()]
+    cells = [(str(k), width) for k, width in widths.items()]
     figure = embedding_figure(features, labels, head=snapshot.head, title=f"{written.name}, {100 * accuracy:.1f} % correct")
     return Outcome(
         about=f"{len(written.train):,} images of {written.name}, LeNet with two features and nothing after them, "
         f"{epochs} epochs; {len(labels):,} held-out images, of which {100 * accuracy:.1f} % are predicted correctly.",
-        tables=[Table("Width of the cone that holds 90 % of a class", ("digit", "degrees"), rows, digits=1)],
+        tables=[Table("Width of the cone that holds 90 % of a class", ("digit", "degrees"), cells, digits=1)],
         figures={f"Two features of {written.name}": figure},
         claims=[
             claim(

@@ -14,12 +14,10 @@ from hardsight_papers.recipe import Outcome, Table, claim, recipe
 FEWEST = 20  # steps, to look at those after the tenth
 
 
-@recipe(
-    "avh/fig15",
-    "Norm and angle over the first 60 iterations on MNIST",
-    printed={"iterations": 60, "flat after": 10},
-    needs="MNIST",
-)
+PRINTED = {"iterations": 60, "flat after": 10}
+
+
+@recipe("avh/fig15", "Norm and angle over the first 60 iterations on MNIST", printed=PRINTED, needs="MNIST")
 def figure_15(context: Context) -> Outcome:
     """Norm and angle after each of the first 60 steps."""
     written = context.handwriting(test=300)

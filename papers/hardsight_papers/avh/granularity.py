@@ -34,12 +34,11 @@ class Coarse:
     frequency: np.ndarray
 
 
-@recipe(
-    "avh/fig19",
-    "Norm against human selection frequency in coarser classes",
-    printed={"coarser classes": COARSE, "fine classes": SIZES},
-    needs="ImageNet 5k with votes, WordNet",
-)
+PRINTED = {"coarser classes": COARSE, "fine classes": SIZES}
+NEEDS = "ImageNet 5k with votes, WordNet"
+
+
+@recipe("avh/fig19", "Norm against human selection frequency in coarser classes", printed=PRINTED, needs=NEEDS)
 def figure_19(context: Context) -> Outcome:
     """Three coarser classes; Spearman of norm and frequency in each, with its interval."""
     about, shown, axis, why_not = _shown(context)

@@ -49,19 +49,9 @@ def trained(context: Context, loss: str, num_features: int) -> Trained:
     """The CNN with a loss: 2 features for figures, 100 for numbers. At scale `paper` 50 epochs of the paper's CNN."""
     digits = context.handwriting()
     name, model_options, learning = network(context, num_features)
-    return context.train(
-        digits.train,
-        name,
-        model_options=model_options,
-        loss=loss,
-        loss_options=LOSS_OPTIONS[loss],
-        head_rate=1.0 if loss == "softmax" else HEAD_RATE,
-        optimizer="adamw",
-        schedule="cosine",
-        watch={"test": digits.test},
-        snapshot=True,
-        **learning,
-    )
+    settings: dict[str, Any] = {"optimizer": "adamw", "schedule": "cosine", "snapshot": True, **learning}
+    settings |= {"loss_options": LOSS_OPTIONS[loss], "head_rate": 1.0 if loss == "softmax" else HEAD_RATE}
+    return context.train(digits.train, name, model_options=model_options, loss=loss, watch={"test": digits.test}, **settings)
 
 
 def attacked(context: Context, loss: str, num_features: int = 100) -> Attack:

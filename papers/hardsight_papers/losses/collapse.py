@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hardsight.dynamics import neural_collapse, read_epochs
+from hardsight.stats import spearman
 from hardsight_papers.arrays import as_pixels
 from hardsight_papers.context import Context
 from hardsight_papers.digit_trainings import few_digits, trained
@@ -37,11 +38,8 @@ def collapse(context: Context) -> Outcome:
     last = main[:, -1]
     epochs = np.arange(1, main.shape[1] + 1)
     figure, axes = panels(3, width=3.9)
-    for plot, names, label in (
-        (axes[0], ("nc1",), "NC1"),
-        (axes[1], ("nc2", "nc3"), "distance from a simplex"),
-        (axes[2], ("avh",), "AVH"),
-    ):
+    measures = {"NC1": ("nc1",), "distance from a simplex": ("nc2", "nc3"), "AVH": ("avh",)}
+    for plot, (label, names) in zip(axes, measures.items(), strict=True):
         lines = {f"{name.upper()}, {key}" if len(names) > 1 else key: values[:, :, at[name]].T
                  for key, values in curves.items() for name in names}  # fmt: skip
         seed_curves(plot, epochs, lines, xlabel="epoch", ylabel=label, yscale="log" if names == ("nc1",) else "linear")
@@ -122,9 +120,7 @@ def below_the_input(context: Context, last: np.ndarray) -> Claim:
 
 def with_avh(curves: np.ndarray, at: dict[str, int]) -> Claim:
     """NC1 beside mean AVH, epoch by epoch."""
-    from scipy.stats import spearmanr
-
-    ranks = [float(spearmanr(each[:, at["nc1"]], each[:, at["avh"]]).statistic) for each in curves]
+    ranks = [spearman(each[:, at["nc1"]], each[:, at["avh"]]) for each in curves]
     return claim(
         "Collapse means that angles to the own class vanish: mean AVH falls as NC1 does (not in the abstract).",
         rule="In every seed Spearman's rank correlation of NC1 and mean AVH over the epochs is at least 0.9.",

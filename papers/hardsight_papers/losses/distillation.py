@@ -17,10 +17,8 @@ from hardsight_papers.recipe import Claim, Outcome, Table, recipe
 from hardsight_papers.seed_statistics import SEEDS, ahead, all_ahead, difference, interval, seeds
 
 WIDTHS = {"teacher": 512, "student": 32}  # hidden units of a network with one hidden layer, on pixels
-EPOCHS = {
-    "teacher": 60,
-    "student": 60,
-}  # of 20, 30, 45, ...: the first at which labels alone teach the student 99 % of its images
+# Of 20, 30, 45, ...: the first at which labels alone teach the student 99 % of its images.
+EPOCHS = {"teacher": 60, "student": 60}
 STUDENTS: dict[str, dict[str, Any]] = {
     "labels alone": {"loss": "softmax"},
     "logits alone": {"loss": "dual_head", "loss_options": {"hidden": None, "distill": 100.0}},  # labels have a hundredth

@@ -11,8 +11,8 @@ import numpy as np
 from hardsight.data import ImageData
 from hardsight.training import Trained
 from hardsight_papers.arrays import even_rows
-from hardsight_papers.context import Context, Handwriting
-from hardsight_papers.digit_trainings import TRAINING, all_digits, features_of, trained
+from hardsight_papers.context import Context
+from hardsight_papers.digit_trainings import TRAINING, all_digits, features_of, few_digits, trained
 from hardsight_papers.seed_statistics import SEEDS
 
 KNOWN = 6  # digits 0 to 5; those from 6 on are new
@@ -37,8 +37,7 @@ def trained_on_known(context: Context, loss: str, options: Mapping[str, Any], se
     """A network that has seen every second of the known digits; the others are tested on."""
     known, _ = known_and_new(context)
     rows = np.arange(len(known))
-    name, model = ("MNIST", "lenet") if context.data.has("mnist") else ("digits", "DigitsCNN")
-    digits = Handwriting(name, known.take(rows[::2]), known.take(rows[1::2]), model)
+    digits = replace(few_digits(context), train=known.take(rows[::2]), test=known.take(rows[1::2]))
     return trained(context, digits, loss, options, seed=seed)
 
 

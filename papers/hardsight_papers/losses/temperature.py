@@ -12,7 +12,7 @@ import numpy as np
 from hardsight import Snapshot
 from hardsight.dynamics import tolerance, uniformity
 from hardsight.scoring import fit_head
-from hardsight_papers.arrays import as_pixels, directions
+from hardsight_papers.arrays import as_pixels, directions, of_split
 from hardsight_papers.context import Context
 from hardsight_papers.digit_trainings import TRAINING, few_digits, unconverged
 from hardsight_papers.drawing import panels, seed_curves
@@ -78,8 +78,7 @@ def measured(context: Context, t: float, seed: int) -> dict[str, float]:
         watch={"test": (tested, labels, ids)}, **LEARNING,
     )  # fmt: skip
     snapshot = Snapshot.load(run.directory)
-    split = np.array(snapshot.columns(["split"]).column("split").to_pylist())
-    known, test = (snapshot.take(np.flatnonzero(split == name)).in_memory() for name in ("train", "test"))
+    known, test = (of_split(snapshot, name).in_memory() for name in ("train", "test"))
     plain = np.array([str(id).endswith("/0") for id in known.ids])  # the images as they are
     x, y = np.asarray(known.values)[plain], answers[np.asarray(known.labels)[plain]]
     z, digit = np.asarray(test.values), np.asarray(test.labels)
