@@ -28,9 +28,6 @@ KEPT = DOCS / "papers.json"
 FIGURES = DOCS / "images"
 PHOTOGRAPHS = ("avh/fig1", "avh/fig21", "slides/disagreement")  # images of the data sets themselves: they stay out of the docs
 SIGNS: dict[str, str] = dict(zip(VERDICTS, ("✓", "✗", "–"), strict=True))
-CELLS: dict[str, str] = {
-    verdict: f"**{verdict}**" if verdict == "does not hold" else verdict for verdict in VERDICTS
-}  # in a table
 LONG = 10  # seconds: recipes below that share a row
 Outcome = dict[str, Any]
 
@@ -216,7 +213,8 @@ def claim_rows(reproduced: Reproduced) -> list[list[str]]:
     """A row per claim; the recipe is named in the first."""
     name, rows = f"[{reproduced.id}](papers.md#{reproduced.id.replace('/', '')})", []
     for finding in reproduced.findings:
-        verdicts = ["" if claim is None else CELLS[claim["verdict"]] for claim in (finding.real, finding.built_in)]
+        claims = [claim and claim["verdict"] for claim in (finding.real, finding.built_in)]
+        verdicts = [(verdict or "").replace("does not hold", "**does not hold**") for verdict in claims]
         rows.append([name, finding.text, *verdicts, best(finding)["found"]])
         name = ""
     return rows
