@@ -30,13 +30,9 @@ def read_arrays(path: Path, wanted: Mapping[str, str]) -> dict[str, np.ndarray]:
         got = arrays[name].shape
         fits = len(got) == len(sizes) and all(not size.isdigit() or int(size) == n for size, n in zip(sizes, got, strict=True))
         if not fits or lengths.setdefault(sizes[0], got[0]) != got[0]:
-            raise FileError(f"{path} must hold the arrays {shapes}; {name} is of shape {got}{_beside(lengths, sizes[0], fits)}.")
+            before = f", and {sizes[0]} is {lengths[sizes[0]]} in the arrays before it" if fits else ""
+            raise FileError(f"{path} must hold the arrays {shapes}; {name} is of shape {got}{before}.")
     return arrays
-
-
-def _beside(lengths: Mapping[str, int], letter: str, fits: bool) -> str:
-    """What a length was, of the arrays before."""
-    return f", and {letter} is {lengths[letter]} in the arrays before it" if fits else ""
 
 
 def read_answers(path: Path, wanted: tuple[str, ...]) -> dict[str, np.ndarray]:

@@ -7,7 +7,6 @@ Which classes are frequent, and which are made of many finer ones, changes with 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -30,10 +29,11 @@ def imbalance(context: Context) -> Outcome:
     written = context.handwriting(train=MOST_TRAINED, test=1000)
     measured = {prior: [_measured(context, written, prior, seed) for seed in seeds(context)] for prior in PRIORS}
     rho = {(prior, name): np.array([each[name][0] for each in measured[prior]]) for prior in PRIORS for name in ("norm", "avh")}
-    rows: list[list[Value]] = [
-        [PRIORS[prior], *(interval(rho[prior, name], 3) for name in ("norm", "avh")), signed(_closer(rho, prior), 3)]
-        for prior in PRIORS
-    ]
+    rows: list[list[Value]] = []
+    for prior, words in PRIORS.items():
+        norm, avh = rho[prior, "norm"], rho[prior, "avh"]
+        closer = difference(np.abs(norm), np.abs(avh))  # how much more the norm goes with a prior, whatever the direction
+        rows.append([words, interval(norm, 3), interval(avh, 3), signed(closer, 3)])
     return Outcome(
         about=f"{written.name}; {written.lenet}, {DIGITS['epochs']} epochs, {SEEDS} seeds, each with another order of the "
         f"classes. Imbalance: the most frequent of ten classes has {RATIO} times the images of the rarest. Granularity: four "
@@ -77,11 +77,6 @@ def _measured(context: Context, written: Handwriting, prior: str, seed: int) -> 
         x = table[name].to_numpy()
         by_score[name] = (spearman(given, x), [float(x[given == v].mean()) for v in np.unique(given)])
     return by_score
-
-
-def _closer(rho: dict[tuple[str, str], np.ndarray], prior: str) -> Any:
-    """How much more the norm goes with a prior than AVH does, whatever the direction."""
-    return difference(np.abs(rho[prior, "norm"]), np.abs(rho[prior, "avh"]))
 
 
 def _follows(rho: dict[tuple[str, str], np.ndarray], prior: str, sentence: str) -> Claim:

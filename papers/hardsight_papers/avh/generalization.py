@@ -47,30 +47,21 @@ def generalized(context: Context) -> tuple[str, Generalized]:
     if context.scale == "paper":
         pacs = context.data.require("pacs", "Table 5 at scale paper")
         before = context.train(context.data.require("imagenet", "Table 5 at scale paper"), "cnn10", **CNN10_IMAGENET)
-        options = {
-            "model": "cnn10",
-            "lists": pacs / "splits",
-            "weights": before.directory / "model" / "model.safetensors",
-            **CNN10,
-        }
+        weights = before.directory / "model" / "model.safetensors"
+        options = {"model": "cnn10", "lists": pacs / "splits", "weights": weights, **CNN10}
         place = context.cache.place("generalize", {"data": fingerprint(pacs), **options})
         progress = context.progress("leaving domains out")
         return "PACS, CNN-10 from ImageNet, 3 seeds", hardsight.generalize(pacs / "kfold", place, progress=progress, **options)
     about, result = generalized_features(context, SMALL)
-    return (
-        f"{about}; {SMALL['limit']} samples of each domain at most, a head of {SMALL['hidden']} units, "
-        f"{SMALL['epochs']} epochs, {SMALL['seeds']} seeds",
-        result,
-    )
+    about += f"; {SMALL['limit']} samples of each domain at most, a head of {SMALL['hidden']} units"
+    return f"{about}, {SMALL['epochs']} epochs, {SMALL['seeds']} seeds", result
 
 
 def generalized_features(context: Context, options: dict[str, Any]) -> tuple[str, Generalized]:
     """The same on features of PACS where --data has them, or on digits in four domains."""
     path = context.data.find("pacs_features")
-    about = "Digits as pixels in four domains: plain, faint, noisy, inverted"
     data: Any = path or digits_with_domains()
-    if path is not None:
-        about = "PACS, features of EfficientNet-Lite0"
+    about = "PACS, features of EfficientNet-Lite0" if path else "Digits as pixels in four domains: plain, faint, noisy, inverted"
     place = context.cache.place("generalize", {"data": "digits" if path is None else fingerprint(path), **options})
     return about, hardsight.generalize(data, place, progress=context.progress("leaving domains out"), **options)
 

@@ -33,10 +33,10 @@ def uncertainty(context: Context) -> Outcome:
     """Spearman of every score with both parts of the uncertainty of MC dropout, over trainings."""
     by_seed = [_coefficients(_dropout_table(context, seed)) for seed in seeds(context)]
     rho = {key: np.array([each[key] for each in by_seed]) for key in by_seed[0]}  # (score, part) -> (seeds,)
-    rows: list[list[Value]] = [
-        [words, *(interval(rho[score, part], 3) for part in PARTS), signed(_more_aleatoric(rho, score), 3)]
-        for score, words in SCORES.items()
-    ]
+    rows: list[list[Value]] = []
+    for score, words in SCORES.items():
+        more = difference(rho[score, "passes_aleatoric"], rho[score, "passes_information"])
+        rows.append([words, *(interval(rho[score, part], 3) for part in PARTS), signed(more, 3)])
     rows.append(["aleatoric part itself", None, interval(rho["passes_aleatoric", "passes_information"], 3), None, None])
     header = ("score, turned so that high is hard", *PARTS.values(), "aleatoric - epistemic")
     people, claims = _with_people(context)
@@ -72,10 +72,6 @@ def _coefficients(table: pa.Table) -> dict[tuple[str, str], float]:
     values = {name: table[name].to_numpy() * (-1 if name in low else 1) for name in (*SCORES, *PARTS)}
     names = (*SCORES, "passes_aleatoric")
     return {(score, part): spearman(values[score], values[part]) for score in names for part in PARTS}
-
-
-def _more_aleatoric(rho: dict[tuple[str, str], np.ndarray], score: str) -> Any:
-    return difference(rho[score, "passes_aleatoric"], rho[score, "passes_information"])
 
 
 def _claims(rho: dict[tuple[str, str], np.ndarray]) -> list[Claim]:

@@ -173,15 +173,13 @@ def two_regimes(gaps: list[Mean]) -> Claim:
 def grows_slower(needed: dict[str, list[float]]) -> Claim:
     """O(log d) against O(d)."""
     growth = {head: numbers[-1] / numbers[0] for head, numbers in needed.items()}
+    slower = {head: growth[HEADS[0]] < growth[head] / 2 for head in (HEADS[1], RAW)}
+    raw = "holds" if slower[RAW] else "does not hold"
     return claim(
         "Naive Bayes needs O(log d) samples to approach its asymptotic error, logistic regression O(d).",
         rule=f"From {DIMENSIONS[0]} to {DIMENSIONS[-1]} dimensions the samples that naive Bayes needs grow by less than half of "
         "the factor of logistic regression on standardized features, which is the usual practice.",
-        holds=growth[HEADS[0]] < growth[HEADS[1]] / 2,
+        holds=slower[HEADS[1]],
         found=", ".join(f"{head} {factor:.1f} times" for head, factor in growth.items())
-        + f". By the same rule without standardizing, as in the authors' simulation, it {_does(growth[HEADS[0]], growth[RAW])}.",
+        + f". By the same rule without standardizing, as in the authors' simulation, it {raw}.",
     )
-
-
-def _does(first: float, second: float) -> str:
-    return "holds" if first < second / 2 else "does not hold"
