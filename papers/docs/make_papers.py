@@ -213,8 +213,8 @@ def claim_rows(reproduced: Reproduced) -> list[list[str]]:
     """A row per claim; the recipe is named in the first."""
     name, rows = f"[{reproduced.id}](papers.md#{reproduced.id.replace('/', '')})", []
     for finding in reproduced.findings:
-        claims = [claim and claim["verdict"] for claim in (finding.real, finding.built_in)]
-        verdicts = [(verdict or "").replace("does not hold", "**does not hold**") for verdict in claims]
+        verdicts = ["" if claim is None else claim["verdict"] for claim in (finding.real, finding.built_in)]
+        verdicts = [f"**{verdict}**" if verdict == "does not hold" else verdict for verdict in verdicts]
         rows.append([name, finding.text, *verdicts, best(finding)["found"]])
         name = ""
     return rows

@@ -36,9 +36,9 @@ def all_digits(context: Context) -> ImageData:
     return replace(open_data("digits") if path is None else open_labeled(path), columns={})
 
 
-def few_digits(context: Context, data: ImageData | None = None) -> Handwriting:
-    """300 digits to train on and 1,000 to test on, both spread evenly over all (or over `data`)."""
-    data = all_digits(context) if data is None else data
+def few_digits(context: Context) -> Handwriting:
+    """300 digits to train on and 1,000 to test on, both spread evenly over all."""
+    data = all_digits(context)
     train = even_rows(len(data), min(SIZES["train"], len(data) // 2))
     rest = np.setdiff1d(np.arange(len(data)), train)
     test = rest[even_rows(len(rest), min(SIZES["test"], len(rest)))]
@@ -117,9 +117,9 @@ def unconverged() -> Iterator[None]:
         yield
 
 
-def about(digits: Handwriting, epochs: int | None = None) -> str:
+def about(digits: Handwriting) -> str:
     """What was trained on what, in a sentence."""
     return (
         f"{digits.name}, {len(digits.train):,} images to train on and {len(digits.test):,} others to test on; {digits.model}, "
-        f"{epochs or TRAINING['epochs']} epochs, {SEEDS} seeds; intervals of 95 % over seeds."
+        f"{TRAINING['epochs']} epochs, {SEEDS} seeds; intervals of 95 % over seeds."
     )

@@ -199,9 +199,10 @@ def compared(context: Context, panel: Panel) -> dict[str, list[Row]]:
     return context.cache.rows("correlate", key, make)
 
 
-def total(rows: list[Row], network: str, score: str, kind: str = "spearman") -> Row:
-    """The row of `table1` for one network and score over all samples."""
-    return next(row for row in rows if (row["model"], row["score"], row["kind"], row["bin"]) == (network, score, kind, "all"))
+def total(rows: list[Row], network: str, score: str) -> Row:
+    """The row of `table1` with Spearman's coefficient of one network and score over all samples."""
+    wanted = {"model": network, "score": score, "kind": "spearman", "bin": "all"}
+    return next(row for row in rows if wanted.items() <= row.items())
 
 
 def pair(rows: list[Row], network: str, kind: str = "spearman") -> Row:

@@ -83,7 +83,8 @@ def figure_3(context: Context) -> Outcome:
         values = {NAMES[loss]: column(attacks[loss], "predicted_confidence", epsilon) for loss in LOSSES}
         panels[f"posterior at epsilon {epsilon:g}"] = values
         rows.append((f"{epsilon:g}", *(float((x > 0.9).mean() * 100) for x in values.values())))
-    header, middle = ("epsilon", *(NAMES[loss] for loss in LOSSES)), dict(zip(LOSSES, rows[1][1:], strict=True))
+    header = ("epsilon", *(NAMES[loss] for loss in LOSSES))
+    middle = dict(zip(LOSSES, rows[1][1:], strict=True))
     return Outcome(
         about=about(context, 100) + HOW,
         tables=[Table("Attacked images with a posterior above 0.9 (%)", header, rows, digits=1)],
