@@ -21,7 +21,6 @@ from hardsight.data import BrokenImage
 from hardsight.data.run_images import RunImages
 from hardsight.errors import FileError, InputError
 from hardsight.groups.comparing import corrected
-from hardsight.groups.group_files import audit_to_file
 from hardsight.groups.latent import k_means, nearest
 from hardsight.stats import design_effect, mean_interval, share_difference, sign_test, welch, wilson
 from hardsight.stats import fisher_exact as our_fisher
@@ -185,7 +184,7 @@ def test_latent_groups_are_found_and_tested_on_other_samples() -> None:
 def test_the_page_of_latent_groups_shows_their_hardest_pictures(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hardsight.explorer.audit_page._figure", lambda audit, rows: "")  # drawn where docs/act.md is run
+    monkeypatch.setattr("hardsight.groups.audit.AuditedGroups.figures", lambda groups: {})  # drawn where docs/act.md is run
     given = hidden_group()
     np.savez(tmp_path / "x.npz", features=given["features"], labels=given["labels"], weight=given["head"])
     np.savez(tmp_path / "images.npz", images=np.arange(520 * 64).reshape(520, 8, 8).astype(np.uint8))
@@ -261,7 +260,7 @@ def test_huge_features_and_classes_too_small_to_divide(cli: Cli, tmp_path: Path)
         ({"group": "site", "columns": {"site": [None] * 100}}, "holds nothing|cannot be shown"),
         ({"group": "none", "columns": {"none": [np.inf] * 100}}, "the column 'none' holds no finite number"),
         ({"group": "site", "split": "val"}, "there is no split 'val'; splits: none"),
-        ({"source": Snapshot(np.eye(3), np.eye(3), [0, 1, 2]), "head": np.eye(3)}, "goes with arrays"),
+        ({"x": Snapshot(np.eye(3), np.eye(3), [0, 1, 2]), "head": np.eye(3)}, "can only be used with arrays"),
     ],
 )
 def test_bad_input_is_one_line(change: dict[str, Any], said: str) -> None:
@@ -271,7 +270,7 @@ def test_bad_input_is_one_line(change: dict[str, Any], said: str) -> None:
 
 
 def test_the_command_writes_three_files(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hardsight.explorer.audit_page._figure", lambda audit, rows: "")  # drawn where docs/act.md is run
+    monkeypatch.setattr("hardsight.groups.audit.AuditedGroups.figures", lambda groups: {})  # drawn where docs/act.md is run
     given = two_sites()
     np.savez(tmp_path / "x.npz", probs=given["probs"], labels=given["labels"], site=given["columns"]["site"])
     done = cli("audit", tmp_path / "x.npz", "--group", "site", "-o", tmp_path / "audit.parquet")
@@ -288,7 +287,7 @@ def test_the_command_writes_three_files(cli: Cli, tmp_path: Path, monkeypatch: p
 
 
 def test_a_run_and_a_table_of_scores(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hardsight.explorer.audit_page._figure", lambda audit, rows: "")  # drawn where docs/act.md is run
+    monkeypatch.setattr("hardsight.groups.audit.AuditedGroups.figures", lambda groups: {})  # drawn where docs/act.md is run
     run = digits_run(tmp_path / "run", n=200, columns={"pen": ["red" if row % 3 else "blue" for row in range(200)]})
     done = cli("audit", run, "--group", "pen", "--split", "test", "-o", tmp_path / "audit.csv")
     assert done.code == 0 and "n = 40 " in done.out and done.err == "", done.err
@@ -319,7 +318,7 @@ def test_labels_are_groups_by_class_name() -> None:
 
 
 def test_what_makes_no_groups_is_refused_before_a_head_is_fitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hardsight.groups.opening.Job", None)
+    monkeypatch.setattr("hardsight.groups.audit.Measures", None)
     known: dict[str, Any] = {"features": np.eye(4), "labels": [0, 1, 0, 1]}
     np.savez(tmp_path / "a.npz", **known, site=np.eye(4), day=np.arange(3), uid=["same"] * 4)
     said_of = {"site": r"'site' has shape \(4, 4\)", "day": r"shape \(3,\)", "uid": "uid", "udi": "Did you mean uid"}
@@ -330,12 +329,13 @@ def test_what_makes_no_groups_is_refused_before_a_head_is_fitted(tmp_path: Path,
         audit(features=np.eye(4), labels=[-1] * 4)
 
 
-def test_an_audit_by_other_columns_says_what_it_replaced(tmp_path: Path) -> None:
+def test_an_audit_by_other_columns_says_what_it_replaced(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hardsight.explorer.audit_page.write_audit_page", lambda *_: None)
     given = two_sites()
     snapshot = {"probs": given["probs"], "labels": np.zeros(100, int), "site": given["columns"]["site"], "day": ["a", "b"] * 50}
     np.savez(tmp_path / "x.npz", **snapshot)
-    replaced = [audit_to_file(tmp_path / "x.npz", group=by).replaced for by in ("site", "site", "day")]
-    assert replaced == [None, None, "site"]
+    said = [cli("audit", tmp_path / "x.npz", "--group", by).out for by in ("site", "site", "day")]
+    assert ["replaced the earlier audit by site" in out for out in said] == [False, False, True]
 
 
 def test_k_means_finds_clusters_that_are_apart() -> None:
