@@ -16,12 +16,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hardsight.checks import arrow_numbers
 from hardsight.errors import FileError, InputError
-from hardsight.explorer.columns import codes, from_arrow, integers, numbers, plain, replaced
+from hardsight.explorer.columns import codes, from_arrow, integers, numbers, replaced
 from hardsight.explorer.settings import ReportSettings
 from hardsight.explorer.sheet import Sheet
 from hardsight.files.places import beside, missing, second_table
 from hardsight.scores import SCORES
+from hardsight.snapshot.ids import check_unique
 from hardsight.table import read_scores
 
 CHOSEN = ["in the subset", "not in it"]
@@ -58,8 +60,7 @@ def _joined(sheet: Sheet, file: Path, needed: tuple[str, ...], command: str) -> 
     if missing:
         raise FileError(f"{file}: not what hardsight {command} writes: there is no column {missing[0]}.")
     ids = table.column("id").cast(pa.string()).combine_chunks()
-    if len(pc.unique(ids)) < len(ids):
-        raise FileError(f"{file}: ids must be unique.")
+    check_unique(ids, str(file))
     aligned = sheet.aligned(table)
     if aligned.column("id").null_count == len(sheet):
         first, other = sheet.ids[0].as_py(), ids[0].as_py() if len(ids) else None
@@ -112,7 +113,7 @@ def _free_name(sheet: Sheet, by: str, notes: dict[str, str]) -> str:
 
 def _add_drift(sheet: Sheet, file: Path) -> None:
     table = _joined(sheet, file, ("id", "harder", "change"), "drift")
-    values, there = plain(table.column("change").cast(pa.float64()))
+    values, there = arrow_numbers(table.column("change").cast(pa.float64()))
     change = np.where(there, values, np.nan)
     harder = integers(table.column("harder").cast(pa.bool_()))  # 1, 0, or -1 for not known
     outcome = table.column("outcome") if "outcome" in table.column_names else pa.nulls(len(sheet), pa.string())
