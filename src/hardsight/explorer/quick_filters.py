@@ -23,8 +23,8 @@ from hardsight.explorer.settings import ReportSettings
 from hardsight.explorer.sheet import Sheet
 from hardsight.files.places import beside, missing, second_table
 from hardsight.scores import SCORES
-from hardsight.snapshot.ids import check_unique
 from hardsight.table import read_scores
+from hardsight.unique_ids import check_unique
 
 CHOSEN = ["in the subset", "not in it"]
 HARDER = ["harder", "easier", "no change"]

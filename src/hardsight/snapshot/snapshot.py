@@ -43,11 +43,11 @@ from hardsight.head import as_head, is_estimator
 from hardsight.named_labels import names_that_hold
 from hardsight.pandas_index import align, class_names_in, in_class_order, index_ids, same_columns
 from hardsight.screen import Progress, print_in_command, printable, wrapped
-from hardsight.snapshot.ids import check_unique, id_array
 from hardsight.snapshot.opening import OWN_NAMES, Opened, open_path, open_scores, opened_head
 from hardsight.snapshot.sources import SCORES_ALONE, ArraySource, Source, TableSource
 from hardsight.table import is_scores, noted_class_names, plain, scores_given
 from hardsight.threads import even_rows
+from hardsight.unique_ids import check_unique, id_array
 
 BATCH_BYTES = 32 * 2**20  # features per batch when reading from files
 EVIDENCE = ("features", "logits", "probs")

@@ -16,8 +16,8 @@ from hardsight.files.samples import Batch
 from hardsight.fitted_estimator import FittedEstimator
 from hardsight.head import Head
 from hardsight.named_labels import class_numbers
-from hardsight.snapshot.ids import id_array
 from hardsight.threads import blocks
+from hardsight.unique_ids import id_array
 
 SCORES_ALONE = "scores"  # in the place of features, logits or probs where there is nothing but a table of scores
 
