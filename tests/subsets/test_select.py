@@ -18,9 +18,9 @@ from explorer_runs import digits_run
 from hardsight import Snapshot
 from hardsight.errors import InputError
 from hardsight.scoring.hardness import run_and_score
-from hardsight.subsets.candidates import directions
 from hardsight.subsets.cost import cost_curve
 from hardsight.subsets.d2 import d2, neighbor_graph
+from hardsight.subsets.eligible import directions
 from hardsight.subsets.k_center import k_center
 from hardsight.subsets.settings import Method, SelectSettings
 from hardsight.subsets.strata import coverage, shared_out, stratum_of, usual_cut
