@@ -148,8 +148,8 @@ class Remote(os.PathLike[str]):
         with self._trouble_named():
             entries = self.filesystem.get_file_info(pafs.FileSelector(self.path, recursive=True))
         start = len(self.path.rstrip("/")) + 1
-        held = [info for info in entries if info.type == pafs.FileType.File]
-        return [(info.path[start:], info.size, info.mtime_ns or 0) for info in held]
+        files = [info for info in entries if info.type == pafs.FileType.File]
+        return [(info.path[start:], info.size, info.mtime_ns or 0) for info in files]
 
     def read_at(self, offset: int, size: int) -> bytes:
         """A byte range of a file, in one request."""

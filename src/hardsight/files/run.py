@@ -162,20 +162,14 @@ def check_run_directory(directory: str | os.PathLike[str], command: str, argumen
     Commands call this before anything slow, with the arguments known by then; `Run` calls it again with all of them.
     """
     path = place_on_disk(directory)
-    try:
-        nearest = next(each for each in (path, *path.parents) if os.path.lexists(each))
-        if not nearest.is_dir():
-            what = "a file; a run needs a directory" if nearest.exists() else "a link to nothing"
-            raise RunError(f"{nearest} is {what}. Use another -o.")
-        foreign = [each.name for each in path.iterdir() if not each.name.startswith(".")] if nearest == path else []
-    except OSError as error:
-        raise RunError(f"{path} could not be created: {why(error)}") from error
+    nearest, names = _nearest_directory(path)
     before = _read_start(path)
-    if before is None and foreign:
-        raise RunError(f"{path} is not empty and not a hardsight run (it holds {foreign[0]}); use another -o.")
-    if before is not None and before.get("command") != command:
+    if before is None:
+        if names:
+            raise RunError(f"{path} is not empty and not a hardsight run (it holds {names[0]}); use another -o.")
+    elif before.get("command") != command:
         raise RunError(_mismatch(path, "command", before.get("command"), command))
-    if before is not None and arguments is not None and isinstance(recorded := before.get("arguments"), dict):
+    elif arguments is not None and isinstance(recorded := before.get("arguments"), dict):
         current = {name: value for name, value in json.loads(json.dumps(dict(arguments))).items() if name in recorded}
         earlier = {name: recorded[name] for name in current}
         if earlier != current:
@@ -183,6 +177,19 @@ def check_run_directory(directory: str | os.PathLike[str], command: str, argumen
     if not os.access(nearest, os.W_OK | os.X_OK):
         raise RunError(f"{path} could not be written: no write permission for {nearest}. Use another -o.")
     return path
+
+
+def _nearest_directory(path: Path) -> tuple[Path, list[str]]:
+    """The directory, or the nearest one above it that exists; and the names of the visible files in the directory itself."""
+    try:
+        nearest = next(each for each in (path, *path.parents) if os.path.lexists(each))
+        if not nearest.is_dir():
+            what = "a file; a run needs a directory" if nearest.exists() else "a link to nothing"
+            raise RunError(f"{nearest} is {what}. Use another -o.")
+        names = [name for name in os.listdir(path) if not name.startswith(".")] if nearest == path else []
+    except OSError as error:
+        raise RunError(f"{path} could not be created: {why(error)}") from error
+    return nearest, names
 
 
 def _read_start(directory: Path) -> dict[str, Any] | None:

@@ -24,7 +24,7 @@ from hardsight.files.locking import new_locked_file, remove_if_abandoned
 from hardsight.files.places import Place, Remote, place
 
 _discards = False  # set in worker processes, whose files do not count
-_own: set[str] = set()  # run directories and files that this process is writing, resolved
+_being_written: set[str] = set()  # run directories and files, by this process, resolved
 
 TEMPORARY = re.compile(r"\..+\.(\d+)\.[0-9a-f]+\.tmp")  # .NAME.PID.HEX.tmp
 REVIEW_ENDING = ".review.parquet"  # a person's marks on photo.npz are in photo.review.parquet
@@ -53,18 +53,18 @@ def discards() -> bool:
 def owning(path: Path) -> Iterator[None]:
     """Inside, this process may replace the file, or every file of the run directory: it is the one that writes them."""
     real = os.path.realpath(path)
-    if real in _own:
+    if real in _being_written:
         yield
         return
-    _own.add(real)
+    _being_written.add(real)
     try:
         yield
     finally:
-        _own.discard(real)
+        _being_written.discard(real)
 
 
-def _is_own(path: Place) -> bool:
-    return isinstance(path, Path) and any(Path(os.path.realpath(path)).is_relative_to(own) for own in _own)
+def _is_being_written(path: Place) -> bool:
+    return isinstance(path, Path) and any(Path(os.path.realpath(path)).is_relative_to(each) for each in _being_written)
 
 
 @contextlib.contextmanager
@@ -117,7 +117,7 @@ def check_output(path: Place, kind: str | None = None, table: str | None = None,
         check_place_for(path)
     if any(is_same_file(path, value) for value in inputs):
         raise FileError(f"{path} is an input of this command; use another name.")
-    if _is_own(path):
+    if _is_being_written(path):
         return
     try:
         right_kind = not path.is_file() or formats.holds(path, kind)
@@ -178,10 +178,10 @@ def holds_marks(path: Path) -> bool:
 def _check_same_table(path: Place, table: str) -> None:
     from hardsight.files.kinds import kind_in_file  # imports Arrow, which JSON does not need
 
-    held = kind_in_file(path)
-    if held is not None and held != table:
+    present = kind_in_file(path)
+    if present is not None and present != table:
         raise FileError(
-            f"{path} holds {held}, and would be replaced by {table}; use another name, or remove it if you no longer need it."
+            f"{path} holds {present}, and would be replaced by {table}; use another name, or remove it if you no longer need it."
         )
 
 
