@@ -142,11 +142,13 @@ def read_dataset(dataset: Any, label_column: str | None = None) -> ImageData:
         raise InputError(f"a DatasetDict holds several splits: give one of them, such as data[{next(iter(dataset), 'train')!r}].")
     if not hasattr(dataset, "with_format") or not hasattr(dataset, "__len__"):
         raise InputError("a streamed dataset has no rows to come back to: load it without streaming=True.")
-    schema, plain = dataset.features.arrow_schema, dataset.with_format("arrow")
+    schema = dataset.features.arrow_schema
     column = _image_column(schema, "the dataset")
     others = [name for name in schema.names if name != column]
     table = dataset.select_columns(others).with_format("arrow")[:] if others else None
-    return _data([(table, schema, None, len(dataset))], DatasetImages(plain, column), "the dataset", label_column)
+    return _data(
+        [(table, schema, None, len(dataset))], DatasetImages(dataset.with_format("arrow"), column), "the dataset", label_column
+    )
 
 
 def image_column(schema: pa.Schema) -> str | None:
@@ -226,7 +228,7 @@ def _data(parts: list[Any], images: Any, where: Any, label_column: str | None) -
     if name is not None and name not in columns:
         raise InputError(f"{where}: --labels {name} is not one of its columns; it has {', '.join(schema.names)}.")
     all_split = all(split is not None for split in splits) and bool(splits)
-    ids = [str(id) for id in columns.pop("id")] if "id" in columns else _ids(splits if all_split else [None] * len(splits))
+    ids = [str(id) for id in columns.pop("id")] if "id" in columns else row_ids(splits if all_split else [None] * len(splits))
     values = columns.pop(name) if name is not None else None
     names, index, notes = (None, None, ()) if name is None else _labels(values, class_label_names(schema, name), where)
     further = {key: column for key, column in columns.items() if key != "path"}
@@ -246,12 +248,6 @@ def _labels(values: Any, names: list[str] | None, where: Any) -> tuple[list[str]
     return names, np.array([-1 if value is None else value for value in values], np.int64), ()
 
 
-def _ids(splits: Sequence[str | None]) -> list[str]:
-    """Row numbers within each split."""
-    counts = {split: iter(row_ids(splits.count(split), split)) for split in dict.fromkeys(splits)}
-    return [next(counts[split]) for split in splits]
-
-
 def _split_of(file: Place) -> str | None:
     """train of train-00000-of-00002.parquet, or of train/0000.parquet."""
     stem = SHARD.match(file.name)
@@ -263,11 +259,11 @@ def _split_of(file: Place) -> str | None:
 
 
 def _decoded(cell: pa.Scalar, name: str, root: Path | None) -> Image.Image:
-    """The image of one cell. A path beside no bytes is followed only below `root`, in data that a user holds in memory."""
+    """The image of one cell. A path without bytes is followed only below `root`, in data that a user holds in memory."""
     try:
         value = cell.as_py()
     except UnicodeDecodeError as error:
-        raise BrokenImage("unreadable", name, f"a text beside it is not UTF-8: {error.reason}") from error
+        raise BrokenImage("unreadable", name, f"a text next to it is not UTF-8: {error.reason}") from error
     content = value.get("bytes") if isinstance(value, dict) else value
     path = value.get("path") if isinstance(value, dict) else None
     if content is None and root is not None and path:

@@ -95,8 +95,7 @@ class ImageFiles:
 
     def image(self, row: int) -> Image.Image:
         """Decode the image of one row; BrokenImage if that fails or the file is outside the root."""
-        path, name = os.path.join(self.root, self.paths[row]), utf8_name(self.paths[row])
-        real = os.path.realpath(path)
+        name, real = utf8_name(self.paths[row]), os.path.realpath(os.path.join(self.root, self.paths[row]))
         if os.path.commonpath([self.root, real]) != self.root:
             raise BrokenImage("outside_root", name)
         # real holds no link any more; if one is put there meanwhile, NOFOLLOW refuses it. NONBLOCK: a pipe does not hang.
