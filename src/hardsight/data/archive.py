@@ -10,7 +10,7 @@ import io
 import re
 import tarfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO
 
@@ -53,10 +53,6 @@ class TarImages:
     def __len__(self) -> int:
         return len(self.members)
 
-    def take(self, rows: Sequence[int]) -> TarImages:
-        """The images of these rows, in this order."""
-        return TarImages(self.archives, [self.members[row] for row in rows], self.seen)
-
     def image(self, row: int) -> Image.Image:
         """Decode the image of one row."""
         member = self.members[row]
@@ -69,9 +65,10 @@ class TarImages:
             raise BrokenImage("missing", member.name, error.strerror or str(error)) from error
         return decode(io.BytesIO(content), member.name)
 
-    def digest(self, ids: Sequence[str]) -> str:
+    def digest(self, rows: Mapping[str, int]) -> str:
         """sha256 over the sorted (id, size, time) that the archive records for its members: a copy has the same hash."""
-        return hash_lines(f"{id}\0{m.size}\0{m.mtime}\n" for id, m in zip(ids, self.members, strict=True))
+        members = {id: self.members[row] for id, row in rows.items()}
+        return hash_lines(f"{id}\0{member.size}\0{member.mtime}\n" for id, member in members.items())
 
 
 def _part(path: Place, offset: int, size: int) -> bytes:

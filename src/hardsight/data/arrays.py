@@ -33,11 +33,8 @@ Load = Callable[[], np.ndarray]  # a picklable way to get (n, h, w[, 3]) uint8
 class ImageArrays:
     """Images as rows of one or more arrays of uint8, opened where and when they are first used."""
 
-    def __init__(
-        self, loads: Sequence[Load], counts: Sequence[int], files: Sequence[Path], rows: np.ndarray | None = None
-    ) -> None:
+    def __init__(self, loads: Sequence[Load], counts: Sequence[int], files: Sequence[Path]) -> None:
         self.loads, self.counts, self.files = tuple(loads), tuple(counts), tuple(files)
-        self.rows = np.arange(sum(counts)) if rows is None else rows
         self._ends = np.cumsum(counts)
         self._open: dict[int, np.ndarray] = {}
 
@@ -45,22 +42,17 @@ class ImageArrays:
         return {**self.__dict__, "_open": {}}  # a worker opens the file itself
 
     def __len__(self) -> int:
-        return len(self.rows)
-
-    def take(self, rows: Sequence[int]) -> ImageArrays:
-        """The images of these rows, in this order."""
-        return ImageArrays(self.loads, self.counts, self.files, self.rows[list(rows)])
+        return sum(self.counts)
 
     def image(self, row: int) -> Image.Image:
         """The image of one row, as Pillow has it."""
-        row = int(self.rows[row])
         part = int(np.searchsorted(self._ends, row, side="right"))
         if part not in self._open:
             self._open[part] = self.loads[part]()  # two threads may both do this once; the result is the same
         pixels = self._open[part][row - int(self._ends[part]) + self.counts[part]]  # (h, w) or (h, w, 1 or 3)
         return Image.fromarray(np.array(pixels.squeeze(-1) if pixels.shape[2:] == (1,) else pixels, dtype=np.uint8))
 
-    def digest(self, ids: Sequence[str]) -> str:
+    def digest(self, rows: Mapping[str, int]) -> str:
         """sha256 over all bytes of the files, then the ids picked from them."""
         digest = hashlib.sha256()
         for path in self.files:
@@ -70,7 +62,7 @@ class ImageArrays:
         if not self.files:  # built in: the pixels are the file
             for load in self.loads:
                 digest.update(np.ascontiguousarray(load()).tobytes())
-        digest.update("\n".join(sorted(ids)).encode())
+        digest.update("\n".join(sorted(rows)).encode())
         return digest.hexdigest()
 
 

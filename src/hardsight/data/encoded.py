@@ -12,7 +12,7 @@ import os
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,11 +51,10 @@ class Shard:
 class EncodedImages:
     """Images by row, decoded from the bytes in a column of shards."""
 
-    def __init__(self, shards: Sequence[Shard], column: str, rows: np.ndarray | None = None) -> None:
+    def __init__(self, shards: Sequence[Shard], column: str) -> None:
         self.shards, self.column = tuple(shards), column
         self.groups = [(shard, group) for shard in self.shards for group in range(len(shard.counts))]
         self.ends = np.cumsum([count for shard in self.shards for count in shard.counts], dtype=np.int64)
-        self.rows = np.arange(self.ends[-1] if len(self.ends) else 0) if rows is None else rows
         self._forget()
 
     def _forget(self) -> None:
@@ -69,18 +68,13 @@ class EncodedImages:
         self._forget()  # a worker reads the files itself
 
     def __len__(self) -> int:
-        return len(self.rows)
-
-    def take(self, rows: Sequence[int]) -> EncodedImages:
-        """The images of these rows, in this order."""
-        return EncodedImages(self.shards, self.column, self.rows[list(rows)])
+        return int(self.ends[-1]) if len(self.ends) else 0
 
     def image(self, row: int) -> Image.Image:
         """Decode the image of one row."""
-        position = int(self.rows[row])
-        number = int(np.searchsorted(self.ends, position, side="right"))
+        number = int(np.searchsorted(self.ends, row, side="right"))
         first = int(self.ends[number - 1]) if number else 0
-        return _decoded(self._group(number)[position - first], f"{self.groups[number][0].file} row {position}", None)
+        return _decoded(self._group(number)[row - first], f"{self.groups[number][0].file} row {row}", None)
 
     def _group(self, number: int) -> Any:
         """The column of one row group; the last few that were read are kept."""
@@ -100,34 +94,28 @@ class EncodedImages:
         with reading(shard.file), open_parquet(shard.file) as opened:
             return opened.read_row_group(group, columns=[self.column]).column(0)
 
-    def digest(self, ids: Sequence[str]) -> str:
+    def digest(self, rows: Mapping[str, int]) -> str:
         """sha256 over the names, sizes and times of the shards, and the ids picked from them."""
         states = [f"{shard.file.name}\0{shard.state[0]}\0{shard.state[1]}\n" for shard in self.shards]
-        return hash_lines([*states, *(f"{id}\n" for id in ids)])
+        return hash_lines([*states, *(f"{id}\n" for id in rows)])
 
 
 class DatasetImages:
     """Images of a Hugging Face `Dataset` object, read from its own tables."""
 
-    def __init__(self, dataset: Any, column: str, rows: np.ndarray | None = None) -> None:
+    def __init__(self, dataset: Any, column: str) -> None:
         self.dataset, self.column = dataset, column
-        self.rows = np.arange(len(dataset)) if rows is None else rows
 
     def __len__(self) -> int:
-        return len(self.rows)
-
-    def take(self, rows: Sequence[int]) -> DatasetImages:
-        """The images of these rows, in this order."""
-        return DatasetImages(self.dataset, self.column, self.rows[list(rows)])
+        return len(self.dataset)
 
     def image(self, row: int) -> Image.Image:
         """Decode the image of one row."""
-        position = int(self.rows[row])
-        return _decoded(self.dataset[position].column(self.column)[0], f"row {position}", Path.cwd())
+        return _decoded(self.dataset[row].column(self.column)[0], f"row {row}", Path.cwd())
 
-    def digest(self, ids: Sequence[str]) -> str:
+    def digest(self, rows: Mapping[str, int]) -> str:
         """sha256 over the fingerprint that the dataset has of itself, and the ids picked from it."""
-        return hash_lines([f"{getattr(self.dataset, '_fingerprint', '')}\n", *(f"{id}\n" for id in ids)])
+        return hash_lines([f"{getattr(self.dataset, '_fingerprint', '')}\n", *(f"{id}\n" for id in rows)])
 
 
 def is_dataset(x: Any) -> bool:

@@ -7,7 +7,7 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,10 +89,6 @@ class ImageFiles:
     def __len__(self) -> int:
         return len(self.paths)
 
-    def take(self, rows: Sequence[int]) -> ImageFiles:
-        """The images of these rows, in this order."""
-        return ImageFiles(self.root, [self.paths[row] for row in rows])
-
     def image(self, row: int) -> Image.Image:
         """Decode the image of one row; BrokenImage if that fails or the file is outside the root."""
         name, real = utf8_name(self.paths[row]), os.path.realpath(os.path.join(self.root, self.paths[row]))
@@ -111,12 +107,12 @@ class ImageFiles:
         with os.fdopen(handle, "rb") as stream:
             return decode(stream, name)
 
-    def digest(self, ids: Sequence[str]) -> str:
+    def digest(self, rows: Mapping[str, int]) -> str:
         """sha256 over the sorted (id, size, time of change) of the files; a missing one has size -1."""
         lines = []
-        for id, path in zip(ids, self.paths, strict=True):
+        for id, row in rows.items():
             try:
-                stat = os.stat(os.path.join(self.root, path))
+                stat = os.stat(os.path.join(self.root, self.paths[row]))
                 lines.append(f"{id}\0{stat.st_size}\0{stat.st_mtime_ns}\n")
             except OSError:
                 lines.append(f"{id}\0-1\0-1\n")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,10 +55,6 @@ class RemoteImages:
     def __len__(self) -> int:
         return len(self.files)
 
-    def take(self, rows: Sequence[int]) -> RemoteImages:
-        """The images of these rows, in this order."""
-        return RemoteImages(self.root, [self.files[row] for row in rows])
-
     def image(self, row: int) -> Image.Image:
         """Fetch and decode the image of one row."""
         name, root = self.files[row][0], place(self.root)
@@ -69,9 +65,10 @@ class RemoteImages:
             raise BrokenImage("missing" if "does not exist" in str(error) else "unreadable", name, str(error)) from error
         return decode(io.BytesIO(content), name)
 
-    def digest(self, ids: Sequence[str]) -> str:
+    def digest(self, rows: Mapping[str, int]) -> str:
         """sha256 over the sorted (id, size, time of change) of the files."""
-        return hash_lines(f"{id}\0{size}\0{time}\n" for id, (_, size, time) in zip(ids, self.files, strict=True))
+        states = {id: self.files[row][1:] for id, row in rows.items()}
+        return hash_lines(f"{id}\0{size}\0{time}\n" for id, (size, time) in states.items())
 
 
 def _listed(root: Remote) -> list[tuple[str, int, int]]:
