@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -124,7 +125,7 @@ class Remote(os.PathLike[str]):
         info = self._info()
         if info.type != pafs.FileType.File:
             raise FileError(f"{self} does not exist.")
-        return _Stat(info.size, info.mtime_ns)
+        return SimpleNamespace(st_size=info.size, st_mtime_ns=info.mtime_ns)
 
     def open(self, mode: str = "rb") -> IO[bytes]:
         """Open for reading; bytes are fetched when they are read."""
@@ -199,12 +200,6 @@ class Remote(os.PathLike[str]):
             raise FileError(f"{self} does not exist.") from error
         except (OSError, pa.ArrowException) as error:
             raise FileError(f"{self}: {_short(error)} {HELP[self.scheme]}") from error
-
-
-@dataclass(frozen=True)
-class _Stat:
-    st_size: int
-    st_mtime_ns: int
 
 
 Place = Path | Remote

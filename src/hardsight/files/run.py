@@ -338,11 +338,10 @@ def changed_inputs(before: Any, current: Any, name: str = "") -> Iterator[str]:
         for key in dict.fromkeys([*before, *current]):
             yield from changed_inputs(before.get(key), current.get(key), f"{name} {key}".strip())
         return
-    plain = [key for key in before if not key.endswith("sha256") and key != "count" and before[key] != current.get(key)]
-    if plain:
-        yield f"{name} was {' '.join(_shown(before[key]) for key in plain)} and is " + " ".join(
-            _shown(current.get(key)) for key in plain
-        )
+    changed = [key for key in before if not key.endswith("sha256") and key != "count" and before[key] != current.get(key)]
+    if changed:
+        earlier, now = (" ".join(_shown(inputs.get(key)) for key in changed) for inputs in (before, current))
+        yield f"{name} was {earlier} and is {now}"
     elif before.get("count") != current.get("count"):
         yield f"{name} had {before.get('count')} samples and has {current.get('count')}"
     elif before.get("sha256") != current.get("sha256"):
