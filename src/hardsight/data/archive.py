@@ -215,10 +215,10 @@ def _class_text(path: Place, file: IO[bytes], info: tarfile.TarInfo) -> str:
     """What a .cls file holds: one short text."""
     if info.size > LONGEST_CLASS:
         raise InputError(f"{path}: {utf8_name(info.name)!r} must hold one class, and has {info.size} bytes.")
-    here = file.tell()
+    position = file.tell()
     file.seek(info.offset_data)
     text = file.read(info.size).decode("utf-8", "backslashreplace").strip()
-    file.seek(here)
+    file.seek(position)
     return text
 
 

@@ -107,9 +107,9 @@ def _existing_files(material: Material) -> list[Path | None] | None:
 
 def _common_root(material: Material, files: list[Path | None]) -> Path:
     roots = [Path(root) for root in material.pictures.roots]
-    there = [file for file in files if file is not None]
+    existing = [file for file in files if file is not None]
     for root in roots:
-        if all(file.is_relative_to(root) for file in there):
+        if all(file.is_relative_to(root) for file in existing):
             return root
     return Path(os.path.commonpath(roots))
 

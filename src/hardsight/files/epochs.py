@@ -99,7 +99,7 @@ class KnownIds:
     def __len__(self) -> int:
         return 0 if self.ids is None else len(self.ids)
 
-    def places(self, ids: pa.Array) -> np.ndarray:
+    def indices(self, ids: pa.Array) -> np.ndarray:
         """(n,) the index of each id, -1 for an unknown one."""
         if self.ids is None:
             return np.full(len(ids), -1)
@@ -111,13 +111,13 @@ class KnownIds:
 
     def learn(self, ids: pa.Array) -> np.ndarray:
         """The same, but unknown ids are appended."""
-        places = self.places(ids)
-        new = np.flatnonzero(places < 0)
+        indices = self.indices(ids)
+        new = np.flatnonzero(indices < 0)
         if len(new):
-            places[new] = len(self) + np.arange(len(new))
+            indices[new] = len(self) + np.arange(len(new))
             fresh = ids.take(pa.array(new))
             self.ids = fresh if self.ids is None else pa.concat_arrays([self.ids, fresh])
-        return places
+        return indices
 
 
 class Stories:
@@ -157,10 +157,10 @@ class Stories:
         missing = np.ones(len(wanted), dtype=bool)
         for split in sorted(self.splits, key=lambda name: (name != "train", name is None, name or "")):
             known, story = self.splits[split]
-            places = known.places(wanted)
-            here = missing & (places >= 0)
-            result[here] = score.story(story)[places[here]]
-            missing &= ~here
+            indices = known.indices(wanted)
+            found = missing & (indices >= 0)
+            result[found] = score.story(story)[indices[found]]
+            missing &= ~found
         return result
 
 

@@ -380,10 +380,10 @@ def changed_file(start_file: Path, sources: Any) -> str:
 
 
 def _files(run: Path, sources: Any) -> Iterator[Path]:
-    here = run.resolve()
+    directory = run.resolve()
     for text in dict.fromkeys([*_texts(sources), *itertools.chain(*(re.split("[=,]", word) for word in sys.argv[1:]))]):
         path = Path(text) if Path(text).exists() else Path(text.rpartition(":")[0] or text)
-        if not text or not path.exists() or here in (path.resolve(), *path.resolve().parents):
+        if not text or not path.exists() or directory in (path.resolve(), *path.resolve().parents):
             continue
         yield from (file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
 

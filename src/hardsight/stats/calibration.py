@@ -93,8 +93,8 @@ def fit_temperature(logits: Any, labels: Any) -> float:
     labels = counted_by(align(labels, "labels", logits, "logits"), logits, 1)
     logits = np.asarray(to_numpy(as_matrix(logits, "logits")), dtype=np.float64)
     labels = whole_labels(labels, len(logits), logits.shape[1])
-    known = labels >= 0
-    logits, labels = logits[known], labels[known]
+    labeled = labels >= 0
+    logits, labels = logits[labeled], labels[labeled]
     if len(logits) == 0:
         raise InputError("fitting a temperature needs labeled samples, but there are none.")
     if not np.isfinite(logits).all():

@@ -174,10 +174,10 @@ def holm(p: Any) -> np.ndarray:
         array([0.03, 0.06, 0.06])
     """
     p = np.asarray(p, dtype=np.float64)
-    known = np.flatnonzero(~np.isnan(p))
-    if ((p[known] < 0) | (p[known] > 1)).any():
+    given = np.flatnonzero(~np.isnan(p))
+    if ((p[given] < 0) | (p[given] > 1)).any():
         raise InputError("p values must be between 0 and 1.")
-    order = known[np.argsort(p[known], kind="stable")]
+    order = given[np.argsort(p[given], kind="stable")]
     steps = p[order] * np.arange(len(order), 0, -1)  # the smallest times k, the next times k - 1, ...
     corrected = np.full(len(p), np.nan)
     corrected[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
