@@ -10,7 +10,7 @@ import io
 import re
 import tarfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO
 
@@ -65,10 +65,10 @@ class TarImages:
             raise BrokenImage("missing", member.name, error.strerror or str(error)) from error
         return decode(io.BytesIO(content), member.name)
 
-    def digest(self, rows: Mapping[str, int]) -> str:
+    def digest(self, ids: Sequence[str], rows: Sequence[int]) -> str:
         """sha256 over the sorted (id, size, time) that the archive records for its members: a copy has the same hash."""
-        members = {id: self.members[row] for id, row in rows.items()}
-        return hash_lines(f"{id}\0{member.size}\0{member.mtime}\n" for id, member in members.items())
+        members = (self.members[row] for row in rows)
+        return hash_lines(f"{id}\0{member.size}\0{member.mtime}\n" for id, member in zip(ids, members, strict=True))
 
 
 def _part(path: Place, offset: int, size: int) -> bytes:

@@ -52,7 +52,7 @@ class ImageArrays:
         pixels = self._open[part][row - int(self._ends[part]) + self.counts[part]]  # (h, w) or (h, w, 1 or 3)
         return Image.fromarray(np.array(pixels.squeeze(-1) if pixels.shape[2:] == (1,) else pixels, dtype=np.uint8))
 
-    def digest(self, rows: Mapping[str, int]) -> str:
+    def digest(self, ids: Sequence[str], rows: Sequence[int]) -> str:
         """sha256 over all bytes of the files, then the ids picked from them."""
         digest = hashlib.sha256()
         for path in self.files:
@@ -62,7 +62,7 @@ class ImageArrays:
         if not self.files:  # built in: the pixels are the file
             for load in self.loads:
                 digest.update(np.ascontiguousarray(load()).tobytes())
-        digest.update("\n".join(sorted(rows)).encode())
+        digest.update("\n".join(sorted(ids)).encode())
         return digest.hexdigest()
 
 

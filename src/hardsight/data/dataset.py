@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,8 +23,8 @@ class Images(Protocol):
     def image(self, row: int) -> Image.Image:
         """Image number `row`, or BrokenImage."""
 
-    def digest(self, rows: Mapping[str, int]) -> str:
-        """sha256 that changes when these images do, rows by id, without decoding any."""
+    def digest(self, ids: Sequence[str], rows: Sequence[int]) -> str:
+        """sha256 that changes when the images of these rows do, or their ids, without decoding any."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ class ImageData:
         )
 
     @property
-    def _rows(self) -> np.ndarray | range:
+    def _rows(self) -> Any:
         return range(len(self.images)) if self.rows is None else self.rows
 
     def fingerprint(self) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class ImageData:
         return {
             "kind": self.kind,
             "count": len(self),
-            "sha256": self.images.digest(dict(zip(self.ids, map(int, self._rows), strict=True))),
+            "sha256": self.images.digest(self.ids, self._rows),
             "columns_sha256": hashlib.sha256(metadata.encode()).hexdigest(),
         }
 

@@ -12,7 +12,7 @@ import os
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -94,10 +94,10 @@ class EncodedImages:
         with reading(shard.file), open_parquet(shard.file) as opened:
             return opened.read_row_group(group, columns=[self.column]).column(0)
 
-    def digest(self, rows: Mapping[str, int]) -> str:
+    def digest(self, ids: Sequence[str], rows: Sequence[int]) -> str:
         """sha256 over the names, sizes and times of the shards, and the ids picked from them."""
         states = [f"{shard.file.name}\0{shard.state[0]}\0{shard.state[1]}\n" for shard in self.shards]
-        return hash_lines([*states, *(f"{id}\n" for id in rows)])
+        return hash_lines([*states, *(f"{id}\n" for id in ids)])
 
 
 class DatasetImages:
@@ -113,9 +113,9 @@ class DatasetImages:
         """Decode the image of one row."""
         return _decoded(self.dataset[row].column(self.column)[0], f"row {row}", Path.cwd())
 
-    def digest(self, rows: Mapping[str, int]) -> str:
+    def digest(self, ids: Sequence[str], rows: Sequence[int]) -> str:
         """sha256 over the fingerprint that the dataset has of itself, and the ids picked from it."""
-        return hash_lines([f"{getattr(self.dataset, '_fingerprint', '')}\n", *(f"{id}\n" for id in rows)])
+        return hash_lines([f"{getattr(self.dataset, '_fingerprint', '')}\n", *(f"{id}\n" for id in ids)])
 
 
 def is_dataset(x: Any) -> bool:

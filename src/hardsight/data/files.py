@@ -7,7 +7,7 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -107,10 +107,10 @@ class ImageFiles:
         with os.fdopen(handle, "rb") as stream:
             return decode(stream, name)
 
-    def digest(self, rows: Mapping[str, int]) -> str:
+    def digest(self, ids: Sequence[str], rows: Sequence[int]) -> str:
         """sha256 over the sorted (id, size, time of change) of the files; a missing one has size -1."""
         lines = []
-        for id, row in rows.items():
+        for id, row in zip(ids, rows, strict=True):
             try:
                 stat = os.stat(os.path.join(self.root, self.paths[row]))
                 lines.append(f"{id}\0{stat.st_size}\0{stat.st_mtime_ns}\n")

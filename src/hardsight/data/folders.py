@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,10 +65,10 @@ class RemoteImages:
             raise BrokenImage("missing" if "does not exist" in str(error) else "unreadable", name, str(error)) from error
         return decode(io.BytesIO(content), name)
 
-    def digest(self, rows: Mapping[str, int]) -> str:
+    def digest(self, ids: Sequence[str], rows: Sequence[int]) -> str:
         """sha256 over the sorted (id, size, time of change) of the files."""
-        states = {id: self.files[row][1:] for id, row in rows.items()}
-        return hash_lines(f"{id}\0{size}\0{time}\n" for id, (size, time) in states.items())
+        states = (self.files[row] for row in rows)
+        return hash_lines(f"{id}\0{size}\0{time}\n" for id, (_, size, time) in zip(ids, states, strict=True))
 
 
 def _listed(root: Remote) -> list[tuple[str, int, int]]:
