@@ -313,11 +313,11 @@ def utf8_name(name: str) -> str:
 # Default paths of the tables that later commands write about a run or a file: in the run, or next to the file.
 
 
-def beside(path: Path, name: str) -> Path:
-    """The file of that name in a run directory, or next to a file.
+def table_path(path: Path, name: str) -> Path:
+    """The table of that name in a run directory, or next to a file.
 
     Example:
-        >>> beside(Path("photo.npz"), "audit").name
+        >>> table_path(Path("photo.npz"), "audit").name
         'photo.audit.parquet'
     """
     return path / f"{name}.parquet" if path.is_dir() else path.with_suffix(f".{name}.parquet")
