@@ -69,7 +69,7 @@ def _on_cluster(folder: Path, address: str) -> None:
 def _half(folder: Path, index: int) -> None:
     """The work of one bare process: score its half and write it."""
     snapshot = Snapshot.load(folder / "samples", head=folder / "head.npz")
-    pq.write_table(score(snapshot, shard=(index, WORKERS)).arrow, folder / f"scores-{index}.parquet")
+    pq.write_table(score(snapshot, shard=(index, WORKERS)).table, folder / f"scores-{index}.parquet")
 
 
 def _warm(index: int) -> float:

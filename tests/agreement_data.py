@@ -24,7 +24,7 @@ COUNTS = np.stack(
 )
 FREQUENCY = COUNTS[np.arange(N), LABELS] / 20
 SNAPSHOT = Snapshot(FEATURES, WEIGHT, LABELS, ids=IDS, class_names=["ant", "bee", "cat", "dog"])
-TABLE = hardsight.score(SNAPSHOT).arrow
+TABLE = hardsight.score(SNAPSHOT).table
 
 
 def single(
@@ -57,7 +57,7 @@ def degraded() -> pa.Table:
         for level in levels:
             amount = (1 - level) if kind == "contrast" else level
             features = FEATURES + 2 * amount * np.random.default_rng(int(10 * level)).normal(size=(N, D))
-            table = hardsight.score(features, WEIGHT, LABELS, ids=[f"{one}#{kind}={level}" for one in IDS]).arrow
+            table = hardsight.score(features, WEIGHT, LABELS, ids=[f"{one}#{kind}={level}" for one in IDS]).table
             table = table.append_column("base_id", [IDS.tolist()]).append_column("degradation", [[kind] * N])
             parts.append(table.append_column("level", [[level] * N]))
     return pa.concat_tables(parts)

@@ -163,9 +163,6 @@ def test_a_killed_demo_is_resumed_to_the_same_numbers(
         done = cli("demo", "-o", tmp_path / "again")
     assert rounds.stat().st_mtime_ns == before  # what was done is not done again
     assert done.code == 0 and "n = 600   c = 10   accuracy = " in done.out and "hardest 10 by avh" in done.out
-    assert "positive where more degraded is harder" in done.out and "contrast level" in done.out
-    assert "60 of 600 labels changed: hardsight clean flags " in done.out
-    assert "at a fifth of the contrast: " in done.out and "after self-training without labels" in done.out
     assert done.out.strip().splitlines()[-1].split()[1] == str(tmp_path / "again" / "report.html")
     tables = [f"{name}.parquet" for name in ("scores", "degraded", "samples/part-00000", "adapt/rounds", "clean/suspects")]
     for name in (*tables, "figures/overview.png", "figures/noise.png"):

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hardsight.errors import InputError
 from hardsight.geometry import angles, angles_at, cosines_to_angles, row_norms, sum_angles
 from oracles import angle_table, on_circle
 
@@ -51,11 +50,6 @@ def test_rows_without_a_direction_are_nan(backend: str) -> None:
     theta = np.asarray(angles(features, weight))
     assert np.isnan(theta[:3]).all()
     assert theta[3:] == pytest.approx(np.array([[0, np.pi / 2]] * 2), abs=1e-12)
-
-
-def test_transposed_weight_is_named() -> None:
-    with pytest.raises(InputError, match=r"pass weight\.T"):
-        angles(np.ones((4, 5)), np.ones((5, 3)))
 
 
 @given(st.integers(1, 30), st.integers(1, 50), st.integers(0, 999))

@@ -42,6 +42,7 @@ from hardsight_papers.avh.generalization import wrong_averages
 from hardsight_papers.avh.granularity import coarse_frequency
 from hardsight_papers.avh.imagenet import read_votes, voted_rows
 from hardsight_papers.avh.panels import WORDS, Panel, pair, selection
+from hardsight_papers.avh.printed_correlations import PRINTED
 from hardsight_papers.avh.sphere import in_overlap, two_gaussians
 from hardsight_papers.avh.table2 import printed_claims, printed_rows, recomputed
 from hardsight_papers.avh.trainings import WatchedTraining, of_levels
@@ -49,9 +50,8 @@ from hardsight_papers.avh.wordnet import coarser
 from hardsight_papers.cache import Cache, cache_directory
 from hardsight_papers.context import Context, fingerprint
 from hardsight_papers.data_folder import DataFolder
-from hardsight_papers.keeping import read_outcome
+from hardsight_papers.outcome_files import read_outcome
 from hardsight_papers.page import write_page
-from hardsight_papers.printed import PRINTED
 from hardsight_papers.recipe import Claim, Outcome, Recipe, Table, claim
 
 QUICK = ("avh/fig23", "slides/theory")

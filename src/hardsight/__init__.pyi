@@ -28,7 +28,7 @@ from .head import Head
 from .human.correlate import correlate
 from .quality.clean import clean
 from .scores import SCORES, avh
-from .scores_table import Result
+from .result import Result
 from .scoring.score import score
 from .snapshot import Snapshot
 from .subsets.curriculum import curriculum

@@ -151,7 +151,7 @@ def _fill(run: Run, seed: int, progress: Progress | None) -> None:
     snapshot = extract(trained, digits.test, directory / "extract", **LOCAL)
     degraded = extract(trained, digits.test, directory / "degraded", degradations=DEGRADATIONS, **LOCAL)
     written = _hold(run, snapshot, digits.test)
-    table = score(snapshot).arrow
+    table = score(snapshot).table
     write_table(table, directory / "scores.parquet")
     write_table(_with_levels(degraded), directory / "degraded.parquet")
     _clean(run, snapshot, digits.test, seed)
@@ -214,7 +214,7 @@ def mislabel(labels: Any, share: float, seed: int) -> np.ndarray:
 
 def _with_levels(degraded: Snapshot) -> pa.Table:
     """The scores table of every held-out image at every level, with base_id, degradation and level."""
-    table = score(degraded).arrow
+    table = score(degraded).table
     levels = degraded.columns(["base_id", "degradation", "level"])
     for name in levels.column_names:
         table = table.append_column(name, levels.column(name))

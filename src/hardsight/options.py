@@ -45,7 +45,7 @@ def option(
     default: Any, help: str, *, least: float | None = None, above: float | None = None, most: float | None = None,
     below: float | None = None, choices: Sequence[str] | None = None, flag: str | Sequence[str] | None = None,
     metavar: str | None = None, read: Callable[[Any], Any] | None = None, repeat: bool = False, decides: bool = True,
-    word: str | None = None,
+    word: str | None = None, python: bool = False,
 ) -> Any:  # fmt: skip
     """One option: a dataclass field that knows its bounds and its help.
 
@@ -62,11 +62,13 @@ def option(
         decides: whether the result depends on it: `start.json` records such options, and a resumed run must repeat them.
         word: for a switch with an optional value, as in --pretrained V1: a regular expression that values match.
             Any other word after the switch is not its value, and the switch alone is "true".
+        python: whether it is an argument in Python alone, such as an array, and not an option of the command.
     """
     flags = () if flag is None else (flag,) if isinstance(flag, str) else tuple(flag)
     about = _About(
-        help, least, above, most, below, tuple(choices) if choices else None, flags, metavar, read, repeat, decides, word
-    )
+        help, least, above, most, below, tuple(choices) if choices else None, flags, metavar, read, repeat, decides, word,
+        python,
+    )  # fmt: skip
     return _field(default, about)
 
 
@@ -133,6 +135,7 @@ class _About:
     repeat: bool
     decides: bool
     word: str | None
+    python: bool
 
 
 @dataclass(frozen=True)
@@ -313,6 +316,42 @@ class TableColumns(Options):
             raise InputError("--label names a column and --labels a file: use only one of them.")
 
 
+def _array(help: str) -> Any:
+    return option(None, help, decides=False, python=True)
+
+
+@dataclass(frozen=True)
+class OpeningOptions(Options):
+    """The keywords of `Snapshot.open`, which every verb passes on."""
+
+    head: Any = common("head", decides=False)
+    labels: Any = common("labels", decides=False)
+    features: Any = option(
+        None, "Columns of a wide table that hold the features: names or patterns, such as 'f*'.", metavar="COLUMNS"
+    )
+    label: str | None = option(None, "Column of a wide table that holds the labels. Default: label.", metavar="COLUMN")
+    class_names: Any = common("class_names", decides=False)
+    logits: Any = _array("(n, c) logits instead of features.")
+    probs: Any = _array("(n, c) probabilities, instead of features or next to them.")
+    pred_probs: Any = _array("Another name of probs.")
+    bias: Any = _array("(c,) bias of a weight that is given as head.")
+    ids: Any = _array("(n,) unique strings or integers. Default: the index of a pandas frame, or row numbers.")
+    columns: Any = _array("Further (n,) columns by name.")
+    allow_duplicates: bool = option(False, "Accept repeated ids.", python=True)
+
+    def check(self) -> None:
+        """Labels may come from one source only."""
+        super().check()
+        if self.label is not None and self.labels is not None:
+            raise InputError("--label names a column and --labels a file: use only one of them.")
+
+    def keywords(self) -> dict[str, Any]:
+        """The keywords of `Snapshot.open` that were given."""
+        names = [field.name for field in OpeningOptions.fields() if field.name != "label"]
+        given = {name: getattr(self, name) for name in names} | ({} if self.label is None else {"labels": self.label})
+        return {name: value for name, value in given.items() if value is not None and value is not False}
+
+
 @functools.cache
 def _fields_of(cls: Any) -> tuple[OptionField, ...]:
     """The options of a class: its own first, then the inherited ones."""
@@ -352,9 +391,11 @@ def takes(settings_class: type[Options]) -> Callable[[Function], Function]:
     def decorate(function: Function) -> Function:
         own = inspect.signature(function).parameters.values()
         written = [p for p in own if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        positional = {p.name for p in written}
         options = [
             inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default)
             for field in settings_class.fields()
+            if field.name not in positional
         ]
         target: Any = function
         target.__signature__ = inspect.Signature([*written, *options])

@@ -137,15 +137,33 @@ def value_of(cell: str) -> Any:
 
 
 @dataclass(frozen=True)
+class Sentence:
+    """A sentence, and the numbers in it by name."""
+
+    text: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def line(text: str, /, **facts: Any) -> Sentence:
+    """A sentence of a result, with its numbers by name for JSON.
+
+    Example:
+        >>> line("n = 3", samples=3).facts
+        {'samples': 3}
+    """
+    return Sentence(text, facts)
+
+
+@dataclass(frozen=True)
 class ShownTable:
     """A printed table; `of` holds columns shared by all rows, which the screen shows above the table."""
 
     name: str
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
-    title: str | None
-    words: int  # number of text columns; the others are numeric
-    of: Mapping[str, Any]
+    title: str | None = None
+    words: int = 1  # number of text columns; the others are numeric
+    of: Mapping[str, Any] = field(default_factory=dict)
 
     def records(self) -> list[dict[str, Any]]:
         """The rows as plain values, keyed by column name."""
@@ -278,7 +296,12 @@ def print_table(
 
     `name` and `of` are for JSON and files: the table's name, and columns that the screen does not repeat.
     """
-    _shown.tables.append(ShownTable(name, header, rows, title, words, of or {}))
+    show_table(ShownTable(name, header, rows, title, words, of or {}))
+
+
+def show_table(shown: ShownTable) -> None:
+    """Print a table, and record it."""
+    _shown.tables.append(shown)
     if _shown.json:
         return
     from rich.box import SIMPLE
@@ -286,10 +309,10 @@ def print_table(
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE, pad_edge=False)
-    for index, column in enumerate(header):
-        table.add_column(column, justify="left" if index < words else "right", overflow="fold")
-    for row in rows:
+    table = Table(title=shown.title, title_justify="left", title_style="bold", box=SIMPLE, pad_edge=False)
+    for index, column in enumerate(shown.header):
+        table.add_column(column, justify="left" if index < shown.words else "right", overflow="fold")
+    for row in shown.rows:
         table.add_row(*(Text(printable(cell, LONGEST)) for cell in row))
     Console(highlight=False, width=None if sys.stdout.isatty() else 160).print(table)
 

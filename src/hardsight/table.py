@@ -17,6 +17,8 @@ import pyarrow.compute as pc
 
 from hardsight.checks import check_count
 from hardsight.errors import FileError, InputError, did_you_mean, first_line
+from hardsight.files.formats import kind_by_name
+from hardsight.files.kinds import COLUMNS, LIST_COLUMNS
 from hardsight.files.label_column import as_text, holds_names
 from hardsight.files.parquet import read_parquet, table_notes
 from hardsight.files.places import Place, place
@@ -61,23 +63,33 @@ def hardest(table: pa.Table, by: str = "avh", top: int | None = 10) -> pa.Table:
 
 
 def plain(table: Any) -> Any:
-    """The `pyarrow.Table` inside a `ScoresTable`; anything else unchanged."""
-    arrow = getattr(table, "arrow", None)
-    return arrow if isinstance(arrow, pa.Table) else table
+    """The `pyarrow.Table` of a `Result`; anything else unchanged."""
+    main = None if isinstance(table, type) else getattr(table, "table", None)
+    return main if isinstance(main, pa.Table) else table
 
 
-def holds_scores(source: Any) -> bool:
-    """Whether a table in memory has a column that `hardsight score` writes; otherwise its columns may be features."""
-    if not is_table(source):
+def is_scores(table: Any, by: str | None = None) -> bool:
+    """Whether a table in memory is a table of scores: the one rule of it; `by` is a column that the caller ranks by."""
+    names = {str(name) for name in getattr(table, "column_names", None) or table.columns}
+    if names & set(LIST_COLUMNS):
         return False
-    names = getattr(source, "column_names", None) or source.columns
-    return any(name in SCORES or name in ("id", "label", "predicted") for name in map(str, names))
+    if names <= {"id", "label", "split", "path"}:  # nothing that could be a feature
+        return True
+    return {"predicted", "status"} <= names or any(name in SCORES for name in names) or (by is not None and by in names)
+
+
+def has_scores(path: Place, by: str | None = None) -> bool:
+    """The same of a file, by its columns alone."""
+    read = COLUMNS.get(kind_by_name(path))
+    if read is None or not path.is_file():
+        return False
+    return is_scores(pa.table({name: [] for name in dict.fromkeys(read(path))}), by)
 
 
 def scores_given(source: Any) -> Any:
     """A scores table in memory (`ScoresTable`, pandas or polars) as Arrow, with original signs; anything else unchanged."""
     source = plain(source)
-    if not holds_scores(source):
+    if not is_table(source):
         return source
     try:
         if not is_pandas(source):

@@ -19,7 +19,6 @@ from hardsight import SCORES, Head, score
 from hardsight.cli import app
 from hardsight.files.class_names import read_class_names
 from hardsight.files.heads import save_head
-from refusals import refused
 
 Cli = Callable[..., Any]
 RNG = np.random.default_rng(0)
@@ -79,15 +78,6 @@ def test_top_and_by(cli: Cli, snapshot: Path) -> None:
     assert len(ids_on_screen(cli("score", snapshot, "--top", 1000).out)) == 50
 
 
-def test_scores_by_name(cli: Cli, snapshot: Path, tmp_path: Path) -> None:
-    assert cli("score", snapshot, "--scores", "loss,knn_agreement", "-o", tmp_path / "o.parquet").code == 0
-    assert pq.read_table(tmp_path / "o.parquet").column_names[4:] == ["loss", "knn_agreement"]
-    assert cli("score", snapshot, "--scores", "all", "-o", tmp_path / "o.parquet").code == 0
-    assert pq.read_table(tmp_path / "o.parquet").column_names[4:] == [
-        name for name in SCORES if SCORES[name].scope in ("row", "dataset")
-    ]
-
-
 @pytest.mark.parametrize("ending", ["txt", "json"])
 def test_class_names_are_shown(cli: Cli, snapshot: Path, tmp_path: Path, ending: str) -> None:
     names = ["ant", "bee", "cat"]
@@ -105,24 +95,6 @@ def test_blank_lines_at_the_end_are_no_names(cli: Cli, snapshot: Path, tmp_path:
         assert cli("score", snapshot, "--class-names", tmp_path / "n.txt").code == 0
     (tmp_path / "n.txt").write_text("ant\n\ncat\n")
     assert read_class_names(tmp_path / "n.txt") == ["ant", "", "cat"]  # a class without a name keeps its number
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("n.txt", "one\ntwo\n", "got 2 for 3 classes"),
-        ("n.json", '{"a": 1}', "JSON list of strings"),
-        ("n.json", "[" * 100_000, "could not be read"),
-        ("n.txt", None, "does not exist"),
-    ],
-)
-@pytest.mark.parametrize("head", [{"weight": WEIGHT}, {}])
-def test_class_names_that_do_not_fit(cli: Cli, tmp_path: Path, name: str, text: str | None, message: str, head: Any) -> None:
-    np.savez(tmp_path / "s.npz", features=FEATURES, labels=LABELS, **head)
-    if text is not None:
-        (tmp_path / name).write_text(text)
-    refused(cli("score", tmp_path / "s.npz", "--class-names", tmp_path / name, "-o", tmp_path / "o.csv"), message)
-    assert not (tmp_path / "o.csv").exists()
 
 
 def test_names_cannot_paint_the_terminal(cli: Cli, tmp_path: Path) -> None:
@@ -150,14 +122,6 @@ def test_head_and_labels_from_other_files(cli: Cli, tmp_path: Path) -> None:
     done = cli("score", tmp_path / "f.npy", *beside, "-o", tmp_path / "o.parquet")
     assert done.code == 0 and re.search("ant|bee|cat", done.out)
     assert pq.read_table(tmp_path / "o.parquet").column("avh").to_pylist() == TABLE.column("avh").to_pylist()
-
-
-def test_without_a_head_the_output_says_how_it_was_fitted(cli: Cli, tmp_path: Path) -> None:
-    np.savez(tmp_path / "s.npz", features=FEATURES, labels=LABELS)
-    done = cli("score", tmp_path / "s.npz", "-o", tmp_path / "o.parquet")
-    assert done.code == 0 and "cross-validated: each sample scored by a head that was not fitted to it" in done.out
-    assert "n = 50   c = 3   accuracy = " in done.out
-    assert b"cross-validated" in pq.read_schema(tmp_path / "o.parquet").metadata[b"hardsight"]
 
 
 def test_probabilities_are_ranked_by_loss(cli: Cli, tmp_path: Path) -> None:

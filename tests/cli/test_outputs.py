@@ -16,18 +16,17 @@ import pyarrow.parquet as pq
 import pytest
 import typer
 
-from hardsight import correlate, score
+from hardsight import score
 from hardsight.cli import adapt, attack, generalize
 from hardsight.cli.results import with_options
-from hardsight.cli.tables import as_latex, as_markdown, write_tables
 from hardsight.errors import InputError
+from hardsight.render.printed_tables import as_latex, as_markdown, write_tables
 from hardsight.render.saving import figures_as, save_figure
 from hardsight.screen import (
     Cell,
     ProgressLines,
     Shown,
     ShownTable,
-    beside,
     interval,
     number,
     percent,
@@ -68,13 +67,6 @@ def said(*, json: bool = False, quiet: bool = False) -> Shown:
         print_wrote("out file.csv", ": all")
         print_next("hardsight", "explore", "my run")
     return shown
-
-
-def test_a_cell_is_text_that_knows_its_value() -> None:
-    assert (number(0.123456), number(None), number(7)) == ("0.1235", "–", "7")
-    assert number(0.123456).value == 0.123456 and number(None).value is None and number(7).value == 7
-    assert percent(0.5, 0.25).value == {"": 0.5, "std": 0.25}
-    assert beside(number(0.5), interval(None, None)).value == {"": 0.5, "low": None, "high": None}
 
 
 def test_the_document_has_full_numbers_and_nulls(capsys: pytest.CaptureFixture[str]) -> None:
@@ -120,7 +112,7 @@ def test_samples_without_labels_are_ranked_by_what_there_is(tmp_path: Path, cli:
 
 
 def test_part_by_part_one_label_is_enough() -> None:
-    parts = [score(np.eye(2)[rows], np.eye(2), labels).arrow for rows, labels in (([0], [-1]), ([1], [1]))]
+    parts = [score(np.eye(2)[rows], np.eye(2), labels).table for rows, labels in (([0], [-1]), ([1], [1]))]
     summary = Summary(otherwise="entropy")
     summary.add(parts[0])
     assert summary.ranked_by == "entropy" and len(summary.hardest or ()) == 1
@@ -189,22 +181,6 @@ def test_another_count_has_its_own_pace_and_a_short_job_says_nothing(capsys: pyt
     progress.quiet, now = True, 500.0
     progress(61, 100)
     assert capsys.readouterr().err == ""
-
-
-def test_score_says_the_hardest_first_then_a_summary_and_what_is_next(cli: Cli, photos: Path, tmp_path: Path) -> None:
-    done = cli("score", photos, "--top", 2, "-o", tmp_path / "scores.parquet")
-    lines = done.out.splitlines()
-    assert done.code == 0 and lines[0].startswith("hardest 2 by avh")
-    assert [line.split()[0] for line in lines if line.strip()[:2] in ("38", "39")] == ["39", "38"]
-    (summary,) = [line for line in lines if line.startswith("n = 40   c = 2   accuracy = 100.00 %   mean avh = ")]
-    assert lines.index(summary) > 4 and "angular_gap  " not in done.out.split(summary)[1]
-    assert lines[-2:] == [f"wrote {tmp_path}/scores.parquet", f"next: hardsight explore {tmp_path}/scores.parquet"]
-    verbose = cli("score", photos, "--verbose").out
-    assert " hard end" in verbose and verbose.splitlines()[-1] == f"next: hardsight score {photos} -o scores.parquet"
-    quiet = cli("score", photos, "--quiet", "-o", tmp_path / "quiet.parquet")
-    assert (quiet.code, quiet.out, quiet.err) == (0, "", "") and (tmp_path / "quiet.parquet").is_file()
-    wrong = cli("score", tmp_path / "absent.npz", "--quiet")
-    assert wrong.code == 2 and wrong.out == "" and wrong.err.count("\n") == 1
 
 
 COMMANDS: dict[str, tuple[list[str], list[str]]] = {  # words after the input, and the tables of the document
@@ -317,10 +293,6 @@ def test_tables_as_files(cli: Cli, photos: Path, tmp_path: Path) -> None:
     assert "| id | label | predicted | avh | confidence | angular\\_gap |\n| :-- | :-- | :-- | --: | --: | --: |" in written(
         "h.md"
     )
-    refused = cli("score", photos, "--table", tmp_path / "hardest.txt")
-    assert refused.code == 2 and ".csv, .tex, .md, .json, .parquet" in refused.err and refused.out == ""
-    over = cli("score", photos, "--table", photos)
-    assert over.code == 2 and over.err.count("\n") == 1
 
 
 def test_a_missing_value_and_words_among_numbers_in_a_file(tmp_path: Path) -> None:
@@ -401,25 +373,13 @@ def test_a_figure_as_wide_as_a_column_has_words_that_can_be_read(tmp_path: Path)
         pass
 
 
-def test_every_band_and_bar_says_what_it_is() -> None:
-    from hardsight.render import agreement, attacks, domains
+def test_each_method_can_be_told_from_the_others() -> None:
+    from hardsight.render import domains
 
     rng = np.random.default_rng(0)
-    row = {"score": "avh", "model": "1", "agreement": 0.3, "low": 0.2, "high": 0.4, "accuracy": 0.9, "mean": 0.1}
-    row |= {"bootstrap_low": 0.2, "bootstrap_high": 0.4}
     rounds = {f"method {k}": rng.uniform(size=(3, 4)) for k in range(9)}
-    figures = {
-        "bands: ± one standard deviation over 3 seeds": domains.accuracy_per_round(rounds, rng.uniform(size=3), "a to b"),
-        "bars: ± one standard deviation over 3 seeds": domains.accuracy_per_domain(rounds, ["a", "b", "c", "d"], ""),
-        "bands: 95 % intervals": attacks.error_curves({"fgsm": [(0.0, 0.1, 0.0, 0.2), (0.1, 0.5, 0.4, 0.6)]}),
-        "bands: 90 % intervals": agreement.over_epochs([row], target="people", words=str, level=0.9),
-    }
-    for words, figure in figures.items():
-        assert figure.get_supxlabel() == words
-    lines = figures["bands: ± one standard deviation over 3 seeds"].axes[0].lines[1:]
-    assert len({(line.get_color(), line.get_marker()) for line in lines}) == 9  # each method can be told from the others
-    beside = agreement.side_by_side([row], target="people", words=str, level=0.9)
-    assert beside is not None and beside.legends[0].get_title().get_text() == "bars: 90 % intervals of the bootstrap"
+    lines = domains.accuracy_per_round(rounds, rng.uniform(size=3), "a to b").axes[0].lines[1:]
+    assert len({(line.get_color(), line.get_marker()) for line in lines}) == 9
 
 
 def test_every_score_turned_to_hardness(photos: Path, tmp_path: Path) -> None:
@@ -428,7 +388,7 @@ def test_every_score_turned_to_hardness(photos: Path, tmp_path: Path) -> None:
     assert turned.column("confidence").to_pylist() == [-value for value in measured.column("confidence").to_pylist()]
     assert json.loads(turned.schema.metadata[b"hardsight"])["as"] == "hardness"
     assert is_hardness(turned.schema) and not is_hardness(measured.schema)
-    assert as_hardness(turned).equals(turned.arrow)  # twice does not flip it back
+    assert as_hardness(turned).equals(turned.table)  # twice does not flip it back
     first = [hardest(table, "confidence", 3).column("id").to_pylist() for table in (measured, turned)]
     assert first[0] == first[1]
     assert "hardest 10 by confidence (low is hard)" in repr(measured.hardest("confidence"))
@@ -470,18 +430,3 @@ def test_commands_know_a_table_of_hardness(cli: Cli, photos: Path, tmp_path: Pat
         document = json.loads(done.out)
         said.append((document["tables"], out.read_text() if out.exists() else ""))
     assert str(said[0]).replace("table0", "table2") == str(said[1])
-
-
-def test_a_figure_of_hardness(photos: Path) -> None:
-    options: dict[str, Any] = {"against": "day", "scores": ["avh", "confidence"], "replicates": 20, "permutations": 20}
-    for view in (False, True):
-        found = correlate(photos, hardness=view, **options)
-        labels = " ".join(axis.get_xlabel() + axis.get_ylabel() for axis in found.draw(found.of()).axes)
-        assert ("other sign" in labels) is view and ("low is hard" in labels) is not view
-
-
-def test_as_hardness_on_the_screen_and_other_views_refused(cli: Cli, photos: Path) -> None:
-    done = cli("score", photos, "--as", "hardness", "--verbose")
-    assert done.code == 0 and "as hardness: high is hard in every score" in done.out and " low" not in done.out
-    wrong = cli("score", photos, "--as", "easiness")
-    assert wrong.code == 2 and wrong.err.count("\n") == 1 and "--as hardness" in wrong.err

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 from safetensors.numpy import save_file
 
-from hardsight.errors import MissingExtra, RunError, require_installed
+from hardsight.errors import MissingExtra, RunError
 from hardsight.files.run import Run, check_run_directory
 
 # What is typed, and what the line says. These do not load torch.
@@ -46,6 +46,9 @@ ARRAYS = {
     "score table.csv --features f* --label labl": "it has f1, f2, label. Did you mean label?",
     "score table.csv --features f1 f2 --label label": "separated by commas: f1,f2.",
     "score table.csv --features f --label label": "Did you mean 'f*'?",
+    "score table.csv --features g* --label label": "'g*'",
+    "score table.csv --features f* --label label --labels labels20.npy": "--label names a column and --labels a file",
+    "score turned.npy --features f*": "--features names columns",
     "score semicolons.csv --features f* --label y": "separated by semicolons",
     "score words.csv --features f* --label label": "'f2' is not (row 1 holds 'n/a')",
     "score table.parquet -o table.parquet": "table.parquet",
@@ -57,7 +60,12 @@ ARRAYS = {
     "score good.npz --head absent.npy": "absent.npy does not exist",
     "score good.npz --top -1": "top must",
     "score good.npz --tls-ca ca.pem": "need --cluster",
+    "score good.npz --cluster tcp://127.0.0.1:1": "use -o",
+    "score good.npz --limit -1": "limit must be a whole number of 1 or more, got -1",
     "score good.npz --limit many": "limit must be a whole number of 1 or more, got 'many'.",
+    "score good.npz --as easiness": "--as hardness",
+    "score good.npz --table hardest.txt": ".csv, .tex, .md, .json, .parquet",
+    "score good.npz --table good.npz": "good.npz",
     "score good.npz --nonsense": "no such option: --nonsense. See hardsight score --help.",
     "score": "missing argument",
     "--nonsense": "no such option: --nonsense. See hardsight --help.",
@@ -67,6 +75,7 @@ ARRAYS = {
     "select good.npz -o s.csv": "give --budget N",
     "select good.npz --budget 5": "missing option '-o' / '--output'",
     "select votes.csv --budget 1 -o s.csv": "Score it first",
+    "select table.csv --budget 1 -o s.csv": "--features 'f*' --label NAME",
     "select hole.npz --budget 4 --per-class -o s.csv": "class 1 has no samples",
     "mine bare.npz": "give --labels FILE",
     "mine good.npz --label site": "--label names a column",
@@ -76,10 +85,21 @@ ARRAYS = {
     "audit hole.npz --group case": "it names samples and not groups",
     "drift good.npz god.npz": "Did you mean good.npz?",
     "drift good.npz domains.npz": "share no id (such as 's0' and '0')",
+    "drift good.npz good.npz": "is given twice",
+    "drift good.npz unlabeled.npz": "to compare: store them with the samples.",
+    "audit good.npz --group site --report other.pdf": "other.pdf: the page is HTML",
+    "audit good.npz --group site -o good.npz": "good.npz",
+    "report good.npz -o other.pdf": "other.pdf: the page is HTML",
+    "curriculum good.npz --by nix -o x.csv": "'nix'",
+    "curriculum good.npz --order self-paced -o x.csv": "follows the network",
+    "curriculum good.npz --pace-start 0 -o x.csv": "pace_start",
     "dynamics other": "pass a run of hardsight train.",
     "export good.npz --to fiftyon": "Did you mean fiftyone?",
     "export good.npz --to coco": "give --images.",
     "explore table.csv --no-browser": "class numbers in label. Score",
+    "explore s3://bucket/run": "copy the run here",
+    "explore good.npz --host 0.0.0.0 --no-browser": "--allow-remote",
+    "explore good.npz --allowed-host http://x/ --no-browser": "NAME:PORT",
     "explore good.npz --subset human.csv --no-browser": "none of its ids is among the samples",
     "explore good.npz --no-browser --port 99999": "of at most 65535, got 99999",
     "correlate good.npz": "--human FILE",
@@ -91,6 +111,14 @@ ARRAYS = {
     "correlate good.npz --human votes.csv": "columns 'image', 'votes'",
     "correlate good.npz --human typo_human.csv": "Did you mean frequency?",
     "correlate good.npz domains.npz --human answers.csv": "'s0' is not an integer.",
+    "correlate gone --human answers.csv -o out": "gone does not exist",
+    "correlate good.npz --human photos": "photos is a directory, not a file",
+    "correlate good.npz --human answers.csv --superclasses photos": "photos is a directory, not a file",
+    "score good.npz --class-names photos": "photos is a directory, not a file",
+    "correlate good.npz --human answers.csv --bins a,b -o out": "bins must be comma-separated numbers",
+    "correlate good.npz --human answers.csv --group mood -o out": "no column 'mood'",
+    "correlate good.npz --human answers.csv --images counts.npy -o out": "counts.npy",
+    "correlate good.npz --human answers.csv --replicates 1 -o out": "replicates",
     "attack good.npz -o run": "good.npz holds arrays",
 }
 IMAGES = ("audit good.npz --group site", "explore good.npz --no-browser", "report good.npz", "export good.npz --to coco",
@@ -98,6 +126,25 @@ IMAGES = ("audit good.npz --group site", "explore good.npz --no-browser", "repor
 for command in IMAGES:
     ARRAYS[f"{command} --images nothing"] = "got 'nothing', which does not exist"
     ARRAYS[f"{command} --images photos"] = "its ids look like 'cat/0.png', the samples' like 's0'"
+SHOWN = {
+    "gone": "does not exist",
+    "empty": "nothing to show",
+    "letter.txt": "give a run directory",
+    "broken.parquet": "not a readable",
+    "twice.parquet": "unique",
+    "none.parquet": "no samples",
+    "words.parquet": "class indices",
+}
+NAMES = {
+    "two.txt": "got 2 for 3 classes",
+    "object.json": "JSON list of strings",
+    "deep.json": "could not be read",
+    "gone.txt": "does not exist",
+}
+ARRAYS |= {f"{command} {file}": message for file, message in SHOWN.items() for command in ("explore", "report")}
+ARRAYS |= {
+    f"score {data} --class-names {file}": message for file, message in NAMES.items() for data in ("good.npz", "domains.npz")
+}
 
 ADAPT, FEATURES = "adapt features.npz:a features.npz:b", "train features.npz --model feature_head --model-options num_inputs=4"
 TRAIN = "train photos --model lenet"
@@ -161,6 +208,7 @@ NETWORKS = {
     f"{TRAIN} --order hard-first": "give --curriculum RUN:avh",
     f"{TRAIN} --curriculum teacher:avh": "teacher does not exist",
     f"{TRAIN} --epochs -3": "epochs must be a whole number of 1 or more, got -3",
+    f"{TRAIN} --keep-epochs 0": "keep_epochs must be true, false or a whole number of 1 or more",
     f"{TRAIN} --device gpu": "got 'gpu'. Did you mean cuda?",
     f"{TRAIN} --tracker wand": "Did you mean wandb?",
     "adapt photos photos": "images need a model",
@@ -254,6 +302,7 @@ def _hurried(folder: Path, rng: np.random.Generator) -> None:
     files: dict[str, dict[str, Any]] = {
         "good": {"features": features, "weight": weight, "labels": labels, "ids": ids, "site": np.repeat(["a", "b"], 15)},
         "bare": {"features": features},
+        "unlabeled": {"features": features, "weight": weight, "ids": ids},
         "from_one": {"features": features, "weight": weight, "labels": labels + 1},
         "transposed": {"features": features.T, "weight": weight, "labels": labels},
         "percent": {"probs": np.full((30, 4), 25.0), "labels": labels},
@@ -288,6 +337,10 @@ def _hurried(folder: Path, rng: np.random.Generator) -> None:
         "photos.zip": "PK",
         "votes.csv": "image,votes\n1,2\n2,3\n",
         "broken.py": "class Net(:\n",
+        "broken.parquet": "PAR1xxxx",
+        "two.txt": "one\ntwo\n",
+        "object.json": '{"a": 1}',
+        "deep.json": "[" * 100_000,
         "lacking.py": "import no_such_library\n\nclass Net: ...\n",
     }
     for name, text in texts.items():
@@ -296,7 +349,14 @@ def _hurried(folder: Path, rng: np.random.Generator) -> None:
     save_file({"weight": weight, "bias": np.zeros(3)}, folder / "head.safetensors")
     (folder / "trained").mkdir()
     (folder / "trained" / "config.json").write_text('{"factory": "hardsight.models.lenet:lenet"}')
-    pq.write_table(pa.table({"id": [1, 2], "features": [[0.5, 1.0], [1.0, 0.5]], "label": [0, 1]}), folder / "table.parquet")
+    tables: dict[str, dict[str, Any]] = {
+        "table": {"id": [1, 2], "features": [[0.5, 1.0], [1.0, 0.5]], "label": [0, 1]},
+        "twice": {"id": ["a", "a"], "avh": [0.1, 0.2]},
+        "none": {"id": pa.array([], pa.string()), "avh": pa.array([], pa.float64())},
+        "words": {"id": ["a"], "label": ["cat"], "avh": [0.2]},
+    }
+    for name, columns in tables.items():
+        pq.write_table(pa.table(columns), folder / f"{name}.parquet")
     (folder / "phone" / "cat").mkdir(parents=True)
     (folder / "phone" / "cat" / "1.HEIC").write_bytes(b"ftypheic")
     (folder / "empty").mkdir()
@@ -337,11 +397,6 @@ def test_a_directory_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("os.access", lambda *_: False)  # root may write anywhere
     with pytest.raises(RunError, match=r"no write permission for .*\. Use another -o"):
         check_run_directory(tmp_path / "run", "a command")
-
-
-def test_what_is_not_installed_is_said_first() -> None:
-    with pytest.raises(MissingExtra, match=r"a thing needs no_such_library: pip install 'hardsight\[torch\]'"):
-        require_installed("no_such_library", extra="torch", purpose="a thing")
 
 
 def test_the_true_cause_of_a_failed_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

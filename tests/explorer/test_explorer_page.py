@@ -344,7 +344,7 @@ def test_column_names_of_several_lines(watched: Watched, tmp_path: Path, how: st
     """Each is an axis, a color and an order, and comes back from the address."""
     names = ["line\nfeed", "carriage\rreturn", "line\u2028separator"]
     rng = np.random.default_rng(0)
-    table = score(rng.normal(size=(20, 6)), Head("linear", rng.normal(size=(3, 6))), rng.integers(0, 3, 20)).arrow
+    table = score(rng.normal(size=(20, 6)), Head("linear", rng.normal(size=(3, 6))), rng.integers(0, 3, 20)).table
     for name in names:
         table = table.append_column(name, pa.array(rng.random(20)))
     write_table(table, tmp_path / "scores.parquet")

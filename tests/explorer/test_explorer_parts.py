@@ -154,29 +154,6 @@ def test_dynamics_alone_will_do(tmp_path: Path, run: Path) -> None:
     np.testing.assert_allclose(sheet.columns["norm"].values, last.column("norm").to_numpy(), rtol=1e-6)
 
 
-def test_what_cannot_be_shown_is_said(tmp_path: Path, cli: Callable[..., Any]) -> None:
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "notes.txt").write_text("hello")
-    (tmp_path / "broken.parquet").write_bytes(b"PAR1xxxx")
-    write_table(pa.table({"id": ["a", "a"], "avh": [0.1, 0.2]}), tmp_path / "twice.parquet")
-    write_table(pa.table({"id": pa.array([], pa.string()), "avh": pa.array([], pa.float64())}), tmp_path / "none.parquet")
-    write_table(pa.table({"id": ["a"], "label": ["cat"], "avh": [0.2]}), tmp_path / "words.parquet")
-    for name, words in {
-        "gone": "does not exist",
-        "empty": "nothing to show",
-        "notes.txt": "give a run directory",
-        "broken.parquet": "not a readable",
-        "twice.parquet": "unique",
-        "none.parquet": "no samples",
-        "words.parquet": "class indices",
-    }.items():
-        for command in ("explore", "report"):
-            done = cli(command, tmp_path / name)
-            assert done.code == 2 and words in done.err and not (tmp_path / "report.html").exists()
-    done = cli("explore", "s3://bucket/run")
-    assert done.code == 2 and "copy the run here" in done.err
-
-
 def test_human_counts_become_the_frequency_of_the_given_class(tmp_path: Path) -> None:
     run = digits_run(tmp_path / "run", n=60)
     counts = np.random.default_rng(0).integers(0, 9, (60, 10))
@@ -277,24 +254,6 @@ def test_a_report_holds_small_pictures_only(run: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("hardsight.render.overview.overview", overview)
     with pytest.raises(RuntimeError, match=r"^\{\(4, 4\)\}$"):  # of digits of 8 x 8
         report(run)
-
-
-def test_images_that_wait_for_memory_are_first_come_first_served() -> None:
-    turns, done = Turns(10), []
-
-    def take(pixels: int) -> None:
-        with turns.turn() as turn:
-            turn.take(pixels)
-            done.append((pixels, turns.used))
-
-    with ThreadPoolExecutor(2) as pool, turns.turn() as first:
-        first.take(8)
-        for waiting, pixels in enumerate((50, 2), start=1):  # more than there ever is room for: it goes alone
-            pool.submit(take, pixels)
-            while len(turns._waiting) < waiting:
-                time.sleep(0.001)
-        assert done == []  # the 2 would fit, but came later
-    assert done == [(50, 50), (2, 2)] and turns.used == 0
 
 
 # Epochs and agreement
@@ -508,3 +467,21 @@ def test_how_to_do_it_again_repeats_the_options(run: Path, tmp_path: Path, monke
     assert "hardsight report run --as hardness -o out.html" in text and "high is hard in every score" in text
     mean = -open_sheet(run).columns["confidence"].values.astype(float).mean()
     assert f'["mean confidence, other sign","{mean:.4g}"]' in text
+
+
+def test_images_that_wait_for_memory_are_first_come_first_served() -> None:
+    turns, done = Turns(10), []
+
+    def take(pixels: int) -> None:
+        with turns.turn() as turn:
+            turn.take(pixels)
+            done.append((pixels, turns.used))
+
+    with ThreadPoolExecutor(2) as pool, turns.turn() as first:
+        first.take(8)
+        for waiting, pixels in enumerate((50, 2), start=1):  # more than there ever is room for: it goes alone
+            pool.submit(take, pixels)
+            while len(turns._waiting) < waiting:
+                time.sleep(0.001)
+        assert done == []  # the 2 would fit, but came later
+    assert done == [(50, 50), (2, 2)] and turns.used == 0

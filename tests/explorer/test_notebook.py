@@ -126,8 +126,6 @@ def test_elsewhere_the_address_is_printed_and_it_ends(run: Path, capsys: pytest.
     assert view.closed and repr(view) == "View of run, closed" and len(view.ids) == 40
     with pytest.raises(OSError):
         Asked(view.started)("/")
-    with pytest.raises(hardsight.errors.InputError, match="allow-remote"):
-        hardsight.explore(run, host="0.0.0.0")
 
 
 def test_the_frame_is_shown_once_a_cell(view: View, monkeypatch: pytest.MonkeyPatch) -> None:

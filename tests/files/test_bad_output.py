@@ -193,7 +193,7 @@ def test_score_is_stopped(tmp_path: Path, number: int, code: int) -> None:
         "import time\n"
         "from hardsight import snapshot\n"
         "from hardsight.scoring.score import Job\n"
-        "snapshot.BATCH_BYTES = 256  # one row\n"
+        "snapshot.snapshot.BATCH_BYTES = 256  # one row\n"
         "scored = Job.part\n"
         "Job.part = lambda *a, **k: (time.sleep(0.1), scored(*a, **k))[1]\n"
     )

@@ -72,8 +72,8 @@ def test_summary_of_nothing() -> None:
 def test_parquet_comes_back_whole_with_its_notes(tmp_path: Path) -> None:
     table = score(np.eye(3), np.eye(3), [0, 1, -1])
     write_table(table, tmp_path / "scores.parquet")
-    assert read_scores(tmp_path / "scores.parquet").equals(table.arrow, check_metadata=True)
-    assert read_scores(tmp_path).equals(table.arrow)  # the directory that holds it
+    assert read_scores(tmp_path / "scores.parquet").equals(table.table, check_metadata=True)
+    assert read_scores(tmp_path).equals(table.table)  # the directory that holds it
     assert json.loads(table.schema.metadata[b"hardsight"])["head"] == "linear"
 
 

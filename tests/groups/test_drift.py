@@ -237,6 +237,24 @@ def test_without_heads_what_cannot_be_one_model_is_refused(tmp_path: Path) -> No
     assert len(drift(given, given, unpaired=True)) == 90  # one head, as far as a table can tell
 
 
+def test_the_command_writes_samples_and_classes(cli: Cli, tmp_path: Path) -> None:
+    features, labels = clouds(90)
+    Snapshot(features, WEIGHT, labels).save(tmp_path / "a.npz")
+    Snapshot(features[:80] - 4 * WEIGHT[0], WEIGHT, labels[:80], ids=np.arange(80)).save(tmp_path / "b.npz")
+    done = cli("drift", tmp_path / "a.npz", tmp_path / "b.npz")
+    assert done.code == 0 and "features: moved." in done.out and "80 samples are in both" in done.err, done.err
+    table = pq.read_table(tmp_path / "b.drift.parquet")
+    assert table.column_names == ["id", "harder", "change", "label", "before", "after", "predicted_before", "predicted_after",
+                                  "outcome", "feature_angle"]  # fmt: skip
+    with pytest.warns(UserWarning, match="80 samples are in both"):
+        assert table.equals(drift(tmp_path / "a.npz", tmp_path / "b.npz").table)
+    hardest = table.filter(table["harder"]).sort_by([("change", "descending")])["id"].to_pylist()
+    said = done.out.partition("10 largest increases in hardness")[2].splitlines()[4:14]
+    assert [int(line.split()[0]) for line in said] == hardest[:10]
+    classes = pq.read_table(tmp_path / "b.drift.classes.parquet").to_pylist()
+    assert [row["class"] for row in classes] == ["all", "0", "1", "2"] and classes[1]["verdict"] == "less accurate, harder"
+
+
 def test_bad_input_is_one_line(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     features, labels = clouds(40)
     for name, ids in (("a", "x"), ("b", "y")):
@@ -249,21 +267,3 @@ def test_bad_input_is_one_line(cli: Cli, tmp_path: Path, monkeypatch: pytest.Mon
     assert "is given twice" in cli("drift", tmp_path / "a.npz", tmp_path / "a.npz").err
     monkeypatch.setattr("hardsight.groups.drift.open_measured", None)  # nothing is scored before both are there
     assert cli("drift", tmp_path / "a.npz", tmp_path / "nowhere.npz").err.endswith("nowhere.npz does not exist.\n")
-
-
-def test_the_command_writes_samples_and_classes(cli: Cli, tmp_path: Path) -> None:
-    features, labels = clouds(90)
-    Snapshot(features, WEIGHT, labels).save(tmp_path / "a.npz")
-    Snapshot(features[:80] - 4 * WEIGHT[0], WEIGHT, labels[:80], ids=np.arange(80)).save(tmp_path / "b.npz")
-    done = cli("drift", tmp_path / "a.npz", tmp_path / "b.npz")
-    assert done.code == 0 and "features: moved." in done.out and "80 samples are in both" in done.err, done.err
-    table = pq.read_table(tmp_path / "b.drift.parquet")
-    assert table.column_names == ["id", "harder", "change", "label", "before", "after", "predicted_before", "predicted_after",
-                                  "outcome", "feature_angle"]  # fmt: skip
-    with pytest.warns(UserWarning, match="80 samples are in both"):
-        assert table.equals(drift(tmp_path / "a.npz", tmp_path / "b.npz").arrow)
-    hardest = table.filter(table["harder"]).sort_by([("change", "descending")])["id"].to_pylist()
-    said = done.out.partition("10 largest increases in hardness")[2].splitlines()[4:14]
-    assert [int(line.split()[0]) for line in said] == hardest[:10]
-    classes = pq.read_table(tmp_path / "b.drift.classes.parquet").to_pylist()
-    assert [row["class"] for row in classes] == ["all", "0", "1", "2"] and classes[1]["verdict"] == "less accurate, harder"

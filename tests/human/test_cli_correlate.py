@@ -42,11 +42,8 @@ def test_the_screen_says_it_all(cli: Cli, here: Path) -> None:
     row = found.of().single("avh")
     assert "net against selection frequency: n = 300, hard where low, accuracy" in done.out
     assert re.search(rf"avh +\+{row['agreement']:.3f} +\[\+{row['bootstrap_low']:.3f}, \+{row['bootstrap_high']:.3f}\]", done.out)
-    assert "noise ceiling: halves of the people correlate at" in done.out and "[0.8, 1]" in done.out
-    assert "Which test to trust: the paired bootstrap" in done.out
-    for word in ("Williams", "Steiger", "Meng", "Holm p", "permut. p", "H1", "H2", "H3", "H4", "D5", "calibration of net: ECE"):
+    for word in ("[0.8, 1]", "Williams", "Steiger", "Meng", "Holm p", "permut. p", "H1", "H2", "H3", "H4", "D5", "ECE"):
         assert word in done.out
-    assert "easy for people, hard for the model" in done.out and "fewer than 80 % chose the given class" in done.out
     assert sorted(path.name for path in here.iterdir()) == ["counts.npy", "frequency.npy", "net.npz"]  # nothing unless asked
     assert "nan" not in done.out.lower()
 
@@ -129,14 +126,12 @@ def test_epochs_of_a_run(cli: Cli, here: Path) -> None:
     assert done.code == 0 and "Epochs (Observation 3)" in done.out, done.err
     assert re.search(r"^ 10 +300 +\+0\.\d{3} \[", done.out, re.MULTILINE)  # a row per epoch
     assert (here / "out" / "figures" / "epochs.png").is_file() and (here / "out" / "checkpoints.csv").is_file()
-    assert "no dynamics" in cli("correlate", "net.npz", "--human", "counts.npy", "--each-epoch").err
 
 
 def test_a_table_of_scores_alone_is_enough(cli: Cli, here: Path) -> None:
     write_table(TABLE.select(["id", "label", "predicted", "status", "avh", "confidence"]), here / "scores.csv")
     done = cli("correlate", "scores.csv", "--human", "frequency.npy", *QUICK)
     assert done.code == 0 and "confidence" in done.out and "calibration" not in done.out
-    assert done.out.splitlines()[-1] == "--verbose prints every table; -o DIRECTORY writes them, with figures"
 
 
 def test_names_cannot_paint_the_terminal(cli: Cli, here: Path) -> None:
@@ -144,27 +139,6 @@ def test_names_cannot_paint_the_terminal(cli: Cli, here: Path) -> None:
     Snapshot(FEATURES, WEIGHT, LABELS, ids=IDS, class_names=names).save(here / "loud.npz")
     done = cli("correlate", "loud.npz", "--human", "counts.npy", *QUICK, "--group", "label")
     assert done.code == 0 and "\x1b" not in done.out and "\u202e" not in done.out
-
-
-@pytest.mark.parametrize(
-    ("words", "match"),
-    [
-        (["net.npz"], r"pass either human data \(--human FILE\) or a column"),
-        (["net.npz", "--human", "absent.npy"], "absent.npy does not exist"),
-        (["absent", "--human", "counts.npy"], "absent does not exist"),
-        (["net.npz", "--human", "counts.npy", "--bins", "a,b"], "bins must be comma-separated numbers"),
-        (["net.npz", "--human", "counts.npy", "--group", "mood"], "no column 'mood'"),
-        (["net.npz", "--human", "counts.npy", "--images", "counts.npy"], "images|shape|image"),
-        (["net.npz", "--human", "counts.npy", "--replicates", "1"], "replicates"),
-        (["net.npz", "--human", "frequency.npy", "--superclasses", "s.csv"], "superclasses need counts"),
-    ],
-)
-def test_what_is_refused(cli: Cli, here: Path, words: list[str], match: str) -> None:
-    (here / "s.csv").write_text("class,superclass\n0,a\n1,a\n2,b\n3,b\n")
-    before = sorted(path.name for path in here.iterdir())
-    done = cli("correlate", *words, "-o", "out", *(() if "--replicates" in words else QUICK))
-    assert done.code == 2 and re.search(match, done.err) and "Traceback" not in done.err, done.err
-    assert sorted(path.name for path in here.iterdir()) == before and done.out == ""
 
 
 def test_groups_of_models_with_other_scores(cli: Callable[..., Any], tmp_path: Path) -> None:

@@ -72,7 +72,6 @@ def test_cnn10_has_ten_convolutions() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("cifar_resnet21", {}, "Did you mean cifar_resnet"),
         ("model.onnx", {}, "scored but not trained"),
         ("hf:google/vit", {}, "transformers' own Trainer"),
         ("hardsight.models.nothing:make", {}, "there is no module"),

@@ -6,7 +6,6 @@ import dataclasses
 import json
 import os
 import pickle
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -198,14 +197,6 @@ def test_without_a_network_a_model_of_the_hub_is_refused_at_once(spec: str, monk
         open_model(spec)
 
 
-@pytest.mark.parametrize("name", ["torchvision:resnet19", "timm:resnet10"])
-@pytest.mark.parametrize("opened", [open_model, lambda name: open_trainable(name, num_classes=2)])
-def test_unknown_names_are_answered_with_near_ones(name: str, opened: Any) -> None:
-    library("timm")
-    with pytest.raises(InputError, match=r"has no .*'resnet1[09]'. Did you mean resnet1"):
-        opened(name)
-
-
 # weights
 
 
@@ -225,7 +216,6 @@ WRONG_WEIGHTS: dict[str, tuple[Any, str]] = {
         r"2 missing \(linear.weight, linear.bias\); 1 unexpected \(fc.weight\)",
     ),
     "seven.pt": (cifar_resnet20(7).state_dict(), r"linear.weight is \(7, 64\), not \(10, 64\).*pass --num-classes 7"),
-    "head.pt": ({"weight": torch.zeros(3, 64), "bias": torch.zeros(3)}, "head.pt holds a head"),
     "list.pt": ([1, 2], "does not hold a state dict"),
     "whole.pt": (nn.Linear(2, 3), "whole.pt holds torch.nn.modules.linear.Linear; it was refused"),
     "w.h5": ({}, "must be a .safetensors, .pt or .pth file"),
@@ -238,8 +228,6 @@ def test_weights_that_do_not_fit(name: str, tmp_path: Path) -> None:
     torch.save(content, tmp_path / name)
     with pytest.raises(HardsightError, match=message):
         open_model(RESNET20, weights=tmp_path / name)
-    with pytest.raises(FileError, match="there is no weights file"):
-        open_model(RESNET20, weights=tmp_path / "absent.pt")
 
 
 class Canary:
@@ -336,9 +324,6 @@ def test_a_factory_in_a_file(spec: str, nets: None) -> None:
         ("no_such_module:net", FACTORIES, "there is no module 'no_such_module'"),
         ("mynet.py", FACTORIES, r"mynet.py is not a model: .*Say what makes the model in it: mynet.py:Net"),
         ("absent.py:Net", FACTORIES, "there is no file absent.py"),
-        ("mynet.py:net", FACTORIES, "mynet.py has no function or class 'net' that makes a model. Did you mean Net?"),
-        ("mynet.py:Net", "def (\n", "mynet.py is not Python: invalid syntax, line 1"),
-        ("mynet.py:Net", "import no_such_library\n", r"No module named 'no_such_library' \(mynet.py, line 1\)"),
         ("mynet.py:Net", "def Net():\n    raise RuntimeError('why')\n", r"mynet.py:Net .*RuntimeError: why \(mynet.py, line 2\)"),
     ],
 )
@@ -400,7 +385,6 @@ def test_a_directory_with_wrong_contents(config: str | None, message: str, tmp_p
 @pytest.mark.parametrize(
     ("spec", "hint"),
     [
-        ("w.pt", "need their architecture"),
         ("m.keras", "Export it to ONNX"),
         ("m.joblib", "Pickles are not read"),
         ("x", "not a model"),
@@ -422,10 +406,3 @@ def test_fingerprints_tell_weights_apart(tmp_path: Path) -> None:
     weights = saved(first, tmp_path / "w.safetensors")
     from_file = open_model(RESNET20, weights=weights).fingerprint()
     assert from_file["name"] == RESNET20 and len(from_file["sha256"]) == 64
-
-
-def test_importing_the_package_loads_no_heavy_library() -> None:
-    heavy = {"torch", "onnx", "onnxruntime", "timm", "transformers", "sklearn", "skops", "pyarrow"}
-    code = f"import sys, hardsight.data, hardsight.models; print({heavy} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout.strip() == "set()"

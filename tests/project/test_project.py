@@ -70,18 +70,6 @@ def test_contributing_shows_every_room_in_order() -> None:
         assert (ROOT / "src" / "hardsight" / (name + ending)).exists()
 
 
-@pytest.mark.parametrize("purpose", ["add a loss", "add a score", "file format", "option to `hardsight train`", "the report"])
-def test_contributing_names_the_one_place_to_open(purpose: str) -> None:
-    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    (row,) = [line for line in contributing.splitlines() if line.startswith("|") and purpose in line]
-    path, *named = re.findall(r"`([\w./]+)`", row.split("|")[2])
-    assert (ROOT / path).exists()
-    folder = ROOT / path if (ROOT / path).is_dir() else (ROOT / path).parent
-    for name in named:
-        if "." in name and name != "start.json" or name.endswith("/"):
-            assert (folder / name).exists()
-
-
 SKIPPING = """
 import pytest
 
@@ -106,3 +94,15 @@ def test_skips_can_be_forbidden(tmp_path: Path, environment: dict[str, str], cod
     )
     assert done.returncode == code, done.stdout
     assert ("test_of_an_extra: " in done.stdout) == bool(code) and "test_of_data" not in done.stdout
+
+
+@pytest.mark.parametrize("purpose", ["add a loss", "add a score", "file format", "option to `hardsight train`", "the report"])
+def test_contributing_names_the_one_place_to_open(purpose: str) -> None:
+    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (row,) = [line for line in contributing.splitlines() if line.startswith("|") and purpose in line]
+    path, *named = re.findall(r"`([\w./]+)`", row.split("|")[2])
+    assert (ROOT / path).exists()
+    folder = ROOT / path if (ROOT / path).is_dir() else (ROOT / path).parent
+    for name in named:
+        if "." in name and name != "start.json" or name.endswith("/"):
+            assert (folder / name).exists()

@@ -12,8 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.internal.conjecture import providers
 
-from properties import MORE, examples
-
 
 def drawn(settings: settings) -> list[int]:
     """What one property draws, in order."""
@@ -40,12 +38,6 @@ def test_examples_do_not_depend_on_the_modules_loaded_before(tmp_path: Path, mon
     anew = settings(settings.get_profile("nightly"), max_examples=400, database=None)
     assert drawn(anew) != drawn(anew)
     del sys.modules["many_constants"]
-
-
-def test_the_nightly_run_draws_more() -> None:
-    test, nightly = settings.get_profile("test"), settings.get_profile("nightly")
-    assert nightly.max_examples == MORE * test.max_examples and not nightly.derandomize and nightly.database is not None
-    assert examples(7) == (7 if settings.default.derandomize else 7 * MORE)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("time", [1, 2])

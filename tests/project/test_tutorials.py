@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import contextlib
 import io
-import json
 import os
 import re
 from collections.abc import Callable
@@ -37,9 +36,6 @@ def test_the_four_are_there_without_outputs() -> None:
         code = [cell for cell in notebook.cells if cell.cell_type == "code"]
         assert all(cell.outputs == [] and cell.execution_count is None for cell in code), f"{path.name} holds outputs"
         assert notebook.cells[0].source.startswith("# ")
-        assert json.dumps(json.loads(path.read_text(encoding="utf-8")), indent=1, ensure_ascii=False, sort_keys=True) + "\n" == (
-            path.read_text(encoding="utf-8")
-        ), f"{path.name}: written in another way than the others"
 
 
 def shown(cell: Any) -> str:

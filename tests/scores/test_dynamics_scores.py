@@ -180,11 +180,11 @@ def test_they_join_the_table_by_id(run: Path, tmp_path: Path, cli: Callable[...,
     assert "aldr_lambda" not in everything.column_names  # of a loss that keeps some
     assert set(OF_ANY_LOSS) <= set(everything.column_names) and set(default.column_names) <= set(everything.column_names)
     assert cli("score", run, "--scores", "all", "--by", "aum", "-o", tmp_path / "all.parquet").code == 0
-    assert pq.read_table(tmp_path / "all.parquet").equals(everything.arrow)
+    assert pq.read_table(tmp_path / "all.parquet").equals(everything.table)
     done = cli("score", run, "--scores", "aum,loss", "--by", "aum")
     assert done.code == 0 and "hardest 10 by aum" in done.out
     halves = [score(run, scores=["aum"], shard=(i, 2)) for i in range(2)]  # a story needs no other rows
-    assert pa.concat_tables([half.arrow for half in halves]).column("aum").equals(table.column("aum"))
+    assert pa.concat_tables([half.table for half in halves]).column("aum").equals(table.column("aum"))
 
 
 def test_a_folder_of_epochs_is_a_snapshot_of_its_mean_probabilities(tmp_path: Path) -> None:
@@ -241,11 +241,6 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
 def test_bad_input(match: str, ask: Callable[[], Any]) -> None:
     with pytest.raises(InputError, match=match):
         ask()
-
-
-def test_a_column_must_be_given() -> None:
-    with pytest.raises(TypeError, match="logit_margin"):
-        hardsight.scores.aum()
 
 
 def test_a_file_without_dynamics(tmp_path: Path) -> None:

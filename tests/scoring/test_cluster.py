@@ -106,7 +106,7 @@ def test_bytes_are_those_of_a_local_run(workers: Any, samples: Path, cli: Callab
 
 
 def test_arrays_and_limit(workers: Any, samples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hardsight.snapshot.BATCH_BYTES", N * D)  # four pieces of an array; workers are told the rows
+    monkeypatch.setattr("hardsight.snapshot.snapshot.BATCH_BYTES", N * D)  # four pieces of an array; workers are told the rows
     features = np.random.default_rng(1).standard_normal((N, D), dtype=np.float32)
     np.save(samples.with_name("features.npy"), features)
     np.save(samples.with_name("labels.npy"), np.arange(N) % C)

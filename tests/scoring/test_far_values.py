@@ -75,9 +75,3 @@ def test_integer_and_half_logits_and_probabilities() -> None:
     half = torch.tensor([[0.75, 0.25]], dtype=torch.bfloat16)
     assert hardsight.scores.confidence(probs=half, labels=[0]) == pytest.approx([0.75])
     assert hardsight.score(logits=half, labels=[0])["logit_margin"].to_pylist() == [0.5]
-
-
-@pytest.mark.parametrize("kind", [torch.bool, torch.complex64])
-def test_tensors_that_are_not_numbers_are_refused(kind: torch.dtype) -> None:
-    with pytest.raises(InputError, match="must hold numbers"):
-        hardsight.scores.norm(torch.ones(3, 2).to(kind))

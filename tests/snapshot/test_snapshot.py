@@ -16,7 +16,7 @@ from hardsight import Head, Snapshot
 from hardsight.errors import FileError, InputError
 from hardsight.files.heads import save_head
 from hardsight.files.kinds import kind_of
-from hardsight.files.samples import SampleFiles, write_samples
+from hardsight.files.samples import write_samples
 
 RNG = np.random.default_rng(0)
 FEATURES = RNG.normal(size=(10, 4)).astype(np.float32)
@@ -69,22 +69,6 @@ def test_batches_are_the_rows_asked_for_in_order(tmp_path: Path, kind: str, star
     assert np.array_equal(np.concatenate([batch.values for batch in batches] or [FEATURES[:0]]), FEATURES[start:stop])
 
 
-def test_small_parts_of_a_run_are_read_together(tmp_path: Path) -> None:
-    parts = [tmp_path / f"part-{number}.parquet" for number in range(6)]
-    for number, part in enumerate(parts):
-        rows = slice(4 * number, 4 * number + 4)
-        write_samples(part, np.arange(48.0).reshape(24, 2)[rows], {"id": np.arange(24)[rows]})
-    table = pa.concat_tables([pq.read_table(part) for part in parts[:2]])
-    pq.write_table(table, tmp_path / "groups.parquet", row_group_size=3)
-    files = SampleFiles([*parts, tmp_path / "groups.parquet"])
-    groups = [range(24, 27), range(27, 30), range(30, 32)]  # of one file: whoever wrote it chose them
-    assert files.pieces(10) == [range(0, 8), range(8, 16), range(16, 24), *groups]
-    assert files.pieces(3) == [*(range(at, at + 4) for at in range(0, 24, 4)), *groups]
-    assert [len(batch) for batch in files.read(2, 32, 10, None)] == [10, 8, 10, 2]
-    ids = [name for batch in files.read(2, 32, 10, None) for name in batch.ids]
-    assert ids == [*range(2, 24), *range(8)]
-
-
 def test_features_from_npy_with_head_and_labels_beside_it(tmp_path: Path) -> None:
     for name, array in (("features", FEATURES), ("weight", WEIGHT), ("labels", LABELS)):
         np.save(tmp_path / f"{name}.npy", array)
@@ -117,8 +101,11 @@ def test_pred_probs_in_a_file_are_probabilities(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
-        ({}, "one of features, logits or probs, got none"),
-        ({"features": FEATURES, "probs": np.ones((10, 1))}, "got features and probs"),
+        ({}, "features, logits or probs, got none"),
+        ({"logits": FEATURES, "probs": np.ones((10, 1))}, "got logits and probs"),
+        ({"features": FEATURES, "head": HEAD, "probs": np.ones((10, 2))}, "one column per class, got 2 for 3"),
+        ({"features": FEATURES, "probs": np.ones((9, 2))}, "one row of probs per sample, got 9"),
+        ({"features": FEATURES, "ids": [*range(9), 0]}, "row 9 repeats 0 of row 0"),
         ({"features": FEATURES, "head": np.ones((3, 5))}, "same number of columns"),
         ({"features": FEATURES, "head": HEAD, "bias": np.ones(3)}, "a Head already has its own"),
         ({"features": FEATURES, "head": HEAD, "class_names": ["a"]}, "one class name per class, got 1 for 3"),

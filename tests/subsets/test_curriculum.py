@@ -20,7 +20,6 @@ from hardsight.errors import InputError
 from hardsight.training.pacing import Curriculum, Pacing, ordered
 from hardsight.training.sets import check_choice, open_curriculum, subset_rows
 from hardsight.training.settings import TrainSettings
-from refusals import refused
 
 Cli = Callable[..., Any]
 
@@ -88,7 +87,7 @@ def test_the_command_writes_what_python_gives(tmp_path: Path, cli: Cli) -> None:
     assert (tmp_path / "plan.csv").read_text().splitlines()[0] == '"id","position","first_epoch","avh"'
     assert cli("curriculum", tmp_path / "scores.parquet", "--epochs", 12, "-o", tmp_path / "plan.parquet").code == 0
     planned = hardsight.curriculum(tmp_path / "scores.parquet", epochs=12)
-    assert pq.read_table(tmp_path / "plan.parquet").equals(planned.arrow) and planned["id"].to_pylist() == ["b", "a"]
+    assert pq.read_table(tmp_path / "plan.parquet").equals(planned.table) and planned["id"].to_pylist() == ["b", "a"]
 
 
 # ---- joined to the data by id ----
@@ -255,16 +254,6 @@ def test_the_sampler_goes_by_the_same_parts() -> None:
 # ---- bad input ----
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [(["--by", "nix"], "'nix'"), (["--order", "self-paced"], "follows the network"), (["--pace-start", "0"], "pace")],
-)
-def test_a_refused_command_writes_nothing(tmp_path: Path, cli: Cli, words: list[str], said: str) -> None:
-    pq.write_table(pa.table({"id": ["a", "b"], "label": [0, 1], "avh": [0.3, 0.1]}), tmp_path / "scores.parquet")
-    refused(cli("curriculum", tmp_path / "scores.parquet", *words, "-o", tmp_path / "x.csv"), said)
-    assert not (tmp_path / "x.csv").exists()
-
-
 def test_bad_input() -> None:
     pytest.importorskip("torch")
     from hardsight.subsets import CurriculumSampler
@@ -278,7 +267,6 @@ def test_bad_input() -> None:
         "there is no option 'pase'": lambda: CurriculumSampler(np.arange(3.0), 2, pase=1),
         "holds no ids": lambda: subset_rows([], ["a"]),
         "needs a column id, and it has name": lambda: subset_rows(pa.table({"name": ["a"]}), ["a"]),
-        "needs a score to order by": lambda: check_choice(TrainSettings(order="easy-first")),
         "self-paced .* uses no score": lambda: check_choice(TrainSettings(order="self-paced", curriculum="run:avh")),
         "--pace-start goes with a curriculum: give --curriculum RUN:SCORE": lambda: TrainSettings(pace_start=0.5),
         "subset and limit both choose": lambda: TrainSettings(subset="s.parquet", limit=3),

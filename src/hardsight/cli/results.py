@@ -72,7 +72,7 @@ def with_options(
     """
     printing = {"tables": (TABLE, JSON, QUIET), "lines": (JSON, QUIET), "nothing": ()}[prints]
     drawing = (FIGURES, WIDTH) if figures else ()
-    fields = () if settings_class is None else settings_class.fields()
+    fields = () if settings_class is None else [field for field in settings_class.fields() if not field.about.python]
 
     def decorate(command: Command) -> Command:
         hints, keyword = get_type_hints(command), inspect.Parameter.KEYWORD_ONLY
@@ -133,7 +133,7 @@ def _shown_as(
             print(json_format.dumps(shown.document(command, VERSION), indent=2, allow_nan=False), file=out, flush=True)
 
     if table is not None:
-        from hardsight.cli.tables import check_tables, write_tables
+        from hardsight.render.printed_tables import check_tables, write_tables
 
         check_tables(table, others)
     out = sys.stdout

@@ -26,7 +26,7 @@ from hardsight.explorer.serve import Started, start
 from hardsight.explorer.server import make_server
 from hardsight.explorer.settings import ExploreSettings
 from hardsight.options import takes
-from hardsight.scores_table import Result, ScoresTable
+from hardsight.result import Result, ScoresTable
 
 if TYPE_CHECKING:
     from hardsight.option_types import ExploreOptions
@@ -96,7 +96,9 @@ class View:
     def marks(self) -> Result:
         """The samples that are marked: id, label, mark, suggestion. They are also saved in the run or next to the file."""
         self.page.review.current()  # includes those of other processes
-        return Result(review_table(self.page.sheet, self.page.review), counted="mark")
+        marks = Result(review_table(self.page.sheet, self.page.review))
+        marks.counted = "mark"
+        return marks
 
     def _rows(self) -> np.ndarray:
         chosen = self.page.selection

@@ -231,7 +231,7 @@ def _table(
     if where.is_dir() and (where / "scores.parquet").is_file():
         return read_scores(where)
     if snapshot is not None:
-        table = score(snapshot, progress=progress).arrow
+        table = score(snapshot, progress=progress).table
         if keep and where.is_dir() and os.access(where, os.W_OK):
             write_table(table, where / "scores.parquet")
         return table

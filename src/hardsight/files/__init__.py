@@ -19,7 +19,6 @@ heads.py         a `Head` as safetensors
 run.py           the run directory: start.json, parts, run.json, and why a run cannot be resumed
 label_column.py  labels in Parquet files: numbers, names, or numbers with names in the schema
 samples.py       samples/part-*.parquet: the schema, the reader and the writer
-snapshot_files.py  opens every file that holds a snapshot: rows, head, class names; rows in memory
 epochs.py        dynamics/epoch=*.parquet, read back
 suspects.py      suspects.parquet, read back
 latex.py         tables as LaTeX

@@ -50,7 +50,7 @@ def is_table(x: Any) -> bool:
         return True
     if isinstance(x, (pa.Array, pa.ChunkedArray, np.ndarray)) or isinstance(x, type):
         return False
-    return hasattr(x, "__arrow_c_stream__") and hasattr(x, "columns") or hasattr(x, "column_names") and hasattr(x, "features")
+    return hasattr(x, "__arrow_c_stream__") and hasattr(x, "columns") or hasattr(x, "with_format") and hasattr(x, "features")
 
 
 def is_pandas(x: Any) -> bool:

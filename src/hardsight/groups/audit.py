@@ -38,12 +38,12 @@ from hardsight.groups.latent import find_latent
 from hardsight.groups.opening import Measured, check_labeled, check_labels_of, measured_by, of_split, open_measured, with_groups
 from hardsight.groups.settings import AuditSettings
 from hardsight.options import takes
+from hardsight.result import Result
 from hardsight.scores import SCORES
-from hardsight.scores_table import Result
 from hardsight.scoring.score import of_table
 from hardsight.screen import Progress, brief
 from hardsight.snapshot import Snapshot
-from hardsight.table import holds_scores
+from hardsight.table import is_scores
 from hardsight.version import VERSION
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def audit(
     settings = AuditSettings.given(settings, options)
     arrays = {"features": features, "labels": labels, "probs": probs, "pred_probs": pred_probs, "logits": logits, "head": head}
     given = {name: value for name, value in (arrays | {"ids": ids, "columns": columns}).items() if value is not None}
-    if is_table(source) and (given.keys() & {"features", "labels"} or not holds_scores(source)):
+    if is_table(source) and (given.keys() & {"features", "labels"} or not is_scores(source)):
         source, given = of_table(source, given.pop("features", None), given), {}
     files = {name: given.pop(name) for name in ("head", "labels") if source is not None and name in given}
     if source is not None and given:
@@ -130,7 +130,9 @@ def audit(
     result = find_groups(measured, settings, progress)
     for sentence in result.warnings:
         warnings.warn(sentence, stacklevel=3)
-    return Result(result.table, counted="verdict", shown=("group", "n", "accuracy", "mean_avh", "verdict"))
+    groups = Result(result.table)
+    groups.counted, groups.shown = "verdict", ("group", "n", "accuracy", "mean_avh", "verdict")
+    return groups
 
 
 def check_groups(source: Any, settings: AuditSettings) -> None:

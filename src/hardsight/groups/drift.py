@@ -51,8 +51,8 @@ from hardsight.groups.opening import (
 )
 from hardsight.groups.settings import DriftFileSettings, DriftSettings
 from hardsight.options import takes
+from hardsight.result import Result
 from hardsight.scores import SCORES
-from hardsight.scores_table import Result
 from hardsight.scoring.comparable import hardness_ranks, of_probabilities, why_two_scales
 from hardsight.scoring.samples import check_unique_ids
 from hardsight.scoring.score import FoldHeads
@@ -125,7 +125,9 @@ def drift(
     result = find_drift(*opened(first, second, settings, progress), settings)
     for sentence in result.warnings:
         warnings.warn(sentence, stacklevel=3)
-    return Result(result.table, "change", "harder")
+    drifted = Result(result.table)
+    drifted.by, drifted.counted = "change", "harder"
+    return drifted
 
 
 def opened(first: Any, second: Any, settings: DriftSettings, progress: Progress | None = None) -> tuple[Measured, Measured, str]:

@@ -242,7 +242,7 @@ def _scored(model: ScoredModel, scores: Sequence[str] | None) -> ScoredModel:
     assert model.snapshot is not None
     known = None if scores is None else [score for score in scores if score in SCORES]
     table = score(model.snapshot, scores=known) if known is None or known else score(model.snapshot, scores=None)
-    return replace(model, table=_with_sample_columns(table.arrow, model.snapshot), scored=True)
+    return replace(model, table=_with_sample_columns(table.table, model.snapshot), scored=True)
 
 
 def _with_sample_columns(table: pa.Table, snapshot: Snapshot) -> pa.Table:

@@ -45,8 +45,8 @@ from hardsight.quality.noise import estimated_noise
 from hardsight.quality.ranking import BY_PROBS, by_epochs, posterior, scores_of_labels
 from hardsight.quality.settings import CleanSettings
 from hardsight.quality.verdicts import VERDICTS, Explainer, judged, verdict_codes
+from hardsight.result import Result
 from hardsight.scores.duplicates import find_repeats, first_rows
-from hardsight.scores_table import Result
 from hardsight.scoring.extra_inputs import check_reference
 from hardsight.scoring.run_images import pictures_of
 from hardsight.scoring.samples import rows_of_split
@@ -115,8 +115,10 @@ def clean(
     suspects = find_suspects(samples_of(snapshot, beside), settings, progress)
     for sentence in suspects.evidence.warnings:
         warnings.warn(sentence, stacklevel=3)
-    shown = ("id", "given_label", "suggested_label", "error_score", "verdict")
-    return Result(suspects.table, "error_score", "verdict", shown).of(snapshot, pictures_of(snapshot))
+    result = Result(suspects.table).of(snapshot, pictures_of(snapshot))
+    result.by, result.counted = "error_score", "verdict"
+    result.shown = ("id", "given_label", "suggested_label", "error_score", "verdict")
+    return result
 
 
 def _opened(source: Any, arrays: dict[str, Any]) -> tuple[Snapshot, Any]:

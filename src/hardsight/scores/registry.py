@@ -109,6 +109,15 @@ class Scores(dict[str, Score]):
         except KeyError:
             return default
 
+    def harder(self, name: str, values: np.ndarray) -> np.ndarray:
+        """(n,) values of a score, or of another column, whose high end is hard, turned so that high is hard.
+
+        Example:
+            >>> SCORES.harder("confidence", np.array([0.9, 0.2])), SCORES.harder("votes", np.array([3.0]))
+            (array([-0.9, -0.2]), array([3.]))
+        """
+        return -values if name in self and self[name].hard == "low" else values
+
     def refusal(self, name: str) -> str:
         """Why there is no score of this name, in one line."""
         plain, colon, number = name.partition(":")

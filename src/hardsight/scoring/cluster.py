@@ -28,9 +28,10 @@ from hardsight.files.reading import read_json
 from hardsight.files.samples import SampleFiles
 from hardsight.files.table_writing import check_table_output
 from hardsight.files.writing import write_json
-from hardsight.scoring.score import Job, SeenIds
+from hardsight.scoring.score import Job
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
+from hardsight.snapshot.ids import SeenIds
 from hardsight.table import Summary, write_table
 from hardsight.version import VERSION
 
@@ -335,7 +336,7 @@ def _in_order(folder: Place, pieces: list[range], job: Job) -> Iterator[pa.Table
         seen_ids.add(part.column("id").to_numpy())
         yield part
     if not job.allow_duplicates:
-        seen_ids.refuse_duplicates(job.snapshot, job.rows)
+        seen_ids.refuse_repeated(job.ids, job.snapshot.name or "ids", job.rows.start)
 
 
 def _read_part(file: Place, rows: int) -> pa.Table:

@@ -24,14 +24,14 @@ from hardsight.checks import check_count, given_probs, to_numpy, widened
 from hardsight.errors import InputError
 from hardsight.files.epochs import Stories, has_dynamics, recorded
 from hardsight.files.samples import Batch
-from hardsight.files.wide_tables import is_table, take_apart
+from hardsight.files.wide_tables import take_apart
 from hardsight.head import Head
+from hardsight.result import ScoresTable
 from hardsight.scores import SCORES
 from hardsight.scores.probabilities import sweep_probs
 from hardsight.scores.registry import Fitted, Score, norms_only, not_linear, values
 from hardsight.scores.sweep import Sweep, sweep, sweep_logits
 from hardsight.scores.terms import ANGLES, LOGITS, NEAREST, NONFINITE, NONFINITE_LOGIT, OK, ZERO
-from hardsight.scores_table import ScoresTable
 from hardsight.scoring.checkpoints import GradientVariance, kept_epochs, trained_on
 from hardsight.scoring.extra_inputs import Beside, Depths, SeveralModels, layers_of
 from hardsight.scoring.fitted_head import heads_with_every_class
@@ -39,6 +39,8 @@ from hardsight.scoring.run_images import pictures_of
 from hardsight.scoring.samples import path_of
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
+from hardsight.snapshot.ids import SeenIds
+from hardsight.snapshot.sources import SCORES_ALONE
 from hardsight.table import Summary, TableWriter, as_hardness
 from hardsight.threads import even_rows
 from hardsight.version import VERSION
@@ -111,9 +113,11 @@ def score(
         >>> table.select(["id", "predicted", "avh"]).to_pylist()
         [{'id': 0, 'predicted': 0, 'avh': 0.0}, {'id': 1, 'predicted': 0, 'avh': 0.5}]
     """
-    arrays = {"bias": bias, "logits": logits, "probs": given_probs(probs, pred_probs), "ids": ids}
-    options = {"head": head, "labels": labels, "features": features, "class_names": class_names}
-    snapshot = _opened(source, options, arrays)
+    snapshot = Snapshot.open(
+        source, head, labels, features=features, bias=bias, logits=logits, probs=given_probs(probs, pred_probs), ids=ids,
+        class_names=class_names, allow_duplicates=allow_duplicates or None,
+    )  # fmt: skip
+    _check_evidence(snapshot)
     if progress is not None and not callable(progress):
         raise InputError(f"progress must be a function of the rows done and the total, got {progress!r}.")
     further = Beside.opened(snapshot, reference, models, images)
@@ -129,22 +133,13 @@ def score(
     return scored
 
 
-def _opened(source: Any, options: dict[str, Any], arrays: dict[str, Any]) -> Snapshot:
-    """A snapshot from any input: a snapshot, a file, a table, or arrays."""
-    if source is None:
-        source, options = options["features"], {**options, "features": None}
-    if isinstance(source, (Snapshot, str, os.PathLike)):
-        beside = {**arrays, **(options if isinstance(source, Snapshot) else {})}
-        extra = [name for name, value in beside.items() if value is not None]
-        if extra:
-            raise InputError(f"{extra[0]} can only be used with arrays; a snapshot has its own.")
-        return source if isinstance(source, Snapshot) else Snapshot.load(source, **options)
-    columns = options.pop("features")
-    if columns is None:
-        return Snapshot(source, **options, **arrays)
-    if not is_table(source):
-        raise InputError(f"features names columns of a table, but the samples are {type(source).__name__}: use one of them.")
-    return of_table(source, columns, {**options, **arrays})
+def _check_evidence(snapshot: Snapshot) -> None:
+    """One kind of evidence, to score by."""
+    if snapshot.source.evidence == SCORES_ALONE:
+        raise InputError(f"{snapshot.where}: this is a table of scores: pass the features it was computed from.")
+    if snapshot.others:
+        both = " and ".join([snapshot.source.evidence, *snapshot.others])
+        raise InputError(f"scores are of one of features, logits or probs, got {both}.")
 
 
 def of_table(table: Any, features: Any, options: dict[str, Any]) -> Snapshot:
@@ -333,7 +328,11 @@ class Job:
         for piece in self.pieces():
             yield self.part(piece, values_of, heads, seen)
         if not self.allow_duplicates:
-            seen_ids.refuse_duplicates(self.snapshot, rows)
+            seen_ids.refuse_repeated(self.ids, self.snapshot.name or "ids", rows.start)
+
+    def ids(self) -> np.ndarray:
+        """(n,) ids of the rows of this job."""
+        return np.concatenate([np.asarray(batch.ids) for batch in self.snapshot.batches(self.rows.start, self.rows.stop)])
 
     def _fit_to_reference(self, scores: list[Fitted]) -> None:
         """Fit reference scores to every batch of the reference."""
@@ -560,34 +559,3 @@ def _as_table(batch: Batch, swept: Sweep, status: np.ndarray, columns: dict[str,
         *(pa.array(column, mask=np.isnan(column)) for column in columns.values()),
     ]
     return pa.Table.from_arrays(arrays, schema=schema)
-
-
-class SeenIds:
-    """Finds repeated ids with eight bytes per id: if hashes are equal, the ids are compared before one is reported."""
-
-    def __init__(self) -> None:
-        self.parts: list[np.ndarray] = []
-
-    def add(self, ids: np.ndarray) -> None:
-        """Add the ids of the next rows."""
-        self.parts.append(np.fromiter((hash(name) for name in ids.tolist()), np.int64, len(ids)))
-
-    def refuse_duplicates(self, snapshot: Snapshot, rows: range) -> None:
-        """Raise an InputError that names the first repeated id."""
-        hashes = np.concatenate(self.parts) if self.parts else np.empty(0, np.int64)
-        order = np.sort(hashes)
-        twice = set(order[1:][order[1:] == order[:-1]].tolist())
-        if not twice:
-            return
-        first_seen: dict[Any, int] = {}
-        suspects = np.flatnonzero(np.isin(hashes, list(twice)))
-        ids = np.concatenate([np.asarray(batch.ids) for batch in snapshot.batches(rows.start, rows.stop)])
-        suspected = zip(suspects.tolist(), ids[suspects].tolist(), strict=True)
-        repeated = [(row, name) for row, name in suspected if first_seen.setdefault(name, row) != row]
-        if repeated:
-            row, name = repeated[0]
-            raise InputError(
-                f"{snapshot.name or 'ids'}: ids must be unique, but {len(repeated)} are repeated; "
-                f"row {rows.start + row} repeats {name!r} of row {rows.start + first_seen[name]}. "
-                "Fix them, or allow duplicates to keep both rows."
-            )

@@ -87,7 +87,9 @@ def open_with_columns(source: Place, settings: Any, class_names: list[str] | Non
         raise InputError(f"--features names columns of a .csv or .parquet table, but {source} is not one.")
     labels = getattr(settings, "labels", None) if settings.label is None else settings.label
     head = getattr(settings, "head", None)  # mining needs none
-    return Snapshot.load(source, head=head, labels=labels, features=settings.features, class_names=class_names)
+    duplicates = getattr(settings, "allow_duplicates", False)
+    options: dict[str, Any] = {"features": settings.features, "class_names": class_names, "allow_duplicates": duplicates}
+    return Snapshot.load(source, head=head, labels=labels, **options)
 
 
 def _target(source: Place, output: Place | None, settings: ScoreSettings) -> Place | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import pyarrow as pa
 from hardsight.checks import (
     as_array,
     as_matrix,
+    check_count,
     check_ids,
     check_same_space,
     check_some_columns,
@@ -28,19 +30,23 @@ from hardsight.checks import (
     to_numpy,
 )
 from hardsight.errors import InputError, did_you_mean
-from hardsight.files.class_names import check_class_names
-from hardsight.files.heads import ARRAYS, load_head
+from hardsight.files.class_names import check_class_names, given_class_names
+from hardsight.files.heads import ARRAYS
 from hardsight.files.kinds import LIST_COLUMNS, SAMPLES
 from hardsight.files.places import place
 from hardsight.files.samples import Batch, SampleFiles
-from hardsight.files.snapshot_files import OWN_NAMES, ArraySource, Source, is_column, open_files, open_table, relabeled
 from hardsight.files.wide_tables import check_columns, is_table, names_columns, take_apart, warn_of_scales
 from hardsight.files.writing import check_output, replacing
 from hardsight.fitted_estimator import FittedEstimator, fitted_columns
-from hardsight.head import Head, as_head, is_estimator
+from hardsight.head import as_head, is_estimator
 from hardsight.named_labels import names_that_hold
 from hardsight.pandas_index import align, class_names_in, in_class_order, index_ids, same_columns
-from hardsight.screen import print_in_command, printable, wrapped
+from hardsight.screen import Progress, print_in_command, printable, wrapped
+from hardsight.snapshot.ids import check_unique
+from hardsight.snapshot.opening import OWN_NAMES, Opened, open_path, open_scores, opened_head
+from hardsight.snapshot.sources import SCORES_ALONE, ArraySource, Source, TableSource
+from hardsight.table import is_scores, noted_class_names, plain, scores_given
+from hardsight.threads import even_rows
 
 BATCH_BYTES = 32 * 2**20  # features per batch when reading from files
 EVIDENCE = ("features", "logits", "probs")
@@ -73,6 +79,7 @@ class Snapshot:
     loaded_from: dict[str, Any] | None = None  # arguments of `load`, so that other processes can load the same
     whole: bool = True  # whether its rows are in the order of its source, without gaps
     read_from: tuple[Any, ...] = ()  # source files of the rows, also after `take`: `save` replaces none of them
+    allow_duplicates: bool = False
 
     def __init__(
         self,
@@ -85,23 +92,28 @@ class Snapshot:
         probs: Any = None,
         pred_probs: Any = None,
         ids: Any = None,
-        class_names: list[str] | None = None,
+        class_names: Any = None,
         columns: dict[str, Any] | None = None,
+        allow_duplicates: bool = False,
     ) -> None:
         probs = given_probs(probs, pred_probs)
         if is_estimator(features):
             raise InputError("the samples come first, and the model after them: score(X, model, y).")
         note: str | None = None
         names: Sequence[str] = ()
+        class_names = given_class_names(class_names)
         if is_table(features) and names_columns(features, None, labels, ids):
             parts = take_apart(features, fitted_columns(head), labels, ids)
             class_names, columns = class_names or parts.class_names, {**parts.columns, **(columns or {})}
             features, labels, ids, note, names = None, parts.labels, parts.ids, parts.note, parts.names
-            features, logits, probs = (parts.values if parts.evidence == name else None for name in EVIDENCE)
+            if parts.evidence == "features":
+                features = parts.values
+            else:
+                logits, probs = (parts.values if parts.evidence == name else None for name in EVIDENCE[1:])
         arrays = {name: x for name, x in zip(EVIDENCE, (features, logits, probs), strict=True) if x is not None}
-        if len(arrays) != 1:
-            raise InputError(f"a snapshot holds one of features, logits or probs, got {' and '.join(arrays) or 'none'}.")
-        ((evidence, values),) = arrays.items()
+        if not arrays or len(arrays) == 2 and "features" not in arrays or len(arrays) > 2:
+            raise InputError(f"a snapshot holds features, logits or probs, got {' and '.join(arrays) or 'none of them'}.")
+        evidence, values = next(iter(arrays.items()))
         if evidence == "features" and is_table(values):
             names = check_columns(values)
         if bias is not None and head is None:
@@ -129,13 +141,114 @@ class Snapshot:
             warn_of_scales(matrix, names)
         if is_estimator(head):
             head, class_names = source.behind(FittedEstimator(head), values, class_names)
-        self._set(source, None if head is None else as_head(head, bias), class_names, name=None)
+        self._set((source, None if head is None else as_head(head, bias), class_names), None, allow_duplicates)
+        for name in list(arrays)[1:]:
+            self._add_evidence(name, align(arrays[name], name, values, evidence, ids))
 
-    def _set(self, source: Source, head: Head | None, class_names: list[str] | None, name: str | None) -> None:
-        self.source, self.head, self.name = source, head, name
+    @classmethod
+    def open(
+        cls, x: Any = None, head: Any = None, labels: Any = None, *, features: Any = None, by: str | None = None, **given: Any
+    ) -> Snapshot:
+        """A snapshot of anything: every verb opens its samples here.
+
+        Args:
+            x: a run directory, a file, (n, d) features, a pandas or polars frame, an Arrow table, a Hugging Face dataset, a table
+                of scores, another Snapshot; or nothing, with features, logits or probs by keyword.
+            head, labels: as for `Snapshot`; of a path, also the files that hold them; of a table, `labels` names a column.
+            features: columns of a table, as names or patterns: "f*"; or the features themselves.
+            by: a column to rank by: a table that has it is a table of scores, whatever its other columns.
+            given: the other keywords of `Snapshot`: logits, probs, bias, ids, class_names, columns, allow_duplicates.
+
+        A table with the columns predicted and status, or with a column named after a score, is a table of scores unless
+        `features` or `labels` name its columns; any other is a table of features.
+
+        Example:
+            >>> Snapshot.open([[1.0, 0.0], [0.0, 2.0]], labels=["cat", "dog"]).class_names
+            ['cat', 'dog']
+        """
+        options = {name: value for name, value in given.items() if value is not None}
+        options |= {name: value for name, value in (("head", head), ("labels", labels)) if value is not None}
+        if x is None:
+            x, features = features, None
+        if isinstance(x, Snapshot):
+            return x._with_options({**options, **({} if features is None else {"features": features})})
+        if isinstance(x, (str, os.PathLike)):
+            return cls._of_path(x, options, features, by)
+        x = plain(x)
+        named = features is not None or isinstance(labels, str)
+        if is_table(x) and not named and head is None and is_scores(x, by):
+            return cls._of_table(scores_given(x), options)
+        if features is None:
+            return cls(x, **options)
+        if not is_table(x):
+            raise InputError(f"features names columns of a table, but the samples are {type(x).__name__}: use one of them.")
+        parts = take_apart(x, features, options.pop("labels", None), options.pop("ids", None))
+        names, columns = options.pop("class_names", None) or parts.class_names, {**parts.columns, **options.pop("columns", {})}
+        own = {parts.evidence: parts.values, "labels": parts.labels, "ids": parts.ids, "columns": columns, "class_names": names}
+        snapshot = cls(**options, **own)
+        snapshot.source.note = parts.note
+        return snapshot
+
+    def _with_options(self, options: dict[str, Any]) -> Snapshot:
+        """This snapshot with probabilities next to its features, which is all that can be added."""
+        probs = given_probs(options.pop("probs", None), options.pop("pred_probs", None))
+        if options.pop("allow_duplicates", False) and not self.allow_duplicates:
+            return self._with_options({**options, "probs": probs})._allowing_duplicates()
+        extra = [name for name in options if name != "columns" or options[name]]
+        if extra:
+            raise InputError(f"{extra[0]} can only be used with arrays; a snapshot has its own.")
+        if probs is None:
+            return self
+        if self.source.evidence != "features":
+            raise InputError(f"{self.where}: there are {self.source.evidence} already: probs go beside features.")
+        both = self._again(self.source)
+        both._add_evidence("probs", probs)
+        return both
+
+    def _allowing_duplicates(self) -> Snapshot:
+        other = self._again(self.source)
+        other.allow_duplicates = True
+        return other
+
+    @classmethod
+    def _of_path(cls, path: Any, options: dict[str, Any], features: Any, by: str | None) -> Snapshot:
+        beside = {name: options.pop(name) for name in ("probs", "pred_probs") if name in options}
+        files = ("head", "labels", "class_names", "allow_duplicates")
+        extra = [name for name in options if name not in files]
+        if extra:
+            raise InputError(f"{extra[0]} can only be used with arrays; a snapshot has its own.")
+        opened = open_scores(place(path), by) if features is None and not set(options) & {"head", "labels"} else None
+        if opened is not None:
+            snapshot = cls._of_table(opened, options, str(path))
+            snapshot.loaded_from, snapshot.read_from = {"path": place(path)}, (place(path),)
+        else:
+            snapshot = cls.load(path, features=features, **options)
+        return snapshot._with_options(beside)
+
+    @classmethod
+    def _of_table(cls, table: pa.Table, options: dict[str, Any], name: str | None = None) -> Snapshot:
+        """A snapshot of a table of scores, which has no features."""
+        extra = [name for name in options if name not in ("class_names", "allow_duplicates")]
+        if extra:
+            raise InputError(f"{name or 'the table'}: {extra[0]} goes with features, and this is a table of scores.")
+        snapshot = cls.__new__(cls)
+        try:
+            names = given_class_names(options.get("class_names")) or noted_class_names(table.schema)
+            snapshot._set((TableSource(table), None, names), name, options.get("allow_duplicates", False))
+        except InputError as error:
+            raise InputError(f"{name}: {error}" if name else str(error)) from error
+        return snapshot
+
+    def _set(self, opened: Opened, name: str | None, allow_duplicates: bool = False) -> None:
+        source, head, class_names = opened
+        self.source, self.head, self.name, self.allow_duplicates = source, head, name, allow_duplicates
+        self.others: dict[str, np.ndarray] = {}  # further evidence, such as probabilities next to features
+        if isinstance(source, ArraySource) and source.ids is not None and not allow_duplicates:
+            check_unique(source.ids, self.where)
         if isinstance(source, SampleFiles) and len(source) == 0 and source.width == 0 and head is not None:
             source.width = head.num_features  # there is no row to infer it from
-        check_some_columns(_Shape((source.num_samples, source.width)), source.evidence)
+        if source.evidence != SCORES_ALONE:
+            check_some_columns(_Shape((source.num_samples, source.width)), source.evidence)
         if head is not None:
             if source.evidence != "features":
                 raise InputError(f"a head goes with features; {source.evidence} are already its output.")
@@ -143,12 +256,129 @@ class Snapshot:
         given = None if class_names is None else check_class_names(class_names, self.num_classes)
         self.class_names = source.name_classes(given, self.num_classes)
 
+    def _again(self, source: Source) -> Snapshot:
+        """The same model's view of other rows."""
+        other = Snapshot.__new__(Snapshot)
+        other.__dict__.update(self.__dict__ | {"source": source, "others": dict(self.others)})
+        return other
+
+    def _add_evidence(self, name: str, values: Any) -> None:
+        matrix = to_numpy(as_matrix(in_class_order(values), name))
+        check_some_columns(matrix, name)
+        if len(matrix) != len(self):
+            raise InputError(f"there must be one row of {name} per sample, got {len(matrix)} rows for {len(self)} samples.")
+        if self.num_classes is not None and matrix.shape[1] != self.num_classes:
+            raise InputError(f"{name} must have one column per class, got {matrix.shape[1]} for {self.num_classes} classes.")
+        self.others[name] = matrix
+
+    @property
+    def where(self) -> str:
+        """What to call it in a message."""
+        return self.name or "the samples"
+
+    @property
+    def path(self) -> Path | None:
+        """The run or file on this machine that it was loaded from; None for arrays."""
+        path = (self.loaded_from or {}).get("path")
+        return path if isinstance(path, Path) else None
+
+    @property
+    def run(self) -> Path | None:
+        """Its run directory: epochs, images, suspects, review; None for arrays and single files."""
+        return self.path if self.path is not None and self.path.is_dir() else None
+
+    @property
+    def ids(self) -> np.ndarray:
+        """(n,) strings or integers, proven to be unique unless duplicates are allowed."""
+        ids = np.asarray(self.columns(["id"]).column(0).to_numpy())
+        if isinstance(self.source, SampleFiles) and not self.allow_duplicates:  # those in memory were checked when opened
+            check_unique(ids, self.where)
+        return ids
+
+    @property
+    def labels(self) -> np.ndarray:
+        """(n,) class numbers, -1 for unlabeled."""
+        return np.asarray(self.columns(["label"]).column(0).fill_null(-1).to_numpy(), np.int64)
+
+    @property
+    def features(self) -> np.ndarray | None:
+        """(n, d) in memory, NaN in missing rows; None where there are none."""
+        return self._evidence("features")
+
+    @property
+    def logits(self) -> np.ndarray | None:
+        """(n, c) in memory, NaN in missing rows; None where none were given."""
+        return self._evidence("logits")
+
+    @property
+    def probs(self) -> np.ndarray | None:
+        """(n, c) in memory, NaN in missing rows; None where none were given."""
+        return self._evidence("probs")
+
+    def _evidence(self, name: str) -> np.ndarray | None:
+        if self.source.evidence != name:
+            return self.others.get(name)
+        batch = self.in_memory()
+        values = to_numpy(batch.values)
+        return values if batch.missing is None else np.where(batch.missing[:, None], np.nan, values)
+
+    @property
+    def splits(self) -> np.ndarray | None:
+        """(n,) split of each sample, None where it has none; None if no sample has one."""
+        if "split" not in self.column_names:
+            return None
+        splits = np.array([*self.columns(["split"]).column(0).to_pylist(), None], dtype=object)[:-1]
+        return splits if any(split is not None for split in splits) else None
+
+    def of_split(self, split: str | None) -> Snapshot:
+        """The samples of one split, at least one; all samples for None.
+
+        Example:
+            >>> snapshot = Snapshot(np.eye(3), columns={"split": ["train", "test", "train"]})
+            >>> snapshot.of_split("train").ids
+            array([0, 2])
+        """
+        return self if split is None else self.of_rows(self.rows_of_split(split))
+
+    def rows_of_split(self, split: str) -> np.ndarray:
+        """The rows of one split, at least one."""
+        splits = self.splits
+        rows = np.flatnonzero(splits == split) if splits is not None else np.empty(0, np.int64)
+        if len(rows) == 0:
+            present = [] if splits is None else sorted({str(name) for name in splits if name is not None})
+            hint = did_you_mean(split, present)
+            raise InputError(f"{self.where}: there is no split {split!r}; splits: {', '.join(present) or 'none'}.{hint}")
+        return rows
+
+    def first(self, count: int | None) -> Snapshot:
+        """The first samples; all for None."""
+        n = len(self) if count is None else min(len(self), check_count(count, "first"))
+        return self.of_rows(np.arange(n))
+
+    def spread(self, limit: int | None) -> Snapshot:
+        """At most `limit` samples, evenly spaced; all for None."""
+        return self.of_rows(even_rows(len(self), None if limit is None else check_count(limit, "limit")))
+
+    def scores(self, names: Sequence[str], progress: Progress | None = None) -> pa.Table:
+        """id, label, predicted, status and these scores of every sample: read where they are stored, computed otherwise.
+
+        A name that is no score is a column of the table of scores, or of the run's scores.parquet. Values are as measured:
+        `SCORES.harder` turns them so that high is hard.
+
+        Example:
+            >>> Snapshot(np.eye(2), np.eye(2), [0, 0]).scores(["avh"])["avh"].to_pylist()
+            [0.0, 1.0]
+        """
+        from hardsight.scoring.stored import scores_of  # the room that computes them comes after this one
+
+        return scores_of(self, names, progress)
+
     @property
     def num_classes(self) -> int | None:
         """Number of classes, if a head, logits or probabilities define it."""
         if self.head is not None:
             return self.head.num_classes
-        return None if self.source.evidence == "features" else self.source.width
+        return self.source.width if self.source.evidence in ("logits", "probs") else None
 
     def __len__(self) -> int:
         return self.source.num_samples
@@ -219,6 +449,8 @@ class Snapshot:
             {'id': [2, 0], 'label': [2, 0]}
         """
         rows = _check_rows(rows, len(self))
+        if isinstance(self.source, TableSource):
+            return self._again(TableSource(self.columns().take(rows)))
         order = np.argsort(rows, kind="stable")
         ascending = rows[order]
         values: np.ndarray | None = None
@@ -242,8 +474,9 @@ class Snapshot:
         source = ArraySource(self.source.evidence, values, labels, ids, further, missing if missing.any() else None)
         source.of_epochs, source.note = self.source.of_epochs, self.source.note
         taken = Snapshot.__new__(Snapshot)
-        taken._set(source, self.head, self.class_names, self.name)
+        taken._set((source, self.head, self.class_names), self.name, self.allow_duplicates)
         taken.read_from = self.read_from
+        taken.others = {name: matrix[rows] for name, matrix in self.others.items()}
         return taken
 
     def of_rows(self, rows: Any) -> Snapshot:
@@ -281,7 +514,8 @@ class Snapshot:
         head: Any = None,
         labels: Any = None,
         features: str | Sequence[str] | None = None,
-        class_names: list[str] | None = None,
+        class_names: Any = None,
+        allow_duplicates: bool = False,
     ) -> Snapshot:
         """Open a snapshot without reading its rows yet; only wide tables are read into memory.
 
@@ -292,22 +526,13 @@ class Snapshot:
             head: a Head, a weight array or a file, to add or override the head.
             labels: an array or a `.npy` file, to add or override labels; for a table, the name of a column.
             features: columns of a wide table, as names or patterns: "f*", or "width,height".
-            class_names: (c,) class names, to add or override them.
+            class_names: (c,) class names, or a file of them, to add or override them.
+            allow_duplicates: accept repeated ids.
         """
         path = place(path)
-        from_table = path.suffix.lower() in (".csv", ".tsv") or features is not None or is_column(path, labels)
-        column = labels if from_table and isinstance(labels, str) and not place(labels).is_file() else None
-        if from_table:
-            source, own_head, names = open_table(path, features or fitted_columns(head), column)
-        else:
-            source, own_head, names = open_files(path)
-        if isinstance(head, (str, os.PathLike)):
-            own_head, head_names = load_head(head)
-            names = names or head_names
-        elif head is not None and not is_estimator(head):
-            own_head = as_head(head)
-        if labels is not None and column is None:
-            source = relabeled(source, labels)
+        source, own_head, names = open_path(path, features or fitted_columns(head), labels)
+        own_head, head_names = opened_head(own_head, head)
+        names = given_class_names(class_names) or names or head_names
         if isinstance(source, ArraySource):
             source.name = str(path)
             if source.note is not None:
@@ -319,11 +544,12 @@ class Snapshot:
             if is_estimator(head):
                 if not isinstance(source, ArraySource):
                     raise InputError("a scikit-learn classifier goes with arrays and wide tables; this file is read in parts.")
-                own_head, names = source.behind(FittedEstimator(head), np.asarray(source.values), class_names)
-            snapshot._set(source, own_head, class_names or names, str(path))
+                own_head, names = source.behind(FittedEstimator(head), np.asarray(source.values), given_class_names(class_names))
+            snapshot._set((source, own_head, names), str(path), allow_duplicates)
         except InputError as error:
-            raise InputError(f"{path}: {error}") from error
-        if not from_table and not (source.named and class_names is not None):
+            raise InputError(str(error) if str(error).startswith(f"{path}: ") else f"{path}: {error}") from error
+        wide = isinstance(source, ArraySource) and source.note is not None
+        if not wide and not (source.named and class_names is not None):
             snapshot.loaded_from = {"path": path, "head": head, "labels": labels}
         snapshot.read_from = (path, head, labels)
         return snapshot

@@ -87,6 +87,11 @@ def _column(values: list[Any]) -> pa.Array:
     return pa.array(values)
 
 
+def arrow_tables(tables: Iterable[ShownTable]) -> dict[str, pa.Table]:
+    """Printed tables by name, with full numbers; tables of one name are joined."""
+    return {name: as_arrow(rows) for name, rows in Shown(tables=list(tables)).records().items()}
+
+
 def as_latex(table: ShownTable) -> str:
     """A table environment with what was printed."""
     rows = [[*map(escaped, row[: table.words]), *map(numbers, row[table.words :])] for row in table.rows]

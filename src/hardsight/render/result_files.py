@@ -1,0 +1,62 @@
+"""A result on the screen, and as a document: a page (.html), or its printed tables (.tex, .md)."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from hardsight.errors import InputError
+from hardsight.files.places import place
+from hardsight.files.writing import replacing
+from hardsight.render import html_page
+from hardsight.render.printed_tables import as_latex, as_markdown
+from hardsight.screen import Sentence, ShownTable, print_line, print_warning, show_table
+
+if TYPE_CHECKING:
+    from hardsight.result import Result
+
+DOCUMENTS = {".tex": as_latex, ".md": as_markdown}
+
+
+def show(result: Result) -> None:
+    """Print a result: its notes, its sentences and its tables."""
+    for note in result.notes:
+        print_warning(note)
+    for item in result.lines():
+        if isinstance(item, Sentence):
+            print_line(item.text, **item.facts)
+        else:
+            show_table(item)
+
+
+def write_document(result: Result, path: str | os.PathLike[str]) -> None:
+    """Write a page or the printed tables, by the extension of the path."""
+    target = place(path)
+    ending = target.suffix.lower()
+    if ending == ".html":
+        text = as_page(result)
+    elif ending in DOCUMENTS:
+        tables = [item for item in result.lines() if isinstance(item, ShownTable)]
+        text = "\n".join(map(DOCUMENTS[ending], tables))
+    else:
+        raise InputError(f"{path}: a result is saved as .parquet, .csv, .json, .tex, .md or .html; give one of these endings.")
+    with replacing(target) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def as_page(result: Result) -> str:
+    """The result as one HTML file: what is printed, then the figures."""
+    from hardsight.render.saving import png_bytes
+
+    title = type(result).__name__
+    parts = [html_page.paragraph(note, "no") for note in result.notes]
+    parts += [_html(item) for item in result.lines()]
+    parts += [html_page.drawn(png_bytes(figure), name) for name, figure in result.figures().items()]
+    return html_page.page(title, "" if result.run is None else str(result.run), *parts)
+
+
+def _html(item: Sentence | ShownTable) -> str:
+    if isinstance(item, Sentence):
+        return html_page.paragraph(item.text)
+    title = html_page.heading(item.title) if item.title else ""
+    return title + html_page.table(item.header, item.rows, words=item.words)

@@ -1,0 +1,301 @@
+"""`Result`: what a verb found. A main table, the numbers of its headline, notes, named tables and figures.
+
+A verb's result is a small class of its own: it says what its lines and figures are, and everything else is rendered from these:
+terminal text, `--json`, a page, CSV, LaTeX (`hardsight.render`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hardsight.errors import InputError, MissingExtra, why_missing
+from hardsight.files.parquet import table_notes
+from hardsight.files.places import place
+from hardsight.files.suspects import count_in_words, noted_warnings
+from hardsight.files.table_writing import FORMATS
+from hardsight.render.table_views import TableView, as_html, as_text
+from hardsight.scores import SCORES
+from hardsight.screen import Sentence, ShownTable
+from hardsight.table import UNLABELED, Summary, hardest, noted_class_names, plain, read_scores, with_class_names, write_table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+RANKED_BY = ("avh", "loss", "confidence", *UNLABELED)  # the first that has values ranks the samples
+FIXED = ["id", "label", "predicted", "status"]
+FEW = 12  # maximum number of distinct words to count in a column
+
+
+class PictureSource(Protocol):
+    """A source of images by sample id."""
+
+    def image(self, id: Any) -> Any:
+        """The image of a sample as a PIL image, or None."""
+
+
+class InOrder:
+    """Images in the row order of a table: arrays (h, w) or (h, w, 3), or PIL images."""
+
+    def __init__(self, ids: pa.ChunkedArray, images: Sequence[Any] | np.ndarray) -> None:
+        self.ids, self.images = ids, images
+
+    def image(self, id: Any) -> Any:
+        """The image of a sample as a PIL image, or None."""
+        from PIL import Image
+
+        row = pc.index(self.ids, pa.scalar(id, self.ids.type)).as_py()
+        image = None if row < 0 else self.images[row]
+        return image if image is None or isinstance(image, Image.Image) else Image.fromarray(_bytes_of(image))
+
+
+def _bytes_of(image: Any) -> np.ndarray:
+    pixels = np.asarray(image)
+    if pixels.dtype == np.uint8:
+        return pixels
+    low, high = float(pixels.min()), float(pixels.max())
+    return np.round(255 * (pixels - low) / ((high - low) or 1.0)).astype(np.uint8)  # from black to white
+
+
+class Result:
+    """What a verb found.
+
+    `table` is the main table, a `pyarrow.Table`; `len(result)`, `result["id"]`, `result.to_pandas()` and the methods of a
+    `pyarrow.Table` (`select`, `filter`, `sort_by`, ...) work on it, and pandas, polars and DuckDB read it through the Arrow
+    protocol. `summary` has the numbers of the headline, `notes` warnings and advice, one sentence each; `tables()` the tables
+    that are printed, `figures()` matplotlib figures, made on demand; `run` is the run directory, if there is one.
+
+    Args:
+        table: the main table, or the file that it was written to, which is read when it is needed.
+        notes: warnings and advice, one sentence each.
+        run: the run directory.
+
+    Example:
+        >>> result = Result(pa.table({"id": ["a", "b"], "error_score": [0.1, 0.9]}))
+        >>> len(result), result.filter(pc.field("error_score") > 0.5)["id"].to_pylist()
+        (2, ['b'])
+    """
+
+    by: str | None = None  # column of numbers that ranks the rows for display, highest first (a score by its hard end)
+    counted: str | None = None  # column of words that the first line counts
+    shown: Sequence[str] = ()  # columns to show; the first eight where none are named
+    class_names: list[str] | None = None
+    features: str | None = None  # which columns of a table they were, in words
+    pictures: PictureSource | None = None
+
+    def __init__(
+        self, table: pa.Table | str | os.PathLike[str], notes: Iterable[str] = (), run: str | os.PathLike[str] | None = None
+    ) -> None:
+        self._table = table
+        self.notes = list(notes)
+        self.run = None if run is None else Path(run)
+
+    @property
+    def table(self) -> pa.Table:
+        """The main table, read from its file where it was written to one."""
+        if not isinstance(self._table, pa.Table):
+            self._table = read_scores(self._table)
+        return self._table
+
+    def of(self, snapshot: Any, pictures: PictureSource | None = None) -> Self:
+        """The same result, with what is known of its samples: class names, feature columns, images."""
+        self.class_names, self.features, self.pictures = snapshot.class_names, snapshot.source.note, pictures
+        return self
+
+    def lines(self) -> Iterator[Sentence | ShownTable]:
+        """What is said of it: sentences with their numbers, and tables. A verb's result overrides this."""
+        yield from ()
+
+    def figures(self) -> dict[str, Figure]:
+        """Figures by name, made on demand."""
+        return {}
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The numbers of the headline, by name."""
+        return {name: fact for line in self.lines() if isinstance(line, Sentence) for name, fact in line.facts.items()}
+
+    def tables(self) -> dict[str, pa.Table]:
+        """The printed tables by name, with full numbers."""
+        from hardsight.render.printed_tables import arrow_tables
+
+        return arrow_tables([table for table in self.lines() if isinstance(table, ShownTable)])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the main table as .parquet, .csv or .json, the printed tables as .tex or .md, or a page as .html.
+
+        Example:
+            >>> import tempfile
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     Result(pa.table({"id": ["a"], "n": [3]})).save(f"{folder}/table.csv")
+            ...     Path(folder, "table.csv").read_text()
+            '"id","n"\\n"a",3\\n'
+        """
+        if place(path).suffix.lower() in FORMATS:
+            write_table(self._named(), path)
+        else:
+            from hardsight.render.result_files import write_document
+
+            write_document(self, path)
+
+    def to_pandas(self, **options: Any) -> Any:
+        """The table as a pandas DataFrame, with class names where they are known."""
+        try:
+            import pandas  # noqa: F401
+        except ImportError as error:
+            raise MissingExtra(why_missing("to_pandas()", "pandas", error, "pandas")) from error
+        return with_class_names(self._named()).to_pandas(**options)
+
+    def __repr__(self) -> str:
+        return as_text(self._view())
+
+    def _repr_html_(self) -> str:
+        return as_html(self._view(), None if self.pictures is None else self.pictures.image)
+
+    def _named(self) -> pa.Table:
+        """The table with the class names in its metadata."""
+        notes = table_notes(self.table.schema)
+        if self.class_names is None or "class_names" in notes:
+            return self.table
+        named = json.dumps({**notes, "class_names": self.class_names}).encode()
+        return self.table.replace_schema_metadata({**(self.table.schema.metadata or {}), b"hardsight": named})
+
+    def _sentences(self) -> list[str]:
+        """What holds for all rows and must be read with them: warnings first, then the expected errors."""
+        notes = table_notes(self.table.schema)
+        said = (count_in_words(notes), self.features)
+        warnings = dict.fromkeys([*self.notes, *noted_warnings(notes)])
+        return [f"warning: {text}" for text in warnings] + [text for text in said if text]
+
+    def _view(self) -> TableView:
+        columns, counts = self.table.column_names, {}
+        by = self.by if self.by is not None and columns.count(self.by) == 1 else None
+        if self.counted is not None and columns.count(self.counted) == 1:
+            entries = pc.value_counts(self.table.column(self.counted)).to_pylist()
+            words = {str(entry["values"]): entry["counts"] for entry in entries if entry["values"] is not None}
+            counts = words if len(entries) <= FEW and (len(self) == 1 or len(words) < len(self)) else {}
+        rows = self.table.slice(0, 10) if by is None else hardest(self.table, by)
+        return TableView(
+            type(self).__name__, rows, len(self), columns, self.class_names, by, counts=counts, chosen=tuple(self.shown),
+            notes=self._sentences(),
+        )  # fmt: skip
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") and name != "__dataframe__":
+            raise AttributeError(f"a {type(self).__name__} has no attribute {name!r}")
+        if not hasattr(pa.Table, name):
+            there = "it has those of a pyarrow.Table; to_pandas() makes a DataFrame, save('table.csv') a file"
+            raise AttributeError(f"a {type(self).__name__} has no attribute {name!r}: {there}")
+        return getattr(self.table, name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self), *(name for name in dir(pa.Table) if not name.startswith("_"))})
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"pictures": None}  # images are not pickled
+
+    def equals(self, other: Any, **options: Any) -> bool:
+        """Whether another result, or a table, holds the same."""
+        return bool(self.table.equals(plain(other), **options))
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.table[key]
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+class ScoresTable(Result):
+    """One row per sample: id, label, predicted, status, then one column per score.
+
+    It shows a summary and the hardest samples, with thumbnails if there are images.
+
+    Args:
+        table: the table.
+        class_names: (c,) names to show instead of class indices.
+        pictures: source of images by sample id.
+        by: score to rank by for display. Default: `avh`, if present.
+        num_classes: c, if known.
+
+    Example:
+        >>> table = ScoresTable(pa.table({"id": ["a", "b"], "label": [0, 1], "avh": [0.1, 0.3]}))
+        >>> table["avh"].to_pylist(), table.filter(pc.field("avh") > 0.2).num_rows
+        ([0.1, 0.3], 1)
+    """
+
+    def __init__(
+        self,
+        table: pa.Table,
+        class_names: Sequence[str] | None = None,
+        pictures: PictureSource | None = None,
+        by: str | None = None,
+        num_classes: int | None = None,
+    ) -> None:
+        super().__init__(table)
+        self.by = by
+        self.class_names = list(class_names) if class_names is not None else noted_class_names(table.schema)
+        self.pictures = pictures
+        self.num_classes = num_classes if self.class_names is None else len(self.class_names)
+
+    def with_images(self, images: Sequence[Any] | np.ndarray) -> ScoresTable:
+        """The same table with images: one per row, as arrays (h, w) or (h, w, 3), or PIL images.
+
+        Example:
+            >>> table = ScoresTable(pa.table({"id": [0, 1], "avh": [0.1, 0.3]}))
+            >>> "<img" in table.with_images(np.zeros((2, 8, 8), np.uint8))._repr_html_()
+            True
+        """
+        if len(images) != len(self):
+            raise InputError(f"images must have one entry per row, got {len(images)} for {len(self)} rows.")
+        if "id" not in self.table.column_names:
+            raise InputError("images are found by id, and this table has no column id.")
+        shown = self._again(self.table)
+        shown.pictures = InOrder(self.table.column("id"), images)
+        return shown
+
+    def hardest(self, by: str | None = None, top: int | None = 10) -> ScoresTable:
+        """The hardest rows first, by a score's hard end: `hardsight.table.hardest` of this table."""
+        by = by or self.ranked_by or "avh"
+        ranked = self._again(hardest(self.table, by, top))
+        ranked.by = by
+        return ranked
+
+    def _again(self, table: pa.Table) -> ScoresTable:
+        other = ScoresTable(table, self.class_names, self.pictures, self.by, self.num_classes)
+        other.features, other.notes = self.features, self.notes
+        return other
+
+    @property
+    def ranked_by(self) -> str | None:
+        """The score that ranks the samples for display."""
+        names, columns = [self.by, *RANKED_BY, *SCORES], self.table.column_names
+        there = [name for name in names if name is not None and columns.count(name) == 1]
+        valued = (name for name in there if self.table.column(name).null_count < len(self))  # no label, no AVH
+        return next(valued, next(iter(there), None))
+
+    def _view(self) -> TableView:
+        """The hardest rows and a summary, or the first rows of a table with other columns."""
+        name, by, columns = type(self).__name__, self.ranked_by, self.table.column_names
+        if by is None or "id" not in columns:
+            return TableView(name, self.table.slice(0, 10), len(self), columns, self.class_names)
+        summary = None
+        if columns[:4] == FIXED and len(set(columns)) == len(columns) and _all_numbers(self.table):
+            summary = Summary(by=by, num_classes=self.num_classes or 0)  # 0: unknown, and not counted
+            summary.add(self.table)
+        rows = summary.hardest if summary is not None else hardest(self.table, by)
+        return TableView(name, rows, len(self), columns, self.class_names, by, summary, notes=self._sentences())
+
+
+def _all_numbers(table: pa.Table) -> bool:
+    kinds = [field.type for field in table.schema][4:]
+    return all(pa.types.is_floating(kind) or pa.types.is_integer(kind) for kind in kinds)
