@@ -21,7 +21,7 @@ from hardsight.errors import FileError, InputError
 from hardsight.explorer.columns import codes, from_arrow, integers, numbers, replaced
 from hardsight.explorer.settings import ReportSettings
 from hardsight.explorer.sheet import Sheet
-from hardsight.files.places import beside, missing, second_table
+from hardsight.files.places import missing, second_table, table_path
 from hardsight.scores import SCORES
 from hardsight.table import read_scores
 from hardsight.unique_ids import check_unique
@@ -44,7 +44,7 @@ def add_quick_filters(sheet: Sheet, settings: ReportSettings) -> None:
     """Add the columns of the subset, the audit and the drift that are named, or that are in the run or next to the file."""
     for name, add in (("subset", _add_subset), ("audit", _add_audit), ("drift", _add_drift)):
         named = getattr(settings, name)
-        file = named or beside(sheet.path, name)
+        file = named or table_path(sheet.path, name)
         if not file.is_file():
             if named is not None:
                 raise FileError(missing(file))
