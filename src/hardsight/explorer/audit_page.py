@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.data.run_images import RunImages
@@ -166,8 +165,7 @@ def pictures_of(groups: AuditedGroups, images: str | None) -> Pictures | None:
     """The pictures of the samples, where the run says where they are; a wrong `images` is refused."""
     samples = groups.measures.samples
     source, columns = Path(samples.where), samples.columns()
-    ids = columns.column("id").cast(pa.string()).combine_chunks()
-    sheet = Sheet(source.name, source, ids, {}, samples.class_names or [], start=read_start(source))
+    sheet = Sheet(samples, source.name, source, samples.class_names or [], start=read_start(source))
     sheet.paths, sheet.base_ids = (text_column(columns, name) for name in ("path", "base_id"))
     sheet.add_further(columns.select([name for name in ("degradation", "level") if name in columns.column_names]))
     pictures = Pictures(sheet, images)

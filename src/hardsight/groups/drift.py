@@ -64,14 +64,14 @@ TWO_MODELS = "If the features are of two models, give each its own head."
 
 
 class Drift(Result):
-    """One row per sample; `classes` has a row for all samples and for every class, `features` whether the features moved."""
+    """One row per sample; `classes` has a row for all samples and for every class, `feature_shift` whether the features moved."""
 
     by, counted = "change", "harder"
 
     def __init__(self, pair: Pair, changes: Changes, notes: list[str]) -> None:
         classes = [{name: _null_for_nan(value) for name, value in row.items()} for row in changes.classes]
         super().__init__(_table(pair, changes, classes), notes, pair.second.samples.run)
-        self.pair, self.features, self.easier = pair, changes.features, changes.easier
+        self.pair, self.feature_shift, self.easier = pair, changes.features, changes.easier
         self.classes = pa.Table.from_pylist(classes, _class_schema(classes))
 
     def lines(self) -> Iterator[Sentence | ShownTable]:
@@ -91,7 +91,7 @@ class Drift(Result):
         ]
         yield ShownTable("classes", ("class", "n", "accuracy", "mean change", Cell("interval", "change"), "verdict"), rows)
         yield from self._hardest(top)
-        yield line(features_in_words(self.features, self.pair.settings.level))
+        yield line(features_in_words(self.feature_shift, self.pair.settings.level))
 
     @property
     def in_words(self) -> str:
@@ -249,7 +249,7 @@ def _why_ranks(first: Measures, second: Measures, one_head: bool) -> str | None:
 def _scored_by_own_head(samples: Snapshot) -> bool:
     """Whether the scores are by heads fitted to these very samples."""
     if isinstance(samples.source, TableSource):
-        return bool(table_notes(samples.source.schema).get("head") == CROSS_VALIDATED)
+        return bool(table_notes(samples.source.table.schema).get("head") == CROSS_VALIDATED)
     return is_headless(samples)
 
 

@@ -15,8 +15,8 @@ from hardsight.scores import SCORES
 from hardsight.scoring.score import FoldHeads, Job
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
-from hardsight.snapshot.ids import check_unique
 from hardsight.snapshot.sources import SCORES_ALONE
+from hardsight.unique_ids import check_unique
 
 NORM, CONFIDENCE, OVERCONFIDENCE = "norm", "predicted_confidence", "overconfidence"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hardsight.errors import InputError
-from hardsight.files.places import beside, place, second_table
+from hardsight.files.places import place, second_table, table_path
 from hardsight.files.table_writing import check_table_output
 from hardsight.files.writing import check_output
 
@@ -16,7 +16,7 @@ from hardsight.files.writing import check_output
 def default_output(source: str, name: str, *, whole: bool) -> Path | None:
     """The file of that name in a run, or next to a file; None where samples are left out, or the source is not a local path."""
     path = place(source)
-    return beside(path, name) if whole and isinstance(path, Path) and path.exists() else None
+    return table_path(path, name) if whole and isinstance(path, Path) and path.exists() else None
 
 
 def checked_output(output: str | os.PathLike[str] | None, table: str, second: str, inputs: Iterable[Any]) -> Path | None:
