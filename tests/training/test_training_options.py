@@ -58,8 +58,8 @@ def trainee(model: Any, **options: Any) -> Trainee:
 
 
 def test_a_step_size_is_milestones_at_even_distances() -> None:
-    every = LearningOptions(schedule="step", step_size=2, gamma=0.5)
-    listed = LearningOptions(schedule="step", milestones=(2, 4, 6), gamma=0.5)
+    every = LearningOptions(schedule="step", schedule_options={"step_size": 2, "gamma": 0.5})
+    listed = LearningOptions(schedule="step", schedule_options={"milestones": (2, 4, 6), "gamma": 0.5})
     steps = range(7 * 3)
     assert [rate_factor(every, step, 3, 7) for step in steps] == [rate_factor(listed, step, 3, 7) for step in steps]
 
@@ -76,15 +76,15 @@ def test_adapt_and_generalize_learn_as_they_are_told(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(Updater, "update", updating)
     monkeypatch.setattr(Updater, "set_rate", lambda self, factor: factors.append(factor) or set_rate(self, factor))  # type: ignore[func-returns-value]
-    options: dict[str, Any] = {"schedule": "step", "gamma": 0.5, "hidden": 4, "batch_size": 64, "precision": "bfloat16"}
-    lengths: dict[str, Any] = {"source_epochs": 3, "rounds": 2, "epochs": 2, "step_size": 2}
+    options: dict[str, Any] = {"schedule": "step", "hidden": 4, "batch_size": 64, "precision": "bfloat16"}
+    lengths: dict[str, Any] = {"source_epochs": 3, "rounds": 2, "epochs": 2, "schedule_options": {"step_size": 2, "gamma": 0.5}}
     settings = AdaptSettings(methods=("cbst",), **lengths, **options).for_data("features", trained=False, smallest=48)
     AdaptWork.of(settings, {"pair": (in_domains(), in_domains())}, print).all(Run(tmp_path / "run", "a test", {}, {}), None)
     assert factors == [1, 1, 0.5] + [1, 1, 0.5, 0.5] and types == {(torch.float32, torch.bfloat16)}
     factors.clear()
     types.clear()
     domains = OpenedDomains(in_domains(), ["a", "b", "c"])
-    GeneralizeWork.of(GeneralizeSettings(epochs=3, milestones=(1, 2), **options), domains, print).all(tmp_path / "folds", None)
+    GeneralizeWork.of(GeneralizeSettings(epochs=3, schedule_options={"milestones": (1, 2), "gamma": 0.5}, **options), domains, print).all(tmp_path / "folds", None)
     assert factors == [1, 0.5, 0.25] * 3  # one step an epoch, three domains left out in turn
     assert types == {(torch.float32, torch.bfloat16)}
 
@@ -95,7 +95,7 @@ def test_adapt_and_generalize_learn_as_they_are_told(tmp_path: Path, monkeypatch
 @pytest.mark.parametrize("nesterov", [True, False, None])
 def test_momentum_is_plain_or_nesterov(nesterov: bool | None) -> None:
     network = trainee("point_mlp:PointMLP")
-    optimizer = make_optimizer(network, LearningOptions(momentum=0.8, nesterov=nesterov))
+    optimizer = make_optimizer(network, LearningOptions(optimizer_options={"momentum": 0.8, "nesterov": nesterov}))
     assert optimizer.defaults["momentum"] == 0.8 and optimizer.defaults["nesterov"] == (nesterov is not False)
 
 
@@ -214,7 +214,7 @@ def test_released_weights_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
 def two_layers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Digits, 64 features of the network, then 16 of a hidden layer."""
     output = tmp_path_factory.mktemp("two") / "run"
-    options: dict[str, Any] = {"loss": "avh", "epochs": 1, "limit": 60, "batch_size": 20, "head_hidden": 16, "head_rate": 3.0}
+    options: dict[str, Any] = {"loss": "avh", "epochs": 1, "limit": 60, "batch_size": 20, "head_hidden": 16, "optimizer_options": {"head_rate": 3.0}}
     return hardsight.train("digits", "DigitsCNN", output, watch={}, **options).directory
 
 
@@ -248,7 +248,7 @@ def test_the_hidden_layer_is_new_and_of_the_head() -> None:
     learner = trainee(normalized(), head_hidden=6)
     assert not torch.equal(learner.objective.classes.weight, torch.as_tensor(learner.last_head.weight))
     names = {id(p): name for name, p in learner.named_parameters()}
-    groups = parameter_groups(learner, LearningOptions(lr=1.0, head_rate=10.0))
+    groups = parameter_groups(learner, LearningOptions(lr=1.0, optimizer_options={"head_rate": 10.0}))
     rates = {names[id(p)]: group["lr"] for group in groups for p in group["params"]}
     assert rates["objective.classes.weight"] == rates["network.3.hidden.bias"] == 10.0 and rates["network.0.weight"] == 1.0
     assert learner.features(torch.randn(20, 3)).min() == 0  # after a ReLU

@@ -25,7 +25,7 @@ def figure_4(context: Context) -> Outcome:
         figures=_by_level(runs, ("norm", "avh", "correct")),
         claims=[*norm_claims(runs), *avh_claims(runs)],
         commands=[
-            "hardsight train DATA --model M --schedule step --milestones 30,60 -o run",
+            "hardsight train DATA --model M --schedule step --schedule-options milestones=30,60 -o run",
             "hardsight dynamics run --human counts.npy",
         ],
     )
@@ -125,10 +125,12 @@ def figure_14(context: Context) -> Outcome:
 
 
 CIFAR_NETWORKS = (("cifar_alexnet", 0.01, False), ("cifar_vgg19", 0.01, False), ("cifar_resnet56", 0.1, True))
-CIFAR: dict[str, object] = {**STAGES, "epochs": 90, "milestones": (30, 60), "batch_size": 128, "augment": "crop=4,flip"}
+CIFAR: dict[str, Any] = {
+    **STAGES, "epochs": 90, "schedule_options": {"milestones": (30, 60), "gamma": 0.1}, "batch_size": 128, "augment": "crop=4,flip",
+}  # fmt: skip
 
 
-def _full(context: Context, name: str, settings: dict[str, object] | None = None) -> list[WatchedTraining]:
+def _full(context: Context, name: str, settings: dict[str, Any] | None = None) -> list[WatchedTraining]:
     """Networks for 32 x 32 images on a data set with its own test split."""
     from hardsight.dynamics import everyone
 
@@ -137,7 +139,7 @@ def _full(context: Context, name: str, settings: dict[str, object] | None = None
     trainings = []
     for network, rate, shortcuts in CIFAR_NETWORKS:
         trained = context.train(data, network, lr=rate, **settings)
-        drops = tuple(int(epoch) for epoch in settings["milestones"])  # type: ignore[attr-defined]
+        drops = tuple(int(epoch) for epoch in settings["schedule_options"]["milestones"])
         trainings.append(
             WatchedTraining(
                 network, shortcuts, trained.directory, "test", drops, everyone, f"{data.name}, {settings['epochs']} epochs"

@@ -37,12 +37,13 @@ SMALL: dict[str, Any] = {
 }
 CNN10: dict[str, Any] = {
     "model_options": {"size": 224}, "losses": "softmax,avh", "scales": "5,10,20", "epochs": 30, "batch_size": 40, "lr": 1e-3,
-    "momentum": 0.9, "nesterov": False, "weight_decay": 5e-4, "augment": "resized-crop=0.8:1,flip",
+    "optimizer_options": {"momentum": 0.9, "nesterov": False}, "weight_decay": 5e-4, "augment": "resized-crop=0.8:1,flip",
     "selection": "validation", "seeds": 3,
 }  # fmt: skip
 CNN10_IMAGENET: dict[str, Any] = {
-    "model_options": {"size": 224}, "epochs": 90, "batch_size": 256, "lr": 0.1, "momentum": 0.9, "weight_decay": 1e-4,
-    "decay_all": True, "schedule": "step", "milestones": (30, 60), "gamma": 0.1, "crop_pct": 0.875,
+    "model_options": {"size": 224}, "epochs": 90, "batch_size": 256, "lr": 0.1, "weight_decay": 1e-4,
+    "optimizer_options": {"momentum": 0.9, "decay_all": True}, "schedule": "step",
+    "schedule_options": {"milestones": (30, 60), "gamma": 0.1}, "preprocessing": {"crop_pct": 0.875},
     "augment": "resized-crop=0.08:1,flip", "snapshot": False, "device": "auto", "workers": None,
 }  # fmt: skip
 

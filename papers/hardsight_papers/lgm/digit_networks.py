@@ -57,7 +57,7 @@ def trained(context: Context, loss: str, num_features: int) -> Trained:
         model_options=model_options,
         loss=loss,
         loss_options=LOSS_OPTIONS[loss],
-        head_rate=1.0 if loss == "softmax" else HEAD_RATE,
+        optimizer_options={"head_rate": 1.0 if loss == "softmax" else HEAD_RATE},
         optimizer="adamw",
         schedule="cosine",
         watch={"test": digits.test},

@@ -51,10 +51,10 @@ class Sets:
     def prepared(self, source: Trainable, settings: TrainSettings) -> tuple[dict[str, Inputs], Preprocessing | None]:
         """Every set as batches of numbers, `train` first, and the preprocessing they share."""
         if isinstance(self.train, ArrayInputs):
-            if settings.preprocessing_given() or settings.degradations or settings.augment != "none" or settings.crops > 1:
+            if settings.chosen_preprocessing() or settings.degradations or settings.augment != "none" or settings.crops > 1:
                 raise InputError("size and other preprocessing, augment, crops and degradations are for images, not for arrays.")
             return {"train": self.train, **self.watched}, None  # type: ignore[dict-item]
-        preprocessing = sized(source.preprocessing, self.train, settings.preprocessing())
+        preprocessing = sized(source.preprocessing, self.train, settings.chosen_preprocessing())
         common: dict[str, Any] = {"workers": settings.workers or num_threads(), "strict": settings.strict}
         inputs: dict[str, Inputs] = {"train": ImageInputs(self.train, preprocessing, **common)}
         degradations = parse_degradations(settings.degradations)
