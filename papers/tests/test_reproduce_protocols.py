@@ -42,7 +42,10 @@ def in_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     networks = {"plain": ("cifar_resnet20", 0.01, False), "shortcuts": ("cifar_resnet20", 0.1, True)}
     monkeypatch.setattr(trainings, "IMAGENET_NETWORKS", networks)
     smaller: list[tuple[dict[str, Any], dict[str, Any]]] = [
-        (trainings.IMAGENET, {"epochs": 6, "schedule_options": {"milestones": (2, 4)}, "batch_size": 8, "size": 8, "device": "cpu"}),
+        (
+            trainings.IMAGENET,
+            {"epochs": 6, "schedule_options": {"milestones": (2, 4)}, "batch_size": 8, "size": 8, "device": "cpu"},
+        ),
         (
             adaptation.VISDA_SOURCE,
             {"pretrained": False, "head_hidden": 8, "epochs": 1, "batch_size": 8, "size": 8, "device": "cpu"},

@@ -236,7 +236,9 @@ class Options:
         unknown = [name for name in options if name not in {field.name for field in cls.fields()}]
         if unknown:
             names = [field.name for field in cls.fields()]
-            groups = [field.name for field in cls.fields() if hasattr(field.default, "fields") and hasattr(field.default, unknown[0])]
+            groups = [
+                field.name for field in cls.fields() if hasattr(field.default, "fields") and hasattr(field.default, unknown[0])
+            ]
             hint = f" It is one of {groups[0]}." if groups else did_you_mean(unknown[0], names)
             hint = hint or f" The options are {', '.join(names)}."
             raise InputError(f"there is no option {unknown[0]!r}.{hint}")

@@ -360,7 +360,10 @@ def test_labels_of_a_watched_set_follow_the_names(tmp_path: Path) -> None:
         ({"lr": 1e30}, "(epoch 1); there is no checkpoint yet. Likely cause: the learning rate 1e+30 is too large"),
         ({"loss": "arcface", "loss_options": {"scale": 1e39}}, "look at the options of arcface"),
         ({"lr": 1e30, "precision": "bfloat16"}, "numbers overflowed in bfloat16"),
-        ({"schedule": "step", "schedule_options": {"milestones": [2], "gamma": 1e35}}, "the last good checkpoint is after epoch 2"),
+        (
+            {"schedule": "step", "schedule_options": {"milestones": [2], "gamma": 1e35}},
+            "the last good checkpoint is after epoch 2",
+        ),
     ],
 )
 def test_a_loss_that_is_no_number_stops_with_its_cause(options: dict[str, Any], cause: str, tmp_path: Path) -> None:
@@ -418,7 +421,20 @@ def test_bad_settings_are_refused_before_anything_is_written(options: dict[str, 
 def test_the_command_trains_and_tells(tmp_path: Path, cli: Callable[..., Any]) -> None:
     run = tmp_path / "run"
     network = ("train", "digits", "--model", "DigitsCNN", "--loss", "center", "--loss-options", "pull=0.02", "-o", run)
-    pace = ("--epochs", 2, "--limit", 60, "--batch-size", 20, "--lr", "0.05", "--schedule", "step", "--schedule-options", "milestones=1 gamma=0.1")
+    pace = (
+        "--epochs",
+        2,
+        "--limit",
+        60,
+        "--batch-size",
+        20,
+        "--lr",
+        "0.05",
+        "--schedule",
+        "step",
+        "--schedule-options",
+        "milestones=1 gamma=0.1",
+    )
     done = cli(*network, *pace)
     assert done.code == 0, done.err
     lines = done.out.splitlines()
@@ -427,7 +443,10 @@ def test_the_command_trains_and_tells(tmp_path: Path, cli: Callable[..., Any]) -
     assert all(word in lines[1] for word in words)
     assert "lr 0.005" in lines[2].replace("  ", " ") and lines[-1] == f"next: hardsight score {run}"
     arguments = json.loads((run / "start.json").read_text())["arguments"]
-    assert arguments["loss_options"] == {"pull": 0.02} and (arguments["epochs"], arguments["schedule_options"]["milestones"]) == (2, [1])
+    assert arguments["loss_options"] == {"pull": 0.02} and (arguments["epochs"], arguments["schedule_options"]["milestones"]) == (
+        2,
+        [1],
+    )
     assert cli("score", run).code == 0
     assert "epoch 2/2" not in cli(*network, *pace).out
 

@@ -126,7 +126,8 @@ def figure_14(context: Context) -> Outcome:
 
 CIFAR_NETWORKS = (("cifar_alexnet", 0.01, False), ("cifar_vgg19", 0.01, False), ("cifar_resnet56", 0.1, True))
 CIFAR: dict[str, Any] = {
-    **STAGES, "epochs": 90, "schedule_options": {"milestones": (30, 60), "gamma": 0.1}, "batch_size": 128, "augment": "crop=4,flip",
+    **STAGES, "epochs": 90, "schedule_options": {"milestones": (30, 60), "gamma": 0.1}, "batch_size": 128,
+    "augment": "crop=4,flip",
 }  # fmt: skip
 
 

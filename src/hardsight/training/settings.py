@@ -37,10 +37,10 @@ def read_options(source: Any) -> dict[str, Any]:
     """
     if source is None or isinstance(source, Mapping):
         return dict(source or {})
-    if not isinstance(source, Sequence) or not all(isinstance(text, str) for text in source):
+    if not _are_texts(source):
         raise InputError(f"options are a mapping, or texts key=value as in scale=10, got {source!r}.")
     options: dict[str, Any] = {}
-    for text in [source] if isinstance(source, str) else source:
+    for text in source:
         key, equals, value = text.partition("=")
         if not equals or not key.strip().isidentifier():
             raise InputError(f"an option is written key=value, as in scale=10, got {text!r}.")
@@ -49,6 +49,10 @@ def read_options(source: Any) -> dict[str, Any]:
         parts = tuple(_value(part.strip()) for part in value.split(","))
         options[key.strip()] = parts if len(parts) > 1 else parts[0]
     return options
+
+
+def _are_texts(source: Any) -> bool:
+    return isinstance(source, (list, tuple)) and all(isinstance(text, str) for text in source)
 
 
 def _value(text: str) -> Any:
@@ -76,9 +80,10 @@ def group(options: type[Options]) -> Callable[[Any], Options]:
     def read(value: Any) -> Options:
         if isinstance(value, options):
             return value
-        if isinstance(value, Mapping):
-            return options.given(None, value)
-        words = " ".join([value] if isinstance(value, str) else map(str, value)).split() if isinstance(value, Sequence) else value
+        value = [value] if isinstance(value, str) else value
+        if not _are_texts(value):
+            return options.given(None, read_options(value))
+        words = " ".join(value).split()
         given = read_options([f"{word}=true" if word in switches else word for word in words])
         texts = {key: text for key, _, text in (word.partition("=") for word in words)}
         return options.given(None, {key: texts[key] if key in as_text else parsed for key, parsed in given.items()})
