@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from hardsight.training.augmentation import (
 from hardsight.training.checkpoint import TrainingState, load_checkpoint, newest_checkpoint, save_checkpoint
 from hardsight.training.inputs import ArrayInputs, ImageInputs, labeled_only, numbers
 from hardsight.training.loss_names import LOSSES, loss_name
-from hardsight.training.objective import Objective, with_defaults
+from hardsight.training.objective import Objective, loss_class, loss_options, with_defaults
 from hardsight.training.optimization import rate_factor
 from hardsight.training.settings import LearningOptions, read_options
 
@@ -157,7 +158,8 @@ def test_options_are_key_and_value_each_once(texts: list[str]) -> None:
         ("triplet", {"scale": 1}, "triplet has no option 'scale'; it has: margin, mining, weight"),
         ("softmax", {"bais": False}, "Did you mean bias"),
         ("center", {"bias": True, "pul": 1}, "it has: pull, rate, bias"),
-        ("normalized_softmax", {"learn_scal": True}, "it has: scale, learn_scale"),
+        ("normface", {"learn_scal": True}, "it has: scale, learn_scale"),
+        ("normalized_softmax", {"learn_scale": True}, "has no option 'learn_scale'; it has: scale"),
         ("ens", {"generator": None}, "it has: none"),
         ("supcon", {"temperature": "hot"}, "temperature must be a number, got hot"),
         ("supcon", {"temperature": -1}, "temperature must be a positive number, got -1"),
@@ -170,6 +172,14 @@ def test_options_are_key_and_value_each_once(texts: list[str]) -> None:
 def test_a_wrong_option_of_a_loss(loss: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Objective(loss, 4, 3, 10, options)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_every_option_of_a_loss_can_be_given(name: str) -> None:
+    kinds = [kind for kind in reversed(loss_class(name).__mro__) if "__init__" in vars(kind)]
+    defaults = {p.name: p.default for kind in kinds for p in inspect.signature(vars(kind)["__init__"]).parameters.values()}
+    for option in loss_options(name):
+        Objective(name, 5, 3, 12, {option: defaults.get(option, 0.5)})
 
 
 def test_losses_are_found_by_what_people_type() -> None:

@@ -41,7 +41,8 @@ SMALL: dict[str, Any] = {
 }
 CIFAR100: dict[str, Any] = {  # of the authors' code: 120,000 steps of 128, the rate divided by 10 at 60,000 and 90,000
     "epochs": 307, "batch_size": 128, "lr": 0.1, "optimizer_options": {"nesterov": True}, "weight_decay": 5e-4,
-    "schedule": "step", "schedule_options": {"milestones": (153, 230)}, "preprocessing": {"scaling": "centered"}, "snapshot": False,
+    "schedule": "step", "schedule_options": {"milestones": (153, 230)}, "preprocessing": {"scaling": "centered"},
+    "snapshot": False,
 }  # fmt: skip
 IMAGENET: dict[str, Any] = {  # the usual protocol: 90 epochs of 256, the rate divided by 10 every 30
     "epochs": 90, "batch_size": 256, "lr": 0.1, "weight_decay": 1e-4, "schedule": "step", "schedule_options": {"step_size": 30},

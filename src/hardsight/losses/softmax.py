@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hardsight.head import Head
-from hardsight.losses.contract import HeadLoss, Reduction, check_batch
+from hardsight.losses.contract import HeadLoss, Reducing, check_batch, cross_entropy
 
 
 def softmax_loss(
@@ -17,12 +17,10 @@ def softmax_loss(
     weight: Tensor,
     bias: Tensor | None,
     labels: Tensor,
-    *,
-    reduction: Reduction = "mean",
-    class_weight: Tensor | None = None,
+    **reducing: Unpack[Reducing],
 ) -> Tensor:
     """Cross-entropy on features @ weight.T + bias."""
-    return F.cross_entropy(F.linear(features, weight, bias), labels, class_weight, reduction=reduction)
+    return cross_entropy(F.linear(features, weight, bias), labels, **reducing)
 
 
 class SoftmaxLoss(HeadLoss):

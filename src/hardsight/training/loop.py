@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import shutil
 import time
@@ -259,11 +260,9 @@ class Training:
         value = float(loss.detach())
         self._check_loss(value, features, epoch)
         head = self.trainee.objective.classes  # as it was in this forward pass
-        ids, lambdas = [train.ids[row] for row in batch.rows], self.trainee.objective.lambdas(rows)
-        if lambdas is None:
-            metrics = self.dynamics.collect(epoch, features, head, labels, ids)
-        else:
-            metrics = self.dynamics.update(epoch, features, head, labels, ids, aldr_lambda=lambdas)
+        ids, kept = [train.ids[row] for row in batch.rows], self.trainee.objective.loss.per_sample(rows)
+        record = functools.partial(self.dynamics.update, **kept) if kept else self.dynamics.collect
+        metrics = record(epoch, features, head, labels, ids)
         self.updater.update(loss)
         return metrics, value
 

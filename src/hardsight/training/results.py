@@ -49,7 +49,7 @@ def write_model(directory: Path, network: TrainedNetwork) -> list[Path]:
 
 def write_loss(directory: Path, objective: Objective) -> list[Path]:
     """loss.safetensors, if the loss has anything beside its head."""
-    kept = objective.kept()
+    kept = objective.loss.extra_state()
     if not kept:
         return []
     write_safetensors(directory / "loss.safetensors", kept)
