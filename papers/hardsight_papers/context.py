@@ -133,7 +133,7 @@ class Context:
         require_installed("torch", extra="torch", purpose="attacks")
         from hardsight import attack
 
-        key, network = model if isinstance(model, tuple) else (model.directory.name, str(model.directory))
+        key, network = model if isinstance(model, tuple) else (model.run.name, str(model.run))
         settings = {**self.machine, **settings}
         place = self.cache.place("attack", {"model": key, "data": fingerprint(data), **settings})
         words = f"attacking {of}"

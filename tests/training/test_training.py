@@ -109,8 +109,13 @@ def test_extract_reads_what_train_wrote(digits: Path, tmp_path: Path) -> None:
     assert open_model(digits).class_names == tuple(str(digit) for digit in range(10))
 
 
-def test_history_is_the_mean_of_the_dynamics(digits: Path) -> None:
-    history = json.loads((digits / "run.json").read_text())["counts"]["history"]
+def test_history_is_the_mean_of_the_dynamics(digits: Path, tmp_path: Path) -> None:
+    done = training.read_trained(digits)
+    history = done.history
+    done.save(tmp_path / "epochs.csv")
+    saved = [line.split(",")[:2] for line in (tmp_path / "epochs.csv").read_text().replace('"', "").splitlines()]
+    assert saved == [["split", "epoch"], *([split, str(epoch)] for epoch in (1, 2) for split in ("train", "test"))]
+    assert done.summary == history[-1] and list(done.figures()) == ["train", "test"] and done.run == digits
     for entry in history:
         rows = pq.read_table(digits / "dynamics" / f"epoch={entry['epoch']:04d}.parquet").to_pylist()
         for split in ("train", "test"):

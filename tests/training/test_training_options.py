@@ -148,7 +148,7 @@ def check_seen(how: Preprocessing, batch: np.ndarray, data: ImageData) -> None:
 
 def test_preprocessing_is_chosen_in_train_adapt_and_generalize(tmp_path: Path) -> None:
     data = pictures()
-    trained = hardsight.train(data, "DigitsCNN", tmp_path / "run", epochs=1, **SEEN).directory
+    trained = hardsight.train(data, "DigitsCNN", tmp_path / "run", epochs=1, **SEEN).run
     how = open_model(trained).preprocessing
     check_seen(how, how(data.image(0))[None], data)
     options: dict[str, Any] = {"model": "DigitsCNN", **SEEN}
@@ -224,7 +224,7 @@ def two_layers(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "head_hidden": 16,
         "optimizer_options": {"head_rate": 3.0},
     }
-    return hardsight.train("digits", "DigitsCNN", output, watch={}, **options).directory
+    return hardsight.train("digits", "DigitsCNN", output, watch={}, **options).run
 
 
 def test_features_are_those_after_the_relu_and_the_model_is_like_any_other(two_layers: Path, tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_features_are_those_after_the_relu_and_the_model_is_like_any_other(two_l
 
 
 def test_a_run_with_two_layers_is_trained_on(two_layers: Path, tmp_path: Path) -> None:
-    on = hardsight.train("digits", two_layers, tmp_path / "on", watch={}, loss="avh", epochs=1, lr=1e-9, limit=60).directory
+    on = hardsight.train("digits", two_layers, tmp_path / "on", watch={}, loss="avh", epochs=1, lr=1e-9, limit=60).run
     first, second = (load_file(run / "model" / "model.safetensors") for run in (two_layers, on))
     assert first.keys() == second.keys() and all(torch.allclose(first[name], second[name], atol=1e-5) for name in first)
     assert open_model(on)(np.ones((2, 1, 8, 8), np.float32))[0].shape == (2, 16)
@@ -270,7 +270,7 @@ def test_a_library_model_is_read_back(loss: str, hidden: int | None, tmp_path: P
     images = np.random.default_rng(0).integers(0, 256, (8, 32, 32, 3), np.uint8)
     data = ImageData("npz", [str(row) for row in range(8)], ImageArrays([lambda: images], [8], []), np.arange(8) % 2)
     options: dict[str, Any] = {"epochs": 1, "batch_size": 4, "size": 32, "augment": "flip", "loss": loss, "head_hidden": hidden}
-    model = open_model(hardsight.train(data, "timm:test_resnet", tmp_path / "run", **options).directory)
+    model = open_model(hardsight.train(data, "timm:test_resnet", tmp_path / "run", **options).run)
     features, logits = model(np.random.default_rng(0).random((1, 3, 32, 32), np.float32))  # one image is enough
     assert logits.shape == (1, 2) and model.preprocessing.size == (32, 32)
     assert (model.head.kind, model.head.scale) == (("angular", 10.0) if loss == "avh" else ("linear", None))
@@ -308,7 +308,7 @@ def test_top_k_and_ten_crops_of_a_watched_set(tmp_path: Path) -> None:
     options: dict[str, Any] = {"epochs": 1, "limit": 50, "batch_size": 25, "lr": 0.05, "preprocessing": "crop_pct=0.8"}
     done = hardsight.train("digits", "DigitsCNN", tmp_path / "run", top_k=2, crops=10, **options)
     means, data = done.history[0]["test"], open_data("digits", split="test", limit=50)
-    model = open_model(done.directory)
+    model = open_model(done.run)
     plain = model(np.stack([model.preprocessing(data.image(row)) for row in range(50)]))[1]  # (50, 10)
     views = [model.preprocessing.numbers(crop) for row in range(50) for crop in model.preprocessing.five_crops(data.image(row))]
     both = np.stack([model(np.stack(views))[1], model(np.stack(views)[..., ::-1])[1]])  # (2, 250, 10)

@@ -42,7 +42,7 @@ def adapted(context: Context) -> tuple[str, dict[str, Adapted]]:
     if context.scale == "paper":
         visda = context.data.require("visda", "Table 3 at scale paper")
         source = context.train(visda / "train", VISDA_NETWORK, **VISDA_SOURCE)
-        options = {"model": source.directory, "methods": "source,cbst,crst,cbst+avh", **VISDA}
+        options = {"model": source.run, "methods": "source,cbst,crst,cbst+avh", **VISDA}
         return "VisDA-17, ResNet-101", {"VisDA-17": _adapt(context, visda / "train", visda / "validation", options)}
     path = context.data.find("pacs_features")
     options = {"methods": METHODS, **SMALL}

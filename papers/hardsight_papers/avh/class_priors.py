@@ -75,7 +75,7 @@ def _measured(context: Context, written: Handwriting, prior: str, seed: int) -> 
         join = partial(_joined, coarse=coarse)
         train, test = join(written.train.take(np.sort(rows))), join(written.test)
     trained = context.train(train, written.lenet, seed=seed, snapshot=False, **DIGITS)
-    table = scored(context, context.extract(trained.directory, test))
+    table = scored(context, context.extract(trained.run, test))
     given = of_class[table["label"].to_numpy()]
     by_score = {}
     for name in ("norm", "avh"):

@@ -142,9 +142,7 @@ def _full(context: Context, name: str, settings: dict[str, Any] | None = None) -
         trained = context.train(data, network, lr=rate, **settings)
         drops = tuple(int(epoch) for epoch in settings["schedule_options"]["milestones"])
         trainings.append(
-            WatchedTraining(
-                network, shortcuts, trained.directory, "test", drops, everyone, f"{data.name}, {settings['epochs']} epochs"
-            )
+            WatchedTraining(network, shortcuts, trained.run, "test", drops, everyone, f"{data.name}, {settings['epochs']} epochs")
         )
     return trainings
 

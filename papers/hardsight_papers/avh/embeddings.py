@@ -31,7 +31,7 @@ def figure_2(context: Context) -> Outcome:
         watch={"test": written.test},
         snapshot=False,
     )
-    weights = trained.directory / "model" / "model.safetensors"
+    weights = trained.run / "model" / "model.safetensors"
     snapshot = context.extract(NETWORK, written.test, weights=weights, num_classes=10)
     rows = snapshot.in_memory()
     features, labels = np.asarray(rows.values, np.float64), rows.labels

@@ -32,7 +32,7 @@ def figure_15(context: Context) -> Outcome:
     trained = context.train(
         train, written.model, watch={"test": written.test}, epochs=1, batch_size=size, lr=0.01, every=1, snapshot=False, **options
     )
-    curves = read_curves(trained.directory, split="test", steps=True, columns=("norm", "avh", "own_angle", "correct"))
+    curves = read_curves(trained.run, split="test", steps=True, columns=("norm", "avh", "own_angle", "correct"))
     norm, avh = curves.mean["norm"][0], curves.mean["avh"][0]
     ten, last = 9, len(avh) - 1
     share = float((avh[0] - avh[ten]) / (avh[0] - avh[last]))

@@ -56,7 +56,7 @@ def generalized(context: Context) -> tuple[str, Generalized]:
         options = {
             "model": "cnn10",
             "lists": pacs / "splits",
-            "weights": before.directory / "model" / "model.safetensors",
+            "weights": before.run / "model" / "model.safetensors",
             **CNN10,
         }
         place = context.cache.place("generalize", {"data": fingerprint(pacs), **options})

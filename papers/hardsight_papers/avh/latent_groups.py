@@ -86,7 +86,7 @@ def _areas(context: Context, model: str, parts: list[Any], share: float, seed: i
     both = [f"{way}/{row}" for way in ("plain", "inverted") for row in range(len(own))]
     watched = (np.concatenate([held_out, 1 - held_out]), np.concatenate([own, own]), both)
     run = context.train((given, labels, ids), model, seed=seed, watch={"test": watched}, snapshot=True, **DIGITS)
-    snapshot = Snapshot.load(run.directory)
+    snapshot = Snapshot.load(run.run)
     rows = np.flatnonzero(pc.equal(snapshot.columns(["split"])["split"], "test").to_numpy(zero_copy_only=False))
     table = score(snapshot.take(rows), scores=list(WORDS))
     inverted = np.array([str(id).removeprefix("test/").startswith("inverted") for id in table.column("id").to_pylist()])

@@ -62,9 +62,9 @@ def _areas(context: Context, train: Any, test: Any, model: str, seed: int) -> tu
 
     unseen = sorted(np.random.default_rng([context.seed, seed]).permutation(10)[:UNSEEN].tolist())
     trained = context.train(_known(train, unseen), model, seed=seed, snapshot=False, **DIGITS)
-    known = context.extract(trained.directory, _known(test, unseen))
+    known = context.extract(trained.run, _known(test, unseen))
     rows = np.flatnonzero(np.isin(test.labels, unseen))
-    new = context.extract(trained.directory, _without_labels(test.take(rows)))
+    new = context.extract(trained.run, _without_labels(test.take(rows)))
     names = tuple(name for name in WORDS if name != "norm")
     tables = [scored(context, snapshot, names) for snapshot in (known, new)]
     values = {

@@ -67,7 +67,7 @@ def _target(context: Context) -> tuple[str, Any, Any]:
         return (
             "LeNet trained on 5,000 images of MNIST, USPS's test images as target.",
             target,
-            context.extract(trained.directory, target),
+            context.extract(trained.run, target),
         )
     digits = (
         context if written.name == "digits" else Context("small", cache=context.cache, seed=context.seed, report=context.report)
@@ -86,5 +86,5 @@ def _target(context: Context) -> tuple[str, Any, Any]:
     return (
         "A small CNN trained on digits, held-out digits at a fifth of the contrast as target.",
         target,
-        digits.extract(trained.directory, target),
+        digits.extract(trained.run, target),
     )

@@ -78,7 +78,7 @@ def on_imagenet(context: Context, degradation: str | None = None) -> list[Watche
     trainings = []
     for name, (network, rate, shortcuts) in IMAGENET_NETWORKS.items():
         trained = context.train(imagenet, network, lr=rate, degradations=levels, **IMAGENET)
-        run = trained.directory
+        run = trained.run
         groups = partial(by_level, run, degradation) if degradation else partial(by_human, run, frequency, "val")
         about = f"{name} on ImageNet, {IMAGENET['epochs']} epochs"
         trainings.append(WatchedTraining(name, shortcuts, run, "val", _drops(IMAGENET), groups, about))
@@ -103,7 +103,7 @@ def on_cifar(context: Context) -> list[WatchedTraining]:
     trainings = []
     for name, network, shortcuts, options in SMALL_NETWORKS:
         trained = context.train(data.take(train), network, watch={"test": data.take(watched)}, **STAGES, **options)
-        run, groups = trained.directory, partial(by_human, trained.directory, human, "test")
+        run, groups = trained.run, partial(by_human, trained.run, human, "test")
         trainings.append(WatchedTraining(name, shortcuts, run, "test", _drops(STAGES), groups, about))
     return trainings
 
@@ -121,7 +121,7 @@ def on_digits(context: Context, degradation: str) -> list[WatchedTraining]:
     trainings = []
     for name, network, shortcuts, options in networks:
         trained = context.train(train, network, watch={"test": test}, degradations=(CONTRAST, NOISE), **ON_DIGITS, **options)
-        run, groups = trained.directory, partial(by_level, trained.directory, degradation)
+        run, groups = trained.run, partial(by_level, trained.run, degradation)
         about = f"1,438 digits; 150 others are watched at five levels of {degradation}, which stand in for people"
         trainings.append(WatchedTraining(name, shortcuts, run, "test", _drops(ON_DIGITS), groups, about))
     return trainings

@@ -30,7 +30,7 @@ def calibration(context: Context) -> Outcome:
 
     seen: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     for loss in LOSSES:
-        snapshot = Snapshot.load(trained(context, loss, 100).directory)
+        snapshot = Snapshot.load(trained(context, loss, 100).run)
         test = np.flatnonzero(pc.equal(snapshot.columns(["split"])["split"], "test").to_numpy(zero_copy_only=False))
         table = score(snapshot.take(test), scores=["predicted_confidence"])
         correct = table.column("predicted").to_numpy() == table.column("label").to_numpy()

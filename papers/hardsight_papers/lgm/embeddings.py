@@ -32,7 +32,7 @@ def figure_1(context: Context) -> Outcome:
     features, heads, rows = {}, {}, []
     for loss in LOSSES:
         run = trained(context, loss, 2)
-        snapshot = Snapshot.load(run.directory)
+        snapshot = Snapshot.load(run.run)
         train = np.flatnonzero(pc.equal(snapshot.columns(["split"])["split"], "train").to_numpy(zero_copy_only=False))
         batch = snapshot.take(train).in_memory()
         features[loss], heads[loss] = (np.asarray(batch.values, np.float64), batch.labels), run.head
@@ -44,7 +44,7 @@ def figure_1(context: Context) -> Outcome:
         if row["epsilon"] == EPSILON and row["inputs"] == "fooled" and row["detector"] == "likelihood"
     )  # fmt: skip
     ratios = {loss: row[2] for loss, row in zip(LOSSES, rows, strict=True)}
-    moved = Snapshot.load(attack.directory)
+    moved = Snapshot.load(attack.run)
     at_epsilon = np.flatnonzero(
         pc.fill_null(pc.equal(moved.columns(["level"])["level"], EPSILON), False).to_numpy(zero_copy_only=False)
     )

@@ -75,7 +75,7 @@ def noise_areas(run: Any, ids: list[str], wrong: np.ndarray) -> dict[str, float]
     """AUROC of each score of a training's last epoch for (n,) which labels are wrong."""
     from hardsight import Dynamics
 
-    *_, (_, table) = Dynamics.read(run.directory, columns=["id", *SCORES], split="train")  # of the last epoch
+    *_, (_, table) = Dynamics.read(run.run, columns=["id", *SCORES], split="train")  # of the last epoch
     rows = {row["id"]: row for row in table.to_pylist()}
     areas = {}
     for column, name in SCORES.items():

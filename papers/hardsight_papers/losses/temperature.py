@@ -80,7 +80,7 @@ def measured(context: Context, t: float, seed: int) -> dict[str, float]:
         (inputs, instance, names), digits.model, loss="supcon", loss_options={"temperature": t, "weight": WEIGHT}, seed=seed,
         watch={"test": (tested, labels, ids)}, **LEARNING,
     )  # fmt: skip
-    snapshot = Snapshot.load(run.directory)
+    snapshot = Snapshot.load(run.run)
     split = np.array(snapshot.columns(["split"]).column("split").to_pylist())
     known, test = (snapshot.take(np.flatnonzero(split == name)).in_memory() for name in ("train", "test"))
     plain = np.array([str(id).endswith("/0") for id in known.ids])  # the images as they are

@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
+
+import pyarrow as pa
 
 from hardsight.errors import InputError, MissingExtra, did_you_mean, require_installed
 from hardsight.files.heads import load_head
@@ -24,11 +27,14 @@ from hardsight.models.opening import check_model_name
 from hardsight.models.weights import check_weights_file
 from hardsight.options import takes
 from hardsight.screen import Progress, Say, printable, table_lines
+from hardsight.table import write_table
 from hardsight.training.loss_names import loss_name
 from hardsight.training.sets import open_sets
 from hardsight.training.settings import TrainSettings
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from hardsight.option_types import TrainOptions
 
 
@@ -41,23 +47,58 @@ class Trained:
     """A finished training.
 
     Attributes:
-        directory: the run.
+        run: its directory.
         head: what the trained network predicts with.
         history: one entry per epoch: {"epoch": 1, "lr": ..., "train": {"accuracy": ..., "avh": ..., ...}, "test": ...}.
+        notes: what was found in the data, one sentence each.
         is_main_process: false in all but one of several processes.
     """
 
-    directory: Path
+    run: Path
     head: Head
     history: list[dict[str, Any]]
+    notes: list[str] = field(default_factory=list)
     is_main_process: bool = True
 
+    @cached_property
+    def table(self) -> pa.Table:
+        """A row per epoch and set: split, epoch, lr, n, accuracy, and means of avh, norm and loss."""
+        rows = [
+            {"split": split, "epoch": entry["epoch"], "lr": entry["lr"], **means}
+            for entry in self.history
+            for split, means in entry.items()
+            if isinstance(means, dict)
+        ]
+        names = dict.fromkeys(name for row in rows for name in row)
+        return pa.table({name: [row.get(name) for row in rows] for name in names})
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The last epoch: {"epoch": 10, "train": {"accuracy": ..., ...}, "test": ...}."""
+        return dict(self.history[-1]) if self.history else {}
+
+    def tables(self) -> dict[str, pa.Table]:
+        """The table by its name."""
+        return {"epochs": self.table}
+
+    def figures(self) -> dict[str, Figure]:
+        """Mean norm, AVH, accuracy and confidence of each set over the epochs."""
+        from hardsight.dynamics.curves import read_curves
+        from hardsight.render.dynamics import curves_figure
+
+        columns = ("norm", "avh", "correct", "confidence")
+        splits = dict.fromkeys(self.table["split"].to_pylist()) if self.history else {}
+        return {split: curves_figure(read_curves(self.run, split=split), columns, title=split) for split in splits}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the table, in the format of the path's suffix."""
+        write_table(self.table, path)
+
     def __repr__(self) -> str:
-        last = self.history[-1] if self.history else {}
-        rows = [{"split": name} | metrics for name, metrics in last.items() if isinstance(metrics, dict)]
+        rows = [{"split": name} | metrics for name, metrics in self.summary.items() if isinstance(metrics, dict)]
         shown = [name for name in ("split", "accuracy", "loss", "avh", "norm") if all(name in row for row in rows)]
         epochs = f"{len(self.history)} epoch{'s' * (len(self.history) != 1)}"
-        return "\n".join([f"Trained: {epochs}, {self.head}, in {printable(str(self.directory))}", *table_lines(rows, shown)])
+        return "\n".join([f"Trained: {epochs}, {self.head}, in {printable(str(self.run))}", *table_lines(rows, shown)])
 
 
 @takes(TrainSettings)
@@ -111,7 +152,8 @@ def train(
 
     from hardsight.training.loop import start_training  # loads torch, which takes seconds
 
-    return read_trained(Path(output), start_training(settings, sets, model, Path(output), say, progress))
+    is_main_process = start_training(settings, sets, model, Path(output), say, progress)
+    return replace(read_trained(Path(output)), notes=list(sets.notes), is_main_process=is_main_process)
 
 
 def _check_teacher(spec: Any, loss: str) -> None:
@@ -137,8 +179,8 @@ def _installed(module: str) -> bool:
     return spec is not None and spec.origin is not None
 
 
-def read_trained(directory: Path, is_main_process: bool = True) -> Trained:
+def read_trained(directory: Path) -> Trained:
     """A finished training from its run directory."""
     description = read_manifest(directory)
     head, _ = load_head(directory / "head.safetensors")
-    return Trained(directory, head, description["counts"]["history"], is_main_process)
+    return Trained(directory, head, description["counts"]["history"])
