@@ -18,13 +18,7 @@ from hardsight.losses.cosine_softmax import ScaledCosineLoss, cosine_cross_entro
 
 
 def arcface_loss(
-    features: Tensor,
-    weight: Tensor,
-    labels: Tensor,
-    *,
-    margin: float = 0.5,
-    scale: float = 64.0,
-    **reducing: Unpack[Reducing],
+    features: Tensor, weight: Tensor, labels: Tensor, *, margin: float = 0.5, scale: float = 64.0, **reducing: Unpack[Reducing]
 ) -> Tensor:
     """Cross-entropy on scale * cos, with scale * cos(angle + margin) for the own class; margin in radians."""
     losses = cosine_cross_entropy(features, weight, labels, scale=scale, margin=lambda own: added_angle(own, margin))  # (n,)

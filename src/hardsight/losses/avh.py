@@ -23,14 +23,7 @@ def avh_logits(features: Tensor, weight: Tensor, *, scale: float = 10.0) -> Tens
     return -scale * arccos(cosines(features, weight))
 
 
-def avh_loss(
-    features: Tensor,
-    weight: Tensor,
-    labels: Tensor,
-    *,
-    scale: float = 10.0,
-    **reducing: Unpack[Reducing],
-) -> Tensor:
+def avh_loss(features: Tensor, weight: Tensor, labels: Tensor, *, scale: float = 10.0, **reducing: Unpack[Reducing]) -> Tensor:
     """`F.cross_entropy(avh_logits(features, weight), labels)`, in about the time of a linear layer.
 
     Angles are computed in float32 or better, whatever the input dtype and autocast. The gradient of a sample is at most

@@ -15,12 +15,7 @@ PairMining = Literal["all", "hard"]
 
 
 def contrastive_loss(
-    features: Tensor,
-    labels: Tensor,
-    *,
-    margin: float = 1.0,
-    mining: PairMining | Miner = "all",
-    reduction: Reduction = "mean",
+    features: Tensor, labels: Tensor, *, margin: float = 1.0, mining: PairMining | Miner = "all", reduction: Reduction = "mean"
 ) -> Tensor:
     """For each pair of a batch: 1/2 |x_i - x_j|^2 if of one class, else 1/2 max(0, margin - |x_i - x_j|)^2.
 

@@ -11,13 +11,7 @@ from hardsight.losses.cosine_softmax import ScaledCosineLoss, cosine_cross_entro
 
 
 def cosface_loss(
-    features: Tensor,
-    weight: Tensor,
-    labels: Tensor,
-    *,
-    margin: float = 0.35,
-    scale: float = 64.0,
-    **reducing: Unpack[Reducing],
+    features: Tensor, weight: Tensor, labels: Tensor, *, margin: float = 0.35, scale: float = 64.0, **reducing: Unpack[Reducing]
 ) -> Tensor:
     """Cross-entropy on scale * cos, with scale * (cos - margin) for the own class."""
     losses = cosine_cross_entropy(features, weight, labels, scale=scale, margin=lambda own: own - margin)  # (n,)

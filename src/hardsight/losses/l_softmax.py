@@ -15,13 +15,7 @@ from hardsight.losses.multiplied_angle import Annealing, MultipliedAngleLoss, ps
 
 
 def l_softmax_loss(
-    features: Tensor,
-    weight: Tensor,
-    labels: Tensor,
-    *,
-    m: int = 4,
-    plain: float = 0.0,
-    **reducing: Unpack[Reducing],
+    features: Tensor, weight: Tensor, labels: Tensor, *, m: int = 4, plain: float = 0.0, **reducing: Unpack[Reducing]
 ) -> Tensor:
     """Cross-entropy on |w| |x| cos, with |w| |x| (plain * cos + psi) / (1 + plain) for the own class."""
     features, weight = in_full_precision(features, weight)

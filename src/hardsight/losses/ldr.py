@@ -58,12 +58,7 @@ class LDRLoss(LogitLoss):
     """`ldr_loss` as a module."""
 
     def __init__(
-        self,
-        *,
-        temperature: float = 1.0,
-        margin: float = 2.0,
-        normalize: Normalize = "softplus",
-        reduction: Reduction = "mean",
+        self, *, temperature: float = 1.0, margin: float = 2.0, normalize: Normalize = "softplus", reduction: Reduction = "mean"
     ) -> None:
         super().__init__(reduction=reduction)
         self.temperature, self.margin = check_positive("temperature", temperature), check_not_negative("margin", margin)

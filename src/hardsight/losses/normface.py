@@ -13,12 +13,7 @@ from hardsight.losses.cosine_softmax import cosine_cross_entropy, cosines
 
 
 def normface_loss(
-    features: Tensor,
-    weight: Tensor,
-    labels: Tensor,
-    *,
-    scale: float | Tensor = 20.0,
-    **reducing: Unpack[Reducing],
+    features: Tensor, weight: Tensor, labels: Tensor, *, scale: float | Tensor = 20.0, **reducing: Unpack[Reducing]
 ) -> Tensor:
     """Cross-entropy on scale * cos."""
     losses = cosine_cross_entropy(features, weight, labels, scale=scale)  # (n,)

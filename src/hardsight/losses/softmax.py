@@ -12,13 +12,7 @@ from hardsight.head import Head
 from hardsight.losses.contract import HeadLoss, Reducing, check_batch, cross_entropy
 
 
-def softmax_loss(
-    features: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    labels: Tensor,
-    **reducing: Unpack[Reducing],
-) -> Tensor:
+def softmax_loss(features: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, **reducing: Unpack[Reducing]) -> Tensor:
     """Cross-entropy on features @ weight.T + bias."""
     return cross_entropy(F.linear(features, weight, bias), labels, **reducing)
 

@@ -207,9 +207,7 @@ def _array(x: Any) -> Any:
 
 
 def _try_all(
-    candidates: list[_Candidate],
-    taps: Callable[[_Candidate], Sequence[tuple[Tap, Tensor]]],
-    outputs: dict[int, np.ndarray],
+    candidates: list[_Candidate], taps: Callable[[_Candidate], Sequence[tuple[Tap, Tensor]]], outputs: dict[int, np.ndarray]
 ) -> tuple[dict[str, LastLayer], dict[str, float]]:
     """The candidates that fit, and how far off each one is, by name: a square matrix is tried both ways round."""
     matches: dict[str, LastLayer] = {}

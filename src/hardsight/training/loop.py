@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
 import shutil
 import time
@@ -260,9 +259,9 @@ class Training:
         value = float(loss.detach())
         self._check_loss(value, features, epoch)
         head = self.trainee.objective.classes  # as it was in this forward pass
-        ids, kept = [train.ids[row] for row in batch.rows], self.trainee.objective.loss.per_sample(rows)
-        record = functools.partial(self.dynamics.update, **kept) if kept else self.dynamics.collect
-        metrics = record(epoch, features, head, labels, ids)
+        of_batch = epoch, features, head, labels, [train.ids[row] for row in batch.rows]
+        columns: dict[str, Any] = dict(self.trainee.objective.loss.per_sample(rows))
+        metrics = self.dynamics.update(*of_batch, **columns) if columns else self.dynamics.collect(*of_batch)
         self.updater.update(loss)
         return metrics, value
 

@@ -51,9 +51,8 @@ class Objective(nn.Module):
         if self.family == "inputs":
             options["reduction"] = "none"  # `Trainee` takes the mean over all processes
         loss = kind(**options)
-        owns_classes = isinstance(loss, HeadLoss)
-        self.classes: HeadLoss = loss if owns_classes else SoftmaxLoss(num_features, num_classes)
-        self.extra = None if owns_classes else loss
+        self.classes: HeadLoss = loss if isinstance(loss, HeadLoss) else SoftmaxLoss(num_features, num_classes)
+        self.extra = None if loss is self.classes else loss
 
     @property
     def loss(self) -> Loss:

@@ -168,10 +168,10 @@ def _open(data: Any, **options: Any) -> AnySet:
     if isinstance(data, (ImageData, ArrayInputs)):
         return data
     if isinstance(data, tuple) and len(data) in (2, 3):
-        inputs, labels, *ids = data
-        if not ids and options.get("name"):  # rows of another set are counted from 0 too
-            ids = [[f"{options['name']}/{row}" for row in range(len(inputs))]]
-        return ArrayInputs(inputs, labels, *ids)
+        inputs, labels, *given_ids = data
+        if not given_ids and options.get("name"):  # rows of another set are counted from 0 too
+            given_ids = [[f"{options['name']}/{row}" for row in range(len(inputs))]]
+        return ArrayInputs(inputs, labels, *given_ids)
     if is_dataset(data):
         return open_data(data, labels_from=options.get("labels_from"))
     if not isinstance(data, (str, os.PathLike)):

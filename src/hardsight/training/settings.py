@@ -91,6 +91,12 @@ def group(options: type[Options]) -> Callable[[Any], Options]:
     return read
 
 
+def key_values(help: str, options: type[Options] | None = None) -> Any:
+    """An option of `key=value` texts: any keys, or those of a group."""
+    default, read = ({}, read_options) if options is None else (options(), group(options))
+    return option(default, help, repeat=True, read=read, metavar="KEY=VALUE")
+
+
 def read_numbers(value: Any, name: str, what: str = "numbers") -> tuple[float, ...]:
     """Numbers from a text with commas, or from a sequence."""
     parts = [part for part in value.split(",") if part.strip()] if isinstance(value, str) else value
@@ -158,9 +164,7 @@ def _keep_epochs(value: Any) -> bool | int:
 class NetworkOptions(Options):
     """Which network to train, beside its name, and what it is given to see."""
 
-    model_options: Mapping[str, Any] = option(
-        {}, "Option of the network, such as num_features=2; repeatable.", repeat=True, read=read_options, metavar="KEY=VALUE"
-    )
+    model_options: Mapping[str, Any] = key_values("Option of the network, such as num_features=2; repeatable.")
     weights: Path | None = option(
         None, "Weights to start from: .safetensors, or .pt with tensors only.", read=Path, decides=False
     )
@@ -175,13 +179,10 @@ class NetworkOptions(Options):
         None, "Units of a hidden layer in the head, before the classes: linear, ReLU, then the loss. Default: none.", least=1
     )
     size: int | None = PreprocessingOptions.redefine("size", None)
-    preprocessing: PreprocessingOptions = option(
-        PreprocessingOptions(),
+    preprocessing: PreprocessingOptions = key_values(
         "Preprocessing of images as in extract: resize, crop_pct, scaling, mean, std, interpolation, channels; "
         "repeatable. Default: the network's own.",
-        repeat=True,
-        read=group(PreprocessingOptions),
-        metavar="KEY=VALUE",
+        PreprocessingOptions,
     )
 
     def check(self) -> None:
@@ -249,23 +250,17 @@ class LearningOptions(Options):
     optimizer: Optimizer = option("sgd", "Optimizer: sgd or adamw.")
     lr: float | None = option(None, "Learning rate. Default: 0.01 for sgd, 0.001 for adamw.", above=0)
     weight_decay: float = option(5e-4, "Weight decay of matrices and filters; biases and norms have none.", least=0)
-    optimizer_options: OptimizerOptions = option(
-        OptimizerOptions(),
+    optimizer_options: OptimizerOptions = key_values(
         "Option of the optimizer: momentum=0.9, nesterov, decay_all (biases and norms too), head_rate=10 (multiplies the "
         "learning rate of the head), clip=1 (the gradient norm); repeatable. Default: momentum=0.9.",
-        repeat=True,
-        read=group(OptimizerOptions),
-        metavar="KEY=VALUE",
+        OptimizerOptions,
     )
     freeze_bn: bool = option(False, "Freeze the running statistics of batch normalization, and use them in training as well.")
     schedule: Schedule = option("constant", "Learning-rate schedule: constant, step or cosine.")
-    schedule_options: ScheduleOptions = option(
-        ScheduleOptions(),
+    schedule_options: ScheduleOptions = key_values(
         "Option of the schedule: warmup=EPOCHS; of step milestones=30,60 or step_size=30, and gamma=0.1; repeatable. "
         "Default: gamma=0.1 at 1/2 and 3/4 of the epochs.",
-        repeat=True,
-        read=group(ScheduleOptions),
-        metavar="KEY=VALUE",
+        ScheduleOptions,
     )
     precision: Precision = option("float32", "Precision: float32, bfloat16, or float16 on a GPU.")
     augment: str = option(
@@ -315,9 +310,7 @@ class TrainSettings(PacingOptions, NetworkOptions, LearningOptions, ResourceOpti
     """The options of `hardsight.train` and `hardsight train`."""
 
     loss: str = option("softmax", "Loss: softmax, avh, lgm, gm, center, l_softmax, arcface, ...: see docs/training.md.")
-    loss_options: Mapping[str, Any] = option(
-        {}, "Option of the loss, such as scale=20; repeatable.", repeat=True, read=read_options, metavar="KEY=VALUE"
-    )
+    loss_options: Mapping[str, Any] = key_values("Option of the loss, such as scale=20; repeatable.")
     epochs: int = option(10, "Passes over the training data.", least=1)
     watch: Mapping[str, Any] | None = option(
         None,
