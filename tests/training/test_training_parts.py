@@ -30,7 +30,7 @@ from hardsight.training.augmentation import (
     sample_keys,
 )
 from hardsight.training.checkpoint import TrainingState, load_checkpoint, newest_checkpoint, save_checkpoint
-from hardsight.training.inputs import ArrayInputs, ImageInputs, labeled_only, numbers
+from hardsight.training.inputs import ArrayInputs, ImageInputs, labeled_only
 from hardsight.training.loss_names import LOSSES, loss_name
 from hardsight.training.objective import Objective, loss_class, loss_options, with_defaults
 from hardsight.training.optimization import rate_factor
@@ -222,7 +222,7 @@ def test_a_batch_of_numbers_is_that_of_its_images(channels: Any) -> None:
     how = Preprocessing(size=(6, 5), channels=channels, mean=(0.4,), std=(0.2,))
     pixels = np.random.default_rng(0).integers(0, 256, (3, 6, 5, len(channels)), dtype=np.uint8)
     images = [Image.fromarray(one.squeeze(-1) if channels == "L" else one) for one in pixels]
-    assert np.array_equal(numbers(pixels, how), np.stack([how(image) for image in images]))
+    assert np.array_equal(how.normalized(pixels), np.stack([how(image) for image in images]))
 
 
 def test_later_epochs_read_from_memory(tmp_path: Path) -> None:

@@ -185,8 +185,8 @@ class _Job:
         with run.only_writer():
             n, folder = len(self.inputs), run.folder("samples")
             parts = {
-                folder / f"part-{number:05d}.parquet": range(at, min(at + per_part, n))
-                for number, at in enumerate(range(0, n, per_part))
+                folder / f"part-{number:05d}.parquet": range(start, min(start + per_part, n))
+                for number, start in enumerate(range(0, n, per_part))
             }
             run.kept = lambda: f"{sum(len(rows) for name, rows in parts.items() if name.exists()):,} of {n:,} images"
             if any(name.exists() for name in parts):
@@ -228,25 +228,17 @@ class _Job:
         write_samples(name, matrix, self._columns(read), metadata={BROKEN: json.dumps(broken).encode()})
 
     def _columns(self, rows: np.ndarray) -> dict[str, Any]:
-        base = [self.inputs.ids[row] for row in rows]
-        ids = list(base)
-        methods: list[str | None] = [None] * len(base)
-        levels: list[float | None] = [None] * len(base)
-        for method, epsilon in self.attacks:
-            ids += [f"{id}#{method}={epsilon:.6g}" for id in base]
-            methods += [method] * len(base)
-            levels += [epsilon] * len(base)
-        copies = 1 + len(self.attacks)
+        base, n = [self.inputs.ids[row] for row in rows], len(rows)
+        endings = ["", *(f"#{method}={epsilon:.6g}" for method, epsilon in self.attacks)]
         columns: dict[str, Any] = {
-            "id": pa.array(ids, pa.string()),
-            "label": np.tile(self.inputs.labels[rows], copies),
-            "base_id": pa.array(base * copies, pa.string()),
-            "degradation": pa.array(methods, pa.string()),
-            "level": pa.array(levels, pa.float64()),
+            "id": pa.array([id + ending for ending in endings for id in base], pa.string()),
+            "label": np.tile(self.inputs.labels[rows], len(endings)),
+            "base_id": pa.array(base * len(endings), pa.string()),
+            "degradation": pa.array([None] * n + [method for method, _ in self.attacks for _ in base], pa.string()),
+            "level": pa.array([None] * n + [epsilon for _, epsilon in self.attacks for _ in base], pa.float64()),
         }
-        for name, values in self.inputs.columns.items():
-            columns[name] = [values[row] for row in rows] * copies
-        return columns
+        further = self.inputs.columns.items()
+        return columns | {name: [values[row] for row in rows] * len(endings) for name, values in further}
 
     def _versions(self, rows: np.ndarray, inputs: np.ndarray) -> Iterator[np.ndarray]:
         """(b, C, H, W) inputs as they are, and by every attack."""
@@ -333,9 +325,9 @@ class _Job:
             steps = gradient_sign.ascent(view.logits, view.pixels(batch.inputs), labels, s.epsilon[-1], s.path_steps)
             features.append(np.stack([self.model(view.inputs(pixels))[0] for pixels in steps], axis=1))  # (b, steps + 1, d)
             seen.append(batch.rows)
-        at = np.concatenate(seen)
-        ids = [self.inputs.ids[row] for row in at]
-        return path_table(ids, self.inputs.labels[at], np.concatenate(features), self.model.head, s.epsilon[-1])
+        rows = np.concatenate(seen)
+        ids = [self.inputs.ids[row] for row in rows]
+        return path_table(ids, self.inputs.labels[rows], np.concatenate(features), self.model.head, s.epsilon[-1])
 
 
 class _Pixels:

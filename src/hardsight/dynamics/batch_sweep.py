@@ -131,11 +131,11 @@ def _in_one_tile(batches: list[WaitingBatch], labels: np.ndarray) -> Sweep | Non
     else:
         logits = scale * np.cos(theta) if kind == "cosine" else -scale * theta
     own = np.maximum(labels, 0)  # unlabeled rows use class 0 as a placeholder
-    at = own + np.arange(0, b * c, c)  # their positions in the flat (b, c) arrays
+    own_entry = own + np.arange(0, b * c, c)  # (b,) positions in the flat (b, c) arrays
     flat_theta, flat_logits = theta.reshape(-1), logits.reshape(-1)
     columns = np.empty((8, b))  # float64
-    columns[:4] = norm, theta.sum(1), flat_theta[at], flat_logits[at]
-    flat_theta[at], flat_logits[at] = np.inf, -np.inf  # mask the own class
+    columns[:4] = norm, theta.sum(1), flat_theta[own_entry], flat_logits[own_entry]
+    flat_theta[own_entry], flat_logits[own_entry] = np.inf, -np.inf  # mask the own class
     index, best = logits.argmax(1), logits.max(1)
     columns[4:6] = theta.min(1), best
     _, angle_sum, own_angle, own_logit, nearest_angle, other_logit, other_sum, other_squares = columns
@@ -144,7 +144,7 @@ def _in_one_tile(batches: list[WaitingBatch], labels: np.ndarray) -> Sweep | Non
     shrink = np.exp(np.minimum(other_logit - own_logit, 0))  # sums of exponentials are relative to the largest logit
     logits -= best[:, None]
     terms = np.exp(np.maximum(logits, FLOOR, out=logits), out=logits)
-    terms.reshape(-1)[at] = 0.0
+    terms.reshape(-1)[own_entry] = 0.0
     np.multiply(shrink, terms.sum(1), out=other_sum)
     np.multiply(shrink**2, np.vecdot(terms, terms), out=other_squares)
     wins = (own_logit > other_logit) | ((own_logit == other_logit) & (own < index))  # ties go to the first class

@@ -204,29 +204,29 @@ def _phase_lines(curves: Curves, description: Description, numbers: dict[str, An
         name = curves.groups.names[group]
         if phases.found and phases.at is not None:
             boundaries.append((group, curves.times[phases.at]))
-        at = None if phases.at is None else curves.times[phases.at]
-        description.lines.append(f"  {name} third: {_phase_words(phases, curves.unit, at)}")
-        numbers.setdefault("phases", {})[name] = _phase_numbers(phases, at)
+        boundary = None if phases.at is None else curves.times[phases.at]
+        description.lines.append(f"  {name} third: {_phase_words(phases, curves.unit, boundary)}")
+        numbers.setdefault("phases", {})[name] = _phase_numbers(phases, boundary)
     return boundaries
 
 
-def _phase_words(phases: Phases, unit: str, at: int | None) -> str:
+def _phase_words(phases: Phases, unit: str, boundary: int | None) -> str:
     angle, norm = [f"{math.degrees(radians):.1f}" for radians in phases.angle], [f"{length:.4g}" for length in phases.norm]
-    if at is None:
+    if boundary is None:
         return f"no two phases: {phases.why_not} (angle {angle[0]} to {angle[2]} degrees, norm {norm[0]} to {norm[2]})"
     fallen, risen = percent(phases.angle_share, digits=0), percent(phases.norm_share, digits=0)
     shares = f"{fallen} % of the angle's fall and {risen} % of the norm's rise are complete"
     path = f"angle {angle[0]}, {angle[1]}, {angle[2]} degrees; norm {norm[0]}, {norm[1]}, {norm[2]}"
     if phases.found:
-        return f"angles first until {unit} {at}, norms later: by then {shares} ({path})"
-    return f"no two phases: {phases.why_not}; at {unit} {at}, where they are furthest apart, {shares} ({path})"
+        return f"angles first until {unit} {boundary}, norms later: by then {shares} ({path})"
+    return f"no two phases: {phases.why_not}; at {unit} {boundary}, where they are furthest apart, {shares} ({path})"
 
 
-def _phase_numbers(phases: Phases, at: int | None) -> dict[str, Any]:
+def _phase_numbers(phases: Phases, boundary: int | None) -> dict[str, Any]:
     values = (*phases.angle, *phases.norm, phases.angle_share, phases.norm_share)
     clean = [None if math.isnan(value) else value for value in values]
     names = ("angle_first", "angle_at", "angle_last", "norm_first", "norm_at", "norm_last", "angle_share", "norm_share")
-    return {"found": phases.found, "at": at, "why_not": phases.why_not, **dict(zip(names, clean, strict=True))}
+    return {"found": phases.found, "at": boundary, "why_not": phases.why_not, **dict(zip(names, clean, strict=True))}
 
 
 def _groups(run: str | Path, by: str | None, human: Any, split: str | None) -> Groups | None:
@@ -271,15 +271,16 @@ def _epochs_of_split(run: str | Path, split: str | None) -> pa.Table:
 
 def _collapse_lines(rows: list[dict[str, Any]]) -> list[str]:
     """The metrics of some epochs of one split as lines of a small table."""
-    chosen = sorted({round(at) for at in np.linspace(0, len(rows) - 1, min(MOST_LINES, len(rows)))})
+    places = np.linspace(0, len(rows) - 1, min(MOST_LINES, len(rows)))
+    chosen = [rows[index] for index in sorted({round(place) for place in places})]
     header = ("epoch", "NC1", "NC2", "NC3", "NC4", "uniformity", "tolerance", "cos same", "cos other")
     names = ("nc1", "nc2", "nc3", "nc4", *COSINES)
     lines = [f"  collapse and cosines, of {rows[-1]['measured']:,} samples:", _line(header)]
-    return lines + [_line([str(rows[at]["epoch"]), *(_number(rows[at][name]) for name in names)]) for at in chosen]
+    return lines + [_line([str(row["epoch"]), *(_number(row[name]) for name in names)]) for row in chosen]
 
 
 def _line(cells: Sequence[str]) -> str:
-    return "    " + "".join(f"{cell:>{6 if at == 0 else 11}}" for at, cell in enumerate(cells))
+    return "    " + f"{cells[0]:>6}" + "".join(f"{cell:>11}" for cell in cells[1:])
 
 
 def _number(value: float | None) -> str:

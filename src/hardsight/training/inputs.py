@@ -177,7 +177,7 @@ class ImageInputs:
                 pixels = [new_pixels[row] if row in new_pixels else self._kept[row] for row in good.tolist()]  # type: ignore[index]
                 if fit is None:
                     self._keep(new_pixels)
-                yield InputBatch(good, numbers(np.array(pixels, np.uint8).reshape(-1, *self._shape), self.preprocessing))
+                yield InputBatch(good, self.preprocessing.normalized(np.array(pixels, np.uint8).reshape(-1, *self._shape)))
 
     def _readable(self, row: int, new_pixels: dict[int, Any]) -> bool:
         result = new_pixels.get(row)
@@ -215,18 +215,6 @@ class ImageInputs:
     def fingerprint(self) -> dict[str, Any]:
         """Identity of the inputs: a resumed run must have the same."""
         return self.data.fingerprint()
-
-
-def numbers(pixels: np.ndarray, preprocessing: Preprocessing) -> np.ndarray:
-    """(b, H, W, C) uint8 -> (b, C, H, W) float32: `Preprocessing.numbers` for a whole batch."""
-    if preprocessing.channels == "BGR":
-        pixels = pixels[..., ::-1]
-    std, mean = np.array(preprocessing.std), np.array(preprocessing.mean)
-    scale, shift = (1 / (255 * std)).astype(np.float32), (-mean / std).astype(np.float32)
-    result = np.empty((len(pixels), pixels.shape[3], *pixels.shape[1:3]), np.float32)
-    np.multiply(pixels.transpose(0, 3, 1, 2), scale[:, None, None], out=result)
-    result += shift[:, None, None]
-    return result
 
 
 def sized(preprocessing: Preprocessing, data: ImageData, chosen: Mapping[str, Any]) -> Preprocessing:
