@@ -59,15 +59,14 @@ def find_phases(angle: np.ndarray, norm: np.ndarray) -> Phases:
     if rise < LEAST_RISE * norm[0]:
         return _not_found(angle, norm, "the norm does not rise" + (", it falls" if rise < -LEAST_RISE * norm[0] else ""))
     angle_share, norm_share = (angle[0] - angle) / fall, (norm - norm[0]) / rise  # (e,) each, from 0 at the start to 1 at the end
-    boundary = int(np.argmax(angle_share[1:-1] - norm_share[1:-1])) + 1  # between the first and the last
+    lead = angle_share - norm_share
+    boundary = int(np.argmax(lead[1:-1])) + 1  # between the first and the last
     in_turn = bool(angle_share[boundary] >= ANGLE_DONE and norm_share[boundary] <= NORM_DONE)
     steady = bool(np.abs(angle[boundary:] - angle[-1]).max() <= STEADY * np.ptp(angle))
     if in_turn:
         why_not = "" if steady else "the angle does not stay at its lower level"
     else:
-        why_not = (
-            "the norm rises first" if angle_share[boundary] < norm_share[boundary] else "angle and norm move at the same time"
-        )
+        why_not = "the norm rises first" if lead[boundary] < 0 else "angle and norm move at the same time"
     return Phases(
         in_turn and steady,
         boundary,

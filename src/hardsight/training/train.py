@@ -3,8 +3,6 @@
 Everything random is drawn from seed, epoch and sample, and everything is written by the one write rule. So a training
 that is killed at any moment resumes from its last checkpoint, and on a CPU ends with the same bytes as if nothing had
 happened. With `torchrun` or `accelerate launch` several processes share each batch.
-
-The input is checked here, which is quick; `loop.py` has what needs torch.
 """
 
 from __future__ import annotations
@@ -142,25 +140,24 @@ def train(
     _check_tracker(settings.tracker)
     check_network_name(model)
     check_weights_file(settings.weights)
-    _check_teacher(settings.teacher, loss_name(settings.loss))
-    if settings.loss_options:
-        from hardsight.training.objective import check_loss_options
+    loss = loss_name(settings.loss)
+    from hardsight.training.loop import start_training  # loads torch, which takes seconds
+    from hardsight.training.objective import check_loss_options, loss_class
 
-        check_loss_options(loss_name(settings.loss), settings.loss_options)
+    check_loss_options(loss, settings.loss_options)
+    _check_teacher(settings.teacher, loss, needed="teacher_logits" in loss_class(loss).forward_needs)
     check_run_directory(output, COMMAND)
     sets = open_sets(data, settings)
-
-    from hardsight.training.loop import start_training  # loads torch, which takes seconds
-
     is_main_process = start_training(settings, sets, model, Path(output), say, progress)
     return replace(read_trained(Path(output)), notes=list(sets.notes), is_main_process=is_main_process)
 
 
-def _check_teacher(spec: Any, loss: str) -> None:
+def _check_teacher(spec: Any, loss: str, *, needed: bool) -> None:
     """Refuse a teacher without a loss for it, a loss without its teacher, and a text that names no model."""
-    if (spec is None) != (loss != "dual_head"):
-        raise InputError("the loss dual_head needs a teacher: name a run or a model." if spec is None else
-                         f"a teacher goes with the loss dual_head, not with {loss}.")  # fmt: skip
+    if needed and spec is None:
+        raise InputError(f"the loss {loss} needs a teacher: name a run or a model.")
+    if spec is not None and not needed:
+        raise InputError(f"a teacher goes with the loss dual_head, not with {loss}.")
     check_model_name(spec)
 
 
