@@ -108,12 +108,13 @@ def with_defaults(name: str, options: Mapping[str, Any], epochs: int) -> dict[st
 
 def check_loss_options(name: str, options: Mapping[str, Any]) -> None:
     """Refuse an option that a loss does not have, or a value of another type; the constructor checks its range."""
-    known = loss_options(name)
+    option_types = loss_options(name)
     for option, value in options.items():
-        if option not in known:
-            listed = ", ".join(known) or "none"
-            raise InputError(f"the loss {name} has no option {option!r}; it has: {listed}.{did_you_mean(option, known)}")
-        kinds = get_args(known[option]) if get_origin(known[option]) in (Union, types.UnionType) else (known[option],)
+        if option not in option_types:
+            listed = ", ".join(option_types) or "none"
+            raise InputError(f"the loss {name} has no option {option!r}; it has: {listed}.{did_you_mean(option, option_types)}")
+        hint = option_types[option]
+        kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
         words = [word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)]
         if words and not callable(value) and value not in words:
             near = did_you_mean(str(value), words)
