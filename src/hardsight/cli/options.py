@@ -68,11 +68,20 @@ def _turns_off(field: OptionField) -> bool:
     return field.kind is bool and field.flag.startswith("--no-")
 
 
+def _grouped(settings_class: type[Options]) -> Iterator[tuple[str, str]]:
+    """What would be the flag of each option of a group, and how it is written."""
+    for field in settings_class.fields():
+        for inner in field.default.fields() if isinstance(field.default, Options) else ():
+            yield inner.flag, f"{field.flag} {inner.name}{'' if inner.kind is bool else '=VALUE'}"
+
+
 def command_of(settings_class: type[Options]) -> type[Command]:
     """The command of a settings class, in which some switches may also take a value: `--pretrained` and `--pretrained V1`."""
     words = {flag: word for field in settings_class.fields() if (word := field.about.word) for flag in field.flags}
 
     class Spelled(Command):
+        grouped = dict(_grouped(settings_class))
+
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
             """The command line with every such switch spelled out."""
             return super().parse_args(ctx, list(_spelled_out(args, words)))
