@@ -258,7 +258,7 @@ def check_finite(loss: Callable[[Tensor, Tensor], Tensor], x: Tensor, *labels: A
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("name", {**LOGIT_LOSSES, **OTHERS})
+@pytest.mark.parametrize("name", [*LOGIT_LOSSES, *OTHERS])
 def test_logits_at_the_ends(name: str, dtype: Any) -> None:
     for c in (2, 5, 1000) if name in LOGIT_LOSSES else (2, 5):
         z = torch.zeros(6, c, dtype=dtype)

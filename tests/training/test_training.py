@@ -260,11 +260,11 @@ def test_two_features_are_drawn(tmp_path: Path) -> None:
 def test_who_learns_how() -> None:
     from hardsight.models.trainable import open_trainable
     from hardsight.training.optimization import parameter_groups
-    from hardsight.training.settings import LearningOptions
+    from hardsight.training.settings import LearningOptions, OptimizerOptions
     from hardsight.training.trainee import LossChoice, Trainee
 
-    settings = LearningOptions(lr=0.5, optimizer_options={"head_rate": 10.0}, weight_decay=0.1)
-    everything = LearningOptions(weight_decay=0.1, optimizer_options={"decay_all": True})
+    settings = LearningOptions(lr=0.5, optimizer_options=OptimizerOptions(head_rate=10.0), weight_decay=0.1)
+    everything = LearningOptions(weight_decay=0.1, optimizer_options=OptimizerOptions(decay_all=True))
     loss = LossChoice("lgm", {"covariance": "shared"}, num_classes=3, num_samples=9)
     trainee = Trainee(open_trainable("point_mlp:PointMLP", 3), torch.randn(4, 3), loss)
     names = {id(p): name for name, p in trainee.named_parameters()}

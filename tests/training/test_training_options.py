@@ -31,7 +31,7 @@ from hardsight.models import Preprocessing, open_model
 from hardsight.models.trainable import open_trainable
 from hardsight.training.network import hits
 from hardsight.training.optimization import Updater, make_optimizer, parameter_groups, rate_factor
-from hardsight.training.settings import LearningOptions, TrainSettings
+from hardsight.training.settings import LearningOptions, OptimizerOptions, ScheduleOptions, TrainSettings
 from hardsight.training.trainee import LossChoice, Trainee
 from point_mlp import points
 
@@ -58,8 +58,8 @@ def trainee(model: Any, **options: Any) -> Trainee:
 
 
 def test_a_step_size_is_milestones_at_even_distances() -> None:
-    every = LearningOptions(schedule="step", schedule_options={"step_size": 2, "gamma": 0.5})
-    listed = LearningOptions(schedule="step", schedule_options={"milestones": (2, 4, 6), "gamma": 0.5})
+    every = LearningOptions(schedule="step", schedule_options=ScheduleOptions(step_size=2, gamma=0.5))
+    listed = LearningOptions(schedule="step", schedule_options=ScheduleOptions(milestones=(2, 4, 6), gamma=0.5))
     steps = range(7 * 3)
     assert [rate_factor(every, step, 3, 7) for step in steps] == [rate_factor(listed, step, 3, 7) for step in steps]
 
@@ -85,7 +85,7 @@ def test_adapt_and_generalize_learn_as_they_are_told(tmp_path: Path, monkeypatch
     types.clear()
     domains = OpenedDomains(in_domains(), ["a", "b", "c"])
     GeneralizeWork.of(
-        GeneralizeSettings(epochs=3, schedule_options={"milestones": (1, 2), "gamma": 0.5}, **options), domains, print
+        GeneralizeSettings(epochs=3, schedule_options=ScheduleOptions(milestones=(1, 2), gamma=0.5), **options), domains, print
     ).all(tmp_path / "folds", None)
     assert factors == [1, 0.5, 0.25] * 3  # one step an epoch, three domains left out in turn
     assert types == {(torch.float32, torch.bfloat16)}
@@ -97,7 +97,7 @@ def test_adapt_and_generalize_learn_as_they_are_told(tmp_path: Path, monkeypatch
 @pytest.mark.parametrize("nesterov", [True, False, None])
 def test_momentum_is_plain_or_nesterov(nesterov: bool | None) -> None:
     network = trainee("point_mlp:PointMLP")
-    optimizer = make_optimizer(network, LearningOptions(optimizer_options={"momentum": 0.8, "nesterov": nesterov}))
+    optimizer = make_optimizer(network, LearningOptions(optimizer_options=OptimizerOptions(momentum=0.8, nesterov=nesterov)))
     assert optimizer.defaults["momentum"] == 0.8 and optimizer.defaults["nesterov"] == (nesterov is not False)
 
 
@@ -257,7 +257,7 @@ def test_the_hidden_layer_is_new_and_of_the_head() -> None:
     learner = trainee(normalized(), head_hidden=6)
     assert not torch.equal(learner.objective.classes.weight, torch.as_tensor(learner.last_head.weight))
     names = {id(p): name for name, p in learner.named_parameters()}
-    groups = parameter_groups(learner, LearningOptions(lr=1.0, optimizer_options={"head_rate": 10.0}))
+    groups = parameter_groups(learner, LearningOptions(lr=1.0, optimizer_options=OptimizerOptions(head_rate=10.0)))
     rates = {names[id(p)]: group["lr"] for group in groups for p in group["params"]}
     assert rates["objective.classes.weight"] == rates["network.3.hidden.bias"] == 10.0 and rates["network.0.weight"] == 1.0
     assert learner.features(torch.randn(20, 3)).min() == 0  # after a ReLU

@@ -34,7 +34,7 @@ from hardsight.training.inputs import ArrayInputs, ImageInputs, labeled_only
 from hardsight.training.loss_names import LOSSES, loss_name
 from hardsight.training.objective import Objective, loss_class, loss_options, with_defaults
 from hardsight.training.optimization import rate_factor
-from hardsight.training.settings import LearningOptions, read_options
+from hardsight.training.settings import LearningOptions, ScheduleOptions, read_options
 
 # Schedule
 
@@ -47,14 +47,14 @@ def test_cosine_by_hand() -> None:
 
 
 def test_steps_fall_at_their_epochs() -> None:
-    settings = LearningOptions(schedule="step", schedule_options={"milestones": (3, 6), "gamma": 0.5})
+    settings = LearningOptions(schedule="step", schedule_options=ScheduleOptions(milestones=(3, 6), gamma=0.5))
     factors = [rate_factor(settings, step, 10, 9) for step in (0, 29, 30, 59, 60, 89)]
     assert factors == [1.0, 1.0, 0.5, 0.5, 0.25, 0.25]
 
 
 @given(st.sampled_from(["constant", "step", "cosine"]), st.integers(1, 20), st.integers(1, 8), st.floats(0, 3))
 def test_every_rate_is_above_zero_and_at_most_the_whole(schedule: Any, steps: int, epochs: int, warmup: float) -> None:
-    settings = LearningOptions(schedule=schedule, schedule_options={"warmup": warmup})
+    settings = LearningOptions(schedule=schedule, schedule_options=ScheduleOptions(warmup=warmup))
     factors = [rate_factor(settings, step, steps, epochs) for step in range(steps * epochs)]
     assert all(0 < factor <= 1 for factor in factors)
     rising = factors[: min(len(factors), round(warmup * steps))]

@@ -78,7 +78,7 @@ def group(options: type[Options]) -> Callable[[Any], Options]:
     as_text = {field.name for field in options.fields() if field.about.read is not None}
 
     def read(value: Any) -> Options:
-        if isinstance(value, options):
+        if isinstance(value, Options) and issubclass(options, type(value)):
             return value
         value = [value] if isinstance(value, str) else value
         if not _are_texts(value):
