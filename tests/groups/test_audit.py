@@ -311,6 +311,13 @@ def test_a_run_and_a_table_of_scores(tmp_path: Path, cli: Cli, monkeypatch: pyte
         assert plain[name].to_pylist() == frame[name].to_pylist() == pytest.approx(table[name].to_pylist())
 
 
+def test_scores_of_a_run_are_not_those_of_another_head(tmp_path: Path) -> None:
+    run = digits_run(tmp_path / "run", n=200)
+    head = -np.asarray(Snapshot.load(run).head.weight)  # whatever it took for likely, it takes for unlikely
+    stored, other = (audit(run, "label", split="test", head=given)["mean_avh"].to_numpy() for given in (None, head))
+    assert (other > stored + 0.01).all()
+
+
 def test_labels_are_groups_by_class_name() -> None:
     snapshot = Snapshot(np.eye(3).repeat(20, 0), np.eye(3), np.arange(3).repeat(20), class_names=["cat", "dog", "owl"])
     table = audit(snapshot, group="label")

@@ -31,13 +31,12 @@ import pyarrow as pa
 
 from hardsight.errors import InputError
 from hardsight.files.parquet import read_parquet, table_notes
-from hardsight.files.places import place, second_table
-from hardsight.files.table_writing import FORMATS
+from hardsight.files.places import place
 from hardsight.groups.comparing import COPIES, NO_DIFFERENCE, TOO_FEW, Row, compare, corrected, direction
 from hardsight.groups.grouping import LATENT, Grouping, group_name, groupings_of, left_out
 from hardsight.groups.latent import find_latent
 from hardsight.groups.measures import OVERCONFIDENCE, Measures, check_labeled
-from hardsight.groups.outputs import checked_output
+from hardsight.groups.outputs import checked_output, save_second
 from hardsight.groups.settings import AuditSettings
 from hardsight.options import takes
 from hardsight.result import Result
@@ -56,7 +55,6 @@ from hardsight.screen import (
     warn_in_python,
 )
 from hardsight.snapshot import Snapshot
-from hardsight.table import write_table
 from hardsight.version import VERSION
 
 if TYPE_CHECKING:
@@ -141,8 +139,7 @@ class AuditedGroups(Result):
     def save(self, path: str | os.PathLike[str]) -> None:
         """As a `Result`; with a table also the groups of each sample: audit.samples.parquet next to audit.parquet."""
         super().save(path)
-        if place(path).suffix.lower() in FORMATS:
-            write_table(self.members, second_table(place(path), "samples"))
+        save_second(self.members, path, "samples")
 
     def replaced(self, path: str | os.PathLike[str]) -> str | None:
         """The columns of an earlier audit in a file, if this one has others."""
@@ -302,13 +299,12 @@ def _notes(groupings: list[Grouping], measures: Measures, settings: AuditSetting
 def _panel(rows: list[Row], title: str, measure: str, factor: float, overall: float) -> GroupPanel:
     from hardsight.render.groups import GroupPanel
 
-    value = measure if measure in rows[0] else f"mean_{measure}"
-    names = [value, f"{measure}_low", f"{measure}_high"]
+    names = [measure if measure in rows[0] else f"mean_{measure}", f"{measure}_low", f"{measure}_high"]
     if rows[0]["by"] == LATENT:
         title, overall = f"{title.split(' (')[0]}, difference" + (" (points)" if factor > 1 else ""), 0.0
         names = [f"{measure}_difference{end}" for end in ("", "_low", "_high")]
-    columns = [factor * np.array([np.nan if row[name] is None else row[name] for row in rows], float) for name in names]
-    return GroupPanel(title, *columns, factor * overall)
+    value, low, high = (factor * np.array([math.nan if row[name] is None else row[name] for row in rows]) for name in names)
+    return GroupPanel(title, value, low, high, factor * overall)
 
 
 def _accuracy(row: Row) -> Cell:

@@ -35,13 +35,12 @@ import pyarrow.compute as pc
 
 from hardsight.errors import InputError
 from hardsight.files.parquet import table_notes
-from hardsight.files.places import place, second_table
-from hardsight.files.table_writing import FORMATS
+from hardsight.files.places import place
 from hardsight.groups.changes import Changes, Pair, paired_changes, unpaired_changes
 from hardsight.groups.comparing import COPIES
 from hardsight.groups.feature_shift import features_in_words
 from hardsight.groups.measures import Measures, check_labeled
-from hardsight.groups.outputs import checked_output
+from hardsight.groups.outputs import checked_output, save_second
 from hardsight.groups.settings import DriftSettings
 from hardsight.groups.shared_heads import is_headless, shared_heads
 from hardsight.options import takes
@@ -52,7 +51,6 @@ from hardsight.scoring.score import CROSS_VALIDATED
 from hardsight.screen import Cell, Progress, Sentence, ShownTable, interval, line, number, warn_in_python
 from hardsight.snapshot import Snapshot
 from hardsight.snapshot.sources import TableSource
-from hardsight.table import write_table
 from hardsight.version import VERSION
 
 if TYPE_CHECKING:
@@ -125,8 +123,7 @@ class Drift(Result):
     def save(self, path: str | os.PathLike[str]) -> None:
         """As a `Result`; with a table also the classes: drift.classes.parquet next to drift.parquet."""
         super().save(path)
-        if place(path).suffix.lower() in FORMATS:
-            write_table(self.classes, second_table(place(path), "classes"))
+        save_second(self.classes, path, "classes")
 
 
 @takes(DriftSettings)

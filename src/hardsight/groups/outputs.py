@@ -7,10 +7,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from hardsight.errors import InputError
 from hardsight.files.places import place, second_table, table_path
-from hardsight.files.table_writing import check_table_output
+from hardsight.files.table_writing import FORMATS, check_table_output
 from hardsight.files.writing import check_output
+from hardsight.table import write_table
 
 
 def default_output(source: str, name: str, *, whole: bool) -> Path | None:
@@ -29,3 +32,10 @@ def checked_output(output: str | os.PathLike[str] | None, table: str, second: st
     check_table_output(target, table, inputs)
     check_output(second_table(target, second), inputs=inputs)
     return target
+
+
+def save_second(table: pa.Table, path: str | os.PathLike[str], name: str) -> None:
+    """Write the second table next to the first, where that was written as a table on this machine, and not as a page."""
+    first = place(path)
+    if isinstance(first, Path) and first.suffix.lower() in FORMATS:
+        write_table(table, second_table(first, name))
