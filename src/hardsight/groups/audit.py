@@ -32,7 +32,7 @@ import pyarrow as pa
 from hardsight.errors import InputError
 from hardsight.files.parquet import read_parquet, table_notes
 from hardsight.files.places import place
-from hardsight.groups.comparing import COPIES, NO_DIFFERENCE, TOO_FEW, Row, compare, corrected, direction
+from hardsight.groups.comparing import COPIES, NO_DIFFERENCE, TOO_FEW, Row, compare, corrected, direction, null_for_nan
 from hardsight.groups.grouping import LATENT, Grouping, group_name, groupings_of, left_out
 from hardsight.groups.latent import find_latent
 from hardsight.groups.measures import OVERCONFIDENCE, Measures, check_labeled
@@ -248,7 +248,7 @@ def _by_features(measures: Measures, settings: AuditSettings) -> tuple[list[Row]
 
 def _hardest(measures: Measures, rows: np.ndarray) -> str:
     """Ids of the hardest among some rows."""
-    return ", ".join(str(id) for id in measures.samples.ids[hardest_rows(measures, rows, HARDEST)])
+    return ", ".join(str(id) for id in measures.ids[hardest_rows(measures, rows, HARDEST)])
 
 
 def hardest_rows(measures: Measures, rows: np.ndarray, most: int) -> np.ndarray:
@@ -272,18 +272,14 @@ def _table(rows: list[Row], measures: Measures, settings: AuditSettings) -> pa.T
         "correction": "Holm, over all tests of the table",
         "split": settings.split,
     }
-    rows = corrected(rows, measures.hardness, settings.level)
+    rows = [null_for_nan(row) for row in corrected(rows, measures.hardness, settings.level)]
     last = ("hardest", "verdict")
     measured = [name for name in (rows[0] if rows else ()) if name not in (*FIRST, *last)]
     kinds = {name: pa.float64() for name in (*FIRST, *measured, *last)}
     kinds |= dict.fromkeys(("by", "group", *last), pa.string())
     kinds |= dict.fromkeys([name for name in ("n", "labeled", "members") if name in kinds], pa.int64())
     schema = pa.schema(list(kinds.items()), metadata={"hardsight": json.dumps(notes)})
-    return pa.table({name: [_null_for_nan(row.get(name)) for row in rows] for name in kinds}, schema=schema)
-
-
-def _null_for_nan(value: Any) -> Any:
-    return None if isinstance(value, float) and math.isnan(value) else value
+    return pa.Table.from_pylist(rows, schema)
 
 
 def _notes(groupings: list[Grouping], measures: Measures, settings: AuditSettings) -> list[str]:

@@ -144,3 +144,8 @@ def direction(verdict: str) -> float:
     if "less accurate" in verdict or "harder" in verdict:
         return 1.0
     return -1.0 if "accurate" in verdict or "easier" in verdict else 0.0
+
+
+def null_for_nan(row: Row) -> Row:
+    """A row for Arrow and JSON."""
+    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}

@@ -23,7 +23,6 @@ The metadata of the schema, under `hardsight`, has the classes and whether the f
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -37,7 +36,7 @@ from hardsight.errors import InputError
 from hardsight.files.parquet import table_notes
 from hardsight.files.places import place
 from hardsight.groups.changes import Changes, Pair, paired_changes, unpaired_changes
-from hardsight.groups.comparing import COPIES
+from hardsight.groups.comparing import COPIES, Row, null_for_nan
 from hardsight.groups.feature_shift import features_in_words
 from hardsight.groups.measures import Measures, check_labeled
 from hardsight.groups.outputs import checked_output, save_second
@@ -67,7 +66,7 @@ class Drift(Result):
     by, counted = "change", "harder"
 
     def __init__(self, pair: Pair, changes: Changes, notes: list[str]) -> None:
-        classes = [{name: _null_for_nan(value) for name, value in row.items()} for row in changes.classes]
+        classes = [null_for_nan(row) for row in changes.classes]
         super().__init__(_table(pair, changes, classes), notes, pair.second.samples.run)
         self.pair, self.feature_shift, self.easier = pair, changes.features, changes.easier
         self.classes = pa.Table.from_pylist(classes, _class_schema(classes))
@@ -261,7 +260,7 @@ def _check_one_model(pair: Pair, own_heads: list[bool]) -> None:
         raise InputError(f"different samples are compared by one model, but {why}: leave out --unpaired, or give one head.")
 
 
-def _table(pair: Pair, changes: Changes, classes: list[dict[str, Any]]) -> pa.Table:
+def _table(pair: Pair, changes: Changes, classes: list[Row]) -> pa.Table:
     features = changes.features
     notes = {
         "version": VERSION,
@@ -281,13 +280,9 @@ def _table(pair: Pair, changes: Changes, classes: list[dict[str, Any]]) -> pa.Ta
     return pa.table(changes.columns).replace_schema_metadata({"hardsight": json.dumps(notes)})
 
 
-def _class_schema(classes: list[dict[str, Any]]) -> pa.Schema:
+def _class_schema(classes: list[Row]) -> pa.Schema:
     kinds = {"class": pa.string(), "label": pa.int64(), "n": pa.int64(), "verdict": pa.string()}
     return pa.schema([(name, kinds.get(name, pa.float64())) for name in classes[0]])
-
-
-def _null_for_nan(value: Any) -> Any:
-    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _class_shown(measures: Measures, label: int | None) -> str:

@@ -80,8 +80,8 @@ def _crossed(groupings: Sequence[Grouping]) -> Grouping:
 
 
 def _of_column(samples: Snapshot, name: str) -> Grouping:
-    labels = samples.labels
-    if name == "label" and (labels >= 0).any():
+    if name == "label":
+        labels = samples.labels
         names = samples.class_names or [str(label) for label in range(int(labels.max()) + 1)]
         return _checked(samples.where, _without_empty(Grouping(name, names, labels)))
     return _checked(samples.where, _grouped(samples.where, name, _column(samples, name).combine_chunks()))

@@ -36,7 +36,7 @@ def find_latent(measures: Measures, settings: AuditSettings) -> list[LatentGroup
     """
     features = measures.features  # (n, d)
     assert features is not None  # checked before anything was scored
-    order = np.argsort(measures.samples.ids, kind="stable")  # rows in another order give the same groups
+    order = np.argsort(measures.ids, kind="stable")  # rows in another order give the same groups
     rng = np.random.default_rng(settings.seed)
     first = np.zeros(len(features), bool)
     first[order[rng.permutation(len(order))[: len(order) // 2]]] = True

@@ -48,13 +48,18 @@ class Measures:
         """The measures of some of the samples, found by id."""
         if part is self.samples:
             return self
-        check_unique(self.samples.ids, self.name)
-        rows = pc.index_in(pa.array(part.ids), value_set=pa.array(self.samples.ids))
+        check_unique(self.ids, self.name)
+        rows = pc.index_in(pa.array(part.ids), value_set=pa.array(self.ids))
         return replace(self, samples=part, table=self.table.take(rows))
 
     def score(self, name: str) -> np.ndarray | None:
         """A score, or None where it was not measured."""
         return np.asarray(self.table.column(name).to_numpy(), np.float64) if name in self.table.column_names else None
+
+    @cached_property
+    def ids(self) -> np.ndarray:
+        """(n,) strings or integers."""
+        return self.samples.ids
 
     @cached_property
     def labels(self) -> np.ndarray:
