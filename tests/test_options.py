@@ -171,8 +171,8 @@ def test_the_commands_know_their_options_without_numpy(fresh_python: Any) -> Non
     "name",
     [
         "training.settings:TrainSettings",
-        "domains.adaptation.settings:AdaptSettings",
-        "domains.generalization.settings:GeneralizeSettings",
+        "domains.settings:AdaptSettings",
+        "domains.settings:GeneralizeSettings",
     ],
 )
 def test_defaults_of_a_command_are_those_of_the_function(name: str) -> None:

@@ -124,8 +124,8 @@ def _keep_epochs(value: Any) -> bool | int:
 
 
 @dataclass(frozen=True)
-class NetworkOptions(PreprocessingOptions):
-    """Which network to train, beside its name, and what it is given to see."""
+class NetworkOptions(Options):
+    """Which network to train, beside its name."""
 
     model_options: Mapping[str, Any] = option(
         {}, "Option of the network, such as num_features=2; repeatable.", repeat=True, read=read_options, metavar="KEY=VALUE"
@@ -226,7 +226,7 @@ class PacingOptions(Options):
 
 
 @dataclass(frozen=True)
-class TrainSettings(PacingOptions, NetworkOptions, LearningOptions, ResourceOptions):
+class TrainSettings(PacingOptions, NetworkOptions, PreprocessingOptions, LearningOptions, ResourceOptions):
     """The options of `hardsight.train` and `hardsight train`."""
 
     loss: str = option("softmax", "Loss: softmax, avh, lgm, gm, center, l_softmax, arcface, ...: see docs/training.md.")

@@ -3,7 +3,7 @@
 With p the softmax probabilities, k the class, and lambda_k its threshold (see thresholds.py):
 
     cbst         label k* = argmax_k p_k / lambda_k, kept if p_k* / lambda_k* > 1
-    crst-mrkld   the same; training adds the regularizer (see objective.py)
+    crst-mrkld   the same; training adds the regularizer (see self_training.py)
     crst-lrent   soft label softmax((log p - log lambda) / alpha), kept if sum_k (p_k / lambda_k)^(1/alpha) > 1
     crst         MRKLD + LRENT: soft labels, and the regularizer in training
     cbst+avh     k* as cbst, kept if AVC_k*(x) > beta_k*, the AVC ranked at the same portion (Chen et al., eq. 4)
@@ -25,18 +25,17 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 from scipy.special import logsumexp, softmax
 
 from hardsight.checks import as_matrix, check_same_space, to_numpy
-from hardsight.domains.accuracy import known_mean
-from hardsight.domains.adaptation.settings import GroupBy, SelectionOptions
-from hardsight.domains.adaptation.thresholds import Ranking, class_thresholds, kept_per_class
+from hardsight.domains.comparison import known_mean
+from hardsight.domains.thresholds import Ranking, RankingOptions, class_thresholds, kept_per_class
 from hardsight.errors import InputError, did_you_mean
 from hardsight.head import Head, as_head
-from hardsight.options import takes
+from hardsight.options import option, takes
 from hardsight.pandas_index import align
 from hardsight.scores import SCORES
 from hardsight.scores.registry import values
@@ -47,10 +46,19 @@ from hardsight.threads import blocks, share, take
 if TYPE_CHECKING:
     from hardsight.option_types import SelectionOptions as SelectionKeywords
 
-
+GroupBy = Literal["predicted", "label"]
 METHODS = ("cbst", "crst", "crst-mrkld", "crst-lrent", "cbst+avh", "avc", "threshold", "weighted", "depict")  # and cbst+NAME
 SOFT = ("crst", "crst-lrent")  # whose pseudo-labels are distributions, by LRENT
-REGULARIZED = ("crst", "crst-mrkld")  # whose training has the MRKLD term
+ALPHA = option(0.25, "Temperature of LRENT's soft labels; towards 0 it becomes CBST.", above=0)
+GROUP_BY = option(
+    "predicted", "Samples that a score's threshold is ranked among: those predicted as the class, or labeled as it (label)."
+)
+THRESHOLD = option(
+    None,
+    "Fixed probability for the method threshold, whatever the portion above 0. Default: that of all samples at the portion.",
+    least=0,
+    most=1,
+)
 
 WHY = (
     "kept",
@@ -124,6 +132,15 @@ def sample_columns(features: np.ndarray, head: Head, proposed: np.ndarray) -> di
         "avh": values(SCORES["avh"], rows),
         "norm": rows.norm,
     }
+
+
+@dataclass(frozen=True)
+class SelectionOptions(RankingOptions):
+    """The options of `select_pseudo_labels`."""
+
+    alpha: float = ALPHA
+    threshold: float | None = THRESHOLD
+    group_by: GroupBy = GROUP_BY
 
 
 @takes(SelectionOptions)

@@ -18,13 +18,34 @@ that of the class it is predicted as, which leaves the prediction as it is.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from hardsight.checks import check_count, is_tensor, to_numpy
-from hardsight.domains.adaptation.settings import KcPolicy, KcValue, Rule
 from hardsight.errors import InputError
+from hardsight.options import Options, option
+
+Rule = Literal["classification", "segmentation"]
+KcValue = Literal["conf", "prob"]
+KcPolicy = Literal["cb", "global", "ucb"]
+
+
+@dataclass(frozen=True)
+class RankingOptions(Options):
+    """How the thresholds of classes are ranked."""
+
+    rule: Rule = option("classification", "Ranking rule of a class's threshold: classification or segmentation.")
+    kc_value: KcValue = option(
+        "conf",
+        "Values that a class's threshold is ranked among: confidences of samples predicted as it (conf), or its probabilities "
+        "over all samples (prob).",
+    )
+    kc_policy: KcPolicy = option(
+        "cb",
+        "Threshold that probabilities are divided by: each class's own (cb), one for all (global), or the predicted "
+        "class's (ucb).",
+    )
 
 
 def class_thresholds(
