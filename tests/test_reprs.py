@@ -78,11 +78,11 @@ def test_trainings(tmp_path: Path) -> None:
 
 
 def test_domains_and_attacks(tmp_path: Path) -> None:
-    text = one_screen(Adapted(ACCURACY, ACCURACY, ACCURACY, ACCURACY, tmp_path))
+    text = one_screen(Adapted(ACCURACY, ACCURACY, ACCURACY, ACCURACY, run=tmp_path))
     assert "method 0" in text and "and 28 more" in text
     losses = pa.table({"loss": ["avh"], "photo": [0.5], "photo std": [0.1], "average": [0.6]})
-    assert re.search(r"avh +0\.5 +0\.6", one_screen(Generalized(losses, losses, losses, tmp_path)))
-    one_screen(Generalized(losses.slice(0, 0), losses, losses, tmp_path))
+    assert re.search(r"avh +0\.5 +0\.6", one_screen(Generalized(losses, losses, losses, run=tmp_path)))
+    one_screen(Generalized(losses.slice(0, 0), losses, losses, run=tmp_path))
     assert "method 0" in one_screen(Attack(tmp_path, ACCURACY, ACCURACY, ACCURACY, ACCURACY, {}))
 
 

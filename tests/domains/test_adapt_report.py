@@ -18,7 +18,7 @@ from adapt_runs import METHODS, QUICK, SHOWN, check_kept_model, domains
 from hardsight import adapt as run
 from hardsight.data import BrokenImage
 from hardsight.domains.adapt_report import _pictures, page
-from hardsight.domains.adapt_result import Adapted, Results, tables_of
+from hardsight.domains.adapt_result import Adapted, tables_of
 from hardsight.domains.comparison import class_accuracies, known_mean
 from hardsight.domains.prepare import standards
 from hardsight.domains.pseudo_labels import select_pseudo_labels
@@ -135,7 +135,7 @@ def written(folder: Path, rounds: dict[Any, Any], names: list[str], words: str =
         key: [{"round": 0, "portion": 0.2, "accuracy": accuracy, "class_accuracy": [accuracy] * len(names)}]
         for key, accuracy in rounds.items()
     }
-    result = Adapted(*tables_of(Results(entries, names)).values(), folder, names)
+    result = Adapted(*tables_of(entries, names).values(), run=folder, class_names=names)
     (folder / "report.html").write_text(page(result, start, []), encoding="utf-8")
     return folder / "report.html"
 

@@ -16,7 +16,7 @@ from adapt_runs import QUICK, adapted, by_sample_domain, domains
 from hardsight import Snapshot
 from hardsight import adapt as run
 from hardsight.domains import adapt_training
-from hardsight.domains.adapt_result import Results, tables_of
+from hardsight.domains.adapt_result import tables_of
 from hardsight.domains.comparison import paired_difference
 from hardsight.domains.opening import check_folder_names, domain_names, in_classes_of, open_domain
 from hardsight.domains.pseudo_labels import select_pseudo_labels
@@ -264,7 +264,7 @@ def test_pooled_differences_are_over_pairs() -> None:
         for (pair, method), accuracies in reached.items()
         for seed, accuracy in enumerate(accuracies)
     }
-    table = tables_of(Results(rounds, ["x"]))["differences"].to_pylist()
+    table = tables_of(rounds, ["x"])["differences"].to_pylist()
     assert [row["pair"] for row in table] == ["a", "b", "all pairs"]
     assert table[-1]["difference"] == pytest.approx((0.2 + 0.3) / 2) and table[-1]["count"] == 2
     assert table[1]["low"] == pytest.approx(0.3)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from hardsight.data import ImageData, open_data
-from hardsight.domains.adapt_result import Adapted, Results, tables_of
+from hardsight.domains.adapt_result import Adapted
 from hardsight.domains.opening import (
     Data,
     Features,
@@ -81,37 +81,30 @@ def adapt(
     pairs = _pairs(source, target, settings.limit)
     first, smallest = next(iter(pairs.values()))[0], min(len(labeled) for labeled, _ in pairs.values())
     kind = "features" if isinstance(first, Features) else "images"
-    trained, passes = _is_trained(settings.model), settings.source_epochs
-    settings = settings.for_data(kind, trained, smallest)
+    learned, passes = _is_trained(settings.model), settings.source_epochs
+    settings = settings.for_data(kind, learned, smallest)
     check_network_options(first, settings)
     _check_alignment(first, settings)
     names, images = class_names_of(first), _pictures(pairs, settings.images)
 
     from hardsight.domains.adapt_models import AdaptWork  # loads torch, which takes seconds
+    from hardsight.domains.adapt_report import page
 
     work = AdaptWork.of(settings, pairs, say or (lambda sentence: None))
     for sentence in _of_one_class(pairs):
         work.say(sentence)
 
     def compare(run: Run, writes: bool) -> None:
-        for sentence in () if trained or passes is None else _undertrained(pairs, settings.batch_size, passes):
+        for sentence in () if learned or passes is None else _undertrained(pairs, settings.batch_size, passes):
             work.say(sentence)
-        results = work.all(run.directory, progress if writes else None)
+        tables = work.all(run.directory, progress if writes else None)
         if writes:
-            _report(run, results, images)
+            result = Adapted(*tables.values(), run=run.directory, class_names=names, images=images)
+            trained = sorted(path for pair in pairs for path in (run.directory / pair).rglob("*") if path.is_file())
+            finish_run(run, result, trained, page)
 
     write_run(output, COMMAND, work, compare)
     return Adapted.read(output, names, images)
-
-
-def _report(run: Run, results: Results, images: dict[str, ImageData]) -> None:
-    """The tables, the figures and the page; then the run is complete."""
-    from hardsight.domains.adapt_report import page
-
-    tables = tables_of(results)
-    result = Adapted(*tables.values(), run.directory, results.class_names, images)
-    parts = sorted(path for pair in result.pairs for path in (run.directory / pair).rglob("*") if path.is_file())
-    finish_run(run, result, parts, page)
 
 
 def _is_trained(model: Any) -> bool:

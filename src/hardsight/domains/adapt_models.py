@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 import torch
 
 from hardsight.data import ImageData
-from hardsight.domains.adapt_result import Results, Rounds
+from hardsight.domains.adapt_result import Rounds, Starts, tables_of
 from hardsight.domains.adapt_training import PairTraining, Report, RoundsResult, TargetView, load_state, save_state
 from hardsight.domains.alignment import Affine
 from hardsight.domains.auto import BEST, CANDIDATES, choose, warning
@@ -255,10 +256,10 @@ class AdaptWork:
         return [method.name for method in self.settings.all_methods()]
 
     @torch.random.fork_rng(devices=[])
-    def all(self, folder: Path, progress: Progress | None) -> Results:
-        """Every pair, seed and method; complete ones are read. torch's global random state is left unchanged."""
+    def all(self, folder: Path, progress: Progress | None) -> dict[str, pa.Table]:
+        """The tables of every pair, seed and method; complete ones are read. torch's global random state is left unchanged."""
         rounds: Rounds = {}
-        starts: dict[tuple[str, str, int], dict[str, Any]] = {}
+        starts: Starts = {}
         lengths = [self._length(pair, model) for pair in self.pairs.values() for model in models_for(self.methods)]
         steps = Steps(progress, len(self.settings.seeds) * sum(lengths))
         for name, pair in self.pairs.items():
@@ -268,14 +269,15 @@ class AdaptWork:
                 starts |= self._fill(rounds, name, models, steps)
         order = [SOURCE_ONLY, BASELINE, *self.methods, AUTO]
         by_method = sorted(rounds, key=lambda key: (list(self.pairs).index(key[0]), order.index(key[1]), key[2]))
-        return Results({key: rounds[key] for key in by_method}, next(iter(self.pairs.values())).class_names, starts)
+        names = next(iter(self.pairs.values())).class_names
+        return tables_of({key: rounds[key] for key in by_method}, names, starts)
 
     def _length(self, pair: DomainPair, model: Method) -> int:
         """Epochs or rounds of a model."""
         on_source = self.settings.source_length(len(pair.source)).passes
         return on_source if model.is_source_model else self.settings.rounds
 
-    def _fill(self, rounds: Rounds, pair: str, models: Models, steps: Steps) -> dict[tuple[str, str, int], dict[str, Any]]:
+    def _fill(self, rounds: Rounds, pair: str, models: Models, steps: Steps) -> Starts:
         """The rounds of every method of one pair and one seed; returns what each method started from."""
         seed, last = models.seed, {}
         for model in models_for(self.methods):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -36,102 +36,100 @@ STATISTICS = (
 )
 ALL = "all pairs"
 TABLES = ("accuracy", "differences", "selection", "rounds")
-Rounds = dict[tuple[str, str, int], History]  # by pair, method and seed
+Key = tuple[str, str, int]  # pair, method and seed
+Rounds = dict[Key, History]
+Starts = dict[Key, dict[str, Any]]
 
 
-@dataclass(frozen=True)
-class Results:
-    """The rounds of every pair of domains, method and seed.
+def tables_of(rounds: Rounds, class_names: Sequence[str], starts: Starts | None = None) -> dict[str, pa.Table]:
+    """The tables of a run, by name.
 
-    Attributes:
-        rounds: (pair, method, seed) -> one entry per round; a model that is trained once has a round 0 alone.
-        class_names: one per class.
-        starts: (pair, method, seed) -> the last entry of the model that a method starts from; else the source model.
+    Args:
+        rounds: one entry per round; a model that is trained once has a round 0 alone.
+        starts: the last entry of the model that a method starts from; else the source model.
     """
-
-    rounds: Rounds
-    class_names: Sequence[str]
-    starts: dict[tuple[str, str, int], dict[str, Any]] = field(default_factory=dict)
-
-    @property
-    def keys(self) -> tuple[list[str], list[str], list[int]]:
-        """Pairs of source and target, methods and seeds, in the order of the run."""
-        pairs, methods, seeds = (list(dict.fromkeys(key)) for key in zip(*self.rounds, strict=True))
-        return pairs, methods, seeds
-
-    def last(self, pair: str, method: str) -> list[float]:
-        """The mean class accuracy after the last round, seed by seed; empty where target labels are not known."""
-        accuracies = [self.rounds[pair, method, seed][-1]["accuracy"] for seed in self.keys[2]]
-        return [] if None in accuracies else accuracies
-
-    def best(self, pair: str, method: str) -> list[float]:
-        """The best round's, which only an oracle would have stopped at; for `auto`, of all that it chose from."""
-        _, names, seeds = self.keys
-        methods = [name for name in names if name in (SOURCE_ONLY, *CANDIDATES)] if method == AUTO else [method]
-        return [max(entry["accuracy"] for name in methods for entry in self.rounds[pair, name, seed]) for seed in seeds]
+    return {
+        "accuracy": accuracy_table(rounds, class_names),
+        "differences": differences_of(rounds),
+        "selection": selection_table(rounds),
+        "rounds": rounds_table(rounds, starts or {}),
+    }
 
 
-def tables_of(results: Results) -> dict[str, pa.Table]:
-    """The tables of a run, by name."""
-    made = (accuracy_table(results), differences_of(results), selection_table(results), rounds_table(results))
-    return dict(zip(TABLES, made, strict=True))
+def accuracy_table(rounds: Rounds, class_names: Sequence[str]) -> pa.Table:
+    """One row per pair and method: mean and spread over seeds of the mean class accuracy and of each class, last round.
 
-
-def accuracy_table(results: Results) -> pa.Table:
-    """One row per pair and method: mean and spread over seeds of the mean class accuracy and of each class, last round."""
-    pairs, methods, seeds = results.keys
+    The best round's is called oracle, for only an oracle would have stopped there; for `auto`, of all that it chose from.
+    """
     rows = []
-    for pair, method in ((pair, method) for pair in pairs for method in methods):
-        last = results.last(pair, method)
+    for (pair, method), histories in by_seed(rounds).items():
+        last = _last_accuracies(histories)
         if not last:
             continue
+        judged = [name for _, name in by_seed(rounds) if name in (SOURCE_ONLY, *CANDIDATES)] if method == AUTO else [method]
+        best = [max(entry["accuracy"] for name in judged for entry in rounds[pair, name, seed]) for seed in histories]
         row: dict[str, Any] = {"pair": pair, "method": method, "seeds": len(last), **mean_and_std("accuracy", last)}
-        row |= mean_and_std("oracle_accuracy", results.best(pair, method))
-        per_class = [results.rounds[pair, method, seed][-1]["class_accuracy"] for seed in seeds]
-        for k, name in enumerate(results.class_names):
+        row |= mean_and_std("oracle_accuracy", best)
+        per_class = [history[-1]["class_accuracy"] for history in histories.values()]
+        for k, name in enumerate(class_names):
             row |= mean_and_std(f"class {name}", [entry[k] for entry in per_class if entry[k] is not None])
         rows.append(row)
     return table_of(rows, "pair", "method")
 
 
-def differences_of(results: Results) -> pa.Table:
+def by_seed(rounds: Rounds) -> dict[tuple[str, str], dict[int, History]]:
+    """(pair, method) -> seed -> its rounds."""
+    found: dict[tuple[str, str], dict[int, History]] = {}
+    for (pair, method, seed), history in rounds.items():
+        found.setdefault((pair, method), {})[seed] = history
+    return found
+
+
+def _last_accuracies(histories: Mapping[int, History]) -> list[float]:
+    """The mean class accuracy after the last round, seed by seed; empty where target labels are not known."""
+    accuracies = [history[-1]["accuracy"] for history in histories.values()]
+    return [] if None in accuracies else accuracies
+
+
+def differences_of(rounds: Rounds) -> pa.Table:
     """Each method against each one before it in the list: paired over seeds, and over pairs of domains where there are several.
 
     The interval of one pair of domains is over seeds alone. That of all pairs is over the pairs' means.
     """
-    pairs, methods, _ = results.keys
-    reached = {method: {pair: last for pair in pairs if (last := results.last(pair, method))} for method in methods}
+    reached: dict[str, dict[str, list[float]]] = {}
+    for (pair, method), histories in by_seed(rounds).items():
+        if last := _last_accuracies(histories):
+            reached.setdefault(method, {})[pair] = last
     for known in reached.values():
         if len(known) > 1:
             known[ALL] = [float(np.mean(values)) for values in known.values()]
     return difference_table("pair", "method", reached)
 
 
-def selection_table(results: Results) -> pa.Table:
+def selection_table(rounds: Rounds) -> pa.Table:
     """One row per pair and method that selects pseudo-labels: what its first round selected, as means over seeds."""
-    pairs, methods, seeds = results.keys
     rows = []
-    for pair, method in ((pair, method) for pair in pairs for method in methods if method != AUTO):
-        first = [results.rounds[pair, method, seed][0].get("selection") for seed in seeds]
-        if None not in first:
+    for (pair, method), histories in by_seed(rounds).items():
+        first = [entry for history in histories.values() if (entry := history[0].get("selection"))]
+        if first and method != AUTO:
             means = {name: known_mean([entry[name] for entry in first]) for name in STATISTICS}
             rows.append({"pair": pair, "method": method, "round": 1, **means})
     return table_of(rows, "pair", "method")
 
 
-def rounds_table(results: Results) -> pa.Table:
+def rounds_table(rounds: Rounds, starts: Starts) -> pa.Table:
     """One row per pair, method, seed and round; that of `auto` says which method it took."""
     rows = []
-    for (pair, method, seed), rounds in results.rounds.items():
-        source = results.rounds.get((pair, SOURCE_ONLY, seed)) or [{}]
-        before = results.starts.get((pair, method, seed)) or source[-1]
-        for entry in rounds:
+    chooses = any(method == AUTO for _, method, _ in rounds)
+    for (pair, method, seed), history in rounds.items():
+        before = starts.get((pair, method, seed)) or rounds.get((pair, SOURCE_ONLY, seed), [{}])[-1]
+        for entry in history:
             selection, validated = entry.get("selection") or {}, entry.get("validators") or {}
             row = {"pair": pair, "method": method, "seed": seed, "round": entry["round"], "portion": entry["portion"]}
             row |= {"accuracy": entry["accuracy"], **{name: validated.get(name) for name in VALIDATORS}}
             row["evenness"] = entry.get("evenness")
             row["avc_change"] = _change(before, entry) if method not in (SOURCE_ONLY, AUTO) else None
-            taken = {"chosen": entry.get("method")} if AUTO in results.keys[1] else {}
+            taken = {"chosen": entry.get("method")} if chooses else {}
             rows.append({**row, **taken, **{name: selection.get(name) for name in STATISTICS}})
             before = entry
     return pa.Table.from_pylist(rows)
@@ -161,6 +159,7 @@ class Adapted:
     differences: pa.Table
     selection: pa.Table
     rounds: pa.Table
+    _: KW_ONLY
     run: Path
     class_names: Sequence[str] = ()
     images: Mapping[str, ImageData] = field(default_factory=dict, repr=False)
@@ -170,7 +169,7 @@ class Adapted:
         cls, run: str | os.PathLike[str], class_names: Sequence[str] = (), images: Mapping[str, ImageData] | None = None
     ) -> Adapted:
         """From the tables of a run."""
-        return cls(*read_tables(Path(run), TABLES), Path(run), class_names, images or {})
+        return cls(*read_tables(Path(run), TABLES), run=Path(run), class_names=class_names, images=images or {})
 
     @property
     def accuracy(self) -> pa.Table:
@@ -210,9 +209,9 @@ class Adapted:
     # ---- what pages and figures ask ----
 
     @cached_property
-    def histories(self) -> dict[tuple[str, str, int], list[dict[str, Any]]]:
+    def histories(self) -> Rounds:
         """(pair, method, seed) -> the rows of its rounds."""
-        histories: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
+        histories: Rounds = {}
         for row in self.rounds.to_pylist():
             histories.setdefault((row["pair"], row["method"], row["seed"]), []).append(row)
         return histories
@@ -235,8 +234,7 @@ class Adapted:
     @property
     def in_rounds(self) -> list[str]:
         """The methods that go on in rounds: not the source model, nor what is trained once, nor `auto`, which is one of them."""
-        last = {method: self.histories[self.pairs[0], method, self.seeds[0]][-1] for method in self.methods if method != AUTO}
-        return [method for method, row in last.items() if row["round"] > 0]
+        return [name for name in self.methods if name != AUTO and self.histories[self.pairs[0], name, self.seeds[0]][-1]["round"]]
 
     def curve(self, pair: str, method: str) -> np.ndarray:
         """(seeds, rounds) accuracy; NaN where target labels are not known."""

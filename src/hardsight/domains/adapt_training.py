@@ -276,7 +276,8 @@ class PairTraining:
 
     def _train(self, learning: Learning, epoch: Epoch) -> None:
         """One pass over some source samples and the selected target samples, mixed."""
-        learner, source_rows, stage, loss_of = learning.learner, epoch.source_rows, epoch.stage, self_training_loss
+        learner, source_rows, stage = learning.learner, epoch.source_rows, epoch.stage
+        loss_of: Callable[[Tensor, Tensor, Tensor], Tensor] = self_training_loss
         target_rows, labels = np.zeros(0, np.int64), np.zeros((0, self.num_classes), np.float32)
         if stage is not None:
             loss_of = stage.loss

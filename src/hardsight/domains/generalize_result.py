@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,7 @@ class Generalized:
     table: pa.Table
     differences: pa.Table
     epochs: pa.Table
+    _: KW_ONLY
     run: Path
 
     @classmethod
@@ -77,12 +78,13 @@ class Generalized:
             for domain, values in by_domain.items():
                 row |= mean_and_std(domain, values)
             accuracy.append({**row, "oracle average": float(np.mean(best[loss][AVERAGE]))})
-        return cls(pa.Table.from_pylist(accuracy), difference_table("domain", "loss", reached), pa.Table.from_pylist(rows), run)
+        differences = difference_table("domain", "loss", reached)
+        return cls(pa.Table.from_pylist(accuracy), differences, pa.Table.from_pylist(rows), run=run)
 
     @classmethod
     def read(cls, run: str | os.PathLike[str]) -> Generalized:
         """From the tables of a run."""
-        return cls(*read_tables(Path(run), TABLES), Path(run))
+        return cls(*read_tables(Path(run), TABLES), run=Path(run))
 
     @property
     def accuracy(self) -> pa.Table:

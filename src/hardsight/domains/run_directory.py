@@ -35,7 +35,9 @@ def refuse_early(settings: DomainOptions, output: str | os.PathLike[str], comman
 class Work(Protocol):
     """All trainings of a comparison."""
 
-    say: Say
+    @property
+    def say(self) -> Say:
+        """Called with messages for the user."""
 
     def arguments(self) -> dict[str, Any]:
         """What the result depends on, for start.json."""
