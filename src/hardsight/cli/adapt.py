@@ -38,9 +38,6 @@ def adapt(
         hardsight adapt pacs.npz:photo pacs.npz:sketch --methods source,cbst,crst,cbst+avh --seeds 5 -o run
         hardsight adapt mnist.npz usps.npz --model lenet --methods cbst+avh -o run
     """
-    from hardsight.errors import require_installed
-
-    require_installed("torch", extra="torch", purpose="hardsight adapt")
     from hardsight.domains.adapt import adapt as run_adapt
     from hardsight.screen import print_line, print_wrote, progress_bar
 

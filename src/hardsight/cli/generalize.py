@@ -33,9 +33,6 @@ def generalize(
         hardsight generalize pacs.npz --losses softmax,avh,cosface,lgm,drm --seeds 3 -o run
         hardsight generalize PACS/ --model cnn10 --losses avh --scales 5,10,20 -o run
     """
-    from hardsight.errors import require_installed
-
-    require_installed("torch", extra="torch", purpose="hardsight generalize")
     from hardsight.domains.generalize import generalize as run_generalize
     from hardsight.screen import print_line, print_wrote, progress_bar
 

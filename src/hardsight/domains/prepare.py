@@ -7,7 +7,7 @@ standardizing each domain by its own mean and deviation, they look alike, and no
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from hardsight.domains.settings import DomainOptions, Standardize
 from hardsight.threads import num_threads
 
 if TYPE_CHECKING:
+    from hardsight.domains.alignment import Affine
     from hardsight.models.trainable import Trainable
     from hardsight.training.inputs import ImageInputs
     from hardsight.training.network import TrainedNetwork
@@ -72,14 +73,7 @@ def _standard(features: np.ndarray) -> Standard:
     return Standard(mean.astype(np.float32), deviation.astype(np.float32))
 
 
-class Linear(Protocol):
-    """An affine map of features that a linear layer after it can take over."""
-
-    def folded(self, weight: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """A linear layer on mapped features -> the same layer on features as they were."""
-
-
-def on_raw_features(network: TrainedNetwork, *maps: Linear) -> TrainedNetwork:
+def on_raw_features(network: TrainedNetwork, *maps: Standard | Affine) -> TrainedNetwork:
     """A `feature_head` trained on features after these maps, the first one first -> one that takes features as they were."""
     import torch
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -18,8 +18,14 @@ from hardsight.files.run import Run, check_run_directory
 from hardsight.files.writing import replacing, write_json
 from hardsight.models.network_names import check_network_name
 from hardsight.models.weights import check_weights_file
-from hardsight.screen import Progress, Say
+from hardsight.screen import Progress
 from hardsight.table import write_table
+
+if TYPE_CHECKING:
+    from hardsight.domains.adapt_models import AdaptWork
+    from hardsight.domains.adapt_result import Adapted
+    from hardsight.domains.generalize_models import GeneralizeWork
+    from hardsight.domains.generalize_result import Generalized
 
 History = list[dict[str, Any]]  # one entry per round or epoch of a training
 
@@ -32,21 +38,9 @@ def refuse_early(settings: DomainOptions, output: str | os.PathLike[str], comman
     check_run_directory(output, command)
 
 
-class Work(Protocol):
-    """All trainings of a comparison."""
-
-    @property
-    def say(self) -> Say:
-        """Called with messages for the user."""
-
-    def arguments(self) -> dict[str, Any]:
-        """What the result depends on, for start.json."""
-
-    def fingerprints(self) -> dict[str, Any]:
-        """Of everything that is read."""
-
-
-def write_run(output: str | os.PathLike[str], command: str, work: Work, compare: Callable[[Run, bool], None]) -> None:
+def write_run(
+    output: str | os.PathLike[str], command: str, work: AdaptWork | GeneralizeWork, compare: Callable[[Run, bool], None]
+) -> None:
     """Start the run or resume it; a complete one is left as it is.
 
     Args:
@@ -106,19 +100,8 @@ class Steps:
 # ---- tables, figures and the page ----
 
 
-class Compared(Protocol):
-    """The result of a comparison."""
-
-    @property
-    def summary(self) -> dict[str, Any]: ...
-
-    def tables(self) -> dict[str, pa.Table]: ...
-
-    def figures(self) -> dict[str, Any]: ...
-
-
 def finish_run(
-    run: Run, result: Compared, parts: Sequence[Path], page: Callable[[Any, Mapping[str, Any], list[Path]], str]
+    run: Run, result: Adapted | Generalized, parts: Sequence[Path], page: Callable[[Any, Mapping[str, Any], list[Path]], str]
 ) -> None:
     """Write NAME.parquet of each table, figures/ and report.html; then the run is complete.
 

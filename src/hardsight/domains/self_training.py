@@ -19,15 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import log_softmax
 
-from hardsight.domains.pseudo_labels import (
-    ALPHA,
-    GROUP_BY,
-    THRESHOLD,
-    GroupBy,
-    PseudoLabels,
-    sample_columns,
-    select_pseudo_labels,
-)
+from hardsight.domains.pseudo_labels import GroupBy, PseudoLabels, SelectionOptions, sample_columns, select_pseudo_labels
 from hardsight.domains.thresholds import RankingOptions, Rule
 from hardsight.options import Options, option
 
@@ -80,7 +72,7 @@ class CBST(SelfTraining, RankingOptions):
 class ByScore(CBST):
     """`cbst+avh` and `cbst+SCORE`: a threshold of another score, too."""
 
-    group_by: GroupBy = GROUP_BY
+    group_by: GroupBy = SelectionOptions.redefine("group_by", "predicted")
 
 
 @dataclass(frozen=True)
@@ -96,7 +88,7 @@ class MRKLD(CBST):
 class LRENT(CBST):
     """`crst-lrent`: CBST with soft labels."""
 
-    alpha: float = ALPHA
+    alpha: float = SelectionOptions.redefine("alpha", 0.25)
 
 
 @dataclass(frozen=True)
@@ -108,8 +100,8 @@ class CRST(LRENT, MRKLD):
 class OneThreshold(SelfTraining):
     """`threshold`: one for all classes."""
 
-    threshold: float | None = THRESHOLD
-    rule: Rule = RankingOptions.redefine("rule", "classification")
+    threshold: float | None = SelectionOptions.redefine("threshold", None)
+    rule: Rule = SelectionOptions.redefine("rule", "classification")
 
 
 def self_training_loss(logits: Tensor, labels: Tensor, is_target: Tensor, weight: float = 0.0) -> Tensor:

@@ -458,9 +458,7 @@ class GeneralizeSettings(DomainOptions):
         True, "Keep the model of each loss, unseen domain and seed.", flag="--keep-models/--no-keep-models"
     )
     epochs: int | None = option(
-        None,
-        "Passes over the training domains. Default: 10, more for small domains (held-out samples say how many).",
-        least=1,
+        None, "Passes over the training domains. Default: 10, more for small domains (held-out samples say how many).", least=1
     )
     batch_size: int = DomainOptions.redefine("batch_size", 128, help="Samples per step.", least=2)
     standardize: bool = option(
