@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch")
 from adapt_runs import METHODS, QUICK, SHOWN, check_kept_model, domains
 from hardsight import adapt as run
 from hardsight.data import BrokenImage
-from hardsight.domains.adapt_report import _pictures, page
+from hardsight.domains.adapt_report import _pictures
 from hardsight.domains.adapt_result import Adapted, tables_of
 from hardsight.domains.comparison import class_accuracies, known_mean
 from hardsight.domains.prepare import standards
@@ -49,6 +49,7 @@ def test_a_run_holds_all_tables_and_figures(compared: Any) -> None:
     assert pairs == [(one, other) for i, one in enumerate(SHOWN) for other in SHOWN[:i]]
     for name in ("report.html", "figures/accuracy-source-to-target.png", "run.json", "accuracy.parquet"):
         assert (done.run / name).is_file(), name
+    assert list(done.figures()) == ["accuracy-source-to-target"] and list(done.tables())[0] == "accuracy"
     page = (done.run / "report.html").read_text("utf-8")
     assert "data:image/png;base64" in page and "cbst+avh" in page and "do it again" not in page  # Python has no command line
     parts = json.loads((done.run / "run.json").read_text("utf-8"))["parts"]
@@ -66,8 +67,8 @@ def test_the_headline_is_the_last_round_and_the_best_is_the_oracle(compared: Any
     row = row_of(done.accuracy, "cbst")
     assert row["accuracy"] == pytest.approx(np.mean(last)) and row["accuracy std"] == pytest.approx(np.std(last, ddof=1))
     assert row["oracle_accuracy"] == pytest.approx(np.mean(best))
-    counts = json.loads((done.run / "run.json").read_text("utf-8"))["counts"]
-    assert counts["accuracy"]["source-to-target"]["cbst"] == pytest.approx(np.mean(last))
+    assert done.summary == json.loads((done.run / "run.json").read_text("utf-8"))["counts"]
+    assert done.summary["accuracy"]["source-to-target"]["cbst"] == pytest.approx(np.mean(last))
 
 
 def test_pseudo_labels_of_a_round_are_those_of_the_rule(compared: Any) -> None:
@@ -136,7 +137,7 @@ def written(folder: Path, rounds: dict[Any, Any], names: list[str], words: str =
         for key, accuracy in rounds.items()
     }
     result = Adapted(*tables_of(entries, names).values(), run=folder, class_names=names)
-    (folder / "report.html").write_text(page(result, start, []), encoding="utf-8")
+    (folder / "report.html").write_text(result.page(start, []), encoding="utf-8")
     return folder / "report.html"
 
 
@@ -196,7 +197,8 @@ def test_standardizing_each_domain_undoes_a_shift_and_the_model_takes_raw_featur
 def test_a_complete_run_is_read_and_another_one_refused(compared: Any) -> None:
     done, (there, here, labels) = compared
     said: list[str] = []
-    again = run((there, labels), (here, labels), done.run, methods=METHODS, seeds=2, say=said.append, **QUICK)
+    spelled_out = {**QUICK, "method_options": {"crst": {"alpha": 0.25}}}  # the default
+    again = run((there, labels), (here, labels), done.run, methods=METHODS, seeds=2, say=said.append, **spelled_out)
     assert again.accuracy.equals(done.accuracy) and "complete already" in said[0]
     with pytest.raises(RunError, match="rounds was 3 and is 4"):
         run((there, labels), (here, labels), done.run, methods=METHODS, seeds=2, **{**QUICK, "rounds": 4})

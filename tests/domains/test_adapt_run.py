@@ -21,7 +21,7 @@ from hardsight.domains.comparison import paired_difference
 from hardsight.domains.opening import check_folder_names, domain_names, in_classes_of, open_domain
 from hardsight.domains.pseudo_labels import select_pseudo_labels
 from hardsight.domains.self_training import SelfTraining
-from hardsight.domains.settings import AdaptSettings, Portions
+from hardsight.domains.settings import AdaptSettings
 from hardsight.errors import InputError
 from hardsight.sklearn import SelfTrainingClassifier
 from hardsight.training.inputs import ArrayInputs
@@ -238,12 +238,6 @@ def test_values_of_another_kind_are_refused() -> None:
             AdaptSettings(**{name: value})
     with pytest.raises(InputError, match="precision float16 needs a GPU"):
         AdaptSettings(precision="float16", device="cpu")
-
-
-def test_portions_are_used_before_they_grow() -> None:
-    growing = Portions.read("0.2:0.05:0.5", "portion")
-    assert [round(growing.at(number), 2) for number in (1, 2, 7, 8, 20)] == [0.2, 0.25, 0.5, 0.5, 0.5]
-    assert Portions.read(0.3, "portion").at(9) == 0.3
 
 
 def test_paired_differences_are_those_of_a_t_test() -> None:

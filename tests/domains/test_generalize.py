@@ -59,6 +59,8 @@ def test_table_5(compared: Any) -> None:
     assert len(compared.epochs) == 4 * 3 * 2 * 3
     average = [row for row in compared.differences.to_pylist() if row["domain"] == "average"]
     assert [(row["loss"], row["against"]) for row in average][:2] == [("avh", "softmax"), ("lgm", "softmax")]
+    assert compared.summary["accuracy"] == {row["loss"]: row["average"] for row in rows} and len(compared.notes) == 1
+    assert compared.summary == json.loads((compared.run / "run.json").read_text("utf-8"))["counts"]
 
 
 def test_the_epoch_is_chosen_without_the_unseen_domain(compared: Any) -> None:
@@ -272,6 +274,9 @@ def test_options_of_images_are_named(option: str, value: Any, tmp_path: Path, mo
         (["upward.npz"], "'../../x' is not a valid folder name"),
         (["three.npz", "--selection", "best"], "selection must be one of validation, last, oracle"),
         (["three.npz", "--loss-options", "avh:scale=3"], "not among the losses softmax"),
+        (["three.npz", "--method-options", "drm:gamma=0"], "drm, which is not among the methods used"),
+        (["three.npz", "--losses", "drm", "--method-options", "drm:gama=0"], "drm has no option 'gama'; it has: gamma"),
+        (["three.npz", "--method-options", "drm_tta:gamma=0"], "no method 'drm_tta'"),
         (["three.npz", "--scales", "a"], "scales must be numbers"),
         (["three.npz", "--scales", "5,10"], "softmax has none to choose"),
         (["missing.npz"], "missing.npz"),

@@ -88,7 +88,6 @@ def adapt(
     names, images = class_names_of(first), _pictures(pairs, settings.images)
 
     from hardsight.domains.adapt_models import AdaptWork  # loads torch, which takes seconds
-    from hardsight.domains.adapt_report import page
 
     work = AdaptWork.of(settings, pairs, say or (lambda sentence: None))
     for sentence in _of_one_class(pairs):
@@ -101,7 +100,7 @@ def adapt(
         if writes:
             result = Adapted(*tables.values(), run=run.directory, class_names=names, images=images)
             trained = sorted(path for pair in pairs for path in (run.directory / pair).rglob("*") if path.is_file())
-            finish_run(run, result, trained, page)
+            finish_run(run, result, trained)
 
     write_run(output, COMMAND, work, compare)
     return Adapted.read(output, names, images)

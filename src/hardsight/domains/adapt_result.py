@@ -202,6 +202,12 @@ class Adapted:
 
         return figures(self)
 
+    def page(self, start: Mapping[str, Any], figures: Sequence[Path]) -> str:
+        """One HTML file with everything in it, from start.json of the run and the files of the figures."""
+        from hardsight.domains.adapt_report import page
+
+        return page(self, start, figures)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """The main table as a file, its format by the extension."""
         write_table(self.table, path)

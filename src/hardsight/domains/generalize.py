@@ -85,10 +85,8 @@ def generalize(
     def compare(run: Run, writes: bool) -> None:
         result = work.all(run.directory, progress if writes else None)
         if writes:
-            from hardsight.domains.generalize_result import page
-
             parts = sorted([*run.directory.rglob("epochs.json"), *run.directory.rglob("scale.json")])
-            finish_run(run, result, parts, page)
+            finish_run(run, result, parts)
 
     write_run(output, COMMAND, work, compare)
     return Generalized.read(output)

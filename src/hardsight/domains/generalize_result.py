@@ -124,6 +124,17 @@ class Generalized:
             "epochs": accuracy_per_epoch(by_epoch, f"{title}, epoch by epoch"),
         }
 
+    def page(self, start: Mapping[str, Any], figures: Sequence[Path]) -> str:
+        """One HTML file with everything in it, from start.json of the run and the files of the figures."""
+        sentence = (
+            f"Each domain in turn was left out and the others trained on. Accuracy on the domain left out, in percent, "
+            f"{over_seeds(list(dict.fromkeys(self.epochs.column('seed').to_pylist())))}. "
+            f"{RULES[self.selection]} All losses of a seed share the split, the network's start and the order of samples."
+        )
+        parts = [_accuracy(self), _differences(self), _scales(self), html_page.figures(figures, wide=True)]
+        made = html_page.again(start["words"]), html_page.settings(start)
+        return html_page.page("Generalizing to a domain never seen", sentence, *parts, *made)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """The main table as a file, its format by the extension."""
         write_table(self.table, path)
@@ -178,24 +189,6 @@ def _mean_curve(curves: list[list[float]]) -> np.ndarray:
 
 
 # ---- the page ----
-
-
-def page(result: Generalized, start: Mapping[str, Any], figures: Sequence[Path]) -> str:
-    """One HTML file with everything in it.
-
-    Args:
-        start: start.json of the run.
-        figures: files of the figures.
-    """
-    seeds = list(dict.fromkeys(result.epochs.column("seed").to_pylist()))
-    sentence = (
-        f"Each domain in turn was left out and the others trained on. Accuracy on the domain left out, in percent, "
-        f"{over_seeds(seeds)}. "
-        f"{RULES[result.selection]} All losses of a seed share the split, the network's start and the order of samples."
-    )
-    parts = [_accuracy(result), _differences(result), _scales(result)]
-    parts += [html_page.figures(figures, wide=True), html_page.again(start["words"]), html_page.settings(start)]
-    return html_page.page("Generalizing to a domain never seen", sentence, *parts)
 
 
 def _accuracy(result: Generalized) -> str:

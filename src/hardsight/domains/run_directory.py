@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -100,15 +100,8 @@ class Steps:
 # ---- tables, figures and the page ----
 
 
-def finish_run(
-    run: Run, result: Adapted | Generalized, parts: Sequence[Path], page: Callable[[Any, Mapping[str, Any], list[Path]], str]
-) -> None:
-    """Write NAME.parquet of each table, figures/ and report.html; then the run is complete.
-
-    Args:
-        parts: files of the trainings.
-        page: makes the HTML of the report from the result, start.json and the files of the figures.
-    """
+def finish_run(run: Run, result: Adapted | Generalized, parts: Sequence[Path]) -> None:
+    """Write NAME.parquet of each table, figures/ and report.html; then the run is complete. `parts` are files of trainings."""
     from hardsight.render.saving import save_figure
 
     tables = {run.directory / f"{name}.parquet": table for name, table in result.tables().items()}
@@ -119,7 +112,7 @@ def finish_run(
     ]
     report = run.directory / "report.html"
     with replacing(report) as temporary:
-        temporary.write_text(page(result, run.start, drawn), encoding="utf-8")
+        temporary.write_text(result.page(run.start, drawn), encoding="utf-8")
     run.finish([*parts, *tables, *drawn, report], result.summary)
 
 

@@ -206,8 +206,8 @@ class Portions:
 
     Example:
         >>> growing = Portions.read("0.2:0.05:0.3", "portion")
-        >>> [round(growing.at(number), 2) for number in (1, 2, 3, 4)]
-        [0.2, 0.25, 0.3, 0.3]
+        >>> [round(growing.at(number), 2) for number in (1, 2, 3, 4)], Portions.read(0.3, "portion").at(9)
+        ([0.2, 0.25, 0.3, 0.3], 0.3)
     """
 
     start: float

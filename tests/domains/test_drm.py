@@ -14,7 +14,7 @@ from hardsight.domains.drm import DRMTTA, ArrivingHeads, Student, voted
 from hardsight.domains.generalize import OpenedDomains
 from hardsight.domains.generalize_models import GeneralizeWork, Task
 from hardsight.domains.opening import Features
-from hardsight.domains.settings import GeneralizeSettings, LossParts, parts_of
+from hardsight.domains.settings import GeneralizeSettings
 from hardsight.models.trainable import open_trainable
 from hardsight.training.trainee import LossChoice
 
@@ -23,11 +23,6 @@ def student(gamma: float = 1.0) -> Student:
     torch.manual_seed(0)
     network = open_trainable("feature_head", 3, options={"num_inputs": 5, "num_features": 4})
     return Student(network, torch.randn(10, 5), LossChoice("softmax", {}, 3, 10), 2, gamma).eval()
-
-
-def test_names() -> None:
-    assert parts_of("drm") == LossParts("softmax", "drm") and parts_of("drm+avh") == LossParts("avh", "drm")
-    assert parts_of("drm-tta") == LossParts("softmax", "drm-tta") and parts_of("avh") == LossParts("avh")
 
 
 def test_votes_by_hand() -> None:
