@@ -25,7 +25,7 @@ from hardsight.domains.auto import BEST, CANDIDATES, best_round
 from hardsight.domains.comparison import class_accuracies, known_mean
 from hardsight.domains.methods import Method, RoundStage
 from hardsight.domains.pseudo_labels import PseudoLabels
-from hardsight.domains.self_training import SelfTraining, described, self_training_loss
+from hardsight.domains.self_training import SelfTraining, self_training_loss
 from hardsight.domains.settings import AUTO, AdaptSettings
 from hardsight.domains.training_length import TrainingLength, best_epoch, held_out_rows, is_over
 from hardsight.domains.validation import SOURCE_LOOKED_AT, class_evenness, neighbors_before, validators
@@ -245,8 +245,9 @@ class PairTraining:
         chosen = stage.choose(name, view, portion)
         selected: dict[str, Any] = {}
         if isinstance(stage, SelfTraining) and chosen is not None:
-            by_cbst = stage.by_cbst(view, portion)
-            selected = {"selection": self._write_selection(view, chosen, by_cbst, folder / f"round={number:02d}.parquet")}
+            columns, selected["selection"] = stage.described(chosen, view, portion, self.target.labels)
+            folder.mkdir(parents=True, exist_ok=True)
+            write_table(pa.table({**self._id_and_label(), **columns}), folder / f"round={number:02d}.parquet")
         for epoch in range(1, s.epochs + 1):
             if epoch > 1 and s.relabel and chosen is not None:
                 chosen = stage.choose(name, self.view(learning.judge), portion)
@@ -254,23 +255,6 @@ class PairTraining:
             self._train(learning, Epoch(rows, (ROUNDS, number, epoch), done + 1, s.rounds * s.epochs, stage, chosen))
         view = self.view(learning.judge)
         return {"round": number, "portion": portion, **self._evaluated(learning.judge, view), **selected}, view
-
-    def _write_selection(self, view: TargetView, chosen: PseudoLabels, by_cbst: np.ndarray, path: Path) -> dict[str, Any]:
-        """The pseudo-labels of a round as a table, and statistics of them."""
-        columns, statistics = described(chosen, view, self.target.labels, by_cbst)
-        table = {
-            **self._id_and_label(),
-            "predicted": pa.array(chosen.predicted, mask=chosen.predicted < 0),
-            "pseudo_label": pa.array(chosen.proposed, mask=~chosen.kept),
-            "proposed": pa.array(chosen.proposed, mask=chosen.proposed < 0),
-            "kept": chosen.kept,
-            "kept_by_cbst": by_cbst,
-            "why": pa.array(chosen.why, pa.string()),
-            **{name: pa.array(values, from_pandas=True) for name, values in columns.items()},
-        }
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_table(pa.table(table), path)
-        return statistics
 
     # ---- one epoch ----
 

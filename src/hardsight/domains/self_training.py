@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 from scipy.special import log_softmax
 
 from hardsight.domains.pseudo_labels import GroupBy, PseudoLabels, SelectionOptions, sample_columns, select_pseudo_labels
@@ -57,10 +58,35 @@ class SelfTraining(Options):
         """(b, c), (b, c), (b,) -> the loss of a batch."""
         return self_training_loss(logits, labels, is_target, getattr(self, "weight", 0.0))
 
-    def by_cbst(self, view: TargetView, portion: float) -> np.ndarray:
-        """(n,) what plain CBST would keep in the same round."""
-        options = {name: value for name, value in self.as_dict().items() if name in ("rule", "kc_value", "kc_policy")}
-        return select_pseudo_labels((view.labeling or view).logits, None, None, portion, "cbst", **options).kept
+    def described(
+        self, chosen: PseudoLabels, view: TargetView, portion: float, labels: np.ndarray
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The pseudo-labels of a round as (n,) columns of a table, beside those of plain CBST, and statistics of them.
+
+        Args:
+            chosen: selected from `view` at this portion.
+            labels: (n,) true classes, -1 where not known.
+        """
+        flipped, view = view.labeling is not None, view.labeling or view
+        ranking = {name: value for name, value in self.as_dict().items() if name in ("rule", "kc_value", "kc_policy")}
+        by_cbst = select_pseudo_labels(view.logits, None, None, portion, "cbst", **ranking).kept  # (n,)
+        scores = sample_columns(view.features, view.head, chosen.proposed)
+        if flipped:  # the mean of two probabilities is not that of the mean feature
+            proposed = np.maximum(chosen.proposed, 0)[:, None]
+            scores["confidence"] = np.exp(np.take_along_axis(log_softmax(view.logits, axis=1), proposed, 1)[:, 0])
+        statistics = chosen.statistics(scores, labels)
+        statistics["not_selected_by_cbst"] = int((chosen.kept & ~by_cbst).sum())
+        statistics["only_selected_by_cbst"] = int((by_cbst & ~chosen.kept).sum())
+        columns = {
+            "predicted": pa.array(chosen.predicted, mask=chosen.predicted < 0),
+            "pseudo_label": pa.array(chosen.proposed, mask=~chosen.kept),
+            "proposed": pa.array(chosen.proposed, mask=chosen.proposed < 0),
+            "kept": chosen.kept,
+            "kept_by_cbst": by_cbst,
+            "why": pa.array(chosen.why, pa.string()),
+            **{name: pa.array(values, from_pandas=True) for name, values in scores.items()},
+        }
+        return columns, statistics
 
 
 @dataclass(frozen=True)
@@ -112,24 +138,3 @@ def self_training_loss(logits: Tensor, labels: Tensor, is_target: Tensor, weight
     if weight:
         losses = losses - weight * is_target.to(log_p) * labeled * log_p.mean(1)
     return losses.sum() / labeled.sum().clamp(min=1)
-
-
-def described(
-    chosen: PseudoLabels, view: TargetView, labels: np.ndarray, by_cbst: np.ndarray
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(n,) scores of the pseudo-labels of a round by name, and statistics of them.
-
-    Args:
-        chosen: the pseudo-labels, selected from `view`.
-        labels: (n,) true classes, -1 where not known.
-        by_cbst: (n,) what plain CBST would keep.
-    """
-    flipped, view = view.labeling is not None, view.labeling or view
-    columns = sample_columns(view.features, view.head, chosen.proposed)
-    if flipped:  # the mean of two probabilities is not that of the mean feature
-        proposed = np.maximum(chosen.proposed, 0)[:, None]
-        columns["confidence"] = np.exp(np.take_along_axis(log_softmax(view.logits, axis=1), proposed, 1)[:, 0])
-    statistics = chosen.statistics(columns, labels)
-    statistics["not_selected_by_cbst"] = int((chosen.kept & ~by_cbst).sum())
-    statistics["only_selected_by_cbst"] = int((by_cbst & ~chosen.kept).sum())
-    return columns, statistics

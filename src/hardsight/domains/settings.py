@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from hardsight.errors import InputError, did_you_mean
+from hardsight.errors import InputError, did_you_mean, require_installed
 from hardsight.extraction.settings import PreprocessingOptions
 from hardsight.options import Options, option
 from hardsight.training.loss_names import loss_name
@@ -82,7 +82,7 @@ def read_seeds(value: Any) -> tuple[int, ...]:
 
 
 def read_named_options(value: Any, name: str, example: str) -> dict[str, dict[str, Any]]:
-    """{"avh": {"scale": 20}} from a mapping of mappings, or from texts such as avh:scale=20.
+    """{"avh": {"scale": 20}} from a mapping of mappings, or from one or several texts such as avh:scale=20.
 
     Example:
         >>> read_named_options(["coral:reg=10", "crst:alpha=0.2"], "method_options", "coral:reg=10")
@@ -90,10 +90,10 @@ def read_named_options(value: Any, name: str, example: str) -> dict[str, dict[st
     """
     if isinstance(value, Mapping) and all(isinstance(options, Mapping) for options in value.values()):
         return {str(key): dict(options) for key, options in value.items()}
-    if isinstance(value, (str, Mapping)) or not isinstance(value, Iterable):
+    if isinstance(value, Mapping) or not isinstance(value, Iterable):
         raise InputError(f"{name} must be a mapping from each name to its options, or texts such as {example}, got {value!r}.")
     texts: dict[str, list[str]] = {}
-    for text in value:
+    for text in [value] if isinstance(value, str) else value:
         whose, colon, key_and_value = str(text).partition(":")
         if not colon:
             raise InputError(f"{name} are written name:key=value, as in {example}, got {text!r}.")
@@ -471,6 +471,8 @@ class GeneralizeSettings(DomainOptions):
         """There must be at least one loss, and none twice; scales must be positive."""
         super().check()
         check_different("losses", self.losses)
+        if self.method_options or self.loss_options or self.scales:
+            require_installed("torch", extra="torch", purpose="hardsight generalize")
         if self.method_options:
             from hardsight.domains.drm import METHODS
 
