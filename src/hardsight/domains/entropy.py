@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hardsight.domains.self_training import self_training_loss
+from hardsight.domains.self_training import labeled_loss
 from hardsight.options import Options, option
 
 if TYPE_CHECKING:
@@ -41,5 +41,5 @@ class Entropy(Options):
         log_p = logits.float().log_softmax(1)  # (b, c)
         target = is_target.to(log_p)  # (b,)
         entropies = -(log_p.exp() * log_p).sum(1)  # (b,)
-        mean = (entropies * target).sum() / target.sum().clamp(min=1)
-        return self_training_loss(logits, labels, is_target) + self.weight * mean
+        on_target = self.weight * (entropies * target).sum() / target.sum().clamp(min=1)
+        return labeled_loss(log_p, labels, is_target) + on_target

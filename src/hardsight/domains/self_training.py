@@ -132,7 +132,11 @@ class OneThreshold(SelfTraining):
 
 def self_training_loss(logits: Tensor, labels: Tensor, is_target: Tensor, weight: float = 0.0) -> Tensor:
     """(b, c) logits, (b, c) labels as distributions or zeros, (b,) bool -> the loss of the batch; 0 where nothing is labeled."""
-    log_p = logits.float().log_softmax(1)  # (b, c)
+    return labeled_loss(logits.float().log_softmax(1), labels, is_target, weight)
+
+
+def labeled_loss(log_p: Tensor, labels: Tensor, is_target: Tensor, weight: float = 0.0) -> Tensor:
+    """The same from (b, c) logarithms of probabilities."""
     labeled = (labels.sum(1) > 0).to(log_p)  # (b,)
     losses = -(labels * log_p).sum(1)  # (b,)
     if weight:
