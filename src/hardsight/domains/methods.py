@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from hardsight.domains.alignment import Coral, Subspace
 from hardsight.domains.entropy import Entropy
-from hardsight.domains.pseudo_labels import check_method
+from hardsight.domains.pseudo_labels import OF_A_SNAPSHOT, check_method
 from hardsight.domains.self_training import CBST, CRST, LRENT, MRKLD, ByScore, OneThreshold, SelfTraining
 from hardsight.domains.settings import AUTO, SOURCE_ONLY
 from hardsight.errors import InputError
@@ -34,7 +34,7 @@ STAGES: dict[str, type[Stage]] = {
     "crst": CRST,
     "crst-mrkld": MRKLD,
     "crst-lrent": LRENT,
-    "cbst+avh": ByScore,
+    **{f"cbst+{score}": ByScore for score in ("avh", *OF_A_SNAPSHOT)},
     "avc": CBST,
     "threshold": OneThreshold,
     "weighted": SelfTraining,
@@ -43,11 +43,6 @@ STAGES: dict[str, type[Stage]] = {
 ALIGNMENTS = tuple(name for name, stage in STAGES.items() if hasattr(stage, "maps"))
 UNLABELED = tuple(name for name, stage in STAGES.items() if name not in ALIGNMENTS and not issubclass(stage, SelfTraining))
 EARLY = (*ALIGNMENTS, *UNLABELED)  # stages that go before self-training
-
-
-def stage_class(name: str) -> type[Stage]:
-    """The class of a stage; `cbst+SCORE` may have any score."""
-    return STAGES.get(name, ByScore)
 
 
 @dataclass(frozen=True)

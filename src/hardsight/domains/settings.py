@@ -121,9 +121,11 @@ def check_method_options(
     for method, options in given.items():
         if method not in methods:
             near = did_you_mean(method, methods)
-            raise InputError(f"method_options: there is no method {method!r}; methods are {', '.join(methods)}.{near}")
+            raise InputError(f"method_options: there is no method {method!r}; those used are {', '.join(used) or 'none'}.{near}")
         if method not in used:
-            raise InputError(f"method_options are given for {method}, which is not among the methods used: {', '.join(used)}.")
+            raise InputError(
+                f"method_options are given for {method}, which is not among the methods used: {', '.join(used) or 'none'}."
+            )
         keys = [field.name for field in methods[method].fields()]
         for key in options:
             if key not in keys:
@@ -322,11 +324,9 @@ class AdaptSettings(DomainOptions):
         super().check()
         check_different("methods", self.methods)
         if self.method_options:
-            from hardsight.domains.methods import STAGES, stage_class
+            from hardsight.domains.methods import STAGES
 
-            stages = [stage for method in self.all_methods() for stage in method.stages]
-            classes = {stage: stage_class(stage) for stage in (*STAGES, *stages)}
-            check_method_options(self.method_options, classes, stages)
+            check_method_options(self.method_options, STAGES, (stage for method in self.all_methods() for stage in method.stages))
         if self.source_portion.start == 0:
             raise InputError("source_portion must be above 0: every round trains on some source samples, got 0.")
         if self.portion.at(self.rounds) == 0:
@@ -345,9 +345,9 @@ class AdaptSettings(DomainOptions):
 
     def stage(self, name: str) -> Stage:
         """A stage of a method with its options."""
-        from hardsight.domains.methods import stage_class
+        from hardsight.domains.methods import STAGES
 
-        return stage_class(name)(**self.method_options.get(name, {}))
+        return STAGES[name](**self.method_options.get(name, {}))
 
     def for_data(self, kind: str, trained: bool, smallest: int) -> Self:
         """The same with its defaults filled in.
