@@ -115,6 +115,14 @@ class CleanOptions(TypedDict, total=False):
     seed: int
 
 class CorrelateOptions(TypedDict, total=False):
+    by: str | None
+    superclasses: Any
+    passes: Any
+    unseen: Any
+    epochs: bool
+    epoch_tables: Any
+    images: Any
+    top: int
     against: str | None
     hard: str | None
     scores: Sequence[str] | None
@@ -127,6 +135,17 @@ class CorrelateOptions(TypedDict, total=False):
     split: str | None
     allow_missing: bool
     class_names: Sequence[str] | None
+    head: Any
+    labels: Any
+    features: Any
+    label: str | None
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    bias: Any
+    ids: Any
+    columns: Any
+    allow_duplicates: bool
     limit: int | None
     first: int | None
     hardness: str | bool | None

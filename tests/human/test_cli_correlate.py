@@ -39,7 +39,7 @@ def test_the_screen_says_it_all(cli: Cli, here: Path) -> None:
     done = cli("correlate", "net.npz", "--human", "counts.npy", *QUICK, "--verbose")
     assert done.code == 0 and done.err == ""
     found = hardsight.correlate(SNAPSHOT, COUNTS, replicates=40, permutations=40, splits=5)
-    row = found.of().single("avh")
+    row = found.agreement().single("avh")
     assert "net against selection frequency: n = 300, hard where low, accuracy" in done.out
     assert re.search(rf"avh +\+{row['agreement']:.3f} +\[\+{row['bootstrap_low']:.3f}, \+{row['bootstrap_high']:.3f}\]", done.out)
     for word in ("[0.8, 1]", "Williams", "Steiger", "Meng", "Holm p", "permut. p", "H1", "H2", "H3", "H4", "D5", "ECE"):

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hardsight.errors import InputError
-from hardsight.human.models import ScoredModel, hard_end
+from hardsight.human.models import accuracy_of, base_ids, hard_end, numbers_of
 from hardsight.human.settings import CorrelateSettings
 from hardsight.human.tables import Row
 from hardsight.human.targets import Target
+from hardsight.scores import SCORES
 from hardsight.screen import Progress, brief
+from hardsight.snapshot import Snapshot
 from hardsight.stats.answers import Ceiling, noise_ceilings
 from hardsight.stats.coefficients import KINDS, Kind, correlate_columns, normal_quantile
 from hardsight.stats.concordance import compare_influences, kendall_influence
@@ -54,7 +56,7 @@ class Agreement:
     @property
     def easy_target(self) -> np.ndarray:
         """(n,) the target, oriented so that easy is high."""
-        return turned(self.values, self.target.hard)
+        return self.values if self.target.hard == "low" else -self.values
 
     def single(self, score: str, kind: Kind = "spearman") -> Row:
         """The Table 1 row over all samples."""
@@ -62,16 +64,23 @@ class Agreement:
 
     def easy(self, score: str) -> np.ndarray:
         """(n,) the score, oriented so that easy is high."""
-        return turned(self.scores[score], hard_end(score))
+        return easy_by(score, self.scores[score])
 
 
-def turned(values: np.ndarray, hard: str) -> np.ndarray:
-    """The values, or their negatives, so that easy is high."""
-    return values if hard == "low" else -values
+def ends_of(single: Row) -> tuple[float, float]:
+    """The interval of a row of Table 1: the bootstrap's if there is one, otherwise Fisher's."""
+    if single["bootstrap_low"] is None:
+        return single["low"], single["high"]
+    return single["bootstrap_low"], single["bootstrap_high"]
+
+
+def easy_by(score: str, values: np.ndarray) -> np.ndarray:
+    """(n,) values of a score, oriented so that easy is high."""
+    return -SCORES.harder(score, values)
 
 
 def agree(
-    model: ScoredModel,
+    model: Snapshot,
     target: Target,
     names: Sequence[str],
     settings: CorrelateSettings,
@@ -82,27 +91,27 @@ def agree(
     """All coefficients and tests of one model against one target."""
     if len(target.rows) == 0:
         raise InputError(f"{model.name}: there is no sample with {target.words}.")
-    columns = {name: model.column(name)[target.rows] for name in names}
+    columns = {name: numbers_of(model, name)[target.rows] for name in names}
     empty = [name for name, column in columns.items() if not np.isfinite(column).any()]
     keep, left_out = _complete(model, target, {name: columns[name] for name in names if name not in empty})
     rows = target.rows[keep]
     scores = {name: column[keep] for name, column in columns.items() if name not in empty}
     sides = _Sides(
-        model.name, target, settings, values=target.values[keep], clusters=_clusters(model, rows),
-        easy={name: turned(column, hard_end(name)) for name, column in scores.items()},
+        model.where, target, settings, values=target.values[keep], clusters=_clusters(model, rows),
+        easy={name: easy_by(name, column) for name, column in scores.items()},
     )  # fmt: skip
     ceilings = _ceilings(target, keep, settings)
     resampled = sides.resampled(progress)
     singles = sides.singles(ceilings, resampled)
     singles += [sides.null(name, kind, "all", 0, f"{name} has no value for any sample") for name in empty for kind in KINDS]
     return Agreement(
-        model.name, target, model.accuracy(rows), rows, model.ids[rows], scores, sides.values, left_out, ceilings, singles,
+        model.where, target, accuracy_of(model, rows), rows, model.ids[rows], scores, sides.values, left_out, ceilings, singles,
         sides.pairs(resampled) if pairs and resampled is not None and len(sides.varied) > 1 else [],
         clustered=sides.clusters is not None,
     )  # fmt: skip
 
 
-def _complete(model: ScoredModel, target: Target, columns: dict[str, np.ndarray]) -> tuple[np.ndarray, dict[str, int]]:
+def _complete(model: Snapshot, target: Target, columns: dict[str, np.ndarray]) -> tuple[np.ndarray, dict[str, int]]:
     """Indices of the target's rows that have every value, and how many samples lack which value."""
     keep = np.isfinite(target.values)
     left_out = {f"without {target.words}": int((~keep).sum())}
@@ -116,11 +125,10 @@ def _complete(model: ScoredModel, target: Target, columns: dict[str, np.ndarray]
     return np.flatnonzero(keep), left_out
 
 
-def _clusters(model: ScoredModel, rows: np.ndarray) -> np.ndarray | None:
+def _clusters(model: Snapshot, rows: np.ndarray) -> np.ndarray | None:
     """(n,) the base image of each row: copies are resampled together, since they are not independent."""
-    if not model.has("base_id"):
-        return None
-    bases = [str(base) for base in model.table.column("base_id").take(rows).to_pylist()]
+    of_all = base_ids(model)
+    bases = [] if of_all is None else [of_all[row] for row in rows]
     return None if len(set(bases)) == len(bases) else np.unique(bases, return_inverse=True)[1]
 
 
@@ -158,7 +166,7 @@ class _Sides:
 
     @functools.cached_property
     def easy_target(self) -> np.ndarray:
-        return turned(self.values, self.target.hard)
+        return self.values if self.target.hard == "low" else -self.values
 
     @functools.cached_property
     def varied(self) -> list[str]:
