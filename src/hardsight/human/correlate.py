@@ -240,7 +240,7 @@ def _notes_on(agreement: Agreement) -> list[str]:
     if agreement.left_out:
         counted = ", ".join(f"{count} {why}" for why, count in agreement.left_out.items())
         notes.append(f"{model}, {target.words}: {agreement.n} samples used; left out: {counted}.")
-    if agreement.clustered:
+    if agreement.clusters is not None:
         notes.append(
             f"{model}: rows are copies of the same images. The bootstrap and the jackknife draw whole images; "
             "p values and Fisher's intervals of single coefficients take the rows as independent, which they are not."
