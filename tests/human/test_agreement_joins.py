@@ -19,6 +19,7 @@ from hardsight import Snapshot, correlate
 from hardsight.errors import InputError
 from hardsight.files.epochs import COLUMNS
 from hardsight.files.human import read_people
+from hardsight.table import write_table
 
 
 def test_ids_join_in_any_order(correlations: hardsight.human.Correlations) -> None:
@@ -97,8 +98,6 @@ def test_a_pandas_index_and_integers_in_a_csv_are_ids(tmp_path: Path) -> None:
 
 
 def test_models_come_as_paths_of_every_kind(tmp_path: Path, correlations: hardsight.human.Correlations) -> None:
-    from hardsight.table import write_table
-
     SNAPSHOT.save(tmp_path / "snapshot.npz")
     for ending in ("parquet", "csv", "json"):
         write_table(TABLE, tmp_path / f"scores.{ending}")

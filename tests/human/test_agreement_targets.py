@@ -70,17 +70,13 @@ def test_any_numeric_column_is_a_target() -> None:
     assert single(easy, "avh", target="noise")["agreement"] == -single(found, "avh", target="noise")["agreement"]
 
 
-def single_of(found: hardsight.human.Correlations, model: str, score: str) -> Any:
-    return next(one for one in found.main if one.model == model).single(score)
-
-
 def test_models_side_by_side_make_an_ensemble() -> None:
     other = Snapshot(FEATURES, WEIGHT + 0.3 * np.random.default_rng(1).normal(size=WEIGHT.shape), LABELS, ids=IDS)
     found = correlate({"one": SNAPSHOT, "two": other}, COUNTS, **FEW)
     assert [one.model for one in found.main] == ["one", "two", "ensemble"]
     probs = np.stack([softmax(FEATURES @ s.head.weight.T, axis=1) for s in (SNAPSHOT, other)])  # type: ignore[union-attr]
     variance = probs.var(0).sum(1)
-    assert single_of(found, "ensemble", "passes_variance")["raw"] == pytest.approx(
+    assert found.agreement("ensemble").single("passes_variance")["raw"] == pytest.approx(
         scipy_stats.spearmanr(variance, FREQUENCY).statistic, abs=1e-4
     )
     rows = {(row["model"], row["score"]): row for row in found.tables()["models"].to_pylist()}
@@ -99,7 +95,7 @@ def test_models_with_text_and_integer_ids_are_joined_as_text() -> None:
     assert found.agreement("arrays").ids.tolist() == [str(row) for row in mixed]
     probs = np.stack([softmax(scale * FEATURES @ WEIGHT.T, axis=1) for scale in (1, 0.5)])
     expected = scipy_stats.spearmanr(probs.var(0).sum(1), FREQUENCY).statistic
-    assert single_of(found, "ensemble", "passes_variance")["raw"] == pytest.approx(expected, abs=1e-4)
+    assert found.agreement("ensemble").single("passes_variance")["raw"] == pytest.approx(expected, abs=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -72,14 +72,15 @@ def correlate(
     fine = _opened(x, human, settings)
     coarse = None if settings.superclasses is None else _coarser(fine)
     fine = _with_ensemble(fine)
+    joined, coarsely = _joined(fine), [] if coarse is None else _joined(coarse)
     images = images_of(settings.images, fine.models[0])
     epochs = settings.epoch_tables or (_epoch_files(x) if settings.epochs else {})
-    compared, coarsely = _joined(fine), None if coarse is None else _joined(coarse)  # what does not match is refused before the
-    _check_options(fine)  # slow bootstrap, and so is a column or a snapshot that some model does not have
-    agreements = _agreements(compared, settings, progress)
+    _check_options(fine)
+    # The bootstrap is slow: what can be refused has been refused by now.
+    agreements = _agreements(joined, settings, progress)
     found = Correlations(agreements, settings, fine.models, _over_epochs(epochs, fine), [*fine.notes, *_notes(agreements)])
     found.pictures = images
-    if coarse is not None and coarsely is not None:
+    if coarse is not None:
         found.coarse = Correlations(_agreements(coarsely, settings, progress), settings, coarse.models)
     if run is not None:
         run.write(found)

@@ -40,11 +40,6 @@ class Superclasses:
     of_class: np.ndarray  # (c,) index of the superclass
     names: list[str]  # (s,)
 
-    @property
-    def sizes(self) -> np.ndarray:
-        """(s,) number of classes in each superclass."""
-        return np.bincount(self.of_class, minlength=len(self.names))
-
 
 def read_superclasses(source: Any, class_names: Sequence[str] | None, num_classes: int) -> Superclasses:
     """From a CSV with the columns `class` (index or name) and `superclass`, or a dict of the same."""
