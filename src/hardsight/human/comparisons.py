@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -274,7 +274,13 @@ def _tests(coefficients: tuple[float, float, float], n: int, level: float) -> Ro
     The coefficients are those of both scores with the target, and of the scores with each other.
     """
     row: Row = {"reason": None}
-    for name, test in {"independent": fisher_test, "williams": williams, "steiger": steiger, "meng": meng}.items():
+    tests: dict[str, Callable[..., Outcome]] = {
+        "independent": fisher_test,
+        "williams": williams,
+        "steiger": steiger,
+        "meng": meng,
+    }
+    for name, test in tests.items():
         keys = ("williams_t" if name == "williams" else f"{name}_z", f"{name}_p_greater", f"{name}_p")
         try:
             result = test(*(coefficients[:2] if test is fisher_test else coefficients), n)
