@@ -139,13 +139,13 @@ class CorrelateOptions(TypedDict, total=False):
     labels: Any
     features: Any
     label: str | None
+    allow_duplicates: bool
     logits: Any
     probs: Any
     pred_probs: Any
     bias: Any
     ids: Any
     columns: Any
-    allow_duplicates: bool
     limit: int | None
     first: int | None
     hardness: str | bool | None

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -53,12 +54,13 @@ def human_forms(folder: Path) -> dict[str, Any]:
         "array": COUNTS,
         "frame": frame,
         "arrow": pa.table({"id": IDS, "counts": list(COUNTS)}),
+        "polars": pl.DataFrame({"id": IDS, "counts": COUNTS.tolist()}),
     }
 
 
 def test_every_form_of_counts_says_the_same(tmp_path: Path, correlations: hardsight.human.Correlations) -> None:
     forms = human_forms(tmp_path)
-    assert len(forms) == 12
+    assert len(forms) == 13
     for name, source in forms.items():
         again = correlate(SNAPSHOT, source, scores="avh", **FEW)
         assert single(again, "avh")["agreement"] == pytest.approx(single(correlations, "avh")["agreement"]), name

@@ -177,8 +177,6 @@ def test_further_analyses_are_those_that_the_data_allows() -> None:
     assert table.calibrations == [] and len(table.disagreements) == 1  # a table has no logits
     column = correlate(TABLE, against="norm", scores="avh", **FEW)
     assert not column.calibrations and not column.disagreements  # there are no people to disagree with
-    with pytest.raises(InputError, match="no option 'tops'. Did you mean top"):
-        correlate(TABLE, COUNTS, tops=3)
     with pytest.raises(InputError, match="has no dynamics"):
         correlate(TABLE, COUNTS, epochs=True, **FEW)
 

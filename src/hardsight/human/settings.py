@@ -32,8 +32,8 @@ def _class_names(value: str | os.PathLike[str] | Iterable[str]) -> tuple[str, ..
     return tuple(value)
 
 
-def _in_python(name: str) -> Any:
-    return OpeningOptions.redefine(name, None, decides=False, python=True)
+def _in_python(name: str, default: Any = None) -> Any:
+    return OpeningOptions.redefine(name, default, decides=False, python=True)
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,7 @@ class CorrelateSettings(OpeningOptions, SampleOptions, HardnessView):
     labels: Any = _in_python("labels")
     features: Any = _in_python("features")
     label: str | None = _in_python("label")
+    allow_duplicates: bool = _in_python("allow_duplicates", False)
 
     @property
     def compared(self) -> str | None:
