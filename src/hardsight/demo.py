@@ -156,9 +156,8 @@ def _fill(run: Run, seed: int, progress: Progress | None) -> None:
     write_table(_with_levels(degraded), directory / "degraded.parquet")
     _clean(run, snapshot, digits.test, seed)
     _save(run, "overview", _overview(table, digits.test))
-    correlations = against_degradation(directory)
-    for agreement in correlations.agreements:
-        _save(run, agreement.target.key, correlations.draw(agreement))
+    for name, figure in against_degradation(directory).figures().items():
+        _save(run, name.removeprefix("demo-"), figure)
     _adapt(run, digits, seed, progress)
     summary = Summary(num_classes=10)
     summary.add(table)

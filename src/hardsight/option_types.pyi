@@ -108,6 +108,14 @@ class CleanOptions(TypedDict, total=False):
     seed: int
 
 class CorrelateOptions(TypedDict, total=False):
+    by: str | None
+    superclasses: Any
+    passes: Any
+    unseen: Any
+    epochs: bool
+    epoch_tables: Any
+    images: Any
+    top: int
     against: str | None
     hard: str | None
     scores: Sequence[str] | None
@@ -120,6 +128,17 @@ class CorrelateOptions(TypedDict, total=False):
     split: str | None
     allow_missing: bool
     class_names: Sequence[str] | None
+    head: Any
+    labels: Any
+    features: Any
+    label: str | None
+    allow_duplicates: bool
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    bias: Any
+    ids: Any
+    columns: Any
     limit: int | None
     first: int | None
     hardness: str | bool | None

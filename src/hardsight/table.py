@@ -83,7 +83,9 @@ def has_scores(path: Place, by: str | None = None) -> bool:
     read = COLUMNS.get(kind_by_name(path))
     if read is None or not path.is_file():
         return False
-    return is_scores(pa.table({name: [] for name in dict.fromkeys(read(path))}), by)
+    with reading(path):
+        names = dict.fromkeys(read(path))
+    return is_scores(pa.table({name: [] for name in names}), by)
 
 
 def scores_given(source: Any) -> Any:
