@@ -27,6 +27,7 @@ from hardsight.files.table_files import read_columns
 from hardsight.files.wide_tables import as_arrow, is_pandas, is_table
 from hardsight.pandas_index import index_ids, index_of
 from hardsight.stats.answers import check_counts, selection_frequency
+from hardsight.unique_ids import check_unique
 
 FORMS = (
     "(n, c) counts, an (n,) selection frequency, or a table with `id` and one of: `frequency` (and `answers`, how many "
@@ -267,10 +268,7 @@ def _class_index(value: Any, class_of: Mapping[str, int]) -> int | None:
 
 def _unique(values: Any) -> np.ndarray:
     ids = _plain_ids(values)
-    seen: dict[Any, int] = {}
-    for row, id in enumerate(ids.tolist()):
-        if seen.setdefault(id, row) != row:
-            raise InputError(f"ids must be unique, but {id!r} is at rows {seen[id]} and {row}.")
+    check_unique(ids, "the answers")
     return ids
 
 

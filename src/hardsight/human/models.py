@@ -16,8 +16,8 @@ from hardsight.files.epochs import moments, read_moment, rows_named
 from hardsight.human.settings import CorrelateSettings
 from hardsight.scores import SCORES, norm_in_class
 from hardsight.snapshot import Snapshot
-from hardsight.snapshot.ids import check_unique
 from hardsight.snapshot.sources import SCORES_ALONE
+from hardsight.unique_ids import check_unique
 
 DEFAULT_SCORES = ("avh", "angular_gap", "confidence", "loss", "entropy", "norm_in_class", "norm")
 COMPUTED = tuple(name for name in DEFAULT_SCORES if name != "norm_in_class")  # which follows from the norm
