@@ -30,7 +30,7 @@ from hardsight.files.human import read_people
         (COUNTS[:, :2], "counts have 2 classes, but labels go up to 3"),
         (COUNTS[None], r"got shape \(1, 300, 4\)"),
         (np.array(["a"] * N), "must be numbers"),
-        ({"id": [*IDS[:-1], IDS[0]], "frequency": FREQUENCY}, "ids must be unique, but 'img-000' is at rows 0 and 299"),
+        ({"id": [*IDS[:-1], IDS[0]], "frequency": FREQUENCY}, "row 299 repeats 'img-000' of row 0"),
         ({"id": IDS, "Frequency": FREQUENCY}, "'Frequency' must be named 'frequency'"),
         ({"id": IDS, "frequency": FREQUENCY[:-1]}, "of the same length"),
         ({"id": IDS}, "there is no human data here"),
