@@ -54,8 +54,8 @@ from hardsight.options import takes
 from hardsight.result import Result
 from hardsight.scores import SCORES
 from hardsight.scoring.comparable import hardness_ranks, of_probabilities, why_two_scales
+from hardsight.scoring.job import FoldHeads
 from hardsight.scoring.samples import check_unique_ids
-from hardsight.scoring.score import FoldHeads
 from hardsight.screen import Progress, brief
 from hardsight.snapshot import Snapshot
 from hardsight.stats.means import Difference, mean_interval, welch

@@ -25,8 +25,8 @@ from hardsight.files.wide_tables import snapshot_hint
 from hardsight.head import Head
 from hardsight.options import SampleOptions
 from hardsight.scores import SCORES
+from hardsight.scoring.job import CROSS_VALIDATED, FoldHeads, Job
 from hardsight.scoring.samples import path_of, rows_of_split
-from hardsight.scoring.score import CROSS_VALIDATED, FoldHeads, Job
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
 from hardsight.table import SCORE_IT, TABLES, read_scores, scores_given
