@@ -20,8 +20,8 @@ from hardsight.errors import InputError
 from hardsight.scoring.hardness import run_and_score
 from hardsight.subsets.cost import cost_curve
 from hardsight.subsets.d2 import d2, neighbor_graph
+from hardsight.subsets.eligible import directions
 from hardsight.subsets.k_center import k_center
-from hardsight.subsets.candidates import directions
 from hardsight.subsets.settings import Method, SelectSettings
 from hardsight.subsets.strata import coverage, shared_out, stratum_of, usual_cut
 from hardsight.table import write_table

@@ -29,7 +29,7 @@ from hardsight.scoring.extra_inputs import ScoringInputs
 from hardsight.scoring.fitted_head import heads_with_every_class
 from hardsight.scoring.scopes import SCOPES, Scope, scopes_of
 from hardsight.screen import Progress
-from hardsight.snapshot.ids import SeenIds
+from hardsight.unique_ids import SeenIds
 from hardsight.version import VERSION
 
 MISSING, UNLABELED, ALL_ZERO, ALL_PI = "missing_feature", "unlabeled", "all_angles_zero", "all_angles_pi"

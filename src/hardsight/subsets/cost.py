@@ -24,7 +24,7 @@ from hardsight.scoring.fitted_head import fit_head, unconverged
 from hardsight.screen import Cell, Sentence, ShownTable, line, number, percent
 from hardsight.snapshot import Snapshot
 from hardsight.stats import wilson
-from hardsight.subsets.candidates import Candidates, candidates
+from hardsight.subsets.eligible import EligibleRows, eligible_rows
 from hardsight.subsets.methods import Picker
 from hardsight.subsets.settings import SelectSettings
 from hardsight.threads import even_rows
@@ -82,10 +82,10 @@ def cost_curve(x: Any, *, settings: SelectSettings | None = None, **options: Any
         settings: of `select`, as one object; each is also a keyword of its own, see below.
     """
     settings = SelectSettings.given(settings, options)
-    return curve_of(candidates(Snapshot.open(x, **settings.keywords()), settings), settings)
+    return curve_of(eligible_rows(Snapshot.open(x, **settings.keywords()), settings), settings)
 
 
-def curve_of(found: Candidates, settings: SelectSettings) -> Curve:
+def curve_of(found: EligibleRows, settings: SelectSettings) -> Curve:
     """The curve of candidates, whose features and labels heads are fitted to."""
     features, labels = found.samples.features, found.samples.labels
     if features is None:
@@ -111,7 +111,7 @@ def curve_of(found: Candidates, settings: SelectSettings) -> Curve:
     return Curve(pa.Table.from_pylist(records), tested_on)
 
 
-def _held_out(found: Candidates, labels: np.ndarray, features: np.ndarray, seed: int) -> tuple[Candidates, np.ndarray, str]:
+def _held_out(found: EligibleRows, labels: np.ndarray, features: np.ndarray, seed: int) -> tuple[EligibleRows, np.ndarray, str]:
     """The candidates without what is tested on, the rows to test on, and words for them."""
     usable = (labels >= 0) & np.isfinite(features).all(axis=1)
     found = found.take(np.flatnonzero(usable[found.rows]))

@@ -24,7 +24,7 @@ from hardsight.options import takes
 from hardsight.result import Result
 from hardsight.screen import Cell, Sentence, ShownTable, line, number, percent
 from hardsight.snapshot import Snapshot
-from hardsight.subsets.candidates import Candidates, candidates
+from hardsight.subsets.eligible import EligibleRows, eligible_rows
 from hardsight.subsets.settings import CurriculumSettings, SelectSettings
 from hardsight.training.pacing import Curriculum, Pacing
 
@@ -37,7 +37,7 @@ SHOWN = 10  # epochs
 class Plan(Result):
     """A curriculum, with the number of samples of each epoch."""
 
-    def __init__(self, table: pa.Table, found: Candidates, sizes: list[int], settings: CurriculumSettings) -> None:
+    def __init__(self, table: pa.Table, found: EligibleRows, sizes: list[int], settings: CurriculumSettings) -> None:
         super().__init__(table, found.notes)
         self.score, self.sizes, self.settings = found.by, sizes, settings
 
@@ -79,14 +79,14 @@ def curriculum(
     if target is not None:
         check_table_output(target, "a curriculum", (x, settings.head, settings.labels))
     samples = Snapshot.open(x, by=settings.by, **settings.keywords())
-    found = candidates(samples, SelectSettings(budget=1, method="hardest", by=settings.by, split=settings.split))
+    found = eligible_rows(samples, SelectSettings(budget=1, method="hardest", by=settings.by, split=settings.split))
     plan = _plan(found, settings)
     if target is not None:
         plan.save(target)
     return plan
 
 
-def _plan(found: Candidates, settings: CurriculumSettings) -> Plan:
+def _plan(found: EligibleRows, settings: CurriculumSettings) -> Plan:
     """The order of the samples, and the epoch from which each is used."""
     pacing = Pacing.of(settings, settings.epochs)
     lessons = Curriculum(found.labels, settings.order or "easy-first", pacing, found.harder, settings.seed)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hardsight.screen import number
-from hardsight.subsets.candidates import Candidates
 from hardsight.subsets.d2 import d2, neighbor_graph
+from hardsight.subsets.eligible import EligibleRows
 from hardsight.subsets.k_center import Counted, k_center
 from hardsight.subsets.settings import SelectSettings
 from hardsight.subsets.strata import coverage, num_strata, shared_out
@@ -24,7 +24,7 @@ class Picker:
     settings: SelectSettings
     progress: Counted | None = None
 
-    def __call__(self, candidates: Candidates, budget: int) -> Picks:
+    def __call__(self, candidates: EligibleRows, budget: int) -> Picks:
         """Choose `budget` of the candidates, or share the budget among its classes."""
         s = self.settings
         choose = METHODS[s.method]
@@ -40,7 +40,7 @@ class Picker:
         return np.concatenate(rows), reasons
 
 
-def _ranked(picker: Picker, candidates: Candidates, budget: int, rng: np.random.Generator) -> Picks:
+def _ranked(picker: Picker, candidates: EligibleRows, budget: int, rng: np.random.Generator) -> Picks:
     """The hardest first, or the easiest; among equals the smaller id."""
     assert candidates.values is not None
     method = picker.settings.method
@@ -50,11 +50,11 @@ def _ranked(picker: Picker, candidates: Candidates, budget: int, rng: np.random.
     return rows, [f"{word}, rank {rank}: {name} {number(candidates.values[row])}" for rank, row in enumerate(rows.tolist(), 1)]
 
 
-def _random(picker: Picker, candidates: Candidates, budget: int, rng: np.random.Generator) -> Picks:
+def _random(picker: Picker, candidates: EligibleRows, budget: int, rng: np.random.Generator) -> Picks:
     return rng.permutation(len(candidates))[:budget], ["drawn at random"] * budget
 
 
-def _coverage(picker: Picker, candidates: Candidates, budget: int, rng: np.random.Generator) -> Picks:
+def _coverage(picker: Picker, candidates: EligibleRows, budget: int, rng: np.random.Generator) -> Picks:
     assert candidates.values is not None
     rows, stratum = coverage(candidates.harder, budget, picker.settings.cut, rng)
     return rows, [
@@ -63,7 +63,7 @@ def _coverage(picker: Picker, candidates: Candidates, budget: int, rng: np.rando
     ]
 
 
-def _k_center(picker: Picker, candidates: Candidates, budget: int, rng: np.random.Generator) -> Picks:
+def _k_center(picker: Picker, candidates: EligibleRows, budget: int, rng: np.random.Generator) -> Picks:
     assert candidates.unit is not None
     rows, cosines = k_center(candidates.unit, budget, candidates.centers, picker.progress)
     degrees = np.degrees(np.arccos(np.clip(cosines, -1, 1)))
@@ -72,7 +72,7 @@ def _k_center(picker: Picker, candidates: Candidates, budget: int, rng: np.rando
     return rows, words if candidates.centers is not None else ["nearest to the mean direction", *words[1:]]
 
 
-def _d2(picker: Picker, candidates: Candidates, budget: int, rng: np.random.Generator) -> Picks:
+def _d2(picker: Picker, candidates: EligibleRows, budget: int, rng: np.random.Generator) -> Picks:
     assert candidates.unit is not None and candidates.values is not None
     edges = neighbor_graph(candidates.unit, picker.settings.neighbors, picker.progress)
     rows, left = d2(candidates.harder, *edges, budget)
@@ -82,7 +82,7 @@ def _d2(picker: Picker, candidates: Candidates, budget: int, rng: np.random.Gene
     ]
 
 
-METHODS: dict[str, Callable[[Picker, Candidates, int, np.random.Generator], Picks]] = {
+METHODS: dict[str, Callable[[Picker, EligibleRows, int, np.random.Generator], Picks]] = {
     "coverage": _coverage,
     "hardest": _ranked,
     "easiest": _ranked,

@@ -26,7 +26,7 @@ from hardsight.result import Result
 from hardsight.screen import Progress, Sentence, ShownTable, line, number
 from hardsight.snapshot import Snapshot
 from hardsight.snapshot.sources import SCORES_ALONE
-from hardsight.subsets.candidates import Candidates, candidates
+from hardsight.subsets.eligible import EligibleRows, eligible_rows
 from hardsight.subsets.methods import Picker
 from hardsight.subsets.settings import UNCERTAIN, SelectSettings
 from hardsight.version import VERSION
@@ -44,7 +44,7 @@ class Subset(Result):
 
     curve: Curve | None = None
 
-    def __init__(self, found: Candidates, rows: np.ndarray, reasons: list[str], settings: SelectSettings) -> None:
+    def __init__(self, found: EligibleRows, rows: np.ndarray, reasons: list[str], settings: SelectSettings) -> None:
         super().__init__(_table(found, rows, reasons, settings), found.notes)
         self.candidates, self.settings = found, settings
         self.labels = found.labels[rows].tolist()
@@ -101,7 +101,7 @@ def select(
     samples = Snapshot.open(x, by=settings.by, **settings.keywords())
     if settings.curve and samples.source.evidence == SCORES_ALONE:
         raise InputError(f"--curve fits heads to features, and {samples.where} is a table of scores: give the run or snapshot.")
-    found = candidates(samples, settings)
+    found = eligible_rows(samples, settings)
     assert settings.budget is not None  # checked with the candidates
     rows, reasons = Picker(settings, progress)(found, settings.budget)
     subset = Subset(found, rows, reasons, settings)
@@ -126,7 +126,7 @@ def _check_outputs(target: Place | None, settings: SelectSettings, inputs: tuple
             raise InputError(f"{target} is both the subset and its curve: give two files.")
 
 
-def _table(found: Candidates, rows: np.ndarray, reasons: list[str], settings: SelectSettings) -> pa.Table:
+def _table(found: EligibleRows, rows: np.ndarray, reasons: list[str], settings: SelectSettings) -> pa.Table:
     by = {"by": found.by} if found.by else {}
     notes = {"version": VERSION, "method": settings.method, **by, "seed": settings.seed, "samples": len(found)}
     ids, kind = found.ids[rows], found.samples.source.id_type

@@ -23,7 +23,7 @@ USUAL = ("aum", "avh", "loss")  # of a table of scores, the first that it has
 
 
 @dataclass(frozen=True)
-class Candidates:
+class EligibleRows:
     """n rows of a snapshot to choose among, and what is known of them."""
 
     samples: Snapshot
@@ -51,7 +51,7 @@ class Candidates:
         ids: np.ndarray = self.samples.ids[self.rows]
         return ids
 
-    def take(self, rows: np.ndarray) -> Candidates:
+    def take(self, rows: np.ndarray) -> EligibleRows:
         """Only these of the candidates."""
         values, unit = (None if array is None else array[rows] for array in (self.values, self.unit))
         return replace(self, rows=self.rows[rows], labels=self.labels[rows], values=values, unit=unit)
@@ -62,13 +62,13 @@ class Candidates:
         return f"{label}" if names is None else f"{label} ({names[label]})"
 
 
-def candidates(samples: Snapshot, settings: SelectSettings) -> Candidates:
+def eligible_rows(samples: Snapshot, settings: SelectSettings) -> EligibleRows:
     """The samples that a method can choose among; what can be refused before anything is scored is refused first."""
     labels = samples.labels
     ids = samples.ids
     rows, notes = _rows(samples, labels, settings)
     num_classes = samples.num_classes or int(labels.max(initial=-1)) + 1
-    found = Candidates(samples, np.arange(len(samples)), labels, num_classes, notes=notes)
+    found = EligibleRows(samples, np.arange(len(samples)), labels, num_classes, notes=notes)
     by = _score(samples, labels[rows], settings)
     needs_labels = settings.method not in UNCERTAIN and by in SCORES and SCORES[by].labels
     scorable = rows[labels[rows] >= 0] if needs_labels else rows
@@ -114,7 +114,7 @@ def _values(samples: Snapshot, method: str, by: str) -> np.ndarray:
     return np.where(np.isfinite(values), values, np.nan)
 
 
-def _with_directions(found: Candidates, rows: np.ndarray, method: str) -> Candidates:
+def _with_directions(found: EligibleRows, rows: np.ndarray, method: str) -> EligibleRows:
     """With the directions of all features, and those of the labeled ones as centers where unlabeled ones are chosen."""
     features = found.samples.features
     if features is None:
@@ -162,7 +162,7 @@ def _rows(samples: Snapshot, labels: np.ndarray, settings: SelectSettings) -> tu
     return np.flatnonzero(mine), tuple(notes)
 
 
-def _usable(found: Candidates, settings: SelectSettings) -> Candidates:
+def _usable(found: EligibleRows, settings: SelectSettings) -> EligibleRows:
     """Without the samples of which the method knows nothing; budget and classes are checked again."""
     n = len(found)
     fine, missing = np.ones(n, bool), ""
@@ -189,7 +189,7 @@ def _check_size(settings: SelectSettings, n: int) -> int:
     return settings.budget
 
 
-def _check_budget(found: Candidates, settings: SelectSettings) -> None:
+def _check_budget(found: EligibleRows, settings: SelectSettings) -> None:
     n = len(found)
     budget = _check_size(settings, n)
     if not (settings.per_class or settings.method == "balanced"):
