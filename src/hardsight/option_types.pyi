@@ -308,6 +308,7 @@ class ScoreOptions(TypedDict, total=False):
     shard: Any
     strict: bool
     allow_duplicates: bool
+    summary_only: bool
     cluster: str | None
     tls_ca: str | None
     tls_cert: str | None

@@ -42,7 +42,7 @@ def score(
     if target is None and whole and source.is_dir() and (source / "run.json").is_file():  # not into a folder of shards
         target = source / "scores.parquet"
     with progress_bar("scoring") as progress:
-        scored = score(snapshot, output=target, settings=settings, progress=progress)
+        scored = score(snapshot, output=target, settings=settings, summary_only=target is None, progress=progress)
     scored.all_means = verbose
     show(scored)
     if not verbose and len(scored.gathered.means) > 1:

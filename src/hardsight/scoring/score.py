@@ -76,7 +76,10 @@ def score(
     schema = oriented(job.schema.empty_table()).schema
     with _computed(job, target, settings, progress) as computed:
         parts = map(oriented, _with_named_classes(computed, snapshot))
-        table = _joined(parts, schema) if target is None else _written(parts, schema, target, summary)
+        if target is not None:
+            table = _written(parts, schema, target, summary)
+        else:
+            table = _in_memory(_summarized(parts, summary) if settings.summary_only else parts, schema)
     scored = ScoresTable(table, snapshot.class_names, by=settings.by, num_classes=snapshot.num_classes).summarized(summary)
     scored.fitted_head = CROSS_VALIDATED if job.cross_validated else None
     return scored.of(snapshot, pictures_of(snapshot, settings.images))
@@ -140,9 +143,16 @@ def _with_named_classes(parts: Iterator[pa.Table], snapshot: Snapshot) -> Iterat
         raise InputError(f"there must be one class name per class, got {len(names)} for {count} classes.")
 
 
-def _joined(parts: Iterable[pa.Table], schema: pa.Schema) -> pa.Table:
+def _in_memory(parts: Iterable[pa.Table], schema: pa.Schema) -> pa.Table:
     tables = list(parts)
     return pa.concat_tables(tables) if tables else schema.empty_table()
+
+
+def _summarized(parts: Iterable[pa.Table], summary: Summary) -> Iterator[pa.Table]:
+    """None of the parts: only their summary is kept."""
+    for part in parts:
+        summary.add(part)
+    yield from ()
 
 
 def _written(parts: Iterable[pa.Table], schema: pa.Schema, target: Place, summary: Summary) -> Place:

@@ -26,6 +26,7 @@ class ScoreSettings(OpeningOptions, SampleOptions, HardnessView):
     shard: Any = option(None, "Score one shard of the rows: i/n is part i of n equal parts, counted from 0.")
     strict: bool = option(False, "Stop at a row that cannot be scored instead of recording its status.")
     allow_duplicates: bool = option(False, "Accept repeated ids.")
+    summary_only: bool = option(False, "Keep no table but only its summary, in little memory.", python=True)
     cluster: str | None = option(
         None, "Score on a Dask cluster: the scheduler's address, such as tcp://host:8786.", metavar="ADDRESS"
     )
