@@ -38,29 +38,16 @@ class AdaptOptions(TypedDict, total=False):
     seeds: int | Sequence[int] | str
     model: Any
     hidden: int
-    nesterov: bool | None
+    optimizer_options: Mapping[str, Any]
     model_options: Mapping[str, Any]
     weights: Path | None | str
     pretrained: bool | str
     head_hidden: int | None
     size: int | None
-    resize: str | None
-    crop_pct: float | None
-    scaling: str | None
-    mean: float | Sequence[float] | None | str
-    std: float | Sequence[float] | None | str
-    interpolation: str | None
-    channels: str | None
-    head_rate: float
-    momentum: float
-    decay_all: bool
+    preprocessing: Mapping[str, Any]
     freeze_bn: bool
     schedule: Literal["constant", "step", "cosine"]
-    milestones: float | Sequence[float] | str
-    step_size: float | None
-    gamma: float
-    warmup: float
-    clip: float | None
+    schedule_options: Mapping[str, Any]
     precision: Literal["float32", "bfloat16", "float16"]
     augment: str
     device: Any
@@ -231,32 +218,19 @@ class GeneralizeOptions(TypedDict, total=False):
     seeds: int | Sequence[int] | str
     model: Any
     hidden: int
-    nesterov: bool | None
+    optimizer_options: Mapping[str, Any]
     model_options: Mapping[str, Any]
     weights: Path | None | str
     pretrained: bool | str
     head_hidden: int | None
     size: int | None
-    resize: str | None
-    crop_pct: float | None
-    scaling: str | None
-    mean: float | Sequence[float] | None | str
-    std: float | Sequence[float] | None | str
-    interpolation: str | None
-    channels: str | None
+    preprocessing: Mapping[str, Any]
     optimizer: Literal["sgd", "adamw"]
     lr: float | None
-    head_rate: float
-    momentum: float
     weight_decay: float
-    decay_all: bool
     freeze_bn: bool
     schedule: Literal["constant", "step", "cosine"]
-    milestones: float | Sequence[float] | str
-    step_size: float | None
-    gamma: float
-    warmup: float
-    clip: float | None
+    schedule_options: Mapping[str, Any]
     precision: Literal["float32", "bfloat16", "float16"]
     augment: str
     device: Any
@@ -386,28 +360,15 @@ class TrainOptions(TypedDict, total=False):
     pretrained: bool | str
     head_hidden: int | None
     size: int | None
-    resize: str | None
-    crop_pct: float | None
-    scaling: str | None
-    mean: float | Sequence[float] | None | str
-    std: float | Sequence[float] | None | str
-    interpolation: str | None
-    channels: str | None
+    preprocessing: Mapping[str, Any]
     batch_size: int
     optimizer: Literal["sgd", "adamw"]
     lr: float | None
-    head_rate: float
-    momentum: float
-    nesterov: bool | None
     weight_decay: float
-    decay_all: bool
+    optimizer_options: Mapping[str, Any]
     freeze_bn: bool
     schedule: Literal["constant", "step", "cosine"]
-    milestones: float | Sequence[float] | str
-    step_size: float | None
-    gamma: float
-    warmup: float
-    clip: float | None
+    schedule_options: Mapping[str, Any]
     precision: Literal["float32", "bfloat16", "float16"]
     augment: str
     device: Any

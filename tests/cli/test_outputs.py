@@ -246,7 +246,7 @@ def test_documents_of_the_long_commands() -> None:
     row = {"method": "fgsm", "epsilon": 0.1, "error": 0.5, "low": 0.4, "high": 0.6}
     medians = dict.fromkeys(("avh", "norm", "confidence", "likelihood", "score"), 0.25)
     attacked = SimpleNamespace(
-        counts={"images": 3, "score": "s", "gaussians": "g", "trajectories": {"followed": 0, "switched": 0}},
+        summary={"images": 3, "score": "s", "gaussians": "g", "trajectories": {"followed": 0, "switched": 0}},
         by_epsilon=pa.Table.from_pylist([row | medians]),
         detection=pa.Table.from_pylist([row | {"inputs": "all", "detector": "norm", "auroc": 0.7}]),
     )

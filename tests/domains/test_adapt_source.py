@@ -97,7 +97,7 @@ def rates(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_the_rate_rises_step_by_step(tmp_path: Path, rates: list[float]) -> None:
-    adapted(tmp_path / "run", methods="cbst", source_epochs=2, rounds=1, epochs=2, warmup=0.5)
+    adapted(tmp_path / "run", methods="cbst", source_epochs=2, rounds=1, epochs=2, schedule_options={"warmup": 0.5})
     assert rates[:8] == [0.5, 1, 1, 1, 1, 1, 1, 1]  # 120 samples: 4 steps an epoch
     assert rates[8] < 1 and rates[-1] == 1  # rounds warm up again
 

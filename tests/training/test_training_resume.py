@@ -60,7 +60,8 @@ folder, replace = Path(sys.argv[1]), os.replace
 
 def train(output):
     hardsight.train("digits", "nets:with_everything", output, loss="center", epochs=3, limit=40, batch_size=16, size=8,
-                 augment="crop=1", schedule="cosine", warmup=1, every=2, lr=0.05, clip=1.0)
+                 augment="crop=1", schedule="cosine", schedule_options={"warmup": 1}, every=2, lr=0.05,
+                 optimizer_options={"clip": 1.0})
 
 def self_paced(output):  # each epoch's samples are chosen by the network as it is when that epoch begins
     hardsight.train("digits", "nets:with_everything", output, order="self-paced", pace_start=0.3, epochs=3, limit=40,

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from hardsight.errors import InputError
 from hardsight.options import option
-from hardsight.training.settings import LearningOptions, NetworkOptions, ResourceOptions
+from hardsight.training.settings import LearningOptions, NetworkOptions, OptimizerOptions, ResourceOptions, group
 
 Standardize = Literal["domain", "source", "none"]
 
@@ -55,6 +55,13 @@ def check_different(name: str, values: tuple[Any, ...]) -> None:
 
 
 @dataclass(frozen=True)
+class NesterovByDefault(OptimizerOptions):
+    """Those of a comparison: Nesterov momentum, where there is momentum."""
+
+    nesterov: bool | None = OptimizerOptions.redefine("nesterov", None)
+
+
+@dataclass(frozen=True)
 class DomainOptions(NetworkOptions, LearningOptions, ResourceOptions):
     """Options of a comparison over domains and seeds."""
 
@@ -63,8 +70,8 @@ class DomainOptions(NetworkOptions, LearningOptions, ResourceOptions):
     seeds: tuple[int, ...] = option(1, "Number of seeds, counted from 0, or comma-separated seeds.", read=read_seeds)
     model: Any = option(None, "Network for images: lenet, mnist_cnn, timm:NAME, ..., or a trained run.", metavar="MODEL")
     hidden: int = option(512, "Hidden units of the head that is trained on features.", least=1)
-    nesterov: bool | None = LearningOptions.redefine(
-        "nesterov", None, help="Use Nesterov momentum. Default: on where momentum is above 0."
+    optimizer_options: OptimizerOptions = LearningOptions.redefine(
+        "optimizer_options", NesterovByDefault(), read=group(NesterovByDefault)
     )
 
     def check(self) -> None:

@@ -38,11 +38,12 @@ class Plan(Result):
     """A curriculum, with the number of samples of each epoch."""
 
     def __init__(self, table: pa.Table, found: EligibleRows, sizes: list[int], settings: CurriculumSettings) -> None:
-        super().__init__(table, found.notes)
-        self.score, self.sizes, self.settings = found.by, sizes, settings
+        super().__init__(table)
+        self.score, self.sizes, self.settings, self.decided = found.by, sizes, settings, found.notes
 
     def lines(self) -> Iterator[Sentence | ShownTable]:
         """The order, and how many samples each epoch uses."""
+        yield from map(line, self.decided)
         n, order, pacing = len(self), self.settings.order or "easy-first", self.settings.pacing
         facts = {"sizes": self.sizes, "samples": n, "order": order, "by": self.score, "pacing": pacing}
         yield line(f"n = {n}   order {order} by {self.score}   pacing {pacing}", **facts)

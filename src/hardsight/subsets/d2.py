@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hardsight.scores.search import QUERIES, EligibleRows
+from hardsight.scores.search import QUERIES, Candidates
 from hardsight.subsets.k_center import Counted
 from hardsight.threads import blocks, share
 
@@ -19,7 +19,7 @@ from hardsight.threads import blocks, share
 def neighbor_graph(unit: np.ndarray, k: int, progress: Counted | None = None) -> tuple[np.ndarray, np.ndarray]:
     """The k nearest of each row of (n, d) directions: (n, k) rows, and the (n, k) weights of these edges."""
     n, k = len(unit), max(1, min(k, len(unit) - 1))
-    everything = EligibleRows()
+    everything = Candidates()
     everything.add(unit, np.arange(n))
     rows, cosine = np.empty((n, k), np.int64), np.empty((n, k), unit.dtype)
     done = [0]

@@ -45,13 +45,14 @@ class Subset(Result):
     curve: Curve | None = None
 
     def __init__(self, found: EligibleRows, rows: np.ndarray, reasons: list[str], settings: SelectSettings) -> None:
-        super().__init__(_table(found, rows, reasons, settings), found.notes)
+        super().__init__(_table(found, rows, reasons, settings))
         self.candidates, self.settings = found, settings
         self.labels = found.labels[rows].tolist()
 
     def lines(self) -> Iterator[Sentence | ShownTable]:
         """How many of how many, by what, of which classes; and the curve."""
         found, settings, k = self.candidates, self.settings, len(self)
+        yield from map(line, found.notes)
         by = f" by {found.by}" if found.by and settings.method not in UNCERTAIN else ""
         facts = {"chosen": k, "samples": len(found), "method": settings.method, "by": found.by, "seed": settings.seed}
         share = f"{100 * k / len(found):.1f} %"

@@ -367,7 +367,7 @@ def _prepared(s: AdaptSettings, source: Data, target: Data) -> DomainPair:
         return open_network(s.model, c, s)
 
     opened = trainable()
-    preprocessing = sized(opened.preprocessing, source, s.preprocessing())
+    preprocessing = sized(opened.preprocessing, source, s.chosen_preprocessing())
     workers = s.workers or num_threads()
     ours_, theirs_ = (ImageInputs(data, preprocessing, workers=workers) for data in (source, target))
     return DomainPair(ours_, theirs_, c, names, trainable, first_sample(ours_), None, preprocessing, notes=opened.notes)

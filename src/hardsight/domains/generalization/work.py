@@ -85,7 +85,7 @@ class Work:
             self.starts_from_weights = network.learned or self.settings.weights is not None
             for note in network.notes:
                 self.say(note)
-            preprocessing = sized(network.preprocessing, self.data, self.settings.preprocessing())
+            preprocessing = sized(network.preprocessing, self.data, self.settings.chosen_preprocessing())
             self.images = ImageInputs(self.data, preprocessing, workers=self.settings.workers or num_threads())
 
     @classmethod
