@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
-from hardsight.domains.adaptation.settings import Portions
+from hardsight.domains.settings import Portions
 '''
 
 

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
-from hardsight.domains.adaptation.settings import Portions
+from hardsight.domains.settings import Portions
 
 class AdaptOptions(TypedDict, total=False):
     methods: Sequence[str]
+    method_options: Mapping[str, Mapping[str, Any]]
     images: Any
     rounds: int
     epochs: int
@@ -20,21 +21,12 @@ class AdaptOptions(TypedDict, total=False):
     reset_optimizer: bool
     flip_labels: bool
     ema: float
-    lrent: float
-    mrkld: float
-    coral_reg: float
-    subspace_size: int
-    entropy_weight: float
     target_augment: str | None
     source_lr: float | None
     batch_size: int
     optimizer: Literal["sgd", "adamw"] | None
     lr: float | None
     weight_decay: float | None
-    rule: Literal["classification", "segmentation"]
-    group_by: Literal["predicted", "label"]
-    kc_value: Literal["conf", "prob"]
-    kc_policy: Literal["cb", "global", "ucb"]
     seeds: int | Sequence[int] | str
     model: Any
     hidden: int
@@ -202,16 +194,12 @@ class ExtractOptions(TypedDict, total=False):
 class GeneralizeOptions(TypedDict, total=False):
     losses: Sequence[str]
     loss_options: Mapping[str, Mapping[str, Any]]
+    method_options: Mapping[str, Mapping[str, Any]]
     scales: float | Sequence[float] | str
     selection: Literal["validation", "last", "oracle"]
     held_out: float
     lists: Path | None | str
     keep_models: bool
-    drm_gamma: float
-    tta_confidence: float
-    tta_rate: float
-    tta_steps: int
-    tta_batch_size: int
     epochs: int | None
     batch_size: int
     standardize: bool
@@ -326,8 +314,8 @@ class SelectOptions(TypedDict, total=False):
 class SelectionOptions(TypedDict, total=False):
     alpha: float
     threshold: float | None
-    rule: Literal["classification", "segmentation"]
     group_by: Literal["predicted", "label"]
+    rule: Literal["classification", "segmentation"]
     kc_value: Literal["conf", "prob"]
     kc_policy: Literal["cb", "global", "ucb"]
 
@@ -361,6 +349,13 @@ class TrainOptions(TypedDict, total=False):
     head_hidden: int | None
     size: int | None
     preprocessing: Mapping[str, Any]
+    resize: str | None
+    crop_pct: float | None
+    scaling: str | None
+    mean: float | Sequence[float] | None | str
+    std: float | Sequence[float] | None | str
+    interpolation: str | None
+    channels: str | None
     batch_size: int
     optimizer: Literal["sgd", "adamw"]
     lr: float | None

@@ -19,8 +19,8 @@ from sklearn.preprocessing import StandardScaler
 
 import hardsight
 from hardsight import SCORES, Dynamics, Head, Snapshot, score
-from hardsight.domains.adaptation.selection import select_pseudo_labels
 from hardsight.domains.opening import open_domain
+from hardsight.domains.pseudo_labels import select_pseudo_labels
 from hardsight.errors import InputError
 from hardsight.stats import fit_temperature, selection_frequency
 from hardsight.table import read_scores

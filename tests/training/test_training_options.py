@@ -19,14 +19,12 @@ from safetensors.torch import load_file
 
 from hardsight.data import ImageData, open_data
 from hardsight.data.arrays import ImageArrays
-from hardsight.domains.adaptation.settings import AdaptSettings
-from hardsight.domains.adaptation.work import Work as AdaptWork
-from hardsight.domains.generalization.opening import OpenedDomains
-from hardsight.domains.generalization.settings import GeneralizeSettings
-from hardsight.domains.generalization.work import Work as GeneralizeWork
+from hardsight.domains.adapt_models import AdaptWork
+from hardsight.domains.generalize import OpenedDomains
+from hardsight.domains.generalize_models import GeneralizeWork
 from hardsight.domains.opening import Features
+from hardsight.domains.settings import AdaptSettings, GeneralizeSettings
 from hardsight.errors import HardsightError, InputError
-from hardsight.files.run import Run
 from hardsight.models import Preprocessing, open_model
 from hardsight.models.trainable import open_trainable
 from hardsight.training.network import hits
@@ -79,7 +77,7 @@ def test_adapt_and_generalize_learn_as_they_are_told(tmp_path: Path, monkeypatch
     options: dict[str, Any] = {"schedule": "step", "hidden": 4, "batch_size": 64, "precision": "bfloat16"}
     lengths: dict[str, Any] = {"source_epochs": 3, "rounds": 2, "epochs": 2, "schedule_options": {"step_size": 2, "gamma": 0.5}}
     settings = AdaptSettings(methods=("cbst",), **lengths, **options).for_data("features", trained=False, smallest=48)
-    AdaptWork.of(settings, {"pair": (in_domains(), in_domains())}, print).all(Run(tmp_path / "run", "a test", {}, {}), None)
+    AdaptWork.of(settings, {"pair": (in_domains(), in_domains())}, print).all(tmp_path / "run", None)
     assert factors == [1, 1, 0.5] + [1, 1, 0.5, 0.5] and types == {(torch.float32, torch.bfloat16)}
     factors.clear()
     types.clear()
@@ -152,7 +150,7 @@ def test_preprocessing_is_chosen_in_train_adapt_and_generalize(tmp_path: Path) -
     how = open_model(trained).preprocessing
     check_seen(how, how(data.image(0))[None], data)
     options: dict[str, Any] = {"model": "DigitsCNN", **SEEN}
-    job = AdaptWork.of(AdaptSettings(**options), {"a": (data, data)}, print).jobs["a"]
+    job = AdaptWork.of(AdaptSettings(**options), {"a": (data, data)}, print).pairs["a"]
     assert job.preprocessing is not None
     check_seen(job.preprocessing, next(iter(job.target.batches([np.arange(2)]))).inputs, data)
     images = GeneralizeWork.of(GeneralizeSettings(**options), OpenedDomains(data, ["d0", "d1", "d2"]), print).images
@@ -170,7 +168,9 @@ def test_preprocessing_is_chosen_in_train_adapt_and_generalize(tmp_path: Path) -
     ],
 )
 def test_preprocessing_that_makes_no_sense_is_refused_at_once(wrong: dict[str, Any], message: str) -> None:
-    for kind in (AdaptSettings, GeneralizeSettings, TrainSettings):
+    with pytest.raises(InputError, match=message):
+        TrainSettings(**wrong)
+    for kind in (AdaptSettings, GeneralizeSettings):
         with pytest.raises(InputError, match=message):
             kind(**wrong)
 
@@ -281,7 +281,7 @@ def test_a_library_model_is_read_back(loss: str, hidden: int | None, tmp_path: P
 def test_a_hidden_layer_in_adapt(tmp_path: Path) -> None:
     options: dict[str, Any] = {"rounds": 1, "epochs": 1, "source_epochs": 1, "limit": 40, "head_hidden": 16}
     done = hardsight.adapt("digits:train", "digits:test", tmp_path / "run", methods="cbst", model="DigitsCNN", **options)
-    model = open_model(done.directory / "digits-train-to-digits-test" / "seed=0" / "cbst")
+    model = open_model(done.run / "digits-train-to-digits-test" / "seed=0" / "cbst")
     assert model(np.ones((2, 1, 8, 8), np.float32))[0].shape == (2, 16)
 
 

@@ -130,14 +130,14 @@ def test_a_resized_crop_is_taken_from_the_whole_picture_anew_in_each_epoch(tmp_p
 
 
 def test_target_images_have_augmentations_of_their_own() -> None:
-    from hardsight.domains.adaptation.loop import SelfTraining
-    from hardsight.domains.adaptation.settings import AdaptSettings
+    from hardsight.domains.adapt_training import PairTraining
+    from hardsight.domains.settings import AdaptSettings
 
     data = ArrayInputs(np.ones((2, 3)), [0, 1])
-    rest: dict[str, Any] = {"num_classes": 2, "seed": 0, "make": None, "device": torch.device("cpu"), "report": print}
+    rest: dict[str, Any] = {"num_classes": 2, "seed": 0, "make": None, "device": torch.device("cpu")}
     for options, expected in (({}, "flip"), ({"target_augment": "resized-crop=0.5"}, "resized-crop=0.5:1")):
         settings: Any = AdaptSettings(augment="flip", **options)  # type: ignore[arg-type]
-        loop = SelfTraining(source=data, target=data, settings=settings, **rest)
+        loop = PairTraining(source=data, target=data, settings=settings, **rest)
         assert str(loop.source_batches.augmentation) == "flip" and str(loop.target_batches.augmentation) == expected
 
 

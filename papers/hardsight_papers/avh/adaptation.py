@@ -24,7 +24,7 @@ PAIRS = (("photo", "art_painting"), ("art_painting", "sketch"), ("sketch", "phot
 VISDA_NETWORK = "torchvision:resnet101"
 VISDA: dict[str, Any] = {
     "rounds": 20, "epochs": 1, "portion": "0.2:0.05:0.5", "source_portion": "0.065:0.0085:0.165", "balance": False,
-    "flip_labels": True, "rule": "classification", "lrent": 0.25, "mrkld": 0.01, "optimizer": "sgd", "lr": 1e-4,
+    "flip_labels": True, "method_options": {"crst": {"alpha": 0.25, "weight": 0.01}}, "optimizer": "sgd", "lr": 1e-4,
     "weight_decay": 5e-4, "optimizer_options": {"nesterov": True, "decay_all": True}, "schedule": "step",
     "schedule_options": {"step_size": 7, "gamma": 0.1}, "batch_size": 16,
     "augment": "resized-crop=0.7:1,flip",
