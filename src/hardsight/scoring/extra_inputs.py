@@ -9,13 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from hardsight.checks import to_numpy
 from hardsight.errors import InputError
 from hardsight.files.epochs import has_dynamics
-from hardsight.files.heads import ARRAYS
-from hardsight.head import Head
+from hardsight.scoring.comparable import same_head
 from hardsight.snapshot import Snapshot
 
 SAME = 1e-4  # relative tolerance: heads saved in another precision count as the same
@@ -95,22 +91,8 @@ def check_reference(snapshot: Snapshot, reference: Snapshot) -> None:
     theirs, ours = reference.head, snapshot.head
     if theirs.num_classes != ours.num_classes:
         raise InputError(f"{name} is of another model: its head has {theirs.num_classes} classes, this one {ours.num_classes}.")
-    if not _same(theirs, ours):
+    if not same_head(theirs, ours, SAME):
         raise InputError(f"{name} is of another model: its head is different. Extract both with one model.")
-
-
-def _same(head: Head, other: Head) -> bool:
-    if head.kind != other.kind or (head.scale or 1.0) != (other.scale or 1.0):
-        return False
-    for name in ARRAYS:
-        a, b = getattr(head, name), getattr(other, name)
-        if (a is None) != (b is None) or (a is not None and tuple(a.shape) != tuple(b.shape)):
-            return False
-        if a is not None:
-            x, y = to_numpy(a), to_numpy(b)
-            if not np.allclose(x, y, rtol=SAME, atol=SAME * float(np.abs(x).max(initial=0))):
-                return False
-    return True
 
 
 def _check_classes(snapshot: Snapshot, other: Snapshot) -> None:
