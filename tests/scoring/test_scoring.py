@@ -60,6 +60,8 @@ def test_to_a_file_and_what_is_said_of_it(tmp_path: Path) -> None:
     assert written.summary == expected.summary and written.summary["samples"] == 23
     hardest = written.tables()["hardest"]["loss"].to_pylist()
     assert hardest == sorted(WHOLE.column("loss").to_pylist())[:-4:-1]
+    alone = score(tmp_path / "net.npz", scores="avh,loss", top=3, by="loss", summary_only=True)
+    assert len(alone) == 0 and alone.summary == written.summary
     assert {path.name for path in tmp_path.iterdir()} == {"net.npz", "scores.parquet"}  # nothing else is written
 
 
