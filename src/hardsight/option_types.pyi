@@ -77,13 +77,27 @@ class AttackOptions(TypedDict, total=False):
     channels: str | None
 
 class AuditOptions(TypedDict, total=False):
-    group: Sequence[str]
-    by: str
-    split: str | None
     least: int
-    level: float
     clusters: int | None
     seed: int
+    top: int
+    by: str
+    split: str | None
+    level: float
+    head: Any
+    labels: Any
+    features: Any
+    label: str | None
+    class_names: Any
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    bias: Any
+    ids: Any
+    columns: Any
+    allow_duplicates: bool
+    limit: int | None
+    first: int | None
 
 class CleanOptions(TypedDict, total=False):
     by: str | None
@@ -133,11 +147,26 @@ class CurriculumOptions(TypedDict, total=False):
     allow_duplicates: bool
 
 class DriftOptions(TypedDict, total=False):
+    unpaired: bool
+    seed: int
+    top: int
+    head: Any
+    labels: Any
     by: str
     split: str | None
-    unpaired: bool
     level: float
-    seed: int
+    features: Any
+    label: str | None
+    class_names: Any
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    bias: Any
+    ids: Any
+    columns: Any
+    allow_duplicates: bool
+    limit: int | None
+    first: int | None
 
 class ExploreOptions(TypedDict, total=False):
     port: int | None
