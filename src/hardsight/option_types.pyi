@@ -308,6 +308,34 @@ class ReportOptions(TypedDict, total=False):
     split: str | None
     hardness: str | bool | None
 
+class ScoreOptions(TypedDict, total=False):
+    scores: Any
+    reference: Any
+    models: Any
+    images: Any
+    by: str | None
+    top: int
+    shard: Any
+    strict: bool
+    allow_duplicates: bool
+    summary_only: bool
+    cluster: str | None
+    tls_ca: str | None
+    tls_cert: str | None
+    tls_key: str | None
+    features: Any
+    label: str | None
+    class_names: Any
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    bias: Any
+    ids: Any
+    columns: Any
+    limit: int | None
+    first: int | None
+    hardness: str | bool | None
+
 class SelectOptions(TypedDict, total=False):
     method: Literal["coverage", "hardest", "easiest", "balanced", "random", "kcenter", "d2", "margin", "entropy", "avc"]
     by: str | None

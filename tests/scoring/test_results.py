@@ -28,7 +28,7 @@ from hardsight.head import Head
 from hardsight.render.table_views import MOST_BYTES, thumbnails
 from hardsight.result import ScoresTable
 from hardsight.scoring.hardness import hardness_of
-from hardsight.scoring.score import Job
+from hardsight.scoring.job import Job
 from hardsight.table import hardest, noted_class_names, read_scores, write_table
 
 FEATURES = np.array([[2.0, 0.0], [1.0, 1.0], [0.0, 3.0]])
