@@ -5,10 +5,11 @@ python docs/make_option_types.py > src/hardsight/option_types.pyi
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import sys
-from typing import Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 import hardsight
 from hardsight.domains import select_pseudo_labels
@@ -28,19 +29,22 @@ from hardsight.domains.adaptation.settings import Portions
 '''
 
 
-def settings_classes() -> dict[str, type[Options]]:
-    """The settings class of each verb, by the name of its TypedDict."""
-    verbs = [*(getattr(hardsight, verb) for verb in VERBS), select_pseudo_labels]
-    return {re.sub("(Settings|Options)$", "", verb.settings_class.__name__) + "Options": verb.settings_class for verb in verbs}
+def verbs() -> dict[str, Any]:
+    """Every verb with options, by the name of its TypedDict."""
+    found = [*(getattr(hardsight, verb) for verb in VERBS), select_pseudo_labels]
+    return {re.sub("(Settings|Options)$", "", verb.settings_class.__name__) + "Options": verb for verb in found}
 
 
-def typed_dict(name: str, settings_class: type[Options]) -> str:
-    """A class in which every option has its type; none is required."""
+def typed_dict(name: str, verb: Any) -> str:
+    """A class in which every option has its type; none is required. What the verb also takes by position is left out."""
+    settings_class: type[Options] = verb.settings_class
+    by_position = {p.name for p in inspect.signature(verb).parameters.values() if p.kind is not p.KEYWORD_ONLY}
     hints: dict[str, str] = {}
     for base in settings_class.__mro__:
         hints = {**{key: _spelled_out(hint, base) for key, hint in vars(base).get("__annotations__", {}).items()}, **hints}
-    fields = "".join(f"    {field.name}: {_accepted(field, hints[field.name])}\n" for field in settings_class.fields())
-    return f"class {name}(TypedDict, total=False):\n{fields}"
+    fields = [field for field in settings_class.fields() if field.name not in by_position]
+    lines = [f"    {field.name}: {_accepted(field, hints[field.name])}\n" for field in fields]
+    return f"class {name}(TypedDict, total=False):\n{''.join(lines)}"
 
 
 def _spelled_out(hint: str, settings_class: type) -> str:
@@ -63,7 +67,7 @@ def _accepted(field: OptionField, hint: str) -> str:
 
 def text() -> str:
     """The whole file."""
-    classes = "\n".join(typed_dict(name, settings) for name, settings in sorted(settings_classes().items()))
+    classes = "\n".join(typed_dict(name, verb) for name, verb in sorted(verbs().items()))
     return f"{HEADER}\n{classes}"
 
 

@@ -234,8 +234,12 @@ class Options:
         return _field(default, dataclasses.replace(about, **changes))
 
     @classmethod
-    def given(cls, settings: Self | None, options: Mapping[str, Any]) -> Self:
-        """Settings from a settings object, from single options, or from an object with some options overridden."""
+    def given(cls, settings: Self | None, options: Mapping[str, Any], **arguments: Any) -> Self:
+        """Settings from a settings object, from single options, or from an object with some options overridden.
+
+        `arguments` are options that a verb also takes by position; None where they were not given.
+        """
+        options = {**options, **{name: value for name, value in arguments.items() if value is not None}}
         unknown = [name for name in options if name not in {field.name for field in cls.fields()}]
         if unknown:
             names = [field.name for field in cls.fields()]
@@ -389,16 +393,14 @@ def takes(settings_class: type[Options]) -> Callable[[Function], Function]:
     """
 
     def decorate(function: Function) -> Function:
-        own = inspect.signature(function).parameters.values()
-        written = [p for p in own if p.kind is not inspect.Parameter.VAR_KEYWORD]
-        options = [
-            inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default)
-            for field in settings_class.fields()
-        ]
+        own = inspect.signature(function).parameters
+        written = [p for p in own.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        fields = [field for field in settings_class.fields() if field.name not in own]  # the others are written out
+        options = [inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default) for field in fields]
         target: Any = function
         target.__signature__ = inspect.Signature([*written, *options])
         target.settings_class = settings_class  # for the docs
-        lines = [f"    {field.name}: {_described(field)}" for field in settings_class.fields()]
+        lines = [f"    {field.name}: {_described(field)}" for field in fields]
         target.__doc__ = "\n".join([inspect.cleandoc(function.__doc__ or ""), "", "Options:", *lines])
         return function
 

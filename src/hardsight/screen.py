@@ -276,6 +276,12 @@ def warn(sentence: str) -> None:
         print_warning(sentence)
 
 
+def warn_in_python(sentence: str) -> None:
+    """A `UserWarning` in Python; a command prints the notes of its result."""
+    if _shown is _outside:
+        warnings.warn(sentence, stacklevel=3)
+
+
 def print_wrote(path: Any, more: str = "") -> None:
     """Report which file was written."""
     _shown.files.append(str(path))

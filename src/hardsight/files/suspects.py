@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePath
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.errors import FileError, first_line
 from hardsight.files.parquet import open_parquet, read_parquet, table_notes
+from hardsight.files.places import Place, Remote
 
 MISLABELED, AMBIGUOUS, HARD = "likely mislabeled", "ambiguous", "hard but right"
 OUTLIER, DUPLICATE = "outlier", "near duplicate"
@@ -33,20 +34,21 @@ SUSPECTS = pa.schema(
     ]
 )
 DUPLICATE_OF = "duplicate_of"  # id of the earlier sample that it repeats, null for none; older files do not have it
-BESIDE = ".suspects.parquet"
 WIDE = (".csv", ".tsv", ".parquet", ".pq")  # files that may hold a wide table
 CANNOT_TELL = "cannot tell"
 MOST_WARNINGS = 20  # that are shown
 
+AnyPlace = TypeVar("AnyPlace", Path, Remote, Place)
 
-def suspects_file(path: Path) -> Path:
+
+def suspects_file(path: AnyPlace) -> AnyPlace:
     """Path of the suspects of a run directory or a file.
 
     Example:
         >>> suspects_file(Path("photo.npz")).name
         'photo.suspects.parquet'
     """
-    return path / "suspects.parquet" if path.is_dir() else path.with_suffix(BESIDE)
+    return path / "suspects.parquet" if path.is_dir() else path.with_name(PurePath(path.name).stem + ".suspects.parquet")
 
 
 def read_suspects(path: Path) -> pa.Table | None:
@@ -95,11 +97,11 @@ def _notes_beside(path: Path) -> dict[str, Any]:
 
 
 def clean_columns(path: Path) -> dict[str, Any] | None:
-    """Which columns of a wide table `hardsight clean` was told to take: features and label; None if there is no such table."""
-    said = _notes_beside(path).get("columns") if path.is_file() and path.suffix.lower() in WIDE else None
-    if not isinstance(said, dict) or not all(isinstance(said.get(name), str | None) for name in ("features", "label")):
+    """Which columns of a wide table `hardsight clean` was told to take, as keywords of `Snapshot.open`; None for other files."""
+    columns = _notes_beside(path).get("columns") if path.is_file() and path.suffix.lower() in WIDE else None
+    if not isinstance(columns, dict) or not all(isinstance(columns.get(name), str | None) for name in ("features", "label")):
         return None
-    return {name: said.get(name) for name in ("features", "label")}
+    return {"features": columns.get("features"), "labels": columns.get("label")}
 
 
 def clean_class_names(path: Path) -> list[str] | None:
@@ -110,8 +112,8 @@ def clean_class_names(path: Path) -> list[str] | None:
 
 def noted_warnings(notes: Mapping[str, Any]) -> list[str]:
     """The sentences that a person must read before the suspects."""
-    said = notes.get("warnings")
-    return [text for text in said if isinstance(text, str)][:MOST_WARNINGS] if isinstance(said, list) else []
+    warnings = notes.get("warnings")
+    return [text for text in warnings if isinstance(text, str)][:MOST_WARNINGS] if isinstance(warnings, list) else []
 
 
 def precision_in_words(precision: Any) -> str:

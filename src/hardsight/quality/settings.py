@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hardsight.options import Options, SampleOptions, TableColumns, common, option
+from hardsight.options import OpeningOptions, SampleOptions, common, option
 
 RANKINGS = ("posterior", "confidence", "margin", "epochs", "aum", "cartography_confidence", "aldr_lambda")
 
 
 @dataclass(frozen=True)
-class CleanSettings(Options):
+class CleanSettings(OpeningOptions, SampleOptions):
     """What labels are judged by, and what else is looked for."""
 
     by: str | None = option(
@@ -32,24 +32,10 @@ class CleanSettings(Options):
     )
     folds: int = option(5, "Cross-validation folds, where heads are fitted to features and labels.", least=2)
     seed: int = common("seed")
-
-
-@dataclass(frozen=True)
-class CleanFileSettings(CleanSettings, TableColumns, SampleOptions):
-    """The same with what stands in further files, and what is printed."""
-
-    head: Any = common("head")
-    labels: Any = common("labels")
     probs: Any = option(
         None,
         "Out-of-sample probabilities as .npy or .npz, in the order of the samples.",
         flag=("--probs", "--pred-probs"),
         metavar="FILE",
     )
-    class_names: Any = common("class_names")
     top: int = option(10, "Number of suspects to print.", least=0)
-    apply: Any = option(
-        None,
-        "Review to apply, as the explorer saves it (review.parquet): writes corrected labels instead of suspects.",
-        metavar="FILE",
-    )
