@@ -5,7 +5,6 @@ python docs/make_option_types.py > src/hardsight/option_types.pyi
 
 from __future__ import annotations
 
-import inspect
 import json
 import re
 import sys
@@ -30,21 +29,21 @@ from hardsight.domains.adaptation.settings import Portions
 
 
 def verbs() -> dict[str, Any]:
-    """Every verb with options, by the name of its TypedDict."""
-    found = [*(getattr(hardsight, verb) for verb in VERBS), select_pseudo_labels]
-    return {re.sub("(Settings|Options)$", "", verb.settings_class.__name__) + "Options": verb for verb in found}
+    """Every function that takes options, by the name of its TypedDict."""
+    functions = [*(getattr(hardsight, verb) for verb in VERBS), select_pseudo_labels]
+    return {re.sub("(Settings|Options)$", "", verb.settings_class.__name__) + "Options": verb for verb in functions}
 
 
 def typed_dict(name: str, verb: Any) -> str:
-    """A class in which every option has its type; none is required. What the verb also takes by position is left out."""
-    settings_class: type[Options] = verb.settings_class
-    by_position = {p.name for p in inspect.signature(verb).parameters.values() if p.kind is not p.KEYWORD_ONLY}
+    """A class in which every option has its type; none is required. Arguments of the function itself are not among them."""
     hints: dict[str, str] = {}
+    settings_class: type[Options] = verb.settings_class
+    written = verb.__code__.co_varnames[: verb.__code__.co_argcount + verb.__code__.co_kwonlyargcount]
     for base in settings_class.__mro__:
         hints = {**{key: _spelled_out(hint, base) for key, hint in vars(base).get("__annotations__", {}).items()}, **hints}
-    fields = [field for field in settings_class.fields() if field.name not in by_position]
-    lines = [f"    {field.name}: {_accepted(field, hints[field.name])}\n" for field in fields]
-    return f"class {name}(TypedDict, total=False):\n{''.join(lines)}"
+    options = [field for field in settings_class.fields() if field.name not in written]
+    fields = "".join(f"    {field.name}: {_accepted(field, hints[field.name])}\n" for field in options)
+    return f"class {name}(TypedDict, total=False):\n{fields}"
 
 
 def _spelled_out(hint: str, settings_class: type) -> str:

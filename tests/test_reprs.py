@@ -80,7 +80,7 @@ def test_tables_of_clean_select_audit_and_drift() -> None:
     rows = text.partition("first 10 by error_score")[2].splitlines()[2:]  # after the names of the columns
     assert rows[0].split()[0] == str(most)
     chosen = hardsight.select(SNAPSHOT, budget=20)
-    assert one_screen(chosen).startswith("Result: 20 rows, 2 columns")
+    assert one_screen(chosen).startswith("Subset: 20 rows, 2 columns")
     groups = one_screen(hardsight.audit(SNAPSHOT, group="site"))
     assert "group" in groups and "accuracy" in groups
     one_screen(hardsight.drift(SNAPSHOT, Snapshot(FEATURES + 0.1, WEIGHT, LABELS)))

@@ -74,7 +74,7 @@ def load_digits(seed: int) -> Digits:
     test = parts["test"]
     pixels = np.stack([np.asarray(degrade(test.image(row), FAINT, id)) for row, id in enumerate(test.ids)])
     faint = ImageArrays([partial(np.asarray, pixels)], [len(pixels)], [])
-    return Digits(parts["train"], test, replace(test, kind="npy", images=faint, columns={}))
+    return Digits(parts["train"], test, replace(test, kind="npy", images=faint, columns={}, rows=None))
 
 
 def run_demo(directory: str | Path, *, seed: int = 0, progress: Progress | None = None) -> Summary:

@@ -154,6 +154,18 @@ class CurriculumOptions(TypedDict, total=False):
     pacing: Literal["linear", "root", "geometric", "step"]
     pace_start: float
     pace_epochs: float | None
+    head: Any
+    labels: Any
+    features: Any
+    label: str | None
+    class_names: Any
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    bias: Any
+    ids: Any
+    columns: Any
+    allow_duplicates: bool
 
 class DriftOptions(TypedDict, total=False):
     by: str
@@ -271,6 +283,23 @@ class MineOptions(TypedDict, total=False):
     positive: str
     margin: float
     search: str
+    split: str | None
+    pairs: bool
+    top: int
+    head: Any
+    class_names: Any
+    labels: Any
+    features: Any
+    label: str | None
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    bias: Any
+    ids: Any
+    columns: Any
+    allow_duplicates: bool
+    limit: int | None
+    first: int | None
 
 class ReportOptions(TypedDict, total=False):
     images: str | None
@@ -284,7 +313,6 @@ class ReportOptions(TypedDict, total=False):
     hardness: str | bool | None
 
 class SelectOptions(TypedDict, total=False):
-    budget: int | None
     method: Literal["coverage", "hardest", "easiest", "balanced", "random", "kcenter", "d2", "margin", "entropy", "avc"]
     by: str | None
     per_class: bool
@@ -293,6 +321,19 @@ class SelectOptions(TypedDict, total=False):
     cut: float | None
     neighbors: int
     seed: int
+    curve: bool | str
+    head: Any
+    labels: Any
+    features: Any
+    label: str | None
+    class_names: Any
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    bias: Any
+    ids: Any
+    columns: Any
+    allow_duplicates: bool
 
 class SelectionOptions(TypedDict, total=False):
     alpha: float

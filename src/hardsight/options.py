@@ -393,14 +393,18 @@ def takes(settings_class: type[Options]) -> Callable[[Function], Function]:
     """
 
     def decorate(function: Function) -> Function:
-        own = inspect.signature(function).parameters
-        written = [p for p in own.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-        fields = [field for field in settings_class.fields() if field.name not in own]  # the others are written out
-        options = [inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default) for field in fields]
+        own = inspect.signature(function).parameters.values()
+        written = [p for p in own if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        positional = {p.name for p in written}
+        options = [
+            inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default)
+            for field in settings_class.fields()
+            if field.name not in positional
+        ]
         target: Any = function
         target.__signature__ = inspect.Signature([*written, *options])
         target.settings_class = settings_class  # for the docs
-        lines = [f"    {field.name}: {_described(field)}" for field in fields]
+        lines = [f"    {field.name}: {_described(field)}" for field in settings_class.fields()]
         target.__doc__ = "\n".join([inspect.cleandoc(function.__doc__ or ""), "", "Options:", *lines])
         return function
 

@@ -32,13 +32,8 @@ PRINTED_4 = {  # 1-crop top-1, top-5; 10-crop top-1, top-5
 NETWORKS = {"cifar100_folder": "hardsight_papers.networks:lgm_vgg13", "imagenet": "torchvision:resnet101"}  # at scale paper
 SEEDS = 3
 SMALL: dict[str, Any] = {
-    "epochs": 12,
-    "batch_size": 64,
-    "optimizer": "adamw",
-    "lr": 2e-3,
-    "schedule": "cosine",
-    "snapshot": False,
-}
+    "epochs": 12, "batch_size": 64, "optimizer": "adamw", "lr": 2e-3, "schedule": "cosine", "snapshot": False,
+}  # fmt: skip
 CIFAR100: dict[str, Any] = {  # of the authors' code: 120,000 steps of 128, the rate divided by 10 at 60,000 and 90,000
     "epochs": 307, "batch_size": 128, "lr": 0.1, "nesterov": True, "weight_decay": 5e-4, "schedule": "step",
     "milestones": (153, 230), "scaling": "centered", "snapshot": False,

@@ -68,7 +68,7 @@ def by_values(name: str, ids: Any, values: Any, *, edges: Sequence[float] | None
     code_at[places], code_at[-1] = codes, -1  # index -1 is a sample without a value
 
     def of(table: pa.Table) -> np.ndarray:
-        return code_at[known.places(table.column("id").combine_chunks().cast(wanted.type))]
+        return code_at[known.indices(table.column("id").combine_chunks().cast(wanted.type))]
 
     return Groups(name, names, of, ordered)
 
@@ -212,7 +212,7 @@ def _rows_by_samples(run: str | Path, ids: pa.Array, count: int) -> np.ndarray:
         )
     known = KnownIds()
     known.learn(names)
-    return known.places(ids)
+    return known.indices(ids)
 
 
 def _coded(column: Any, edges: Sequence[float] | None) -> tuple[list[str], np.ndarray, bool]:

@@ -36,8 +36,8 @@ from hardsight.scoring.extra_inputs import check_reference
 from hardsight.scoring.run_images import pictures_of
 from hardsight.screen import Progress, warn_in_python
 from hardsight.snapshot import Snapshot
-from hardsight.snapshot.ids import check_unique
 from hardsight.snapshot.sources import SCORES_ALONE
+from hardsight.unique_ids import check_unique
 
 if TYPE_CHECKING:
     from hardsight.option_types import CleanOptions

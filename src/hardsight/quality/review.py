@@ -34,8 +34,8 @@ from hardsight.files.writing import why
 from hardsight.result import Result
 from hardsight.screen import Sentence, ShownTable, line
 from hardsight.snapshot import Snapshot
-from hardsight.snapshot.ids import check_unique
 from hardsight.table import write_table
+from hardsight.unique_ids import check_unique
 
 KEPT, WRONG, DROPPED = ("fine", "ambiguous"), "wrong label", "drop"
 COLUMNS = ("id", "mark", "suggestion")

@@ -3,7 +3,6 @@
 snapshot.py   the class: rows, columns, evidence, scores; parts of it, opened and saved
 opening.py    every file that holds a snapshot, opened
 sources.py    where the rows are: in memory, in a table of scores, in files
-ids.py        ids are unique
 """
 
 from __future__ import annotations

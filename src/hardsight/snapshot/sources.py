@@ -10,13 +10,14 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from hardsight.checks import as_array, as_matrix, check_ids, check_labels
+from hardsight.checks import arrow_numbers, as_array, as_matrix, check_ids, check_labels
 from hardsight.errors import InputError, first_line
 from hardsight.files.samples import Batch
 from hardsight.fitted_estimator import FittedEstimator
 from hardsight.head import Head
 from hardsight.named_labels import class_numbers
 from hardsight.threads import blocks
+from hardsight.unique_ids import id_array
 
 SCORES_ALONE = "scores"  # in the place of features, logits or probs where there is nothing but a table of scores
 
@@ -83,7 +84,7 @@ class ArraySource:
 
     def read(self, start: int, stop: int, rows: int, num_classes: int | None) -> Iterator[Batch]:
         """Rows start..stop in order, in batches of at most `rows`."""
-        labels = self._checked_labels(num_classes)
+        labels = self.class_numbers(num_classes)
         for part in blocks(stop - start, rows):
             cut = slice(start + part.start, start + part.stop)
             ids = np.arange(cut.start, cut.stop) if self.ids is None else self.ids[cut]
@@ -123,7 +124,7 @@ class ArraySource:
         if name == "id":
             return pa.array(np.arange(self.num_samples) if self.ids is None else self.ids, self.id_type)
         if name == "label":
-            labels = self._checked_labels(num_classes)
+            labels = self.class_numbers(num_classes)
             return pa.array(labels, mask=labels < 0)
         column = self.further[name]
         try:
@@ -132,7 +133,8 @@ class ArraySource:
             where = f"{self.name}: " if self.name else ""
             raise InputError(f"{where}the column {name} cannot be shown in a table: {first_line(error)}") from error
 
-    def _checked_labels(self, num_classes: int | None) -> np.ndarray:
+    def class_numbers(self, num_classes: int | None) -> np.ndarray:
+        """(n,) labels, checked: class numbers, -1 for unlabeled."""
         if self.checked is None or self.checked[0] != num_classes:  # validate once, not for every piece
             try:
                 self.checked = num_classes, check_labels(self.labels, self.num_samples, num_classes)
@@ -151,10 +153,15 @@ class TableSource(ArraySource):
 
     def __init__(self, table: pa.Table) -> None:
         ids = _table_ids(table)
-        labels = table.column("label") if "label" in table.column_names else None
+        labels = _table_labels(table) if "label" in table.column_names else None
         further = {name: table.column(name) for name in table.column_names if name not in ("id", "label")}
         super().__init__(SCORES_ALONE, np.empty((len(table), 0)), labels, ids, further)
-        self.schema = table.schema
+        self.table = table
+
+    def _column(self, name: str, num_classes: int | None) -> Any:
+        if name == "id" and "id" in self.table.column_names:
+            return self.table.column("id")
+        return super()._column(name, num_classes)
 
     def read(self, start: int, stop: int, rows: int, num_classes: int | None) -> Iterator[Batch]:
         """Refused: there is nothing but scores."""
@@ -167,4 +174,13 @@ def _table_ids(table: pa.Table) -> np.ndarray | None:
     column = table.column("id")
     if column.null_count:
         raise InputError(f"ids must be unique and not null, but {column.null_count} of {len(table)} are null.")
-    return np.asarray(column.to_numpy(zero_copy_only=False))
+    return id_array(column)
+
+
+def _table_labels(table: pa.Table) -> Any:
+    """The column label; whole numbers as an array, -1 for null (without pandas, which Arrow would load to make it)."""
+    column = table.column("label")
+    if not pa.types.is_signed_integer(column.type):
+        return column
+    values, valid = arrow_numbers(column)
+    return np.where(valid, values, -1)

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
+from hardsight.checks import arrow_numbers
 from hardsight.errors import InputError
 
 
@@ -40,8 +42,16 @@ class SeenIds:
             )
 
 
-def check_unique(ids: np.ndarray, where: str) -> None:
+def id_array(column: Any) -> np.ndarray:
+    """(n,) ids of an Arrow column: int64, or strings as objects (without pandas, which Arrow would load to make them)."""
+    if pa.types.is_signed_integer(column.type):
+        return arrow_numbers(column)[0].astype(np.int64)
+    return np.array([*column.to_pylist(), None], dtype=object)[:-1]
+
+
+def check_unique(ids: Any, where: str) -> None:
     """Refuse (n,) ids of which one appears twice, naming it and its rows."""
+    ids = id_array(ids) if isinstance(ids, (pa.Array, pa.ChunkedArray)) else ids
     seen = SeenIds()
     seen.add(ids)
     seen.refuse_repeated(lambda: ids, where)

@@ -35,6 +35,7 @@ class PrintedRow:
     kind: str  # "spearman", "pearson" or "kendall"
     avh: float
     confidence: float
+    transformed: tuple[float, float]  # Z_avh and Z_mc: Fisher's transformation of the two
     z: str  # with the printed digits
     p: str
 
@@ -50,16 +51,16 @@ class PrintedRow:
 
 
 PRINTED = (
-    PrintedRow(2, "ResNet-50", "spearman", 0.360, 0.325, "4.85", "<.00001"),
-    PrintedRow(2, "ResNet-50", "pearson", 0.385, 0.341, "6.2", "<.00001"),
-    PrintedRow(2, "ResNet-50", "kendall", 0.257, 0.231, "3.38", ".0003"),
-    PrintedRow(6, "AlexNet", "spearman", 0.339, 0.325, "1.92", ".027"),
-    PrintedRow(6, "AlexNet", "pearson", 0.324, 0.310, "1.90", ".028"),
-    PrintedRow(6, "AlexNet", "kendall", 0.244, 0.230, "1.81", ".035"),
-    PrintedRow(7, "VGG-19", "spearman", 0.349, 0.335, "1.94", ".026"),
-    PrintedRow(7, "VGG-19", "pearson", 0.358, 0.343, "2.09", ".018"),
-    PrintedRow(7, "VGG-19", "kendall", 0.244, 0.229, "1.94", ".026"),
-    PrintedRow(9, "DenseNet-121", "spearman", 0.367, 0.329, "6.2", "<.00001"),  # the z of ResNet-50's Pearson row
-    PrintedRow(9, "DenseNet-121", "pearson", 0.390, 0.347, "6.09", "<.00001"),
-    PrintedRow(9, "DenseNet-121", "kendall", 0.262, 0.234, "3.65", ".0001"),
+    PrintedRow(2, "ResNet-50", "spearman", 0.360, 0.325, (0.377, 0.337), "4.85", "<.00001"),
+    PrintedRow(2, "ResNet-50", "pearson", 0.385, 0.341, (0.406, 0.355), "6.2", "<.00001"),
+    PrintedRow(2, "ResNet-50", "kendall", 0.257, 0.231, (0.263, 0.235), "3.38", ".0003"),
+    PrintedRow(6, "AlexNet", "spearman", 0.339, 0.325, (0.352, 0.337), "1.92", ".027"),
+    PrintedRow(6, "AlexNet", "pearson", 0.324, 0.310, (0.336, 0.320), "1.90", ".028"),
+    PrintedRow(6, "AlexNet", "kendall", 0.244, 0.230, (0.249, 0.234), "1.81", ".035"),
+    PrintedRow(7, "VGG-19", "spearman", 0.349, 0.335, (0.364, 0.348), "1.94", ".026"),
+    PrintedRow(7, "VGG-19", "pearson", 0.358, 0.343, (0.374, 0.357), "2.09", ".018"),
+    PrintedRow(7, "VGG-19", "kendall", 0.244, 0.229, (0.249, 0.233), "1.94", ".026"),
+    PrintedRow(9, "DenseNet-121", "spearman", 0.367, 0.329, (0.4059, 0.355), "6.2", "<.00001"),  # z of ResNet-50's Pearson
+    PrintedRow(9, "DenseNet-121", "pearson", 0.390, 0.347, (0.412, 0.362), "6.09", "<.00001"),
+    PrintedRow(9, "DenseNet-121", "kendall", 0.262, 0.234, (0.268, 0.238), "3.65", ".0001"),
 )  # Table 8 repeats Table 2
