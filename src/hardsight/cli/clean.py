@@ -13,11 +13,7 @@ from hardsight.quality.settings import CleanSettings
 @command(CleanSettings)
 def clean(
     settings: CleanSettings,
-    source: str = typer.Argument(
-        ...,
-        metavar="RUN_OR_FILE",
-        help="A run directory, or a file with labels and features, logits or probs: .npz, .parquet, .csv.",
-    ),
+    source: str = typer.Argument(..., metavar="RUN_OR_FILE", help="A run or file with labels and features, logits or probs."),
     output: str = typer.Option(
         None,
         "-o",
@@ -40,6 +36,7 @@ def clean(
     Example:
         hardsight clean run
         hardsight clean probs.npz
+        hardsight clean birds.csv --features 'f*' --label species
         hardsight clean run --apply run/review.parquet -o labels.csv
         hardsight clean run --apply run/review.parquet -o corrected/
     """

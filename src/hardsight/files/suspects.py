@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from hardsight.errors import FileError, first_line
 from hardsight.files.parquet import open_parquet, read_parquet, table_notes
 from hardsight.files.places import Place, Remote
+from hardsight.unique_ids import check_unique
 
 MISLABELED, AMBIGUOUS, HARD = "likely mislabeled", "ambiguous", "hard but right"
 OUTLIER, DUPLICATE = "outlier", "near duplicate"
@@ -72,10 +73,7 @@ def read_suspects(path: Path) -> pa.Table | None:
 
 def _check(file: Path, table: pa.Table) -> None:
     """Check that ids are unique and verdicts are known."""
-    counted = pc.value_counts(table.column("id"))
-    twice = counted.filter(pc.greater(counted.field("counts"), 1))
-    if len(twice):
-        raise FileError(f"{file}: ids must be unique, but {twice[0]['values'].as_py()!r:.80} appears {twice[0]['counts']} times.")
+    check_unique(table.column("id"), str(file))
     verdicts = table.column("verdict").drop_null()
     unknown = verdicts.filter(pc.invert(pc.is_in(verdicts, value_set=pa.array(VERDICTS))))
     if len(unknown):
@@ -87,7 +85,7 @@ def suspects_notes(suspects: pa.Table) -> dict[str, Any]:
     return table_notes(suspects.schema)
 
 
-def _notes_beside(path: Path) -> dict[str, Any]:
+def _notes_next_to(path: Path) -> dict[str, Any]:
     """The notes of the suspects of a run directory or a file, from the footer alone."""
     file = suspects_file(path)
     if not file.is_file():
@@ -98,15 +96,16 @@ def _notes_beside(path: Path) -> dict[str, Any]:
 
 def clean_columns(path: Path) -> dict[str, Any] | None:
     """Which columns of a wide table `hardsight clean` was told to take, as keywords of `Snapshot.open`; None for other files."""
-    columns = _notes_beside(path).get("columns") if path.is_file() and path.suffix.lower() in WIDE else None
-    if not isinstance(columns, dict) or not all(isinstance(columns.get(name), str | None) for name in ("features", "label")):
+    columns = _notes_next_to(path).get("columns") if path.is_file() and path.suffix.lower() in WIDE else None
+    if not isinstance(columns, dict):
         return None
-    return {"features": columns.get("features"), "labels": columns.get("label")}
+    named = {"features": columns.get("features"), "labels": columns.get("label")}
+    return named if all(isinstance(name, str | None) for name in named.values()) else None
 
 
 def clean_class_names(path: Path) -> list[str] | None:
     """The class names that `hardsight clean` knew; None if it knew none."""
-    names = _notes_beside(path).get("class_names")
+    names = _notes_next_to(path).get("class_names")
     return names if isinstance(names, list) and names and all(isinstance(name, str) for name in names) else None
 
 

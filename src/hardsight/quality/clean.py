@@ -91,8 +91,7 @@ def clean(
     report(3, STEPS, "giving verdicts")
     back = np.argsort(order)
     near = None if near is None else _put_back(near, order, samples, reference)
-    columns = {"features": settings.features if isinstance(settings.features, str) else None, "label": settings.label}
-    table = suspects_table(samples, evidence.take(back), judgment.take(back), near, columns)
+    table = suspects_table(samples, evidence.take(back), judgment.take(back), near, settings.named_columns)
     suspects = Suspects(table, settings.top, unscored).of(samples, pictures_of(samples))
     if output is not None:
         suspects.save(output)

@@ -40,15 +40,10 @@ class Nearby:
         return Nearby(np.full((len(rows), self.rows.shape[1]), -1), self.distance[rows])
 
     @cached_property
-    def limit(self) -> float:
-        """The distance beyond which a sample is an outlier."""
-        return far_out(self.distance)
-
-    @cached_property
     def far(self) -> np.ndarray:
         """(n,) whether a sample is an outlier."""
         with np.errstate(invalid="ignore"):
-            return self.distance > self.limit
+            return self.distance > far_out(self.distance)
 
 
 @dataclass(frozen=True)
@@ -150,11 +145,11 @@ def mixed(probs: np.ndarray, others: np.ndarray, labels: np.ndarray) -> np.ndarr
     return best * probs + (1 - best) * others
 
 
-def votes_by_probs(probs: np.ndarray, labels: np.ndarray, originals: np.ndarray | None = None) -> np.ndarray:
+def votes_by_probs(probs: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """What the labels of the ten samples that are predicted most alike say: (n, c), (n,) -> (n, c).
 
     Alike are centered log-probabilities of nearly the same direction.
     """
     logs = np.log(np.maximum(probs, TINY))
-    nearby = find_nearby(logs - logs.mean(axis=1, keepdims=True), originals=originals)
+    nearby = find_nearby(logs - logs.mean(axis=1, keepdims=True))
     return neighbor_probs(nearby.rows, labels, probs.shape[1])

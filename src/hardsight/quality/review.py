@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -26,11 +26,12 @@ from hardsight.data.run_images import RunImages
 from hardsight.errors import FileError, InputError, first_line
 from hardsight.files.class_names import check_class_names, given_class_names
 from hardsight.files.parquet import read_parquet
-from hardsight.files.places import Place, place
+from hardsight.files.places import place
 from hardsight.files.run import read_start
 from hardsight.files.suspects import clean_class_names, clean_columns
 from hardsight.files.table_writing import check_table_output
 from hardsight.files.writing import why
+from hardsight.quality.verdicts import class_name
 from hardsight.result import Result
 from hardsight.screen import Sentence, ShownTable, line
 from hardsight.snapshot import Snapshot
@@ -90,18 +91,19 @@ def apply_review(
         >>> done.table.to_pydict()
         {'id': [0, 1], 'label': [0, 0], 'given_label': [0, 1], 'changed': [False, True]}
     """
-    folder = _image_folder(output)
+    folder, path = _image_folder(output), Path(x) if isinstance(x, (str, os.PathLike)) else None
     if folder is not None:
         check_new_folder(folder)
     elif output is not None:
         check_table_output(place(output), "labels after a review", (x, review, class_names, *opening.values()))
-    path = Path(x) if isinstance(x, (str, os.PathLike)) and isinstance(place(x), Path) else None
+    if folder is not None and path is None:
+        raise InputError(f"{folder} is for images, which only a run or a file leads to; write a table: output='labels.csv'.")
     columns = None if path is None or opening.keys() & {"features", "labels"} else clean_columns(path)
     samples = Snapshot.open(x, **opening, **(columns or {}))
     names = given_class_names(class_names) or samples.class_names or (None if path is None else clean_class_names(path))
     corrected = _corrected(samples, review, None if names is None else check_class_names(names, samples.num_classes))
-    if folder is not None:
-        corrected.images = write_images(corrected, place(x), folder)
+    if folder is not None and path is not None:
+        corrected.images = write_images(corrected, path, folder)
     elif output is not None:
         write_table(corrected.table, output)
     return corrected
@@ -134,7 +136,7 @@ def _corrected(samples: Snapshot, review: str | os.PathLike[str], names: list[st
         "changed": pa.array(after != labels),
     }
     if names is not None:
-        columns["label_name"] = pa.array([None if label < 0 else _name(label, names) for label in after.tolist()])
+        columns["label_name"] = pa.array([None if label < 0 else class_name(label, names) for label in after.tolist()])
     paths = samples.columns(["path"]).column(0) if "path" in samples.column_names else pa.nulls(0)
     if paths.null_count < len(paths):
         columns["path"] = paths
@@ -147,10 +149,6 @@ def _corrected(samples: Snapshot, review: str | os.PathLike[str], names: list[st
 def _check_class(suggestion: int, c: int | None, start: str) -> None:
     if suggestion < 0 or (c is not None and suggestion >= c):
         raise InputError(f"{start} class {suggestion}, and classes are {'0 and up' if c is None else f'0 to {c - 1}'}.")
-
-
-def _name(label: int, names: Sequence[str] | None) -> str:
-    return str(label) if names is None or label >= len(names) else names[label]
 
 
 def _read_marks(review: str | os.PathLike[str]) -> list[tuple[str, str, int | None]]:
@@ -185,14 +183,14 @@ def _join(samples: Snapshot, marks: list[tuple[str, str, int | None]], review: s
     return [row_of[id] for id, _, _ in marks]
 
 
-def write_images(corrected: CorrectedLabels, source: Place, folder: Path) -> int:
+def write_images(corrected: CorrectedLabels, source: Path, folder: Path) -> int:
     """Write the images of a run, or of a table with paths, as a new folder of classes; how many there are.
 
     Files are linked (hard links, which take no room and which every tool reads), or copied to another disk; images that are no
     files are written as PNG. An image keeps its path but for the folder of its class: train/cat/1.png becomes train/dog/1.png.
     """
-    images = RunImages(read_start(Path(source)).get("sources") or {}, None if source.is_file() else Path(source))
-    images.roots = images.roots or ([str(Path(source).resolve().parent)] if source.is_file() else [])
+    images = RunImages(read_start(source).get("sources") or {}, None if source.is_file() else source)
+    images.roots = images.roots or ([str(source.resolve().parent)] if source.is_file() else [])
     rows = [row for row in corrected.table.to_pylist() if row["label"] is not None]
     folders = _folders(corrected, rows)
     taken: set[PurePosixPath] = set()
@@ -236,7 +234,7 @@ def check_new_folder(folder: Path) -> None:
 def _folders(corrected: CorrectedLabels, rows: list[dict[str, Any]]) -> dict[int, str]:
     """Class -> a folder's name of its own: no separators, nothing hidden, none twice."""
     classes = sorted({row[name] for row in rows for name in ("label", "given_label") if row[name] is not None})
-    names = {k: re.sub(r"[/\\\x00-\x1f\x7f]|^\.", "_", _name(k, corrected.class_names)) or "_" for k in classes}
+    names = {k: re.sub(r"[/\\\x00-\x1f\x7f]|^\.", "_", class_name(k, corrected.class_names)) or "_" for k in classes}
     counts = Counter(names.values())
     return {k: name if counts[name] == 1 else f"{name} ({k})" for k, name in names.items()}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,3 +40,10 @@ class CleanSettings(OpeningOptions, SampleOptions):
         metavar="FILE",
     )
     top: int = option(10, "Number of suspects to print.", least=0)
+
+    @property
+    def named_columns(self) -> dict[str, str | None]:
+        """The columns of a wide table that were named, for whoever reads it after `clean`."""
+        column = isinstance(self.labels, str) and not os.path.exists(self.labels)
+        features = self.features if isinstance(self.features, str) else None
+        return {"features": features, "label": self.labels if column else self.label}

@@ -36,7 +36,7 @@ from hardsight.files.suspects import (
 from hardsight.quality.evidence import Evidence
 from hardsight.quality.flagged_labels import Judgment
 from hardsight.quality.neighbors import Neighborhood
-from hardsight.quality.verdicts import VERDICTS, Explainer, judged, verdict_codes
+from hardsight.quality.verdicts import VERDICTS, Explainer, class_name, judged, verdict_codes
 from hardsight.result import Result
 from hardsight.scores.duplicates import first_rows
 from hardsight.screen import Sentence, ShownTable, line, number
@@ -83,8 +83,8 @@ class Suspects(Result):
             yield ShownTable("worst", ("id", "label", "suggested", "error_score"), rows, f"worst {len(rows)}", words=3)
 
     def _row(self, suspect: Mapping[str, Any]) -> tuple[str, ...]:
-        labels = (suspect["given_label"], suspect["suggested_label"])
-        names = [number(label) if self.class_names is None else self.class_names[label] for label in labels]
+        labels = [suspect["given_label"], suspect["suggested_label"]]
+        names = [number(label) if self.class_names is None else class_name(label, self.class_names) for label in labels]
         return number(suspect["id"]), *names, number(suspect["error_score"])
 
 

@@ -10,6 +10,7 @@ hard but right      the model gives it less than one half, or had it wrong in mo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,13 +96,18 @@ def verdict_codes(facts: Judged, near: Neighborhood | None) -> np.ndarray:
     return codes
 
 
+def class_name(label: int, names: Sequence[str] | None) -> str:
+    """The name of a class, or its number where it has none."""
+    return str(label) if names is None or label >= len(names) else names[label]
+
+
 class Explainer:
     """Sentences for verdicts."""
 
     def __init__(self, samples: Snapshot, evidence: Evidence, facts: Judged, near: Neighborhood | None) -> None:
         self.labels, self.facts, self.near = evidence.labels, facts, near
-        self.ids, self.splits, names = samples.ids, samples.splits, samples.class_names
-        self.names = [str(label) if names is None else names[label] for label in evidence.classes.tolist()]
+        self.ids, self.splits = samples.ids, samples.splits
+        self.names = [class_name(label, samples.class_names) for label in evidence.classes.tolist()]
         known = np.empty(0) if near is None else near.nearby.distance[np.isfinite(near.nearby.distance)]
         self.usual = float(np.median(known)) if len(known) else float("nan")  # distance to the tenth nearest
 
