@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
-from hardsight.domains.adaptation.settings import Portions
+from hardsight.domains.settings import Portions
 '''
 
 
@@ -47,10 +47,12 @@ def typed_dict(name: str, verb: Any) -> str:
 
 
 def _spelled_out(hint: str, settings_class: type) -> str:
-    """The type of a field with the choices of a Literal written out."""
+    """The type of a field with the choices of a Literal written out; a group of options is given as a mapping."""
 
     def choices(name: re.Match[str]) -> str:
         kind = vars(sys.modules[settings_class.__module__]).get(name[0])
+        if isinstance(kind, type) and issubclass(kind, Options):
+            return "Mapping[str, Any]"
         return f"Literal[{', '.join(map(json.dumps, get_args(kind)))}]" if get_origin(kind) is Literal else name[0]
 
     return re.sub(r"\b[A-Z]\w+", choices, hint)

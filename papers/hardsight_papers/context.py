@@ -126,7 +126,7 @@ class Context:
             settings: options of `hardsight.attack`.
         """
         require_installed("torch", extra="torch", purpose="attacks")
-        key, network = model if isinstance(model, tuple) else (model.directory.name, str(model.directory))
+        key, network = model if isinstance(model, tuple) else (model.run.name, str(model.run))
         settings = {**self.machine, **settings}
         place = self.cache.place("attack", {"model": key, "data": fingerprint(data), **settings})
         words = f"attacking {of}"

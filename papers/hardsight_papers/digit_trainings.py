@@ -56,7 +56,7 @@ def trained(
 
 def features_of(context: Context, run: Trained, data: ImageData) -> tuple[np.ndarray, np.ndarray]:
     """(n, d) features and (n,) labels of some digits, by a trained network."""
-    batch = context.extract(run.directory, data).in_memory()
+    batch = context.extract(run.run, data).in_memory()
     return np.array(batch.values), np.array(batch.labels)  # writable, as torch wants it
 
 

@@ -31,7 +31,10 @@ def in_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain, shortcuts = ("plain", "cifar_resnet20", False, {"lr": 0.01}), ("shortcuts", "cifar_resnet20", True, {"lr": 0.1})
     monkeypatch.setattr(trainings, "IMAGENET_NETWORKS", (plain, shortcuts))
     smaller: list[tuple[dict[str, Any], dict[str, Any]]] = [
-        (trainings.IMAGENET, {"epochs": 6, "milestones": (2, 4), "batch_size": 8, "size": 8, "device": "cpu"}),
+        (
+            trainings.IMAGENET,
+            {"epochs": 6, "schedule_options": {"milestones": (2, 4)}, "batch_size": 8, "size": 8, "device": "cpu"},
+        ),
         (
             adaptation.VISDA_SOURCE,
             {"pretrained": False, "head_hidden": 8, "epochs": 1, "batch_size": 8, "size": 8, "device": "cpu"},
@@ -95,7 +98,7 @@ def test_folders_of_cifar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         for label in "0123":
             images(tmp_path / "cifar100" / part / label, 2, ".png", size=(32, 32))
     for settings in (benchmarks.CIFAR100, curves.CIFAR):
-        for name, value in {"epochs": 3, "milestones": (1, 2), "batch_size": 8}.items():
+        for name, value in {"epochs": 3, "schedule_options": {"milestones": (1, 2)}, "batch_size": 8}.items():
             monkeypatch.setitem(settings, name, value)
     monkeypatch.setattr(benchmarks, "SEEDS", 2)
     monkeypatch.setattr(benchmarks, "NETWORKS", dict.fromkeys(benchmarks.NETWORKS, "cifar_resnet20"))

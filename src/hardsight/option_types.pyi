@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
-from hardsight.domains.adaptation.settings import Portions
+from hardsight.domains.settings import Portions
 
 class AdaptOptions(TypedDict, total=False):
     methods: Sequence[str]
+    method_options: Mapping[str, Mapping[str, Any]]
     images: Any
     rounds: int
     epochs: int
@@ -20,47 +21,25 @@ class AdaptOptions(TypedDict, total=False):
     reset_optimizer: bool
     flip_labels: bool
     ema: float
-    lrent: float
-    mrkld: float
-    coral_reg: float
-    subspace_size: int
-    entropy_weight: float
     target_augment: str | None
     source_lr: float | None
     batch_size: int
     optimizer: Literal["sgd", "adamw"] | None
     lr: float | None
     weight_decay: float | None
-    rule: Literal["classification", "segmentation"]
-    group_by: Literal["predicted", "label"]
-    kc_value: Literal["conf", "prob"]
-    kc_policy: Literal["cb", "global", "ucb"]
     seeds: int | Sequence[int] | str
     model: Any
     hidden: int
-    nesterov: bool | None
+    optimizer_options: Mapping[str, Any]
     model_options: Mapping[str, Any]
     weights: Path | None | str
     pretrained: bool | str
     head_hidden: int | None
     size: int | None
-    resize: str | None
-    crop_pct: float | None
-    scaling: str | None
-    mean: float | Sequence[float] | None | str
-    std: float | Sequence[float] | None | str
-    interpolation: str | None
-    channels: str | None
-    head_rate: float
-    momentum: float
-    decay_all: bool
+    preprocessing: Mapping[str, Any]
     freeze_bn: bool
     schedule: Literal["constant", "step", "cosine"]
-    milestones: float | Sequence[float] | str
-    step_size: float | None
-    gamma: float
-    warmup: float
-    clip: float | None
+    schedule_options: Mapping[str, Any]
     precision: Literal["float32", "bfloat16", "float16"]
     augment: str
     device: Any
@@ -98,13 +77,27 @@ class AttackOptions(TypedDict, total=False):
     channels: str | None
 
 class AuditOptions(TypedDict, total=False):
-    group: Sequence[str]
-    by: str
-    split: str | None
     least: int
-    level: float
     clusters: int | None
     seed: int
+    top: int
+    by: str
+    split: str | None
+    level: float
+    head: Any
+    labels: Any
+    features: Any
+    label: str | None
+    class_names: Any
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    bias: Any
+    ids: Any
+    columns: Any
+    allow_duplicates: bool
+    limit: int | None
+    first: int | None
 
 class CleanOptions(TypedDict, total=False):
     by: str | None
@@ -168,11 +161,26 @@ class CurriculumOptions(TypedDict, total=False):
     allow_duplicates: bool
 
 class DriftOptions(TypedDict, total=False):
+    unpaired: bool
+    seed: int
+    top: int
+    head: Any
+    labels: Any
     by: str
     split: str | None
-    unpaired: bool
     level: float
-    seed: int
+    features: Any
+    label: str | None
+    class_names: Any
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    bias: Any
+    ids: Any
+    columns: Any
+    allow_duplicates: bool
+    limit: int | None
+    first: int | None
 
 class ExploreOptions(TypedDict, total=False):
     port: int | None
@@ -229,48 +237,31 @@ class ExtractOptions(TypedDict, total=False):
 class GeneralizeOptions(TypedDict, total=False):
     losses: Sequence[str]
     loss_options: Mapping[str, Mapping[str, Any]]
+    method_options: Mapping[str, Mapping[str, Any]]
     scales: float | Sequence[float] | str
     selection: Literal["validation", "last", "oracle"]
     held_out: float
     lists: Path | None | str
     keep_models: bool
-    drm_gamma: float
-    tta_confidence: float
-    tta_rate: float
-    tta_steps: int
-    tta_batch_size: int
     epochs: int | None
     batch_size: int
     standardize: bool
     seeds: int | Sequence[int] | str
     model: Any
     hidden: int
-    nesterov: bool | None
+    optimizer_options: Mapping[str, Any]
     model_options: Mapping[str, Any]
     weights: Path | None | str
     pretrained: bool | str
     head_hidden: int | None
     size: int | None
-    resize: str | None
-    crop_pct: float | None
-    scaling: str | None
-    mean: float | Sequence[float] | None | str
-    std: float | Sequence[float] | None | str
-    interpolation: str | None
-    channels: str | None
+    preprocessing: Mapping[str, Any]
     optimizer: Literal["sgd", "adamw"]
     lr: float | None
-    head_rate: float
-    momentum: float
     weight_decay: float
-    decay_all: bool
     freeze_bn: bool
     schedule: Literal["constant", "step", "cosine"]
-    milestones: float | Sequence[float] | str
-    step_size: float | None
-    gamma: float
-    warmup: float
-    clip: float | None
+    schedule_options: Mapping[str, Any]
     precision: Literal["float32", "bfloat16", "float16"]
     augment: str
     device: Any
@@ -338,8 +329,8 @@ class SelectOptions(TypedDict, total=False):
 class SelectionOptions(TypedDict, total=False):
     alpha: float
     threshold: float | None
-    rule: Literal["classification", "segmentation"]
     group_by: Literal["predicted", "label"]
+    rule: Literal["classification", "segmentation"]
     kc_value: Literal["conf", "prob"]
     kc_policy: Literal["cb", "global", "ucb"]
 
@@ -372,6 +363,7 @@ class TrainOptions(TypedDict, total=False):
     pretrained: bool | str
     head_hidden: int | None
     size: int | None
+    preprocessing: Mapping[str, Any]
     resize: str | None
     crop_pct: float | None
     scaling: str | None
@@ -382,18 +374,11 @@ class TrainOptions(TypedDict, total=False):
     batch_size: int
     optimizer: Literal["sgd", "adamw"]
     lr: float | None
-    head_rate: float
-    momentum: float
-    nesterov: bool | None
     weight_decay: float
-    decay_all: bool
+    optimizer_options: Mapping[str, Any]
     freeze_bn: bool
     schedule: Literal["constant", "step", "cosine"]
-    milestones: float | Sequence[float] | str
-    step_size: float | None
-    gamma: float
-    warmup: float
-    clip: float | None
+    schedule_options: Mapping[str, Any]
     precision: Literal["float32", "bfloat16", "float16"]
     augment: str
     device: Any

@@ -276,10 +276,11 @@ def warn(sentence: str) -> None:
         print_warning(sentence)
 
 
-def warn_in_python(sentence: str) -> None:
-    """A `UserWarning` in Python; a command prints the notes of its result."""
+def warn_in_python(sentences: Sequence[str]) -> None:
+    """A `UserWarning` each where no command runs, which prints the notes of its result itself."""
     if _shown is _outside:
-        warnings.warn(sentence, stacklevel=3)
+        for sentence in sentences:
+            warnings.warn(sentence, stacklevel=3)
 
 
 def print_wrote(path: Any, more: str = "") -> None:

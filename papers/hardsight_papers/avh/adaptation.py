@@ -24,14 +24,16 @@ PAIRS = (("photo", "art_painting"), ("art_painting", "sketch"), ("sketch", "phot
 VISDA_NETWORK = "torchvision:resnet101"
 VISDA: dict[str, Any] = {
     "rounds": 20, "epochs": 1, "portion": "0.2:0.05:0.5", "source_portion": "0.065:0.0085:0.165", "balance": False,
-    "flip_labels": True, "rule": "classification", "lrent": 0.25, "mrkld": 0.01, "optimizer": "sgd", "lr": 1e-4, "nesterov": True,
-    "weight_decay": 5e-4, "decay_all": True, "schedule": "step", "step_size": 7, "gamma": 0.1, "batch_size": 16,
+    "flip_labels": True, "method_options": {"crst": {"alpha": 0.25, "weight": 0.01}}, "optimizer": "sgd", "lr": 1e-4,
+    "weight_decay": 5e-4, "optimizer_options": {"nesterov": True, "decay_all": True}, "schedule": "step",
+    "schedule_options": {"step_size": 7, "gamma": 0.1}, "batch_size": 16,
     "augment": "resized-crop=0.7:1,flip",
     "target_augment": "resized-crop=0.85:1,flip", "seeds": 3,
 }  # fmt: skip
 VISDA_SOURCE: dict[str, Any] = {
-    "pretrained": "V1", "head_hidden": 512, "epochs": 30, "batch_size": 32, "lr": 1e-4, "nesterov": True, "weight_decay": 5e-4,
-    "decay_all": True, "schedule": "step", "step_size": 7, "gamma": 0.1, "size": 224, "resize": "squash", "crop_pct": 0.875,
+    "pretrained": "V1", "head_hidden": 512, "epochs": 30, "batch_size": 32, "lr": 1e-4, "weight_decay": 5e-4,
+    "optimizer_options": {"nesterov": True, "decay_all": True}, "schedule": "step",
+    "schedule_options": {"step_size": 7, "gamma": 0.1}, "size": 224, "preprocessing": {"resize": "squash", "crop_pct": 0.875},
     "augment": "resized-crop=0.7:1,flip", "snapshot": False, "device": "auto", "workers": None,
 }  # fmt: skip
 
@@ -41,7 +43,7 @@ def adapted(context: Context) -> tuple[str, dict[str, Adapted]]:
     if context.scale == "paper":
         visda = context.data.require("visda", "Table 3 at scale paper")
         source = context.train(visda / "train", VISDA_NETWORK, **VISDA_SOURCE)
-        options = {"model": source.directory, "methods": "source,cbst,crst,cbst+avh", **VISDA}
+        options = {"model": source.run, "methods": "source,cbst,crst,cbst+avh", **VISDA}
         return "VisDA-17, ResNet-101", {"VisDA-17": _adapt(context, visda / "train", visda / "validation", options)}
     path = context.data.find("pacs_features")
     options = {"methods": METHODS, **SMALL}

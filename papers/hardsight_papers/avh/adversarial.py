@@ -50,7 +50,7 @@ def figure_22(context: Context) -> Outcome:
 
     sphere_cnn = networks.trained_network(sphere_run, getattr(networks, sphere_name)())
     plain = _attacked(context, plain_run, written.test, "plain CNN")
-    sphere = _attacked(context, (sphere_run.directory.name, sphere_cnn), written.test, "SphereNet-style CNN")
+    sphere = _attacked(context, (sphere_run.run.name, sphere_cnn), written.test, "SphereNet-style CNN")
     attacked = {"plain CNN": plain, "SphereNet-style CNN": sphere}
     return Outcome(
         about=f"{len(written.test)} held-out images of {written.name}, {STEPS} steps of {STEP} along the sign of the gradient. "

@@ -70,7 +70,7 @@ def _measured(context: Context, written: Handwriting, prior: str, seed: int) -> 
         parts, names = (written.train.take(np.sort(rows)), written.test), [str(k) for k in range(len(FINE))]
         train, test = (replace(part, labels=coarse[part.labels], class_names=names) for part in parts)
     trained = context.train(train, written.lenet, seed=seed, snapshot=False, **DIGITS)
-    table = scored(context, context.extract(trained.directory, test))
+    table = scored(context, context.extract(trained.run, test))
     given = of_class[table["label"].to_numpy()]
     by_score = {}
     for name in ("norm", "avh"):

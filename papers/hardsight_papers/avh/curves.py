@@ -20,7 +20,7 @@ PAPER_STAGES = {"epochs": 90, "rate drops after": [30, 60], "rate": {"AlexNet, V
 @recipe("avh/fig4", "Norm, AVH and accuracy over epochs by human selection frequency", printed=PAPER_STAGES, needs=NEEDS)
 def figure_4(context: Context) -> Outcome:
     """A row per network: norm, AVH, accuracy, one line per level of hardness."""
-    learn = "hardsight train DATA --model M --schedule step --milestones 30,60 -o run"
+    learn = "hardsight train DATA --model M --schedule step --schedule-options milestones=30,60 -o run"
     return _by_level(by_frequency(context), [learn, "hardsight dynamics run --human counts.npy"])
 
 
@@ -120,7 +120,10 @@ CIFAR_NETWORKS: tuple[Network, ...] = (
     ("cifar_vgg19", "cifar_vgg19", False, {"lr": 0.01}),
     ("cifar_resnet56", "cifar_resnet56", True, {"lr": 0.1}),
 )
-CIFAR: dict[str, Any] = {**STAGES, "epochs": 90, "milestones": (30, 60), "batch_size": 128, "augment": "crop=4,flip"}
+CIFAR: dict[str, Any] = {
+    **STAGES, "epochs": 90, "schedule_options": {"milestones": (30, 60), "gamma": 0.1}, "batch_size": 128,
+    "augment": "crop=4,flip",
+}  # fmt: skip
 
 
 def _full(context: Context, name: str, settings: dict[str, Any]) -> list[WatchedTraining]:

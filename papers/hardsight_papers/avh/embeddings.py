@@ -24,7 +24,7 @@ def figure_2(context: Context) -> Outcome:
     written = context.handwriting(train=MOST, test=3000)
     epochs = 4 if written.name == "MNIST" else 20
     trained = context.train(written.train, NETWORK, epochs=epochs, watch={"test": written.test}, **TRAINING)
-    weights = trained.directory / "model" / "model.safetensors"
+    weights = trained.run / "model" / "model.safetensors"
     snapshot = context.extract(NETWORK, written.test, weights=weights, num_classes=10)
     rows = snapshot.in_memory()
     features, labels = np.asarray(rows.values, np.float64), rows.labels

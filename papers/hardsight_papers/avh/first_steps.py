@@ -30,7 +30,7 @@ def figure_15(context: Context) -> Outcome:
     options: dict[str, Any] = {"model_options": {"num_features": 64}} if written.name == "MNIST" else {}
     settings = {"epochs": 1, "batch_size": size, "lr": 0.01, "every": 1, "snapshot": False, **options}
     trained = context.train(train, written.model, watch={"test": written.test}, **settings)
-    curves = read_curves(trained.directory, split="test", steps=True, columns=("norm", "avh", "own_angle", "correct"))
+    curves = read_curves(trained.run, split="test", steps=True, columns=("norm", "avh", "own_angle", "correct"))
     norm, avh = curves.mean["norm"][0], curves.mean["avh"][0]
     ten, last = 9, len(avh) - 1
     share = float((avh[0] - avh[ten]) / (avh[0] - avh[last]))

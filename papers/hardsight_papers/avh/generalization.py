@@ -32,12 +32,13 @@ SMALL: dict[str, Any] = {
 }  # fmt: skip
 CNN10: dict[str, Any] = {
     "model_options": {"size": 224}, "losses": "softmax,avh", "scales": "5,10,20", "epochs": 30, "batch_size": 40, "lr": 1e-3,
-    "momentum": 0.9, "nesterov": False, "weight_decay": 5e-4, "augment": "resized-crop=0.8:1,flip",
+    "optimizer_options": {"momentum": 0.9, "nesterov": False}, "weight_decay": 5e-4, "augment": "resized-crop=0.8:1,flip",
     "selection": "validation", "seeds": 3,
 }  # fmt: skip
 CNN10_IMAGENET: dict[str, Any] = {
-    "model_options": {"size": 224}, "epochs": 90, "batch_size": 256, "lr": 0.1, "momentum": 0.9, "weight_decay": 1e-4,
-    "decay_all": True, "schedule": "step", "milestones": (30, 60), "gamma": 0.1, "crop_pct": 0.875,
+    "model_options": {"size": 224}, "epochs": 90, "batch_size": 256, "lr": 0.1, "weight_decay": 1e-4,
+    "optimizer_options": {"momentum": 0.9, "decay_all": True}, "schedule": "step",
+    "schedule_options": {"milestones": (30, 60), "gamma": 0.1}, "preprocessing": {"crop_pct": 0.875},
     "augment": "resized-crop=0.08:1,flip", "snapshot": False, "device": "auto", "workers": None,
 }  # fmt: skip
 
@@ -47,7 +48,7 @@ def generalized(context: Context) -> tuple[str, Generalized]:
     if context.scale == "paper":
         pacs = context.data.require("pacs", "Table 5 at scale paper")
         before = context.train(context.data.require("imagenet", "Table 5 at scale paper"), "cnn10", **CNN10_IMAGENET)
-        weights = before.directory / "model" / "model.safetensors"
+        weights = before.run / "model" / "model.safetensors"
         options = {"model": "cnn10", "lists": pacs / "splits", "weights": weights, **CNN10}
         place = context.cache.place("generalize", {"data": fingerprint(pacs), **options})
         progress = context.progress("leaving domains out")

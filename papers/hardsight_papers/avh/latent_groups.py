@@ -77,7 +77,7 @@ def _areas(context: Context, model: str, parts: list[Any], share: float, seed: i
     both = [f"{way}/{row}" for way in ("plain", "inverted") for row in range(len(own))]
     watched = (np.concatenate([held_out, 1 - held_out]), np.concatenate([own, own]), both)
     run = context.train((given, labels, ids), model, seed=seed, watch={"test": watched}, snapshot=True, **DIGITS)
-    table = score(of_split(Snapshot.load(run.directory), "test"), scores=list(WORDS))
+    table = score(of_split(Snapshot.load(run.run), "test"), scores=list(WORDS))
     inverted = np.array([str(id).removeprefix("test/").startswith("inverted") for id in table.column("id").to_pylist()])
     right = table.column("predicted").to_numpy() == table.column("label").to_numpy()
     areas = {"plain": float(right[~inverted].mean()), "inverted": float(right[inverted].mean())}

@@ -59,9 +59,9 @@ def _areas(context: Context, train: Any, test: Any, model: str, seed: int) -> tu
     """The unseen classes, and AUROC of every score with its interval."""
     unseen = sorted(np.random.default_rng([context.seed, seed]).permutation(10)[:UNSEEN].tolist())
     trained = context.train(_known(train, unseen), model, seed=seed, snapshot=False, **DIGITS)
-    known = context.extract(trained.directory, _known(test, unseen))
+    known = context.extract(trained.run, _known(test, unseen))
     rows = np.flatnonzero(np.isin(test.labels, unseen))
-    new = context.extract(trained.directory, replace(test.take(rows), labels=None, class_names=None))
+    new = context.extract(trained.run, replace(test.take(rows), labels=None, class_names=None))
     names = tuple(name for name in WORDS if name != "norm")
     tables = [scored(context, snapshot, names) for snapshot in (known, new)]
     sign = {name: 1 if hardsight.SCORES[name].hard == "high" else -1 for name in WORDS}

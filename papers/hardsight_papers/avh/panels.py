@@ -157,7 +157,7 @@ def digits_snapshot(context: Context, degradation: str | None = None) -> Snapsho
     """What a small CNN saw of held-out digits, degraded if asked for."""
     train, test = open_data("digits:train"), open_data("digits:test")
     trained = context.train(train, "DigitsCNN", watch={"test": test}, **DIGITS)
-    return context.extract(trained.directory, test, **({} if degradation is None else {"degradations": (degradation,)}))
+    return context.extract(trained.run, test, **({} if degradation is None else {"degradations": (degradation,)}))
 
 
 def scored(context: Context, snapshot: Snapshot, scores: tuple[str, ...] = SCORES) -> pa.Table:

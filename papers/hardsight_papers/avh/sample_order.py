@@ -40,7 +40,7 @@ def curriculum(context: Context) -> Outcome:
                 given = with_wrong_labels(digits.train, share, seed)[0]
                 hardness: dict[str, Any] = {}
                 if order != "random":
-                    hardness["curriculum"] = f"{context.extract(teacher.directory, given).name}:avh"
+                    hardness["curriculum"] = f"{context.extract(teacher.run, given).name}:avh"
                 student = replace(digits, train=given)
                 runs.append(trained(context, student, "softmax", seed=seed, epochs=EPOCHS, order=order, **hardness))
             accuracy[words][order] = tested(context, runs, digits.test)

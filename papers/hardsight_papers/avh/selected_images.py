@@ -57,7 +57,7 @@ def _target(context: Context) -> tuple[str, Any, Any]:
         usps = open_data(context.data.require("usps", "this recipe"))
         target = usps.take(np.flatnonzero(np.array(usps.columns["split"]) == "test"))
         about = "LeNet trained on 5,000 images of MNIST, USPS's test images as target."
-        return about, target, context.extract(trained.directory, target)
+        return about, target, context.extract(trained.run, target)
     digits = replace(context, scale="small", data=DataFolder(None))  # without MNIST
     written = digits.handwriting()
     settings = {"epochs": 10, "batch_size": 32, "optimizer": "adamw", "lr": 2e-3, "weight_decay": 0.0, "snapshot": False}
@@ -70,4 +70,4 @@ def _target(context: Context) -> tuple[str, Any, Any]:
     digits.cache.arrays("faint-digits", key, lambda: arrays)
     target = open_data(digits.cache.place("faint-digits", key).with_suffix(".npz"))
     about = "A small CNN trained on digits, held-out digits at a fifth of the contrast as target."
-    return about, target, digits.extract(trained.directory, target)
+    return about, target, digits.extract(trained.run, target)

@@ -44,7 +44,7 @@ def figure_3(context: Context) -> Outcome:
     for seed in range(context.seed, context.seed + SEEDS):
         points, labels = two_gaussians(seed)
         trained = context.train((points.astype(np.float32), labels), NETWORK, epochs=30, batch_size=64, lr=0.1, seed=seed)
-        table = score(Snapshot.load(trained.directory), scores=["avh", "norm"])
+        table = score(Snapshot.load(trained.run), scores=["avh", "norm"])
         avh, norm = (table.column(name).to_numpy() for name in ("avh", "norm"))
         overlap = in_overlap(points)
         areas.append((roc_auc_score(overlap, avh), roc_auc_score(overlap, -norm)))

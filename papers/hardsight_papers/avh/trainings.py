@@ -22,8 +22,11 @@ from hardsight_papers.avh.panels import CONTRAST, NOISE, cifar_with_people
 from hardsight_papers.context import Context
 
 Network = tuple[str, str, bool, dict[str, Any]]  # its name in tables, the network, whether it has shortcuts, options of train
-STAGES = {"epochs": 12, "batch_size": 64, "schedule": "step", "milestones": (4, 8), "gamma": 0.1, "snapshot": False}
-ON_DIGITS = {**STAGES, "epochs": 24, "milestones": (8, 16), "batch_size": 32}
+STAGES: dict[str, Any] = {
+    "epochs": 12, "batch_size": 64, "schedule": "step", "schedule_options": {"milestones": (4, 8), "gamma": 0.1},
+    "snapshot": False,
+}  # fmt: skip
+ON_DIGITS = {**STAGES, "epochs": 24, "schedule_options": {"milestones": (8, 16), "gamma": 0.1}, "batch_size": 32}
 WATCHED, TRAINED_ON = 2000, 3000  # of CIFAR-10's test images: those of which people's answers are known
 # The paper's rate for plain networks, 0.01, is too low for so few steps: AlexNet ends with 27 % of its training images right, at
 # 0.03 with 42 %, and at 0.1 with 45 %.
@@ -32,8 +35,9 @@ SMALL_NETWORKS: tuple[Network, ...] = (
     ("ResNet-20 at 16 pixels", "cifar_resnet20", True, {"lr": 0.1, "size": 16}),
 )
 IMAGENET: dict[str, Any] = {
-    "epochs": 90, "batch_size": 256, "momentum": 0.9, "weight_decay": 1e-4, "decay_all": True, "schedule": "step",
-    "milestones": (30, 60), "gamma": 0.1, "size": 224, "resize": "shortest", "crop_pct": 0.875, "scaling": "imagenet",
+    "epochs": 90, "batch_size": 256, "weight_decay": 1e-4, "optimizer_options": {"momentum": 0.9, "decay_all": True},
+    "schedule": "step", "schedule_options": {"milestones": (30, 60), "gamma": 0.1}, "size": 224,
+    "preprocessing": {"resize": "shortest", "crop_pct": 0.875, "scaling": "imagenet"},
     "augment": "resized-crop=0.08:1,flip", "precision": "bfloat16", "snapshot": False, "device": "auto", "workers": None,
 }  # fmt: skip
 IMAGENET_NETWORKS: tuple[Network, ...] = (
@@ -120,8 +124,8 @@ def train_each(
     """Every network, trained with the same settings and watched on one split."""
     trainings = []
     for name, network, shortcuts, options in networks:
-        run = context.train(data, network, **settings, **options).directory
-        drops = tuple(int(epoch) for epoch in settings["milestones"])
+        run = context.train(data, network, **settings, **options).run
+        drops = tuple(int(epoch) for epoch in settings["schedule_options"]["milestones"])
         trainings.append(WatchedTraining(name, shortcuts, run, split, drops, partial(groups, run), about))
     return trainings
 

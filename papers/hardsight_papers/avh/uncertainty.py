@@ -58,7 +58,7 @@ def _dropout_table(context: Context, seed: int) -> pa.Table:
     """Scores of the held-out digits and the uncertainty of the passes over them."""
     train, test = open_data("digits:train"), open_data("digits:test")
     trained = context.train(train, "DigitsCNN", model_options={"dropout": DROPOUT}, seed=seed, snapshot=False, **DIGITS)
-    snapshot = context.extract(trained.directory, test, degradations=(NOISE,), passes=("flip", f"dropout={PASSES}"))
+    snapshot = context.extract(trained.run, test, degradations=(NOISE,), passes=("flip", f"dropout={PASSES}"))
     views = sorted((Path(str(snapshot.name)) / "passes").glob("dropout-*"))
     table = scored(context, snapshot, tuple(name for name in SCORES if name != "norm"))
     for name, column in pass_scores(np.stack([_probs(Snapshot.load(view)) for view in views])).items():

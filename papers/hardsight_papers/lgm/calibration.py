@@ -22,7 +22,7 @@ def calibration(context: Context) -> Outcome:
     """ECE of the test images, and a paired bootstrap of its difference to softmax."""
     seen: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     for loss in LOSSES:
-        snapshot = Snapshot.load(trained(context, loss, 100).directory)
+        snapshot = Snapshot.load(trained(context, loss, 100).run)
         table = score(of_split(snapshot, "test"), scores=["predicted_confidence"])
         correct = table.column("predicted").to_numpy() == table.column("label").to_numpy()
         seen[loss] = table.column("predicted_confidence").to_numpy().astype(np.float64).clip(0, 1), correct

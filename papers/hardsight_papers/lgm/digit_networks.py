@@ -50,7 +50,8 @@ def trained(context: Context, loss: str, num_features: int) -> Trained:
     digits = context.handwriting()
     name, model_options, learning = network(context, num_features)
     settings: dict[str, Any] = {"optimizer": "adamw", "schedule": "cosine", "snapshot": True, **learning}
-    settings |= {"loss_options": LOSS_OPTIONS[loss], "head_rate": 1.0 if loss == "softmax" else HEAD_RATE}
+    head_rate = 1.0 if loss == "softmax" else HEAD_RATE
+    settings |= {"loss_options": LOSS_OPTIONS[loss], "optimizer_options": {"head_rate": head_rate}}
     return context.train(digits.train, name, model_options=model_options, loss=loss, watch={"test": digits.test}, **settings)
 
 

@@ -24,7 +24,7 @@ def figure_1(context: Context) -> Outcome:
     features, heads, rows = {}, {}, []
     for loss in LOSSES:
         run = trained(context, loss, 2)
-        batch = of_split(Snapshot.load(run.directory), "train").in_memory()
+        batch = of_split(Snapshot.load(run.run), "train").in_memory()
         features[loss], heads[loss] = (np.asarray(batch.values, np.float64), batch.labels), run.head
         last = run.history[-1]
         rows.append((NAMES[loss], 100 * last["test"]["accuracy"], separation(*features[loss])))
@@ -34,7 +34,7 @@ def figure_1(context: Context) -> Outcome:
         if row["epsilon"] == EPSILON and row["inputs"] == "fooled" and row["detector"] == "likelihood"
     )  # fmt: skip
     ratios = {loss: row[2] for loss, row in zip(LOSSES, rows, strict=True)}
-    moved = Snapshot.load(attack.directory)
+    moved = Snapshot.load(attack.run)
     level = moved.columns(["level"])["level"].to_numpy(zero_copy_only=False)  # (n,) NaN for clean images
     adversarial = np.asarray(moved.take(np.flatnonzero(level == EPSILON)).in_memory().values, np.float64)
     return Outcome(

@@ -71,7 +71,7 @@ def measured(context: Context, decay: float, seed: int) -> list[list[float]]:
     """NC1 to NC4, AVH and accuracy of the training images after each epoch."""
     settings: dict[str, Any] = {"epochs": EPOCHS["all"], "weight_decay": decay, "schedule": "constant"}
     run = trained(context, few_digits(context), "softmax", seed=seed, watch={}, **settings)
-    rows = read_epochs(run.directory, ["train"]).to_pylist()
+    rows = read_epochs(run.run, ["train"]).to_pylist()
     return [[float(row[name]) for name in MEASURES] for row in rows]
 
 

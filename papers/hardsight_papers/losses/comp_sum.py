@@ -67,9 +67,7 @@ def comp_sum(context: Context) -> Outcome:
     if judged == SMOOTH_BELOW:
         options = {**BALL, "nu": nu}
         right[SMOOTH_BELOW] = [trained(context, digits, "smooth_adversarial", options, seed=seed) for seed in seeds(context)]
-    models: dict[str, dict[str, Any]] = {
-        name: {run.directory.name: str(run.directory) for run in runs} for name, runs in right.items()
-    }
+    models: dict[str, dict[str, Any]] = {name: {run.run.name: str(run.run) for run in runs} for name, runs in right.items()}
     models[ON_ATTACKS] = {f"seed {seed}": trained_on_attacks(context, digits, BALL, seed) for seed in seeds(context)}
     learned = accuracies(right[SMOOTH]).mean(), learns_below(digits, list(models[ON_ATTACKS].values())).max()
     for name, of_seeds in models.items():

@@ -35,7 +35,7 @@ def distillation(context: Context) -> Outcome:
         teacher = pixels_trained(context, "teacher", seed=seed, loss="softmax")
         runs_of["teacher"].append(teacher)
         for name, settings in STUDENTS.items():
-            taught = {"teacher": str(teacher.directory)} if settings["loss"] == "dual_head" else {}
+            taught = {"teacher": str(teacher.run)} if settings["loss"] == "dual_head" else {}
             runs_of[name].append(pixels_trained(context, "student", seed=seed, **settings, **taught))
     accuracy = {name: accuracies(runs, "test") for name, runs in runs_of.items()}
     digits = few_digits(context)

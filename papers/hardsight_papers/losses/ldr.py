@@ -65,7 +65,7 @@ def ldr(context: Context) -> Outcome:
 
 def noise_areas(run: Any, ids: list[str], wrong: np.ndarray) -> dict[str, float]:
     """AUROC of each score of a training's last epoch for (n,) which labels are wrong."""
-    *_, (_, table) = Dynamics.read(run.directory, columns=["id", *SCORES], split="train")  # of the last epoch
+    *_, (_, table) = Dynamics.read(run.run, columns=["id", *SCORES], split="train")  # of the last epoch
     rows = {row["id"]: row for row in table.to_pylist()}
     areas = {}
     for column, name in SCORES.items():

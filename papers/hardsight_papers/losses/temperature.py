@@ -77,7 +77,7 @@ def measured(context: Context, t: float, seed: int) -> dict[str, float]:
         (inputs, instance, names), digits.model, loss="supcon", loss_options={"temperature": t, "weight": WEIGHT}, seed=seed,
         watch={"test": (tested, labels, ids)}, **LEARNING,
     )  # fmt: skip
-    snapshot = Snapshot.load(run.directory)
+    snapshot = Snapshot.load(run.run)
     known, test = (of_split(snapshot, name).in_memory() for name in ("train", "test"))
     plain = np.array([str(id).endswith("/0") for id in known.ids])  # the images as they are
     x, y = np.asarray(known.values)[plain], answers[np.asarray(known.labels)[plain]]

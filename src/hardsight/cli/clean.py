@@ -14,6 +14,11 @@ from hardsight.quality.settings import CleanSettings
 def clean(
     settings: CleanSettings,
     source: str = typer.Argument(..., metavar="RUN_OR_FILE", help="A run or file with labels and features, logits or probs."),
+    apply: str = typer.Option(
+        None,
+        metavar="FILE",
+        help="Review to apply, as the explorer saves it (review.parquet): writes corrected labels instead of suspects.",
+    ),
     output: str = typer.Option(
         None,
         "-o",
@@ -21,11 +26,6 @@ def clean(
         metavar="FILE",
         help="File to write: .parquet, .csv or .json. Default: suspects.parquet in a run, photo.suspects.parquet next to "
         "photo.npz; with --apply, labels.parquet of a run. With --apply, a new folder gets the images by class.",
-    ),
-    apply: str = typer.Option(
-        None,
-        metavar="FILE",
-        help="Review to apply, as the explorer saves it (review.parquet): writes corrected labels instead of suspects.",
     ),
 ) -> None:
     """Find wrong labels, ambiguous samples, outliers, duplicates.

@@ -95,8 +95,7 @@ def clean(
     suspects = Suspects(table, settings.top, unscored).of(samples, pictures_of(samples))
     if output is not None:
         suspects.save(output)
-    for sentence in suspects.notes:
-        warn_in_python(sentence)
+    warn_in_python(suspects.notes)
     report(STEPS, STEPS, "done")
     return suspects
 

@@ -1,4 +1,4 @@
-"""Every unseen domain, loss and seed: prepare the data for a network, then train and compare."""
+"""The models of `generalize`: every unseen domain, loss and seed, read where they are complete and trained where they are not."""
 
 from __future__ import annotations
 
@@ -11,25 +11,23 @@ from typing import Any, Self
 import numpy as np
 import torch
 
-from hardsight.domains.generalization import tables
-from hardsight.domains.generalization.drm import Student, objectives
-from hardsight.domains.generalization.folds import Division, Fold
-from hardsight.domains.generalization.loop import START, FoldTraining, History, chosen_epoch
-from hardsight.domains.generalization.opening import OpenedDomains
-from hardsight.domains.generalization.settings import EPOCHS, GeneralizeSettings, Selection, parts_of
-from hardsight.domains.opening import Features, labels_of, num_classes
-from hardsight.domains.scaling import Standard, on_raw_features, standards
-from hardsight.domains.source_training import TrainingLength, not_learned, training_length
+from hardsight.domains.drm import DRMTTA, Student, objectives
+from hardsight.domains.fold_training import START, Division, Fold, FoldTraining
+from hardsight.domains.generalize import OpenedDomains
+from hardsight.domains.generalize_result import Generalized, chosen_epoch
+from hardsight.domains.opening import Features, class_names_of, labels_of, num_classes
+from hardsight.domains.prepare import Standard, image_inputs, network_for, on_raw_features, standards
+from hardsight.domains.run_directory import History, Steps, finish, finished
+from hardsight.domains.settings import EPOCHS, GeneralizeSettings, parts_of
+from hardsight.domains.training_length import TrainingLength, not_learned, training_length
 from hardsight.files.heads import save_head
 from hardsight.files.reading import read_json, reading
 from hardsight.files.writing import write_json
 from hardsight.models.preprocessing import Preprocessing
-from hardsight.models.trainable import Trainable, open_trainable
 from hardsight.screen import Progress, Say, percent
-from hardsight.threads import num_threads
 from hardsight.training.checkpoint import Checkpoints
-from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, sized
-from hardsight.training.network import FOUND_BY, first_sample, open_network, start_fingerprint
+from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs
+from hardsight.training.network import FOUND_BY, first_sample, start_fingerprint
 from hardsight.training.objective import Objective, loss_options, with_defaults
 from hardsight.training.optimization import MixedPrecision, drawn_seed
 from hardsight.training.processes import by_first, join
@@ -55,7 +53,7 @@ class Prepared:
 
 
 @dataclass(frozen=True)
-class _Task:
+class Task:
     """One training: where it is written, its loss, the scale of that if one was chosen, its seed; whether its model is kept."""
 
     folder: Path
@@ -66,7 +64,7 @@ class _Task:
 
 
 @dataclass
-class Work:
+class GeneralizeWork:
     """The data and the settings of a comparison, and the trainings it is made of."""
 
     settings: GeneralizeSettings
@@ -81,19 +79,18 @@ class Work:
         self.c = num_classes(self.data)
         self.images: ImageInputs | None = None
         if not isinstance(self.data, Features):
-            network = self._network(0)
+            network = network_for(self.data, self.settings)
             self.starts_from_weights = network.learned or self.settings.weights is not None
             for note in network.notes:
                 self.say(note)
-            preprocessing = sized(network.preprocessing, self.data, self.settings.preprocessing())
-            self.images = ImageInputs(self.data, preprocessing, workers=self.settings.workers or num_threads())
+            (self.images,) = image_inputs(network, self.settings, self.data)
 
     @classmethod
     def of(cls, settings: GeneralizeSettings, opened: OpenedDomains, say: Say) -> Self:
         """The losses with their options, and the data as a network takes it."""
         device = join(settings.device)
         MixedPrecision(settings.precision, device)  # refuses what does not work, before anything is written
-        work = cls(_with_loss_options(settings), opened, device, by_first(say))
+        work = cls(_with_defaults(settings), opened, device, by_first(say))
         with torch.random.fork_rng(devices=[]):
             for loss in work.settings.losses:  # refuses values out of range
                 Objective(parts_of(loss).loss, 2, work.c, 1, work._given(loss))
@@ -112,7 +109,9 @@ class Work:
         """Of everything that is read."""
         lists = {} if self.opened.lists is None else {"lists": self.opened.lists.checksums}
         if not isinstance(self.data, Features):
-            model = {"model": start_fingerprint(lambda: self._network(0))} if self.starts_from_weights else {}
+            model = (
+                {"model": start_fingerprint(lambda: network_for(self.data, self.settings))} if self.starts_from_weights else {}
+            )
             return {"data": self.data.fingerprint(), **model, **lists}
         arrays = ArrayInputs(self.data.values, self.data.labels, self.data.ids)
         return {"data": {**arrays.fingerprint(), "domains": self.domains}, **lists}
@@ -139,36 +138,30 @@ class Work:
         return len(self.settings.scales) * sum(self._length(inner).epochs for _, inner in self._inner_folds(left))
 
     @torch.random.fork_rng(devices=[])
-    def all(self, folder: Path, progress: Progress | None) -> tables.Results:
+    def all(self, folder: Path, progress: Progress | None) -> Generalized:
         """Every unseen domain, loss and seed; complete ones are read. torch's global random state is left unchanged."""
-        s, scales, at = self.settings, {}, 0
+        s, scales = self.settings, {}
         histories: dict[tuple[str, str, int], History] = {}
-        total = sum(
+        lengths = [
             self._scale_epochs(loss, left) + len(s.seeds) * self._length(left).epochs
             for _, left in self._folds()
             for loss in s.losses
-        )
-
-        def report(words: str) -> Callable[[int], None]:
-            return lambda epoch, at=at: None if progress is None else progress(at + epoch, total, words)  # type: ignore[misc]
-
+        ]
+        steps = Steps(progress, sum(lengths))
         for unseen, left in self._folds():
             domain, prepared = self.domains[unseen], self._prepared(left)
             for loss in s.losses:
-                home = folder / domain / loss
                 if self._scaled(loss):
-                    words = f"{loss}  without {domain}  choosing its scale"
-                    scales[loss, domain] = self._scale(home, loss, left, prepared, report(words))
+                    scales[loss, domain] = self._scale(folder / domain / loss, loss, left, prepared, steps)
                     self.say(f"{loss} without {domain}: scale {scales[loss, domain]:g}")
-                    at += self._scale_epochs(loss, left)
                 for seed in s.seeds:
+                    place, words = folder / domain / loss / f"seed={seed}", f"{loss} without {domain}  seed {seed}"
                     fold = self.division.fold(prepared.inputs, unseen, left, seed)
-                    task = _Task(home / f"seed={seed}", loss, scales.get((loss, domain)), seed, s.keep_models)
-                    history = self._history(task, fold, prepared, report(f"{loss}  without {domain}  seed {seed}"))
-                    histories[loss, domain, seed] = history
-                    self._say_reached(f"{loss} without {domain}  seed {seed}", history, [self.domains[i] for i in left])
-                    at += self._length(left).epochs
-        return tables.Results(histories, scales, list(s.losses), self.domains, list(s.seeds), s.selection)
+                    task = Task(place, loss, scales.get((loss, domain)), seed, s.keep_models)
+                    report = steps.next(f"{loss}  without {domain}  seed {seed}", self._length(left).epochs)
+                    histories[loss, domain, seed] = self._history(task, fold, prepared, report)
+                    self._say_reached(words, histories[loss, domain, seed], [self.domains[i] for i in left])
+        return Generalized.of(histories, scales, s.selection, folder)
 
     def _say_reached(self, words: str, history: History, trained_on: list[str]) -> None:
         reached = chosen_epoch(history, self.settings.selection)
@@ -178,67 +171,71 @@ class Work:
         if sentence is not None:
             self.say(f"{words}: {sentence} Try other --epochs or --lr.")
 
-    def _history(self, task: _Task, fold: Fold, prepared: Prepared, report: Callable[[int], None]) -> History:
+    def _history(self, task: Task, fold: Fold, prepared: Prepared, report: Callable[[int], None]) -> History:
         """The epochs of one training; read, if it is complete."""
         path = task.folder / "epochs.json"
-        if path.is_file():
-            return read_json(path)
-        checkpoints = Checkpoints(task.folder / "checkpoints")
-        length, adapts = self._length(fold.training_domains.tolist()), parts_of(task.loss).adapts
-        training = FoldTraining(fold, self.settings, length, task.seed, self.device, checkpoints, report, adapts)
+        history = finished(path)
+        if history is not None:
+            return history
+        method, length = self.settings.method_of(task.loss), self._length(fold.training_domains.tolist())
+        training = FoldTraining(
+            fold, self.settings, length, task.seed, self.device, Checkpoints(task.folder / "checkpoints"), report,
+            method if isinstance(method, DRMTTA) else None,
+        )  # fmt: skip
         history, student = training.train(self._student(task, fold))
         task.folder.mkdir(parents=True, exist_ok=True)
         if task.kept:
             keep_student(task.folder, student, prepared, [self.domains[i] for i in fold.training_domains])
-        write_json(path, history)
-        checkpoints.remove()
+        finish(path, history)
         return history
 
     def _scaled(self, loss: str) -> bool:
         """Whether a scale is to be chosen for a loss."""
         return bool(self.settings.scales) and "scale" in loss_options(parts_of(loss).loss) and "scale" not in self._given(loss)
 
-    def _scale(self, folder: Path, loss: str, left: list[int], prepared: Prepared, report: Callable[[int], None]) -> float:
+    def _scale(self, folder: Path, loss: str, left: list[int], prepared: Prepared, steps: Steps) -> float:
         """The scale that does best on each training domain when trained on the other ones."""
-        s, path = self.settings, folder / "scale.json"
+        s, path, means = self.settings, folder / "scale.json", {}
         if len(s.scales) == 1:
             return s.scales[0]
+        words = f"{loss}  without {folder.parent.name}  choosing its scale"
         if path.is_file():
+            steps.next(words, self._scale_epochs(loss, left))
             with reading(path):
                 return float(read_json(path)["scale"])
-        rule: Selection = "validation" if s.selection == "oracle" else s.selection
-        seed, means, at = s.seeds[0], {}, 0
+        rule = "validation" if s.selection == "oracle" else s.selection
         for scale in s.scales:
             reached = []
             for inner, rest in self._inner_folds(left):
-                fold = self.division.fold(prepared.inputs, inner, rest, seed)
-                task = _Task(folder / f"scale={scale:g}" / self.domains[inner], loss, scale, seed)
-                history = self._history(task, fold, prepared, lambda epoch, at=at: report(at + epoch))  # type: ignore[misc]
+                fold = self.division.fold(prepared.inputs, inner, rest, s.seeds[0])
+                task = Task(folder / f"scale={scale:g}" / self.domains[inner], loss, scale, s.seeds[0])
+                history = self._history(task, fold, prepared, steps.next(words, self._length(rest).epochs))
                 reached.append(chosen_epoch(history, rule)["test"])  # of a training domain
-                at += self._length(rest).epochs
             means[scale] = float(np.mean(reached))
         best = max(means, key=lambda scale: means[scale])
         folder.mkdir(parents=True, exist_ok=True)
         write_json(path, {"scale": best, "accuracy": {str(scale): mean for scale, mean in means.items()}})
         return best
 
-    def _student(self, task: _Task, fold: Fold) -> Student:
+    def _student(self, task: Task, fold: Fold) -> Student:
         """A fresh one, drawn from the seed."""
-        parts = parts_of(task.loss)
+        method = self.settings.method_of(task.loss)
         options = {**self._given(task.loss), **({} if task.scale is None else {"scale": task.scale})}
         spread = np.linspace(0, len(fold.train) - 1, min(FOUND_BY, len(fold.train))).astype(int)
         sample = first_sample(fold.inputs, fold.train[spread])
         torch.manual_seed(drawn_seed(task.seed, START))
-        loss = LossChoice(parts.loss, options, self.c, len(fold.train))
-        heads = len(fold.training_domains) if parts.per_domain else 0
-        return Student(self._network(int(sample[0].numel())), sample, loss, heads, self.settings.drm_gamma)
+        loss = LossChoice(parts_of(task.loss).loss, options, self.c, len(fold.train))
+        network = network_for(self.data, self.settings, int(sample[0].numel()))
+        if method is None:
+            return Student(network, sample, loss)
+        return Student(network, sample, loss, len(fold.training_domains), method.gamma)
 
     def _given(self, loss: str) -> dict[str, Any]:
         return dict(self.settings.loss_options.get(loss, {}))
 
     def _prepared(self, left: list[int]) -> Prepared:
         """All samples as inputs of the network; features are standardized by the training domains alone."""
-        names = list(self.data.class_names or map(str, range(self.c)))
+        names = class_names_of(self.data)
         if self.images is not None:
             return Prepared(self.images, None, self.images.preprocessing, names)
         assert isinstance(self.data, Features)
@@ -246,12 +243,6 @@ class Work:
         standard, _ = standards(seen, seen, "source" if self.settings.standardize else "none")
         values = standard(self.data.values)
         return Prepared(ArrayInputs(values, self.data.labels, self.data.ids), standard, None, names)
-
-    def _network(self, num_inputs: int) -> Trainable:
-        if isinstance(self.data, Features):
-            options = {"num_inputs": num_inputs, "num_features": self.settings.hidden}
-            return open_trainable("feature_head", self.c, options=options)
-        return open_network(self.settings.model, self.c, self.settings)
 
 
 def keep_student(folder: Path, student: Student, prepared: Prepared, domains: Sequence[str]) -> None:
@@ -271,9 +262,11 @@ def keep_student(folder: Path, student: Student, prepared: Prepared, domains: Se
         save_head(folder / "heads" / f"{domain}.safetensors", objective.head, prepared.class_names)
 
 
-def _with_loss_options(settings: GeneralizeSettings) -> GeneralizeSettings:
-    """The same with the options that each loss takes."""
-    names = settings.losses
-    epochs = settings.epochs or EPOCHS
-    options = {name: with_defaults(parts_of(name).loss, settings.loss_options.get(name, {}), epochs) for name in names}
-    return replace(settings, loss_options=options, lr=settings.learning_rate)
+def _with_defaults(settings: GeneralizeSettings) -> GeneralizeSettings:
+    """The same with all options of the losses and methods, and the learning rate."""
+    given, epochs = settings.loss_options, settings.epochs or EPOCHS
+    losses = {name: with_defaults(parts_of(name).loss, given.get(name, {}), epochs) for name in settings.losses}
+    methods = {
+        str(parts_of(name).method): method.as_dict() for name in losses if (method := settings.method_of(name)) is not None
+    }
+    return replace(settings, loss_options=losses, method_options=methods, lr=settings.learning_rate)

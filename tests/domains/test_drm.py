@@ -10,11 +10,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from hardsight.domains.generalization.drm import ArrivingHeads, Student, voted
-from hardsight.domains.generalization.opening import OpenedDomains
-from hardsight.domains.generalization.settings import GeneralizeSettings, LossParts, parts_of
-from hardsight.domains.generalization.work import Work, _Task
+from hardsight.domains.drm import DRMTTA, ArrivingHeads, Student, voted
+from hardsight.domains.generalize import OpenedDomains
+from hardsight.domains.generalize_models import GeneralizeWork, Task
 from hardsight.domains.opening import Features
+from hardsight.domains.settings import GeneralizeSettings
 from hardsight.models.trainable import open_trainable
 from hardsight.training.trainee import LossChoice
 
@@ -23,11 +23,6 @@ def student(gamma: float = 1.0) -> Student:
     torch.manual_seed(0)
     network = open_trainable("feature_head", 3, options={"num_inputs": 5, "num_features": 4})
     return Student(network, torch.randn(10, 5), LossChoice("softmax", {}, 3, 10), 2, gamma).eval()
-
-
-def test_names() -> None:
-    assert parts_of("drm") == LossParts("softmax", True) and parts_of("drm+avh") == LossParts("avh", True)
-    assert parts_of("drm-tta") == LossParts("softmax", True, True) and parts_of("avh") == LossParts("avh")
 
 
 def test_votes_by_hand() -> None:
@@ -67,8 +62,7 @@ def test_gamma_is_heard() -> None:
 def test_one_step_by_hand() -> None:
     """The heads move by the gradient of cross-entropy on the samples that the vote is sure of, and by nothing else."""
     taught, x = student(), 3 * torch.randn(8, 5)
-    settings = GeneralizeSettings(tta_confidence=0.4, tta_rate=10.0, lr=0.05)
-    arriving = ArrivingHeads(taught, settings)
+    arriving = ArrivingHeads(taught, DRMTTA(confidence=0.4, rate=10.0), lr=0.05)
     with torch.no_grad():
         features, before = taught.features(x), taught.probabilities(x)
     sure = before.max(1).values >= 0.4
@@ -88,7 +82,7 @@ def test_one_step_by_hand() -> None:
 
 
 def test_nothing_is_learned_from_what_no_head_is_sure_of() -> None:
-    arriving, x = ArrivingHeads(student(), GeneralizeSettings(tta_confidence=1.0)), torch.randn(8, 5)
+    arriving, x = ArrivingHeads(student(), DRMTTA(confidence=1.0), lr=0.01), torch.randn(8, 5)
     assert torch.equal(arriving(x), arriving(x))
 
 
@@ -104,22 +98,26 @@ def turned(n: int = 360) -> Features:
 
 def history(loss: str, folder: Path, **options: Any) -> Any:
     """One training on the first two domains, tested on the third."""
-    settings = GeneralizeSettings(epochs=5, hidden=32, batch_size=32, lr=0.05, device="cpu", **options)
-    work = Work.of(settings, OpenedDomains(turned(), ["a", "b", "c"]), print)
+    settings = GeneralizeSettings(epochs=5, hidden=32, batch_size=32, lr=0.05, device="cpu", losses=loss, **options)
+    work = GeneralizeWork.of(settings, OpenedDomains(turned(), ["a", "b", "c"]), print)
     prepared = work._prepared([0, 1])
     fold = work.division.fold(prepared.inputs, 2, [0, 1], seed=0)
-    return work._history(_Task(folder / loss, loss, None, 0), fold, prepared, lambda epoch: None)
+    return work._history(Task(folder / loss, loss, None, 0), fold, prepared, lambda epoch: None)
 
 
 def test_the_option_reaches_the_vote(tmp_path: Path) -> None:
-    work = Work.of(GeneralizeSettings(drm_gamma=-2.0, hidden=4), OpenedDomains(turned(), ["a", "b", "c"]), print)
+    work = GeneralizeWork.of(
+        GeneralizeSettings(losses="drm", method_options=["drm:gamma=-2"], hidden=4),
+        OpenedDomains(turned(), ["a", "b", "c"]),
+        print,
+    )
     fold = work.division.fold(work._prepared([0, 1]).inputs, 2, [0, 1], seed=0)
-    assert work._student(_Task(tmp_path, "drm", None, 0), fold).gamma == -2.0
+    assert work._student(Task(tmp_path, "drm", None, 0), fold).gamma == -2.0
 
 
 def test_adapting_to_arriving_samples_helps_where_a_domain_is_turned(tmp_path: Path) -> None:
     drm = history("drm", tmp_path)
-    adapted = history("drm-tta", tmp_path, tta_confidence=0.7, tta_rate=10.0)
+    adapted = history("drm-tta", tmp_path, method_options={"drm-tta": {"confidence": 0.7, "rate": 10.0}})
     assert adapted[-1]["test"] > drm[-1]["test"] + 0.05
     assert [entry["validation"] for entry in adapted] == [entry["validation"] for entry in drm]  # the same training
     assert not list(tmp_path.rglob("*.safetensors"))  # this one is not to be kept

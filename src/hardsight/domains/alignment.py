@@ -19,8 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from hardsight.checks import check_count, finite_rows
-from hardsight.domains.adaptation.settings import CORAL_REG, SUBSPACE_SIZE
 from hardsight.errors import InputError
+from hardsight.options import Options, option
+
+CORAL_REG = 1.0  # lambda of CORAL, for features of unit variance
+SUBSPACE_SIZE = 30  # directions of subspace alignment, where there are as many
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +81,28 @@ def subspace(source: np.ndarray, target: np.ndarray, size: int = SUBSPACE_SIZE) 
         Affine(source.mean(0, dtype=np.float64), ours @ (ours.T @ theirs), none),
         Affine(target.mean(0, dtype=np.float64), theirs, none),
     )
+
+
+@dataclass(frozen=True)
+class Coral(Options):
+    """The stage `coral`."""
+
+    reg: float = option(CORAL_REG, "Regularization: added to the diagonal of the covariance matrices.", above=0)
+
+    def maps(self, source: np.ndarray, target: np.ndarray) -> tuple[Affine, Affine | None]:
+        """What is done to the source and to the target, (n, d) and (m, d); None for nothing."""
+        return coral(source, target, self.reg), None
+
+
+@dataclass(frozen=True)
+class Subspace(Options):
+    """The stage `subspace`."""
+
+    size: int = option(SUBSPACE_SIZE, "Number of principal directions to keep.", least=1)
+
+    def maps(self, source: np.ndarray, target: np.ndarray) -> tuple[Affine, Affine | None]:
+        """What is done to the source and to the target, (n, d) and (m, d)."""
+        return subspace(source, target, self.size)
 
 
 def _covariance(features: np.ndarray, reg: float) -> np.ndarray:

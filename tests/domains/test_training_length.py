@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hardsight.domains.source_training import (
+from hardsight.domains.training_length import (
     TrainingLength,
     best_epoch,
     held_out_rows,

@@ -1,4 +1,4 @@
-"""Standardize frozen features.
+"""Prepare domains for a network: the network itself, preprocessed images, standardized features.
 
 The mean and spread of a feature differ from domain to domain more than its meaning does: after
 standardizing each domain by its own mean and deviation, they look alike, and no labels are needed.
@@ -7,14 +7,39 @@ standardizing each domain by its own mean and deviation, they look alike, and no
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hardsight.domains.settings import Standardize
+from hardsight.data import ImageData
+from hardsight.domains.opening import Data, Features, num_classes
+from hardsight.domains.settings import DomainOptions, Standardize
+from hardsight.threads import num_threads
 
 if TYPE_CHECKING:
+    from hardsight.domains.alignment import Affine
+    from hardsight.models.trainable import Trainable
+    from hardsight.training.inputs import ImageInputs
     from hardsight.training.network import TrainedNetwork
+
+
+def network_for(data: Data, settings: DomainOptions, num_inputs: int = 0) -> Trainable:
+    """The network to train on some data: that of `model` on images, a head of `hidden` units on features of this number."""
+    from hardsight.models.trainable import open_trainable
+    from hardsight.training.network import open_network
+
+    if isinstance(data, Features):
+        options = {"num_inputs": num_inputs, "num_features": settings.hidden}
+        return open_trainable("feature_head", num_classes(data), options=options)
+    return open_network(settings.model, num_classes(data), settings)
+
+
+def image_inputs(network: Trainable, settings: DomainOptions, *domains: ImageData) -> list[ImageInputs]:
+    """Images of each domain as inputs of a network, sized as the first domain needs it."""
+    from hardsight.training.inputs import ImageInputs, sized
+
+    preprocessing = sized(network.preprocessing, domains[0], settings.chosen_preprocessing())
+    return [ImageInputs(data, preprocessing, workers=settings.workers or num_threads()) for data in domains]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,14 +73,7 @@ def _standard(features: np.ndarray) -> Standard:
     return Standard(mean.astype(np.float32), deviation.astype(np.float32))
 
 
-class Linear(Protocol):
-    """An affine map of features that a linear layer after it can take over."""
-
-    def folded(self, weight: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """A linear layer on mapped features -> the same layer on features as they were."""
-
-
-def on_raw_features(network: TrainedNetwork, *maps: Linear) -> TrainedNetwork:
+def on_raw_features(network: TrainedNetwork, *maps: Standard | Affine) -> TrainedNetwork:
     """A `feature_head` trained on features after these maps, the first one first -> one that takes features as they were."""
     import torch
 

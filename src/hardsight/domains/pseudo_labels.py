@@ -3,7 +3,7 @@
 With p the softmax probabilities, k the class, and lambda_k its threshold (see thresholds.py):
 
     cbst         label k* = argmax_k p_k / lambda_k, kept if p_k* / lambda_k* > 1
-    crst-mrkld   the same; training adds the regularizer (see objective.py)
+    crst-mrkld   the same; training adds the regularizer (see self_training.py)
     crst-lrent   soft label softmax((log p - log lambda) / alpha), kept if sum_k (p_k / lambda_k)^(1/alpha) > 1
     crst         MRKLD + LRENT: soft labels, and the regularizer in training
     cbst+avh     k* as cbst, kept if AVC_k*(x) > beta_k*, the AVC ranked at the same portion (Chen et al., eq. 4)
@@ -25,18 +25,17 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 from scipy.special import logsumexp, softmax
 
 from hardsight.checks import as_matrix, check_same_space, to_numpy
-from hardsight.domains.accuracy import known_mean
-from hardsight.domains.adaptation.settings import GroupBy, SelectionOptions
-from hardsight.domains.adaptation.thresholds import Ranking, class_thresholds, kept_per_class
+from hardsight.domains.comparison import known_mean
+from hardsight.domains.thresholds import Ranking, RankingOptions, check_portion, class_thresholds, kept_per_class
 from hardsight.errors import InputError, did_you_mean
 from hardsight.head import Head, as_head
-from hardsight.options import takes
+from hardsight.options import option, takes
 from hardsight.pandas_index import align
 from hardsight.scores import SCORES
 from hardsight.scores.registry import values
@@ -47,10 +46,9 @@ from hardsight.threads import blocks, share, take
 if TYPE_CHECKING:
     from hardsight.option_types import SelectionOptions as SelectionKeywords
 
-
+GroupBy = Literal["predicted", "label"]
 METHODS = ("cbst", "crst", "crst-mrkld", "crst-lrent", "cbst+avh", "avc", "threshold", "weighted", "depict")  # and cbst+NAME
 SOFT = ("crst", "crst-lrent")  # whose pseudo-labels are distributions, by LRENT
-REGULARIZED = ("crst", "crst-mrkld")  # whose training has the MRKLD term
 
 WHY = (
     "kept",
@@ -126,6 +124,22 @@ def sample_columns(features: np.ndarray, head: Head, proposed: np.ndarray) -> di
     }
 
 
+@dataclass(frozen=True)
+class SelectionOptions(RankingOptions):
+    """The options of `select_pseudo_labels`."""
+
+    alpha: float = option(0.25, "Temperature of LRENT's soft labels; towards 0 it becomes CBST.", above=0)
+    threshold: float | None = option(
+        None,
+        "Fixed probability for the method threshold, whatever the portion above 0. Default: that of all samples at the portion.",
+        least=0,
+        most=1,
+    )
+    group_by: GroupBy = option(
+        "predicted", "Samples that a score's threshold is ranked among: those predicted as the class, or labeled as it (label)."
+    )
+
+
 @takes(SelectionOptions)
 def select_pseudo_labels(
     logits: Any = None,
@@ -164,7 +178,7 @@ def select_pseudo_labels(
     name, s = check_method(method), settings
     if s.threshold is not None and name != "threshold":
         raise InputError(f"threshold goes with the method threshold, not with {name}.")
-    inputs = _Selection(logits, features, head, Ranking(portion, s.rule, s.kc_value, s.kc_policy))
+    inputs = _Selection(logits, features, head, Ranking(check_portion(portion), s))
     if name == "avc":
         return inputs.choose(inputs.log_avc())
     evidence = inputs.log_probs()
@@ -194,7 +208,7 @@ class _Selection:
     """The checked inputs, and the steps that the methods share."""
 
     def __init__(self, logits: Any, features: Any, head: Any, ranking: Ranking) -> None:
-        self.ranking, self.portion, self.rule = ranking, float(ranking.portion), ranking.rule
+        self.ranking, self.portion, self.rule = ranking, ranking.portion, ranking.options.rule
         self.ranked = True  # whether the threshold was found at the portion
         features = align(features, "features", logits, "logits")
         self.features = None if features is None else as_matrix(features, "features")
@@ -250,22 +264,22 @@ class _Selection:
         """log(p / lambda), in the place of log p, and lambda's logarithm."""
         best, largest = _best(evidence)
         predicted = np.where(self.finite, best, -1)
-        if self.ranking.value == "conf":
+        if self.ranking.options.kc_value == "conf":
             log_lambda = self.ranking.of_values(largest, predicted, self.c, empty=0.0)
         else:
             log_lambda = self.ranking.of_probabilities(evidence, predicted, empty=0.0)
         self.predicted, self.counts = predicted, self._counts(predicted)
-        evidence -= log_lambda[best][:, None] if self.ranking.policy == "ucb" else log_lambda
+        evidence -= log_lambda[best][:, None] if self.ranking.options.kc_policy == "ucb" else log_lambda
         return evidence, log_lambda
 
     def _counts(self, classes: np.ndarray) -> np.ndarray:
         """(c,) how many samples each class's threshold is ranked among."""
         known = classes[classes >= 0]
-        return np.full(self.c, len(known)) if self.ranking.policy == "global" else np.bincount(known, minlength=self.c)
+        return np.full(self.c, len(known)) if self.ranking.options.kc_policy == "global" else np.bincount(known, minlength=self.c)
 
     def _divisors(self, log_lambda: np.ndarray) -> np.ndarray:
         """(c,) what probabilities of different classes were divided by: with `ucb` all by the same."""
-        return np.ones(self.c) if self.ranking.policy == "ucb" else np.exp(log_lambda)
+        return np.ones(self.c) if self.ranking.options.kc_policy == "ucb" else np.exp(log_lambda)
 
     def choose(self, evidence: np.ndarray) -> PseudoLabels:
         """CBST: the class of the largest p / lambda, kept where that is above 1."""

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import log_softmax
 
 from hardsight.checks import as_array, as_matrix, as_numbers, check_count, check_labels, finite_rows, is_tensor, to_numpy
-from hardsight.domains.adaptation.selection import sample_columns, select_pseudo_labels
+from hardsight.domains.pseudo_labels import sample_columns, select_pseudo_labels
 from hardsight.errors import InputError
 from hardsight.head import Head, as_head
 from hardsight.threads import blocks, even_rows, share

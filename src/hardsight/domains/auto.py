@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hardsight.domains.adaptation.methods import Method
-from hardsight.domains.adaptation.settings import SOURCE_ONLY
+from hardsight.domains.methods import Method
+from hardsight.domains.settings import SOURCE_ONLY
 
 CAREFUL = "weighted"  # the candidate that does not assume classes to be about as frequent as each other
 CANDIDATES = ("cbst", "crst", "cbst+avh", CAREFUL)  # the methods `auto` runs and chooses from

@@ -1,14 +1,19 @@
-"""Open and check the data of a comparison: its domains, its official lists, a limit."""
+"""`generalize`: leave each domain out in turn, train on the others with each loss, and compare.
+
+From top to bottom: the domains are opened and checked, here; prepared for a network and trained on with every loss
+(generalize_models.py, fold_training.py, drm.py); compared and reported (generalize_result.py).
+"""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from hardsight.domains.generalization.lists import OfficialLists, read_official_lists
-from hardsight.domains.generalization.settings import GeneralizeSettings
+from hardsight.domains.generalize_result import Generalized
+from hardsight.domains.official_lists import OfficialLists, read_official_lists
 from hardsight.domains.opening import (
     Data,
     Features,
@@ -21,8 +26,70 @@ from hardsight.domains.opening import (
     open_domain,
     present_classes,
 )
+from hardsight.domains.run_directory import finish_run, refuse_early, write_run
+from hardsight.domains.settings import GeneralizeSettings
 from hardsight.errors import InputError
+from hardsight.files.run import Run
+from hardsight.options import takes
+from hardsight.screen import Progress, Say
 from hardsight.threads import even_rows
+
+if TYPE_CHECKING:
+    from hardsight.option_types import GeneralizeOptions
+
+COMMAND = "hardsight generalize"
+
+
+@takes(GeneralizeSettings)
+def generalize(
+    data: Any, output: str | os.PathLike[str], *, settings: GeneralizeSettings | None = None,
+    progress: Progress | None = None, say: Say | None = None, **options: Unpack[GeneralizeOptions],
+) -> Generalized:  # fmt: skip
+    """Train on all domains but one and test on that one, for each domain, loss and seed.
+
+    All losses share a seed's split, network and order of samples. Scales, where there are some to choose from, are tried
+    by leaving out each training domain in turn: the unseen domain plays no part.
+
+    Args:
+        data: features with a domain column, or images in domain/class folders; see `hardsight.domains.opening`.
+        output: run directory; an interrupted run is resumed.
+        settings: all options below as one object; options given beside it override its own.
+        progress: called with steps done, total steps, and a description.
+        say: called with messages for the user.
+
+    Example:
+        >>> import tempfile
+        >>> import numpy as np
+        >>> from hardsight.domains.opening import Features
+        >>> rng = np.random.default_rng(0)
+        >>> labels = np.arange(90) % 3
+        >>> features = Features(
+        ...     (np.eye(3)[labels] * 3 + rng.normal(size=(90, 3))).astype(np.float32), labels, [str(i) for i in range(90)],
+        ...     None, np.array(["a", "b", "c"])[np.arange(90) // 30],
+        ... )
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     done = generalize(features, folder, losses="softmax,avh", epochs=2, hidden=8)
+        >>> done.accuracy.column("loss").to_pylist()
+        ['softmax', 'avh']
+    """
+    settings = GeneralizeSettings.given(settings, options)
+    refuse_early(settings, output, COMMAND)
+    opened = open_domains(data, settings)
+
+    from hardsight.domains.generalize_models import GeneralizeWork  # loads torch, which takes seconds
+
+    work = GeneralizeWork.of(settings, opened, say or (lambda sentence: None))
+    for note in opened.notes:
+        work.say(note)
+
+    def compare(run: Run, writes: bool) -> None:
+        result = work.all(run.directory, progress if writes else None)
+        if writes:
+            parts = sorted([*run.directory.rglob("epochs.json"), *run.directory.rglob("scale.json")])
+            finish_run(run, result, parts)
+
+    write_run(output, COMMAND, work, compare)
+    return Generalized.read(output)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,13 +18,34 @@ that of the class it is predicted as, which leaves the prediction as it is.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from hardsight.checks import check_count, is_tensor, to_numpy
-from hardsight.domains.adaptation.settings import KcPolicy, KcValue, Rule
 from hardsight.errors import InputError
+from hardsight.options import Options, option
+
+Rule = Literal["classification", "segmentation"]
+KcValue = Literal["conf", "prob"]
+KcPolicy = Literal["cb", "global", "ucb"]
+
+
+@dataclass(frozen=True)
+class RankingOptions(Options):
+    """How the thresholds of classes are ranked."""
+
+    rule: Rule = option("classification", "Ranking rule of a class's threshold: classification or segmentation.")
+    kc_value: KcValue = option(
+        "conf",
+        "Values that a class's threshold is ranked among: confidences of samples predicted as it (conf), or its probabilities "
+        "over all samples (prob).",
+    )
+    kc_policy: KcPolicy = option(
+        "cb",
+        "Threshold that probabilities are divided by: each class's own (cb), one for all (global), or the predicted "
+        "class's (ucb).",
+    )
 
 
 def class_thresholds(
@@ -85,22 +106,18 @@ def class_thresholds(
 
 @dataclass(frozen=True)
 class Ranking:
-    """How thresholds are found: at which portion, by which rule, among which values, and whose threshold counts."""
+    """Thresholds at a portion, ranked as the options say."""
 
     portion: float
-    rule: Rule = "classification"
-    value: KcValue = "conf"
-    policy: KcPolicy = "cb"
-
-    def __post_init__(self) -> None:
-        check_portion(self.portion)
+    options: RankingOptions
 
     def of_values(self, values: np.ndarray, classes: np.ndarray, num_classes: int, empty: float) -> np.ndarray:
         """(c,) thresholds among (n,) values, each ranked within its class, -1 for none; or all together."""
-        if self.policy == "global":
+        rule = self.options.rule
+        if self.options.kc_policy == "global":
             together = np.where(classes >= 0, 0, -1)
-            return np.repeat(class_thresholds(values, together, self.portion, self.rule, num_classes=1, empty=empty), num_classes)
-        return class_thresholds(values, classes, self.portion, self.rule, num_classes=num_classes, empty=empty)
+            return np.repeat(class_thresholds(values, together, self.portion, rule, num_classes=1, empty=empty), num_classes)
+        return class_thresholds(values, classes, self.portion, rule, num_classes=num_classes, empty=empty)
 
     def of_probabilities(self, evidence: np.ndarray, predicted: np.ndarray, empty: float) -> np.ndarray:
         """(c,) thresholds among (n, c) probabilities: each class's over all samples, at the place its predictions give.
@@ -108,12 +125,12 @@ class Ranking:
         Of the n_k samples predicted as class k, a portion p gives the place; what stands there among all n probabilities
         of k, sorted from the largest, is the threshold. With one threshold for all, all n c probabilities are sorted.
         """
-        usable, c = predicted >= 0, evidence.shape[1]
-        together = self.policy == "global"
+        usable, c, rule = predicted >= 0, evidence.shape[1], self.options.rule
+        together = self.options.kc_policy == "global"
         columns = evidence[usable].reshape(-1, 1) if together else evidence[usable]
         counts = np.array([usable.sum()]) if together else np.bincount(predicted[usable], minlength=c)
         ranked = -np.sort(-columns, axis=0)  # the largest first
-        at = kept_per_class(counts, self.portion, self.rule) - (self.rule == "segmentation")
+        at = kept_per_class(counts, self.portion, rule) - (rule == "segmentation")
         selected = np.flatnonzero((counts > 0) & (at >= 0))
         thresholds = np.full(len(counts), float(empty))
         thresholds[selected] = ranked[at[selected], selected]

@@ -7,7 +7,8 @@ import pytest
 torch = pytest.importorskip("torch")
 import torch.nn.functional as F
 
-from hardsight.domains.adaptation.objective import self_training_loss
+from hardsight.domains.entropy import Entropy
+from hardsight.domains.self_training import self_training_loss
 
 
 def batch(b: int = 7, c: int = 5) -> tuple[torch.Tensor, torch.Tensor]:  # type: ignore[name-defined]
@@ -76,15 +77,15 @@ def test_entropy_is_the_mean_over_target_samples_labeled_or_not() -> None:
     one_hot = F.one_hot(labels, 5).float()
     one_hot[4:] = 0
     target = torch.tensor([False] * 3 + [True] * 4)
-    plain, with_it = (self_training_loss(logits, one_hot, target, 0.1, entropy) for entropy in (0.0, 0.5))
+    plain, with_it = self_training_loss(logits, one_hot, target), Entropy(weight=0.5).loss(logits, one_hot, target)
     expected = 0.5 * torch.distributions.Categorical(logits=logits[3:]).entropy().mean()
     assert (with_it - plain).item() == pytest.approx(expected.item(), rel=1e-5)
-    none = self_training_loss(logits, one_hot, torch.zeros(7, dtype=torch.bool), 0.0, 0.5)
+    none = Entropy(weight=0.5).loss(logits, one_hot, torch.zeros(7, dtype=torch.bool))
     assert none.item() == pytest.approx(self_training_loss(logits, one_hot, target).item())  # no target sample, no entropy
 
 
 def test_a_step_down_the_entropy_makes_a_sure_sample_surer() -> None:
     logits = torch.tensor([[2.0, 0.0, 0.0]], requires_grad=True)
-    loss = self_training_loss(logits, torch.zeros(1, 3), torch.ones(1, dtype=torch.bool), 0.0, 1.0)
+    loss = Entropy(weight=1.0).loss(logits, torch.zeros(1, 3), torch.ones(1, dtype=torch.bool))
     moved = logits - torch.autograd.grad(loss, logits)[0]
     assert torch.softmax(moved, 1)[0, 0] > torch.softmax(logits, 1)[0, 0]

@@ -1,11 +1,15 @@
-"""The name of a method: stages with a plus between them, each of which starts from the model of those before it.
+"""The methods of `adapt` by name: stages with a plus between them, each of which starts from the model of those before it.
 
     source                       the source model
     coral, subspace              the source model again, trained on aligned features (alignment.py)
-    entropy                      then the entropy of the target is minimized (objective.py)
-    cbst, crst, cbst+avh, ...    then self-training (selection.py)
+    entropy                      then the entropy of the target is minimized (entropy.py)
+    cbst, crst, cbst+avh, ...    then self-training (self_training.py)
 
 `coral+cbst+avh` is CBST+AVH from the model that CORAL gives, `entropy+cbst` CBST after entropy minimization.
+
+A stage is a class whose fields are its options (`--method-options coral:reg=10`). An alignment has `maps`. A stage that is
+trained in rounds has `choose`, for the pseudo-labels of a round, `target`, for the target samples to train on, and `loss`.
+A new one is a file with such a class, and a line in STAGES.
 """
 
 from __future__ import annotations
@@ -13,12 +17,32 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from hardsight.domains.adaptation.selection import check_method
-from hardsight.domains.adaptation.settings import AUTO, SOURCE_ONLY
+from hardsight.domains.alignment import Coral, Subspace
+from hardsight.domains.entropy import Entropy
+from hardsight.domains.pseudo_labels import OF_A_SNAPSHOT, check_method
+from hardsight.domains.self_training import CBST, CRST, LRENT, MRKLD, ByScore, OneThreshold, SelfTraining
+from hardsight.domains.settings import AUTO, SOURCE_ONLY
 from hardsight.errors import InputError
 
-ALIGNMENTS = ("coral", "subspace")
-ENTROPY = "entropy"
+Stage = Coral | Subspace | Entropy | SelfTraining
+RoundStage = Entropy | SelfTraining
+STAGES: dict[str, type[Stage]] = {
+    "coral": Coral,
+    "subspace": Subspace,
+    "entropy": Entropy,
+    "cbst": CBST,
+    "crst": CRST,
+    "crst-mrkld": MRKLD,
+    "crst-lrent": LRENT,
+    **{f"cbst+{score}": ByScore for score in ("avh", *OF_A_SNAPSHOT)},
+    "avc": CBST,
+    "threshold": OneThreshold,
+    "weighted": SelfTraining,
+    "depict": SelfTraining,
+}
+ALIGNMENTS = tuple(name for name, stage in STAGES.items() if hasattr(stage, "maps"))
+UNLABELED = tuple(name for name, stage in STAGES.items() if name not in ALIGNMENTS and not issubclass(stage, SelfTraining))
+EARLY = (*ALIGNMENTS, *UNLABELED)  # stages that go before self-training
 
 
 @dataclass(frozen=True)
@@ -27,21 +51,21 @@ class Method:
 
     Attributes:
         alignment: one of ALIGNMENTS, or None.
-        entropy: whether entropy is minimized before self-training.
+        unlabeled: one of UNLABELED, which train in rounds without pseudo-labels, or None.
         rule: how self-training selects, as `select_pseudo_labels` calls it; None for no self-training.
     """
 
     alignment: str | None = None
-    entropy: bool = False
+    unlabeled: str | None = None
     rule: str | None = None
 
     @classmethod
     def read(cls, name: str) -> Method:
-        """From its name, or an InputError; `auto` is none, but a choice between several (see choosing.py).
+        """From its name, or an InputError; `auto` is none, but a choice between several (see auto.py).
 
         Example:
             >>> Method.read("coral+cbst+avh")
-            Method(alignment='coral', entropy=False, rule='cbst+avh')
+            Method(alignment='coral', unlabeled=None, rule='cbst+avh')
         """
         rest: str | None = str(name).strip().lower()
         if rest == SOURCE_ONLY:
@@ -50,20 +74,19 @@ class Method:
         if "" in stages[1:] or (stages[0] == "" and len(stages) > 1):
             raise InputError(f"a plus stands between two stages, as in coral+cbst; got {str(name)!r}.")
         alignment, rest = _first_stage(rest, ALIGNMENTS)
-        entropy, rest = _first_stage(rest, (ENTROPY,))
-        if rest is not None and {*ALIGNMENTS, ENTROPY, SOURCE_ONLY, AUTO} & {*rest.split("+")}:
+        unlabeled, rest = _first_stage(rest, UNLABELED)
+        if rest is not None and {*EARLY, SOURCE_ONLY, AUTO} & {*rest.split("+")}:
             raise InputError(
-                f"stages are an alignment, then entropy, then self-training, each once at most, and {SOURCE_ONLY} and {AUTO} "
-                f"stand alone; got {name!r}.{_in_order(stages)}"
+                f"stages are an alignment, then {' or '.join(UNLABELED)}, then self-training, each once at most, and "
+                f"{SOURCE_ONLY} and {AUTO} stand alone; got {name!r}.{_in_order(stages)}"
             )
-        rule = None if rest is None else check_method(rest, also=(*ALIGNMENTS, ENTROPY, SOURCE_ONLY, AUTO))
-        return cls(alignment, entropy is not None, rule)
+        rule = None if rest is None else check_method(rest, also=(*EARLY, SOURCE_ONLY, AUTO))
+        return cls(alignment, unlabeled, rule)
 
     @property
     def stages(self) -> tuple[str, ...]:
         """The stages in order; none for the source model."""
-        parts = (self.alignment, ENTROPY if self.entropy else None, self.rule)
-        return tuple(part for part in parts if part is not None)
+        return tuple(part for part in (self.alignment, self.unlabeled, self.rule) if part is not None)
 
     @property
     def name(self) -> str:
@@ -73,17 +96,17 @@ class Method:
     @property
     def is_source_model(self) -> bool:
         """Whether it is trained on source samples alone, aligned or not."""
-        return self.rule is None and not self.entropy
+        return self.rule is None and self.unlabeled is None
 
     @property
     def before(self) -> Method:
         """The method whose model this one starts from; of one that is trained on the source alone, itself."""
-        return replace(self, rule=None) if self.rule is not None else replace(self, entropy=False)
+        return replace(self, rule=None) if self.rule is not None else replace(self, unlabeled=None)
 
 
 def _in_order(stages: list[str]) -> str:
     """A hint where stages are right but for their order; otherwise an empty string."""
-    early = [stage for stage in (*ALIGNMENTS, ENTROPY) if stage in stages]
+    early = [stage for stage in EARLY if stage in stages]
     ordered = "+".join([*early, *(stage for stage in stages if stage not in early)])
     right = len(set(stages)) == len(stages) and len({*ALIGNMENTS} & {*early}) < 2 and not {SOURCE_ONLY, AUTO} & {*stages}
     return f" Write {ordered}: {early[0]} goes first." if right else ""

@@ -1,4 +1,4 @@
-"""The rounds of self-training: train on the source, then select pseudo-labels, train on them, and select again.
+"""The training of one pair of domains and one seed: the source model, then the rounds of a method.
 
 Everything random is a function of seed, round and epoch, so a killed run resumes from its last checkpoint, and on a CPU
 ends with the same bytes. Target labels are used only for reporting, never to choose anything.
@@ -21,18 +21,16 @@ from scipy.special import log_softmax
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
-from hardsight.domains.accuracy import class_accuracies, known_mean
-from hardsight.domains.adaptation.choosing import BEST, CANDIDATES, best_round
-from hardsight.domains.adaptation.methods import Method
-from hardsight.domains.adaptation.objective import self_training_loss
-from hardsight.domains.adaptation.selection import REGULARIZED, PseudoLabels, sample_columns, select_pseudo_labels
-from hardsight.domains.adaptation.settings import AUTO, AdaptSettings
-from hardsight.domains.adaptation.validation import SOURCE_LOOKED_AT, class_evenness, neighbors_before, validators
-from hardsight.domains.source_training import TrainingLength, best_epoch, held_out_rows, is_over
+from hardsight.domains.auto import BEST, CANDIDATES, best_round
+from hardsight.domains.comparison import class_accuracies, known_mean
+from hardsight.domains.methods import Method, RoundStage
+from hardsight.domains.pseudo_labels import PseudoLabels
+from hardsight.domains.self_training import SelfTraining, self_training_loss
+from hardsight.domains.settings import AUTO, AdaptSettings
+from hardsight.domains.training_length import TrainingLength, best_epoch, held_out_rows, is_over
+from hardsight.domains.validation import SOURCE_LOOKED_AT, class_evenness, neighbors_before, validators
 from hardsight.dynamics.gathering import num_processes
-from hardsight.files.reading import read_json
 from hardsight.files.tensors import write_safetensors
-from hardsight.files.writing import write_json
 from hardsight.head import Head
 from hardsight.table import write_table
 from hardsight.threads import even_rows
@@ -41,15 +39,13 @@ from hardsight.training.checkpoint import Checkpoints, TrainingState
 from hardsight.training.inputs import Inputs, even_batches
 from hardsight.training.network import FORWARD, all_features, as_tensor, forward_pass
 from hardsight.training.optimization import Updater, drawn_seed, moving_average, rate_factor
-from hardsight.training.processes import gathered, wait
+from hardsight.training.processes import gathered
 from hardsight.training.trainee import Trainee
 
 SOURCE, ROUNDS, DRAW, HELD_OUT = 1, 2, 3, 4  # independent streams of random numbers
 TRIED = 2000  # source samples, at most, to test whether they were learned
-
 HEAD = "objective.classes."  # beginning of the names of the head's tensors in a learner
-SOURCE_MODEL = Method()
-Report = Callable[[str, int], None]  # the method, and how many of its epochs or rounds are done
+Report = Callable[[int], None]  # called with the epochs or rounds that are done
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,21 +99,19 @@ class Epoch:
 
     Attributes:
         source_rows: samples of the source.
-        chosen: pseudo-labels of the target; None for none.
-        mrkld: weight of CRST's regularizer.
-        entropy: weight of the target's entropy.
         stream: what its random numbers are drawn from: (SOURCE, epoch) or (ROUNDS, round, epoch).
         number: counted through the whole training, from 1.
         total: epochs that the learning-rate schedule is laid over.
+        stage: what is done with the target; None for nothing.
+        chosen: pseudo-labels of the target; None for none.
     """
 
     source_rows: np.ndarray
-    chosen: PseudoLabels | None
     stream: tuple[int, ...]
     number: int
     total: int
-    mrkld: float = 0.0
-    entropy: float = 0.0
+    stage: RoundStage | None = None
+    chosen: PseudoLabels | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,14 +124,13 @@ class RoundsResult:
 
 
 @dataclass
-class SelfTraining:
+class PairTraining:
     """One pair of domains, one seed: the source model, and each method from it.
 
     Args:
         source: labeled samples.
         target: samples whose labels, if there are any, are used only for reporting.
         make: creates a new learner.
-        report: called with the progress.
     """
 
     source: Inputs
@@ -147,7 +140,6 @@ class SelfTraining:
     seed: int
     make: Callable[[], Trainee]
     device: torch.device
-    report: Report
     nearest: np.ndarray | None = None  # (n, k) neighbors of target samples; where not set, by the first model evaluated
 
     def __post_init__(self) -> None:
@@ -157,7 +149,7 @@ class SelfTraining:
 
     # ---- the source model ----
 
-    def train_source(self, folder: Path, method: Method = SOURCE_MODEL) -> RoundsResult:
+    def train_source(self, folder: Path, report: Report) -> RoundsResult:
         """The source model, what it reaches on the target, and how well it learned the source.
 
         For a small source, a part is held out first to find how long to train; then all of it is trained on.
@@ -166,10 +158,10 @@ class SelfTraining:
         held_out = held_out_rows(self.source.labels, [self.seed, HELD_OUT]) if length.watched else np.zeros(0, np.int64)
         epochs, accuracy = length.epochs, None
         if len(held_out):
-            epochs, accuracy = self._watched_epochs(folder, method, length, held_out)
+            epochs, accuracy = self._watched_epochs(folder, report, length, held_out)
         learning = self._begin(checkpoints, self.settings.source_lr, None)
         for number in range(learning.state.epoch + 1, epochs + 1):
-            self.report(method.name, length.passes - length.epochs + number - 1)
+            report(length.passes - length.epochs + number - 1)
             self._source_epoch(learning, number, length)
             if number < epochs:  # not after the last one
                 checkpoints.save(learning.state, learning.modules, learning.updater.optimizer)
@@ -181,14 +173,14 @@ class SelfTraining:
         return RoundsResult(learning.learner, [{"round": 0, "portion": None, **evaluated, "source": learned}], view)
 
     def _watched_epochs(
-        self, folder: Path, method: Method, length: TrainingLength, held_out: np.ndarray
+        self, folder: Path, report: Report, length: TrainingLength, held_out: np.ndarray
     ) -> tuple[int, float | None]:
         """How many passes over the rest predict the held-out samples best, and their mean class accuracy then."""
         checkpoints = Checkpoints(folder / "checkpoints" / "held-out")
         learning = self._begin(checkpoints, self.settings.source_lr, None)
         rest, history = np.setdiff1d(np.arange(len(self.source)), held_out), learning.state.history
         while not is_over([entry["loss"] for entry in history], length):
-            self.report(method.name, len(history))
+            report(len(history))
             self._source_epoch(learning, len(history) + 1, length, rest)
             loss, accuracy = self._on_source(learning.learner, held_out)
             history.append({"loss": loss, "accuracy": accuracy})
@@ -200,7 +192,7 @@ class SelfTraining:
         """One pass over the source. The schedule always spans the maximum number of passes: how many are best was found with
         these learning rates, and holds for no others."""
         rows = self._source_rows(1.0, SOURCE, number, among)
-        self._train(learning, Epoch(rows, None, (SOURCE, number), number, length.epochs))
+        self._train(learning, Epoch(rows, (SOURCE, number), number, length.epochs))
         learning.state.epoch = number
 
     def _on_source(self, learner: Trainee, rows: np.ndarray) -> tuple[float, float | None]:
@@ -216,88 +208,64 @@ class SelfTraining:
 
     # ---- the rounds ----
 
-    def adapt(self, folder: Path, method: Method, start: dict[str, Tensor], start_view: TargetView | None = None) -> RoundsResult:
-        """The last stage of a method, from the model of the stages before it: rounds of self-training or entropy minimization.
+    def adapt(
+        self, folder: Path, method: Method, start: dict[str, Tensor], view: TargetView | None, report: Report
+    ) -> RoundsResult:
+        """The last stage of a method, from the model of the stages before it.
 
         Args:
             folder: where the rounds and the checkpoints go.
             start: the state of that model.
-            start_view: its view of the target, if known.
+            view: its view of the target, if known.
         """
         s, checkpoints = self.settings, Checkpoints(folder / "checkpoints")
         learning = self._begin(checkpoints, None, start)
-        weights = {"mrkld": s.mrkld if method.rule in REGULARIZED else 0.0, "entropy": 0.0 if method.rule else s.entropy_weight}
-        view = start_view if learning.state.epoch == 0 else None
+        view = view if learning.state.epoch == 0 else None
         for number in range(learning.state.epoch + 1, s.rounds + 1):
-            self.report(method.name, number - 1)
-            if s.reset_optimizer:
-                learning.updater.optimizer.state.clear()
-            portion = s.portion.at(number)
-            rows = self._source_rows(s.source_portion.at(number), ROUNDS, number)
-            view = view or self.view(learning.judge)
-            chosen: PseudoLabels | None = None
-            selected: dict[str, Any] = {}
-            if method.rule is not None:
-                chosen = self._select(view, method.rule, portion)
-                path = folder / f"round={number:02d}.parquet"
-                selected = {"selection": self._write_selection(view, chosen, portion, path)}
-            for epoch in range(1, s.epochs + 1):
-                if epoch > 1 and s.relabel and method.rule is not None:
-                    chosen = self._select(self.view(learning.judge), method.rule, portion)
-                done = (number - 1) * s.epochs + epoch - 1
-                self._train(learning, Epoch(rows, chosen, (ROUNDS, number, epoch), done + 1, s.rounds * s.epochs, **weights))
-            view = self.view(learning.judge)  # evaluated now, and selected from in the next round
+            report(number - 1)
+            entry, view = self._round(learning, number, method.stages[-1], view or self.view(learning.judge), folder)
             learning.state.epoch = number
-            evaluated = self._evaluated(learning.judge, view)
-            learning.state.history.append({"round": number, "portion": portion, **evaluated, **selected})
-            self._keep_best(learning, folder, method)
+            learning.state.history.append(entry)
+            if AUTO in s.methods and method.name in CANDIDATES and best_round(learning.state.history) == number:
+                save_state(folder / BEST, learning.judge)
             if number < s.rounds:
                 checkpoints.save(learning.state, learning.modules, learning.updater.optimizer)
         return RoundsResult(learning.judge, learning.state.history, view or self.view(learning.judge))
 
-    def _select(self, view: TargetView, rule: str, portion: float) -> PseudoLabels:
-        s, view = self.settings, view.labeling or view
-        more: dict[str, Any] = {"alpha": s.lrent, "group_by": s.group_by}
-        return select_pseudo_labels(view.logits, view.features, view.head, portion, rule, **self._ranking, **more)
-
-    @property
-    def _ranking(self) -> dict[str, Any]:
-        """How thresholds are ranked, as `select_pseudo_labels` takes it."""
-        return {"rule": self.settings.rule, "kc_value": self.settings.kc_value, "kc_policy": self.settings.kc_policy}
-
-    def _write_selection(self, view: TargetView, chosen: PseudoLabels, portion: float, path: Path) -> dict[str, Any]:
-        """The pseudo-labels of a round as a table, and statistics of them."""
-        flipped, view = view.labeling is not None, view.labeling or view
-        plain = select_pseudo_labels(view.logits, None, None, portion, "cbst", **self._ranking)
-        columns = sample_columns(view.features, view.head, chosen.proposed)
-        if flipped:  # the mean of two probabilities is not that of the mean feature
-            own = np.maximum(chosen.proposed, 0)[:, None]
-            columns["confidence"] = np.exp(np.take_along_axis(log_softmax(view.logits, axis=1), own, 1)[:, 0])
-        statistics = chosen.statistics(columns, self.target.labels)
-        statistics["not_selected_by_cbst"] = int((chosen.kept & ~plain.kept).sum())
-        statistics["only_selected_by_cbst"] = int((plain.kept & ~chosen.kept).sum())
-        table = {
-            **self._id_and_label(),
-            "predicted": pa.array(chosen.predicted, mask=chosen.predicted < 0),
-            "pseudo_label": pa.array(chosen.proposed, mask=~chosen.kept),
-            "proposed": pa.array(chosen.proposed, mask=chosen.proposed < 0),
-            "kept": chosen.kept,
-            "kept_by_cbst": plain.kept,
-            "why": pa.array(chosen.why, pa.string()),
-            **{name: pa.array(values, from_pandas=True) for name, values in columns.items()},
-        }
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_table(pa.table(table), path)
-        return statistics
+    def _round(
+        self, learning: Learning, number: int, name: str, view: TargetView, folder: Path
+    ) -> tuple[dict[str, Any], TargetView]:
+        """Select, train, evaluate: the entry of the round, and the view that the next one selects from."""
+        s, stage = self.settings, self.settings.stage(name)
+        assert isinstance(stage, RoundStage)
+        if s.reset_optimizer:
+            learning.updater.optimizer.state.clear()
+        portion = s.portion.at(number)
+        rows = self._source_rows(s.source_portion.at(number), ROUNDS, number)
+        chosen = stage.choose(name, view, portion)
+        selected: dict[str, Any] = {}
+        if isinstance(stage, SelfTraining) and chosen is not None:
+            columns, selected["selection"] = stage.described(chosen, view, portion, self.target.labels)
+            folder.mkdir(parents=True, exist_ok=True)
+            write_table(pa.table({**self._id_and_label(), **columns}), folder / f"round={number:02d}.parquet")
+        for epoch in range(1, s.epochs + 1):
+            if epoch > 1 and s.relabel and chosen is not None:
+                chosen = stage.choose(name, self.view(learning.judge), portion)
+            done = (number - 1) * s.epochs + epoch - 1
+            self._train(learning, Epoch(rows, (ROUNDS, number, epoch), done + 1, s.rounds * s.epochs, stage, chosen))
+        view = self.view(learning.judge)
+        return {"round": number, "portion": portion, **self._evaluated(learning.judge, view), **selected}, view
 
     # ---- one epoch ----
 
     def _train(self, learning: Learning, epoch: Epoch) -> None:
         """One pass over some source samples and the selected target samples, mixed."""
-        learner, source_rows = learning.learner, epoch.source_rows
-        target_rows, labels = self._target(learner, epoch.chosen)
-        if epoch.entropy:  # all of them count, without a label
-            target_rows, labels = np.arange(len(self.target)), np.zeros((len(self.target), self.num_classes), np.float32)
+        learner, source_rows, stage = learning.learner, epoch.source_rows, epoch.stage
+        loss_of: Callable[[Tensor, Tensor, Tensor], Tensor] = self_training_loss
+        target_rows, labels = np.zeros(0, np.int64), np.zeros((0, self.num_classes), np.float32)
+        if stage is not None:
+            loss_of = stage.loss
+            target_rows, labels = stage.target(epoch.chosen, (len(self.target), self.num_classes), learner.batch_norm)
         order = np.random.default_rng([self.seed, DRAW, *epoch.stream]).permutation(len(source_rows) + len(target_rows))
         batches = even_batches(order, self.settings.batch_size)
         ours = [source_rows[some[some < len(source_rows)]] for some in batches]
@@ -316,24 +284,9 @@ class SelfTraining:
             soft = as_tensor(np.concatenate([known, labels[target.rows]]), self.device)
             is_target = torch.arange(len(soft), device=self.device) >= len(source.rows)
             logits, soft, on_target = gathered(learner.logits(as_tensor(inputs, self.device)), soft, is_target.int())
-            learning.updater.update(self_training_loss(logits, soft, on_target > 0, epoch.mrkld, epoch.entropy))
+            learning.updater.update(loss_of(logits, soft, on_target > 0))
             if learning.average is not None:
                 learning.average.update_parameters(learner)
-
-    def _target(self, learner: Trainee, chosen: PseudoLabels | None) -> tuple[np.ndarray, np.ndarray]:
-        """The target rows that pass through the network, and (n, c) labels, zeros where not selected.
-
-        A sample without a label has no gradient, but batch normalization sees it: there, as in the papers, all of them
-        pass through. A network without it, or with frozen statistics, does not notice, and is spared the work.
-        """
-        if chosen is None:
-            return np.zeros(0, np.int64), np.zeros((0, self.num_classes), np.float32)
-        if chosen.labels.ndim == 2:
-            labels = chosen.labels.astype(np.float32)
-        else:
-            labels = np.zeros((len(chosen.labels), self.num_classes), np.float32)
-            labels[chosen.kept, chosen.labels[chosen.kept]] = 1
-        return (np.arange(len(labels)) if learner.batch_norm else np.flatnonzero(chosen.kept)), labels
 
     def _source_rows(self, portion: float, stream: int, number: int, among: np.ndarray | None = None) -> np.ndarray:
         """Source samples of a round, drawn without replacement; where classes are to be balanced, as many of each."""
@@ -388,13 +341,6 @@ class SelfTraining:
         evenness = class_evenness(predicted, self.num_classes) if view.readable.any() else None
         return {**self.accuracy_of(predicted), "validators": looked_at, "evenness": evenness}
 
-    def _keep_best(self, learning: Learning, folder: Path, method: Method) -> None:
-        """Save the model if this round is the best so far, for `auto`."""
-        if AUTO in self.settings.methods and method.name in CANDIDATES:
-            if best_round(learning.state.history) == learning.state.epoch:
-                folder.mkdir(parents=True, exist_ok=True)
-                save_state(folder / BEST, learning.judge)
-
     def accuracy_of(self, predicted: np.ndarray) -> dict[str, Any]:
         """Accuracy on the target, class by class, of (n,) predictions; nothing where its labels are not known."""
         accuracies = class_accuracies(self.target.labels, predicted, self.num_classes)
@@ -431,6 +377,7 @@ class SelfTraining:
 def save_state(path: Path, learner: Trainee) -> None:
     """The tensors of a learner; in the file, its head is called `last`."""
     tensors = learner.state_dict().items()
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_safetensors(path, {f"last.{name.removeprefix(HEAD)}" if name.startswith(HEAD) else name: x for name, x in tensors})
 
 
@@ -438,18 +385,3 @@ def load_state(path: Path) -> dict[str, Tensor]:
     """What `save_state` wrote, for `load_state_dict`."""
     tensors = load_file(path)
     return {f"{HEAD}{name.removeprefix('last.')}" if name.startswith("last.") else name: x for name, x in tensors.items()}
-
-
-def finished(folder: Path) -> list[dict[str, Any]] | None:
-    """The rounds of a part of a run that is complete."""
-    path = folder / "rounds.json"
-    history = read_json(path) if path.is_file() else None
-    wait()  # all processes have looked before one of them writes it
-    return history
-
-
-def finish(folder: Path, history: list[dict[str, Any]]) -> None:
-    """Mark a part as complete; its checkpoints are not needed any more."""
-    folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / "rounds.json", history)
-    Checkpoints(folder / "checkpoints").remove()

@@ -26,18 +26,46 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hardsight.domains.generalization.settings import DRM_GAMMA, GeneralizeSettings
+from hardsight.domains.settings import DRM_NAME, DRM_TTA_NAME
 from hardsight.models.trainable import Trainable
+from hardsight.options import Options, option
 from hardsight.training.objective import Objective
 from hardsight.training.processes import gathered
 from hardsight.training.trainee import LossChoice, Trainee
 
+GAMMA = 1.0  # how much more a sure head's vote counts
 SMALLEST = 1e-6  # entropy that counts as none: a head sure of everything would have infinite weight
+
+
+@dataclass(frozen=True)
+class DRM(Options):
+    """The method `drm`."""
+
+    gamma: float = option(
+        GAMMA,
+        "Heads vote by their entropy to the power of minus gamma: 0 for equal votes; below 0 the surest head decides alone.",
+    )
+
+
+@dataclass(frozen=True)
+class DRMTTA(DRM):
+    """The method `drm-tta`."""
+
+    confidence: float = option(
+        0.9, "Minimum confidence at which it learns from its own prediction of an incoming sample.", least=0, most=1
+    )
+    rate: float = option(1.0, "Learning-rate multiplier of the heads on incoming samples.", above=0)
+    steps: int = option(1, "Steps on each batch of incoming samples.", least=1)
+    batch_size: int = option(32, "Batch size of incoming samples.", least=1)
+
+
+METHODS: dict[str, type[DRM]] = {DRM_NAME: DRM, DRM_TTA_NAME: DRMTTA}
 
 
 class Student(Trainee):
@@ -51,9 +79,7 @@ class Student(Trainee):
 
     heads = ("objective", "domain_heads")
 
-    def __init__(
-        self, source: Trainable, sample: Tensor, loss: LossChoice, num_domains: int = 0, gamma: float = DRM_GAMMA
-    ) -> None:
+    def __init__(self, source: Trainable, sample: Tensor, loss: LossChoice, num_domains: int = 0, gamma: float = GAMMA) -> None:
         super().__init__(source, sample, loss)
         self.gamma = gamma
         self.domain_heads = nn.ModuleList(loss.objective(self.num_features) for _ in range(num_domains))
@@ -93,7 +119,7 @@ def head_logits(heads: nn.ModuleList, features: Tensor) -> Tensor:
     return torch.stack([head.classes.logits(features) for head in objectives(heads)])
 
 
-def voted(probabilities: Tensor, gamma: float = DRM_GAMMA) -> Tensor:
+def voted(probabilities: Tensor, gamma: float = GAMMA) -> Tensor:
     """(heads, b, c) -> (b, c): each head by its entropy to the power of -gamma; gamma below 0 takes the surest head alone."""
     entropy = -torch.special.xlogy(probabilities, probabilities).sum(2)  # (heads, b)
     if gamma < 0:
@@ -108,20 +134,21 @@ class ArrivingHeads:
 
     Args:
         student: with a head per training domain; it is not changed.
-        settings: confidence, learning rate and steps.
+        options: confidence, rate and steps.
+        lr: the learning rate that `rate` multiplies.
     """
 
-    def __init__(self, student: Student, settings: GeneralizeSettings) -> None:
-        self.student, self.settings = student, settings
+    def __init__(self, student: Student, options: DRMTTA, lr: float) -> None:
+        self.student, self.options = student, options
         self.heads = copy.deepcopy(student.domain_heads)
-        self.optimizer = torch.optim.SGD(self.heads.parameters(), lr=settings.learning_rate * settings.tta_rate)
+        self.optimizer = torch.optim.SGD(self.heads.parameters(), lr=lr * options.rate)
 
     def __call__(self, inputs: Tensor) -> Tensor:
         """(b, ...) -> (b, c)."""
         with torch.no_grad():
             features = self.student.features(inputs)  # (b, d)
             probabilities = self._vote(head_logits(self.heads, features))
-        for _ in range(self.settings.tta_steps):
+        for _ in range(self.options.steps):
             self._learn(features)
         return probabilities
 
@@ -134,7 +161,7 @@ class ArrivingHeads:
         """One step of each head on the samples that all of them together are sure of."""
         logits = head_logits(self.heads, features)  # (heads, b, c)
         confidence, labels = self._vote(logits.detach()).max(1)  # (b,) each
-        sure = confidence >= self.settings.tta_confidence
+        sure = confidence >= self.options.confidence
         if not sure.any():
             return
         loss = sum(F.cross_entropy(head[sure], labels[sure]) for head in logits)

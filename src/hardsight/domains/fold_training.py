@@ -1,5 +1,6 @@
-"""One training on several domains, evaluated after each epoch on held-out samples and on the unseen domain.
+"""One training on several domains: which samples are trained on, held out and never seen, and the epochs.
 
+After each epoch it is evaluated on held-out samples of the training domains and on the unseen domain.
 The accuracy on the unseen domain is recorded, but never used to select the epoch, except by the rule `oracle`. If the domains
 are small and `epochs` is not set, the loss on held-out samples decides when to stop.
 """
@@ -9,27 +10,110 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hardsight.domains.accuracy import class_accuracies, known_mean
-from hardsight.domains.generalization.drm import ArrivingHeads, Student
-from hardsight.domains.generalization.folds import Fold
-from hardsight.domains.generalization.settings import GeneralizeSettings, Selection
-from hardsight.domains.source_training import TrainingLength, is_over
+from hardsight.domains.comparison import class_accuracies, known_mean
+from hardsight.domains.drm import DRMTTA, ArrivingHeads, Student
+from hardsight.domains.generalize_result import chosen_epoch
+from hardsight.domains.run_directory import History
+from hardsight.domains.settings import GeneralizeSettings
+from hardsight.domains.training_length import TrainingLength, is_over
 from hardsight.dynamics.gathering import num_processes
 from hardsight.training.augmentation import AugmentedInputs
 from hardsight.training.checkpoint import Checkpoints
-from hardsight.training.inputs import even_batches
+from hardsight.training.inputs import Inputs, even_batches
 from hardsight.training.network import FORWARD, as_tensor, forward_pass
 from hardsight.training.optimization import Updater, drawn_seed, rate_factor
 
-ORDER, START, ARRIVAL = 2, 3, 4  # streams of random numbers, beside that of folds.py
+if TYPE_CHECKING:
+    from hardsight.domains.official_lists import OfficialLists
 
-History = list[dict[str, Any]]  # one entry per epoch
+SPLIT, ORDER, START, ARRIVAL = 1, 2, 3, 4  # streams of random numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """What one training sees.
+
+    Attributes:
+        inputs: all samples.
+        domains: (n,) domain of each, counted from 0.
+        train, held_out, unseen: (m,) rows.
+    """
+
+    inputs: Inputs
+    domains: np.ndarray
+    train: np.ndarray
+    held_out: np.ndarray
+    unseen: np.ndarray
+
+    @cached_property
+    def training_domains(self) -> np.ndarray:
+        """Those trained on, in order."""
+        return np.unique(self.domains[self.train])
+
+    @cached_property
+    def positions(self) -> np.ndarray:
+        """(n,) which training sample each row is."""
+        positions = np.full(len(self.domains), -1)
+        positions[self.train] = np.arange(len(self.train))
+        return positions
+
+    def known(self, rows: np.ndarray, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+        """(b,) of training rows: their labels, which training samples they are, and their domains, counted from 0."""
+        domains = np.searchsorted(self.training_domains, self.domains[rows])
+        known = (self.inputs.labels[rows], self.positions[rows], domains)
+        labels, positions, numbers = (as_tensor(values, device) for values in known)
+        return labels, positions, numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Division:
+    """How each domain is divided into samples to train on and samples to hold out.
+
+    Attributes:
+        domains: (n,) domain of each sample, counted from 0.
+        labels: (n,) samples without a label (-1) play no part.
+        share: held out of each training domain, drawn by the seed.
+        lists: official lists, which say it instead where they hold anything out.
+    """
+
+    domains: np.ndarray
+    labels: np.ndarray
+    share: float
+    lists: OfficialLists | None = None
+
+    def fold(self, inputs: Inputs, unseen: int, left: list[int], seed: int) -> Fold:
+        """Train on the domains `left`; `unseen` is tested on."""
+        divided = [self._divided(i, seed) for i in left]
+        train, held_out = (np.concatenate(parts) for parts in zip(*divided, strict=True))
+        tested = self._rows(unseen)
+        if self.lists is not None:
+            tested = tested[self.lists.test[tested]]
+        return Fold(inputs, self.domains, train, held_out, tested)
+
+    def num_train(self, left: list[int]) -> int:
+        """How many samples there are to train on, whatever the seed."""
+        return sum(len(self._divided(i, 0)[0]) for i in left)
+
+    def _rows(self, domain: int) -> np.ndarray:
+        return np.flatnonzero((self.domains == domain) & (self.labels >= 0))
+
+    def _divided(self, domain: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Rows of one domain to train on, and those held out."""
+        rows = self._rows(domain)
+        if self.lists is not None:
+            held_out, rows = rows[self.lists.held_out[rows]], rows[self.lists.train[rows]]
+            if len(held_out):
+                return rows, held_out
+        order = np.random.default_rng([seed, SPLIT, domain]).permutation(rows)
+        count = max(1, round(self.share * len(rows)))
+        return np.sort(order[count:]), np.sort(order[:count])
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +158,7 @@ class FoldTraining:
         device: where.
         checkpoints: where a killed one is resumed from.
         report: called with the epochs done.
-        adapts: whether heads learn from the unseen domain's samples as these arrive.
+        arriving: how heads learn from the unseen domain's samples as these arrive; None if they do not.
     """
 
     fold: Fold
@@ -84,7 +168,7 @@ class FoldTraining:
     device: torch.device
     checkpoints: Checkpoints
     report: Callable[[int], None]
-    adapts: bool = False
+    arriving: DRMTTA | None = None
 
     def train(self, student: Student) -> tuple[History, Student]:
         """Accuracy on the held-out and on the unseen samples after each epoch, and the student of the selected epoch."""
@@ -126,39 +210,24 @@ class FoldTraining:
     def _measured(self, student: Student) -> dict[str, float]:
         """One entry of the history, but for its number."""
         held_out = self.predictions(student, self.fold.held_out)
-        unseen = self.predictions(student, self.fold.unseen, self.adapts)
+        unseen = self.predictions(student, self.fold.unseen, self.arriving)
         measured = {"validation": held_out.accuracy, "validation_class_accuracy": held_out.class_accuracy}
         if self.length.watched:
             measured["validation_loss"] = held_out.loss
         return {**measured, "test": unseen.accuracy}
 
-    def predictions(self, student: Student, rows: np.ndarray, arriving: bool = False) -> Predictions:
-        """A student's predictions for some rows.
-
-        Args:
-            arriving: whether they come in batches, in an order drawn by the seed, and heads learn from each.
-        """
+    def predictions(self, student: Student, rows: np.ndarray, arriving: DRMTTA | None = None) -> Predictions:
+        """A student's predictions for some rows; with `arriving`, they come in an order drawn by the seed, and heads learn."""
         student.eval()
         batches = even_batches(rows, FORWARD)
         predict: Callable[[Tensor], Tensor] = student.probabilities
-        if arriving:
+        if arriving is not None:
             order = np.random.default_rng([self.seed, ARRIVAL]).permutation(rows)
-            batches, predict = even_batches(order, self.settings.tta_batch_size), ArrivingHeads(student, self.settings)
+            batches = even_batches(order, arriving.batch_size)
+            predict = ArrivingHeads(student, arriving, self.settings.learning_rate)
         labels = [np.zeros(0, np.int64)]
         probabilities = [np.zeros((0, student.objective.classes.num_classes), np.float32)]
-        for some, values in forward_pass(predict, self.fold.inputs, batches, self.device, share=not arriving):
+        for some, values in forward_pass(predict, self.fold.inputs, batches, self.device, share=arriving is None):
             labels.append(self.fold.inputs.labels[some])
             probabilities.append(values.float().cpu().numpy())
         return Predictions(np.concatenate(labels), np.concatenate(probabilities))
-
-
-def chosen_epoch(history: History, selection: Selection) -> dict[str, Any]:
-    """The entry that a rule selects.
-
-    Among equal accuracies on held-out samples, the one with the smallest loss if it was measured, else the first.
-    """
-    if selection == "last":
-        return history[-1]
-    if selection == "oracle":
-        return max(history, key=lambda entry: entry["test"])
-    return max(history, key=lambda entry: (entry["validation"], -entry.get("validation_loss", 0.0)))

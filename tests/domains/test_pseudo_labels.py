@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-from hardsight.domains.adaptation.selection import METHODS, WHY, PseudoLabels, select_pseudo_labels
-from hardsight.domains.adaptation.thresholds import class_thresholds
+from hardsight.domains.pseudo_labels import METHODS, WHY, PseudoLabels, select_pseudo_labels
+from hardsight.domains.thresholds import class_thresholds
 from hardsight.errors import InputError
 from hardsight.geometry import angles
 from hardsight.head import Head

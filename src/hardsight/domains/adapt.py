@@ -1,25 +1,27 @@
-"""`adapt`: adapt a classifier to a domain without labels, by one or several methods from the same source model."""
+"""`adapt`: adapt a classifier to a domain without labels, by one or several methods from the same source model.
+
+From top to bottom: the pairs of domains are opened and checked, here; prepared for a network and trained by every method
+(adapt_models.py, adapt_training.py, methods.py); compared (adapt_result.py); and reported (adapt_report.py).
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
-import pyarrow as pa
 
 from hardsight.data import ImageData, open_data
-from hardsight.domains.adaptation.methods import Method
-from hardsight.domains.adaptation.settings import AUTO, AdaptSettings
+from hardsight.domains.adapt_result import Adapted
 from hardsight.domains.opening import (
     Data,
     Features,
     check_folder_names,
     check_network_options,
+    class_names_of,
     domain_names,
     first_few,
     in_classes_of,
@@ -29,42 +31,19 @@ from hardsight.domains.opening import (
     open_domain,
     present_classes,
 )
-from hardsight.domains.run_directory import read_tables, refuse_early, write_run
-from hardsight.domains.source_training import few_steps
+from hardsight.domains.run_directory import finish_run, refuse_early, write_run
+from hardsight.domains.settings import AdaptSettings
+from hardsight.domains.training_length import few_steps
 from hardsight.errors import InputError
 from hardsight.files.run import Run
 from hardsight.options import takes
-from hardsight.screen import Progress, Say, printable, table_lines
+from hardsight.screen import Progress, Say
 
 if TYPE_CHECKING:
-    from hardsight.domains.adaptation.tables import Results
     from hardsight.option_types import AdaptOptions
 
 COMMAND = "hardsight adapt"
-
-
-@dataclass(frozen=True)
-class Adapted:
-    """A finished self-training.
-
-    Attributes:
-        directory: the run.
-        accuracy: one row per pair of domains and method: the last round's accuracy, mean and spread over seeds, class by class.
-        differences: methods against each other, with intervals.
-        selection: what the first round of each method selected.
-        rounds: one row per pair, method, seed and round.
-    """
-
-    directory: Path
-    accuracy: pa.Table
-    differences: pa.Table
-    selection: pa.Table
-    rounds: pa.Table
-
-    def __repr__(self) -> str:
-        columns = ("pair", "method", "accuracy", "accuracy std", "oracle_accuracy", "seeds")
-        where = f"Adapted: {len(self.accuracy)} rows of accuracy, in {printable(str(self.directory))}"
-        return "\n".join([where, *table_lines(self.accuracy.to_pylist(), columns)])
+Pairs = dict[str, tuple[Data, Data]]  # source and target, by name
 
 
 @takes(AdaptSettings)
@@ -82,7 +61,7 @@ def adapt(
         target: the same, labels not needed. None: every ordered pair of the source's domains.
         output: run directory; an interrupted run is resumed.
         settings: all options below as one object; options given beside it override its own. Defaults that depend on
-            whether features or images are trained on: see `hardsight.domains.adaptation.settings.RECIPES`.
+            whether features or images are trained on: see `hardsight.domains.settings.RECIPES`.
         progress: called with steps done, total steps, and a description.
         say: called with messages for the user.
 
@@ -102,37 +81,29 @@ def adapt(
     pairs = _pairs(source, target, settings.limit)
     first, smallest = next(iter(pairs.values()))[0], min(len(labeled) for labeled, _ in pairs.values())
     kind = "features" if isinstance(first, Features) else "images"
-    trained, passes = _is_trained(settings.model), settings.source_epochs
-    settings = settings.for_data(kind, trained, smallest)
+    learned, passes = _is_trained(settings.model), settings.source_epochs
+    settings = settings.for_data(kind, learned, smallest)
     check_network_options(first, settings)
-    _check_alignment(first, settings.methods)
-    shown = _pictures(pairs, settings.images)
+    _check_alignment(first, settings)
+    names, images = class_names_of(first), _pictures(pairs, settings.images)
 
-    from hardsight.domains.adaptation.work import Work  # loads torch, which takes seconds
+    from hardsight.domains.adapt_models import AdaptWork  # loads torch, which takes seconds
 
-    work = Work.of(settings, pairs, say or (lambda sentence: None))
+    work = AdaptWork.of(settings, pairs, say or (lambda sentence: None))
     for sentence in _of_one_class(pairs):
         work.say(sentence)
 
-    def compare(directory: Run, writes: bool) -> None:
-        for sentence in () if trained or passes is None else _undertrained(pairs, settings.batch_size, passes):
+    def compare(run: Run, writes: bool) -> None:
+        for sentence in () if learned or passes is None else _undertrained(pairs, settings.batch_size, passes):
             work.say(sentence)
-        results = work.all(directory, progress if writes else None)
+        tables = work.all(run.directory, progress if writes else None)
         if writes:
-            _finish(directory, results, shown)
+            result = Adapted(*tables.values(), run=run.directory, class_names=names, images=images)
+            trained = sorted(path for pair in pairs for path in (run.directory / pair).rglob("*") if path.is_file())
+            finish_run(run, result, trained)
 
-    write_run(output, COMMAND, work.arguments(), work.fingerprints(), work.say, compare)
-    return Adapted(Path(output), *read_tables(Path(output), ("accuracy", "differences", "selection", "rounds")))
-
-
-def _finish(directory: Run, results: Results, shown: dict[str, ImageData]) -> None:
-    """The report, and what run.json says."""
-    from hardsight.domains.adaptation.report import write_report
-
-    home = directory.directory
-    written = write_report(directory, results, shown, lambda pair, method, seed: home / pair / f"seed={seed}" / method)
-    parts = sorted(path for pair in results.pairs for path in (home / pair).rglob("*") if path.is_file())
-    directory.finish([*parts, *written], {"accuracy": _headline(results), "oracle": _headline(results, best=True)})
+    write_run(output, COMMAND, work, compare)
+    return Adapted.read(output, names, images)
 
 
 def _is_trained(model: Any) -> bool:
@@ -143,7 +114,7 @@ def _is_trained(model: Any) -> bool:
     )
 
 
-def _pairs(source: Any, target: Any, limit: int | None) -> dict[str, tuple[Data, Data]]:
+def _pairs(source: Any, target: Any, limit: int | None) -> Pairs:
     """The pairs of domains by name, classes counted alike."""
     first, name = open_domain(source, limit=limit if target is not None else None)
     if target is not None:
@@ -179,7 +150,7 @@ def _checked(pair: str, source: Data, target: Data) -> tuple[Data, Data]:
     return source, in_classes_of(target, source)
 
 
-def _of_one_class(pairs: dict[str, tuple[Data, Data]]) -> Iterator[str]:
+def _of_one_class(pairs: Pairs) -> Iterator[str]:
     """A warning for each target whose known labels are all the same: its accuracy is that of one class."""
     for pair, (_, target) in pairs.items():
         known = present_classes(target)
@@ -187,23 +158,23 @@ def _of_one_class(pairs: dict[str, tuple[Data, Data]]) -> Iterator[str]:
             yield f"{pair}: every labeled target sample is of the class {known[0]!r}; accuracy is that class's alone."
 
 
-def _undertrained(pairs: dict[str, tuple[Data, Data]], batch_size: int, passes: int) -> Iterator[str]:
+def _undertrained(pairs: Pairs, batch_size: int, passes: int) -> Iterator[str]:
     """A warning for each source for which `source_epochs` is too small."""
     for pair, (source, _) in pairs.items():
         if sentence := few_steps(len(source), batch_size, passes):
             yield f"warning: {pair}: --source-epochs {passes} makes {sentence}. Left out, held-out samples say how many."
 
 
-def _check_alignment(data: Data, methods: Sequence[str]) -> None:
+def _check_alignment(data: Data, settings: AdaptSettings) -> None:
     """Features can be aligned, images cannot."""
-    aligning = [name for name in methods if name != AUTO and Method.read(name).alignment is not None]
+    aligning = [method.name for method in settings.all_methods() if method.alignment is not None]
     if aligning and not isinstance(data, Features):
         raise InputError(
             f"{aligning[0]} aligns features, and these are images: `hardsight extract` makes features of them, to adapt."
         )
 
 
-def _pictures(pairs: dict[str, tuple[Data, Data]], images: Any) -> dict[str, ImageData]:
+def _pictures(pairs: Pairs, images: Any) -> dict[str, ImageData]:
     if images is not None:
         shown = images if isinstance(images, ImageData) else open_data(images)
         known, targets = set(shown.ids), [target for _, target in pairs.values()]
@@ -214,10 +185,3 @@ def _pictures(pairs: dict[str, tuple[Data, Data]], images: Any) -> dict[str, Ima
             )
         return dict.fromkeys(pairs, shown)
     return {name: target for name, (_, target) in pairs.items() if isinstance(target, ImageData)}
-
-
-def _headline(results: Results, best: bool = False) -> dict[str, dict[str, float]]:
-    """pair -> method -> accuracy, a mean over seeds."""
-    take = results.best if best else results.last
-    known = {pair: [m for m in results.methods if results.last(pair, m)] for pair in results.pairs}
-    return {pair: {method: float(np.mean(take(pair, method))) for method in methods} for pair, methods in known.items()}
