@@ -660,12 +660,8 @@ def test_a_run_with_dynamics_is_judged_by_its_epochs(run: Path, cli: Cli) -> Non
 
 def test_a_review_is_applied(run: Path, cli: Cli, tmp_path: Path) -> None:
     review = Review(run / "review.parquet", ["ant", "bee", "cat"])
-    for id, mark, suggestion in (
-        ("s00", "wrong label", 0),
-        ("s01", "drop", None),
-        ("s02", "wrong label", None),
-        ("s03", "fine", None),
-    ):
+    marks = [("s00", "wrong label", 0), ("s01", "drop", None), ("s02", "wrong label", None), ("s03", "fine", None)]
+    for id, mark, suggestion in marks:
         review.put("tab", id, mark, suggestion)
     done = cli("clean", run, "--apply", run / "review.parquet", "-o", tmp_path / "labels.parquet")
     assert done.code == 0 and "88 samples: 1 labels changed, 1 samples dropped, 1 left out" in done.out
@@ -740,8 +736,9 @@ def test_the_suspects_of_a_file_are_where_the_explorer_looks(cli: Cli, tmp_path:
     assert elsewhere.code == 0 and "next:" not in elsewhere.out and read_suspects(photo) is None
     done = cli("clean", photo)
     assert f"wrote {tmp_path}/photo.suspects.parquet" in done.out and f"next: hardsight explore {photo}" in done.out
-    found = read_suspects(photo)
-    assert found is not None and len(found) == 30
+    found, again = read_suspects(photo), hardsight.clean(photo, output=tmp_path / "again.parquet")
+    assert found is not None and len(found) == again.summary["samples"] == 30 and list(again.tables())[0] == "verdicts"
+    assert pq.read_table(tmp_path / "again.parquet").equals(again.table)
     refused(cli("clean", tmp_path / "no" / "such.npz"), "such.npz")
 
 

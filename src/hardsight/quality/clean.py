@@ -91,7 +91,8 @@ def clean(
     report(3, STEPS, "giving verdicts")
     back = np.argsort(order)
     near = None if near is None else _put_back(near, order, samples, reference)
-    table = suspects_table(samples, evidence.take(back), judgment.take(back), near, settings.named_columns)
+    evidence, judgment = evidence.take(back), judgment.take(back)
+    table = suspects_table(samples, evidence, judgment, near, settings.named_columns)
     suspects = Suspects(table, settings.top, unscored).of(samples, pictures_of(samples))
     if output is not None:
         suspects.save(output)
