@@ -108,6 +108,14 @@ class CleanOptions(TypedDict, total=False):
     seed: int
 
 class CorrelateOptions(TypedDict, total=False):
+    by: str | None
+    superclasses: Any
+    passes: Any
+    unseen: Any
+    epochs: bool
+    epoch_tables: Any
+    images: Any
+    top: int
     against: str | None
     hard: str | None
     scores: Sequence[str] | None
@@ -120,6 +128,17 @@ class CorrelateOptions(TypedDict, total=False):
     split: str | None
     allow_missing: bool
     class_names: Sequence[str] | None
+    head: Any
+    labels: Any
+    features: Any
+    label: str | None
+    allow_duplicates: bool
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    bias: Any
+    ids: Any
+    columns: Any
     limit: int | None
     first: int | None
     hardness: str | bool | None
@@ -287,6 +306,34 @@ class ReportOptions(TypedDict, total=False):
     audit: Path | None | str
     drift: Path | None | str
     split: str | None
+    hardness: str | bool | None
+
+class ScoreOptions(TypedDict, total=False):
+    scores: Any
+    reference: Any
+    models: Any
+    images: Any
+    by: str | None
+    top: int
+    shard: Any
+    strict: bool
+    allow_duplicates: bool
+    summary_only: bool
+    cluster: str | None
+    tls_ca: str | None
+    tls_cert: str | None
+    tls_key: str | None
+    features: Any
+    label: str | None
+    class_names: Any
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    bias: Any
+    ids: Any
+    columns: Any
+    limit: int | None
+    first: int | None
     hardness: str | bool | None
 
 class SelectOptions(TypedDict, total=False):

@@ -46,7 +46,7 @@ from hardsight.options import takes
 from hardsight.result import Result
 from hardsight.scores import SCORES
 from hardsight.scoring.comparable import of_probabilities, why_two_scales
-from hardsight.scoring.score import CROSS_VALIDATED
+from hardsight.scoring.job import CROSS_VALIDATED
 from hardsight.screen import Cell, Progress, Sentence, ShownTable, interval, line, number, warn_in_python
 from hardsight.snapshot import Snapshot
 from hardsight.snapshot.sources import TableSource

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from hardsight.checks import check_labels
 from hardsight.errors import InputError
 from hardsight.scores import SCORES
-from hardsight.scoring.score import FoldHeads, Job
+from hardsight.scoring.job import FoldHeads, Job
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
 from hardsight.snapshot.sources import SCORES_ALONE

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.errors import InputError
-from hardsight.scoring.score import FoldHeads, Job
+from hardsight.scoring.job import FoldHeads, Job
 from hardsight.snapshot import Snapshot
 
 

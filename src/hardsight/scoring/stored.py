@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from hardsight.errors import InputError, did_you_mean
 from hardsight.scores import SCORES
-from hardsight.scoring.score import Job
+from hardsight.scoring.job import Job
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
 from hardsight.snapshot.sources import TableSource
@@ -28,7 +28,7 @@ def scores_of(snapshot: Snapshot, names: Sequence[str], progress: Progress | Non
     unknown = [name for name in names if name not in SCORES]
     if unknown:
         raise InputError(SCORES.refusal(unknown[0]))
-    job = Job(snapshot, names, allow_duplicates=snapshot.allow_duplicates)
+    job = Job(snapshot, names)
     parts = list(job.parts(progress))
     return pa.concat_tables(parts) if parts else job.schema.empty_table()
 
