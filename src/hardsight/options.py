@@ -309,21 +309,6 @@ class SampleOptions(Options):
         return self.limit is None and self.first is None
 
 
-@dataclass(frozen=True)
-class TableColumns(Options):
-    """Which columns of a wide table to use, for commands that also take a head and labels."""
-
-    features: Any = option(
-        None, "Columns of a wide table that hold the features: names or patterns, such as 'f*'.", metavar="COLUMNS"
-    )
-    label: str | None = option(None, "Column of a wide table that holds the labels. Default: label.", metavar="COLUMN")
-
-    def check(self) -> None:
-        """Labels may come from one source only."""
-        if self.label is not None and getattr(self, "labels", None) is not None:
-            raise InputError("--label names a column and --labels a file: use only one of them.")
-
-
 def _array(help: str) -> Any:
     return option(None, help, decides=False, python=True)
 

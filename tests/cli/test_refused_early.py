@@ -74,8 +74,8 @@ ARRAYS = {
     "select good.npz --budget 500 -o s.csv": "more than the 30 samples",
     "select good.npz -o s.csv": "give --budget N",
     "select good.npz --budget 5": "missing option '-o' / '--output'",
-    "select votes.csv --budget 1 -o s.csv": "Score it first",
-    "select table.csv --budget 1 -o s.csv": "--features 'f*' --label NAME",
+    "select votes.csv --budget 1 -o s.csv": "which columns are the features",
+    "select table.csv --budget 1 -o s.csv": "which columns are the features",
     "select hole.npz --budget 4 --per-class -o s.csv": "class 1 has no samples",
     "mine bare.npz": "give --labels FILE",
     "mine good.npz --label site": "--label names a column",
@@ -133,7 +133,6 @@ SHOWN = {
     "broken.parquet": "not a readable",
     "twice.parquet": "unique",
     "none.parquet": "no samples",
-    "words.parquet": "class indices",
 }
 NAMES = {
     "two.txt": "got 2 for 3 classes",
