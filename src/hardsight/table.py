@@ -24,9 +24,10 @@ from hardsight.files.parquet import read_parquet, table_notes
 from hardsight.files.places import Place, place
 from hardsight.files.reading import existing_file, read_json, reading
 from hardsight.files.run import not_a_run
-from hardsight.files.table_files import read_csv
-from hardsight.files.table_writing import FORMATS, RowsWriter
+from hardsight.files.table_files import read_csv, with_ids
+from hardsight.files.table_writing import FORMATS, RowsWriter, with_formulas
 from hardsight.files.wide_tables import as_arrow, is_pandas, is_table
+from hardsight.labels import is_missing, natural_key
 from hardsight.pandas_index import index_ids
 from hardsight.scores import SCORES
 
@@ -172,11 +173,12 @@ def with_class_names(table: pa.Table, names: Sequence[str] | None = None) -> pa.
 
 
 def with_class_numbers(table: pa.Table) -> pa.Table:
-    """The inverse, of a table that was read from a format without metadata: names in sorted order become the classes."""
+    """The inverse, of a table that was read from a format without metadata: names in natural order become the classes."""
     held = [name for name in CLASSES if name in table.column_names and holds_names(table.schema.field(name).type)]
     if not held or not _is_result(table):
         return table
-    names = sorted({word for name in held for word in as_text(table.column(name)).unique().to_pylist() if word})
+    words = {word for name in held for word in as_text(table.column(name)).unique().to_pylist() if word is not None}
+    names = sorted({word for word in words if not is_missing(word)}, key=natural_key)
     for name in held:
         numbers = pc.index_in(as_text(table.column(name)), value_set=pa.array(names, pa.string()), skip_nulls=True).cast(
             pa.int64()
@@ -235,10 +237,7 @@ def _read_csv(path: Place) -> pa.Table:
             table = table.set_column(table.column_names.index(name), name, column)
     if "label" in table.column_names and holds_names(table.schema.field("label").type) and not _is_result(table):
         raise FileError(f"{path}: a table of scores has class numbers in label. Score a table of features first: {SCORE_IT}.")
-    ids = table.column("id") if "id" in table.column_names else None
-    if ids is not None and len(ids) and pc.all(pc.match_substring_regex(ids, "^(0|[1-9][0-9]{0,17})$"), skip_nulls=False).as_py():
-        table = table.set_column(table.column_names.index("id"), "id", ids.cast(pa.int64()))  # ids in a CSV are read as text
-    return table
+    return table if "id" not in table.column_names else with_ids(table, with_formulas(table.column("id")))
 
 
 def _read_json(path: Place) -> pa.Table:

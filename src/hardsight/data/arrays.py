@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from hardsight.checks import check_ids, check_labels, counted_from_one
+from hardsight.checks import check_ids
 from hardsight.data.dataset import ImageData
-from hardsight.data.labels import SPLITS, natural_key
+from hardsight.data.labels import SPLITS, read_labels
 from hardsight.errors import InputError
 from hardsight.files.npy import RowsOnDisk, open_npy, open_npz
-from hardsight.named_labels import class_numbers
+from hardsight.labels import Labels, check_names, natural_key
 
 Load = Callable[[], np.ndarray]  # a picklable way to get (n, h, w[, 3]) uint8
 
@@ -92,7 +92,7 @@ def read_npz(path: Path, label_key: str | None = None) -> ImageData:
     parts = _parts(path, list(arrays), label_key)
     loads, counts, ids, splits = [], [], [], []
     labels: dict[str, np.ndarray] = {}  # of each split, by where they are
-    class_names = [str(name) for name in np.asarray(arrays["class_names"]).ravel()] if "class_names" in arrays else None
+    class_names = _class_names(arrays)
     for split, images_key, labels_key in parts:
         images = arrays[images_key]
         _check_images(images)
@@ -106,7 +106,7 @@ def read_npz(path: Path, label_key: str | None = None) -> ImageData:
             labels[arrays[labels_key].name] = values
     if labels and len(labels) != len(parts):
         raise InputError(f"{path}: either every split has labels or none, got {', '.join(arrays)}.")
-    joined, class_names = _joined(labels, counts, class_names) if labels else (None, class_names)
+    joined = _joined(labels, counts, class_names) if labels else None
     columns: dict[str, list[Any]] = {"split": splits} if parts[0][0] else {}
     n = len(ids)
     if len(parts) == 1 and parts[0][0] is None:
@@ -119,25 +119,27 @@ def read_npz(path: Path, label_key: str | None = None) -> ImageData:
         kind="npz",
         ids=ids,
         images=ImageArrays(loads, counts, [path]),
-        labels=joined,
-        class_names=class_names,
+        labels=None if joined is None else joined.numbers,
+        class_names=class_names if joined is None else joined.class_names,
         columns=columns,
-        notes=(hint.strip(),) if joined is not None and class_names is None and (hint := counted_from_one(joined)) else (),
+        notes=() if joined is None else joined.notes,
     )
 
 
-def _joined(
-    labels: dict[str, np.ndarray], counts: Sequence[int], class_names: list[str] | None
-) -> tuple[np.ndarray, list[str] | None]:
-    """(n,) labels of all splits, and the class names: names among the labels are counted together."""
-    parts: Any = list(labels.values())
-    if all(values.ndim == 1 and values.dtype.kind in "USb" for values in parts):
-        numbers, class_names = _checked(", ".join(labels), class_numbers, np.concatenate(parts), class_names)
-        parts = np.split(numbers, np.cumsum([len(values) for values in parts])[:-1])
-    checked = [
-        _checked(where, check_labels, values, count, None) for where, values, count in zip(labels, parts, counts, strict=True)
-    ]
-    return np.concatenate(checked), class_names
+def _class_names(arrays: dict[str, RowsOnDisk]) -> list[str] | None:
+    if "class_names" not in arrays:
+        return None
+    names = arrays["class_names"]
+    return [str(name) for name in _checked(names.name, check_names, np.asarray(names).ravel().tolist())]
+
+
+def _joined(labels: dict[str, np.ndarray], counts: Sequence[int], class_names: list[str] | None) -> Labels:
+    """The labels of all splits, read together."""
+    for (where, values), count in zip(labels.items(), counts, strict=True):
+        if values.shape != (count,):
+            raise InputError(f"{where}: there must be one label per image, got shape {values.shape} for {count} images.")
+    names = ", ".join(labels)
+    return read_labels(np.concatenate(list(labels.values())), lambda row: f"{names}, row {row}", class_names)
 
 
 def _pixels(path: Path, key: str | None = None) -> np.ndarray:

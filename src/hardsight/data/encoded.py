@@ -25,13 +25,14 @@ from hardsight.data.arrays import row_ids
 from hardsight.data.dataset import ImageData
 from hardsight.data.decoding import BrokenImage, decode
 from hardsight.data.files import hash_lines
-from hardsight.data.labels import read_labels, split_name
+from hardsight.data.labels import Labels, read_labels, split_name
 from hardsight.errors import FileError, InputError
 from hardsight.files.label_column import class_label_names
 from hardsight.files.parquet import open_parquet, read_parquet
 from hardsight.files.places import Place, place
 from hardsight.files.reading import FileState, check_unchanged, file_state, read_json, reading
 from hardsight.files.table_files import check_once
+from hardsight.labels import numbers_among
 
 CACHE_BYTES = 2**28  # of row groups that a process holds
 LABELS = ("label", "labels", "fine_label", "class")  # of several columns that may hold the labels, the first is taken
@@ -228,22 +229,32 @@ def _data(parts: list[Any], images: Any, where: Any, label_column: str | None) -
     all_split = all(split is not None for split in splits) and bool(splits)
     ids = [str(id) for id in columns.pop("id")] if "id" in columns else _ids(splits if all_split else [None] * len(splits))
     values = columns.pop(name) if name is not None else None
-    names, index, notes = (None, None, ()) if name is None else _labels(values, class_label_names(schema, name), where)
+    labels = None if values is None else _labels(values, [(schema, rows) for _, schema, _, rows in parts], name, where)
     further = {key: column for key, column in columns.items() if key != "path"}
     if all_split:
         further = {"split": splits, **further}
-    return ImageData("hugging face", ids, images, index, names, further, [], notes)
+    if labels is None:
+        return ImageData("hugging face", ids, images, columns=further)
+    return ImageData("hugging face", ids, images, labels.numbers, labels.class_names, further, [], labels.notes)
 
 
-def _labels(values: Any, names: list[str] | None, where: Any) -> tuple[list[str] | None, np.ndarray, tuple[str, ...]]:
-    """Class names, labels and notes. Numbers that the schema names are taken as they are, not as counted from 1."""
-    if names is None:
-        labels = read_labels(values, lambda row: f"{where}, row {row + 1}")
-        return labels.class_names, labels.index, labels.notes
-    for row, value in enumerate(values, start=1):
-        if value is not None and not (isinstance(value, int | float) and value % 1 == 0 and -1 <= value < len(names)):
-            raise InputError(f"{where}, row {row}: the label {value} is none of its {len(names)} classes.")
-    return names, np.array([-1 if value is None else value for value in values], np.int64), ()
+def _labels(values: list[Any], shards: list[tuple[pa.Schema, int]], name: str | None, where: Any) -> Labels:
+    """The labels of all shards: where their schemas name the classes in another order, by the names of the first."""
+    counted = [class_label_names(schema, str(name)) for schema, _ in shards]
+    first = next((names for names in counted if names is not None), None)
+
+    def row_of(row: int) -> str:
+        return f"{where}, column {name}, row {row + 1}"
+
+    if first is None or all(names in (None, first) for names in counted):
+        return read_labels(values, row_of, first)
+    start, parts = 0, []
+    for names, (_, rows) in zip(counted, shards, strict=True):
+        part = read_labels(values[start : start + rows], row_of, names)
+        mapping = None if names is None else numbers_among(names, first)
+        parts.append(part.numbers if mapping is None else mapping[part.numbers])
+        start += rows
+    return Labels(np.concatenate(parts), first)
 
 
 def _ids(splits: Sequence[str | None]) -> list[str]:

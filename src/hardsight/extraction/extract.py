@@ -44,6 +44,7 @@ from hardsight.files.places import place_on_disk, shown_address
 from hardsight.files.reading import read_json, reading
 from hardsight.files.run import Run, check_run_directory
 from hardsight.files.samples import OWN_COLUMNS, rows_per_part, write_samples
+from hardsight.labels import counted_from_zero
 from hardsight.models import Model, open_model
 from hardsight.models.model import refuse
 from hardsight.models.trained import takes_features
@@ -392,6 +393,11 @@ class _Job:
         if ours is not None and theirs is not None and list(theirs) != ours and set(ours) <= set(theirs):
             self._renumber(ours, theirs)
             ours = self.data.class_names
+        if ours is None and self.data.labels is not None:
+            labels, notes = counted_from_zero(self.data.labels, c)
+            self.data = replace(self.data, labels=labels)  # type: ignore[arg-type]  # features have labels
+            for note in notes:
+                self.say(note)
         count = self.data.num_classes if isinstance(self.data, Features) else num_classes(self.data)
         if count > c if ours is None else count != c:
             if self.settings.keep_head and ours is not None:

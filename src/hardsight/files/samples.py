@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,15 +19,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hardsight.checks import check_ids, check_labels, list_matrix, to_numpy
+from hardsight.checks import UNLABELED, check_ids, check_labels, list_matrix, to_numpy
 from hardsight.errors import FileError, InputError, first_line
 from hardsight.files.checksums import check
 from hardsight.files.kinds import LIST_COLUMNS, SAMPLES
-from hardsight.files.label_column import LabelColumn, as_text
+from hardsight.files.label_column import as_text, class_label_names, holds_names, label_numbers, whole_numbers
 from hardsight.files.parquet import open_parquet, read_parquet
 from hardsight.files.places import Place
 from hardsight.files.reading import check_unchanged, existing_file, file_state, reading
 from hardsight.files.writing import replacing
+from hardsight.labels import Classes, LabelRule, UnknownName, is_missing, rule_for_names, rule_for_numbers
 
 OWN_COLUMNS = {  # in every part that we write, after id and label
     "split": pa.string(),
@@ -129,7 +130,7 @@ class SampleFiles:
     """One or more Parquet files with the same columns, read as one sequence of rows."""
 
     itemsize = 8
-    named = False  # whether the labels are names, set by `name_classes`
+    named = False  # whether class numbers depend on the names of the classes, set by `read_labels`
     of_epochs = False
     note: str | None = None
 
@@ -149,7 +150,7 @@ class SampleFiles:
         self.schema_names = schema.names
         self.held_as = self._check_columns(files[0], schema.names)  # the column of the values
         self.evidence = evidence_of(self.held_as)
-        self.label_column = LabelColumn()
+        self.rules: dict[str, LabelRule] = {}  # what the labels of each file mean, set by `read_labels`
         self.labeled, self.has_ids = "label" in schema.names, "id" in schema.names
         kind = schema.field("id").type if self.has_ids else pa.int64()
         integer = pa.types.is_integer(kind.value_type if pa.types.is_dictionary(kind) else kind)
@@ -203,19 +204,72 @@ class SampleFiles:
         with reading(self.files[0]):
             return pa.concat_tables(parts, promote_options="permissive").select(names)
 
-    def name_classes(self, class_names: list[str] | None, num_classes: int | None) -> list[str] | None:
-        """Map named labels to the class names, and return those; without class names, return the names of the labels."""
+    def read_labels(self, classes: Classes) -> tuple[list[str] | None, tuple[str, ...]]:
+        """Decide what the labels mean, given what is known of the classes; return the class names, and notes."""
         if not self.labeled:
-            return class_names
-        schema, known = self._open(self.files[0]).schema_arrow, (class_names, num_classes)
-        self.label_column, names = LabelColumn.joined(schema, "label", self._distinct_labels(), known)
-        self.named = self.label_column.names is not None
-        return names
+            return None if classes.names is None else list(classes.names), ()
+        schemas = {file: self._open(file).schema_arrow for file in self.files}
+        schemas = {file: schema for file, schema in schemas.items() if "label" in schema.names}
+        named = [file for file, schema in schemas.items() if holds_names(schema.field("label").type)]
+        numbered = [file for file in schemas if file not in named and not pa.types.is_null(schemas[file].field("label").type)]
+        if named and numbered:
+            raise InputError(
+                f"{named[0]} has names in the column label, {numbered[0]} has numbers: use one of them in all files."
+            )
+        rules = self._rules_of_names(classes, named) if named else self._rules_of_numbers(classes, schemas)
+        self.rules = {str(file): rule for file, rule in rules.items()}
+        self.named = any(rule.changes for rule in rules.values())
+        found = next(iter(rules.values()))
+        return found.class_names, found.notes
 
-    def _distinct_labels(self) -> Iterator[Any]:
-        """The distinct values of the label column, file by file."""
-        for file in self.files:
-            yield from as_text(read_parquet(file, ["label"]).column("label")).unique().to_pylist()
+    def _rules_of_names(self, classes: Classes, files: list[Place]) -> dict[Place, LabelRule]:
+        """One rule for all files, made from the distinct names in them."""
+        known = frozenset(classes.names or ())
+        distinct = {file: set(as_text(self._label_column(file)).unique().drop_null().to_pylist()) for file in files}
+        words = {word for words in distinct.values() for word in words}
+        try:
+            rule = rule_for_names({word for word in words if not is_missing(word, known)}, classes)
+        except UnknownName as error:
+            file = next(file for file in files if error.name in distinct[file])
+            row = pc.index(as_text(self._label_column(file)), error.name).as_py()
+            raise InputError(f"{file}, column label, row {row}: {error}") from error
+        spelled = sorted(word for word in words if is_missing(word, known) and word.strip())
+        notes = (f"Labels such as {spelled[0]!r} mean that there is none: unlabeled.",) if spelled else ()
+        return dict.fromkeys(files, replace(rule, notes=rule.notes + notes))
+
+    def _rules_of_numbers(self, classes: Classes, schemas: dict[Place, pa.Schema]) -> dict[Place, LabelRule]:
+        """A rule for each file: numbers count the names in its own schema, which are joined to those of the first file."""
+        counted = {file: class_label_names(schema, "label") for file, schema in schemas.items()}
+        first = next((file for file in schemas if counted[file] is not None), None)
+        if classes.names is None and first is not None and any(names != counted[first] for names in counted.values() if names):
+            classes = replace(classes, names=counted[first])
+        c = classes.number if first is None else len(counted[first] or ())
+        from_one = c is not None and self._largest_label(schemas) == c  # only then are all labels read
+        numbers = [np.unique(whole_numbers(self._label_column(file))) for file in schemas] if from_one else []
+        rules = {}
+        for file, names in counted.items():
+            try:
+                rules[file] = rule_for_numbers(np.concatenate([np.empty(0, np.int64), *numbers]), classes, names)
+            except InputError as error:
+                other = f" {first} names the classes first." if first not in (None, file) else ""
+                raise InputError(f"{file}: {error}{other}") from error
+        return rules
+
+    def _largest_label(self, files: Iterable[Place]) -> int | None:
+        """The largest label, by the statistics of the files where they have some; None if there is none."""
+        largest = []
+        for file in files:
+            metadata = self._open(file).metadata
+            position = [metadata.schema.column(k).path for k in range(metadata.num_columns)].index("label")
+            groups = [metadata.row_group(group).column(position).statistics for group in range(metadata.num_row_groups)]
+            if all(group is not None and group.has_min_max for group in groups):
+                largest += [group.max for group in groups]
+            else:
+                largest.append(whole_numbers(self._label_column(file)).max(initial=UNLABELED))
+        return max(largest, default=None)
+
+    def _label_column(self, file: Place) -> Any:
+        return read_parquet(file, ["label"]).column("label").combine_chunks()
 
     def _cast_ids(self, column: Any, file: Place) -> Any:
         try:
@@ -262,11 +316,13 @@ class SampleFiles:
     def _labels(self, column: Any, num_classes: int | None, first_row: int, file: Place) -> np.ndarray:
         """(n,) int64 labels of a column, -1 for null."""
         try:
-            return check_labels(self.label_column.numbers(column), len(column), num_classes, first_row)
+            rule = self.rules.get(str(file), LabelRule())
+            c = len(rule.class_names) if num_classes is None and rule.class_names is not None else num_classes
+            return check_labels(label_numbers(column, rule, first_row), len(column), c, first_row)
         except pa.ArrowException as error:
             raise InputError(f"{file}: the column label must hold class numbers or names: {first_line(error)}.") from error
         except InputError as error:
-            raise InputError(f"{file}: {error}") from error
+            raise InputError(f"{file}, column label: {error}") from error
 
     def _open(self, file: Place) -> pq.ParquetFile:
         check_unchanged(file, self.states[str(file)])

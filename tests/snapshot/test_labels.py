@@ -18,7 +18,7 @@ from hardsight.data import open_data
 from hardsight.errors import InputError
 from hardsight.files.heads import save_head
 from hardsight.head import Head
-from hardsight.named_labels import class_numbers
+from hardsight.labels import class_numbers
 from hardsight.quality.folds import out_of_sample
 from hardsight.training.inputs import ArrayInputs
 
