@@ -248,8 +248,8 @@ def counted_from_one(labels: np.ndarray, num_classes: int | None = None) -> str:
 
 
 def _label_array(labels: Any) -> np.ndarray:
-    if isinstance(labels, (list, tuple)) and {bool, np.bool_} & set(map(type, labels)):
-        labels = np.array([*labels, None], dtype=object)[:-1]  # NumPy would turn True among numbers into 1
+    if isinstance(labels, (list, tuple)) and {bool, np.bool_, str} & set(map(type, labels)):
+        labels = np.array([*labels, None], dtype=object)[:-1]  # NumPy would turn True among numbers into 1, and 1 into text
     column = as_array(labels, "labels")
     if column.dtype.kind != "O" or column.ndim != 1:
         return column

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,11 @@ class Classes:
     def number(self) -> int | None:
         """How many classes there are, if that is known."""
         return self.count if self.names is None else len(self.names)
+
+    def under(self, counted: Sequence[str] | None) -> Classes:
+        """The same classes under the names that the labels come with, if they have no names and are as many."""
+        fits = counted is not None and self.names is None and self.count in (None, len(counted))
+        return replace(self, names=counted) if fits else self
 
 
 @dataclass(frozen=True)
@@ -112,6 +117,8 @@ def read_labels(labels: Any, classes: Classes = Classes(), counted: Sequence[str
         ('Labels are 1 to 3 for 3 classes: 1 was subtracted.',)
     """
     names = names_in(labels, classes)
+    if names is not None and names_in(labels) is not None:
+        classes = classes.under(counted)
     if names is None:
         numbers = check_labels(_as_numbers(labels) if isinstance(labels, Written) else labels, None, None)
         if not classes.integers:
@@ -139,16 +146,14 @@ def rule_limit(rule: LabelRule, classes: Classes) -> int | None:
 
 def rule_for_numbers(numbers: np.ndarray, classes: Classes, counted: Sequence[str] | None = None) -> LabelRule:
     """The rule for labels that are these whole numbers; `counted` are the names they count, if there are some."""
-    labeled = numbers[numbers != UNLABELED]
-    own = None if counted is None else check_names(counted)
-    c = classes.number if own is None else len(own)
-    first = int(len(labeled) > 0 and c is not None and labeled.max() == c and labeled.min() >= 1)
+    if counted is not None:
+        names = classes.under(counted).names
+        mapping = None if classes.names is None else numbers_among(counted, classes.names)
+        return LabelRule(renumbered=mapping, class_names=None if names is None else list(names))
+    labeled, c = numbers[numbers != UNLABELED], classes.number
+    first = int(len(labeled) > 0 and labeled.max() == c and labeled.min() >= 1)
     notes = (f"Labels are {labeled.min()} to {c} for {c} classes: 1 was subtracted.",) if first else ()
-    if classes.names is None:
-        fits = own is not None and classes.count in (None, len(own))
-        return LabelRule(first=first, class_names=own if fits else None, notes=notes)
-    renumbered = None if own is None else numbers_among(own, classes.names)
-    return LabelRule(None, first, renumbered, list(classes.names), notes)
+    return LabelRule(first=first, class_names=None if classes.names is None else list(classes.names), notes=notes)
 
 
 def rule_for_names(held: set[str], classes: Classes) -> LabelRule:
@@ -197,10 +202,13 @@ def numbers_among(own: Sequence[str], names: Sequence[str]) -> np.ndarray | None
 
 def check_agree(own: Sequence[str], names: Sequence[str], what: str, others: str) -> None:
     """Refuse two lists of names for the same classes if a name stands at different places, or one list is longer."""
-    moved = [name for name in own if name in names and list(names).index(name) != list(own).index(name)]
-    if len(own) != len(names) or moved:
-        name = moved[0] if moved else next(name for name in (*own, *names) if name not in own or name not in names)
-        places = [f"class {list(held).index(name)} of {len(held)}" if name in held else "none" for held in (own, names)]
+    own, names = list(own), list(names)
+    apart = [name for name in own if name in names and names.index(name) != own.index(name)]
+    if len(own) != len(names):
+        apart = [name for name in (*own, *names) if name not in own or name not in names]
+    if apart:
+        name = apart[0]
+        places = [f"class {held.index(name)} of {len(held)}" if name in held else "none" for held in (own, names)]
         raise InputError(
             f"the class names of {what} and of {others} must agree, but {name!r} is {places[0]} of {what} and {places[1]} of "
             f"{others}."

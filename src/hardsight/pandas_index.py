@@ -114,7 +114,7 @@ def classes_in(x: Any, axis: int, labels: Any) -> Classes:
     classes = Classes(names, integers=all(INTEGER.fullmatch(name) for name in names))
     held = names_in(labels, classes)
     if held is not None:
-        return Classes(names) if set(held) & set(names) else Classes()
+        return classes if set(held) & set(names) else Classes()
     if not classes.integers:
         return Classes()
     meant = {str(number) for number in np.unique(read_labels(labels).numbers).tolist()} - {"-1"}

@@ -1,16 +1,21 @@
-"""Labels that are names: text, True and False, objects, categories; in arrays, tables and files."""
+"""What labels mean: names, numbers, digits and missing values, by one rule at every door."""
 
 from __future__ import annotations
 
+import datetime
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
+from sklearn.linear_model import LogisticRegression
 
 from hardsight import Snapshot, avh, score
 from hardsight.checks import counted_from_one
@@ -18,8 +23,9 @@ from hardsight.data import open_data
 from hardsight.errors import InputError
 from hardsight.files.heads import save_head
 from hardsight.head import Head
-from hardsight.labels import class_numbers
+from hardsight.labels import Classes, Written, class_numbers, distinct_names, read_labels
 from hardsight.quality.folds import out_of_sample
+from hardsight.table import read_scores, write_table
 from hardsight.training.inputs import ArrayInputs
 
 FEATURES = np.array([[2.0, 0.0], [1.0, 1.0], [0.0, 3.0], [0.0, 1.0]])  # 0, 45, 90 and 90 degrees
@@ -67,9 +73,11 @@ def test_null_and_empty_are_unlabeled() -> None:
     assert score(FEATURES, np.eye(2), labels).column("label").to_pylist() == [0, None, 1, None]
 
 
-def test_text_of_numbers_counts_as_numbers() -> None:
-    assert class_numbers(["10", "2", "-1"])[0].tolist() == [10, 2, -1]
-    assert class_numbers(["7", "3"], ["3", "7"]) == (pytest.approx([1, 0]), ["3", "7"])  # unless these are the names
+def test_digits_are_numbers_only_where_nothing_has_a_type() -> None:
+    assert class_numbers(["10", "2"]) == (pytest.approx([1, 0]), ["2", "10"])  # text is a name, in natural order
+    assert class_numbers(Written(["10", "2", "-1", "3.0"]))[0].tolist() == [10, 2, -1, 3]
+    assert class_numbers(Written(["7", "3"]), ["3", "7"]) == (pytest.approx([1, 0]), ["3", "7"])  # these are the names
+    assert class_numbers(Written(["1", "0"]), ["3", "7"])[0].tolist() == [1, 0]  # none of these is one
 
 
 def test_names_follow_the_head(tmp_path: Path) -> None:
@@ -115,7 +123,7 @@ def test_parquet(tmp_path: Path, kind: str) -> None:
     table = score(tmp_path / "s.parquet", np.eye(2), scores="avh")
     assert table.column("label").to_pylist() == [0, 1, 1, 0]
     assert table.column("avh").to_pylist() == pytest.approx(AVH)
-    expected = {"flags": ["False", "True"], "numbers": None, "text of numbers": None}.get(kind, ["cat", "dog"])
+    expected = {"flags": ["False", "True"], "numbers": None, "text of numbers": ["0", "1"]}.get(kind, ["cat", "dog"])
     assert names_in(table) == expected
 
 
@@ -139,13 +147,178 @@ def test_out_of_sample_predictions_of_names() -> None:
     assert probs.argmax(axis=1).tolist() == [0, 0, 0, 1, 1, 1]
 
 
-def test_labels_counted_from_one_are_pointed_out(tmp_path: Path) -> None:
+def test_labels_counted_from_one(tmp_path: Path) -> None:
     hint = "Labels look counted from 1: subtract 1."
-    for head in (np.eye(2), None):  # a head of two classes; none, to be fitted
-        with pytest.raises(InputError, match=hint):
-            score(FEATURES, head, [1, 2, 2, 1])
+    with pytest.warns(UserWarning, match="1 to 2 for 2 classes: 1 was subtracted"):
+        assert Snapshot(FEATURES, np.eye(2), [1, 2, 2, 1]).labels.tolist() == [0, 1, 1, 0]
+    with pytest.warns(UserWarning, match="1 was subtracted"):
+        assert avh(FEATURES, np.eye(2), [1, 2, 2, 1]) == pytest.approx(AVH)
+    pq.write_table(pa.table({"features": FEATURES.tolist(), "label": [1, 2, 2, 1]}), tmp_path / "s.parquet")
+    with pytest.warns(UserWarning, match="1 was subtracted"):
+        assert Snapshot.load(tmp_path / "s.parquet", head=np.eye(2)).labels.tolist() == [0, 1, 1, 0]
+    with pytest.raises(InputError, match=hint):  # a head must be fitted: nothing says how many classes there are
+        score(FEATURES, None, [1, 2, 2, 1])
     for labels, num_classes in (([0, 1, 2], 2), ([1, 3], 2), ([-1], None)):
         assert counted_from_one(np.array(labels), num_classes) == ""
     np.savez(tmp_path / "i.npz", images=np.zeros((2, 4, 4), np.uint8), labels=[1, 2])
     assert open_data(tmp_path / "i.npz").notes == (hint,)
     assert ArrayInputs(FEATURES, [1, 2, 2, 1]).notes == (hint,)
+
+
+def test_a_class_without_samples_keeps_its_number(tmp_path: Path) -> None:
+    """No label is 0, but none is 3 either: they are the classes 1 and 2 of three."""
+    assert Snapshot(FEATURES, np.ones((3, 2)), [1, 2, 2, 1]).labels.tolist() == [1, 2, 2, 1]
+    for number in range(2):
+        Image.new("L", (4, 4)).save(tmp_path / f"{number}.png")
+    (tmp_path / "list.txt").write_text("0.png 1\n1.png 2\n")
+    data = open_data(tmp_path / "list.txt")
+    assert data.labels is not None and data.labels.tolist() == [1, 2]
+
+
+def hugging_face(names: Sequence[str]) -> dict[bytes, bytes]:
+    features = {"label": {"names": list(names), "_type": "ClassLabel"}}
+    return {b"huggingface": json.dumps({"info": {"features": features}}).encode()}
+
+
+NUMBERS = [pa.array([0.0, 1.0, 1.0, None]), pa.array([0, 1, 1, None], pa.uint8()), pa.array([0, 1, 1, None])]
+
+
+@pytest.mark.parametrize("column", NUMBERS, ids=["float", "uint8", "int64"])
+def test_numbers_of_a_schema_join_by_name(tmp_path: Path, column: pa.Array) -> None:
+    table = pa.table({"features": FEATURES.tolist(), "label": column}).replace_schema_metadata(hugging_face(["cat", "dog"]))
+    pq.write_table(table, tmp_path / "s.parquet")
+    for opened in (
+        Snapshot.load(tmp_path / "s.parquet", class_names=["dog", "cat"]),
+        Snapshot(table, class_names=["dog", "cat"]),
+    ):
+        assert opened.labels.tolist() == [1, 0, 0, -1] and opened.class_names == ["dog", "cat"]
+
+
+def test_shards_with_classes_in_another_order(tmp_path: Path) -> None:
+    for number, names in enumerate((["cat", "dog"], ["dog", "cat"])):
+        table = pa.table({"features": FEATURES[:2].tolist(), "label": [0, 1], "id": [2 * number, 2 * number + 1]})
+        pq.write_table(table.replace_schema_metadata(hugging_face(names)), tmp_path / f"{number}.parquet")
+    snapshot = Snapshot.load(tmp_path)
+    assert snapshot.labels.tolist() == [0, 1, 1, 0] and snapshot.class_names == ["cat", "dog"]
+    assert snapshot.in_memory().labels.tolist() == [0, 1, 1, 0]
+    pq.write_table(table.replace_schema_metadata(hugging_face(["cow", "cat", "dog"])), tmp_path / "1.parquet")
+    with pytest.raises(InputError, match=r"1\.parquet.*'cow'.*0\.parquet"):
+        Snapshot.load(tmp_path)
+
+
+BAD = {
+    "fraction": ([0, 1.7, 1, 0], r"1 \(1\.7\)"),
+    "text among numbers": ([0, "cat", 1, 0], "row 1 holds 'cat'"),
+    "date": ([datetime.date(2020, 1, 1)] * 4, "row 0"),
+    "beyond int64": ([0, 2**70, 1, 0], "1 "),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_what_is_no_label(tmp_path: Path, kind: str) -> None:
+    labels, where = BAD[kind]
+    with pytest.raises(InputError, match=where):
+        Snapshot(FEATURES, None, labels)
+    if kind in ("fraction", "date"):
+        pq.write_table(pa.table({"features": FEATURES.tolist(), "label": labels}), tmp_path / "s.parquet")
+        with pytest.raises(InputError, match=f"column label.*{where}"):
+            Snapshot.load(tmp_path / "s.parquet").columns()
+
+
+@pytest.mark.parametrize("labels", [["3", "9"], Written(["3", "9"])])
+def test_a_label_that_no_class_has(labels: Any) -> None:
+    with pytest.raises(InputError, match="'9'"):
+        read_labels(labels, Classes(["3", "7"]))
+    with pytest.raises(InputError, match="'9'"):
+        Snapshot(probs=pd.DataFrame(np.full((2, 2), 0.5), columns=["3", "7"]), labels=["3", "9"])
+
+
+@pytest.mark.parametrize("labels", [[7, 3, 7, -1], [7.0, 3.0, 7.0, None], ["7", "3", "7", None]])
+def test_integers_that_name_columns(labels: Any) -> None:
+    probs = np.full((4, 2), 0.5)
+    for frame in (pd.DataFrame(probs, columns=[3, 7]), pl.DataFrame(probs, schema=["3", "7"])):
+        snapshot = Snapshot(probs=frame, labels=labels)
+        assert snapshot.labels.tolist() == [1, 0, 1, -1] and snapshot.class_names == ["3", "7"]
+    with pytest.raises(InputError, match="'5'"):
+        Snapshot(probs=frame, labels=[3, 5, 7, 7])
+    renamed = Snapshot(probs=frame, labels=labels, class_names=["three", "seven"])
+    assert renamed.labels.tolist() == [1, 0, 1, -1] and renamed.class_names == ["three", "seven"]
+
+
+def test_classes_of_an_estimator() -> None:
+    for classes in ([3, 7], [-1, 1], [1, 2]):
+        given = np.array(classes)[[0, 1, 1, 0]]
+        snapshot = Snapshot(FEATURES, LogisticRegression().fit(FEATURES, given), given)
+        assert snapshot.labels.tolist() == [0, 1, 1, 0] and snapshot.class_names == [str(k) for k in classes]
+
+
+def test_columns_follow_the_class_names() -> None:
+    probs = pd.DataFrame({"dog": [0.9, 0.8], "cat": [0.1, 0.2]})
+    snapshot = Snapshot(probs=probs, labels=[0, 1], class_names=["cat", "dog"])
+    assert snapshot.probs is not None and snapshot.probs[:, 0].tolist() == [0.1, 0.2]
+
+
+def test_names_of_the_head_and_the_user(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", FEATURES)
+    save_head(tmp_path / "head.safetensors", Head("linear", np.eye(2)), ["dog", "cat"])
+    with pytest.raises(InputError, match=r"'cat' is class 0 .* class 1"):
+        Snapshot.load(tmp_path / "x.npy", head=tmp_path / "head.safetensors", class_names=["cat", "dog"])
+    readable = Snapshot.load(tmp_path / "x.npy", head=tmp_path / "head.safetensors", class_names=["Hund", "Katze"])
+    assert readable.class_names == ["Hund", "Katze"]
+    np.savez(tmp_path / "x.npz", features=FEATURES, labels=[0, 1, 1, 0], class_names=["cat", "dog"])
+    assert Snapshot.load(tmp_path / "x.npz", head=tmp_path / "head.safetensors").labels.tolist() == [1, 0, 0, 1]
+
+
+def test_class_names_differ() -> None:
+    with pytest.raises(InputError, match="'crane' is the name of class 0 and of class 2"):
+        Snapshot(FEATURES, np.ones((3, 2)), class_names=["crane", "heron", "crane"])
+    assert distinct_names(["crane", "heron", "crane"]) == ["crane (0)", "heron", "crane (2)"]  # of a model
+
+
+def test_a_file_of_labels(tmp_path: Path) -> None:
+    for number in range(3):
+        Image.new("L", (4, 4)).save(tmp_path / f"{number}.png")
+    (tmp_path / "labels.csv").write_text("id,label\n0.png,cat\n1.png,dog\n")
+    data = open_data(tmp_path, labels_from=tmp_path / "labels.csv")
+    assert data.labels is not None and data.labels.tolist() == [0, 1, -1]
+    assert any("1 of 3" in note and "'2.png'" in note for note in data.notes)
+    (tmp_path / "labels.csv").write_text("id,label\n0.png,cat\n0.png,dog\n")
+    with pytest.raises(InputError, match="'0.png' has 'cat' and 'dog'"):
+        open_data(tmp_path, labels_from=tmp_path / "labels.csv")
+
+
+@pytest.mark.parametrize("word", ["#N/A", "NaN", "nan", "NA", "None", "null", ""])
+def test_words_for_missing_labels(tmp_path: Path, word: str) -> None:
+    for values in (["cat", word, "dog", "cat"], Written(["0", word, "1", "0"])):
+        read = read_labels(values)
+        assert read.numbers.tolist() == [0, -1, 1, 0] and word not in (read.class_names or [])
+    assert any("1 labels" in note for note in read_labels(["cat", word]).notes) == bool(word)
+    assert read_labels(["cat", word], Classes(["cat", word])).numbers.tolist() == [0, 1]  # unless a class has this name
+    (tmp_path / "s.csv").write_text(f"id,f0,label\na,1,1\nb,2,{word}\nc,3,0\n")
+    assert Snapshot.load(tmp_path / "s.csv", features="f*").labels.tolist() == [1, -1, 0]
+
+
+IDS = ["007", "", "=1+1", "a\0", "'=1", "-1"]
+
+
+def test_ids_are_as_written(tmp_path: Path) -> None:
+    features = np.eye(len(IDS))
+    names = [f"f{k}" for k in range(len(IDS))]
+    frame = pd.DataFrame(features, columns=names).assign(id=IDS)
+    frame.to_csv(tmp_path / "s.csv", index=False)
+    pq.write_table(pa.table({"features": features.tolist(), "id": IDS}), tmp_path / "s.parquet")
+    for door in (
+        Snapshot(features, ids=IDS),
+        Snapshot.open(frame, features="f*"),
+        Snapshot.open(pl.from_pandas(frame), features="f*"),
+        Snapshot.load(tmp_path / "s.csv", features="f*"),
+        Snapshot.load(tmp_path / "s.parquet"),
+    ):
+        assert door.ids.tolist() == IDS
+    for ending in ("csv", "json", "parquet"):
+        write_table(score(features, features, ids=IDS, scores="entropy").table, tmp_path / f"scores.{ending}")
+        assert read_scores(tmp_path / f"scores.{ending}").column("id").to_pylist() == IDS
+    (tmp_path / "s.csv").write_text("id,f0\n10,1\n7,2\n")
+    assert Snapshot.load(tmp_path / "s.csv", features="f*").ids.tolist() == [10, 7]
+    with pytest.raises(InputError, match=r"'a\\x00'"):  # NumPy's text ends at the last character that is not NUL
+        Snapshot(features, ids=IDS).save(tmp_path / "s.npz")

@@ -139,7 +139,7 @@ def _joined(labels: dict[str, np.ndarray], counts: Sequence[int], class_names: l
         if values.shape != (count,):
             raise InputError(f"{where}: there must be one label per image, got shape {values.shape} for {count} images.")
     names = ", ".join(labels)
-    return read_labels(np.concatenate(list(labels.values())), lambda row: f"{names}, row {row}", class_names)
+    return read_labels(np.concatenate(list(labels.values())), lambda row: f"{names}, row {row}", class_names=class_names)
 
 
 def _pixels(path: Path, key: str | None = None) -> np.ndarray:

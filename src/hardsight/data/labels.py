@@ -56,8 +56,10 @@ def order_note(class_names: Sequence[str]) -> list[str]:
     return ["Classes are in natural order (2 before 10), which is not the plain string order of some other loaders."]
 
 
-def read_labels(values: Sequence[Any], where: Callable[[int], str], counted: Sequence[str] | None = None) -> Labels:
-    """The labels of a data file. `where(row)` names a row in messages; `counted` are the names that numbers count.
+def read_labels(
+    values: Any, where: Callable[[int], str], counted: Sequence[str] | None = None, class_names: Sequence[str] | None = None
+) -> Labels:
+    """The labels of a data file. `where(row)` names a row in messages; `counted` are the names that its schema counts.
 
     Example:
         >>> read_labels(Written(["1", "2", ""]), str).numbers
@@ -66,7 +68,7 @@ def read_labels(values: Sequence[Any], where: Callable[[int], str], counted: Seq
         ['cat', 'wolf']
     """
     try:
-        read = labels.read_labels(values, counted=counted)
+        read = labels.read_labels(values, Classes(class_names), counted)
     except LabelError as error:
         raise InputError(f"{where(error.row)}: {error}") from error
     hint = "" if read.class_names is not None else counted_from_one(read.numbers).strip()

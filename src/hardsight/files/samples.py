@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hardsight.checks import UNLABELED, check_ids, check_labels, list_matrix, to_numpy
+from hardsight.checks import check_ids, check_labels, list_matrix, to_numpy
 from hardsight.errors import FileError, InputError, first_line
 from hardsight.files.checksums import check
 from hardsight.files.kinds import LIST_COLUMNS, SAMPLES
@@ -134,8 +134,8 @@ class SampleFiles:
     of_epochs = False
     note: str | None = None
 
-    def __init__(self, files: list[Place]) -> None:
-        self.files = files
+    def __init__(self, files: list[Place], *, of_run: bool = False) -> None:
+        self.files, self.of_run = files, of_run  # of a run of ours, whose labels are counted from 0
         self.states = {str(file): file_state(existing_file(file)) for file in files}
         self.groups: list[tuple[Place, int, range]] = []  # file, row group, rows
         row = 0
@@ -208,65 +208,52 @@ class SampleFiles:
         """Decide what the labels mean, given what is known of the classes; return the class names, and notes."""
         if not self.labeled:
             return None if classes.names is None else list(classes.names), ()
-        schemas = {file: self._open(file).schema_arrow for file in self.files}
-        schemas = {file: schema for file, schema in schemas.items() if "label" in schema.names}
-        named = [file for file, schema in schemas.items() if holds_names(schema.field("label").type)]
-        numbered = [file for file in schemas if file not in named and not pa.types.is_null(schemas[file].field("label").type)]
+        schemas = [(file, self._open(file).schema_arrow) for file in self.files]
+        schemas = [(file, schema) for file, schema in schemas if "label" in schema.names]
+        counted = [(file, class_label_names(schema, "label")) for file, schema in schemas]
+        kinds = [(file, schema.field("label").type) for file, schema in schemas]
+        named = [file for file, kind in kinds if holds_names(kind)]
+        numbered = [file for file, kind in kinds if not holds_names(kind) and not pa.types.is_null(kind)]
         if named and numbered:
             raise InputError(
                 f"{named[0]} has names in the column label, {numbered[0]} has numbers: use one of them in all files."
             )
-        rules = self._rules_of_names(classes, named) if named else self._rules_of_numbers(classes, schemas)
-        self.rules = {str(file): rule for file, rule in rules.items()}
-        self.named = any(rule.changes for rule in rules.values())
-        found = next(iter(rules.values()))
+        self.rules = self._rules_of_names(classes, named, counted[0][1]) if named else self._rules_of_numbers(classes, counted)
+        self.named = any(rule.changes for rule in self.rules.values())
+        found = next(iter(self.rules.values()))
         return found.class_names, found.notes
 
-    def _rules_of_names(self, classes: Classes, files: list[Place]) -> dict[Place, LabelRule]:
+    def _rules_of_names(self, classes: Classes, files: list[Place], counted: list[str] | None) -> dict[str, LabelRule]:
         """One rule for all files, made from the distinct names in them."""
+        classes = classes.under(counted)
         known = frozenset(classes.names or ())
-        distinct = {file: set(as_text(self._label_column(file)).unique().drop_null().to_pylist()) for file in files}
-        words = {word for words in distinct.values() for word in words}
+        columns = [(file, as_text(self._label_column(file))) for file in files]
+        words = {word for _, column in columns for word in column.unique().drop_null().to_pylist()}
         try:
             rule = rule_for_names({word for word in words if not is_missing(word, known)}, classes)
         except UnknownName as error:
-            file = next(file for file in files if error.name in distinct[file])
-            row = pc.index(as_text(self._label_column(file)), error.name).as_py()
+            file, row = next((file, row) for file, column in columns if (row := pc.index(column, error.name).as_py()) >= 0)
             raise InputError(f"{file}, column label, row {row}: {error}") from error
         spelled = sorted(word for word in words if is_missing(word, known) and word.strip())
         notes = (f"Labels such as {spelled[0]!r} mean that there is none: unlabeled.",) if spelled else ()
-        return dict.fromkeys(files, replace(rule, notes=rule.notes + notes))
+        return {str(file): replace(rule, notes=rule.notes + notes) for file in files}
 
-    def _rules_of_numbers(self, classes: Classes, schemas: dict[Place, pa.Schema]) -> dict[Place, LabelRule]:
+    def _rules_of_numbers(self, classes: Classes, counted: list[tuple[Place, list[str] | None]]) -> dict[str, LabelRule]:
         """A rule for each file: numbers count the names in its own schema, which are joined to those of the first file."""
-        counted = {file: class_label_names(schema, "label") for file, schema in schemas.items()}
-        first = next((file for file in schemas if counted[file] is not None), None)
-        if classes.names is None and first is not None and any(names != counted[first] for names in counted.values() if names):
-            classes = replace(classes, names=counted[first])
-        c = classes.number if first is None else len(counted[first] or ())
-        from_one = c is not None and self._largest_label(schemas) == c  # only then are all labels read
-        numbers = [np.unique(whole_numbers(self._label_column(file))) for file in schemas] if from_one else []
+        file_of, first = next(((file, names) for file, names in counted if names is not None), (None, None))
+        if any(names not in (None, first) for _, names in counted):
+            classes = classes.under(first)
+        may_count_from_one = first is None and classes.number is not None and not self.of_run
+        numbers = [np.unique(whole_numbers(self._label_column(file))) for file, _ in counted] if may_count_from_one else []
         rules = {}
-        for file, names in counted.items():
+        for file, names in counted:
             try:
-                rules[file] = rule_for_numbers(np.concatenate([np.empty(0, np.int64), *numbers]), classes, names)
+                rules[str(file)] = rule_for_numbers(np.concatenate([np.empty(0, np.int64), *numbers]), classes, names)
             except InputError as error:
-                other = f" {first} names the classes first." if first not in (None, file) else ""
-                raise InputError(f"{file}: {error}{other}") from error
+                raise InputError(
+                    f"{file}: {error}" + (f" {file_of} names the classes first." if file_of != file else "")
+                ) from error
         return rules
-
-    def _largest_label(self, files: Iterable[Place]) -> int | None:
-        """The largest label, by the statistics of the files where they have some; None if there is none."""
-        largest = []
-        for file in files:
-            metadata = self._open(file).metadata
-            position = [metadata.schema.column(k).path for k in range(metadata.num_columns)].index("label")
-            groups = [metadata.row_group(group).column(position).statistics for group in range(metadata.num_row_groups)]
-            if all(group is not None and group.has_min_max for group in groups):
-                largest += [group.max for group in groups]
-            else:
-                largest.append(whole_numbers(self._label_column(file)).max(initial=UNLABELED))
-        return max(largest, default=None)
 
     def _label_column(self, file: Place) -> Any:
         return read_parquet(file, ["label"]).column("label").combine_chunks()

@@ -55,7 +55,10 @@ def under_head(opened: Opened, head: Any, class_names: Sequence[str] | None) -> 
         head, of_head = as_head(head), None
     if class_names is not None and of_head is not None:
         check_agree(class_names, of_head, "class_names", "the head")
-    return Opened(source, opened.head if head is None else head, Classes(class_names or of_head or names))
+    known = class_names or of_head or names
+    if isinstance(source, ArraySource) and known != names:
+        source.label_names = source.label_names or names  # label numbers count the names in their own file
+    return Opened(source, opened.head if head is None else head, Classes(known))
 
 
 def open_scores(path: Place, by: str | None = None) -> pa.Table | None:
@@ -145,7 +148,6 @@ def _from_npz(path: Place) -> Opened:
     columns = {name: arrays[name] for name in arrays if name not in (*OWN_NAMES, *LIST_COLUMNS) and arrays[name].shape == (n,)}
     try:
         source = ArraySource(evidence_of(present[0]), values, small.get("labels"), small.get("ids"), columns)
-        source.label_names = names
         return Opened(source, head, Classes(names))
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
@@ -198,7 +200,7 @@ def _from_run(path: Place) -> Opened:
     if not files or not own:
         raise FileError(f"{manifest}: lists no samples.")
     head, names = load_head(path / "head.safetensors") if (path / "head.safetensors").is_file() else (None, None)
-    samples = SampleFiles(files)
+    samples = SampleFiles(files, of_run=True)
     if counted is not None and counted != len(samples):
         raise FileError(f"{path} was changed: its run.json lists {counted} rows, its samples hold {len(samples)}.")
     return Opened(samples, head, Classes(names))

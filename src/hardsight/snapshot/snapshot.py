@@ -425,7 +425,7 @@ class Snapshot:
         check_output(place(path), table=SAMPLES, inputs=self.read_from)
         everything = self.in_memory()
         arrays: dict[str, Any] = {self.source.evidence: to_numpy(everything.values), "labels": everything.labels}
-        arrays["ids"] = np.asarray(everything.ids) if everything.ids.dtype.kind == "i" else np.asarray(everything.ids, dtype=str)
+        arrays["ids"] = everything.ids if everything.ids.dtype.kind == "i" else _as_text_array("id", everything.ids)
         if self.head is not None:
             arrays["kind"] = np.array(self.head.kind)
             held = {name: getattr(self.head, name) for name in (*ARRAYS, "scale")}
@@ -510,4 +510,12 @@ def _plain_column(name: str, column: Any) -> np.ndarray:
         raise InputError(
             f"column {name} must hold numbers or text to be saved as .npz, which holds no other objects and no nulls."
         )
-    return plain.astype(str)
+    return _as_text_array(f"column {name}", plain)
+
+
+def _as_text_array(name: str, values: np.ndarray) -> np.ndarray:
+    """Text as NumPy holds it, without NUL at its end, which would be lost."""
+    cut = [value for value in values if str(value).endswith("\0")]
+    if cut:
+        raise InputError(f"{name} {cut[0]!r:.80} ends in NUL, which .npz cannot hold.")
+    return values.astype(str)
