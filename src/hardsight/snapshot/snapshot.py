@@ -39,12 +39,14 @@ from hardsight.pandas_index import in_class_order
 from hardsight.screen import Progress, print_in_command, printable, warn, wrapped
 from hardsight.snapshot.arrays import ArrayOptions, Arrays, Opened, open_arrays
 from hardsight.snapshot.ids import check_unique
+from hardsight.snapshot.joining import Joined, joined
 from hardsight.snapshot.opening import open_path, open_scores, under_head
-from hardsight.snapshot.sources import SCORES_ALONE, ArraySource, Source, TableSource
+from hardsight.snapshot.sources import SCORES_ALONE, ArraySource, SelectedRows, Source, TableSource
 from hardsight.table import is_scores, noted_class_names, plain, scores_given
 from hardsight.threads import even_rows
 
 BATCH_BYTES = 32 * 2**20  # features per batch when reading from files
+LEFT_IN_FILES = 2**28  # a larger part of files is not read into memory at once
 SNAPSHOTS = (".npz", ".npy", ".parquet", ".pq")  # extensions of snapshot files
 
 
@@ -224,7 +226,7 @@ class Snapshot:
     def ids(self) -> np.ndarray:
         """(n,) strings or integers, proven to be unique unless duplicates are allowed."""
         ids = np.asarray(self.columns(["id"]).column(0).to_numpy())
-        if isinstance(self.source, SampleFiles) and not self.allow_duplicates:  # those in memory were checked when opened
+        if not isinstance(self.source, ArraySource) and not self.allow_duplicates:  # those in memory were checked when opened
             check_unique(ids, self.where)
         return ids
 
@@ -411,12 +413,31 @@ class Snapshot:
         return taken
 
     def of_rows(self, rows: Any) -> Snapshot:
-        """`take` for increasing rows that keeps track of the source run; the snapshot itself if these are all rows."""
+        """`take` for increasing rows that keeps track of the source run; the snapshot itself if these are all rows.
+
+        Rows in files stay there if they would take more than 256 MB.
+        """
         if len(rows) == len(self):
             return self
-        taken = self.take(rows)
+        in_files = isinstance(self.source, (SampleFiles, SelectedRows))
+        if in_files and len(rows) * self.source.width * self.source.itemsize > LEFT_IN_FILES:
+            taken = self._again(SelectedRows(self.source, _check_rows(rows, len(self))))
+            taken.others = {name: matrix[rows] for name, matrix in self.others.items()}
+        else:
+            taken = self.take(rows)
         taken.loaded_from, taken.whole = self.loaded_from, False
         return taken
+
+    def joined(self, other: Snapshot) -> Joined:
+        """The samples that both have, by id and in this order; refused if there are none.
+
+        Example:
+            >>> old, new = Snapshot(np.eye(3), ids=["a", "b", "c"]), Snapshot(np.eye(2), ids=["c", "a"])
+            >>> both = old.joined(new)
+            >>> both.second.ids, both.only_first
+            (array(['a', 'c'], dtype=object), 1)
+        """
+        return joined(self, other)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write as `.npz`, with the standard names as keys."""

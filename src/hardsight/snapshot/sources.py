@@ -137,6 +137,43 @@ def _arrow_column(name: str, column: Any) -> pa.Array:
     return pa.array(plain, from_pandas=plain.dtype == object)  # NaN among text is pandas' null
 
 
+class SelectedRows:
+    """Some rows of another source, in its order: they are picked from each batch as it is read."""
+
+    def __init__(self, source: Source, rows: np.ndarray) -> None:
+        self.source, self.rows = source, rows
+        self.num_samples = len(rows)
+        self.evidence, self.width, self.itemsize, self.id_type = source.evidence, source.width, source.itemsize, source.id_type
+        self.labeled, self.named, self.note, self.of_epochs = source.labeled, source.named, source.note, source.of_epochs
+
+    def pieces(self, rows: int) -> list[range]:
+        """Ranges of `rows` rows each; the last may be shorter."""
+        return [range(part.start, part.stop) for part in blocks(self.num_samples, rows)]
+
+    def read(self, start: int, stop: int, rows: int, num_classes: int | None) -> Iterator[Batch]:
+        """Rows start..stop in order, in batches of at most `rows`."""
+        wanted = self.rows[start:stop]
+        for batch in self.source.read(int(wanted[0]), int(wanted[-1]) + 1, rows, num_classes) if len(wanted) else ():
+            first, last = np.searchsorted(wanted, (batch.start, batch.start + len(batch)))
+            here = wanted[first:last] - batch.start
+            missing = None if batch.missing is None else batch.missing[here]
+            if len(here):
+                yield Batch(start + int(first), batch.values[here], missing, batch.labels[here], batch.ids[here])
+
+    @property
+    def column_names(self) -> list[str]:
+        """Those of the other source."""
+        return self.source.column_names
+
+    def columns(self, names: list[str], num_classes: int | None) -> pa.Table:
+        """The named columns of these rows."""
+        return self.source.columns(names, num_classes).take(self.rows)
+
+    def read_labels(self, classes: Classes) -> tuple[list[str] | None, tuple[str, ...]]:
+        """Nothing to decide: the other source has read its labels."""
+        return None if classes.names is None else list(classes.names), ()
+
+
 class TableSource(ArraySource):
     """A table of scores: no features, logits or probabilities, but columns; `label` and `id` among them where it has them."""
 
