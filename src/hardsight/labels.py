@@ -123,7 +123,7 @@ def read_labels(labels: Any, classes: Classes = Classes(), counted: Sequence[str
         numbers = check_labels(_as_numbers(labels) if isinstance(labels, Written) else labels, None, None)
         if not classes.integers:
             rule = rule_for_numbers(numbers, classes, counted)
-            return Labels(check_labels(rule.of_numbers(numbers), None, rule_limit(rule, classes)), *_found(rule))
+            return Labels(_below(rule.of_numbers(numbers), rule.class_names, classes.count), *_found(rule))
         known = set(classes.names or ())
         names = [None if number == UNLABELED and "-1" not in known else str(number) for number in numbers.tolist()]
     try:
@@ -139,9 +139,16 @@ def _found(rule: LabelRule) -> tuple[list[str] | None, tuple[str, ...], bool]:
     return rule.class_names, rule.notes, rule.changes
 
 
-def rule_limit(rule: LabelRule, classes: Classes) -> int | None:
-    """The number of classes that labels must stay below, if it is known."""
-    return classes.number if rule.class_names is None else len(rule.class_names)
+def _below(numbers: np.ndarray, names: Sequence[str] | None, count: int | None) -> np.ndarray:
+    """Class numbers, after checking that each is one of the classes, where these are known."""
+    largest = int(numbers.max(initial=UNLABELED))
+    if count is None and names is not None and largest >= len(names):
+        row = int(numbers.argmax())
+        raise LabelError(
+            f"there must be one class name per class, got {len(names)} for {largest + 1} classes: row {row} has {largest}.",
+            row,
+        )
+    return check_labels(numbers, None, count)
 
 
 def rule_for_numbers(numbers: np.ndarray, classes: Classes, counted: Sequence[str] | None = None) -> LabelRule:
