@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 
 from hardsight.errors import InputError
@@ -21,8 +22,7 @@ from hardsight.labels import INTEGER, Classes, names_in, read_labels
 
 def index_of(x: Any) -> Any:
     """The index of a pandas frame or series; None for anything else."""
-    pandas = sys.modules.get("pandas")
-    if pandas is None or not isinstance(x, (pandas.DataFrame, pandas.Series)):
+    if not (nw.dependencies.is_pandas_dataframe(x) or nw.dependencies.is_pandas_series(x)):
         return None
     return x.index.to_flat_index()  # a MultiIndex becomes tuples
 
@@ -82,7 +82,7 @@ def align(x: Any, name: str, to: Any, to_name: str, ids: Any = None) -> Any:
 
 def same_columns(x: Any, to: Any) -> Any:
     """A frame with its columns in the order of another's, if they have the same names; otherwise unchanged."""
-    names, wanted = _column_names(x), _column_names(to)
+    names, wanted = column_names(x), column_names(to)
     if names is None or wanted is None or names == wanted or sorted(names) != sorted(wanted) or len(set(names)) < len(names):
         return x
     return _columns_at(x, [names.index(name) for name in wanted])
@@ -137,12 +137,12 @@ def class_names_in(x: Any, axis: int) -> list[str] | None:
 
 def _names_along(x: Any, axis: int) -> list[str] | None:
     if axis == 1:
-        return _column_names(x)
+        return column_names(x)
     return None if index_of(x) is None or x.ndim != 2 else [str(name) for name in x.index]
 
 
-def _column_names(x: Any) -> list[str] | None:
-    """The columns of a pandas or polars frame or an Arrow table, as text; None for anything else."""
+def column_names(x: Any) -> list[str] | None:
+    """The columns of a frame of any library, an Arrow table or a Hugging Face dataset, as text; None for anything else."""
     names = getattr(x, "column_names", None)
     if names is None and hasattr(x, "shape"):
         names = getattr(x, "columns", None)
@@ -150,10 +150,7 @@ def _column_names(x: Any) -> list[str] | None:
 
 
 def _columns_at(x: Any, places: list[int]) -> Any:
-    if index_of(x) is not None:
-        return x.iloc[:, places]
-    names = _column_names(x) or []
-    return x.select([names[place] for place in places])
+    return nw.from_native(x, eager_only=True)[:, places].to_native()
 
 
 def _same_values(a: Any, b: Any) -> bool:

@@ -28,7 +28,7 @@ from hardsight.files.table_files import read_csv, with_ids
 from hardsight.files.table_writing import FORMATS, RowsWriter, with_formulas
 from hardsight.files.wide_tables import as_arrow, is_pandas, is_table
 from hardsight.labels import is_missing, natural_key
-from hardsight.pandas_index import index_ids
+from hardsight.pandas_index import column_names, index_ids
 from hardsight.scores import SCORES
 
 CLASSES = ("label", "predicted", "given_label", "suggested_label", "predicted_label")  # columns of class numbers
@@ -71,7 +71,7 @@ def plain(table: Any) -> Any:
 
 def is_scores(table: Any, by: str | None = None) -> bool:
     """Whether a table in memory is a table of scores: the one rule of it; `by` is a column that the caller ranks by."""
-    names = {str(name) for name in getattr(table, "column_names", None) or table.columns}
+    names = set(column_names(table) or ())
     if names & set(LIST_COLUMNS):
         return False
     return {"predicted", "status"} <= names or any(name in SCORES for name in names) or (by is not None and by in names)

@@ -25,14 +25,14 @@ from hardsight.data.arrays import row_ids
 from hardsight.data.dataset import ImageData
 from hardsight.data.decoding import BrokenImage, decode
 from hardsight.data.files import hash_lines
-from hardsight.data.labels import Labels, read_labels, split_name
+from hardsight.data.labels import read_labels, split_name
 from hardsight.errors import FileError, InputError
 from hardsight.files.label_column import class_label_names
 from hardsight.files.parquet import open_parquet, read_parquet
 from hardsight.files.places import Place, place
 from hardsight.files.reading import FileState, check_unchanged, file_state, read_json, reading
 from hardsight.files.table_files import check_once
-from hardsight.labels import numbers_among
+from hardsight.labels import Labels, numbers_among
 
 CACHE_BYTES = 2**28  # of row groups that a process holds
 LABELS = ("label", "labels", "fine_label", "class")  # of several columns that may hold the labels, the first is taken

@@ -395,7 +395,7 @@ class _Job:
             ours = self.data.class_names
         if ours is None and self.data.labels is not None:
             labels, notes = counted_from_zero(self.data.labels, c)
-            self.data = replace(self.data, labels=labels)  # type: ignore[arg-type]  # features have labels
+            self.data = replace(self.data, labels=labels)
             for note in notes:
                 self.say(note)
         count = self.data.num_classes if isinstance(self.data, Features) else num_classes(self.data)

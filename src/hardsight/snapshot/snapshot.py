@@ -143,7 +143,7 @@ class Snapshot:
 
     @classmethod
     def _of_path(cls, path: Any, options: dict[str, Any], features: Any, by: str | None) -> Snapshot:
-        beside = {name: options.pop(name) for name in ("probs", "pred_probs") if name in options}
+        beside: dict[str, Any] = {name: options.pop(name) for name in ("probs", "pred_probs") if name in options}
         files = ("head", "labels", "class_names", "allow_duplicates")
         extra = [name for name in options if name not in files]
         if extra:
