@@ -164,9 +164,8 @@ def _measured(noise: NoisyLabels, output: Path, progress: Progress) -> dict[str,
     rankings = {name: error_score(table) for name, table in tables.items()} | peers.label_rankings(probs, labels)
     epochs = as_hardness(score(snapshot, scores=OF_EPOCHS))
     rankings |= {f"clean --by {name}": epochs[name] for name in OF_EPOCHS}
-    rankings |= {
-        f"clean --by {by}, of probabilities": error_score(suspects(probs=probs, labels=labels, by=by)) for by in BY_PROBS
-    }
+    for by in BY_PROBS:
+        rankings[f"clean --by {by}, of probabilities"] = error_score(suspects(probs=probs, labels=labels, by=by))
     notes = {name: notes_of(table) for name, table in tables.items()}
     precision = {name: detection(x, wrong).average_precision for name, x in rankings.items()}
     print_line(f"{case}: " + ", ".join(f"{name} {value:.3f}" for name, value in precision.items()))

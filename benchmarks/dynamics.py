@@ -36,9 +36,7 @@ def run(rounds: int = 5) -> list[Measurement]:
     for case, network, shape, batch, limits in cases:
         with tempfile.TemporaryDirectory() as folder:
             work = {"plain steps": _epoch(network, shape, batch, None), TRACKED: _epoch(network, shape, batch, Dynamics(folder))}
-            for function in work.values():
-                function()  # warm
-            lines += compared(case, work, rounds, limits)
+            lines += compared(case, work, rounds, limits, warm=True)
     return lines
 
 

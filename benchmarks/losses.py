@@ -25,9 +25,7 @@ def run(rounds: int = 7) -> list[Measurement]:
     lines: list[Measurement] = []
     for c in CLASSES:
         work = {name: _step(name, c) for name in _names()}
-        for function in work.values():
-            function()  # warm
-        lines += compared(f"time, c = {c}", work, rounds, TIME_LIMIT)
+        lines += compared(f"time, c = {c}", work, rounds, TIME_LIMIT, warm=True)
         del work
     return lines + _steps_against_c(rounds) + _memory()
 
@@ -89,10 +87,8 @@ def _steps_against_c(rounds: int) -> list[Measurement]:
     lines = []
     for name in ("nn.Linear, ZNormLoss, SGD", "ZNormLinearLoss"):
         work = {f"c = {c}": _sgd_step(name, c) for c in CLASSES}
-        for function in work.values():
-            function()  # warm
         limits = {f"c = {CLASSES[-1]}": CLASSES_LIMIT} if name == "ZNormLinearLoss" else {}
-        lines += compared(f"step, {name}", work, rounds, limits)
+        lines += compared(f"step, {name}", work, rounds, limits, warm=True)
         del work
     return lines
 

@@ -58,9 +58,7 @@ def _supcon(rounds: int) -> list[Measurement]:
         y = torch.randint(0, 10, (batch,), generator=generator)
         losses = {"pytorch-metric-learning: SupConLoss": Peer(), "SupConLoss": SupConLoss()}
         work = {name: partial(_step, loss, x, y) for name, loss in losses.items()}
-        for function in work.values():
-            function()  # warm
-        lines += compared(f"step, batch of {batch}", work, max(rounds, 3), SUPCON_LIMIT)
+        lines += compared(f"step, batch of {batch}", work, max(rounds, 3), SUPCON_LIMIT, warm=True)
     return lines
 
 

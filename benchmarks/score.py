@@ -66,10 +66,7 @@ def _growth(rounds: int) -> list[Measurement]:
     """Time for four times the samples: four times as long is linear."""
     features, head, labels = _arrays((40000, 256, 200))
     quarter = slice(0, 10000)
-    work = {
-        "avh of n": lambda: avh(features[quarter], head, labels[quarter]),
-        "avh of 4 n": lambda: avh(features, head, labels),
-    }
+    work = {"avh of n": lambda: avh(features[quarter], head, labels[quarter]), "avh of 4 n": lambda: avh(features, head, labels)}
     return compared("numpy n = 10000, d = 256, c = 200", work, rounds, {"avh of 4 n": 4.4})
 
 

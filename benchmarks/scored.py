@@ -44,17 +44,14 @@ def of_training_samples(run: Path, labels: np.ndarray) -> Scores:
     table = score(run, scores="all")
     _, features, ids = opened(run)
     row_of = np.argsort(ids)
-    scores = {(_evidence(name), name): values[row_of] for name, values in as_hardness(table).items()}
+    evidence = {name: EPOCHS if entry.scope == "dynamics" else FINAL for name, entry in SCORES.items()}
+    scores = {(evidence[name], name): values[row_of] for name, values in as_hardness(table).items()}
     unseen, probs = by_unseen_heads(features[row_of], labels)
     theirs = peers.label_rankings(probs, labels)
     scores |= {(UNSEEN, name): values for name, values in {**unseen, **theirs}.items()}
     scores[EPOCHS, "clean"] = error_score(suspects(run))[row_of]
     scores[UNSEEN, "clean"] = error_score(suspects(probs=probs, labels=labels))
     return scores | {(EPOCHS, name): values for name, values in peers.area_under_margin(run, len(labels)).items()}
-
-
-def _evidence(name: str) -> str:
-    return EPOCHS if SCORES[name].scope == "dynamics" else FINAL
 
 
 def by_unseen_heads(features: np.ndarray, labels: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:

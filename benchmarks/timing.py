@@ -49,6 +49,7 @@ def compared(
     rounds: int,
     limits: Mapping[str, float] | None = None,
     seconds: Callable[[Callable[[], Any]], float] | None = None,
+    warm: bool = False,
 ) -> list[Measurement]:
     """One measurement per function; the first is the baseline of the ratios.
 
@@ -62,9 +63,12 @@ def compared(
         rounds: minimum number of rounds.
         limits: upper limits of ratios, by name.
         seconds: how to time a function in one turn. Default: its fastest call.
+        warm: call every function once before the first round.
     """
     seconds, limits = seconds or _one_turn, limits or {}
     times: dict[str, list[float]] = {name: [] for name in work}
+    for function in work.values() if warm else ():
+        function()
     with progress_bar(case) as progress:
         for done in range(LONGEST * rounds):
             if done >= rounds and not _undecided(times, limits):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from typing import Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 import hardsight
 from hardsight.domains import select_pseudo_labels
@@ -24,30 +24,35 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
-from hardsight.domains.adaptation.settings import Portions
+from hardsight.domains.settings import Portions
 '''
 
 
-def settings_classes() -> dict[str, type[Options]]:
-    """The settings class of each verb, by the name of its TypedDict."""
-    verbs = [*(getattr(hardsight, verb) for verb in VERBS), select_pseudo_labels]
-    return {re.sub("(Settings|Options)$", "", verb.settings_class.__name__) + "Options": verb.settings_class for verb in verbs}
+def verbs() -> dict[str, Any]:
+    """Every function that takes options, by the name of its TypedDict."""
+    functions = [*(getattr(hardsight, verb) for verb in VERBS), select_pseudo_labels]
+    return {re.sub("(Settings|Options)$", "", verb.settings_class.__name__) + "Options": verb for verb in functions}
 
 
-def typed_dict(name: str, settings_class: type[Options]) -> str:
-    """A class in which every option has its type; none is required."""
+def typed_dict(name: str, verb: Any) -> str:
+    """A class in which every option has its type; none is required. Arguments of the function itself are not among them."""
     hints: dict[str, str] = {}
+    settings_class: type[Options] = verb.settings_class
+    written = verb.__code__.co_varnames[: verb.__code__.co_argcount + verb.__code__.co_kwonlyargcount]
     for base in settings_class.__mro__:
         hints = {**{key: _spelled_out(hint, base) for key, hint in vars(base).get("__annotations__", {}).items()}, **hints}
-    fields = "".join(f"    {field.name}: {_accepted(field, hints[field.name])}\n" for field in settings_class.fields())
+    options = [field for field in settings_class.fields() if field.name not in written]
+    fields = "".join(f"    {field.name}: {_accepted(field, hints[field.name])}\n" for field in options)
     return f"class {name}(TypedDict, total=False):\n{fields}"
 
 
 def _spelled_out(hint: str, settings_class: type) -> str:
-    """The type of a field with the choices of a Literal written out."""
+    """The type of a field with the choices of a Literal written out; a group of options is given as a mapping."""
 
     def choices(name: re.Match[str]) -> str:
         kind = vars(sys.modules[settings_class.__module__]).get(name[0])
+        if isinstance(kind, type) and issubclass(kind, Options):
+            return "Mapping[str, Any]"
         return f"Literal[{', '.join(map(json.dumps, get_args(kind)))}]" if get_origin(kind) is Literal else name[0]
 
     return re.sub(r"\b[A-Z]\w+", choices, hint)
@@ -63,7 +68,7 @@ def _accepted(field: OptionField, hint: str) -> str:
 
 def text() -> str:
     """The whole file."""
-    classes = "\n".join(typed_dict(name, settings) for name, settings in sorted(settings_classes().items()))
+    classes = "\n".join(typed_dict(name, verb) for name, verb in sorted(verbs().items()))
     return f"{HEADER}\n{classes}"
 
 

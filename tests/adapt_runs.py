@@ -1,4 +1,4 @@
-"""Two small domains of features, and self-training on them in a moment: shared by the tests of `hardsight.domains.adaptation`."""
+"""Two small domains of features, and self-training on them in a moment: shared by the tests of `hardsight.domains`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def adapted(folder: Path, **options: Any) -> Any:
 
 def check_kept_model(folder: Path, features: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """The model in the folder reaches the accuracy of its last round on features as they were; returns its predictions."""
-    from hardsight.domains.accuracy import class_accuracies, known_mean
+    from hardsight.domains.comparison import class_accuracies, known_mean
     from hardsight.models.opening import open_model
 
     model = open_model(folder)

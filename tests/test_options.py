@@ -149,8 +149,8 @@ def test_a_switch_may_take_a_word(words: list[str], oil: bool | str) -> None:
     "name",
     [
         "training.settings:TrainSettings",
-        "domains.adaptation.settings:AdaptSettings",
-        "domains.generalization.settings:GeneralizeSettings",
+        "domains.settings:AdaptSettings",
+        "domains.settings:GeneralizeSettings",
     ],
 )
 def test_defaults_of_a_command_are_those_of_the_function(name: str) -> None:

@@ -12,8 +12,8 @@ import pyarrow as pa
 import hardsight
 from hardsight import Head, Snapshot
 from hardsight.attacks.attack import Attack
-from hardsight.domains.adaptation.adapt import Adapted
-from hardsight.domains.generalization.generalize import Generalized
+from hardsight.domains.adapt_result import Adapted
+from hardsight.domains.generalize_result import Generalized
 from hardsight.training.train import Trained
 
 RNG = np.random.default_rng(0)
@@ -62,11 +62,11 @@ def test_correlations_and_trainings(tmp_path: Path) -> None:
 
 
 def test_domains_and_attacks(tmp_path: Path) -> None:
-    text = one_screen(Adapted(tmp_path, ACCURACY, ACCURACY, ACCURACY, ACCURACY))
+    text = one_screen(Adapted(ACCURACY, ACCURACY, ACCURACY, ACCURACY, run=tmp_path))
     assert "method 0" in text and "and 28 more" in text
     losses = pa.table({"loss": ["avh"], "photo": [0.5], "photo std": [0.1], "average": [0.6]})
-    assert re.search(r"avh +0\.5 +0\.6", one_screen(Generalized(tmp_path, losses, losses, losses)))
-    one_screen(Generalized(tmp_path, losses.slice(0, 0), losses, losses))
+    assert re.search(r"avh +0\.5 +0\.6", one_screen(Generalized(losses, losses, losses, run=tmp_path)))
+    one_screen(Generalized(losses.slice(0, 0), losses, losses, run=tmp_path))
     assert "method 0" in one_screen(Attack(tmp_path, ACCURACY, ACCURACY, ACCURACY, ACCURACY, {}))
 
 
@@ -80,7 +80,7 @@ def test_tables_of_clean_select_audit_and_drift() -> None:
     rows = text.partition("first 10 by error_score")[2].splitlines()[2:]  # after the names of the columns
     assert rows[0].split()[0] == str(most)
     chosen = hardsight.select(SNAPSHOT, budget=20)
-    assert one_screen(chosen).startswith("Result: 20 rows, 2 columns")
+    assert one_screen(chosen).startswith("Subset: 20 rows, 2 columns")
     groups = one_screen(hardsight.audit(SNAPSHOT, group="site"))
     assert "group" in groups and "accuracy" in groups
     one_screen(hardsight.drift(SNAPSHOT, Snapshot(FEATURES + 0.1, WEIGHT, LABELS)))

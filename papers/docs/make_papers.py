@@ -58,13 +58,6 @@ class Finding:
     real: dict[str, str] | None
     built_in: dict[str, str] | None
 
-    @property
-    def best(self) -> dict[str, str]:
-        """The claim on real data, or else on built-in data."""
-        found = self.real or self.built_in
-        assert found is not None
-        return found
-
 
 @dataclass(frozen=True)
 class Reproduced:
@@ -75,22 +68,17 @@ class Reproduced:
     built_in: Outcome | None
 
     @property
-    def best(self) -> Outcome:
-        """The outcome on real data, or else on built-in data."""
-        outcome = self.real or self.built_in
-        assert outcome is not None
-        return outcome
-
-    @property
     def findings(self) -> list[Finding]:
         """Every claim once, paired by its text."""
         real, built_in = (claims_by_text(outcome) for outcome in (self.real, self.built_in))
         return [Finding(text, real.get(text), built_in.get(text)) for text in real | built_in]
 
-    def claims(self, kind: str) -> list[dict[str, str]]:
-        """Claims on `real` or `built_in` data."""
-        outcome = getattr(self, kind)
-        return [] if outcome is None else outcome["claims"]
+
+def best(found: Finding | Reproduced) -> dict[str, Any]:
+    """The claim or the outcome on real data, or else on built-in data."""
+    shown = found.real or found.built_in
+    assert shown is not None
+    return shown
 
 
 def claims_by_text(outcome: Outcome | None) -> dict[str, dict[str, str]]:
@@ -138,7 +126,7 @@ def page(kept: Sequence[Outcome]) -> str:
 
 def section(reproduced: Reproduced) -> str:
     """One recipe: what was run, claims, tables, figures."""
-    outcome = reproduced.best
+    outcome = best(reproduced)
     data = " --data DIR" if reproduced.real else ""
     parts = [
         f"### {reproduced.id}",
@@ -158,7 +146,7 @@ def section(reproduced: Reproduced) -> str:
 
 def bullet(finding: Finding) -> str:
     """A claim with its verdicts and its rule."""
-    claim = finding.best
+    claim = best(finding)
     lines = [f"- {SIGNS[claim['verdict']]} **{finding.text}** {claim['verdict'].capitalize()}: {claim['found']}"]
     if finding.real and finding.built_in and finding.built_in["found"] != finding.real["found"]:
         lines.append(f"On built-in data: {finding.built_in['verdict']}. {finding.built_in['found']}")
@@ -195,13 +183,12 @@ def summary(kept: Sequence[Outcome]) -> str:
     tallies = {kind: tally(papers, kind) for kind in kinds.values()}
     counts = [[title, str(len(papers[title])), *(tallies[kind][title] for kind in tallies)] for title in papers]
     parts = [
-        f"Claims that {' / '.join(('hold', 'do not hold', 'are not comparable'))}; one that several recipes share, with the same "
+        "Claims that hold / do not hold / are not comparable; one that several recipes share, with the same "
         "rule and finding, counts once:",
         table(["paper", "recipes", *kinds], counts),
     ]
-    missing = [
-        f"`{id}`" for id in recipes() if not any(each.id == id and each.real for group in papers.values() for each in group)
-    ]
+    real = {each.id for group in papers.values() for each in group if each.real}
+    missing = [f"`{id}`" for id in recipes() if id not in real]
     parts += [f"Not run on real data: {', '.join(missing)}."] if missing else []
     for title, reproduced in papers.items():
         rows = [row for each in reproduced for row in claim_rows(each)]
@@ -214,7 +201,8 @@ def tally(papers: dict[str, list[Reproduced]], kind: str) -> dict[str, str]:
     seen: set[tuple[str, ...]] = set()
     cells = {}
     for title, reproduced in papers.items():
-        claims = {tuple(claim.values()): claim["verdict"] for each in reproduced for claim in each.claims(kind)}
+        outcomes = [outcome for each in reproduced if (outcome := getattr(each, kind))]
+        claims = {tuple(claim.values()): claim["verdict"] for outcome in outcomes for claim in outcome["claims"]}
         verdicts = [verdict for key, verdict in claims.items() if key not in seen]
         seen |= claims.keys()
         cells[title] = " / ".join(str(verdicts.count(verdict)) for verdict in VERDICTS) if claims else ""
@@ -225,15 +213,11 @@ def claim_rows(reproduced: Reproduced) -> list[list[str]]:
     """A row per claim; the recipe is named in the first."""
     name, rows = f"[{reproduced.id}](papers.md#{reproduced.id.replace('/', '')})", []
     for finding in reproduced.findings:
-        verdicts = ["" if claim is None else verdict_cell(claim["verdict"]) for claim in (finding.real, finding.built_in)]
-        rows.append([name, finding.text, *verdicts, finding.best["found"]])
+        verdicts = ["" if claim is None else claim["verdict"] for claim in (finding.real, finding.built_in)]
+        verdicts = [f"**{verdict}**" if verdict == "does not hold" else verdict for verdict in verdicts]
+        rows.append([name, finding.text, *verdicts, best(finding)["found"]])
         name = ""
     return rows
-
-
-def verdict_cell(verdict: str) -> str:
-    """A verdict in a table: what does not hold stands out."""
-    return f"**{verdict}**" if verdict == "does not hold" else verdict
 
 
 # reproduce.md

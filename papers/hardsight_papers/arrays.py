@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
+from hardsight import Snapshot
 from hardsight.data import ImageData, open_data
 from hardsight.errors import FileError
 
@@ -29,13 +30,9 @@ def read_arrays(path: Path, wanted: Mapping[str, str]) -> dict[str, np.ndarray]:
         got = arrays[name].shape
         fits = len(got) == len(sizes) and all(not size.isdigit() or int(size) == n for size, n in zip(sizes, got, strict=True))
         if not fits or lengths.setdefault(sizes[0], got[0]) != got[0]:
-            raise FileError(f"{path} must hold the arrays {shapes}; {name} is of shape {got}{_beside(lengths, sizes[0], fits)}.")
+            before = f", and {sizes[0]} is {lengths[sizes[0]]} in the arrays before it" if fits else ""
+            raise FileError(f"{path} must hold the arrays {shapes}; {name} is of shape {got}{before}.")
     return arrays
-
-
-def _beside(lengths: Mapping[str, int], letter: str, fits: bool) -> str:
-    """What a length was, of the arrays before."""
-    return f", and {letter} is {lengths[letter]} in the arrays before it" if fits else ""
 
 
 def read_answers(path: Path, wanted: tuple[str, ...]) -> dict[str, np.ndarray]:
@@ -111,6 +108,11 @@ def as_pixels(data: ImageData, flat: bool = True) -> tuple[np.ndarray, np.ndarra
     images = np.stack([np.asarray(data.image(row)) for row in range(len(data))]).astype(np.float32) / 255  # (n, h, w)
     assert data.labels is not None
     return images.reshape(len(images), -1) if flat else images[:, None], data.labels, data.ids
+
+
+def of_split(snapshot: Snapshot, split: str) -> Snapshot:
+    """The rows of one split, in memory."""
+    return snapshot.take([row for row, name in enumerate(snapshot.columns(["split"])["split"].to_pylist()) if name == split])
 
 
 def directions(features: np.ndarray) -> np.ndarray:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,23 @@ import pyarrow.parquet as pq
 
 import hardsight
 from hardsight.errors import FileError
-from hardsight.files import cache_directory, read_json, replacing, write_json
+from hardsight.files import read_json, replacing, write_json
+
+
+def cache_directory() -> Path | None:
+    """The cache directory: HARDSIGHT_CACHE, or hardsight in the user's cache directory; None if there is none."""
+    chosen = os.environ.get("HARDSIGHT_CACHE")
+    if chosen is not None:
+        return Path(chosen) if chosen else None
+    try:
+        if sys.platform == "darwin":
+            return Path.home() / "Library" / "Caches" / "hardsight"
+        if os.name == "nt":
+            local = os.environ.get("LOCALAPPDATA")
+            return Path(local) / "hardsight" / "Cache" if local else None
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hardsight"
+    except RuntimeError:  # no home directory
+        return None
 
 
 class Cache:

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 import hardsight
-from hardsight.data import ImageData
+from hardsight import Snapshot
+from hardsight.attacks import Attack
+from hardsight.data import ImageData, open_data
 from hardsight.errors import require_installed
 from hardsight.screen import Progress
+from hardsight.training import Trained, read_trained
+from hardsight_papers.arrays import even_rows, open_labeled
 from hardsight_papers.cache import Cache
 from hardsight_papers.data_folder import DataFolder
-
-if TYPE_CHECKING:
-    from hardsight import Snapshot
-    from hardsight.attacks import Attack
-    from hardsight.training import Trained
 
 Scale = Literal["small", "paper"]
 LOCAL: dict[str, Any] = {"device": "cpu", "workers": 1}  # so small a network gains nothing from more
@@ -89,8 +88,6 @@ class Context:
             settings: options of `hardsight.train`; the seed is the context's unless it is given.
         """
         require_installed("torch", extra="torch", purpose="training")
-        from hardsight.training import read_trained
-
         settings = {"seed": self.seed, **self.machine, **settings}
         watch = settings.get("watch") or {}
         key = {**settings, "watch": {name: fingerprint(watched) for name, watched in watch.items()}}
@@ -110,8 +107,6 @@ class Context:
             settings: options of `hardsight.extract`.
         """
         require_installed("torch", extra="torch", purpose="extraction")
-        from hardsight import Snapshot, extract
-
         name, make = model if isinstance(model, tuple) else (model, lambda: model)
         settings = {**self.machine, **settings}
         place = self.cache.place("extract", {"model": fingerprint(name), "data": fingerprint(data), **settings})
@@ -119,7 +114,7 @@ class Context:
             return Snapshot.load(place)
         words = f"extracting features of {Path(str(name)).name}"
         self.say(words)
-        return extract(make(), data, place, progress=self.progress(words), **{**settings, **self.asked})
+        return hardsight.extract(make(), data, place, progress=self.progress(words), **{**settings, **self.asked})
 
     def attack(self, model: Any, data: Any, of: str, **settings: Any) -> Attack:
         """Attack images once.
@@ -131,20 +126,15 @@ class Context:
             settings: options of `hardsight.attack`.
         """
         require_installed("torch", extra="torch", purpose="attacks")
-        from hardsight import attack
-
-        key, network = model if isinstance(model, tuple) else (model.directory.name, str(model.directory))
+        key, network = model if isinstance(model, tuple) else (model.run.name, str(model.run))
         settings = {**self.machine, **settings}
         place = self.cache.place("attack", {"model": key, "data": fingerprint(data), **settings})
         words = f"attacking {of}"
         self.say(words)
-        return attack(network, place, data=data, progress=self.progress(words), **{**settings, **self.asked})
+        return hardsight.attack(network, place, data=data, progress=self.progress(words), **{**settings, **self.asked})
 
     def handwriting(self, train: int | None = None, test: int | None = None) -> Handwriting:
         """MNIST from --data, or at small scale the built-in digits; `train` and `test` are the sizes of even subsamples."""
-        from hardsight.data import open_data
-        from hardsight_papers.arrays import even_rows, open_labeled
-
         path = self.data.require("mnist", "the full protocol") if self.scale == "paper" else self.data.find("mnist")
         data = open_data("digits") if path is None else open_labeled(path, splits=True)
         parts = []

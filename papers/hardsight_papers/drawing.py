@@ -13,6 +13,8 @@ from hardsight.stats import mean_interval
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+else:
+    Axes = Figure = Any  # for annotations of recipes, without importing matplotlib
 
 
 def panels(count: int, *, width: float = 4.3, height: float = 3.3) -> tuple[Figure, list[Axes]]:
@@ -48,8 +50,23 @@ def seed_dots(
     axes.set_axisbelow(True)
 
 
-def seed_curves(axes: Axes, x: Sequence[float] | np.ndarray, curves: Mapping[str, np.ndarray], **labels: Any) -> None:
-    """A line per name through the means of (len(x), seeds) values, in the band of their 95 % intervals."""
+def seed_dots_figure(
+    values: Mapping[str, Mapping[str, np.ndarray]], label: str, *, width: float = 4.3, height: float = 3.3
+) -> Figure:
+    """A plot per title with the `seed_dots` of its names."""
+    figure, axes = panels(len(values), width=width, height=height)
+    for each, (title, by_name) in zip(axes, values.items(), strict=True):
+        seed_dots(each, by_name, label, title)
+    return figure
+
+
+def seed_curves(
+    axes: Axes, x: Sequence[float] | np.ndarray, curves: Mapping[str, np.ndarray], ticks: bool = False, **labels: Any
+) -> None:
+    """A line per name through the means of (len(x), seeds) values, in the band of their 95 % intervals.
+
+    With `ticks` every x is labeled, instead of the powers of ten of a logarithmic axis.
+    """
     for row, (name, values) in enumerate(curves.items()):
         means = [mean_interval(np.asarray(each, np.float64)) for each in values]
         color, marker = COLORS[row % len(COLORS)], MARKERS[row % len(MARKERS)]
@@ -59,6 +76,9 @@ def seed_curves(axes: Axes, x: Sequence[float] | np.ndarray, curves: Mapping[str
                 x, [mean.low for mean in means], [mean.high for mean in means], color=color, alpha=0.15, linewidth=0
             )
     axes.set(**labels)
+    if ticks:
+        axes.set_xticks(x, [f"{value:g}" for value in x])
+        axes.minorticks_off()
     axes.xaxis.label.set_fontsize(9)
     axes.yaxis.label.set_fontsize(9)
     axes.title.set_fontsize(9)

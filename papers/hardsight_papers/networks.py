@@ -99,5 +99,5 @@ def trained_network(trained: Trained, network: nn.Module) -> nn.Module:
     from safetensors.torch import load_file
 
     network.head = HeadLayer.of(trained.head)
-    network.load_state_dict(load_file(trained.directory / "model" / "model.safetensors"))
+    network.load_state_dict(load_file(trained.run / "model" / "model.safetensors"))
     return network.eval()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hardsight.render import captioned, escaped, page, paragraph, table
 from hardsight_papers.data_folder import NAMES, missing
-from hardsight_papers.keeping import file_name
+from hardsight_papers.outcome_files import file_name
 from hardsight_papers.recipe import VERDICTS, Claim, Outcome, Recipe, Table
 
 STYLE = """
@@ -23,6 +23,11 @@ h3 { font-size: 1rem; margin: 1rem 0 .2rem } p { max-width: 62rem }
 figcaption { color: #777; font-size: 14px } section { border-top: 1px solid #8884; margin-top: 2rem }
 """
 
+WORDS = {
+    "holds": ("holds", "hold"),
+    "does not hold": ("does not hold", "do not hold"),
+    "not comparable": ("is not comparable", "are not comparable"),
+}
 TITLES = {
     "avh": "Angular Visual Hardness (Chen et al., ICML 2020)",
     "slides": "Its slides and discussion",
@@ -41,9 +46,8 @@ def write_page(
         f"claim with the rule that decides it. {_counted(claims)}. Nothing was tuned to agree."
     )
     papers = list(TITLES)
-    done = sorted(
-        (recipe for recipe in recipes if recipe.id in outcomes), key=lambda each: papers.index(each.id.partition("/")[0])
-    )
+    done = [recipe for recipe in recipes if recipe.id in outcomes]
+    done.sort(key=lambda each: papers.index(each.id.partition("/")[0]))
     left_out = [paragraph(f"Not run: {id}. {reason}", "quiet") for id, reason in skipped.items()]
     if data:
         left_out.append(paragraph(f"Not in --data: {', '.join(missing(data, scale)) or 'nothing'}.", "quiet"))
@@ -67,13 +71,8 @@ def _counted(claims: Sequence[Claim]) -> str:
     distinct = set(claims)
     counts = [(sum(claim.verdict == verdict for claim in distinct), verdict) for verdict in VERDICTS]
     repeated = f", each counted once ({len(claims)} with repetitions)," if len(distinct) < len(claims) else ""
-    return f"Of {len(distinct)} claims{repeated} " + ", ".join(f"{count} {_plural(count, verdict)}" for count, verdict in counts)
-
-
-def _plural(count: int, verdict: str) -> str:
-    many = {"holds": "hold", "does not hold": "do not hold", "not comparable": "are not comparable"}
-    single = {"not comparable": "is not comparable"}
-    return single.get(verdict, verdict) if count == 1 else many[verdict]
+    words = [f"{count} {WORDS[verdict][count != 1]}" for count, verdict in counts]
+    return f"Of {len(distinct)} claims{repeated} {', '.join(words)}"
 
 
 def _contents(recipes: Sequence[Recipe], outcomes: Mapping[str, Outcome]) -> str:

@@ -16,7 +16,7 @@ from hardsight_papers.cache import Cache
 from hardsight_papers.catalog import chosen, single_recipe
 from hardsight_papers.context import Context
 from hardsight_papers.data_folder import DataFolder
-from hardsight_papers.keeping import keep, outcome_file, read_outcome
+from hardsight_papers.outcome_files import keep, outcome_file, read_outcome
 from hardsight_papers.page import write_page
 from hardsight_papers.recipe import Outcome, Recipe
 from hardsight_papers.settings import ReproduceSettings

@@ -15,12 +15,12 @@ import pytest
 pytest.importorskip("torch")
 
 from hardsight.errors import InputError
-from hardsight_papers import few_digits
+from hardsight_papers import digit_trainings, seed_statistics
 from hardsight_papers.cache import Cache
 from hardsight_papers.catalog import chosen, recipes
 from hardsight_papers.context import Context
 from hardsight_papers.data_folder import DataFolder
-from hardsight_papers.few_digits import difference, signed, with_wrong_labels
+from hardsight_papers.digit_trainings import with_wrong_labels
 from hardsight_papers.losses import (
     collapse,
     comp_sum,
@@ -37,6 +37,7 @@ from hardsight_papers.losses.comp_sum import BALL
 from hardsight_papers.losses.consistency_bounds import bounds, regrets, smallest_regret, tight
 from hardsight_papers.losses.ldr import one_framework
 from hardsight_papers.losses.training_on_attacks import trained_on_attacks
+from hardsight_papers.seed_statistics import difference, signed
 
 IDS = (
     "collapse", "comp-sum", "distillation", "drm", "ensloss", "ldr", "naive-bayes", "novel-classes", "proto-triplet",
@@ -81,7 +82,7 @@ def test_claims_that_need_no_training_hold(context: Context, monkeypatch: pytest
 
 
 def test_few_digits_are_apart_and_wrong_labels_are_wrong(context: Context) -> None:
-    digits = few_digits.few_digits(context)
+    digits = digit_trainings.few_digits(context)
     assert (len(digits.train), len(digits.test)) == (300, 1000)
     assert not set(digits.train.ids) & set(digits.test.ids)
     assert digits.train.labels is not None and np.bincount(digits.train.labels).min() > 20
@@ -139,9 +140,9 @@ def test_forty_times_is_asked_at_the_number_of_classes_it_is_printed_for() -> No
 
 
 def test_training_on_attacks_is_kept_by_its_seed(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(few_digits.TRAINING, "epochs", 1)
-    monkeypatch.setitem(few_digits.SIZES, "train", 40)
-    digits = few_digits.few_digits(context)
+    monkeypatch.setitem(digit_trainings.TRAINING, "epochs", 1)
+    monkeypatch.setitem(digit_trainings.SIZES, "train", 40)
+    digits = digit_trainings.few_digits(context)
     first, again, other = (trained_on_attacks(context, digits, BALL, seed).state_dict() for seed in (0, 0, 1))
     assert all((first[name] == again[name]).all() for name in first)
     assert not (first["head.weight"] == other["head.weight"]).all()
@@ -182,10 +183,10 @@ def test_soft_labels_count_the_last_round() -> None:
 
 def make_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything as short as it can be: whether it runs, not what comes out."""
-    monkeypatch.setattr(few_digits, "SEEDS", 2)
-    monkeypatch.setitem(few_digits.TRAINING, "epochs", 1)
+    monkeypatch.setattr(seed_statistics, "SEEDS", 2)
+    monkeypatch.setitem(digit_trainings.TRAINING, "epochs", 1)
     for name, size in {"train": 60, "test": 60}.items():
-        monkeypatch.setitem(few_digits.SIZES, name, size)
+        monkeypatch.setitem(digit_trainings.SIZES, name, size)
     monkeypatch.setitem(known_and_new.MOST, "known", 60)
     monkeypatch.setitem(known_and_new.MOST, "new", 120)
     for module in (temperature, collapse):
@@ -218,9 +219,9 @@ def test_a_recipe_from_end_to_end(context: Context, monkeypatch: pytest.MonkeyPa
 @pytest.mark.slow
 def test_cross_entropy_learns_its_training_images(context: Context) -> None:
     """What rate and length were chosen by: a baseline that has not learned them makes every comparison one of speed."""
-    digits = few_digits.few_digits(context)
-    runs = [few_digits.trained(context, digits, "softmax", seed=seed, watch={}) for seed in few_digits.seeds(context)]
-    assert few_digits.accuracies(runs, "train").mean() >= few_digits.LEARNED
+    digits = digit_trainings.few_digits(context)
+    runs = [digit_trainings.trained(context, digits, "softmax", seed=seed, watch={}) for seed in seed_statistics.seeds(context)]
+    assert digit_trainings.accuracies(runs, "train").mean() >= digit_trainings.LEARNED
 
 
 @pytest.mark.slow

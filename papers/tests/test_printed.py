@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from hardsight_papers.printed import PRINTED, PrintedRow
+from hardsight_papers.avh.printed_correlations import PRINTED, PrintedRow
 
 RECOMPUTED = {  # row -> z to three decimals, one- and two-sided p
     ("ResNet-50", "spearman"): (4.856, 6e-7, 1e-6),

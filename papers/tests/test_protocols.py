@@ -19,10 +19,7 @@ from doc_blocks import ROOT
 torch = pytest.importorskip("torch")
 pytest.importorskip("accelerate")
 
-from hardsight.models import (
-    cifar_resnet,
-    cnn10,
-)
+from hardsight.models import cifar_resnet, cnn10
 
 PAGE = (ROOT / "papers" / "docs" / "protocols.md").read_text("utf-8")
 SMALLER: dict[str, dict[str, str | None]] = {

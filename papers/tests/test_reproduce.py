@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -41,16 +42,16 @@ from hardsight_papers.avh.generalization import wrong_averages
 from hardsight_papers.avh.granularity import coarse_frequency
 from hardsight_papers.avh.imagenet import read_votes, voted_rows
 from hardsight_papers.avh.panels import WORDS, Panel, pair, selection
+from hardsight_papers.avh.printed_correlations import PRINTED
 from hardsight_papers.avh.sphere import in_overlap, two_gaussians
 from hardsight_papers.avh.table2 import printed_claims, printed_rows, recomputed
 from hardsight_papers.avh.trainings import WatchedTraining, of_levels
 from hardsight_papers.avh.wordnet import coarser
-from hardsight_papers.cache import Cache
+from hardsight_papers.cache import Cache, cache_directory
 from hardsight_papers.context import Context, fingerprint
 from hardsight_papers.data_folder import DataFolder
-from hardsight_papers.keeping import read_outcome
+from hardsight_papers.outcome_files import read_outcome
 from hardsight_papers.page import write_page
-from hardsight_papers.printed import PRINTED
 from hardsight_papers.recipe import Claim, Outcome, Recipe, Table, claim
 
 QUICK = ("avh/fig23", "slides/theory")
@@ -59,6 +60,16 @@ QUICK = ("avh/fig23", "slides/theory")
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HARDSIGHT_CACHE", str(tmp_path / "cache"))
+
+
+def test_where_the_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cache_directory() == tmp_path / "cache"
+    monkeypatch.setenv("HARDSIGHT_CACHE", "")
+    assert cache_directory() is None
+    monkeypatch.delenv("HARDSIGHT_CACHE")
+    if sys.platform.startswith("linux"):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        assert cache_directory() == tmp_path / "hardsight"
 
 
 def verdicts(claims: list[Claim]) -> list[str]:

@@ -14,20 +14,9 @@ from hardsight.errors import FileError
 pytest.importorskip("torch")
 pytest.importorskip("accelerate")
 
-from hardsight.models import (
-    cifar_resnet,
-    cnn10,
-)
-from hardsight_papers.avh import (
-    adaptation,
-    curves,
-    generalization,
-    trainings,
-)
-from hardsight_papers.lgm import (
-    benchmarks,
-    digit_networks,
-)
+from hardsight.models import cifar_resnet, cnn10
+from hardsight_papers.avh import adaptation, curves, generalization, trainings
+from hardsight_papers.lgm import benchmarks, digit_networks
 from hardsight_papers.running import reproduce
 
 pytestmark = pytest.mark.slow
@@ -39,10 +28,13 @@ def in_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HARDSIGHT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(cnn10, "GROUPS", ((7, 4, 1), (3, 4, 3), (3, 8, 3), (3, 8, 3)))
     monkeypatch.setattr(cifar_resnet, "cifar_resnet20", partial(cifar_resnet.CifarResNet, 1))
-    networks = {"plain": ("cifar_resnet20", 0.01, False), "shortcuts": ("cifar_resnet20", 0.1, True)}
-    monkeypatch.setattr(trainings, "IMAGENET_NETWORKS", networks)
+    plain, shortcuts = ("plain", "cifar_resnet20", False, {"lr": 0.01}), ("shortcuts", "cifar_resnet20", True, {"lr": 0.1})
+    monkeypatch.setattr(trainings, "IMAGENET_NETWORKS", (plain, shortcuts))
     smaller: list[tuple[dict[str, Any], dict[str, Any]]] = [
-        (trainings.IMAGENET, {"epochs": 6, "milestones": (2, 4), "batch_size": 8, "size": 8, "device": "cpu"}),
+        (
+            trainings.IMAGENET,
+            {"epochs": 6, "schedule_options": {"milestones": (2, 4)}, "batch_size": 8, "size": 8, "device": "cpu"},
+        ),
         (
             adaptation.VISDA_SOURCE,
             {"pretrained": False, "head_hidden": 8, "epochs": 1, "batch_size": 8, "size": 8, "device": "cpu"},
@@ -106,11 +98,11 @@ def test_folders_of_cifar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         for label in "0123":
             images(tmp_path / "cifar100" / part / label, 2, ".png", size=(32, 32))
     for settings in (benchmarks.CIFAR100, curves.CIFAR):
-        for name, value in {"epochs": 3, "milestones": (1, 2), "batch_size": 8}.items():
+        for name, value in {"epochs": 3, "schedule_options": {"milestones": (1, 2)}, "batch_size": 8}.items():
             monkeypatch.setitem(settings, name, value)
     monkeypatch.setattr(benchmarks, "SEEDS", 2)
     monkeypatch.setattr(benchmarks, "NETWORKS", dict.fromkeys(benchmarks.NETWORKS, "cifar_resnet20"))
-    monkeypatch.setattr(curves, "CIFAR_NETWORKS", (("cifar_resnet20", 0.1, True),))
+    monkeypatch.setattr(curves, "CIFAR_NETWORKS", (("cifar_resnet20", "cifar_resnet20", True, {"lr": 0.1}),))
     assert reproduce("lgm/table3", scale="paper", data=tmp_path).claims[0].verdict in ("holds", "does not hold")
     assert "cifar100, 3 epochs" in reproduce("avh/fig14", scale="paper", data=tmp_path).about
 

@@ -25,8 +25,8 @@ from hardsight_papers.avh import (
 from hardsight_papers.cache import Cache
 from hardsight_papers.catalog import single_recipe
 from hardsight_papers.context import Context
-from hardsight_papers.few_digits import spearman_interval
 from hardsight_papers.recipe import Claim, Table
+from hardsight_papers.seed_statistics import spearman_interval
 
 SEEDS = 5
 

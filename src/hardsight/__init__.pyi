@@ -13,8 +13,8 @@ from . import stats as stats
 from . import subsets as subsets
 from . import training as training
 from .attacks.attack import attack
-from .domains.adaptation.adapt import adapt
-from .domains.generalization.generalize import generalize
+from .domains.adapt import adapt
+from .domains.generalize import generalize
 from .dynamics.tracker import Dynamics
 from .errors import HardsightError
 from .explorer.explore import explore

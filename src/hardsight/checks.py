@@ -390,3 +390,21 @@ def list_matrix(column: Any, name: str, width: int | None = None, first_row: int
     whole = np.full((len(column), width), np.nan, dtype=values.dtype)
     whole[~missing] = values
     return whole, missing
+
+
+def arrow_numbers(column: Any) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) numbers of an Arrow column as they lie in memory, and (n,) bool: which of them are not null.
+
+    Arrow's own to_numpy imports pandas, which takes longer than reading the file.
+    """
+    import pyarrow as pa
+
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    n, start = len(array), array.offset
+    if n == 0:
+        return np.zeros(0, array.type.to_pandas_dtype()), np.zeros(0, bool)
+    bits, values = array.buffers()
+    raw = np.frombuffer(values, array.type.to_pandas_dtype(), count=start + n)[start:]
+    if array.null_count == 0 or bits is None:
+        return raw, np.ones(n, bool)
+    return raw, np.unpackbits(np.frombuffer(bits, np.uint8), count=start + n, bitorder="little")[start:].astype(bool)

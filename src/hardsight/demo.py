@@ -74,7 +74,7 @@ def load_digits(seed: int) -> Digits:
     test = parts["test"]
     pixels = np.stack([np.asarray(degrade(test.image(row), FAINT, id)) for row, id in enumerate(test.ids)])
     faint = ImageArrays([partial(np.asarray, pixels)], [len(pixels)], [])
-    return Digits(parts["train"], test, replace(test, kind="npy", images=faint, columns={}))
+    return Digits(parts["train"], test, replace(test, kind="npy", images=faint, columns={}, rows=None))
 
 
 def run_demo(directory: str | Path, *, seed: int = 0, progress: Progress | None = None) -> Summary:
@@ -232,7 +232,7 @@ def _adapt(run: Run, digits: Digits, seed: int, progress: Progress | None) -> No
     rows = [row for row in adapted.accuracy.to_pylist() if row["method"] in ("source", METHOD)]
     classes = np.array([[row[f"class {name}"] for name in NAMES] for row in rows])  # (2, c) before the first round, and after
     reached = [rows[0]["accuracy"], *(row["accuracy"] for row in adapted.rounds.to_pylist() if row["method"] == METHOD)]
-    folder = adapted.directory / rows[0]["pair"] / f"seed={seed}"
+    folder = adapted.run / rows[0]["pair"] / f"seed={seed}"
     before, after = (
         read_scores(folder / method / "predictions.parquet").column("predicted").to_numpy() for method in ("source", METHOD)
     )

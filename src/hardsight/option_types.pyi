@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
-from hardsight.domains.adaptation.settings import Portions
+from hardsight.domains.settings import Portions
 
 class AdaptOptions(TypedDict, total=False):
     methods: Sequence[str]
+    method_options: Mapping[str, Mapping[str, Any]]
     images: Any
     rounds: int
     epochs: int
@@ -20,47 +21,25 @@ class AdaptOptions(TypedDict, total=False):
     reset_optimizer: bool
     flip_labels: bool
     ema: float
-    lrent: float
-    mrkld: float
-    coral_reg: float
-    subspace_size: int
-    entropy_weight: float
     target_augment: str | None
     source_lr: float | None
     batch_size: int
     optimizer: Literal["sgd", "adamw"] | None
     lr: float | None
     weight_decay: float | None
-    rule: Literal["classification", "segmentation"]
-    group_by: Literal["predicted", "label"]
-    kc_value: Literal["conf", "prob"]
-    kc_policy: Literal["cb", "global", "ucb"]
     seeds: int | Sequence[int] | str
     model: Any
     hidden: int
-    nesterov: bool | None
+    optimizer_options: Mapping[str, Any]
     model_options: Mapping[str, Any]
     weights: Path | None | str
     pretrained: bool | str
     head_hidden: int | None
     size: int | None
-    resize: str | None
-    crop_pct: float | None
-    scaling: str | None
-    mean: float | Sequence[float] | None | str
-    std: float | Sequence[float] | None | str
-    interpolation: str | None
-    channels: str | None
-    head_rate: float
-    momentum: float
-    decay_all: bool
+    preprocessing: Mapping[str, Any]
     freeze_bn: bool
     schedule: Literal["constant", "step", "cosine"]
-    milestones: float | Sequence[float] | str
-    step_size: float | None
-    gamma: float
-    warmup: float
-    clip: float | None
+    schedule_options: Mapping[str, Any]
     precision: Literal["float32", "bfloat16", "float16"]
     augment: str
     device: Any
@@ -140,6 +119,18 @@ class CurriculumOptions(TypedDict, total=False):
     pacing: Literal["linear", "root", "geometric", "step"]
     pace_start: float
     pace_epochs: float | None
+    head: Any
+    labels: Any
+    features: Any
+    label: str | None
+    class_names: Any
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    bias: Any
+    ids: Any
+    columns: Any
+    allow_duplicates: bool
 
 class DriftOptions(TypedDict, total=False):
     by: str
@@ -203,48 +194,31 @@ class ExtractOptions(TypedDict, total=False):
 class GeneralizeOptions(TypedDict, total=False):
     losses: Sequence[str]
     loss_options: Mapping[str, Mapping[str, Any]]
+    method_options: Mapping[str, Mapping[str, Any]]
     scales: float | Sequence[float] | str
     selection: Literal["validation", "last", "oracle"]
     held_out: float
     lists: Path | None | str
     keep_models: bool
-    drm_gamma: float
-    tta_confidence: float
-    tta_rate: float
-    tta_steps: int
-    tta_batch_size: int
     epochs: int | None
     batch_size: int
     standardize: bool
     seeds: int | Sequence[int] | str
     model: Any
     hidden: int
-    nesterov: bool | None
+    optimizer_options: Mapping[str, Any]
     model_options: Mapping[str, Any]
     weights: Path | None | str
     pretrained: bool | str
     head_hidden: int | None
     size: int | None
-    resize: str | None
-    crop_pct: float | None
-    scaling: str | None
-    mean: float | Sequence[float] | None | str
-    std: float | Sequence[float] | None | str
-    interpolation: str | None
-    channels: str | None
+    preprocessing: Mapping[str, Any]
     optimizer: Literal["sgd", "adamw"]
     lr: float | None
-    head_rate: float
-    momentum: float
     weight_decay: float
-    decay_all: bool
     freeze_bn: bool
     schedule: Literal["constant", "step", "cosine"]
-    milestones: float | Sequence[float] | str
-    step_size: float | None
-    gamma: float
-    warmup: float
-    clip: float | None
+    schedule_options: Mapping[str, Any]
     precision: Literal["float32", "bfloat16", "float16"]
     augment: str
     device: Any
@@ -257,6 +231,23 @@ class MineOptions(TypedDict, total=False):
     positive: str
     margin: float
     search: str
+    split: str | None
+    pairs: bool
+    top: int
+    head: Any
+    class_names: Any
+    labels: Any
+    features: Any
+    label: str | None
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    bias: Any
+    ids: Any
+    columns: Any
+    allow_duplicates: bool
+    limit: int | None
+    first: int | None
 
 class ReportOptions(TypedDict, total=False):
     images: str | None
@@ -270,7 +261,6 @@ class ReportOptions(TypedDict, total=False):
     hardness: str | bool | None
 
 class SelectOptions(TypedDict, total=False):
-    budget: int | None
     method: Literal["coverage", "hardest", "easiest", "balanced", "random", "kcenter", "d2", "margin", "entropy", "avc"]
     by: str | None
     per_class: bool
@@ -279,12 +269,25 @@ class SelectOptions(TypedDict, total=False):
     cut: float | None
     neighbors: int
     seed: int
+    curve: bool | str
+    head: Any
+    labels: Any
+    features: Any
+    label: str | None
+    class_names: Any
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    bias: Any
+    ids: Any
+    columns: Any
+    allow_duplicates: bool
 
 class SelectionOptions(TypedDict, total=False):
     alpha: float
     threshold: float | None
-    rule: Literal["classification", "segmentation"]
     group_by: Literal["predicted", "label"]
+    rule: Literal["classification", "segmentation"]
     kc_value: Literal["conf", "prob"]
     kc_policy: Literal["cb", "global", "ucb"]
 
@@ -317,6 +320,7 @@ class TrainOptions(TypedDict, total=False):
     pretrained: bool | str
     head_hidden: int | None
     size: int | None
+    preprocessing: Mapping[str, Any]
     resize: str | None
     crop_pct: float | None
     scaling: str | None
@@ -327,18 +331,11 @@ class TrainOptions(TypedDict, total=False):
     batch_size: int
     optimizer: Literal["sgd", "adamw"]
     lr: float | None
-    head_rate: float
-    momentum: float
-    nesterov: bool | None
     weight_decay: float
-    decay_all: bool
+    optimizer_options: Mapping[str, Any]
     freeze_bn: bool
     schedule: Literal["constant", "step", "cosine"]
-    milestones: float | Sequence[float] | str
-    step_size: float | None
-    gamma: float
-    warmup: float
-    clip: float | None
+    schedule_options: Mapping[str, Any]
     precision: Literal["float32", "bfloat16", "float16"]
     augment: str
     device: Any

@@ -239,7 +239,11 @@ class Options:
         unknown = [name for name in options if name not in {field.name for field in cls.fields()}]
         if unknown:
             names = [field.name for field in cls.fields()]
-            hint = did_you_mean(unknown[0], names) or f" The options are {', '.join(names)}."
+            groups = [
+                field.name for field in cls.fields() if hasattr(field.default, "fields") and hasattr(field.default, unknown[0])
+            ]
+            hint = f" It is one of {groups[0]}." if groups else did_you_mean(unknown[0], names)
+            hint = hint or f" The options are {', '.join(names)}."
             raise InputError(f"there is no option {unknown[0]!r}.{hint}")
         if settings is None:
             return cls(**options)
@@ -374,6 +378,8 @@ def plain(value: Any) -> Any:
     """A value for JSON: numbers, text, lists and dictionaries; anything else as (the beginning of) its text."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
+    if isinstance(value, Options):  # a group of options
+        return value.as_dict()
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -391,9 +397,11 @@ def takes(settings_class: type[Options]) -> Callable[[Function], Function]:
     def decorate(function: Function) -> Function:
         own = inspect.signature(function).parameters.values()
         written = [p for p in own if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        positional = {p.name for p in written}
         options = [
             inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default)
             for field in settings_class.fields()
+            if field.name not in positional
         ]
         target: Any = function
         target.__signature__ = inspect.Signature([*written, *options])

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from hardsight.domains.scaling import Standard, standards
+from hardsight.domains.prepare import Standard, standards
 from hardsight.errors import InputError, did_you_mean
 from hardsight.scores import SCORES
 from hardsight.scoring.fitted_head import check_told_apart, fit_head, shrinkage_of, unconverged
@@ -103,7 +103,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):
     """`hardsight adapt` on features: train on source domains, self-train on target domains, predict both.
 
     Args:
-        method: cbst, crst, cbst+avh, coral+cbst, ...: see `hardsight.domains.adaptation`; "source" does not adapt.
+        method: cbst, crst, cbst+avh, coral+cbst, ...: see `hardsight.domains`; "source" does not adapt.
         rounds: number of rounds of selecting pseudo-labels and training on them.
         hidden: units of the hidden layer.
         seed: random seed.
@@ -158,7 +158,7 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):
 
     def _adapted(self, source: tuple[np.ndarray, np.ndarray], target: np.ndarray) -> dict[str, np.ndarray]:
         """The arrays of the adapted network, which takes raw target features."""
-        from hardsight.domains.adaptation.adapt import adapt
+        from hardsight.domains.adapt import adapt
         from hardsight.files.heads import load_head
 
         with tempfile.TemporaryDirectory() as folder:

@@ -74,6 +74,8 @@ def is_scores(table: Any, by: str | None = None) -> bool:
     names = set(column_names(table) or ())
     if names & set(LIST_COLUMNS):
         return False
+    if names <= {"id", "label", "split", "path"}:  # nothing that could be a feature
+        return True
     return {"predicted", "status"} <= names or any(name in SCORES for name in names) or (by is not None and by in names)
 
 

@@ -169,15 +169,16 @@ def test_a_run_is_attacked_and_a_killed_one_is_resumed_to_the_same_bytes(
     clean = table[table["method"] == "clean"].set_index("id")
     snapshot = hardsight.Snapshot.load(tmp_path / "whole")  # a snapshot with its head: 40 images, each five times
     assert len(snapshot) == 200 and snapshot.columns(["degradation"])["degradation"].null_count == 40
-    assert not clean["score"].isna().any() and whole.counts["score"] == "-distance to the center of the predicted class"
-    assert whole.counts["gaussians"] == "training features"
+    assert not clean["score"].isna().any() and whole.summary["score"] == "-distance to the center of the predicted class"
+    assert whole.summary["gaussians"] == "training features"
     extracted = hardsight.extract(str(trained), "digits:test", tmp_path / "clean", limit=40, workers=1)
     by_id = {row["id"]: row for row in hardsight.score(extracted, scores=["avh", "norm"]).to_pylist()}
     for id in clean.index[:10]:  # epsilon 0 is the clean input
         assert clean.loc[id, "avh"] == pytest.approx(by_id[id]["avh"], rel=1e-5)
     error = {(row["method"], row["epsilon"]): row["error"] for row in whole.by_epsilon.to_pylist()}
     assert error["clean", 0.0] < error["fgsm", 0.3] and error["pgd", 8 / 255] <= error["pgd", 0.3]
-    assert len(whole.trajectories) == 3 * 5 and whole.counts["trajectories"]["followed"] == 3
+    assert list(whole.figures()) == ["error", "roc", "histograms", "trajectory"] and whole.tables()["attack"] is whole.table
+    assert len(whole.trajectories) == 3 * 5 and whole.summary["trajectories"]["followed"] == 3
 
     killed(attacking, "write_samples", at=(3,))
     with pytest.raises(KeyboardInterrupt):
@@ -198,7 +199,7 @@ def test_a_model_by_itself_and_the_command_line(trained: Path, tmp_path: Path, c
     done = hardsight.attack(
         DigitsCNN(), tmp_path / "module", data="digits:test", limit=12, epsilon=0.1, trajectories=2, path_steps=2, workers=1
     )
-    assert done.counts["gaussians"] == "clean inputs" and done.counts["score"] == "logit of the predicted class"
+    assert done.summary["gaussians"] == "clean inputs" and done.summary["score"] == "logit of the predicted class"
     assert {path.name for path in (tmp_path / "module" / "figures").iterdir()} >= {"error.png", "roc.png", "histograms.png"}
     finished = cli("attack", trained, "--limit", 12, "--epsilon", "0.2", "--trajectories", 0, "-o", tmp_path / "a")
     assert finished.code == 0, finished.err
@@ -217,7 +218,7 @@ def test_of_features_alone_the_model_must_be_named(trained: Path, tmp_path: Path
         hardsight.attack(tmp_path / "features", tmp_path / "out", model=DigitsCNN(), limit=4)
     assert not (tmp_path / "out").exists()
     options: dict[str, Any] = {"limit": 8, "epsilon": 0.1, "trajectories": 0, "workers": 1}
-    assert hardsight.attack(tmp_path / "features", tmp_path / "out", model=str(trained), **options).counts["images"] == 8
+    assert hardsight.attack(tmp_path / "features", tmp_path / "out", model=str(trained), **options).summary["images"] == 8
 
 
 REFUSED: list[tuple[str, list[str], str]] = [

@@ -233,26 +233,27 @@ def test_documents_of_the_long_commands() -> None:
     """From the tables that they write, without a training."""
     differences = {"against": "source", "difference": 0.0123456, "low": 0.01, "high": 0.02, "verdict": "better"}
     adapted = SimpleNamespace(
-        accuracy=pa.Table.from_pylist(
+        table=pa.Table.from_pylist(
             [{"pair": "a-to-b", "method": "cbst", "accuracy": 0.9, "accuracy std": 0.1, "oracle_accuracy": None}]
         ),
         differences=pa.Table.from_pylist([{"pair": "a-to-b", "method": "cbst", **differences}]),
         selection=pa.table({"pair": pa.array([], pa.string())}),
     )
     generalized = SimpleNamespace(
-        accuracy=pa.Table.from_pylist([{"loss": "avh", "dark": 0.5, "dark std": 0.1, "oracle average": 0.6}]),
+        selection="last",
+        table=pa.Table.from_pylist([{"loss": "avh", "dark": 0.5, "dark std": 0.1, "oracle average": 0.6}]),
         differences=pa.Table.from_pylist([{"loss": "avh", "domain": "average", **differences}]),
     )
     row = {"method": "fgsm", "epsilon": 0.1, "error": 0.5, "low": 0.4, "high": 0.6}
     medians = dict.fromkeys(("avh", "norm", "confidence", "likelihood", "score"), 0.25)
     attacked = SimpleNamespace(
-        counts={"images": 3, "score": "s", "gaussians": "g", "trajectories": {"followed": 0, "switched": 0}},
+        summary={"images": 3, "score": "s", "gaussians": "g", "trajectories": {"followed": 0, "switched": 0}},
         by_epsilon=pa.Table.from_pylist([row | medians]),
         detection=pa.Table.from_pylist([row | {"inputs": "all", "detector": "norm", "auroc": 0.7}]),
     )
     with showing(json=True) as shown:
         adapt._show(adapted)  # type: ignore[arg-type]
-        generalize._show(generalized, "last")  # type: ignore[arg-type]
+        generalize._show(generalized)  # type: ignore[arg-type]
         attack.print_attack(attacked)  # type: ignore[arg-type]
     rows = shown.records()
     assert list(rows) == ["accuracy", "differences", "epsilons", "detection"]

@@ -12,10 +12,10 @@ from scipy.linalg import fractional_matrix_power, sqrtm
 from sklearn.decomposition import PCA
 
 from adapt_runs import check_kept_model
-from hardsight.domains.adaptation.alignment import coral, subspace
-from hardsight.domains.adaptation.choosing import warning
-from hardsight.domains.adaptation.methods import Method, models_for
-from hardsight.domains.scaling import standards
+from hardsight.domains.alignment import coral, subspace
+from hardsight.domains.auto import warning
+from hardsight.domains.methods import Method, models_for
+from hardsight.domains.prepare import standards
 from hardsight.errors import InputError
 from undrawn import undrawn
 
@@ -160,7 +160,8 @@ def aligned(tmp_path_factory: pytest.TempPathFactory) -> Any:
     with undrawn():
         done = run(
             (there.astype(np.float32), labels), (target, labels), tmp_path_factory.mktemp("aligned") / "run", methods=methods,
-            rounds=2, epochs=1, source_epochs=6, hidden=16, batch_size=32, lr=0.05, subspace_size=4, say=said.append,
+            rounds=2, epochs=1, source_epochs=6, hidden=16, batch_size=32, lr=0.05, say=said.append,
+            method_options={"subspace": {"size": 4}},
         )  # fmt: skip
     return done, target, labels, said
 
@@ -178,7 +179,7 @@ def test_every_new_method_is_in_the_tables(aligned: Any) -> None:
     for method, before in (("coral+cbst", "coral"), ("entropy", "source")):  # compared with the model that it starts from
         assert first[method]["avc_change"] == pytest.approx(first[method]["mean_avc"] - starts[before])
     assert selected["weighted"] == selected["depict"] == 150 > selected["coral+cbst"] > 0
-    page = (done.directory / "report.html").read_text("utf-8")
+    page = (done.run / "report.html").read_text("utf-8")
     assert "logistic regression" in page and "coral+cbst − logistic regression" in page
 
 
@@ -190,7 +191,7 @@ def test_what_seems_to_hurt_is_said_and_stands_on_the_page(aligned: Any) -> None
     assert expected and len(expected) < len(last) - 2  # some hurt, some do not
     told = [f"warning: source-to-target  seed 0  {method}: {sentence}" for method, sentence in expected.items()]
     assert [sentence for sentence in said if "warning" in sentence and "--source-epochs" not in sentence] == told
-    page = (done.directory / "report.html").read_text("utf-8")
+    page = (done.run / "report.html").read_text("utf-8")
     assert page.count("Warning: ") == len(told)
     assert all(f"Warning: {method}, seed 0: {sentence}." in page for method, sentence in expected.items())
 
@@ -198,25 +199,25 @@ def test_what_seems_to_hurt_is_said_and_stands_on_the_page(aligned: Any) -> None
 @pytest.mark.parametrize("method", ["coral", "subspace+cbst", "coral+cbst", "entropy", "depict"])
 def test_the_model_that_is_kept_takes_features_as_they_were(aligned: Any, method: str) -> None:
     done, target, labels, _ = aligned
-    check_kept_model(done.directory / "source-to-target" / "seed=0" / method, target, labels)
+    check_kept_model(done.run / "source-to-target" / "seed=0" / method, target, labels)
 
 
 @pytest.mark.usefixtures("undrawn")
 def test_stages_before_are_trained_once(aligned: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from hardsight import adapt as run
-    from hardsight.domains.adaptation.loop import SelfTraining
+    from hardsight.domains.adapt_training import PairTraining
 
     trained: list[str] = []
-    real = SelfTraining.train_source
+    real = PairTraining.train_source
 
-    def counted(self: Any, folder: Path, method: Any) -> Any:
-        trained.append(method.name)
-        return real(self, folder, method)
+    def counted(self: Any, folder: Path, report: Any) -> Any:
+        trained.append(folder.name)
+        return real(self, folder, report)
 
-    monkeypatch.setattr(SelfTraining, "train_source", counted)
+    monkeypatch.setattr(PairTraining, "train_source", counted)
     _, target, labels, _ = aligned
     methods = ("coral+cbst", "coral+cbst+avh", "coral+entropy")
     done = run((target, labels), (target, labels), tmp_path / "run", methods=methods, rounds=1, source_epochs=1, hidden=4)
     assert trained == ["source", "coral"]
-    assert json.loads((done.directory / "start.json").read_text("utf-8"))["arguments"]["methods"] == list(methods)
+    assert json.loads((done.run / "start.json").read_text("utf-8"))["arguments"]["methods"] == list(methods)
     assert done.accuracy.column("method").to_pylist() == ["source", "logistic regression", *methods]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,11 +17,11 @@ torch = pytest.importorskip("torch")
 from adapt_runs import METHODS, QUICK, SHOWN, check_kept_model, domains
 from hardsight import adapt as run
 from hardsight.data import BrokenImage
-from hardsight.domains.accuracy import class_accuracies, known_mean
-from hardsight.domains.adaptation.report import _pictures, write_report
-from hardsight.domains.adaptation.selection import select_pseudo_labels
-from hardsight.domains.adaptation.tables import Results
-from hardsight.domains.scaling import standards
+from hardsight.domains.adapt_report import _pictures
+from hardsight.domains.adapt_result import Adapted, tables_of
+from hardsight.domains.comparison import class_accuracies, known_mean
+from hardsight.domains.prepare import standards
+from hardsight.domains.pseudo_labels import select_pseudo_labels
 from hardsight.errors import RunError
 
 
@@ -49,13 +48,14 @@ def test_a_run_holds_all_tables_and_figures(compared: Any) -> None:
     pairs = [(row["method"], row["against"]) for row in done.differences.to_pylist()]
     assert pairs == [(one, other) for i, one in enumerate(SHOWN) for other in SHOWN[:i]]
     for name in ("report.html", "figures/accuracy-source-to-target.png", "run.json", "accuracy.parquet"):
-        assert (done.directory / name).is_file(), name
-    page = (done.directory / "report.html").read_text("utf-8")
+        assert (done.run / name).is_file(), name
+    assert list(done.figures()) == ["accuracy-source-to-target"] and list(done.tables())[0] == "accuracy"
+    page = (done.run / "report.html").read_text("utf-8")
     assert "data:image/png;base64" in page and "cbst+avh" in page and "do it again" not in page  # Python has no command line
-    parts = json.loads((done.directory / "run.json").read_text("utf-8"))["parts"]
+    parts = json.loads((done.run / "run.json").read_text("utf-8"))["parts"]
     names = [part["name"] for part in parts]
     assert len(set(names)) == len(names)
-    on_disk = {p.relative_to(done.directory).as_posix() for p in done.directory.rglob("*") if p.is_file()}
+    on_disk = {p.relative_to(done.run).as_posix() for p in done.run.rglob("*") if p.is_file()}
     assert set(names) == on_disk - {"start.json", "run.json", ".lock"}
 
 
@@ -67,8 +67,8 @@ def test_the_headline_is_the_last_round_and_the_best_is_the_oracle(compared: Any
     row = row_of(done.accuracy, "cbst")
     assert row["accuracy"] == pytest.approx(np.mean(last)) and row["accuracy std"] == pytest.approx(np.std(last, ddof=1))
     assert row["oracle_accuracy"] == pytest.approx(np.mean(best))
-    counts = json.loads((done.directory / "run.json").read_text("utf-8"))["counts"]
-    assert counts["accuracy"]["source-to-target"]["cbst"] == pytest.approx(np.mean(last))
+    assert done.summary == json.loads((done.run / "run.json").read_text("utf-8"))["counts"]
+    assert done.summary["accuracy"]["source-to-target"]["cbst"] == pytest.approx(np.mean(last))
 
 
 def test_pseudo_labels_of_a_round_are_those_of_the_rule(compared: Any) -> None:
@@ -76,7 +76,7 @@ def test_pseudo_labels_of_a_round_are_those_of_the_rule(compared: Any) -> None:
     from safetensors.torch import load_file
 
     done, (there, here, labels) = compared
-    folder = done.directory / "source-to-target" / "seed=1"
+    folder = done.run / "source-to-target" / "seed=1"
     state = load_file(folder / "source" / "state.safetensors")
     ours, theirs = standards(there, here, "domain")
     x = torch.from_numpy(theirs(here))
@@ -94,7 +94,7 @@ def test_disagreement_with_softmax_is_counted(compared: Any) -> None:
     done, _ = compared
     for method in ("crst", "cbst+avh"):
         tables = [
-            pq.read_table(done.directory / "source-to-target" / f"seed={seed}" / method / "round=01.parquet").to_pandas()
+            pq.read_table(done.run / "source-to-target" / f"seed={seed}" / method / "round=01.parquet").to_pandas()
             for seed in (0, 1)
         ]
         row = row_of(done.selection, method)
@@ -108,7 +108,7 @@ def test_disagreement_with_softmax_is_counted(compared: Any) -> None:
 
 def test_predictions_lie_beside_the_rounds(compared: Any) -> None:
     done, _ = compared
-    pair = done.directory / "source-to-target"
+    pair = done.run / "source-to-target"
     for method in METHODS:
         table = pq.read_table(pair / "seed=1" / method / "predictions.parquet").to_pandas()
         last = json.loads((pair / "seed=1" / method / "rounds.json").read_text("utf-8"))[-1]
@@ -118,7 +118,7 @@ def test_predictions_lie_beside_the_rounds(compared: Any) -> None:
 
 def test_the_report_reads_like_the_papers_tables(compared: Any) -> None:
     done, _ = compared
-    page = (done.directory / "report.html").read_text("utf-8")
+    page = (done.run / "report.html").read_text("utf-8")
     row = row_of(done.accuracy, "cbst+avh")
     assert f"{100 * row['accuracy']:.2f} ± {100 * row['accuracy std']:.2f}" in page
     assert f"{100 * row['class 2']:.2f} ± {100 * row['class 2 std']:.2f}" in page
@@ -132,21 +132,21 @@ def test_the_report_reads_like_the_papers_tables(compared: Any) -> None:
 def written(folder: Path, rounds: dict[Any, Any], names: list[str], words: str = "") -> Path:
     """The page of such accuracies, without a run."""
     start = {"arguments": {"rounds": 1}, "versions": {"hardsight": "0"}, "words": words}
-    place = SimpleNamespace(directory=folder, start=start, folder=lambda name: folder)
     entries = {
         key: [{"round": 0, "portion": 0.2, "accuracy": accuracy, "class_accuracy": [accuracy] * len(names)}]
         for key, accuracy in rounds.items()
     }
-    write_report(place, Results(entries, names), {}, lambda *_: folder)  # type: ignore[arg-type]
+    result = Adapted(*tables_of(entries, names).values(), run=folder, class_names=names)
+    (folder / "report.html").write_text(result.page(start, []), encoding="utf-8")
     return folder / "report.html"
 
 
 def test_many_classes_lie_down_and_a_dollar_is_no_formula(tmp_path: Path) -> None:
     (tmp_path / "a$-to-b$").mkdir()
     names, words = [f"US${k}<b>" for k in range(30)], "hardsight adapt a.npz:a$ --rounds 1 -o '<b>'"
-    page = written(tmp_path, {("a$-to-b$", "source", 0): 0.5}, names, words).read_text("utf-8")
-    assert page.count("US$29&lt;b&gt;") == 1 and "<details><summary>Accuracy by class" in page and "50.00" in page
-    assert "<pre>hardsight adapt a.npz:a$ --rounds 1 -o &#x27;&lt;b&gt;&#x27;</pre>" in page  # how to do it again
+    text = written(tmp_path, {("a$-to-b$", "source", 0): 0.5}, names, words).read_text("utf-8")
+    assert text.count("US$29&lt;b&gt;") == 1 and "<details><summary>Accuracy by class" in text and "50.00" in text
+    assert "<pre>hardsight adapt a.npz:a$ --rounds 1 -o &#x27;&lt;b&gt;&#x27;</pre>" in text  # how to do it again
     from hardsight.render.domains import accuracy_per_round, thumbnails
 
     accuracy_per_round({"cbst": np.array([[0.5, 0.6]])}, np.array([0.4]), "a$x_ to $b").savefig(tmp_path / "one.png")
@@ -191,18 +191,19 @@ def test_pictures_with_right_and_wrong_labels_are_apart() -> None:
 def test_standardizing_each_domain_undoes_a_shift_and_the_model_takes_raw_features(compared: Any) -> None:
     done, (_, here, labels) = compared
     assert row_of(done.accuracy, "cbst+avh")["accuracy"] > 0.8
-    check_kept_model(done.directory / "source-to-target" / "seed=0" / "cbst+avh", here, labels)
+    check_kept_model(done.run / "source-to-target" / "seed=0" / "cbst+avh", here, labels)
 
 
 def test_a_complete_run_is_read_and_another_one_refused(compared: Any) -> None:
     done, (there, here, labels) = compared
     said: list[str] = []
-    again = run((there, labels), (here, labels), done.directory, methods=METHODS, seeds=2, say=said.append, **QUICK)
+    spelled_out = {**QUICK, "method_options": {"crst": {"alpha": 0.25}}}  # the default
+    again = run((there, labels), (here, labels), done.run, methods=METHODS, seeds=2, say=said.append, **spelled_out)
     assert again.accuracy.equals(done.accuracy) and "complete already" in said[0]
     with pytest.raises(RunError, match="rounds was 3 and is 4"):
-        run((there, labels), (here, labels), done.directory, methods=METHODS, seeds=2, **{**QUICK, "rounds": 4})
+        run((there, labels), (here, labels), done.run, methods=METHODS, seeds=2, **{**QUICK, "rounds": 4})
     with pytest.raises(RunError, match="other inputs"):
-        run((there, labels), (here + 1, labels), done.directory, methods=METHODS, seeds=2, **QUICK)
+        run((there, labels), (here + 1, labels), done.run, methods=METHODS, seeds=2, **QUICK)
 
 
 def test_target_labels_change_nothing_but_the_report(compared: Any, tmp_path: Path) -> None:
@@ -210,12 +211,12 @@ def test_target_labels_change_nothing_but_the_report(compared: Any, tmp_path: Pa
     blind = run((there, labels), (here, np.full(len(here), -1)), tmp_path / "blind", methods=METHODS, seeds=2, **QUICK)
     for method in METHODS[1:]:
         path = Path("source-to-target") / "seed=0" / method
-        one, other = (pq.read_table(run_.directory / path / "round=03.parquet") for run_ in (done, blind))
+        one, other = (pq.read_table(run_.run / path / "round=03.parquet") for run_ in (done, blind))
         assert one.column("pseudo_label").equals(other.column("pseudo_label"))
-        heads = [(run_.directory / path / "head.safetensors").read_bytes() for run_ in (done, blind)]
+        heads = [(run_.run / path / "head.safetensors").read_bytes() for run_ in (done, blind)]
         assert heads[0] == heads[1]
     assert len(blind.accuracy) == 0
-    assert json.loads((blind.directory / "run.json").read_text("utf-8"))["counts"]["accuracy"] == {"source-to-target": {}}
+    assert json.loads((blind.run / "run.json").read_text("utf-8"))["counts"]["accuracy"] == {"source-to-target": {}}
 
 
 def test_logistic_regression_is_scikit_learns(compared: Any) -> None:

@@ -14,8 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from adapt_runs import adapted, contents
-from hardsight.domains import source_training
-from hardsight.domains.adaptation import loop
+from hardsight.domains import adapt_training, training_length
 from hardsight.training import checkpoint
 
 
@@ -25,13 +24,15 @@ def test_a_killed_run_is_resumed_to_the_same_bytes(
     options = {"methods": ("cbst", "crst"), "ema": 0.9}
     whole = adapted(tmp_path / "whole", **options)
     monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN", 0.0)
-    calls = killed(loop.SelfTraining, "_train", at=(3, 8, 9))  # in the source model, in a third round, and at once again
+    calls = killed(
+        adapt_training.PairTraining, "_train", at=(3, 8, 9)
+    )  # in the source model, in a third round, and at once again
     for _ in range(3):
         with pytest.raises(KeyboardInterrupt):
             adapted(tmp_path / "killed", **options)
     done = adapted(tmp_path / "killed", **options)
     assert len(calls) == 4 + 2 * 3 + 3  # nothing was trained twice: every kill cost the epoch it fell into
-    assert contents(done.directory) == contents(whole.directory)
+    assert contents(done.run) == contents(whole.run)
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -51,11 +52,11 @@ def test_what_is_found_before_and_after_a_kill_is_the_same(
     monkeypatch: pytest.MonkeyPatch,
     killed: Callable[..., list[int]],
 ) -> None:
-    monkeypatch.setattr(source_training, "STEPS", 12)
+    monkeypatch.setattr(training_length, "STEPS", 12)
     whole = adapted(tmp_path / "whole", **options)
     monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN", 0.0)
-    killed(loop.SelfTraining, "_train", at=at)
+    killed(adapt_training.PairTraining, "_train", at=at)
     for _ in at:
         with pytest.raises(KeyboardInterrupt):
             adapted(tmp_path / "killed", **options)
-    assert contents(adapted(tmp_path / "killed", **options).directory) == contents(whole.directory)
+    assert contents(adapted(tmp_path / "killed", **options).run) == contents(whole.run)

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 
 from adapt_runs import adapted
 from hardsight import adapt as run
-from hardsight.domains.adaptation import loop
+from hardsight.domains import adapt_training
 from hardsight.training.optimization import Updater
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -34,7 +34,7 @@ def few_digits(count: int, level: float, others: int = 900) -> tuple[Any, Any]:
     how = Degradation("contrast", level)
     pixels = np.stack([np.asarray(degrade(target.image(row), how, id)) for row, id in enumerate(target.ids)])
     faint = ImageArrays([partial(np.asarray, pixels)], [len(pixels)], [])
-    return source, replace(target, kind="npy", images=faint)
+    return source, replace(target, kind="npy", images=faint, rows=None)
 
 
 @pytest.mark.slow
@@ -64,7 +64,7 @@ def test_passes_asked_for_are_made_and_a_large_source_has_the_usual_ones(tmp_pat
         passes.append(number)
         assert among is None
 
-    monkeypatch.setattr(loop.SelfTraining, "_source_epoch", counted)
+    monkeypatch.setattr(adapt_training.PairTraining, "_source_epoch", counted)
     adapted(tmp_path / "asked", methods="source", source_epochs=3, batch_size=256)
     assert passes == [1, 2, 3]
     passes.clear()
@@ -97,7 +97,7 @@ def rates(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_the_rate_rises_step_by_step(tmp_path: Path, rates: list[float]) -> None:
-    adapted(tmp_path / "run", methods="cbst", source_epochs=2, rounds=1, epochs=2, warmup=0.5)
+    adapted(tmp_path / "run", methods="cbst", source_epochs=2, rounds=1, epochs=2, schedule_options={"warmup": 0.5})
     assert rates[:8] == [0.5, 1, 1, 1, 1, 1, 1, 1]  # 120 samples: 4 steps an epoch
     assert rates[8] < 1 and rates[-1] == 1  # rounds warm up again
 
@@ -105,7 +105,7 @@ def test_the_rate_rises_step_by_step(tmp_path: Path, rates: list[float]) -> None
 def test_all_samples_are_trained_on_at_the_rates_under_which_the_length_was_found(
     tmp_path: Path, rates: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hardsight.domains.source_training.STEPS", 12)
+    monkeypatch.setattr("hardsight.domains.training_length.STEPS", 12)
     adapted(tmp_path / "run", methods="source", source_epochs=None, batch_size=256, schedule="cosine", lr=1.0)
     learned = json.loads((tmp_path / "run/source-to-target/seed=0/source/rounds.json").read_text("utf-8"))[0]["source"]
     found, again = rates[: -learned["epochs"]], rates[-learned["epochs"] :]

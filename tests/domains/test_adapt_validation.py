@@ -12,9 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from adapt_runs import QUICK, adapted, check_kept_model, contents, domains
-from hardsight.domains.adaptation import validation
-from hardsight.domains.adaptation.choosing import CANDIDATES, CAREFUL, CHOSEN_BY, best_round, choose, to_reach, warning
-from hardsight.domains.adaptation.validation import (
+from hardsight.domains import validation
+from hardsight.domains.adapt_models import BASELINE
+from hardsight.domains.auto import CANDIDATES, CAREFUL, CHOSEN_BY, best_round, choose, to_reach, warning
+from hardsight.domains.validation import (
     VALIDATORS,
     circular_validation,
     class_evenness,
@@ -28,7 +29,6 @@ from hardsight.domains.adaptation.validation import (
     soft_neighborhood_density,
     validators,
 )
-from hardsight.domains.adaptation.work import BASELINE
 from hardsight.errors import InputError
 from hardsight.head import Head
 from undrawn import undrawn
@@ -258,7 +258,7 @@ def automatic(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def test_auto_writes_the_model_of_the_round_it_chose(automatic: Any) -> None:
     done, (_, here, labels) = automatic, domains()
     assert done.accuracy.column("method").to_pylist() == ["source", BASELINE, *CANDIDATES, "auto"]
-    folder = done.directory / "source-to-target" / "seed=0"
+    folder = done.run / "source-to-target" / "seed=0"
     (chosen,) = json.loads((folder / "auto" / "rounds.json").read_text("utf-8"))
     rounds = done.rounds.to_pylist()
     everything = [row for row in rounds if row["method"] not in ("auto", BASELINE)]
@@ -278,7 +278,7 @@ def test_auto_writes_the_model_of_the_round_it_chose(automatic: Any) -> None:
     assert (told["chosen"], told["round"]) == (chosen["method"], chosen["round"])
     row = next(row for row in done.accuracy.to_pylist() if row["method"] == "auto")
     assert row["oracle_accuracy"] == max(row["accuracy"] for row in everything)
-    page = (done.directory / "report.html").read_text("utf-8")
+    page = (done.run / "report.html").read_text("utf-8")
     assert f"auto chose seed 0: {chosen['method']}, round {chosen['round']}" in page
 
 
@@ -290,7 +290,7 @@ def test_every_round_has_its_validators_and_how_far_it_moved_the_avc(automatic: 
         own = [row for row in rows if row["method"] == method]
         moved = np.diff([rows[0]["mean_avc"], *(row["mean_avc"] for row in own)])
         assert [row["avc_change"] for row in own] == pytest.approx(moved)
-    page = (automatic.directory / "report.html").read_text("utf-8")
+    page = (automatic.run / "report.html").read_text("utf-8")
     assert all(f"{row[name]:.4g}" in page for row in rows for name in VALIDATORS)
 
 
@@ -300,7 +300,7 @@ def test_target_labels_do_not_choose(automatic: Any, tmp_path: Path) -> None:
 
     there, here, labels = domains()
     run((there, labels), (here, np.full(len(here), -1)), tmp_path / "blind", methods="source,auto", **QUICK)
-    first, second = (place / "source-to-target" / "seed=0" / "auto" for place in (automatic.directory, tmp_path / "blind"))
+    first, second = (place / "source-to-target" / "seed=0" / "auto" for place in (automatic.run, tmp_path / "blind"))
     one, other = (json.loads((folder / "rounds.json").read_text("utf-8"))[0] for folder in (first, second))
     assert (one["method"], one["round"], one["validators"]) == (other["method"], other["round"], other["validators"])
     assert (first / "head.safetensors").read_bytes() == (second / "head.safetensors").read_bytes()

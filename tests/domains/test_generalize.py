@@ -16,13 +16,14 @@ from safetensors.torch import save_file
 
 from adapt_runs import adapted, contents
 from hardsight import generalize as run
-from hardsight.domains.generalization import loop
-from hardsight.domains.generalization.folds import Division
-from hardsight.domains.generalization.loop import chosen_epoch
-from hardsight.domains.generalization.opening import OpenedDomains
-from hardsight.domains.generalization.settings import GeneralizeSettings
-from hardsight.domains.generalization.work import Work, _Task
+from hardsight.domains import fold_training
+from hardsight.domains.fold_training import Division
+from hardsight.domains.generalize import OpenedDomains
+from hardsight.domains.generalize_models import GeneralizeWork, Task
+from hardsight.domains.generalize_result import chosen_epoch
 from hardsight.domains.opening import Features
+from hardsight.domains.run_directory import Steps
+from hardsight.domains.settings import GeneralizeSettings
 from hardsight.errors import InputError, RunError
 from hardsight.models.trainable import open_trainable
 from hardsight.training import checkpoint
@@ -58,6 +59,8 @@ def test_table_5(compared: Any) -> None:
     assert len(compared.epochs) == 4 * 3 * 2 * 3
     average = [row for row in compared.differences.to_pylist() if row["domain"] == "average"]
     assert [(row["loss"], row["against"]) for row in average][:2] == [("avh", "softmax"), ("lgm", "softmax")]
+    assert compared.summary["accuracy"] == {row["loss"]: row["average"] for row in rows} and len(compared.notes) == 1
+    assert compared.summary == json.loads((compared.run / "run.json").read_text("utf-8"))["counts"]
 
 
 def test_the_epoch_is_chosen_without_the_unseen_domain(compared: Any) -> None:
@@ -101,17 +104,17 @@ def test_a_fold_keeps_the_unseen_domain_out() -> None:
 
 def test_features_are_standardized_by_the_training_domains_alone() -> None:
     data = features()
-    work = Work(GeneralizeSettings(), OpenedDomains(data, ["sun", "rain", "snow"]), torch.device("cpu"), print)
+    work = GeneralizeWork(GeneralizeSettings(), OpenedDomains(data, ["sun", "rain", "snow"]), torch.device("cpu"), print)
     seen = work._prepared([0, 2]).inputs.inputs[np.isin(work.number, [0, 2])]  # type: ignore[attr-defined]
     assert seen.mean(0) == pytest.approx(np.zeros(6), abs=1e-5) and seen.std(0) == pytest.approx(np.ones(6), abs=1e-5)
 
 
 def one_training(data: Features, folder: Path, say: Any = print, **options: Any) -> tuple[Any, dict[str, Any]]:
     """The history of the training that leaves the second domain out, and the arguments of the run it would be of."""
-    work = Work.of(GeneralizeSettings(device="cpu", **options), OpenedDomains(data, ["sun", "rain", "snow"]), say)
+    work = GeneralizeWork.of(GeneralizeSettings(device="cpu", **options), OpenedDomains(data, ["sun", "rain", "snow"]), say)
     prepared = work._prepared([0, 2])
     fold = work.division.fold(prepared.inputs, 1, [0, 2], seed=0)
-    history = work._history(_Task(folder, "softmax", None, 0), fold, prepared, lambda epoch: None)
+    history = work._history(Task(folder, "softmax", None, 0), fold, prepared, lambda epoch: None)
     work._say_reached("softmax without rain  seed 0", history, ["sun", "snow"])
     return history, work.arguments()
 
@@ -152,9 +155,9 @@ def test_the_scale_is_chosen_on_training_domains(tmp_path: Path) -> None:
 
 def test_of_one_scale_there_is_nothing_to_choose(tmp_path: Path) -> None:
     settings = GeneralizeSettings(losses=("cosface",), scales=(7,), device="cpu")
-    work = Work.of(settings, OpenedDomains(features(), ["sun", "rain", "snow"]), print)
+    work = GeneralizeWork.of(settings, OpenedDomains(features(), ["sun", "rain", "snow"]), print)
     assert work._scale_epochs("cosface", [0, 2]) == 0
-    assert work._scale(tmp_path, "cosface", [0, 2], work._prepared([0, 2]), print) == 7 and not list(tmp_path.iterdir())
+    assert work._scale(tmp_path, "cosface", [0, 2], work._prepared([0, 2]), Steps(None, 0)) == 7 and not list(tmp_path.iterdir())
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -165,7 +168,7 @@ def test_scales_are_tried_under_the_bar_and_not_twice(tmp_path: Path, killed: Ca
     assert {total for _, total, _ in told} == {3 * (2 * 2 + 1) * 2}  # domains x (scales x training domains + a seed) x epochs
     assert [done for done, _, _ in told] == list(range(3 * 5 * 2)) and "choosing its scale" in told[0][2]
     assert "Scale" in (tmp_path / "whole" / "report.html").read_text("utf-8")
-    calls = killed(loop.FoldTraining, "predictions", at=(11,))  # in the third of the trainings that try scales
+    calls = killed(fold_training.FoldTraining, "predictions", at=(11,))  # in the third of the trainings that try scales
     with pytest.raises(KeyboardInterrupt):
         run(features(), tmp_path / "killed", **options)
     again = run(features(), tmp_path / "killed", **options)
@@ -175,15 +178,15 @@ def test_scales_are_tried_under_the_bar_and_not_twice(tmp_path: Path, killed: Ca
 
 @pytest.mark.usefixtures("undrawn")
 def test_the_rule_is_stated_in_the_report(compared: Any, tmp_path: Path) -> None:
-    page = (compared.directory / "report.html").read_text("utf-8")
+    page = (compared.run / "report.html").read_text("utf-8")
     assert "best on held-out samples of the training domains" in page and "average (oracle)" in page
     row = next(row for row in compared.accuracy.to_pylist() if row["loss"] == "avh")
     assert f"{100 * row['snow']:.2f} ± {100 * row['snow std']:.2f}" in page and "drm − softmax" in page
     assert page.count("data:image/png") == 2 and "http://" not in page and "https://" not in page
-    parts = {part["name"] for part in json.loads((compared.directory / "run.json").read_text("utf-8"))["parts"]}
+    parts = {part["name"] for part in json.loads((compared.run / "run.json").read_text("utf-8"))["parts"]}
     assert {"report.html", "figures/accuracy.png", "accuracy.parquet", "sun/avh/seed=0/epochs.json"} <= parts
     done = run(features(), tmp_path / "run", selection="oracle", **{**QUICK, "epochs": 2})
-    assert "no honest result" in (done.directory / "report.html").read_text("utf-8")
+    assert "no honest result" in (done.run / "report.html").read_text("utf-8")
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -200,7 +203,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(
     options = {**QUICK, "losses": "softmax,lgm"}
     run(features(), tmp_path / "whole", **options)
     monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN", 0.0)
-    calls = killed(loop.FoldTraining, "predictions", at=(5, 20))  # in the first training's third epoch; in another one
+    calls = killed(fold_training.FoldTraining, "predictions", at=(5, 20))  # in the first training's third epoch; in another one
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             run(features(), tmp_path / "killed", **options)
@@ -242,7 +245,13 @@ def test_images_in_domain_folders(tmp_path: Path, cli: Callable[..., Any]) -> No
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("weights", "w.safetensors"), ("pretrained", True), ("model_options", {"size": 8}), ("head_hidden", 2), ("size", 8)],
+    [
+        ("weights", "w.safetensors"),
+        ("pretrained", True),
+        ("model_options", {"size": 8}),
+        ("head_hidden", 2),
+        ("size", 8),
+    ],
 )
 def test_options_of_images_are_named(option: str, value: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -265,6 +274,9 @@ def test_options_of_images_are_named(option: str, value: Any, tmp_path: Path, mo
         (["upward.npz"], "'../../x' is not a valid folder name"),
         (["three.npz", "--selection", "best"], "selection must be one of validation, last, oracle"),
         (["three.npz", "--loss-options", "avh:scale=3"], "not among the losses softmax"),
+        (["three.npz", "--method-options", "drm:gamma=0"], "drm, which is not among the methods used"),
+        (["three.npz", "--losses", "drm", "--method-options", "drm:gama=0"], "drm has no option 'gama'; it has: gamma"),
+        (["three.npz", "--method-options", "drm_tta:gamma=0"], "no method 'drm_tta'"),
         (["three.npz", "--scales", "a"], "scales must be numbers"),
         (["three.npz", "--scales", "5,10"], "softmax has none to choose"),
         (["missing.npz"], "missing.npz"),

@@ -19,12 +19,12 @@ from safetensors.torch import save_file
 from hardsight import Snapshot, extract
 from hardsight import generalize as run
 from hardsight.data import open_data
-from hardsight.domains.adaptation.settings import AdaptSettings
-from hardsight.domains.adaptation.work import Work
-from hardsight.domains.generalization.folds import Division
-from hardsight.domains.generalization.lists import read_official_lists
-from hardsight.domains.generalization.loop import chosen_epoch
+from hardsight.domains.adapt_models import AdaptWork
+from hardsight.domains.fold_training import Division
+from hardsight.domains.generalize_result import chosen_epoch
+from hardsight.domains.official_lists import read_official_lists
 from hardsight.domains.opening import Features
+from hardsight.domains.settings import AdaptSettings
 from hardsight.errors import FileError, InputError, RunError
 from hardsight.files.heads import load_head
 from hardsight.models.opening import open_model
@@ -225,5 +225,5 @@ def test_train_and_adapt_say_that_the_head_is_new(tmp_path: Path) -> None:
     save_file(open_trainable("DigitsCNN", 5).module.state_dict(), tmp_path / "digits.safetensors")
     digits, said = open_data("digits:test", limit=20), []
     settings = AdaptSettings(model="DigitsCNN", weights=tmp_path / "digits.safetensors", device="cpu")
-    Work.of(settings, {"first": (digits, digits), "second": (digits, digits)}, said.append)
+    AdaptWork.of(settings, {"first": (digits, digits), "second": (digits, digits)}, said.append)
     assert said == ["digits.safetensors was trained on 5 classes: all layers but the last one, head, start from it"]

@@ -22,8 +22,8 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import hardsight
-import hardsight.extraction.extract as extraction
 from hardsight.errors import FileError, InputError, RunError
+from hardsight.extraction import inputs, sizes
 from hardsight.extraction.settings import ExtractSettings
 from hardsight.files import samples
 from hardsight.snapshot import Snapshot
@@ -206,7 +206,7 @@ def test_a_loader_and_a_list_of_samples(here: Path) -> None:
         assert np.array_equal(again.labels, labels.numpy())
     assert len(hardsight.extract(net, loader, first=11)) == 11
     for settings, ids in ((ExtractSettings(first=3), ["4", "9", "14"]), (ExtractSettings(limit=3), ["4", "599", "1199"])):
-        assert extraction._opened_data("digits:test", settings).ids == ids
+        assert inputs._open_images("digits:test", settings).ids == ids
 
 
 def test_a_loader_into_parts(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -491,7 +491,7 @@ def test_wrong_options(here: Path, cli: Cli, words: list[str], message: str) -> 
 
 def test_a_forecast_is_given_before_a_long_run(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 10_000, 10))  # ten seconds between batches of two
-    monkeypatch.setattr(extraction.time, "monotonic", lambda: float(next(clock)))  # type: ignore[attr-defined]
+    monkeypatch.setattr(sizes.time, "monotonic", lambda: float(next(clock)))  # type: ignore[attr-defined]
     said: list[str] = []
     run = here / "run"
     hardsight.extract("tiny_nets:two", class_folders(here / "photos", per_class=20), run, batch_size=2, say=said.append)
@@ -510,9 +510,9 @@ def test_the_largest_batch_that_fits() -> None:
         if size > 100:
             raise RuntimeError("CUDA out of memory")
 
-    assert extraction.largest_that_fits(attempt) == 64
+    assert sizes.largest_that_fits(attempt) == 64
     with pytest.raises(RuntimeError, match="other"):
-        extraction.largest_that_fits(lambda size: (_ for _ in ()).throw(RuntimeError("other")))
+        sizes.largest_that_fits(lambda size: (_ for _ in ()).throw(RuntimeError("other")))
 
 
 @pytest.mark.filterwarnings("ignore")  # DataLoader's, about forks

@@ -162,7 +162,7 @@ def test_a_path_that_is_no_text_is_one_broken_image(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "x.parquet")
     data = open_data(tmp_path / "x.parquet")
     assert data.image(0).size == data.image(2).size == (8, 8)
-    with pytest.raises(BrokenImage, match=r"x\.parquet row 1: it cannot be read \(unreadable; a text beside it is not UTF-8"):
+    with pytest.raises(BrokenImage, match=r"x\.parquet row 1: .*\(unreadable; .*UTF-8"):
         data.image(1)
     with pytest.raises(FileError, match=r"x\.arrow: not a readable Arrow file: .*UTF8"):
         open_data(written(table, tmp_path / "x.arrow"))

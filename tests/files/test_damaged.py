@@ -91,7 +91,7 @@ def write_text(path: Path) -> None:
 
 Reader = Callable[[Path], Any]
 KINDS: dict[str, tuple[Callable[[Path], object], list[Reader]]] = {
-    "features.npy": (lambda path: np.save(path, FEATURES), [everything]),
+    "features.npy": (lambda path: np.save(path, FEATURES), [everything, load_head]),
     "images.npy": (lambda path: np.save(path, PIXELS), [images]),
     "counts.npy": (lambda path: np.save(path, np.ones((4, 3), int)), [read_people]),
     "plain.npz": (lambda path: np.savez(path, **snapshot_arrays()), [everything, load_head, open_domain]),

@@ -158,14 +158,17 @@ def test_the_other_writers_do_neither(cli: Cli, snapshot: Path, run: Path) -> No
     with zipfile.ZipFile(thesis, "w") as archive:
         archive.writestr("word/document.xml", "years of work")
     notes.write_text("# notes on heads")
+    before = snapshot.read_bytes()
     writers: dict[str, Callable[[], Any]] = {
         r"thesis.npz exists and is not an \.npz archive": lambda: Snapshot.load(snapshot).save(thesis),
         "s.npz exists and is not a JSON file": replacing(snapshot, "json").__enter__,
+        r"s.npz: JSON must be written to a name that ends in \.json": lambda: write_json(snapshot, {}),
         "head.safetensors exists and is not a safetensors file": lambda: save_head(notes, HEAD),
     }
     for match, write in writers.items():
         with pytest.raises(FileError, match=match):
             write()
+    assert snapshot.read_bytes() == before
 
 
 @unix
@@ -382,71 +385,17 @@ def test_a_part_exchanged_for_a_sound_one_is_noticed(run: Path) -> None:
         score(Snapshot.load(run))
 
 
-@pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the checksums of files of any size and age are kept."""
-    monkeypatch.setenv("HARDSIGHT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(checksums, "REMEMBERED", 0)
+def test_an_unchanged_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its size, times and inode: a changed file is read again."""
     monkeypatch.setattr(checksums, "SETTLED", -(10**15))
-    return tmp_path / "cache"
-
-
-def test_a_cache_that_cannot_be_written_is_no_trouble(tmp_path: Path, cache: Path) -> None:
-    cache.write_text("a file")
     write_table(TABLE, tmp_path / "t.parquet")
     checksums.check(tmp_path / "t.parquet")
-    assert cache.read_text() == "a file"
-
-
-def test_what_was_found_is_remembered(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cached by size, time and inode: the second time nothing is read; a changed file is read again."""
-    write_table(TABLE, tmp_path / "t.parquet")
-    checksums.check(tmp_path / "t.parquet")
-    assert len(list((cache / "checksums").iterdir())) == 1
     with monkeypatch.context() as patch:
         patch.setattr(checksums, "_digest", lambda *_: pytest.fail("read again"))
-        patch.setattr(checksums, "_sound", set())
         checksums.check(tmp_path / "t.parquet")
     flip(tmp_path / "t.parquet", 60)
     with pytest.raises(FileError, match="t.parquet: damaged"):
         checksums.check(tmp_path / "t.parquet")
-
-
-@pytest.mark.parametrize("lie", ["false", "null", "[" * 100_000, "0", "true", "f" * 64, "folder", "pipe"])
-def test_a_cache_that_lies_neither_condemns_nor_acquits(
-    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, lie: str
-) -> None:
-    write_table(TABLE, tmp_path / "t.parquet")
-    for damage in (False, True):
-        if damage:
-            flip(tmp_path / "t.parquet", 60)
-        monkeypatch.setattr(checksums, "_sound", set())
-        name = hashlib.sha256(repr(("_digest_without_seal", checksums._stamp(tmp_path / "t.parquet"))).encode()).hexdigest()[:32]
-        entry = cache / "checksums" / name
-        entry.parent.mkdir(parents=True, exist_ok=True)
-        if lie == "folder":
-            entry.mkdir()
-        elif lie == "pipe":
-            os.mkfifo(entry)
-        else:
-            entry.write_text(lie)
-        if damage:
-            with pytest.raises(FileError, match="t.parquet: damaged"):
-                checksums.check(tmp_path / "t.parquet")
-        else:
-            checksums.check(tmp_path / "t.parquet")
-            assert lie == "folder" or entry.read_text() == checksums._own_digits(tmp_path / "t.parquet")
-
-
-def test_where_the_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HARDSIGHT_CACHE", str(tmp_path))
-    assert checksums.cache_directory() == tmp_path
-    monkeypatch.setenv("HARDSIGHT_CACHE", "")
-    assert checksums.cache_directory() is None
-    monkeypatch.delenv("HARDSIGHT_CACHE")
-    if sys.platform.startswith("linux"):
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-        assert checksums.cache_directory() == tmp_path / "hardsight"
 
 
 # ---- what killed processes leave ----

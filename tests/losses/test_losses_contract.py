@@ -212,18 +212,6 @@ def test_logit_loss_contract(name: str) -> None:
         LOGIT_LOSSES[name]()(z[:, :1], y)
 
 
-@pytest.mark.parametrize("c", [2, 1000])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("name", LOGIT_LOSSES)
-def test_logit_loss_is_finite_at_the_ends(name: str, dtype: Any, c: int) -> None:
-    z = torch.zeros(4, c, dtype=dtype)
-    z[1, 0], z[2, 0], z[3] = 200, -200, 1e4
-    z.requires_grad_()
-    value = LOGIT_LOSSES[name]()(z, torch.zeros(4, dtype=torch.int64))
-    value.backward()
-    assert value.isfinite() and z.grad is not None and z.grad.isfinite().all()
-
-
 # Pair losses
 
 
@@ -239,19 +227,6 @@ def test_pair_loss_contract(name: str) -> None:
     assert torch.autograd.gradcheck(lambda x: loss(x, y), (x.requires_grad_(),))
     with pytest.raises(InputError, match="one label per sample"):
         loss(x, y[:3])
-
-
-@pytest.mark.parametrize("labels", [[0, 1, 0, 1, 0, 1], [0] * 6])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("name", PAIR_LOSSES)
-def test_pair_loss_is_finite_where_samples_coincide(name: str, dtype: Any, labels: list[int]) -> None:
-    x = torch.zeros(6, 4, dtype=dtype)
-    x[2:4] = 1.0
-    x[4], x[5] = 1e-20, -1.0
-    x.requires_grad_()
-    value = PAIR_LOSSES[name]()(x, torch.tensor(labels))
-    value.backward()
-    assert value.isfinite() and x.grad is not None and x.grad.isfinite().all()
 
 
 # Others
@@ -271,17 +246,33 @@ def test_other_gradients_are_those_of_the_value(name: str) -> None:
         assert OTHERS[name](x - step, y) < OTHERS[name](x, y), moves[name]
 
 
-@pytest.mark.parametrize("c", [2, 5])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("name", OTHERS)
-def test_other_is_finite_at_the_ends(name: str, dtype: Any, c: int) -> None:
-    x = torch.zeros(6, c, dtype=dtype)
-    x[1, 0], x[2, 0], x[3], x[4, 1], x[5] = 200, -200, 1e4, 1e-20, -1
+# Finite everywhere, with gradients of the same precision
+
+
+def check_finite(loss: Callable[[Tensor, Tensor], Tensor], x: Tensor, *labels: Any) -> None:
     x.requires_grad_()
-    for labels in (torch.zeros(6, dtype=torch.int64), torch.arange(6) % c):
-        value = OTHERS[name](x, labels)
+    for y in labels:
+        value = loss(x, torch.as_tensor(y))
         value.backward()
-        assert value.isfinite() and x.grad is not None and x.grad.isfinite().all() and x.grad.dtype == dtype
+        assert value.isfinite() and x.grad is not None and x.grad.isfinite().all() and x.grad.dtype == x.dtype
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", [*LOGIT_LOSSES, *OTHERS])
+def test_logits_at_the_ends(name: str, dtype: Any) -> None:
+    for c in (2, 5, 1000) if name in LOGIT_LOSSES else (2, 5):
+        z = torch.zeros(6, c, dtype=dtype)
+        z[1, 0], z[2, 0], z[3], z[4, 1], z[5] = 200, -200, 1e4, 1e-20, -1
+        loss = LOGIT_LOSSES[name]() if name in LOGIT_LOSSES else OTHERS[name]
+        check_finite(loss, z, [0] * 6, torch.arange(6) % c)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", PAIR_LOSSES)
+def test_pairs_that_coincide(name: str, dtype: Any) -> None:
+    x = torch.zeros(6, 4, dtype=dtype)
+    x[2:4], x[4], x[5] = 1.0, 1e-20, -1.0
+    check_finite(PAIR_LOSSES[name](), x, [0, 1, 0, 1, 0, 1], [0] * 6)
 
 
 # All of them

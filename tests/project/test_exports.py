@@ -46,7 +46,7 @@ REVEALED = {
     "train": "'optimizer'?: Literal['sgd'] | Literal['adamw']",
     "adapt": "'methods'?: typing.Sequence[str]",
     "clean": "'folds'?: int",
-    "select": "'budget'?: int | None",
+    "select": "'method'?: ",
     "correlate": "'level'?: float",
 }
 QUICKLY = (

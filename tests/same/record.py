@@ -100,7 +100,7 @@ COMMANDS = {
     "correlate-against": f"correlate extract-degraded --against level --hard low {FEW} -o {{}}",
     "attack": "attack train --methods fgsm,pgd --epsilon 0.1,0.3 --steps 3 --limit 20 --trajectories 5 --path-steps 4 -o {}",
     "adapt": "adapt domains.npz:a domains.npz:b --methods source,cbst,crst,cbst+avh,coral+threshold,subspace,avc,weighted,"
-    "entropy,depict --rounds 2 --hidden 16 --source-epochs 3 --seeds 2 --subspace-size 4 -o {}",
+    "entropy,depict --rounds 2 --hidden 16 --source-epochs 3 --seeds 2 --method-options subspace:size=4 -o {}",
     "generalize": "generalize domains.npz --losses softmax,avh,lgm,drm,drm-tta --epochs 2 --hidden 16 --batch-size 16 -o {}",
     **{f"export-{tool}": f"export train --to {tool} --limit 20 -o {{}}" for tool in ("cleanlab", "coco", "labelstudio")},
 }

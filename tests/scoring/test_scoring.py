@@ -19,8 +19,8 @@ from sklearn.preprocessing import StandardScaler
 
 import hardsight
 from hardsight import SCORES, Dynamics, Head, Snapshot, score
-from hardsight.domains.adaptation.selection import select_pseudo_labels
 from hardsight.domains.opening import open_domain
+from hardsight.domains.pseudo_labels import select_pseudo_labels
 from hardsight.errors import InputError
 from hardsight.scoring.score_file import score_to_file
 from hardsight.scoring.settings import ScoreSettings

@@ -88,8 +88,8 @@ def test_functions_name_columns_of_a_wide_table(kind: str) -> None:
     assert clean(table, features="f*", labels="y").equals(clean(**arrays).table)
     groups = audit(table, features="f*", labels="y", head=4 * np.eye(2), group="site")
     assert groups.equals(audit(**arrays, head=4 * np.eye(2), columns={"site": frame["site"].to_numpy()}, group="site").table)
-    pairs = mine(features=arrays["features"], labels=arrays["labels"]).table()
-    assert mine(table, features="f*", labels="y").table().equals(pairs)
+    pairs = mine(features=arrays["features"], labels=arrays["labels"]).table
+    assert mine(table, features="f*", labels="y").table.equals(pairs)
     few: dict[str, Any] = {"head": 4 * np.eye(2), "budget": 5, "method": "hardest"}
     assert select(table, features="f*", labels="y", **few).equals(select(**arrays, **few).table)
     with pytest.raises(InputError, match="this is a table of scores: pass the features"):

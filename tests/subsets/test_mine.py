@@ -15,7 +15,6 @@ from hardsight import Snapshot
 from hardsight.errors import InputError
 from hardsight.scores import class_search
 from hardsight.scores.class_search import Classed, Others, Own, search_classes
-from hardsight.subsets.mine import mine_to_file
 from oracles import on_circle
 from refusals import refused
 
@@ -86,7 +85,7 @@ def test_ties_and_threads_do_not_change_the_result(monkeypatch: pytest.MonkeyPat
     tables = []
     for threads in ("1", "2", "2"):
         monkeypatch.setenv("OMP_NUM_THREADS", threads)
-        tables.append(hardsight.mine(features=features, labels=labels, k=5).table())
+        tables.append(hardsight.mine(features=features, labels=labels, k=5).table)
     assert tables[0].equals(tables[1]) and tables[0].equals(tables[2])
 
 
@@ -114,7 +113,7 @@ def test_samples_that_cannot_be_anchors_are_counted() -> None:
     assert {6, 7} <= set(mined.anchor.tolist()) and not {0, 1, 2, 3, 4} & set(
         np.concatenate([mined.anchor, mined.negative]).tolist()
     )
-    assert mined.table().column("anchor")[0].as_py() == "s5"
+    assert mined.table.column("anchor")[0].as_py() == "s5"
 
 
 @pytest.mark.parametrize("package", ["usearch", "faiss"])
@@ -136,13 +135,13 @@ def test_the_command(cli: Cli, tmp_path: Path) -> None:
     assert done.code == 0 and "240 hard triplets of 60 anchors, k = 4   search: exact" in done.out, done.err
     table = pq.read_table(tmp_path / "triplets.parquet")
     assert table.column_names == ["anchor", "positive", "negative", "angle_positive", "angle_negative"]
-    assert table.equals(hardsight.mine(tmp_path / "s.npz", k=4).table())
+    assert table.equals(hardsight.mine(tmp_path / "s.npz", k=4).table)
     done = cli("mine", tmp_path / "s.npz", "--pairs", "--split", "test", "--limit", "20", "-o", tmp_path / "pairs.csv")
     written = (tmp_path / "pairs.csv").read_text()
     assert done.code == 0 and f"{len(written.splitlines()) - 1} distinct pairs" in done.out, done.err
     assert written.startswith('"first","second","same_class","angle"')
     assert "nothing was written" in cli("mine", tmp_path / "s.npz").out
-    assert len(mine_to_file(tmp_path / "s.npz", limit=20, k=1).ids) == 20
+    assert len(hardsight.mine(tmp_path / "s.npz", limit=20, k=1).ids) == 20
 
 
 @pytest.mark.parametrize(
@@ -166,7 +165,7 @@ def test_bad_input_is_one_line(cli: Cli, tmp_path: Path, labels: Any, words: lis
     assert not (tmp_path / "t.parquet").exists()
     with pytest.raises(InputError, match="there are only logits"):
         hardsight.mine(Snapshot(logits=np.eye(3), labels=[0, 1, 2]))
-    with pytest.raises(InputError, match="not both"):
+    with pytest.raises(InputError, match="labels"):
         hardsight.mine(Snapshot(np.eye(3), labels=[0, 1, 2]), labels=[0, 1, 2])
 
 

@@ -20,8 +20,8 @@ from hardsight.errors import InputError
 from hardsight.scoring.hardness import run_and_score
 from hardsight.subsets.cost import cost_curve
 from hardsight.subsets.d2 import d2, neighbor_graph
+from hardsight.subsets.eligible import directions
 from hardsight.subsets.k_center import k_center
-from hardsight.subsets.pool import directions
 from hardsight.subsets.settings import Method, SelectSettings
 from hardsight.subsets.strata import coverage, shared_out, stratum_of, usual_cut
 from hardsight.table import write_table
@@ -211,7 +211,7 @@ EARLY: dict[str, dict[str, Any]] = {
 
 
 def test_refused_before_a_head_is_fitted(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hardsight.subsets.pool.hardness_of", None)
+    monkeypatch.setattr("hardsight.snapshot.Snapshot.scores", None)
     for said, options in EARLY.items():
         with pytest.raises(InputError, match=said):
             hardsight.select(**options)
@@ -268,16 +268,13 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (UNLABELED | {"method": "margin", "per_class": True}, "per-class needs a label"),
     ({"features": FEATURES, "budget": 1, "method": "margin"}, "no head, and no labels"),
     ({"probs": np.full((5, 2), 0.5), "budget": 1, "method": "kcenter"}, "kcenter needs features"),
-    ({"source": ONE, "budget": 1, "method": "d2"}, "needs features, and a table of scores has none"),
-    ({"source": ONE, "budget": 1, "by": "loss"}, "no column 'loss'"),
-    ({"source": pa.concat_tables([ONE, ONE]), "budget": 1, "by": "avh"}, "ids must be unique"),
-    ({"source": pa.table({"id": [1], "avh": ["x"]}), "budget": 1, "by": "avh"}, "holds string"),
-    (
-        {"source": pd.DataFrame({"label": [0, 1]}, index=["a", "b"]), "budget": 1},
-        "the table has no column 'avh'; it has id, label",
-    ),
-    ({"source": pd.DataFrame({"id": ["a", 1], "avh": [0.1, 0.2]}), "budget": 1}, "one kind of value per column"),
-    ({"source": 3, "budget": 1}, "got int"),
+    ({"x": ONE, "budget": 1, "method": "d2"}, "needs features, and a table of scores has none"),
+    ({"x": ONE, "budget": 1, "by": "loss"}, "no column 'loss'"),
+    ({"x": pa.concat_tables([ONE, ONE]), "budget": 1, "by": "avh"}, "ids must be unique"),
+    ({"x": pa.table({"id": [1], "avh": ["x"]}), "budget": 1, "by": "avh"}, "holds string"),
+    ({"x": pd.DataFrame({"label": [0, 1]}, index=["a", "b"]), "budget": 1}, "no column 'avh'; it has id, label"),
+    ({"x": pd.DataFrame({"id": ["a", 1], "avh": [0.1, 0.2]}), "budget": 1}, "one kind of value per column"),
+    ({"x": 3, "budget": 1}, "features must be two-dimensional"),
 ]
 
 

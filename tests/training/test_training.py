@@ -109,8 +109,13 @@ def test_extract_reads_what_train_wrote(digits: Path, tmp_path: Path) -> None:
     assert open_model(digits).class_names == tuple(str(digit) for digit in range(10))
 
 
-def test_history_is_the_mean_of_the_dynamics(digits: Path) -> None:
-    history = json.loads((digits / "run.json").read_text())["counts"]["history"]
+def test_history_is_the_mean_of_the_dynamics(digits: Path, tmp_path: Path) -> None:
+    done = training.read_trained(digits)
+    history = done.history
+    done.save(tmp_path / "epochs.csv")
+    saved = [line.split(",")[:2] for line in (tmp_path / "epochs.csv").read_text().replace('"', "").splitlines()]
+    assert saved == [["split", "epoch"], *([split, str(epoch)] for epoch in (1, 2) for split in ("train", "test"))]
+    assert done.summary == history[-1] and list(done.figures()) == ["train", "test"] and done.run == digits
     for entry in history:
         rows = pq.read_table(digits / "dynamics" / f"epoch={entry['epoch']:04d}.parquet").to_pylist()
         for split in ("train", "test"):
@@ -126,7 +131,7 @@ def test_the_loop_is_what_plain_torch_does(tmp_path: Path) -> None:
     from hardsight.losses import SoftmaxLoss
 
     inputs, labels = points()
-    done = on_points(tmp_path / "run", momentum=0.9, weight_decay=0.01, schedule="cosine", clip=0.5, watch={})
+    done = on_points(tmp_path / "run", optimizer_options={"clip": 0.5}, weight_decay=0.01, schedule="cosine", watch={})
     torch.manual_seed(0)
     network = PointMLP(num_classes=3)
     torch.manual_seed(0)
@@ -255,11 +260,11 @@ def test_two_features_are_drawn(tmp_path: Path) -> None:
 def test_who_learns_how() -> None:
     from hardsight.models.trainable import open_trainable
     from hardsight.training.optimization import parameter_groups
-    from hardsight.training.settings import LearningOptions
+    from hardsight.training.settings import LearningOptions, OptimizerOptions
     from hardsight.training.trainee import LossChoice, Trainee
 
-    settings = LearningOptions(lr=0.5, head_rate=10.0, weight_decay=0.1)
-    everything = LearningOptions(weight_decay=0.1, decay_all=True)
+    settings = LearningOptions(lr=0.5, optimizer_options=OptimizerOptions(head_rate=10.0), weight_decay=0.1)
+    everything = LearningOptions(weight_decay=0.1, optimizer_options=OptimizerOptions(decay_all=True))
     loss = LossChoice("lgm", {"covariance": "shared"}, num_classes=3, num_samples=9)
     trainee = Trainee(open_trainable("point_mlp:PointMLP", 3), torch.randn(4, 3), loss)
     names = {id(p): name for name, p in trainee.named_parameters()}
@@ -360,7 +365,10 @@ def test_labels_of_a_watched_set_follow_the_names(tmp_path: Path) -> None:
         ({"lr": 1e30}, "(epoch 1); there is no checkpoint yet. Likely cause: the learning rate 1e+30 is too large"),
         ({"loss": "arcface", "loss_options": {"scale": 1e39}}, "look at the options of arcface"),
         ({"lr": 1e30, "precision": "bfloat16"}, "numbers overflowed in bfloat16"),
-        ({"schedule": "step", "milestones": [2], "gamma": 1e35}, "the last good checkpoint is after epoch 2"),
+        (
+            {"schedule": "step", "schedule_options": {"milestones": [2], "gamma": 1e35}},
+            "the last good checkpoint is after epoch 2",
+        ),
     ],
 )
 def test_a_loss_that_is_no_number_stops_with_its_cause(options: dict[str, Any], cause: str, tmp_path: Path) -> None:
@@ -368,7 +376,7 @@ def test_a_loss_that_is_no_number_stops_with_its_cause(options: dict[str, Any], 
     with pytest.raises(TrainingError, match=re.escape(cause)):
         hardsight.train(points(), net, tmp_path / "run", **{"epochs": 3, "batch_size": 8, "lr": 0.01, **options})
     assert not (tmp_path / "run" / "run.json").exists()
-    assert (tmp_path / "run" / "checkpoints" / "epoch=0002.json").exists() == ("milestones" in options)
+    assert (tmp_path / "run" / "checkpoints" / "epoch=0002.json").exists() == ("schedule" in options)
 
 
 @pytest.mark.parametrize(
@@ -378,11 +386,14 @@ def test_a_loss_that_is_no_number_stops_with_its_cause(options: dict[str, Any], 
         ({"batch_size": 2.5}, "batch_size must be a whole number"),
         ({"lr": -1}, "lr must be a number above 0"),
         ({"lr": float("nan")}, "lr must be a number above 0"),
-        ({"clip": 0}, "clip must be a number above 0"),
+        ({"optimizer_options": {"clip": 0}}, "clip must be a number above 0"),
         ({"schedule": "linear"}, "schedule must be one of"),
-        ({"milestones": [1]}, "milestones go with schedule 'step'"),
+        ({"schedule_options": {"milestones": [1]}}, "milestones goes with schedule 'step'"),
         ({"optimizer": "adam"}, "optimizer must be one of sgd, adamw"),
-        ({"nesterov": True, "momentum": 0}, "nesterov needs a momentum"),
+        ({"optimizer_options": ["nesterov momentum=0"]}, "nesterov needs a momentum"),
+        ({"momentum": 0.5}, "'momentum'. It is one of optimizer_options"),
+        ({"optimizer_options": 5}, "got 5"),
+        ({"size": 8, "preprocessing": "size=9"}, "size is given twice: 8, and 9"),
         ({"precision": "float16", "device": "cpu"}, "float16 needs a GPU"),
         ({"loss": "l2"}, "loss must be one of"),
         ({"watch": {"train": points()}}, "a name of its own"),
@@ -393,8 +404,8 @@ def test_a_loss_that_is_no_number_stops_with_its_cause(options: dict[str, Any], 
         ({"crops": 5}, "crops must be 1 or 10, got 5"),
         ({"crops": 10}, "crops .* for images"),
         ({"top_k": 1}, "top_k must be"),
-        ({"step_size": 7}, "step_size goes with schedule 'step' alone"),
-        ({"step_size": 7, "schedule": "step", "milestones": [1]}, "step_size .* not with milestones"),
+        ({"schedule_options": {"step_size": 7}}, "step_size goes with schedule 'step'"),
+        ({"schedule_options": {"step_size": 7, "milestones": [1]}, "schedule": "step"}, "step_size .* milestones"),
         ({"data": (np.ones((4, 3)), np.zeros(4, int))}, "at least two classes"),
         ({"data": (np.ones((4, 3)), np.array([0, 1, -1, 1]))}, "every training sample needs a label"),
         ({"data": 3}, "data must be a path"),
@@ -415,7 +426,20 @@ def test_bad_settings_are_refused_before_anything_is_written(options: dict[str, 
 def test_the_command_trains_and_tells(tmp_path: Path, cli: Callable[..., Any]) -> None:
     run = tmp_path / "run"
     network = ("train", "digits", "--model", "DigitsCNN", "--loss", "center", "--loss-options", "pull=0.02", "-o", run)
-    pace = ("--epochs", 2, "--limit", 60, "--batch-size", 20, "--lr", "0.05", "--schedule", "step", "--milestones", "1")
+    pace = (
+        "--epochs",
+        2,
+        "--limit",
+        60,
+        "--batch-size",
+        20,
+        "--lr",
+        "0.05",
+        "--schedule",
+        "step",
+        "--schedule-options",
+        "milestones=1 gamma=0.1",
+    )
     done = cli(*network, *pace)
     assert done.code == 0, done.err
     lines = done.out.splitlines()
@@ -424,7 +448,10 @@ def test_the_command_trains_and_tells(tmp_path: Path, cli: Callable[..., Any]) -
     assert all(word in lines[1] for word in words)
     assert "lr 0.005" in lines[2].replace("  ", " ") and lines[-1] == f"next: hardsight score {run}"
     arguments = json.loads((run / "start.json").read_text())["arguments"]
-    assert arguments["loss_options"] == {"pull": 0.02} and (arguments["epochs"], arguments["milestones"]) == (2, [1])
+    assert arguments["loss_options"] == {"pull": 0.02} and (arguments["epochs"], arguments["schedule_options"]["milestones"]) == (
+        2,
+        [1],
+    )
     assert cli("score", run).code == 0
     assert "epoch 2/2" not in cli(*network, *pace).out
 
@@ -445,7 +472,8 @@ def test_the_command_watches_what_it_is_told(tmp_path: Path, cli: Callable[..., 
     [
         (("--watch", "test"), "--watch is written name=DATA"),
         (("--watch", "a=digits", "--watch", "a=digits"), "--watch a is given twice"),
-        (("--milestones", "x"), "milestones must be epochs"),
+        (("--schedule-options", "milestones=x"), "milestones must be epochs"),
+        (("--momentum", "0.8"), "--optimizer-options momentum=VALUE"),
         (("--loss", "nothing"), "loss must be one of"),
         (("--loss-options", "scale"), "key=value"),
     ],

@@ -19,19 +19,17 @@ from safetensors.torch import load_file
 
 from hardsight.data import ImageData, open_data
 from hardsight.data.arrays import ImageArrays
-from hardsight.domains.adaptation.settings import AdaptSettings
-from hardsight.domains.adaptation.work import Work as AdaptWork
-from hardsight.domains.generalization.opening import OpenedDomains
-from hardsight.domains.generalization.settings import GeneralizeSettings
-from hardsight.domains.generalization.work import Work as GeneralizeWork
+from hardsight.domains.adapt_models import AdaptWork
+from hardsight.domains.generalize import OpenedDomains
+from hardsight.domains.generalize_models import GeneralizeWork
 from hardsight.domains.opening import Features
+from hardsight.domains.settings import AdaptSettings, GeneralizeSettings
 from hardsight.errors import HardsightError, InputError
-from hardsight.files.run import Run
 from hardsight.models import Preprocessing, open_model
 from hardsight.models.trainable import open_trainable
 from hardsight.training.network import hits
 from hardsight.training.optimization import Updater, make_optimizer, parameter_groups, rate_factor
-from hardsight.training.settings import LearningOptions, TrainSettings
+from hardsight.training.settings import LearningOptions, OptimizerOptions, ScheduleOptions, TrainSettings
 from hardsight.training.trainee import LossChoice, Trainee
 from point_mlp import points
 
@@ -58,8 +56,8 @@ def trainee(model: Any, **options: Any) -> Trainee:
 
 
 def test_a_step_size_is_milestones_at_even_distances() -> None:
-    every = LearningOptions(schedule="step", step_size=2, gamma=0.5)
-    listed = LearningOptions(schedule="step", milestones=(2, 4, 6), gamma=0.5)
+    every = LearningOptions(schedule="step", schedule_options=ScheduleOptions(step_size=2, gamma=0.5))
+    listed = LearningOptions(schedule="step", schedule_options=ScheduleOptions(milestones=(2, 4, 6), gamma=0.5))
     steps = range(7 * 3)
     assert [rate_factor(every, step, 3, 7) for step in steps] == [rate_factor(listed, step, 3, 7) for step in steps]
 
@@ -76,15 +74,17 @@ def test_adapt_and_generalize_learn_as_they_are_told(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(Updater, "update", updating)
     monkeypatch.setattr(Updater, "set_rate", lambda self, factor: factors.append(factor) or set_rate(self, factor))  # type: ignore[func-returns-value]
-    options: dict[str, Any] = {"schedule": "step", "gamma": 0.5, "hidden": 4, "batch_size": 64, "precision": "bfloat16"}
-    lengths: dict[str, Any] = {"source_epochs": 3, "rounds": 2, "epochs": 2, "step_size": 2}
+    options: dict[str, Any] = {"schedule": "step", "hidden": 4, "batch_size": 64, "precision": "bfloat16"}
+    lengths: dict[str, Any] = {"source_epochs": 3, "rounds": 2, "epochs": 2, "schedule_options": {"step_size": 2, "gamma": 0.5}}
     settings = AdaptSettings(methods=("cbst",), **lengths, **options).for_data("features", trained=False, smallest=48)
-    AdaptWork.of(settings, {"pair": (in_domains(), in_domains())}, print).all(Run(tmp_path / "run", "a test", {}, {}), None)
+    AdaptWork.of(settings, {"pair": (in_domains(), in_domains())}, print).all(tmp_path / "run", None)
     assert factors == [1, 1, 0.5] + [1, 1, 0.5, 0.5] and types == {(torch.float32, torch.bfloat16)}
     factors.clear()
     types.clear()
     domains = OpenedDomains(in_domains(), ["a", "b", "c"])
-    GeneralizeWork.of(GeneralizeSettings(epochs=3, milestones=(1, 2), **options), domains, print).all(tmp_path / "folds", None)
+    GeneralizeWork.of(
+        GeneralizeSettings(epochs=3, schedule_options=ScheduleOptions(milestones=(1, 2), gamma=0.5), **options), domains, print
+    ).all(tmp_path / "folds", None)
     assert factors == [1, 0.5, 0.25] * 3  # one step an epoch, three domains left out in turn
     assert types == {(torch.float32, torch.bfloat16)}
 
@@ -95,7 +95,7 @@ def test_adapt_and_generalize_learn_as_they_are_told(tmp_path: Path, monkeypatch
 @pytest.mark.parametrize("nesterov", [True, False, None])
 def test_momentum_is_plain_or_nesterov(nesterov: bool | None) -> None:
     network = trainee("point_mlp:PointMLP")
-    optimizer = make_optimizer(network, LearningOptions(momentum=0.8, nesterov=nesterov))
+    optimizer = make_optimizer(network, LearningOptions(optimizer_options=OptimizerOptions(momentum=0.8, nesterov=nesterov)))
     assert optimizer.defaults["momentum"] == 0.8 and optimizer.defaults["nesterov"] == (nesterov is not False)
 
 
@@ -125,7 +125,7 @@ def test_a_sample_does_not_see_its_batch_where_statistics_are_frozen(freeze: boo
 # What a network is given to see
 
 
-SEEN: dict[str, Any] = {"size": 8, "resize": "squash", "crop_pct": 0.5, "scaling": "centered", "interpolation": "box"}
+SEEN: dict[str, Any] = {"size": 8, "preprocessing": "resize=squash crop_pct=0.5 scaling=centered interpolation=box"}
 
 
 def pictures(n: int = 12) -> ImageData:
@@ -146,11 +146,11 @@ def check_seen(how: Preprocessing, batch: np.ndarray, data: ImageData) -> None:
 
 def test_preprocessing_is_chosen_in_train_adapt_and_generalize(tmp_path: Path) -> None:
     data = pictures()
-    trained = hardsight.train(data, "DigitsCNN", tmp_path / "run", epochs=1, **SEEN).directory
+    trained = hardsight.train(data, "DigitsCNN", tmp_path / "run", epochs=1, **SEEN).run
     how = open_model(trained).preprocessing
     check_seen(how, how(data.image(0))[None], data)
     options: dict[str, Any] = {"model": "DigitsCNN", **SEEN}
-    job = AdaptWork.of(AdaptSettings(**options), {"a": (data, data)}, print).jobs["a"]
+    job = AdaptWork.of(AdaptSettings(**options), {"a": (data, data)}, print).pairs["a"]
     assert job.preprocessing is not None
     check_seen(job.preprocessing, next(iter(job.target.batches([np.arange(2)]))).inputs, data)
     images = GeneralizeWork.of(GeneralizeSettings(**options), OpenedDomains(data, ["d0", "d1", "d2"]), print).images
@@ -161,21 +161,23 @@ def test_preprocessing_is_chosen_in_train_adapt_and_generalize(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"scaling": "centered", "mean": (0.5,)}, "scaling contradicts mean and std"),
-        ({"resize": "stretch"}, "resize must be one of shortest, squash, longest"),
-        ({"crop_pct": 1.5}, "crop_pct must be a number above 0 and of at most 1"),
+        ({"preprocessing": {"scaling": "centered", "mean": (0.5,)}}, "scaling contradicts mean and std"),
+        ({"preprocessing": "resize=stretch"}, "resize must be one of shortest, squash, longest"),
+        ({"preprocessing": {"crop_pct": 1.5}}, "crop_pct must be a number above 0 and of at most 1"),
         ({"pretrained": 1}, "pretrained must be true, false or the name of released weights"),
     ],
 )
 def test_preprocessing_that_makes_no_sense_is_refused_at_once(wrong: dict[str, Any], message: str) -> None:
-    for kind in (AdaptSettings, GeneralizeSettings, TrainSettings):
+    with pytest.raises(InputError, match=message):
+        TrainSettings(**wrong)
+    for kind in (AdaptSettings, GeneralizeSettings):
         with pytest.raises(InputError, match=message):
             kind(**wrong)
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [({"scaling": "unit"}, "for images"), ({"precision": "float16", "device": "cpu"}, "float16 needs a GPU")],
+    [({"preprocessing": "scaling=unit"}, "for images"), ({"precision": "float16", "device": "cpu"}, "float16 needs a GPU")],
 )
 def test_adapt_and_generalize_refuse_before_anything_is_written(options: dict[str, Any], words: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=words):
@@ -214,8 +216,15 @@ def test_released_weights_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
 def two_layers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Digits, 64 features of the network, then 16 of a hidden layer."""
     output = tmp_path_factory.mktemp("two") / "run"
-    options: dict[str, Any] = {"loss": "avh", "epochs": 1, "limit": 60, "batch_size": 20, "head_hidden": 16, "head_rate": 3.0}
-    return hardsight.train("digits", "DigitsCNN", output, watch={}, **options).directory
+    options: dict[str, Any] = {
+        "loss": "avh",
+        "epochs": 1,
+        "limit": 60,
+        "batch_size": 20,
+        "head_hidden": 16,
+        "optimizer_options": {"head_rate": 3.0},
+    }
+    return hardsight.train("digits", "DigitsCNN", output, watch={}, **options).run
 
 
 def test_features_are_those_after_the_relu_and_the_model_is_like_any_other(two_layers: Path, tmp_path: Path) -> None:
@@ -235,7 +244,7 @@ def test_features_are_those_after_the_relu_and_the_model_is_like_any_other(two_l
 
 
 def test_a_run_with_two_layers_is_trained_on(two_layers: Path, tmp_path: Path) -> None:
-    on = hardsight.train("digits", two_layers, tmp_path / "on", watch={}, loss="avh", epochs=1, lr=1e-9, limit=60).directory
+    on = hardsight.train("digits", two_layers, tmp_path / "on", watch={}, loss="avh", epochs=1, lr=1e-9, limit=60).run
     first, second = (load_file(run / "model" / "model.safetensors") for run in (two_layers, on))
     assert first.keys() == second.keys() and all(torch.allclose(first[name], second[name], atol=1e-5) for name in first)
     assert open_model(on)(np.ones((2, 1, 8, 8), np.float32))[0].shape == (2, 16)
@@ -248,7 +257,7 @@ def test_the_hidden_layer_is_new_and_of_the_head() -> None:
     learner = trainee(normalized(), head_hidden=6)
     assert not torch.equal(learner.objective.classes.weight, torch.as_tensor(learner.last_head.weight))
     names = {id(p): name for name, p in learner.named_parameters()}
-    groups = parameter_groups(learner, LearningOptions(lr=1.0, head_rate=10.0))
+    groups = parameter_groups(learner, LearningOptions(lr=1.0, optimizer_options=OptimizerOptions(head_rate=10.0)))
     rates = {names[id(p)]: group["lr"] for group in groups for p in group["params"]}
     assert rates["objective.classes.weight"] == rates["network.3.hidden.bias"] == 10.0 and rates["network.0.weight"] == 1.0
     assert learner.features(torch.randn(20, 3)).min() == 0  # after a ReLU
@@ -261,18 +270,18 @@ def test_a_library_model_is_read_back(loss: str, hidden: int | None, tmp_path: P
     images = np.random.default_rng(0).integers(0, 256, (8, 32, 32, 3), np.uint8)
     data = ImageData("npz", [str(row) for row in range(8)], ImageArrays([lambda: images], [8], []), np.arange(8) % 2)
     options: dict[str, Any] = {"epochs": 1, "batch_size": 4, "size": 32, "augment": "flip", "loss": loss, "head_hidden": hidden}
-    model = open_model(hardsight.train(data, "timm:test_resnet", tmp_path / "run", **options).directory)
-    features, logits = model(np.random.default_rng(0).random((4, 3, 32, 32), np.float32))
-    assert logits.shape == (4, 2) and model.preprocessing.size == (32, 32)
-    assert model.head.kind == ("angular" if loss == "avh" else "linear")
-    assert hidden is None or (features.shape == (4, hidden) and features.min() >= 0)
+    model = open_model(hardsight.train(data, "timm:test_resnet", tmp_path / "run", **options).run)
+    features, logits = model(np.random.default_rng(0).random((1, 3, 32, 32), np.float32))  # one image is enough
+    assert logits.shape == (1, 2) and model.preprocessing.size == (32, 32)
+    assert (model.head.kind, model.head.scale) == (("angular", 10.0) if loss == "avh" else ("linear", None))
+    assert hidden is None or (features.shape == (1, hidden) and features.min() >= 0)
 
 
 @pytest.mark.usefixtures("undrawn")
 def test_a_hidden_layer_in_adapt(tmp_path: Path) -> None:
     options: dict[str, Any] = {"rounds": 1, "epochs": 1, "source_epochs": 1, "limit": 40, "head_hidden": 16}
     done = hardsight.adapt("digits:train", "digits:test", tmp_path / "run", methods="cbst", model="DigitsCNN", **options)
-    model = open_model(done.directory / "digits-train-to-digits-test" / "seed=0" / "cbst")
+    model = open_model(done.run / "digits-train-to-digits-test" / "seed=0" / "cbst")
     assert model(np.ones((2, 1, 8, 8), np.float32))[0].shape == (2, 16)
 
 
@@ -296,10 +305,10 @@ def test_ten_crops_by_hand() -> None:
 
 
 def test_top_k_and_ten_crops_of_a_watched_set(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"epochs": 1, "limit": 50, "batch_size": 25, "lr": 0.05, "crop_pct": 0.8}
+    options: dict[str, Any] = {"epochs": 1, "limit": 50, "batch_size": 25, "lr": 0.05, "preprocessing": "crop_pct=0.8"}
     done = hardsight.train("digits", "DigitsCNN", tmp_path / "run", top_k=2, crops=10, **options)
     means, data = done.history[0]["test"], open_data("digits", split="test", limit=50)
-    model = open_model(done.directory)
+    model = open_model(done.run)
     plain = model(np.stack([model.preprocessing(data.image(row)) for row in range(50)]))[1]  # (50, 10)
     views = [model.preprocessing.numbers(crop) for row in range(50) for crop in model.preprocessing.five_crops(data.image(row))]
     both = np.stack([model(np.stack(views))[1], model(np.stack(views)[..., ::-1])[1]])  # (2, 250, 10)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +30,11 @@ from hardsight.training.augmentation import (
     sample_keys,
 )
 from hardsight.training.checkpoint import TrainingState, load_checkpoint, newest_checkpoint, save_checkpoint
-from hardsight.training.inputs import ArrayInputs, ImageInputs, labeled_only, numbers
+from hardsight.training.inputs import ArrayInputs, ImageInputs, labeled_only
 from hardsight.training.loss_names import LOSSES, loss_name
-from hardsight.training.objective import Objective, with_defaults
+from hardsight.training.objective import Objective, loss_class, loss_options, with_defaults
 from hardsight.training.optimization import rate_factor
-from hardsight.training.settings import LearningOptions, read_options
+from hardsight.training.settings import LearningOptions, ScheduleOptions, read_options
 
 # Schedule
 
@@ -46,14 +47,14 @@ def test_cosine_by_hand() -> None:
 
 
 def test_steps_fall_at_their_epochs() -> None:
-    settings = LearningOptions(schedule="step", milestones=(3, 6), gamma=0.5)
+    settings = LearningOptions(schedule="step", schedule_options=ScheduleOptions(milestones=(3, 6), gamma=0.5))
     factors = [rate_factor(settings, step, 10, 9) for step in (0, 29, 30, 59, 60, 89)]
     assert factors == [1.0, 1.0, 0.5, 0.5, 0.25, 0.25]
 
 
 @given(st.sampled_from(["constant", "step", "cosine"]), st.integers(1, 20), st.integers(1, 8), st.floats(0, 3))
 def test_every_rate_is_above_zero_and_at_most_the_whole(schedule: Any, steps: int, epochs: int, warmup: float) -> None:
-    settings = LearningOptions(schedule=schedule, warmup=warmup)
+    settings = LearningOptions(schedule=schedule, schedule_options=ScheduleOptions(warmup=warmup))
     factors = [rate_factor(settings, step, steps, epochs) for step in range(steps * epochs)]
     assert all(0 < factor <= 1 for factor in factors)
     rising = factors[: min(len(factors), round(warmup * steps))]
@@ -129,14 +130,14 @@ def test_a_resized_crop_is_taken_from_the_whole_picture_anew_in_each_epoch(tmp_p
 
 
 def test_target_images_have_augmentations_of_their_own() -> None:
-    from hardsight.domains.adaptation.loop import SelfTraining
-    from hardsight.domains.adaptation.settings import AdaptSettings
+    from hardsight.domains.adapt_training import PairTraining
+    from hardsight.domains.settings import AdaptSettings
 
     data = ArrayInputs(np.ones((2, 3)), [0, 1])
-    rest: dict[str, Any] = {"num_classes": 2, "seed": 0, "make": None, "device": torch.device("cpu"), "report": print}
+    rest: dict[str, Any] = {"num_classes": 2, "seed": 0, "make": None, "device": torch.device("cpu")}
     for options, expected in (({}, "flip"), ({"target_augment": "resized-crop=0.5"}, "resized-crop=0.5:1")):
         settings: Any = AdaptSettings(augment="flip", **options)  # type: ignore[arg-type]
-        loop = SelfTraining(source=data, target=data, settings=settings, **rest)
+        loop = PairTraining(source=data, target=data, settings=settings, **rest)
         assert str(loop.source_batches.augmentation) == "flip" and str(loop.target_batches.augmentation) == expected
 
 
@@ -157,7 +158,8 @@ def test_options_are_key_and_value_each_once(texts: list[str]) -> None:
         ("triplet", {"scale": 1}, "triplet has no option 'scale'; it has: margin, mining, weight"),
         ("softmax", {"bais": False}, "Did you mean bias"),
         ("center", {"bias": True, "pul": 1}, "it has: pull, rate, bias"),
-        ("normalized_softmax", {"learn_scal": True}, "it has: scale, learn_scale"),
+        ("normface", {"learn_scal": True}, "it has: scale, learn_scale"),
+        ("normalized_softmax", {"learn_scale": True}, "has no option 'learn_scale'; it has: scale"),
         ("ens", {"generator": None}, "it has: none"),
         ("supcon", {"temperature": "hot"}, "temperature must be a number, got hot"),
         ("supcon", {"temperature": -1}, "temperature must be a positive number, got -1"),
@@ -170,6 +172,14 @@ def test_options_are_key_and_value_each_once(texts: list[str]) -> None:
 def test_a_wrong_option_of_a_loss(loss: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Objective(loss, 4, 3, 10, options)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_every_option_of_a_loss_can_be_given(name: str) -> None:
+    kinds = [kind for kind in reversed(loss_class(name).__mro__) if "__init__" in vars(kind)]
+    defaults = {p.name: p.default for kind in kinds for p in inspect.signature(vars(kind)["__init__"]).parameters.values()}
+    for option in loss_options(name):
+        Objective(name, 5, 3, 12, {option: defaults.get(option, 0.5)})
 
 
 def test_losses_are_found_by_what_people_type() -> None:
@@ -212,7 +222,7 @@ def test_a_batch_of_numbers_is_that_of_its_images(channels: Any) -> None:
     how = Preprocessing(size=(6, 5), channels=channels, mean=(0.4,), std=(0.2,))
     pixels = np.random.default_rng(0).integers(0, 256, (3, 6, 5, len(channels)), dtype=np.uint8)
     images = [Image.fromarray(one.squeeze(-1) if channels == "L" else one) for one in pixels]
-    assert np.array_equal(numbers(pixels, how), np.stack([how(image) for image in images]))
+    assert np.array_equal(how.normalized(pixels), np.stack([how(image) for image in images]))
 
 
 def test_later_epochs_read_from_memory(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 from pathlib import Path
 import numpy as np
 import matplotlib.figure, sklearn.datasets, sklearn.linear_model, torch._dynamo  # what each child would load again
-import hardsight.domains.adaptation.report, hardsight.domains.adaptation.work, hardsight.training.loop
+import hardsight.domains.adapt_report, hardsight.domains.adapt_models, hardsight.training.loop
 import hardsight
 from hardsight.training import checkpoint
 
@@ -60,7 +60,8 @@ folder, replace = Path(sys.argv[1]), os.replace
 
 def train(output):
     hardsight.train("digits", "nets:with_everything", output, loss="center", epochs=3, limit=40, batch_size=16, size=8,
-                 augment="crop=1", schedule="cosine", warmup=1, every=2, lr=0.05, clip=1.0)
+                 augment="crop=1", schedule="cosine", schedule_options={"warmup": 1}, every=2, lr=0.05,
+                 optimizer_options={"clip": 1.0})
 
 def self_paced(output):  # each epoch's samples are chosen by the network as it is when that epoch begins
     hardsight.train("digits", "nets:with_everything", output, order="self-paced", pace_start=0.3, epochs=3, limit=40,
@@ -129,7 +130,7 @@ TOGETHER = (
     BOTH
     + """
 import matplotlib.figure, sklearn.datasets, sklearn.linear_model, torch._dynamo
-import hardsight.domains.adaptation.report, hardsight.domains.adaptation.work, hardsight.domains.generalization.work
+import hardsight.domains.adapt_report, hardsight.domains.adapt_models, hardsight.domains.generalize_models
 import hardsight.training.loop
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 from hardsight.cli import main

@@ -6,30 +6,21 @@ The sample goes up the gradient of its own class's loss in small steps, until it
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hardsight.data import ImageData
 from hardsight_papers.context import Context
-from hardsight_papers.drawing import panels
+from hardsight_papers.drawing import Figure, panels
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 STEPS, STEP, ATTACKED = 40, 0.02, 200  # of pixels in 0..1
 NETWORKS = {"digits": ("DigitsCNN", "SphereDigitsCNN"), "MNIST": ("lenet", "SphereLeNet")}
 SHRUNK = 0.95  # of the first norm
 TRAINING: dict[str, Any] = {
-    "epochs": 12,
-    "batch_size": 32,
-    "optimizer": "adamw",
-    "lr": 2e-3,
-    "weight_decay": 0.0,
-    "snapshot": False,
-}
+    "epochs": 12, "batch_size": 32, "optimizer": "adamw", "lr": 2e-3, "weight_decay": 0.0, "snapshot": False,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -59,7 +50,7 @@ def figure_22(context: Context) -> Outcome:
 
     sphere_cnn = networks.trained_network(sphere_run, getattr(networks, sphere_name)())
     plain = _attacked(context, plain_run, written.test, "plain CNN")
-    sphere = _attacked(context, (sphere_run.directory.name, sphere_cnn), written.test, "SphereNet-style CNN")
+    sphere = _attacked(context, (sphere_run.run.name, sphere_cnn), written.test, "SphereNet-style CNN")
     attacked = {"plain CNN": plain, "SphereNet-style CNN": sphere}
     return Outcome(
         about=f"{len(written.test)} held-out images of {written.name}, {STEPS} steps of {STEP} along the sign of the gradient. "
@@ -118,28 +109,13 @@ def _table(attacked: dict[str, Paths]) -> Table:
         last = paths.first_switch
         chosen = np.flatnonzero(last > 0)
         at = (last[chosen], chosen)
-        row: list[Value] = [
-            name,
-            int((~paths.switched[0]).sum()),
-            len(chosen),
-            float(last[chosen].mean()) if len(chosen) else None,
-        ]
+        steps = float(last[chosen].mean()) if len(chosen) else None
+        row: list[Value] = [name, int((~paths.switched[0]).sum()), len(chosen), steps]
         for values in (np.degrees(paths.own_angle), paths.norm, paths.avh):
             row += [float(values[0, chosen].mean()), float(values[at].mean())] if len(chosen) else [None, None]
         rows.append(row)
-    header = (
-        "network",
-        "correct",
-        "switched",
-        "steps",
-        "angle before",
-        "at the switch",
-        "norm before",
-        "at the switch",
-        "AVH before",
-        "at the switch",
-    )
-    return Table("Means over the samples that switch", header, rows)
+    both = [words for name in ("angle", "norm", "AVH") for words in (f"{name} before", "at the switch")]
+    return Table("Means over the samples that switch", ("network", "correct", "switched", "steps", *both), rows)
 
 
 def paths_figure(attacked: dict[str, Paths]) -> Figure:
@@ -151,18 +127,9 @@ def paths_figure(attacked: dict[str, Paths]) -> Figure:
         longest = chosen[np.argsort(-last[chosen], kind="stable")]
         for place, row in enumerate(longest[:31]):
             angle, norm = np.degrees(paths.own_angle[: last[row] + 1, row]), paths.norm[: last[row] + 1, row]
-            axes.plot(
-                angle,
-                norm,
-                color="#762a83" if place == 0 else "#bbbbbb",
-                linewidth=2 if place == 0 else 0.7,
-                zorder=3 if place == 0 else 1,
-            )
-            axes.plot(angle[-1], norm[-1], marker="x", color="#d55e00", markersize=6 if place == 0 else 3, zorder=4)
-        axes.set(
-            title=name,
-            xlabel="angle to the own class (degrees)",
-            ylabel="norm",
-        )
+            color, width, size, order = ("#762a83", 2, 6, 3) if place == 0 else ("#bbbbbb", 0.7, 3, 1)
+            axes.plot(angle, norm, color=color, linewidth=width, zorder=order)
+            axes.plot(angle[-1], norm[-1], marker="x", color="#d55e00", markersize=size, zorder=4)
+        axes.set(title=name, xlabel="angle to the own class (degrees)", ylabel="norm")
         axes.set_ylim(bottom=0)
     return figure

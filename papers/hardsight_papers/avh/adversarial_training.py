@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hardsight.scores import avh
+from hardsight_papers.arrays import as_pixels
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import panels, seed_curves
-from hardsight_papers.few_digits import SEEDS, difference, interval, seeds, signed
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
+from hardsight_papers.seed_statistics import SEEDS, difference, interval, seeds, signed
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 EPOCHS, BATCH, RATE, EPSILON = 12, 32, 2e-3, 0.15  # pixels of 0 to 1
+LEARNING = {"epochs": EPOCHS, "batch": BATCH, "rate": RATE}
 SIZES = {"train": 1438, "test": 359}
 TRAININGS = {"adversarial": EPSILON, "plain": 0.0}
 
@@ -28,32 +31,19 @@ TRAININGS = {"adversarial": EPSILON, "plain": 0.0}
 def adversarial_training(context: Context) -> Outcome:
     """Mean AVH and mean norm of held-out images after each epoch, as they are and attacked."""
     written = context.handwriting(**SIZES)
-    arrays = _arrays(written)
+    arrays = [as_pixels(data, flat=False)[:2] for data in (written.train, written.test)]
     measured: dict[str, list[dict[str, np.ndarray]]] = {name: [] for name in TRAININGS}
     for name, epsilon in TRAININGS.items():
         for seed in seeds(context):
-            key = {
-                "data": written.name,
-                "epsilon": epsilon,
-                "seed": seed,
-                "epochs": EPOCHS,
-                "batch": BATCH,
-                "rate": RATE,
-                **SIZES,
-            }
+            key = {"data": written.name, "epsilon": epsilon, "seed": seed, **LEARNING, **SIZES}
             make = partial(_trained, arrays, epsilon, seed)
             context.say(f"{name} training, seed {seed}")
             measured[name].append(context.cache.arrays("adversarial-training", key, make))
-    rows: list[list[Value]] = [
-        [
-            name,
-            view,
-            *(interval(speed(measured[name], f"{score}_{view}"), 3) for score in ("avh", "norm")),
-            interval(100 * np.array([each[f"correct_{view}"][-1] for each in measured[name]]), 1),
-        ]
-        for name in measured
-        for view in ("clean", "attacked")
-    ]
+    rows: list[list[Value]] = []
+    for name, runs in measured.items():
+        for view in ("clean", "attacked"):
+            speeds = [interval(speed(runs, f"{score}_{view}"), 3) for score in ("avh", "norm")]
+            rows.append([name, view, *speeds, interval(100 * np.array([run[f"correct_{view}"][-1] for run in runs]), 1)])
     return Outcome(
         about=f"{written.name}; a small CNN, {len(written.train):,} images to train on and {len(written.test)} held out, "
         f"{EPOCHS} epochs of FGSM images with epsilon {EPSILON}, {SEEDS} seeds. Change: mean over epochs of |log of this epoch's "
@@ -85,16 +75,7 @@ def _slower(measured: dict[str, list[dict[str, np.ndarray]]], view: str) -> Clai
     )
 
 
-def _arrays(written: Any) -> tuple[np.ndarray, ...]:
-    """Training and held-out images as (n, 1, H, W) pixels of 0 to 1, each followed by (n,) labels."""
-    arrays: list[np.ndarray] = []
-    for data in (written.train, written.test):
-        pixels = np.stack([np.asarray(data.image(row).convert("L"), np.float32) for row in range(len(data))]) / 255
-        arrays += [pixels[:, None], data.labels]
-    return tuple(arrays)
-
-
-def _trained(arrays: tuple[np.ndarray, ...], epsilon: float, seed: int) -> dict[str, np.ndarray]:
+def _trained(arrays: list[tuple[np.ndarray, np.ndarray]], epsilon: float, seed: int) -> dict[str, np.ndarray]:
     """(epochs,) means of AVH, norm and correct predictions of the held-out images, clean and attacked."""
     import torch
 
@@ -105,9 +86,10 @@ def _trained(arrays: tuple[np.ndarray, ...], epsilon: float, seed: int) -> dict[
         return torch.minimum(torch.maximum(moved, pixels - epsilon), pixels + epsilon).clamp(0, 1)
 
     torch.manual_seed(seed)
-    network = DigitsCNN() if arrays[0].shape[-1] == 8 else LeNet()
+    (images, classes), held_out = arrays
+    network = DigitsCNN() if images.shape[-1] == 8 else LeNet()
     optimizer = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=0.0)
-    pixels, labels = torch.tensor(arrays[0]), torch.tensor(arrays[1])
+    pixels, labels = torch.tensor(images), torch.tensor(classes)
     seen: dict[str, list[float]] = {}
     for _ in range(EPOCHS):
         for rows in torch.randperm(len(pixels)).split(BATCH):
@@ -118,7 +100,7 @@ def _trained(arrays: tuple[np.ndarray, ...], epsilon: float, seed: int) -> dict[
             optimizer.zero_grad()
             torch.nn.functional.cross_entropy(network(batch), own).backward()
             optimizer.step()
-        for name, value in _seen(network, arrays[2], arrays[3]).items():
+        for name, value in _seen(network, *held_out).items():
             seen.setdefault(name, []).append(value)
     return {name: np.array(values) for name, values in seen.items()}
 
@@ -129,7 +111,6 @@ def _seen(network: Any, pixels: np.ndarray, labels: np.ndarray) -> dict[str, flo
 
     from hardsight.attacks import fgsm
     from hardsight.models import open_model
-    from hardsight.scores import avh
 
     model = open_model(network, device="cpu")
     attacked = fgsm(network, torch.tensor(pixels), torch.tensor(labels), EPSILON).numpy()

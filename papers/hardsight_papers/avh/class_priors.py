@@ -7,19 +7,15 @@ Which classes are frequent, and which are made of many finer ones, changes with 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hardsight.stats import spearman
 from hardsight_papers.avh.panels import DIGITS, scored
 from hardsight_papers.context import Context, Handwriting
-from hardsight_papers.drawing import panels, seed_curves
-from hardsight_papers.few_digits import SEEDS, ahead, difference, interval, seeds, signed
+from hardsight_papers.drawing import Figure, panels, seed_curves
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from hardsight_papers.seed_statistics import SEEDS, ahead, difference, interval, seeds, signed
 
 LARGEST, RATIO = 140, 10  # images of the most frequent class, and how many times more it has than the rarest
 FINE = (4, 3, 2, 1)  # finer classes in each of four classes; every class has as many images
@@ -33,10 +29,11 @@ def imbalance(context: Context) -> Outcome:
     written = context.handwriting(train=MOST_TRAINED, test=1000)
     measured = {prior: [_measured(context, written, prior, seed) for seed in seeds(context)] for prior in PRIORS}
     rho = {(prior, name): np.array([each[name][0] for each in measured[prior]]) for prior in PRIORS for name in ("norm", "avh")}
-    rows: list[list[Value]] = [
-        [PRIORS[prior], *(interval(rho[prior, name], 3) for name in ("norm", "avh")), signed(_closer(rho, prior), 3)]
-        for prior in PRIORS
-    ]
+    rows: list[list[Value]] = []
+    for prior, words in PRIORS.items():
+        norm, avh = rho[prior, "norm"], rho[prior, "avh"]
+        closer = difference(np.abs(norm), np.abs(avh))  # how much more the norm goes with a prior, whatever the direction
+        rows.append([words, interval(norm, 3), interval(avh, 3), signed(closer, 3)])
     return Outcome(
         about=f"{written.name}; {written.lenet}, {DIGITS['epochs']} epochs, {SEEDS} seeds, each with another order of the "
         f"classes. Imbalance: the most frequent of ten classes has {RATIO} times the images of the rarest. Granularity: four "
@@ -56,8 +53,6 @@ def imbalance(context: Context) -> Outcome:
 
 def _measured(context: Context, written: Handwriting, prior: str, seed: int) -> dict[str, tuple[float, list[float]]]:
     """Name of a score -> its Spearman with the prior, and its mean for each value of the prior, the smallest first."""
-    from scipy.stats import spearmanr
-
     labels = written.train.labels
     assert labels is not None and written.test.labels is not None
     order = np.random.default_rng([context.seed, seed]).permutation(10)
@@ -72,26 +67,16 @@ def _measured(context: Context, written: Handwriting, prior: str, seed: int) -> 
             coarse[order[first : first + size]], first = k, first + size
         rows = np.concatenate([np.flatnonzero(labels == k)[: COARSE_IMAGES // FINE[coarse[k]]] for k in range(10)])
         of_class = np.array(FINE, float)
-        join = partial(_joined, coarse=coarse)
-        train, test = join(written.train.take(np.sort(rows))), join(written.test)
+        parts, names = (written.train.take(np.sort(rows)), written.test), [str(k) for k in range(len(FINE))]
+        train, test = (replace(part, labels=coarse[part.labels], class_names=names) for part in parts)
     trained = context.train(train, written.lenet, seed=seed, snapshot=False, **DIGITS)
-    table = scored(context, context.extract(trained.directory, test))
+    table = scored(context, context.extract(trained.run, test))
     given = of_class[table["label"].to_numpy()]
     by_score = {}
     for name in ("norm", "avh"):
         x = table[name].to_numpy()
-        by_score[name] = (float(spearmanr(given, x).statistic), [float(x[given == v].mean()) for v in np.unique(given)])
+        by_score[name] = (spearman(given, x), [float(x[given == v].mean()) for v in np.unique(given)])
     return by_score
-
-
-def _joined(data: Any, coarse: np.ndarray) -> Any:
-    """The same images with coarser labels."""
-    return replace(data, labels=coarse[data.labels], class_names=[str(k) for k in range(len(FINE))])
-
-
-def _closer(rho: dict[tuple[str, str], np.ndarray], prior: str) -> Any:
-    """How much more the norm goes with a prior than AVH does, whatever the direction."""
-    return difference(np.abs(rho[prior, "norm"]), np.abs(rho[prior, "avh"]))
 
 
 def _follows(rho: dict[tuple[str, str], np.ndarray], prior: str, sentence: str) -> Claim:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from PIL import Image
 
 from hardsight.data import ImageData, degrade, open_data, parse_degradations
 from hardsight_papers.avh import imagenet
-from hardsight_papers.avh.panels import Panel, cifar_panels, degraded_digits, imagenet_panels
+from hardsight_papers.avh.panels import CONTRAST, Panel, cifar_panels, degraded_digits, imagenet_panels
 from hardsight_papers.context import Context
+from hardsight_papers.drawing import Figure
 from hardsight_papers.recipe import Outcome, Table, Value, claim, recipe
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SHOWN = 5
 SURE, UNSURE = 0.9, 0.01  # softmax scores that the slide calls easy and hard
+PRINTED = {"Nail": [0.93, 0.2], "Oil Filter": [0.998, 0.2], "Golf Ball": [0.001, 1.0], "Radio": [0.001, 1.0]}
 Picture = tuple[Image.Image, str]
 
 
@@ -34,7 +33,7 @@ def judged(context: Context) -> tuple[Panel, ImageData, list[str] | None]:
     if panels:
         data = open_data(context.data.require("cifar10", "this recipe"))
         return panels[0], data, data.class_names
-    return degraded_digits(context, "contrast=0.1,0.2,0.3,0.6,1.0"), open_data("digits"), None
+    return degraded_digits(context, CONTRAST), open_data("digits"), None
 
 
 def class_names() -> list[str]:
@@ -86,7 +85,7 @@ def _of_different_classes(order: np.ndarray, labels: np.ndarray) -> list[int]:
 @recipe(
     "slides/disagreement",
     "Hard for people and easy for the network, and the reverse (Nail, Golf Ball)",
-    printed={"Nail": [0.93, 0.2], "Oil Filter": [0.998, 0.2], "Golf Ball": [0.001, 1.0], "Radio": [0.001, 1.0]},
+    printed=PRINTED,
     needs="ImageNet 5k with votes, CIFAR-10H",
 )
 def disagreement(context: Context) -> Outcome:
@@ -103,18 +102,14 @@ def disagreement(context: Context) -> Outcome:
     of = (int(hard.sum()), int(easy.sum()))
     row_of = {id: row for row, id in enumerate(data.ids)}
     ids = [str(id).partition("#")[0] for id in table["id"].to_pylist()]
-    rows: list[list[Value]] = [[f"{name} (printed)", *values] for name, values in PRINTED_ROWS]
+    rows: list[list[Value]] = [[f"{name} (printed)", *values] for name, values in PRINTED.items()]
     pictures = []
     for words, inside in quarters.items():
         order = np.argsort(confidence if words.startswith("easy") else -confidence, kind="stable")
         shown = _of_different_classes(order[inside[order]], labels)
         rows += [[f"{_name(names, labels[at])}: {words}", float(confidence[at]), float(panel.target[at])] for at in shown]
-        pictures.append(
-            [
-                (data.image(row_of[ids[at]]), f"{_name(names, labels[at])}\nsoftmax {confidence[at]:.3f}, {panel.target[at]:.1f}")
-                for at in shown
-            ]
-        )
+        captions = [f"{_name(names, labels[at])}\nsoftmax {confidence[at]:.3f}, {panel.target[at]:.1f}" for at in shown]
+        pictures.append([(data.image(row_of[ids[at]]), caption) for at, caption in zip(shown, captions, strict=True)])
     counts = [int(inside.sum()) for inside in quarters.values()]
     return Outcome(
         about=f"{panel.best} on {panel.name}; {panel.axis}.",
@@ -130,9 +125,6 @@ def disagreement(context: Context) -> Outcome:
             )
         ],
     )
-
-
-PRINTED_ROWS = (("Nail", (0.93, 0.2)), ("Oil Filter", (0.998, 0.2)), ("Golf Ball", (0.001, 1.0)), ("Radio", (0.001, 1.0)))
 
 
 def _name(names: list[str] | None, label: Any) -> str:

@@ -15,8 +15,8 @@ from hardsight.screen import interval
 from hardsight_papers.avh.trainings import WatchedTraining, by_frequency
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import panels
-from hardsight_papers.few_digits import spearman_interval
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
+from hardsight_papers.seed_statistics import spearman_interval
 
 SCORES = {"avh": "AVH", "norm": "norm"}
 REPLICATES = 200

@@ -57,14 +57,11 @@ def in_a_level(groups: Groups) -> Groups:
 
 def watched(trainings: Sequence[WatchedTraining]) -> list[Watched]:
     """Read the curves of each training."""
-    return [
-        Watched(
-            each,
-            read_curves(each.run, in_a_level(each.groups()), split=each.split),
-            read_curves(each.run, each.groups(), split=each.split),
-        )
-        for each in trainings
-    ]
+    runs = []
+    for each in trainings:
+        both = [read_curves(each.run, groups, split=each.split) for groups in (in_a_level(each.groups()), each.groups())]
+        runs.append(Watched(each, *both))
+    return runs
 
 
 def norm_claims(runs: Sequence[Watched]) -> list[Claim]:
@@ -83,8 +80,7 @@ def norm_claims(runs: Sequence[Watched]) -> list[Claim]:
         claim(
             "The norm climbs suddenly at the first drop of the learning rate.",
             rule=f"From the last epoch before the drop to the second after it, the norm rises by more than {JUMP:g} "
-            "times what it rose in "
-            "the two epochs before.",
+            "times what it rose in the two epochs before.",
             holds=all(jump is not None and jump[0] > 0 and jump[0] > JUMP * max(jump[1], 0) for jump in jumps),
             found=_each(runs, ["no such epochs" if jump is None else f"{jump[0]:+.3g} after {jump[1]:+.3g}" for jump in jumps]),
         ),
@@ -144,8 +140,7 @@ def avh_claims(runs: Sequence[Watched]) -> list[Claim]:
         claim(
             "AVH reaches a plateau early, while accuracy still grows (observation 2).",
             rule="AVH settles in the first half of training (within 10 % of its range of its last level), and accuracy "
-            "rises after "
-            "that by more than 5 % of its range.",
+            "rises after that by more than 5 % of its range.",
             holds=all(grows) and all(early),
             found=_each(runs, said),
         ),
@@ -213,12 +208,10 @@ def _better_is_lower(runs: Sequence[Watched]) -> Claim:
     order = sorted(runs, key=lambda run: float(run.mean("correct")[-1]))
     curves = [np.vstack([run.mean("avh"), run.by_level("avh")]) for run in order]  # (1 + g, e) each
     comparable = len(order) > 1 and len({each.shape for each in curves}) == 1
-    lower = (
-        [np.asarray((after < before).all(0)) for before, after in itertools.pairwise(curves)] if comparable else []
-    )  # (e,) each
-    said = [
-        f"{100 * run.mean('correct')[-1]:.1f} %: {', '.join(f'{v:.4f}' for v in run.by_level('avh')[:, -1])}" for run in order
-    ]
+    pairs = itertools.pairwise(curves) if comparable else ()
+    lower = [np.asarray((after < before).all(0)) for before, after in pairs]  # (e,) each
+    last = [", ".join(f"{value:.4f}" for value in run.by_level("avh")[:, -1]) for run in order]
+    said = [f"{100 * run.mean('correct')[-1]:.1f} %: {values}" for run, values in zip(order, last, strict=True)]
     counted = ", ".join(f"{each.sum()} of {len(each)}" for each in lower)
     return claim(
         "Better models have lower AVH in every level of hardness, throughout training (observation 4).",
@@ -246,12 +239,15 @@ def _phases(runs: Sequence[Watched]) -> list[Claim]:
         for (angle, norm), easy_fall, easy_rise, ask in zip(changes, fall, rise, asked, strict=True)
         if ask
     ]
+    moved = [
+        f"angle {-100 * a:+.0f} % (easiest {-100 * f:+.0f} %), norm {100 * n:+.0f} % (easiest {100 * r:+.0f} %)"
+        for (a, n), f, r in zip(changes, fall, rise, strict=True)
+    ]
     return [
         claim(
             "Training has two phases: first the angles, later the norms (conjecture).",
             rule="The rule of hardsight.dynamics.phases: at some epoch three quarters of the fall of the angle and at "
-            "most half of the "
-            "rise of the norm are done.",
+            "most half of the rise of the norm are done.",
             holds=all(p.found for p in phases),
             found=_each(runs, said),
         ),
@@ -261,13 +257,7 @@ def _phases(runs: Sequence[Watched]) -> list[Claim]:
             f"of those in the easiest, in every network. It is not asked where the easiest level's angle does not fall or its "
             f"norm does not rise. {JOINED}",
             holds=False if not all(less) else True if all(asked) else None,
-            found=_each(
-                runs,
-                [
-                    f"angle {-100 * a:+.0f} % (easiest {-100 * f:+.0f} %), norm {100 * n:+.0f} % (easiest {100 * r:+.0f} %)"
-                    for (a, n), f, r in zip(changes, fall, rise, strict=True)
-                ],
-            ),
+            found=_each(runs, moved),
         ),
     ]
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from hardsight.dynamics import everyone
 from hardsight.render import curves_figure
 from hardsight_papers.avh.curve_claims import Watched, avh_claims, norm_claims, watched
-from hardsight_papers.avh.trainings import STAGES, WatchedTraining, by_frequency, on_cifar, on_digits, on_imagenet
+from hardsight_papers.avh.trainings import STAGES, Network, WatchedTraining, by_frequency, on_digits, on_imagenet, train_each
 from hardsight_papers.context import Context
 from hardsight_papers.recipe import Outcome, Table, Value, claim, recipe
 
@@ -18,16 +20,18 @@ PAPER_STAGES = {"epochs": 90, "rate drops after": [30, 60], "rate": {"AlexNet, V
 @recipe("avh/fig4", "Norm, AVH and accuracy over epochs by human selection frequency", printed=PAPER_STAGES, needs=NEEDS)
 def figure_4(context: Context) -> Outcome:
     """A row per network: norm, AVH, accuracy, one line per level of hardness."""
-    runs = watched(by_frequency(context))
+    learn = "hardsight train DATA --model M --schedule step --schedule-options milestones=30,60 -o run"
+    return _by_level(by_frequency(context), [learn, "hardsight dynamics run --human counts.npy"])
+
+
+def _by_level(trainings: Sequence[WatchedTraining], commands: Sequence[str] = ()) -> Outcome:
+    runs = watched(trainings)
     return Outcome(
         about=_about(runs),
         tables=[last_epoch(runs)],
-        figures=_by_level(runs, ("norm", "avh", "correct")),
+        figures=_figures(runs, ("norm", "avh", "correct")),
         claims=[*norm_claims(runs), *avh_claims(runs)],
-        commands=[
-            "hardsight train DATA --model M --schedule step --milestones 30,60 -o run",
-            "hardsight dynamics run --human counts.npy",
-        ],
+        commands=commands,
     )
 
 
@@ -37,19 +41,14 @@ def figure_9(context: Context) -> Outcome:
     runs = watched(by_frequency(context))
     return Outcome(
         about=_about(runs),
-        figures=_by_level(runs, ("confidence",)),
+        figures=_figures(runs, ("confidence",)),
         claims=[
             claim(
                 "AVH saturates while model confidence keeps improving (appendices C and E).",
                 rule="From the middle of training to its end, mean confidence gains a larger share of its range than "
                 "mean AVH loses of its own.",
                 holds=all(_later_share(run, "confidence") > _later_share(run, "avh") for run in runs),
-                found="; ".join(
-                    f"{run.training.network}: confidence {100 * _later_share(run, 'confidence'):.0f} %, AVH "
-                    f"{100 * _later_share(run, 'avh'):.0f} %"
-                    for run in runs
-                )
-                + ".",
+                found="; ".join(f"{run.training.network}: {_later_shares(run)}" for run in runs) + ".",
             )
         ],
     )
@@ -62,17 +61,16 @@ def _later_share(run: Watched, name: str) -> float:
     return float((change if name == "confidence" else -change) / (curve.max() - curve.min()))
 
 
+def _later_shares(run: Watched) -> str:
+    return f"confidence {100 * _later_share(run, 'confidence'):.0f} %, AVH {100 * _later_share(run, 'avh'):.0f} %"
+
+
 @recipe("avh/fig10", "Norm, AVH and accuracy over epochs, averaged over all samples", needs=NEEDS)
 def figure_10(context: Context) -> Outcome:
     """The trainings of Figure 4, without levels."""
     runs = watched(by_frequency(context))
-    return Outcome(
-        about=_about(runs),
-        tables=[last_epoch(runs)],
-        figures={
-            run.training.network: curves_figure(run.whole, ("norm", "avh", "correct"), title=run.training.network) for run in runs
-        },
-    )
+    figures = _figures(runs, ("norm", "avh", "correct"), levels=False)
+    return Outcome(about=_about(runs), tables=[last_epoch(runs)], figures=figures)
 
 
 @recipe("avh/fig11", "Norm, AVH and accuracy over epochs by level of noise", printed={"levels": [0.4, 0.3, 0.2, 0.1, 0.0]})
@@ -88,29 +86,22 @@ def figure_12(context: Context) -> Outcome:
 
 
 def _degraded(context: Context, degradation: str) -> Outcome:
-    runs = watched(on_imagenet(context, degradation) if context.scale == "paper" else on_digits(context, degradation))
-    return Outcome(
-        about=_about(runs),
-        tables=[last_epoch(runs)],
-        figures=_by_level(runs, ("norm", "avh", "correct")),
-        claims=[*norm_claims(runs), *avh_claims(runs)],
-    )
+    return _by_level(on_imagenet(context, degradation) if context.scale == "paper" else on_digits(context, degradation))
 
 
 @recipe("avh/fig13", "Norm and AVH over epochs on CIFAR-10", needs="CIFAR-10")
 def figure_13(context: Context) -> Outcome:
     """CIFAR-10, or digits without it."""
     if context.scale == "paper":
-        return _averages(_full(context, "cifar10_folder"))
-    curves = on_cifar(context) if context.data.has("cifar10", "cifar10_people") else on_digits(context, "noise")
-    return _averages(curves)
+        return _averages(_full(context, "cifar10_folder", CIFAR))
+    return _averages(by_frequency(context))
 
 
 @recipe("avh/fig14", "Norm and AVH over epochs on CIFAR-100", needs="CIFAR-100")
 def figure_14(context: Context) -> Outcome:
     """CIFAR-100 where --data has it; other images have fewer classes and are not comparable."""
     if context.scale == "paper":
-        return _averages(_full(context, "cifar100_folder"))
+        return _averages(_full(context, "cifar100_folder", CIFAR))
     path = context.data.find("cifar100")
     if path is None:
         outcome = _averages(on_digits(context, "noise"))
@@ -120,64 +111,52 @@ def figure_14(context: Context) -> Outcome:
             holds=None,
             found="There is no cifar100.npz in --data; the curves are of digits.",
         )
-        return Outcome(outcome.about, outcome.tables, outcome.figures, [note])
+        return replace(outcome, claims=[note])
     return _averages(_full(context, "cifar100", STAGES))
 
 
-CIFAR_NETWORKS = (("cifar_alexnet", 0.01, False), ("cifar_vgg19", 0.01, False), ("cifar_resnet56", 0.1, True))
-CIFAR: dict[str, object] = {**STAGES, "epochs": 90, "milestones": (30, 60), "batch_size": 128, "augment": "crop=4,flip"}
+CIFAR_NETWORKS: tuple[Network, ...] = (
+    ("cifar_alexnet", "cifar_alexnet", False, {"lr": 0.01}),
+    ("cifar_vgg19", "cifar_vgg19", False, {"lr": 0.01}),
+    ("cifar_resnet56", "cifar_resnet56", True, {"lr": 0.1}),
+)
+CIFAR: dict[str, Any] = {
+    **STAGES, "epochs": 90, "schedule_options": {"milestones": (30, 60), "gamma": 0.1}, "batch_size": 128,
+    "augment": "crop=4,flip",
+}  # fmt: skip
 
 
-def _full(context: Context, name: str, settings: dict[str, object] | None = None) -> list[WatchedTraining]:
+def _full(context: Context, name: str, settings: dict[str, Any]) -> list[WatchedTraining]:
     """Networks for 32 x 32 images on a data set with its own test split."""
-    from hardsight.dynamics import everyone
-
     data = context.data.require(name, "this recipe")
-    settings = settings or CIFAR
-    trainings = []
-    for network, rate, shortcuts in CIFAR_NETWORKS:
-        trained = context.train(data, network, lr=rate, **settings)
-        drops = tuple(int(epoch) for epoch in settings["milestones"])  # type: ignore[attr-defined]
-        trainings.append(
-            WatchedTraining(
-                network, shortcuts, trained.directory, "test", drops, everyone, f"{data.name}, {settings['epochs']} epochs"
-            )
-        )
-    return trainings
+    about = f"{data.name}, {settings['epochs']} epochs"
+    return train_each(context, data, CIFAR_NETWORKS, settings, "test", lambda run: everyone(), about)
 
 
 def _averages(trainings: Sequence[WatchedTraining]) -> Outcome:
     runs = watched(trainings)
-    figures = {run.training.network: curves_figure(run.whole, ("norm", "avh"), title=run.training.network) for run in runs}
-    return Outcome(
-        about=_about(runs), tables=[last_epoch(runs)], figures=figures, claims=[*norm_claims(runs)[:3], *avh_claims(runs)[:3]]
-    )
+    claims = [*norm_claims(runs)[:3], *avh_claims(runs)[:3]]
+    return Outcome(_about(runs), [last_epoch(runs)], _figures(runs, ("norm", "avh"), levels=False), claims)
 
 
 def last_epoch(runs: Sequence[Watched]) -> Table:
     """Where each network ends, by level."""
     rows: list[list[Value]] = []
     for run in runs:
-        present = run.levels.present()
-        for group in present:
-            level = run.levels
-            rows.append(
-                [
-                    run.training.network,
-                    level.groups.names[group],
-                    int(level.count[group].max()),
-                    float(level.mean["norm"][group][-1]),
-                    float(level.mean["avh"][group][-1]),
-                    float(level.mean["confidence"][group][-1]),
-                    f"{100 * level.mean['correct'][group][-1]:.1f} %",
-                ]
-            )
+        levels = run.levels
+        for group in levels.present():
+            last = {name: float(levels.mean[name][group][-1]) for name in ("norm", "avh", "confidence")}
+            correct = f"{100 * levels.mean['correct'][group][-1]:.1f} %"
+            count = int(levels.count[group].max())
+            rows.append([run.training.network, levels.groups.names[group], count, *last.values(), correct])
     header = ("network", runs[0].levels.groups.name, "samples", "norm", "AVH", "confidence", "accuracy")
     return Table("After the last epoch", header, rows, words=2, digits=4)
 
 
-def _by_level(runs: Sequence[Watched], columns: Sequence[str]) -> dict[str, Any]:
-    return {run.training.network: curves_figure(run.levels, columns, title=run.training.network) for run in runs}
+def _figures(runs: Sequence[Watched], columns: Sequence[str], *, levels: bool = True) -> dict[str, Any]:
+    """By network: a line per level of hardness, or one for all samples."""
+    names = [run.training.network for run in runs]
+    return {n: curves_figure(run.levels if levels else run.whole, columns, title=n) for n, run in zip(names, runs, strict=True)}
 
 
 def _about(runs: Sequence[Watched]) -> str:

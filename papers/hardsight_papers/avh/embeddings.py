@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from hardsight.render import embedding_figure
 from hardsight_papers.context import Context
 from hardsight_papers.recipe import Outcome, Table, claim, recipe
 
 MOST = 20000  # training images of MNIST
+TRAINING: dict[str, Any] = {
+    "batch_size": 64, "optimizer": "adamw", "lr": 2e-3, "weight_decay": 0.0, "size": 28, "snapshot": False,
+}  # fmt: skip
 NETWORK = "hardsight_papers.networks:PlanarLeNet"
 
 
@@ -15,46 +21,23 @@ NETWORK = "hardsight_papers.networks:PlanarLeNet"
 @recipe("avh/fig8", "Embeddings of MNIST in two dimensions, as in the appendix", needs="MNIST")
 def figure_2(context: Context) -> Outcome:
     """A LeNet with two features, held-out digits drawn with the class vectors."""
-    from hardsight.render import embedding_figure
-
     written = context.handwriting(train=MOST, test=3000)
     epochs = 4 if written.name == "MNIST" else 20
-    trained = context.train(
-        written.train,
-        NETWORK,
-        epochs=epochs,
-        batch_size=64,
-        optimizer="adamw",
-        lr=2e-3,
-        weight_decay=0.0,
-        size=28,
-        watch={"test": written.test},
-        snapshot=False,
-    )
-    weights = trained.directory / "model" / "model.safetensors"
+    trained = context.train(written.train, NETWORK, epochs=epochs, watch={"test": written.test}, **TRAINING)
+    weights = trained.run / "model" / "model.safetensors"
     snapshot = context.extract(NETWORK, written.test, weights=weights, num_classes=10)
     rows = snapshot.in_memory()
     features, labels = np.asarray(rows.values, np.float64), rows.labels
     assert snapshot.head is not None
     accuracy = float((np.asarray(snapshot.head.logits(features)).argmax(1) == labels).mean())
     widths = {k: cone_width(features[labels == k]) for k in np.unique(labels)}
+    cells = [(str(k), width) for k, width in widths.items()]
+    figure = embedding_figure(features, labels, head=snapshot.head, title=f"{written.name}, {100 * accuracy:.1f} % correct")
     return Outcome(
         about=f"{len(written.train):,} images of {written.name}, LeNet with two features and nothing after them, "
-        f"{epochs} epochs; "
-        f"{len(labels):,} held-out images, of which {100 * accuracy:.1f} % are predicted correctly.",
-        tables=[
-            Table(
-                "Width of the cone that holds 90 % of a class",
-                ("digit", "degrees"),
-                [[str(k), width] for k, width in widths.items()],
-                digits=1,
-            )
-        ],
-        figures={
-            f"Two features of {written.name}": embedding_figure(
-                features, labels, head=snapshot.head, title=f"{written.name}, {100 * accuracy:.1f} % correct"
-            )
-        },
+        f"{epochs} epochs; {len(labels):,} held-out images, of which {100 * accuracy:.1f} % are predicted correctly.",
+        tables=[Table("Width of the cone that holds 90 % of a class", ("digit", "degrees"), cells, digits=1)],
+        figures={f"Two features of {written.name}": figure},
         claims=[
             claim(
                 "The samples of each class concentrate in a convex cone.",

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +61,10 @@ def predictions(
     key = {"domains": fingerprint(list(domains)), "target": fingerprint(target), "penalty": penalty, "seeds": list(seeds)}
     key |= {"steps": STEPS, "batch": BATCH, "rate": RATE, "hidden": HIDDEN}
     context.say(f"{NAMES[penalty]} on features")
-    make = partial(_predicted, domains, target, penalty, seeds)
+
+    def make() -> dict[str, np.ndarray]:
+        return {"predicted": np.stack([_trained(domains, target, penalty, seed) for seed in seeds])}
+
     return context.cache.arrays("feature-alignment", key, make)["predicted"]
 
 
@@ -74,10 +76,6 @@ def class_accuracy(predicted: np.ndarray, labels: np.ndarray) -> np.ndarray:
         array([[0.5, 1. ]])
     """
     return np.stack([(predicted == labels)[:, labels == k].mean(1) for k in np.unique(labels[labels >= 0])], axis=1)
-
-
-def _predicted(domains: Sequence[Domain], target: np.ndarray, penalty: str, seeds: Sequence[int]) -> dict[str, np.ndarray]:
-    return {"predicted": np.stack([_trained(domains, target, penalty, seed) for seed in seeds])}
 
 
 def _trained(domains: Sequence[Domain], target: np.ndarray, penalty: str, seed: int) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hardsight.dynamics import read_curves
 from hardsight.errors import FileError
 from hardsight.render import curves_figure
@@ -12,12 +14,10 @@ from hardsight_papers.recipe import Outcome, Table, claim, recipe
 FEWEST = 20  # steps, to look at those after the tenth
 
 
-@recipe(
-    "avh/fig15",
-    "Norm and angle over the first 60 iterations on MNIST",
-    printed={"iterations": 60, "flat after": 10},
-    needs="MNIST",
-)
+PRINTED = {"iterations": 60, "flat after": 10}
+
+
+@recipe("avh/fig15", "Norm and angle over the first 60 iterations on MNIST", printed=PRINTED, needs="MNIST")
 def figure_15(context: Context) -> Outcome:
     """Norm and angle after each of the first 60 steps."""
     written = context.handwriting(test=300)
@@ -25,28 +25,20 @@ def figure_15(context: Context) -> Outcome:
     train = subset(written.train, 60 * size)
     if len(train) < FEWEST * size:
         path = context.data.require("mnist", "this recipe")
-        raise FileError(
-            f"{path} must hold at least {FEWEST * size} training images, {FEWEST} batches of {size}; it has {len(train)}."
-        )
-    options = {"model_options": {"num_features": 64}} if written.name == "MNIST" else {}
-    trained = context.train(
-        train, written.model, watch={"test": written.test}, epochs=1, batch_size=size, lr=0.01, every=1, snapshot=False, **options
-    )
-    curves = read_curves(trained.directory, split="test", steps=True, columns=("norm", "avh", "own_angle", "correct"))
+        least = f"{FEWEST * size} training images, {FEWEST} batches of {size}"
+        raise FileError(f"{path} must hold at least {least}; it has {len(train)}.")
+    options: dict[str, Any] = {"model_options": {"num_features": 64}} if written.name == "MNIST" else {}
+    settings = {"epochs": 1, "batch_size": size, "lr": 0.01, "every": 1, "snapshot": False, **options}
+    trained = context.train(train, written.model, watch={"test": written.test}, **settings)
+    curves = read_curves(trained.run, split="test", steps=True, columns=("norm", "avh", "own_angle", "correct"))
     norm, avh = curves.mean["norm"][0], curves.mean["avh"][0]
     ten, last = 9, len(avh) - 1
     share = float((avh[0] - avh[ten]) / (avh[0] - avh[last]))
     slopes = float((norm[ten] - norm[0]) / ten), float((norm[last] - norm[ten]) / (last - ten))
+    rows = [[step + 1, norm[step], avh[step], curves.mean["correct"][0][step]] for step in (0, ten, last // 2, last)]
     return Outcome(
         about=f"{written.name}, {len(avh)} steps of {size} samples, {len(written.test)} test samples looked at after each.",
-        tables=[
-            Table(
-                "Mean over the test samples",
-                ("after step", "norm", "AVH", "accuracy"),
-                [[step + 1, norm[step], avh[step], curves.mean["correct"][0][step]] for step in (0, ten, last // 2, last)],
-                digits=4,
-            )
-        ],
+        tables=[Table("Mean over the test samples", ("after step", "norm", "AVH", "accuracy"), rows, digits=4)],
         figures={f"Norm, AVH and accuracy over steps on {written.name}": curves_figure(curves, ("norm", "avh", "correct"))},
         claims=[
             claim(

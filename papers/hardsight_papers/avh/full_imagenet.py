@@ -11,7 +11,7 @@ import numpy as np
 
 from hardsight import Snapshot
 from hardsight.files import match, read_people
-from hardsight_papers.avh.panels import Panel, scored
+from hardsight_papers.avh.panels import Panel, by_level, scored
 from hardsight_papers.avh.trainings import on_imagenet
 from hardsight_papers.context import Context
 
@@ -32,10 +32,8 @@ def with_people(context: Context) -> Panel:
 
 def degraded(context: Context, degradation: str) -> Panel:
     """All validation images at five levels."""
-    seen = snapshots(context, degradations=(degradation,))
-    level = next(iter(seen.values())).columns(["level"])["level"].to_numpy()
-    tables = {network: scored(context, snapshot) for network, snapshot in seen.items()}
-    return Panel(f"ImageNet validation, five levels of {degradation.partition('=')[0]}", tables, level, False)
+    words = f"ImageNet validation, five levels of {degradation.partition('=')[0]}"
+    return by_level(context, words, snapshots(context, degradations=(degradation,)))
 
 
 def snapshots(context: Context, **settings: Any) -> dict[str, Snapshot]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import hardsight
-from hardsight.screen import percent
+from hardsight.data import load_digits
+from hardsight.domains import Generalized
+from hardsight.screen import interval, percent
+from hardsight_papers.avh.feature_alignment import NAMES, STEPS, limited, predictions, read_domains, standardized
+from hardsight_papers.avh.printed_correlations import follows
 from hardsight_papers.context import Context, fingerprint
-from hardsight_papers.printed import follows
 from hardsight_papers.recipe import Outcome, Table, Value, claim, recipe
-
-if TYPE_CHECKING:
-    from hardsight.domains import Generalized
 
 DIGIT_DOMAINS = ("plain", "faint", "noisy", "inverted")
 DOMAINS = ("Painting", "Cartoon", "Photo", "Sketch", "Avg")
@@ -27,22 +27,18 @@ PRINTED: dict[str, list[float]] = {
 }
 SLIDES = {"Baseline CNN-9": [66.46, 67.88, 89.70, 51.72, 68.94], "CNN-9 + AVH": [71.56, 69.25, 89.93, 60.86, 72.90]}
 SMALL: dict[str, Any] = {
-    "losses": "softmax,avh,cosface",
-    "loss_options": {"avh": {"scale": 5.0}},
-    "epochs": 8,
-    "hidden": 256,
-    "seeds": 3,
-    "limit": 800,
-    "keep_models": False,
-}
+    "losses": "softmax,avh,cosface", "loss_options": {"avh": {"scale": 5.0}}, "epochs": 8, "hidden": 256, "seeds": 3,
+    "limit": 800, "keep_models": False,
+}  # fmt: skip
 CNN10: dict[str, Any] = {
     "model_options": {"size": 224}, "losses": "softmax,avh", "scales": "5,10,20", "epochs": 30, "batch_size": 40, "lr": 1e-3,
-    "momentum": 0.9, "nesterov": False, "weight_decay": 5e-4, "augment": "resized-crop=0.8:1,flip",
+    "optimizer_options": {"momentum": 0.9, "nesterov": False}, "weight_decay": 5e-4, "augment": "resized-crop=0.8:1,flip",
     "selection": "validation", "seeds": 3,
 }  # fmt: skip
 CNN10_IMAGENET: dict[str, Any] = {
-    "model_options": {"size": 224}, "epochs": 90, "batch_size": 256, "lr": 0.1, "momentum": 0.9, "weight_decay": 1e-4,
-    "decay_all": True, "schedule": "step", "milestones": (30, 60), "gamma": 0.1, "crop_pct": 0.875,
+    "model_options": {"size": 224}, "epochs": 90, "batch_size": 256, "lr": 0.1, "weight_decay": 1e-4,
+    "optimizer_options": {"momentum": 0.9, "decay_all": True}, "schedule": "step",
+    "schedule_options": {"milestones": (30, 60), "gamma": 0.1}, "preprocessing": {"crop_pct": 0.875},
     "augment": "resized-crop=0.08:1,flip", "snapshot": False, "device": "auto", "workers": None,
 }  # fmt: skip
 
@@ -52,38 +48,27 @@ def generalized(context: Context) -> tuple[str, Generalized]:
     if context.scale == "paper":
         pacs = context.data.require("pacs", "Table 5 at scale paper")
         before = context.train(context.data.require("imagenet", "Table 5 at scale paper"), "cnn10", **CNN10_IMAGENET)
-        options = {
-            "model": "cnn10",
-            "lists": pacs / "splits",
-            "weights": before.directory / "model" / "model.safetensors",
-            **CNN10,
-        }
+        weights = before.run / "model" / "model.safetensors"
+        options = {"model": "cnn10", "lists": pacs / "splits", "weights": weights, **CNN10}
         place = context.cache.place("generalize", {"data": fingerprint(pacs), **options})
         progress = context.progress("leaving domains out")
         return "PACS, CNN-10 from ImageNet, 3 seeds", hardsight.generalize(pacs / "kfold", place, progress=progress, **options)
     about, result = generalized_features(context, SMALL)
-    return (
-        f"{about}; {SMALL['limit']} samples of each domain at most, a head of {SMALL['hidden']} units, "
-        f"{SMALL['epochs']} epochs, {SMALL['seeds']} seeds",
-        result,
-    )
+    about += f"; {SMALL['limit']} samples of each domain at most, a head of {SMALL['hidden']} units"
+    return f"{about}, {SMALL['epochs']} epochs, {SMALL['seeds']} seeds", result
 
 
 def generalized_features(context: Context, options: dict[str, Any]) -> tuple[str, Generalized]:
     """The same on features of PACS where --data has them, or on digits in four domains."""
     path = context.data.find("pacs_features")
-    about = "Digits as pixels in four domains: plain, faint, noisy, inverted"
     data: Any = path or digits_with_domains()
-    if path is not None:
-        about = "PACS, features of EfficientNet-Lite0"
+    about = "PACS, features of EfficientNet-Lite0" if path else "Digits as pixels in four domains: plain, faint, noisy, inverted"
     place = context.cache.place("generalize", {"data": "digits" if path is None else fingerprint(path), **options})
     return about, hardsight.generalize(data, place, progress=context.progress("leaving domains out"), **options)
 
 
 def aligned(context: Context) -> Table:
     """CORAL, MMD and DANN between the training domains, on the same features."""
-    from hardsight_papers.avh.feature_alignment import NAMES, STEPS, limited, predictions, read_domains, standardized
-
     path = context.data.find("pacs_features")
     if path is None:
         pixels, answers, names = digits_in_four_domains()
@@ -120,8 +105,6 @@ def digits_with_domains() -> hardsight.Snapshot:
 
 def digits_in_four_domains() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(n, 64) pixels, (n,) labels and (n,) domains, each with a quarter of the digits."""
-    from hardsight.data import load_digits
-
     images, labels = load_digits()
     pixels = images.reshape(len(images), -1).astype(np.float32) / 255
     domain = np.arange(len(pixels)) % 4
@@ -130,12 +113,10 @@ def digits_in_four_domains() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return pixels.astype(np.float32), labels, np.array(DIGIT_DOMAINS)[domain]
 
 
-@recipe(
-    "avh/table5",
-    "Domain generalization: softmax and the AVH loss on an unseen domain",
-    printed=PRINTED,
-    needs="PACS features; PACS and ImageNet at scale paper",
-)
+TITLE = "Domain generalization: softmax and the AVH loss on an unseen domain"
+
+
+@recipe("avh/table5", TITLE, printed=PRINTED, needs="PACS features; PACS and ImageNet at scale paper")
 def table_5(context: Context) -> Outcome:
     """Each domain left out in turn; the epoch is chosen on held-out samples of the others."""
     return _outcome(context, PRINTED, "As printed: PACS")
@@ -151,22 +132,11 @@ def _outcome(context: Context, printed: dict[str, list[float]], title: str) -> O
     about, result = generalized(context)
     rows = result.accuracy.to_pylist()
     places = [name.removesuffix(" std") for name in rows[0] if name.endswith(" std")]
-    cells: list[list[Value]] = [
-        [
-            row["loss"],
-            *(
-                f"{100 * row[place]:.1f} ± {100 * row[f'{place} std']:.1f}"
-                if row[f"{place} std"] is not None
-                else f"{100 * row[place]:.1f}"
-                for place in places
-            ),
-        ]
-        for row in rows
-    ]
+    cells: list[list[Value]] = [[row["loss"], *(percent(row[place], row[f"{place} std"], 1) for place in places)] for row in rows]
     differences = [row for row in result.differences.to_pylist() if row["against"] == "softmax"]
     average = next(row for row in differences if row["loss"] == "avh" and row["domain"] == "average")
     each = [row for row in differences if row["loss"] == "avh" and row["domain"] != "average"]
-    wrong = wrong_averages(printed)
+    ends, wrong = interval(average["low"], average["high"], 1, factor=100), wrong_averages(printed)
     return Outcome(
         about=about + ".",
         tables=[
@@ -179,7 +149,7 @@ def _outcome(context: Context, printed: dict[str, list[float]], title: str) -> O
                 "The AVH loss is better than softmax on domains never seen.",
                 rule="The 95 % interval of the paired difference of the average over seeds lies above 0.",
                 holds=None if average["low"] is None else average["low"] > 0,
-                found=f"{100 * average['difference']:+.1f} points {_ends(average)}; by domain "
+                found=f"{100 * average['difference']:+.1f} points {ends}; by domain "
                 + ", ".join(f"{row['domain']} {100 * row['difference']:+.1f}" for row in each)
                 + ".",
             ),
@@ -198,7 +168,3 @@ def wrong_averages(printed: dict[str, list[float]]) -> dict[str, float]:
     """The mean over four domains where the printed average does not follow from it."""
     means = {name: float(np.mean(row[:4])) for name, row in printed.items()}
     return {name: mean for name, mean in means.items() if not follows(mean, f"{printed[name][4]:.2f}")}
-
-
-def _ends(row: dict[str, Any]) -> str:
-    return "" if row["low"] is None else f"[{100 * row['low']:+.1f}, {100 * row['high']:+.1f}]"

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hardsight_papers.arrays import read_arrays
 from hardsight_papers.avh import imagenet
-from hardsight_papers.avh.panels import Panel, cifar_panels, degraded_digits, imagenet_panels
+from hardsight_papers.avh.panels import CONTRAST, Panel, cifar_panels, degraded_digits, imagenet_panels
 from hardsight_papers.avh.wordnet import coarser, find_wordnet
 from hardsight_papers.context import Context
-from hardsight_papers.drawing import panels
-from hardsight_papers.few_digits import spearman_interval
+from hardsight_papers.drawing import Figure, panels
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from hardsight_papers.seed_statistics import spearman_interval
 
 COARSE = 45
 SIZES = (58, 7, 1)  # fine classes in the three that the paper shows
@@ -38,12 +34,11 @@ class Coarse:
     frequency: np.ndarray
 
 
-@recipe(
-    "avh/fig19",
-    "Norm against human selection frequency in coarser classes",
-    printed={"coarser classes": COARSE, "fine classes": SIZES},
-    needs="ImageNet 5k with votes, WordNet",
-)
+PRINTED = {"coarser classes": COARSE, "fine classes": SIZES}
+NEEDS = "ImageNet 5k with votes, WordNet"
+
+
+@recipe("avh/fig19", "Norm against human selection frequency in coarser classes", printed=PRINTED, needs=NEEDS)
 def figure_19(context: Context) -> Outcome:
     """Three coarser classes; Spearman of norm and frequency in each, with its interval."""
     about, shown, axis, why_not = _shown(context)
@@ -57,16 +52,11 @@ def figure_19(context: Context) -> Outcome:
         coefficient, low, high = spearman_interval(each.norm, each.frequency, replicates=SAMPLES, seed=context.seed)
         rows.append([each.name, each.size, len(each.norm), coefficient, f"[{low:+.3f}, {high:+.3f}]"])
         lows.append(low)
+    header = ("coarser class", "fine classes", "images", "Spearman", "95 %")
+    note = f"A dash: fewer than {FEWEST} images, whose interval says nothing."
     return Outcome(
         about=about,
-        tables=[
-            Table(
-                "Spearman of norm and frequency",
-                ("coarser class", "fine classes", "images", "Spearman", "95 %"),
-                rows,
-                note=f"A dash: fewer than {FEWEST} images, whose interval says nothing." if None in lows else "",
-            )
-        ],
+        tables=[Table("Spearman of norm and frequency", header, rows, note=note if None in lows else "")],
         figures={"Norm by frequency in three coarser classes": scatter(shown, axis)},
         claims=[not_in_proportion(lows, why_not)],
     )
@@ -96,7 +86,7 @@ def _shown(context: Context) -> tuple[str, list[Coarse], str, str]:
     if imagenet.has_imagenet(context) and wordnet is not None:
         return *_of_imagenet(context, imagenet_panels(context)[1], wordnet), ""
     with_people = cifar_panels(context)
-    panel = with_people[0] if with_people else degraded_digits(context, "contrast=0.1,0.2,0.3,0.6,1.0")
+    panel = with_people[0] if with_people else degraded_digits(context, CONTRAST)
     table = panel.tables[panel.best]
     norm, labels = table["norm"].to_numpy(), table["label"].to_numpy()
     groups = (
@@ -135,9 +125,8 @@ def _of_wordnet(sizes: list[int], count: int) -> str:
     """Which classes they are beside the paper's, and why they differ."""
     words = f"{count} coarser classes of WordNet"
     if count != COARSE:
-        words += (
-            f" (the paper has {COARSE}; here the largest is split until there are at least as many, and a split can add several)"
-        )
+        words += f" (the paper has {COARSE}; here the largest is split until there are at least as many, and a split can add "
+        words += "several)"
     if sizes != list(SIZES):
         words += f", those of {sizes[0]}, {sizes[1]} and {sizes[2]} fine classes shown as the nearest to the paper's "
         words += f"{SIZES[0]}, {SIZES[1]} and {SIZES[2]}"
@@ -163,8 +152,7 @@ def scatter(shown: list[Coarse], axis: str) -> Figure:
     figure, plots = panels(len(shown), width=11 / len(shown), height=3.4)
     jitter = np.random.default_rng(0)
     for axes, each in zip(plots, shown, strict=True):
-        axes.scatter(
-            each.frequency + jitter.uniform(-0.02, 0.02, len(each.norm)), each.norm, s=7, alpha=0.4, color="#0072b2", linewidths=0
-        )
+        x = each.frequency + jitter.uniform(-0.02, 0.02, len(each.norm))
+        axes.scatter(x, each.norm, s=7, alpha=0.4, color="#0072b2", linewidths=0)
         axes.set(title=f"{each.name}: {each.size} class{'es' * (each.size > 1)}", xlabel=axis, ylabel="norm")
     return figure

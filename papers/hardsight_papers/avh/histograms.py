@@ -2,34 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
-from hardsight import Snapshot
-from hardsight_papers.avh import imagenet
-from hardsight_papers.avh.panels import (
-    CONTRAST,
-    NOISE,
-    Panel,
-    cifar_snapshot,
-    compared,
-    degraded_digits,
-    panels,
-    scored,
-    selection,
-    total,
-)
+from hardsight.render import score_histograms
+from hardsight_papers.avh.panels import CONTRAST, NOISE, Panel, compared, degraded_panels, panels, selection, total
 from hardsight_papers.avh.table1 import correlates
 from hardsight_papers.context import Context
+from hardsight_papers.drawing import Figure
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NEEDS, IMAGES = "ImageNet 5k with votes, CIFAR-10H", "ImageNet 5k, CIFAR-10"
 MEDIUM, EXTREME = (0.3, 0.7), (0.1, 0.9)  # frequencies in the middle, and confidences at the ends
-DEGRADED = {"ImageNet": 200, "CIFAR-10": 500}  # images, each at five levels
 
 
 @recipe("avh/fig5", "Human selection frequency against AVH, model confidence and norm", needs=NEEDS)
@@ -46,8 +29,6 @@ def figure_5(context: Context) -> Outcome:
 
 
 def _three(panel: Panel, network: str) -> Figure:
-    from hardsight.render import score_histograms
-
     table = panel.tables[network]
     scaled = table["avh"].to_numpy()
     scaled = (scaled - scaled.min()) / np.ptp(scaled)  # the paper scales AVH to [0, 1]
@@ -92,8 +73,6 @@ def _coefficients(context: Context, panel: Panel) -> dict[str, float]:
 
 
 def _every_network(panel: Panel, coefficients: dict[str, float]) -> Figure:
-    from hardsight.render import score_histograms
-
     columns = [
         ("AVH", table["avh"].to_numpy(), f"{network}: Spearman {coefficients[network]:.3f}")
         for network, table in panel.tables.items()
@@ -111,29 +90,6 @@ def figure_17(context: Context) -> Outcome:
 def figure_18(context: Context) -> Outcome:
     """AVH of the same images at five levels of contrast."""
     return _degraded(context, CONTRAST, "The less contrast, the higher AVH.", more_is_hard=False)
-
-
-def degraded_panels(context: Context, degradation: str) -> list[Panel]:
-    """Images at five levels: of ImageNet by the smallest network, of CIFAR-10 by two ResNets; else digits."""
-    if context.scale == "paper":
-        from hardsight_papers.avh.full_imagenet import degraded
-
-        return [degraded(context, degradation)]
-    shown: dict[str, dict[str, Snapshot]] = {}
-    options: dict[str, Any] = {"degradations": (degradation,)}
-    if imagenet.has_imagenet(context):
-        k = imagenet.networks()[0]
-        shown["ImageNet"] = {f"EfficientNet-Lite{k}": imagenet.snapshot(context, k, limit=DEGRADED["ImageNet"], **options)}
-    if context.data.has("cifar10", "cifar10_resnet20", "cifar10_resnet32"):
-        few = {"limit": DEGRADED["CIFAR-10"], **options}
-        shown["CIFAR-10"] = {f"ResNet-{depth}": cifar_snapshot(context, depth, **few) for depth in (20, 32)}
-    words = degradation.partition("=")[0]
-    panels_shown = []
-    for images, snapshots in shown.items():
-        level = next(iter(snapshots.values())).columns(["level"])["level"].to_numpy()
-        tables = {name: scored(context, snapshot) for name, snapshot in snapshots.items()}
-        panels_shown.append(Panel(f"{DEGRADED[images]} {images} images, five levels of {words}", tables, level, False))
-    return panels_shown or [degraded_digits(context, degradation)]
 
 
 def _degraded(context: Context, degradation: str, sentence: str, more_is_hard: bool) -> Outcome:

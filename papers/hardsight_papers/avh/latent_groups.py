@@ -9,14 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 
-from hardsight_papers.arrays import as_pixels
+from hardsight import Snapshot, score
+from hardsight.stats import auroc
+from hardsight_papers.arrays import as_pixels, of_split
 from hardsight_papers.avh.panels import DIGITS
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import panels, seed_curves
-from hardsight_papers.few_digits import SEEDS, difference, interval, seeds, signed
-from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
+from hardsight_papers.recipe import Claim, Outcome, Table, Value, recipe
+from hardsight_papers.seed_statistics import SEEDS, higher, interval, seeds
 
 SHARES = (0.5, 0.1, 0.02)  # of the images in training that are inverted
 SIZES = {"train": 1000, "test": 300}
@@ -38,11 +39,9 @@ def fairness(context: Context) -> Outcome:
     ]  # fmt: skip
     figure, (axes,) = panels(1, width=5)
     curves = {words: np.stack([of[share, name] for share in SHARES]) for name, words in WORDS.items()}
-    seed_curves(axes, [100 * share for share in SHARES], curves, xlabel="inverted images in training (%)", xscale="log")
-    axes.set_xticks([100 * share for share in SHARES], [f"{100 * share:g}" for share in SHARES])
-    axes.minorticks_off()
+    labels = {"xlabel": "inverted images in training (%)", "ylabel": "AUROC of inverted images", "xscale": "log"}
+    seed_curves(axes, [100 * share for share in SHARES], curves, ticks=True, **labels)
     axes.axhline(0.5, color="#bbbbbb", linewidth=0.8)
-    axes.set_ylabel("AUROC of inverted images", fontsize=9)
     header = ("inverted in training", "accuracy, plain (%)", "inverted (%)", *(f"AUROC, {words}" for words in WORDS.values()))
     return Outcome(
         about=f"{written.name}; {model}, {DIGITS['epochs']} epochs on {len(written.train):,} images, some of them inverted; "
@@ -56,29 +55,21 @@ def fairness(context: Context) -> Outcome:
 
 def _claims(of: dict[tuple[float, str], np.ndarray]) -> list[Claim]:
     even, rare = SHARES[0], SHARES[-1]
-    grows, ahead = difference(of[rare, "avh"], of[even, "avh"]), difference(of[rare, "avh"], of[rare, "loss"])
+    grows = (
+        f"AUROC of AVH for the group at {100 * rare:.0f} % of the training images minus that at {100 * even:.0f} %: the 95 % "
+        "interval over seeds lies above 0."
+    )
+    better = f"AUROC of AVH minus that of the loss at {100 * rare:.0f} %: the 95 % interval over seeds lies above 0."
+    reflect = "Hard samples, by AVH, reflect an imbalance of a latent attribute."
+    finds = "AVH finds the group better than the loss does (not in the paper)."
     return [
-        claim(
-            "Hard samples, by AVH, reflect an imbalance of a latent attribute.",
-            rule=f"AUROC of AVH for the group at {100 * rare:.0f} % of the training images minus that at {100 * even:.0f} %: the "
-            "95 % interval over seeds lies above 0.",
-            holds=grows.low > 0,
-            found=f"{of[rare, 'avh'].mean():.3f} and {of[even, 'avh'].mean():.3f}: {signed(grows, 3)}.",
-        ),
-        claim(
-            "AVH finds the group better than the loss does (not in the paper).",
-            rule=f"AUROC of AVH minus that of the loss at {100 * rare:.0f} %: the 95 % interval over seeds lies above 0.",
-            holds=ahead.low > 0,
-            found=f"{of[rare, 'avh'].mean():.3f} and {of[rare, 'loss'].mean():.3f}: {signed(ahead, 3)}.",
-        ),
+        higher(reflect, of[rare, "avh"], of[even, "avh"], rule=grows),
+        higher(finds, of[rare, "avh"], of[rare, "loss"], rule=better),
     ]
 
 
 def _areas(context: Context, model: str, parts: list[Any], share: float, seed: int) -> dict[str, float]:
     """Accuracy of both groups, and AUROC of the inverted one by each score."""
-    from hardsight import Snapshot, score
-    from hardsight.stats import auroc
-
     (pixels, labels, ids), (held_out, own, _) = parts
     some = np.random.default_rng([context.seed, seed]).permutation(len(pixels))[: round(share * len(pixels))]
     given = pixels.copy()
@@ -86,9 +77,7 @@ def _areas(context: Context, model: str, parts: list[Any], share: float, seed: i
     both = [f"{way}/{row}" for way in ("plain", "inverted") for row in range(len(own))]
     watched = (np.concatenate([held_out, 1 - held_out]), np.concatenate([own, own]), both)
     run = context.train((given, labels, ids), model, seed=seed, watch={"test": watched}, snapshot=True, **DIGITS)
-    snapshot = Snapshot.load(run.directory)
-    rows = np.flatnonzero(pc.equal(snapshot.columns(["split"])["split"], "test").to_numpy(zero_copy_only=False))
-    table = score(snapshot.take(rows), scores=list(WORDS))
+    table = score(of_split(Snapshot.load(run.run), "test"), scores=list(WORDS))
     inverted = np.array([str(id).removeprefix("test/").startswith("inverted") for id in table.column("id").to_pylist()])
     right = table.column("predicted").to_numpy() == table.column("label").to_numpy()
     areas = {"plain": float(right[~inverted].mean()), "inverted": float(right[inverted].mean())}

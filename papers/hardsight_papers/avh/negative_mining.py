@@ -15,15 +15,17 @@ import numpy as np
 
 from hardsight_papers.arrays import as_pixels
 from hardsight_papers.context import Context
-from hardsight_papers.drawing import panels, seed_dots
-from hardsight_papers.few_digits import SEEDS, ahead, all_digits, interval, seeds
+from hardsight_papers.digit_trainings import all_digits
+from hardsight_papers.drawing import seed_dots_figure
 from hardsight_papers.recipe import Claim, Outcome, Table, recipe
+from hardsight_papers.seed_statistics import SEEDS, ahead, interval, seeds
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
 EPOCHS, RATE, DRAWN = 10, 1e-3, 3  # samples drawn of each class
 SIZES = {"trained": 120, "tested": 50, "batch": 20}  # images of each class
+LABEL = "MAP@R of classes never seen (%)"
 MINING = ("random", "hard by angle", "hard by AVH")
 
 
@@ -32,14 +34,12 @@ def metric_learning(context: Context) -> Outcome:
     """MAP@R of five classes never seen, after a triplet loss on the five others with each kind of triplet."""
     found = {mining: np.array([_ranked(context, mining, seed) for seed in seeds(context)]) for mining in MINING}
     name = "MNIST" if context.data.has("mnist") else "digits"
-    figure, (axes,) = panels(1, width=5.2, height=2.6)
-    seed_dots(axes, found, "MAP@R of classes never seen (%)")
     return Outcome(
         about=f"{name}; an embedding of 64 numbers by the triplet loss, {EPOCHS} epochs on {SIZES['trained']} images of each of "
         f"five classes, batches of {SIZES['batch']} of each; {SIZES['tested']} images of each of the five others are ranked. "
         f"{SEEDS} seeds, each with its own classes. Hard: the hardest of {DRAWN} samples drawn of each class, the same for both.",
         tables=[Table("MAP@R (%) [95 %]", ("triplets", "classes never seen"), [(k, interval(v)) for k, v in found.items()])],
-        figures={"Ranking images of classes never seen": figure},
+        figures={"Ranking images of classes never seen": seed_dots_figure({"": found}, LABEL, width=5.2, height=2.6)},
         claims=[
             _better(found, "hard by angle", "AVH is a more useful hardness for mining than the angle between two samples."),
             _better(found, "random", "Mining hard triplets by AVH improves the embedding."),

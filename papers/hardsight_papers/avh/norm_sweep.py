@@ -38,17 +38,11 @@ def figure_20(context: Context) -> Outcome:
         values.append(hardness)
         ends.append(float(confidence[-1]))
         rows.append([title, float(hardness.min()), float(hardness.max()), float(confidence[0]), float(confidence[-1])])
+    header = ("case", "AVH lowest", "AVH highest", "confidence first", "confidence last")
     return Outcome(
         about="Computed from the formulas: two class vectors at right angles, angles of pi/4 -+ 0.05, norms from 0.5 to 100; "
         "for appendix C, held-out digits and a small CNN.",
-        tables=[
-            Table(
-                "While the norm grows from 0.5 to 100",
-                ("case", "AVH lowest", "AVH highest", "confidence first", "confidence last"),
-                rows,
-                digits=4,
-            )
-        ],
+        tables=[Table("While the norm grows from 0.5 to 100", header, rows, digits=4)],
         figures={"AVH and model confidence by norm": figure},
         claims=[
             claim(
@@ -74,16 +68,13 @@ def _appendix_c(context: Context) -> Claim:
     features, labels = np.asarray(rows.values, np.float64), rows.labels
     before, after = (_loss(np.asarray(head.logits(scale * features)), labels) for scale in (1.0, LONGER))
     right = np.asarray(head.logits(features)).argmax(1) == labels
-    lower, higher = (
-        float((after < before)[right].mean()),
-        float((after > before)[~right].mean()) if (~right).any() else float("nan"),
-    )
+    lower = float((after < before)[right].mean())
+    higher = float((after > before)[~right].mean()) if (~right).any() else float("nan")
     return claim(
-        "Once a sample is classified correctly, a longer feature lowers its loss; a misclassified one is hurt "
-        "(appendix C, equation 6).",
+        "Once a sample is classified correctly, a longer feature lowers its loss; a misclassified one is hurt (appendix C, "
+        "equation 6).",
         rule=f"With features {LONGER} times as long the loss falls for at least 95 % of the correctly classified "
-        "held-out samples, and "
-        "rises for more than half of the others.",
+        "held-out samples, and rises for more than half of the others.",
         holds=lower >= 0.95 and (higher > 0.5 or not (~right).any()),
         found=f"It falls for {100 * lower:.1f} % of {right.sum()} and rises for {100 * higher:.1f} % of {(~right).sum()}.",
     )

@@ -13,11 +13,11 @@ import numpy as np
 
 import hardsight
 from hardsight.stats import Auroc, auroc
-from hardsight_papers.avh.panels import DIGITS
+from hardsight_papers.avh.panels import DIGITS, scored
 from hardsight_papers.context import Context
-from hardsight_papers.drawing import panels, seed_dots
-from hardsight_papers.few_digits import SEEDS, difference, interval, seeds, signed
-from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
+from hardsight_papers.drawing import seed_dots_figure
+from hardsight_papers.recipe import Claim, Outcome, Table, Value, recipe
+from hardsight_papers.seed_statistics import SEEDS, higher, interval, seeds
 
 UNSEEN, MOST_TRAINED = 3, 5000
 WORDS = {
@@ -41,13 +41,12 @@ def unseen_classes(context: Context) -> Outcome:
         for digits, each in measured
     ]
     rows.append(["mean", *(interval(areas[name], 3) for name in WORDS)])
-    figure, (axes,) = panels(1, width=6.5)
-    seed_dots(axes, {words: areas[name] for name, words in WORDS.items()}, "AUROC of unseen against known")
+    by_words = {words: areas[name] for name, words in WORDS.items()}
     return Outcome(
         about=f"{written.name}; {model} is trained on seven of ten classes, {DIGITS['epochs']} epochs, with {SEEDS} choices of "
         f"{UNSEEN} unseen ones; {len(written.test)} held-out images. DeLong's intervals of each choice, Student's over choices.",
         tables=[Table("AUROC: the chance that an unseen image looks harder", ("unseen", *WORDS.values()), rows)],
-        figures={"AUROC by score": figure},
+        figures={"AUROC by score": seed_dots_figure({"": by_words}, "AUROC of unseen against known", width=6.5)},
         claims=[
             _better(areas, "norm", "AVH (as AVC, without a label) tells unseen classes better than the norm."),
             _better(areas, "predicted_confidence", "AVH (as AVC) tells unseen classes better than softmax confidence."),
@@ -58,20 +57,15 @@ def unseen_classes(context: Context) -> Outcome:
 
 def _areas(context: Context, train: Any, test: Any, model: str, seed: int) -> tuple[list[int], dict[str, Auroc]]:
     """The unseen classes, and AUROC of every score with its interval."""
-    from hardsight_papers.avh.panels import scored
-
     unseen = sorted(np.random.default_rng([context.seed, seed]).permutation(10)[:UNSEEN].tolist())
     trained = context.train(_known(train, unseen), model, seed=seed, snapshot=False, **DIGITS)
-    known = context.extract(trained.directory, _known(test, unseen))
+    known = context.extract(trained.run, _known(test, unseen))
     rows = np.flatnonzero(np.isin(test.labels, unseen))
-    new = context.extract(trained.directory, _without_labels(test.take(rows)))
+    new = context.extract(trained.run, replace(test.take(rows), labels=None, class_names=None))
     names = tuple(name for name in WORDS if name != "norm")
     tables = [scored(context, snapshot, names) for snapshot in (known, new)]
-    values = {
-        name: [table[name].to_numpy() * (1 if hardsight.SCORES[name].hard == "high" else -1) for table in tables]
-        for name in WORDS
-    }
-    return unseen, {name: auroc(*both) for name, both in values.items()}  # high is hard
+    sign = {name: 1 if hardsight.SCORES[name].hard == "high" else -1 for name in WORDS}
+    return unseen, {name: auroc(*(sign[name] * table[name].to_numpy() for table in tables)) for name in WORDS}  # high is hard
 
 
 def _known(data: Any, unseen: list[int]) -> Any:
@@ -81,15 +75,6 @@ def _known(data: Any, unseen: list[int]) -> Any:
     return replace(part, labels=np.searchsorted(seen, part.labels), class_names=[str(k) for k in seen])
 
 
-def _without_labels(data: Any) -> Any:
-    return replace(data, labels=None, class_names=None)
-
-
 def _better(areas: dict[str, np.ndarray], other: str, sentence: str) -> Claim:
-    gap = difference(areas["avc_predicted"], areas[other])
-    return claim(
-        sentence,
-        rule=f"The 95 % interval over {SEEDS} choices of unseen classes of AUROC of AVC minus AUROC of the other lies above 0.",
-        holds=gap.low > 0,
-        found=f"{areas['avc_predicted'].mean():.3f} and {areas[other].mean():.3f}: {signed(gap, 3)}.",
-    )
+    rule = f"The 95 % interval over {SEEDS} choices of unseen classes of AUROC of AVC minus AUROC of the other lies above 0."
+    return higher(sentence, areas["avc_predicted"], areas[other], rule=rule)

@@ -6,15 +6,16 @@ for people, as in the paper's appendix B. At scale paper: the paper's four netwo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from hardsight import Snapshot
-from hardsight.data import ImageData
+from hardsight import Snapshot, correlate, score
+from hardsight.data import ImageData, open_data
+from hardsight.stats import selection_frequency
 from hardsight_papers.arrays import open_labeled, read_counts
 from hardsight_papers.avh import imagenet
 from hardsight_papers.context import Context
@@ -28,6 +29,7 @@ WORDS = {
     "avh_nearest": "AVH against the nearest class alone",
 }
 CONTRAST, NOISE = "contrast=0.1,0.2,0.3,0.6,1.0", "noise=0.4,0.3,0.2,0.1,0.0"  # the levels of appendix B
+DEGRADED = {"ImageNet": 200, "CIFAR-10": 500}  # images, each at five levels
 REPLICATES = {"replicates": 200, "permutations": 20, "splits": 10}
 DIGITS = {"epochs": 20, "batch_size": 32, "optimizer": "adamw", "lr": 2e-3, "weight_decay": 0.0}
 Row = dict[str, Any]
@@ -65,7 +67,8 @@ def panels(context: Context) -> list[Panel]:
         from hardsight_papers.avh.full_imagenet import with_people
 
         return [with_people(context)]
-    return [*imagenet_panels(context), *cifar_panels(context)] or digits_panels(context)
+    judged = [*imagenet_panels(context), *cifar_panels(context)]
+    return judged or [degraded_digits(context, degradation) for degradation in (CONTRAST, NOISE)]
 
 
 def selection(shown: Sequence[Panel]) -> str:
@@ -97,8 +100,6 @@ def cifar_panels(context: Context) -> list[Panel]:
     """CIFAR-10's test images with about 51 answers each, seen by two ResNets."""
     if not context.data.has("cifar10", "cifar10_people", "cifar10_resnet20", "cifar10_resnet32"):
         return []
-    from hardsight.stats import selection_frequency
-
     _, counts = cifar_with_people(context)
     tables = {f"ResNet-{depth}": scored(context, cifar_snapshot(context, depth)) for depth in (20, 32)}
     first = next(iter(tables.values()))
@@ -121,32 +122,46 @@ def cifar_snapshot(context: Context, depth: int, **settings: Any) -> Snapshot:
     return context.extract(network, images, weights=weights, num_classes=10, split="test", scaling="imagenet", **settings)
 
 
-def digits_panels(context: Context) -> list[Panel]:
-    """Digits at five levels of contrast and of noise, seen by a small CNN that was trained on others."""
-    return [degraded_digits(context, degradation) for degradation in (CONTRAST, NOISE)]
-
-
 def degraded_digits(context: Context, degradation: str) -> Panel:
     """Held-out digits, each at five levels."""
     snapshot = digits_snapshot(context, degradation)
-    table = scored(context, snapshot)
-    words = degradation.partition("=")[0]
-    level = snapshot.columns(["level"])["level"].to_numpy()
-    return Panel(f"Digits, five levels of {words}", {"DigitsCNN": table}, level, False)
+    return by_level(context, f"Digits, five levels of {degradation.partition('=')[0]}", {"DigitsCNN": snapshot})
+
+
+def degraded_panels(context: Context, degradation: str) -> list[Panel]:
+    """Images at five levels: of ImageNet by the smallest network, of CIFAR-10 by two ResNets; else digits."""
+    if context.scale == "paper":
+        from hardsight_papers.avh.full_imagenet import degraded
+
+        return [degraded(context, degradation)]
+    shown: dict[str, dict[str, Snapshot]] = {}
+    options: dict[str, Any] = {"degradations": (degradation,)}
+    if imagenet.has_imagenet(context):
+        k = imagenet.networks()[0]
+        shown["ImageNet"] = {f"EfficientNet-Lite{k}": imagenet.snapshot(context, k, limit=DEGRADED["ImageNet"], **options)}
+    if context.data.has("cifar10", "cifar10_resnet20", "cifar10_resnet32"):
+        few = {"limit": DEGRADED["CIFAR-10"], **options}
+        shown["CIFAR-10"] = {f"ResNet-{depth}": cifar_snapshot(context, depth, **few) for depth in (20, 32)}
+    names = {images: f"{DEGRADED[images]} {images} images, five levels of {degradation.partition('=')[0]}" for images in shown}
+    by_images = [by_level(context, names[images], snapshots) for images, snapshots in shown.items()]
+    return by_images or [degraded_digits(context, degradation)]
+
+
+def by_level(context: Context, name: str, snapshots: Mapping[str, Snapshot]) -> Panel:
+    """What networks saw of the same degraded images, whose level stands in for people."""
+    level = next(iter(snapshots.values())).columns(["level"])["level"].to_numpy()
+    return Panel(name, {network: scored(context, snapshot) for network, snapshot in snapshots.items()}, level, False)
 
 
 def digits_snapshot(context: Context, degradation: str | None = None) -> Snapshot:
     """What a small CNN saw of held-out digits, degraded if asked for."""
-    from hardsight.data import open_data
-
     train, test = open_data("digits:train"), open_data("digits:test")
     trained = context.train(train, "DigitsCNN", watch={"test": test}, **DIGITS)
-    return context.extract(trained.directory, test, **({} if degradation is None else {"degradations": (degradation,)}))
+    return context.extract(trained.run, test, **({} if degradation is None else {"degradations": (degradation,)}))
 
 
 def scored(context: Context, snapshot: Snapshot, scores: tuple[str, ...] = SCORES) -> pa.Table:
     """The scores of a snapshot, with base_id, degradation and level where it has them; computed once."""
-    from hardsight import score
 
     def make() -> pa.Table:
         table = score(snapshot, scores=[*scores, "norm"]).table
@@ -162,7 +177,6 @@ def scored(context: Context, snapshot: Snapshot, scores: tuple[str, ...] = SCORE
 
 def compared(context: Context, panel: Panel) -> dict[str, list[Row]]:
     """`hardsight.correlate` for every network of a panel: its tables as rows, computed once."""
-    from hardsight import correlate
 
     def make() -> dict[str, list[Row]]:
         options: dict[str, Any] = {"scores": SCORES, **REPLICATES, "seed": context.seed}
@@ -179,21 +193,16 @@ def compared(context: Context, panel: Panel) -> dict[str, list[Row]]:
         return {name: getattr(correlations, name)().to_pylist() for name in names}
 
     ids = {name: len(table) for name, table in panel.tables.items()}
-    key = {
-        "panel": panel.name,
-        "rows": ids,
-        "target": panel.target.tolist(),
-        "scores": SCORES,
-        "seed": context.seed,
-        **REPLICATES,
-    }
+    key: dict[str, Any] = {"panel": panel.name, "rows": ids, "target": panel.target.tolist(), "scores": SCORES}
+    key |= {"seed": context.seed, **REPLICATES}
     key["avh"] = [float(table["avh"].to_numpy().sum()) for table in panel.tables.values()]
     return context.cache.rows("correlate", key, make)
 
 
-def total(rows: list[Row], network: str, score: str, kind: str = "spearman") -> Row:
-    """The row of `table1` for one network and score over all samples."""
-    return next(row for row in rows if (row["model"], row["score"], row["kind"], row["bin"]) == (network, score, kind, "all"))
+def total(rows: list[Row], network: str, score: str) -> Row:
+    """The row of `table1` with Spearman's coefficient of one network and score over all samples."""
+    wanted = {"model": network, "score": score, "kind": "spearman", "bin": "all"}
+    return next(row for row in rows if wanted.items() <= row.items())
 
 
 def pair(rows: list[Row], network: str, kind: str = "spearman") -> Row:

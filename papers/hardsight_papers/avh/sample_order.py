@@ -12,24 +12,12 @@ from typing import Any
 import numpy as np
 
 from hardsight.data import ImageData
+from hardsight_papers.arrays import even_rows
 from hardsight_papers.context import Context
-from hardsight_papers.drawing import panels, seed_dots
-from hardsight_papers.few_digits import (
-    SEEDS,
-    TRAINING,
-    WRONG,
-    ahead,
-    all_digits,
-    difference,
-    few_digits,
-    interval,
-    seeds,
-    signed,
-    tested,
-    trained,
-    with_wrong_labels,
-)
+from hardsight_papers.digit_trainings import TRAINING, WRONG, all_digits, few_digits, tested, trained, with_wrong_labels
+from hardsight_papers.drawing import seed_dots_figure
 from hardsight_papers.recipe import Claim, Outcome, Table, recipe
+from hardsight_papers.seed_statistics import SEEDS, ahead, difference, interval, seeds, signed
 
 EPOCHS = 6  # a short training, in which an order can matter
 MOST_TAUGHT = 3000  # digits that the teacher learns from
@@ -52,13 +40,10 @@ def curriculum(context: Context) -> Outcome:
                 given = with_wrong_labels(digits.train, share, seed)[0]
                 hardness: dict[str, Any] = {}
                 if order != "random":
-                    hardness["curriculum"] = f"{context.extract(teacher.directory, given).name}:avh"
+                    hardness["curriculum"] = f"{context.extract(teacher.run, given).name}:avh"
                 student = replace(digits, train=given)
                 runs.append(trained(context, student, "softmax", seed=seed, epochs=EPOCHS, order=order, **hardness))
             accuracy[words][order] = tested(context, runs, digits.test)
-    figure, axes = panels(len(LABELS))
-    for plot, (words, reached) in zip(axes, accuracy.items(), strict=True):
-        seed_dots(plot, reached, "accuracy (%)", words)
     rows = [
         (words, order, interval(reached[order]), _gain(reached, order)) for words, reached in accuracy.items() for order in ORDERS
     ]
@@ -67,7 +52,7 @@ def curriculum(context: Context) -> Outcome:
         f"{digits.model}, {EPOCHS} epochs, the first on a fifth of the images, all from the fourth; {SEEDS} seeds. The teacher "
         f"is the same network after {TRAINING['epochs']} epochs on {len(others):,} digits that are in neither set.",
         tables=[Table("Accuracy (%) [95 %]", ("labels", "order", "accuracy", "less that of random order"), rows, words=2)],
-        figures={"Accuracy by order": figure},
+        figures={"Accuracy by order": seed_dots_figure(accuracy, "accuracy (%)")},
         claims=[_helps(words, reached) for words, reached in accuracy.items()],
         commands=["hardsight train digits --model lenet --curriculum teacher:avh --order easy-first --epochs 6 -o run"],
     )
@@ -75,8 +60,6 @@ def curriculum(context: Context) -> Outcome:
 
 def _others(context: Context, *used: ImageData) -> ImageData:
     """Digits that no other part of the recipe sees."""
-    from hardsight_papers.arrays import even_rows
-
     data, seen = all_digits(context), {id for part in used for id in part.ids}
     rows = np.array([row for row, id in enumerate(data.ids) if id not in seen])
     return data.take(rows[even_rows(len(rows), min(MOST_TAUGHT, len(rows)))])

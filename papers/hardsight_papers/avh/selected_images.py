@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from hardsight.data import Degradation, degrade, open_data
+from hardsight.domains import select_pseudo_labels
+from hardsight_papers.avh.confusing import SHOWN, grid
 from hardsight_papers.context import Context, fingerprint
+from hardsight_papers.data_folder import DataFolder
 from hardsight_papers.recipe import Outcome, Table, Value, claim, recipe
 
 
 @recipe("avh/fig21", "Images that AVH selects and softmax does not", needs="MNIST and USPS")
 def figure_21(context: Context) -> Outcome:
     """Select a fifth by each rule; show what AVH alone selects and labels correctly."""
-    from hardsight.domains import select_pseudo_labels
-    from hardsight_papers.avh.confusing import SHOWN, grid
-
     about, target, snapshot = _target(context)
     rows, head = snapshot.in_memory(), snapshot.head
-    chosen = {
-        method: select_pseudo_labels(features=rows.values, head=head, portion=0.2, method=method)
-        for method in ("cbst", "cbst+avh")
-    }
+    options: dict[str, Any] = {"features": rows.values, "head": head, "portion": 0.2}
+    chosen = {method: select_pseudo_labels(method=method, **options) for method in ("cbst", "cbst+avh")}
     only = chosen["cbst+avh"].kept & ~chosen["cbst"].kept
     right = chosen["cbst+avh"].labels == rows.labels
     row_of = {id: row for row, id in enumerate(target.ids)}
@@ -35,13 +35,7 @@ def figure_21(context: Context) -> Outcome:
     counted.append(["cbst+avh and not cbst", int(only.sum()), share])
     return Outcome(
         about=about,
-        tables=[
-            Table(
-                "Selected, at a portion of 0.2",
-                ("rule", "samples", "right"),
-                counted,
-            )
-        ],
+        tables=[Table("Selected, at a portion of 0.2", ("rule", "samples", "right"), counted)],
         figures={"Selected and labeled correctly by AVH, not selected by softmax": grid([pictures])} if pictures else {},
         claims=[
             claim(
@@ -57,25 +51,17 @@ def figure_21(context: Context) -> Outcome:
 def _target(context: Context) -> tuple[str, Any, Any]:
     """A source model on a domain that it was not trained on: MNIST to USPS, or digits to faint digits."""
 
-    from hardsight.data import Degradation, degrade, open_data
-
     written = context.handwriting(train=5000)
     if written.name == "MNIST" and context.data.has("usps"):
         trained = context.train(written.train, "lenet", epochs=3, batch_size=64, snapshot=False)
         usps = open_data(context.data.require("usps", "this recipe"))
         target = usps.take(np.flatnonzero(np.array(usps.columns["split"]) == "test"))
-        return (
-            "LeNet trained on 5,000 images of MNIST, USPS's test images as target.",
-            target,
-            context.extract(trained.directory, target),
-        )
-    digits = (
-        context if written.name == "digits" else Context("small", cache=context.cache, seed=context.seed, report=context.report)
-    )
+        about = "LeNet trained on 5,000 images of MNIST, USPS's test images as target."
+        return about, target, context.extract(trained.run, target)
+    digits = replace(context, scale="small", data=DataFolder(None))  # without MNIST
     written = digits.handwriting()
-    trained = digits.train(
-        written.train, "DigitsCNN", epochs=10, batch_size=32, optimizer="adamw", lr=2e-3, weight_decay=0.0, snapshot=False
-    )
+    settings = {"epochs": 10, "batch_size": 32, "optimizer": "adamw", "lr": 2e-3, "weight_decay": 0.0, "snapshot": False}
+    trained = digits.train(written.train, "DigitsCNN", **settings)
     test = written.test
     pixels = np.stack([np.asarray(degrade(test.image(row), Degradation("contrast", 0.2), id)) for row, id in enumerate(test.ids)])
     key = {"digits": fingerprint(test), "contrast": 0.2}
@@ -83,8 +69,5 @@ def _target(context: Context) -> tuple[str, Any, Any]:
     arrays = dict(images=pixels, labels=test.labels, ids=np.array(test.ids), class_names=np.array(test.class_names))
     digits.cache.arrays("faint-digits", key, lambda: arrays)
     target = open_data(digits.cache.place("faint-digits", key).with_suffix(".npz"))
-    return (
-        "A small CNN trained on digits, held-out digits at a fifth of the contrast as target.",
-        target,
-        digits.extract(trained.directory, target),
-    )
+    about = "A small CNN trained on digits, held-out digits at a fifth of the contrast as target."
+    return about, target, digits.extract(trained.run, target)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from hardsight import Snapshot, score
+from hardsight.render import COLORS
 from hardsight_papers.context import Context
+from hardsight_papers.drawing import Figure
 from hardsight_papers.recipe import Outcome, Table, claim, recipe
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NETWORK = "hardsight_papers.networks:SphereMLP"
 PER_CLASS, SPREAD, SEEDS = 1000, 0.4, 5
@@ -42,28 +40,22 @@ def figure_3(context: Context) -> Outcome:
     """Train the MLP on five draws; compare how well AVH and the norm mark the overlap of the classes."""
     from sklearn.metrics import roc_auc_score
 
-    from hardsight import Snapshot, score
-
     areas: list[tuple[float, float]] = []
     for seed in range(context.seed, context.seed + SEEDS):
         points, labels = two_gaussians(seed)
         trained = context.train((points.astype(np.float32), labels), NETWORK, epochs=30, batch_size=64, lr=0.1, seed=seed)
-        table = score(Snapshot.load(trained.directory), scores=["avh", "norm"])
+        table = score(Snapshot.load(trained.run), scores=["avh", "norm"])
         avh, norm = (table.column(name).to_numpy() for name in ("avh", "norm"))
         overlap = in_overlap(points)
         areas.append((roc_auc_score(overlap, avh), roc_auc_score(overlap, -norm)))
         if seed == context.seed:
             figure = heat_maps(points, labels, avh, norm)
     of_avh, of_norm = np.array(areas).T
+    header = ("score", "mean", *(f"seed {context.seed + k}" for k in range(SEEDS)))
+    rows = [("AVH", of_avh.mean(), *of_avh), ("norm (short is hard)", of_norm.mean(), *of_norm)]
     return Outcome(
         about=f"2 x {PER_CLASS} points on the sphere, {SEEDS} draws; an MLP with one 3 x 2 hidden layer, 30 epochs.",
-        tables=[
-            Table(
-                "AUROC of points in the overlap of the two classes",
-                ("score", "mean", *(f"seed {context.seed + k}" for k in range(SEEDS))),
-                [("AVH", of_avh.mean(), *of_avh), ("norm (short is hard)", of_norm.mean(), *of_norm)],
-            )
-        ],
+        tables=[Table("AUROC of points in the overlap of the two classes", header, rows)],
         figures={"Samples, AVH and norm": figure},
         claims=[
             claim(
@@ -82,13 +74,10 @@ def heat_maps(points: np.ndarray, labels: np.ndarray, avh: np.ndarray, norm: np.
     from matplotlib.colors import ListedColormap
     from matplotlib.figure import Figure
 
-    from hardsight.render import COLORS
-
     figure = Figure(figsize=(12, 4), layout="constrained")
     two = ListedColormap(COLORS[:2])
-    for position, (title, color, map) in enumerate(
-        (("classes", labels, two), ("AVH", avh, "viridis"), ("norm", norm, "viridis"))
-    ):
+    shades = (("classes", labels, two), ("AVH", avh, "viridis"), ("norm", norm, "viridis"))
+    for position, (title, color, map) in enumerate(shades):
         axes = figure.add_subplot(1, 3, position + 1, projection="3d")
         shown = axes.scatter(*points.T, c=color, cmap=map, s=6)
         axes.set_title(title)

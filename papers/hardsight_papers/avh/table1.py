@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from hardsight.screen import interval
 from hardsight_papers.avh.panels import WORDS, Panel, Row, accuracy, compared, panels, selection, total
 from hardsight_papers.context import Context
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
@@ -84,11 +85,8 @@ def _harder_is_weaker_on_paper() -> Claim:
 
 def _harder_is_weaker(panel: Panel, rows: list[Row]) -> Claim:
     """The same sentence by the same rule on our images."""
-    bins = [
-        row
-        for row in rows
-        if (row["model"], row["score"], row["kind"]) == (panel.best, "avh", "spearman") and row["bin"] != "all"
-    ]
+    wanted = {"model": panel.best, "score": "avh", "kind": "spearman"}
+    bins = [row for row in rows if wanted.items() <= row.items() and row["bin"] != "all"]
     values = [row["agreement"] for row in bins]
     known = [value for value in values if value is not None and value == value]
     return claim(
@@ -137,7 +135,7 @@ def correlates(panel: Panel, rows: list[Row], score: str, sentence: str) -> Clai
 
 
 def _words(row: Row) -> str:
-    return f"{row['model']} {row['agreement']:+.3f} [{row['bootstrap_low']:+.3f}, {row['bootstrap_high']:+.3f}]"
+    return f"{row['model']} {row['agreement']:+.3f} {interval(row['bootstrap_low'], row['bootstrap_high'])}"
 
 
 def _better_models(panel: Panel, rows: dict[str, list[Row]], better: list[str]) -> list[Claim]:

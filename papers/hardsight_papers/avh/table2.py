@@ -5,22 +5,20 @@ The printed z and p are computed again from the printed coefficients: eleven of 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from hardsight.screen import interval
 from hardsight_papers.avh.panels import Panel, Row, compared, pair, panels, selection
+from hardsight_papers.avh.printed_correlations import PAPER_SAMPLES, PRINTED, PrintedRow
 from hardsight_papers.context import Context
-from hardsight_papers.printed import PAPER_SAMPLES, PRINTED, PrintedRow
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
 
 KINDS = ("spearman", "pearson", "kendall")
 NETWORKS = {6: "AlexNet", 7: "VGG-19", 8: "ResNet-50", 9: "DenseNet-121"}
+COMMANDS = ["hardsight correlate run --human counts.npy --verbose"]
 NEEDS = "ImageNet 5k with votes, CIFAR-10H"
-Z_SCORES = {  # Z_avh and Z_mc as printed: Fisher's transformation of the two coefficients
-    2: {"spearman": (0.377, 0.337), "pearson": (0.406, 0.355), "kendall": (0.263, 0.235)},
-    6: {"spearman": (0.352, 0.337), "pearson": (0.336, 0.320), "kendall": (0.249, 0.234)},
-    7: {"spearman": (0.364, 0.348), "pearson": (0.374, 0.357), "kendall": (0.249, 0.233)},
-    9: {"spearman": (0.4059, 0.355), "pearson": (0.412, 0.362), "kendall": (0.268, 0.238)},
-}
 
 
 def printed_rows(table: int) -> list[PrintedRow]:
@@ -30,7 +28,7 @@ def printed_rows(table: int) -> list[PrintedRow]:
 
 def as_printed(rows: list[PrintedRow]) -> dict[str, list[str | float]]:
     """The printed numbers, for the record."""
-    return {f"{row.model} {row.kind}": [row.avh, row.confidence, *Z_SCORES[row.table][row.kind], row.z, row.p] for row in rows}
+    return {f"{row.model} {row.kind}": [row.avh, row.confidence, *row.transformed, row.z, row.p] for row in rows}
 
 
 @recipe(
@@ -41,30 +39,31 @@ def as_printed(rows: list[PrintedRow]) -> dict[str, list[str | float]]:
 )
 def table_2(context: Context) -> Outcome:
     """All networks at hand, and all twelve printed rows."""
-    compared_panels = [(panel, compared(context, panel)["pairs"]) for panel in panels(context)]
-    return Outcome(
-        about="Each network and each coefficient; the interval is that of the paired bootstrap (Kendall: jackknife), because "
-        "both coefficients come from the same images. " + selection([panel for panel, _ in compared_panels]),
-        tables=[recomputed(list(PRINTED)), *(_ours(panel, rows, list(panel.tables)) for panel, rows in compared_panels)],
-        claims=[*printed_claims(list(PRINTED)), *(_stronger(panel, rows, list(panel.tables)) for panel, rows in compared_panels)],
-        commands=["hardsight correlate run --human counts.npy --verbose"],
-    )
+    shown = [(panel, compared(context, panel)["pairs"], list(panel.tables)) for panel in panels(context)]
+    about = "Each network and each coefficient; the interval is that of the paired bootstrap (Kendall: jackknife), because both "
+    return _outcome(about + "coefficients come from the same images.", list(PRINTED), shown, COMMANDS)
 
 
 def _appendix(table: int) -> None:
-    rows = printed_rows(table)
-    network = NETWORKS[table]
+    rows, network = printed_rows(table), NETWORKS[table]
 
     @recipe(f"avh/table{table}", f"AVH against model confidence on {network}", printed=as_printed(rows), needs=NEEDS)
     def run(context: Context) -> Outcome:
-        compared_panels = [(panel, compared(context, panel)["pairs"]) for panel in panels(context)]
-        chosen = [(panel, pairs, [_stand_in(panel, table)]) for panel, pairs in compared_panels]
-        stands = ", ".join(f"{names[0]} on {panel.name}" for panel, _, names in chosen)
-        return Outcome(
-            about=f"In place of {network}: {stands}. {selection([panel for panel, _ in compared_panels])}",
-            tables=[recomputed(rows), *(_ours(*each) for each in chosen)],
-            claims=[*printed_claims(rows), *(_stronger(*each) for each in chosen)],
-        )
+        shown = [(panel, compared(context, panel)["pairs"], [_stand_in(panel, table)]) for panel in panels(context)]
+        stands = ", ".join(f"{names[0]} on {panel.name}" for panel, _, names in shown)
+        return _outcome(f"In place of {network}: {stands}.", rows, shown)
+
+
+def _outcome(
+    about: str, printed: list[PrintedRow], shown: list[tuple[Panel, list[Row], list[str]]], commands: Sequence[str] = ()
+) -> Outcome:
+    """Printed rows computed again, and the networks that are shown of each panel."""
+    return Outcome(
+        about=f"{about} {selection([panel for panel, *_ in shown])}",
+        tables=[recomputed(printed), *(_ours(*each) for each in shown)],
+        claims=[*printed_claims(printed), *(_stronger(*each) for each in shown)],
+        commands=commands,
+    )
 
 
 def _stand_in(panel: Panel, table: int) -> str:
@@ -77,41 +76,19 @@ def recomputed(rows: list[PrintedRow]) -> Table:
     """The printed rows, and what follows from their coefficients by the paper's own test."""
     cells: list[list[Value]] = []
     for row in rows:
-        test = row.recomputed
-        p_value: list[Value] = [f"{test.p_greater:.2g}", f"{test.p:.2g}"]
-        name = f"{row.model} (Table {row.table})"
-        cells.append(
-            [
-                name,
-                row.kind,
-                row.avh,
-                row.confidence,
-                *Z_SCORES[row.table][row.kind],
-                f"{np.arctanh(row.avh):.4f}, {np.arctanh(row.confidence):.4f}",
-                row.z,
-                round(test.statistic, 3),
-                row.p,
-                *p_value,
-                "yes" if row.consistent else "NO",
-            ]
-        )
+        again = row.recomputed
+        both = f"{np.arctanh(row.avh):.4f}, {np.arctanh(row.confidence):.4f}"
+        cells.append([
+            f"{row.model} (Table {row.table})", row.kind, row.avh, row.confidence, *row.transformed, both, row.z,
+            round(again.statistic, 3), row.p, f"{again.p_greater:.2g}", f"{again.p:.2g}", "yes" if row.consistent else "NO",
+        ])  # fmt: skip
+    header = (
+        "network", "coefficient", "AVH", "confidence", "Z_avh printed", "Z_mc printed", "both again", "z printed", "z again",
+        "p printed", "p one-sided", "p two-sided", "z follows",
+    )  # fmt: skip
     return Table(
         f"As printed, and computed again from the printed coefficients (n = {PAPER_SAMPLES:,})",
-        (
-            "network",
-            "coefficient",
-            "AVH",
-            "confidence",
-            "Z_avh printed",
-            "Z_mc printed",
-            "both again",
-            "z printed",
-            "z again",
-            "p printed",
-            "p one-sided",
-            "p two-sided",
-            "z follows",
-        ),
+        header,
         cells,
         words=2,
         note="The paper takes the two coefficients for independent, tests one side, and cuts z off instead of rounding it. "
@@ -154,34 +131,22 @@ def _ours(panel: Panel, rows: list[Row], networks: list[str]) -> Table:
     for network in networks:
         for kind in KINDS:
             row = pair(rows, network, kind)
-            ends = f"[{row['trusted_low']:+.3f}, {row['trusted_high']:+.3f}]"
-            cells.append(
-                [
-                    network,
-                    kind,
-                    row["r_first"],
-                    row["r_second"],
-                    f"{row['difference']:+.3f}",
-                    ends,
-                    f"{row['steiger_z']:+.2f}",
-                    f"{row['steiger_p']:.2g}",
-                ]
-            )
+            ends = interval(row["trusted_low"], row["trusted_high"])
+            steiger = f"{row['steiger_z']:+.2f}", f"{row['steiger_p']:.2g}"
+            cells.append([network, kind, row["r_first"], row["r_second"], f"{row['difference']:+.3f}", ends, *steiger])
     header = ("network", "coefficient", "AVH", "confidence", "difference", "95 %", "Steiger's z", "p two-sided")
     return Table(f"Ours: {panel.name}", header, cells, words=2)
 
 
 def _stronger(panel: Panel, rows: list[Row], networks: list[str]) -> Claim:
     pairs = [pair(rows, network) for network in networks]
+    said = [f"{row['model']} {row['difference']:+.3f} {interval(row['trusted_low'], row['trusted_high'])}" for row in pairs]
     people = "people" if panel.by_people else "the level of degradation"
     return claim(
         f"AVH correlates more strongly with {people} than model confidence does (hypothesis 3). {panel.name}.",
         rule="The 95 % paired-bootstrap interval of the difference of Spearman's coefficients lies above 0 for every network.",
         holds=all(row["trusted_low"] > 0 for row in pairs),
-        found="; ".join(
-            f"{row['model']} {row['difference']:+.3f} [{row['trusted_low']:+.3f}, {row['trusted_high']:+.3f}]" for row in pairs
-        )
-        + ".",
+        found="; ".join(said) + ".",
     )
 
 

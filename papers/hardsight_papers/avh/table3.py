@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hardsight.domains import Adapted
+from hardsight.render import COLORS
 from hardsight.screen import interval
 from hardsight_papers.avh.adaptation import NEEDS, PAIRS, SMALL, adapted, differences, digits_as_features
+from hardsight_papers.avh.feature_alignment import NAMES, STEPS, class_accuracy, limited, predictions, read_domains, standardized
 from hardsight_papers.context import Context
-from hardsight_papers.drawing import panels
+from hardsight_papers.drawing import Figure, panels
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from hardsight.domains import Adapted
 
 CLASSES = ("Aero", "Bike", "Bus", "Car", "Horse", "Knife", "Motor", "Person", "Plant", "Skateboard", "Train", "Truck", "Mean")
 PRINTED: dict[str, list[float]] = {
@@ -61,16 +58,6 @@ def _classes(name: str, result: Adapted) -> Table:
 
 def _aligned(context: Context) -> list[Table]:
     """MMD and DANN between source and target, on the same features: a table for each pair of domains."""
-    from hardsight_papers.avh.feature_alignment import (
-        NAMES,
-        STEPS,
-        class_accuracy,
-        limited,
-        predictions,
-        read_domains,
-        standardized,
-    )
-
     path = context.data.find("pacs_features")
     if path is None:
         known, unknown = (limited(domain, SMALL["limit"]) for domain in digits_as_features())
@@ -151,8 +138,6 @@ def curve_of(result: Adapted, method: str) -> tuple[list[int], list[float]]:
 
 def rounds(result: Adapted, title: str) -> Figure:
     """A line per method over the rounds."""
-    from hardsight.render import COLORS
-
     figure, (axes,) = panels(1, width=6.4, height=3.6)
     rows = result.rounds.to_pylist()
     for color, method in zip(COLORS, dict.fromkeys(row["method"] for row in rows), strict=False):

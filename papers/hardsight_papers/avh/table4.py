@@ -8,6 +8,8 @@ from hardsight_papers.avh.adaptation import NEEDS, adapted
 from hardsight_papers.context import Context
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
 
+MEASURES = ("true_positive_rate", "avh", "avc", "confidence", "norm")
+HEADER = ("domains", "method", "selected", "TP rate", "AVH", "AVC", "confidence", "norm")
 SELECTED = {"CBST+AVH": [0.844, 0.118, 0.961, 20.84], "CBST/CRST": [0.848, 0.117, 0.976, 21.28]}
 
 
@@ -23,27 +25,12 @@ def table_4(context: Context) -> Outcome:
         for row in each.selection.to_pylist():
             if row["method"] in ("cbst", "crst", "cbst+avh", "avc"):
                 means.setdefault(row["method"], []).append(row)
-                rows.append(
-                    [
-                        name,
-                        row["method"],
-                        row["selected"],
-                        *(row[key] for key in ("true_positive_rate", "avh", "avc", "confidence", "norm")),
-                    ]
-                )
+                rows.append([name, row["method"], row["selected"], *(row[key] for key in MEASURES)])
     pairs = list(zip(means["cbst+avh"], means["cbst"], strict=True))
     return Outcome(
-        about=f"{about}. ENT, CORAL, MMD and DANN select nothing. "
-        "The printed column AVH must be AVC: with 12 classes a confident sample's AVH lies below 1/12 = "
-        "0.083, its AVC above.",
-        tables=[
-            Table(
-                "Selected in the first round",
-                ("domains", "method", "selected", "TP rate", "AVH", "AVC", "confidence", "norm"),
-                rows,
-                words=2,
-            )
-        ],
+        about=f"{about}. ENT, CORAL, MMD and DANN select nothing. The printed column AVH must be AVC: with 12 classes a "
+        "confident sample's AVH lies below 1/12 = 0.083, its AVC above.",
+        tables=[Table("Selected in the first round", HEADER, rows, words=2)],
         claims=[
             _compared(pairs, "confidence", "Samples selected by AVH have a lower model confidence."),
             _compared(pairs, "norm", "Samples selected by AVH have a smaller norm."),

@@ -5,16 +5,11 @@ On separable data, gradient descent on the logistic loss turns towards the hard-
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from hardsight_papers.context import Context
-from hardsight_papers.drawing import panels
+from hardsight_papers.drawing import Figure, panels
 from hardsight_papers.recipe import Outcome, Table, claim, recipe
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SAMPLES, DRAWS = 60, 5
 MOMENTS = np.logspace(0, 12, 61)  # t: the direction converges like 1 / log t, so t must be large
@@ -69,17 +64,13 @@ def theory(context: Context) -> Outcome:
     fits = [float(np.corrcoef(np.log(MOMENTS[late:]), norm[late:, k])[0, 1] ** 2) for k in range(DRAWS)]
     first = angle[[FIRST_END // 2, FIRST_END]]  # (2, draws)
     falls = (np.diff(angle[list(TIMES[3:])], axis=0) < 0).all(axis=0) & (last < 5)
+    header = ("draw", *(f"t = {MOMENTS[at]:.0e}" for at in TIMES), "norm at the end", "R2 of norm by log t")
+    rows = [[k, *angle[list(TIMES), k].tolist(), float(norm[-1, k]), fits[k]] for k in range(DRAWS)]
     return Outcome(
         about=f"Logistic regression without bias on {SAMPLES} separable points in the plane, gradient flow up to t = "
         f"1e12, {DRAWS} draws. The first rule asked for 200,000 steps of plain gradient descent; the longer times and the second "
         "rule were chosen after it had failed, so the second is no clean test.",
-        tables=[
-            Table(
-                "Angle to the hard-margin SVM in degrees",
-                ("draw", *(f"t = {MOMENTS[at]:.0e}" for at in TIMES), "norm at the end", "R2 of norm by log t"),
-                [[k, *angle[list(TIMES), k].tolist(), float(norm[-1, k]), fits[k]] for k in range(DRAWS)],
-            )
-        ],
+        tables=[Table("Angle to the hard-margin SVM in degrees", header, rows)],
         figures={"Direction and norm over time": curves(angle[:, 0], norm[:, 0])},
         claims=[
             claim(
@@ -99,8 +90,7 @@ def theory(context: Context) -> Outcome:
             claim(
                 "The norm grows like log t.",
                 rule="Over the second half of the logarithmic time, a straight line in log t explains at least 99 % of "
-                "the norm's variance, "
-                "in every draw.",
+                "the norm's variance, in every draw.",
                 holds=min(fits) >= 0.99,
                 found=f"R2 of {min(fits):.4f} to {max(fits):.4f}.",
             ),

@@ -14,11 +14,13 @@ import pyarrow as pa
 
 import hardsight
 from hardsight import Snapshot
-from hardsight_papers.avh.panels import DIGITS, NOISE, cifar_snapshot, cifar_with_people
+from hardsight.data import open_data
+from hardsight.stats import answer_entropy, bootstrap, pass_scores, spearman
+from hardsight_papers.avh.panels import DIGITS, NOISE, cifar_snapshot, cifar_with_people, scored
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import panels, seed_dots
-from hardsight_papers.few_digits import SEEDS, ahead, difference, interval, seeds, signed
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
+from hardsight_papers.seed_statistics import SEEDS, ahead, difference, interval, seeds, signed
 
 PASSES, DROPOUT = 20, 0.3
 SCORES = {"avh": "AVH", "avc_predicted": "AVC of the predicted class", "confidence": "model confidence", "norm": "norm"}
@@ -31,10 +33,10 @@ def uncertainty(context: Context) -> Outcome:
     """Spearman of every score with both parts of the uncertainty of MC dropout, over trainings."""
     by_seed = [_coefficients(_dropout_table(context, seed)) for seed in seeds(context)]
     rho = {key: np.array([each[key] for each in by_seed]) for key in by_seed[0]}  # (score, part) -> (seeds,)
-    rows: list[list[Value]] = [
-        [words, *(interval(rho[score, part], 3) for part in PARTS), signed(_more_aleatoric(rho, score), 3)]
-        for score, words in SCORES.items()
-    ]
+    rows: list[list[Value]] = []
+    for score, words in SCORES.items():
+        more = difference(rho[score, "passes_aleatoric"], rho[score, "passes_information"])
+        rows.append([words, *(interval(rho[score, part], 3) for part in PARTS), signed(more, 3)])
     rows.append(["aleatoric part itself", None, interval(rho["passes_aleatoric", "passes_information"], 3), None, None])
     header = ("score, turned so that high is hard", *PARTS.values(), "aleatoric - epistemic")
     people, claims = _with_people(context)
@@ -54,13 +56,9 @@ def uncertainty(context: Context) -> Outcome:
 
 def _dropout_table(context: Context, seed: int) -> pa.Table:
     """Scores of the held-out digits and the uncertainty of the passes over them."""
-    from hardsight.data import open_data
-    from hardsight.stats import pass_scores
-    from hardsight_papers.avh.panels import scored
-
     train, test = open_data("digits:train"), open_data("digits:test")
     trained = context.train(train, "DigitsCNN", model_options={"dropout": DROPOUT}, seed=seed, snapshot=False, **DIGITS)
-    snapshot = context.extract(trained.directory, test, degradations=(NOISE,), passes=("flip", f"dropout={PASSES}"))
+    snapshot = context.extract(trained.run, test, degradations=(NOISE,), passes=("flip", f"dropout={PASSES}"))
     views = sorted((Path(str(snapshot.name)) / "passes").glob("dropout-*"))
     table = scored(context, snapshot, tuple(name for name in SCORES if name != "norm"))
     for name, column in pass_scores(np.stack([_probs(Snapshot.load(view)) for view in views])).items():
@@ -70,18 +68,10 @@ def _dropout_table(context: Context, seed: int) -> pa.Table:
 
 def _coefficients(table: pa.Table) -> dict[tuple[str, str], float]:
     """Spearman of every score with every part; scores turned so that high is hard."""
-    from scipy.stats import spearmanr
-
-    values = {
-        name: table[name].to_numpy() * (-1 if name in SCORES and hardsight.SCORES[name].hard == "low" else 1)
-        for name in (*SCORES, *PARTS)
-    }
+    low = [name for name in SCORES if hardsight.SCORES[name].hard == "low"]
+    values = {name: table[name].to_numpy() * (-1 if name in low else 1) for name in (*SCORES, *PARTS)}
     names = (*SCORES, "passes_aleatoric")
-    return {(score, part): float(spearmanr(values[score], values[part]).statistic) for score in names for part in PARTS}
-
-
-def _more_aleatoric(rho: dict[tuple[str, str], np.ndarray], score: str) -> Any:
-    return difference(rho[score, "passes_aleatoric"], rho[score, "passes_information"])
+    return {(score, part): spearman(values[score], values[part]) for score in names for part in PARTS}
 
 
 def _claims(rho: dict[tuple[str, str], np.ndarray]) -> list[Claim]:
@@ -101,19 +91,13 @@ def _with_people(context: Context) -> tuple[str, list[Claim]]:
     """With CIFAR-10H, people's disagreement is the aleatoric part, and what two networks disagree about the epistemic one."""
     if not context.data.has("cifar10", "cifar10_people", "cifar10_resnet20", "cifar10_resnet32"):
         return "", []
-    from scipy.stats import spearmanr
-
-    from hardsight.stats import bootstrap, pass_scores
-    from hardsight_papers.avh.panels import scored
-
     networks = [cifar_snapshot(context, depth) for depth in (20, 32)]
     table = scored(context, networks[0])
-    counts = cifar_with_people(context)[1].astype(np.float64)[[int(id) for id in table["id"].to_pylist()]]
-    shares = counts / counts.sum(1, keepdims=True)
-    people = -(shares * np.log(np.where(shares > 0, shares, 1.0))).sum(1)
+    counts = cifar_with_people(context)[1][[int(id) for id in table["id"].to_pylist()]]
+    people = answer_entropy(counts)
     networks_disagree = pass_scores(np.stack([_probs(snapshot) for snapshot in networks]))["passes_information"]
     avh = table["avh"].to_numpy()
-    values = [float(spearmanr(avh, part).statistic) for part in (people, networks_disagree)]
+    values = [spearman(avh, part) for part in (people, networks_disagree)]
     draws = bootstrap(np.stack([people, networks_disagree], axis=1), avh, replicates=REPLICATES, seed=context.seed)
     low, high = draws.difference("spearman", 0, 1)
     return "With CIFAR-10H: ResNet-20, people's entropy, and the mutual information of ResNet-20 and ResNet-32.", [

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from hardsight.attacks import Attack
+from hardsight.render import error_curves, histograms, roc_curves
 from hardsight_papers.context import Context
 from hardsight_papers.lgm.digit_networks import EPSILONS, NAMES, about, attacked, reaches
 from hardsight_papers.recipe import Claim, Outcome, Table, claim, recipe
-
-if TYPE_CHECKING:
-    from hardsight.attacks import Attack
 
 LOSSES = ("softmax", "center", "lgm")
 PRINTED = {  # error in per cent at epsilon 0, 0.1, 0.2, 0.3
@@ -41,8 +40,6 @@ def error_gap(attacks: dict[str, Attack], other: str, epsilon: float) -> tuple[f
 @recipe("lgm/table6", "Error of FGSM on MNIST for softmax, center and L-GM", printed={"error": PRINTED}, needs="MNIST")
 def table_6(context: Context) -> Outcome:
     """The error at each epsilon, and whether L-GM is ahead."""
-    from hardsight.render import error_curves
-
     attacks = {loss: attacked(context, loss) for loss in LOSSES}
     rows: list[tuple[Any, ...]] = []
     curves: dict[str, list[tuple[float, float, float, float]]] = {NAMES[loss]: [] for loss in LOSSES}
@@ -79,8 +76,6 @@ def ahead(attacks: dict[str, Attack], epsilon: float) -> Claim:
 @recipe("lgm/fig3", "Posterior probability of adversarial examples", needs="MNIST")
 def figure_3(context: Context) -> Outcome:
     """Histograms of the predicted class's posterior, of attacked images."""
-    from hardsight.render import histograms
-
     attacks = {loss: attacked(context, loss) for loss in LOSSES}
     panels: dict[str, dict[str, np.ndarray]] = {}
     rows: list[tuple[Any, ...]] = []
@@ -88,14 +83,11 @@ def figure_3(context: Context) -> Outcome:
         values = {NAMES[loss]: column(attacks[loss], "predicted_confidence", epsilon) for loss in LOSSES}
         panels[f"posterior at epsilon {epsilon:g}"] = values
         rows.append((f"{epsilon:g}", *(float((x > 0.9).mean() * 100) for x in values.values())))
+    header = ("epsilon", *(NAMES[loss] for loss in LOSSES))
     middle = dict(zip(LOSSES, rows[1][1:], strict=True))
     return Outcome(
         about=about(context, 100) + HOW,
-        tables=[
-            Table(
-                "Attacked images with a posterior above 0.9 (%)", ("epsilon", *(NAMES[loss] for loss in LOSSES)), rows, digits=1
-            )
-        ],
+        tables=[Table("Attacked images with a posterior above 0.9 (%)", header, rows, digits=1)],
         figures={"Posterior of attacked images": histograms(panels)},
         claims=[
             claim(
@@ -112,8 +104,6 @@ def figure_3(context: Context) -> Outcome:
 @recipe("lgm/fig4", "Likelihood of adversarial examples and of normal inputs", needs="MNIST")
 def figure_4(context: Context) -> Outcome:
     """Histograms of each loss's own verification score, clean and attacked at 0.2."""
-    from hardsight.render import histograms
-
     attacks = {loss: attacked(context, loss) for loss in LOSSES}
     panels, rows = {}, []
     for loss in LOSSES:
@@ -143,7 +133,6 @@ def figure_4(context: Context) -> Outcome:
 def adversarial_verification(context: Context) -> Outcome:
     """AUROC of attacked against clean images: softmax by the logit, center and L-GM by the distance to the predicted class."""
     from hardsight.attacks import roc_curve
-    from hardsight.render import roc_curves
 
     attacks = {loss: attacked(context, loss) for loss in LOSSES}
     rows, areas = [], {}

@@ -32,21 +32,23 @@ PRINTED_4 = {  # 1-crop top-1, top-5; 10-crop top-1, top-5
 NETWORKS = {"cifar100_folder": "hardsight_papers.networks:lgm_vgg13", "imagenet": "torchvision:resnet101"}  # at scale paper
 SEEDS = 3
 SMALL: dict[str, Any] = {
-    "epochs": 12,
-    "batch_size": 64,
-    "optimizer": "adamw",
-    "lr": 2e-3,
-    "schedule": "cosine",
-    "snapshot": False,
-}
+    "epochs": 12, "batch_size": 64, "optimizer": "adamw", "lr": 2e-3, "schedule": "cosine", "snapshot": False,
+}  # fmt: skip
 CIFAR100: dict[str, Any] = {  # of the authors' code: 120,000 steps of 128, the rate divided by 10 at 60,000 and 90,000
-    "epochs": 307, "batch_size": 128, "lr": 0.1, "nesterov": True, "weight_decay": 5e-4, "schedule": "step",
-    "milestones": (153, 230), "scaling": "centered", "snapshot": False,
+    "epochs": 307, "batch_size": 128, "lr": 0.1, "optimizer_options": {"nesterov": True}, "weight_decay": 5e-4,
+    "schedule": "step", "schedule_options": {"milestones": (153, 230)}, "preprocessing": {"scaling": "centered"},
+    "snapshot": False,
 }  # fmt: skip
 IMAGENET: dict[str, Any] = {  # the usual protocol: 90 epochs of 256, the rate divided by 10 every 30
-    "epochs": 90, "batch_size": 256, "lr": 0.1, "weight_decay": 1e-4, "schedule": "step", "step_size": 30,
+    "epochs": 90, "batch_size": 256, "lr": 0.1, "weight_decay": 1e-4, "schedule": "step", "schedule_options": {"step_size": 30},
     "augment": "resized-crop,flip", "snapshot": False,
 }  # fmt: skip
+
+
+def with_head_rate(options: dict[str, Any], loss: str) -> dict[str, Any]:
+    """The options with the head's learning rate: 10 times that of the network, except for softmax."""
+    rate = 1.0 if loss == "softmax" else 10.0
+    return {**options, "optimizer_options": {**options.get("optimizer_options", {}), "head_rate": rate}}
 
 
 def setting(context: Context, small: dict[str, Any], paper: dict[str, Any], data: str) -> tuple[Any, str, dict[str, Any], str]:
@@ -71,7 +73,7 @@ def table_3(context: Context) -> Outcome:
             seeds = range(context.seed, context.seed + SEEDS)
             runs = [
                 context.train(data, network, loss=loss, loss_options=loss_options, augment=augment, seed=seed,
-                              head_rate=1.0 if loss == "softmax" else 10.0, **options)
+                              **with_head_rate(options, loss))
                 for seed in seeds
             ]  # fmt: skip
             errors[row].append(np.array([100 * (1 - run.history[-1]["test"]["accuracy"]) for run in runs]))
@@ -107,11 +109,11 @@ def table_4(context: Context) -> Outcome:
     """Softmax beside L-GM with alpha 0.01 and lambda 0.1."""
     data, network, options, name = setting(context, SMALL, IMAGENET, "imagenet")
     if context.scale == "small":
-        options = {**options, "size": 8, "crop_pct": 0.8}  # so that corners differ from the center
+        options = {**options, "size": 8, "preprocessing": {"crop_pct": 0.8}}  # so that corners differ from the center
     errors: dict[str, list[float]] = {}
     for row, loss, loss_options in (("Softmax", "softmax", {}), ("L-GM", "lgm", {"alpha": 0.01, "likelihood": 0.1})):
-        rate = 1.0 if loss == "softmax" else 10.0
-        run = context.train(data, network, loss=loss, loss_options=loss_options, top_k=5, crops=10, head_rate=rate, **options)
+        further = with_head_rate(options, loss)
+        run = context.train(data, network, loss=loss, loss_options=loss_options, top_k=5, crops=10, **further)
         errors[row] = [100 * (1 - share) for share in crops_and_tops(run.history[-1])]
     columns = ("1-crop top-1", "1-crop top-5", "10-crop top-1", "10-crop top-5")
     here = context.scale == "paper"

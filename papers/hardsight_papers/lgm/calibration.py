@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from hardsight import Snapshot, score
+from hardsight.render import COLORS, MARKERS
+from hardsight.stats import Reliability, reliability
+from hardsight_papers.arrays import of_split
 from hardsight_papers.context import Context
-from hardsight_papers.drawing import panels
+from hardsight_papers.drawing import Figure, panels
 from hardsight_papers.lgm.digit_networks import NAMES, about, trained
 from hardsight_papers.recipe import Outcome, Table, claim, recipe
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from hardsight.stats import Reliability
 
 LOSSES = ("softmax", "center", "gm", "lgm")
 DRAWS = 1000
@@ -23,16 +20,10 @@ DRAWS = 1000
 @recipe("lgm/calibration", "Are GM's scores calibrated? ECE next to softmax", needs="MNIST")
 def calibration(context: Context) -> Outcome:
     """ECE of the test images, and a paired bootstrap of its difference to softmax."""
-    import pyarrow.compute as pc
-
-    from hardsight import Snapshot, score
-    from hardsight.stats import reliability
-
     seen: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     for loss in LOSSES:
-        snapshot = Snapshot.load(trained(context, loss, 100).directory)
-        test = np.flatnonzero(pc.equal(snapshot.columns(["split"])["split"], "test").to_numpy(zero_copy_only=False))
-        table = score(snapshot.take(test), scores=["predicted_confidence"])
+        snapshot = Snapshot.load(trained(context, loss, 100).run)
+        table = score(of_split(snapshot, "test"), scores=["predicted_confidence"])
         correct = table.column("predicted").to_numpy() == table.column("label").to_numpy()
         seen[loss] = table.column("predicted_confidence").to_numpy().astype(np.float64).clip(0, 1), correct
     bars = {loss: reliability(*values) for loss, values in seen.items()}
@@ -68,8 +59,6 @@ def calibration(context: Context) -> Outcome:
 
 def draw(bars: dict[str, Reliability]) -> Figure:
     """Accuracy against confidence: a mark per loss and bin, whose area grows with the images in the bin."""
-    from hardsight.render import COLORS, MARKERS
-
     figure, (axes,) = panels(1, width=4.8, height=4.6)
     axes.plot([0, 1], [0, 1], color="#bbbbbb", linewidth=0.8)
     for k, (loss, bar) in enumerate(bars.items()):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hardsight.attacks import Attack
 from hardsight.stats import wilson
+from hardsight.training import Trained
 from hardsight_papers.context import Context
 from hardsight_papers.recipe import Claim, claim
-
-if TYPE_CHECKING:
-    from hardsight.attacks import Attack
-    from hardsight.training import Trained
 
 NAMES = {"softmax": "Softmax", "center": "Center", "l_softmax": "L-Softmax", "gm": "GM (α = 0)", "lgm": "L-GM (α = 1)"}
 LOSS_OPTIONS: dict[str, dict[str, Any]] = {
@@ -51,19 +49,10 @@ def trained(context: Context, loss: str, num_features: int) -> Trained:
     """The CNN with a loss: 2 features for figures, 100 for numbers. At scale `paper` 50 epochs of the paper's CNN."""
     digits = context.handwriting()
     name, model_options, learning = network(context, num_features)
-    return context.train(
-        digits.train,
-        name,
-        model_options=model_options,
-        loss=loss,
-        loss_options=LOSS_OPTIONS[loss],
-        head_rate=1.0 if loss == "softmax" else HEAD_RATE,
-        optimizer="adamw",
-        schedule="cosine",
-        watch={"test": digits.test},
-        snapshot=True,
-        **learning,
-    )
+    settings: dict[str, Any] = {"optimizer": "adamw", "schedule": "cosine", "snapshot": True, **learning}
+    head_rate = 1.0 if loss == "softmax" else HEAD_RATE
+    settings |= {"loss_options": LOSS_OPTIONS[loss], "optimizer_options": {"head_rate": head_rate}}
+    return context.train(digits.train, name, model_options=model_options, loss=loss, watch={"test": digits.test}, **settings)
 
 
 def attacked(context: Context, loss: str, num_features: int = 100) -> Attack:

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
-import pyarrow.compute as pc
 
+from hardsight import Head, Snapshot
+from hardsight_papers.arrays import of_split
 from hardsight_papers.context import Context
+from hardsight_papers.drawing import Axes, Figure
 from hardsight_papers.lgm.digit_networks import NAMES, about, attacked, reaches, trained
 from hardsight_papers.recipe import Outcome, Table, claim, recipe
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from hardsight import Head
 
 LOSSES = ("softmax", "center", "l_softmax", "gm", "lgm")
 EPSILON = 0.2  # of the adversarial examples in the heat map; the paper does not say
@@ -27,14 +21,10 @@ MOST_POINTS = 6000  # drawn of one loss
 )
 def figure_1(context: Context) -> Outcome:
     """Train five networks with two features; draw the training features, and attacked images over the likelihood."""
-    from hardsight import Snapshot
-
     features, heads, rows = {}, {}, []
     for loss in LOSSES:
         run = trained(context, loss, 2)
-        snapshot = Snapshot.load(run.directory)
-        train = np.flatnonzero(pc.equal(snapshot.columns(["split"])["split"], "train").to_numpy(zero_copy_only=False))
-        batch = snapshot.take(train).in_memory()
+        batch = of_split(Snapshot.load(run.run), "train").in_memory()
         features[loss], heads[loss] = (np.asarray(batch.values, np.float64), batch.labels), run.head
         last = run.history[-1]
         rows.append((NAMES[loss], 100 * last["test"]["accuracy"], separation(*features[loss])))
@@ -44,11 +34,9 @@ def figure_1(context: Context) -> Outcome:
         if row["epsilon"] == EPSILON and row["inputs"] == "fooled" and row["detector"] == "likelihood"
     )  # fmt: skip
     ratios = {loss: row[2] for loss, row in zip(LOSSES, rows, strict=True)}
-    moved = Snapshot.load(attack.directory)
-    at_epsilon = np.flatnonzero(
-        pc.fill_null(pc.equal(moved.columns(["level"])["level"], EPSILON), False).to_numpy(zero_copy_only=False)
-    )
-    adversarial = np.asarray(moved.take(at_epsilon).in_memory().values, np.float64)
+    moved = Snapshot.load(attack.run)
+    level = moved.columns(["level"])["level"].to_numpy(zero_copy_only=False)  # (n,) NaN for clean images
+    adversarial = np.asarray(moved.take(np.flatnonzero(level == EPSILON)).in_memory().values, np.float64)
     return Outcome(
         about=about(context, 2) + " Separation: distance of a class mean to the nearest other one, over the spread of the class.",
         tables=[Table("Two features", ("loss", "test accuracy %", "separation"), rows, digits=2)],

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hardsight.errors import require_installed
 from hardsight_papers.context import Context
-from hardsight_papers.drawing import panels
+from hardsight_papers.drawing import Figure, panels
 from hardsight_papers.recipe import Outcome, Table, claim, recipe
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ALPHAS = (0.0, 0.1, 0.3, 1.0, 3.0)
 MEANS = np.array([[0.0, 0.0], [2.0, 0.0]])  # two classes, 2 apart, identity covariance
@@ -73,9 +69,8 @@ def draw() -> Figure:
     distance = [0.5 * ((x - mean[0]) ** 2 + (y - mean[1]) ** 2) for mean in MEANS]
     for axes, alpha in zip(plots, (0.0, 1.0), strict=True):
         first, second = (1 + alpha) * distance[0] < distance[1], (1 + alpha) * distance[1] < distance[0]
-        axes.contourf(
-            x, y, first.astype(float) + 2 * second, levels=[-0.5, 0.5, 1.5, 2.5], colors=["#ffffff", "#a6cee3", "#fdbf6f"]
-        )
+        levels, colors = [-0.5, 0.5, 1.5, 2.5], ["#ffffff", "#a6cee3", "#fdbf6f"]
+        axes.contourf(x, y, first.astype(float) + 2 * second, levels=levels, colors=colors)
         axes.scatter(MEANS[:, 0], MEANS[:, 1], marker="+", c="#222222", s=80)
         axes.set_title(f"({'ab'[int(alpha > 0)]}) α = {alpha:g}", fontsize=10)
         axes.set(aspect="equal", xticks=[], yticks=[])

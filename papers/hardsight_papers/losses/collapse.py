@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from hardsight.dynamics import neural_collapse, read_epochs
+from hardsight.stats import spearman
 from hardsight_papers.arrays import as_pixels
 from hardsight_papers.context import Context
+from hardsight_papers.digit_trainings import few_digits, trained
 from hardsight_papers.drawing import panels, seed_curves
-from hardsight_papers.few_digits import few_digits, interval, trained
 from hardsight_papers.recipe import Claim, Outcome, Table, claim, recipe
+from hardsight_papers.seed_statistics import interval
 
 EPOCHS = {"all": 60}  # three times the length at which cross-entropy has learned its training images
 SEEDS = 3
@@ -35,11 +38,8 @@ def collapse(context: Context) -> Outcome:
     last = main[:, -1]
     epochs = np.arange(1, main.shape[1] + 1)
     figure, axes = panels(3, width=3.9)
-    for plot, names, label in (
-        (axes[0], ("nc1",), "NC1"),
-        (axes[1], ("nc2", "nc3"), "distance from a simplex"),
-        (axes[2], ("avh",), "AVH"),
-    ):
+    measures = {"NC1": ("nc1",), "distance from a simplex": ("nc2", "nc3"), "AVH": ("avh",)}
+    for plot, (label, names) in zip(axes, measures.items(), strict=True):
         lines = {f"{name.upper()}, {key}" if len(names) > 1 else key: values[:, :, at[name]].T
                  for key, values in curves.items() for name in names}  # fmt: skip
         seed_curves(plot, epochs, lines, xlabel="epoch", ylabel=label, yscale="log" if names == ("nc1",) else "linear")
@@ -69,11 +69,9 @@ def collapse(context: Context) -> Outcome:
 
 def measured(context: Context, decay: float, seed: int) -> list[list[float]]:
     """NC1 to NC4, AVH and accuracy of the training images after each epoch."""
-    from hardsight.dynamics import read_epochs
-
     settings: dict[str, Any] = {"epochs": EPOCHS["all"], "weight_decay": decay, "schedule": "constant"}
     run = trained(context, few_digits(context), "softmax", seed=seed, watch={}, **settings)
-    rows = read_epochs(run.directory, ["train"]).to_pylist()
+    rows = read_epochs(run.run, ["train"]).to_pylist()
     return [[float(row[name]) for name in MEASURES] for row in rows]
 
 
@@ -110,8 +108,6 @@ def not_exact(last: np.ndarray) -> Claim:
 
 def below_the_input(context: Context, last: np.ndarray) -> Claim:
     """The features beside the pixels that they are made from."""
-    from hardsight.dynamics import neural_collapse
-
     pixels, labels, _ = as_pixels(few_digits(context).train)
     before = neural_collapse(features=pixels, labels=labels)["nc1"]
     return claim(
@@ -124,9 +120,7 @@ def below_the_input(context: Context, last: np.ndarray) -> Claim:
 
 def with_avh(curves: np.ndarray, at: dict[str, int]) -> Claim:
     """NC1 beside mean AVH, epoch by epoch."""
-    from scipy.stats import spearmanr
-
-    ranks = [float(spearmanr(each[:, at["nc1"]], each[:, at["avh"]]).statistic) for each in curves]
+    ranks = [spearman(each[:, at["nc1"]], each[:, at["avh"]]) for each in curves]
     return claim(
         "Collapse means that angles to the own class vanish: mean AVH falls as NC1 does (not in the abstract).",
         rule="In every seed Spearman's rank correlation of NC1 and mean AVH over the epochs is at least 0.9.",

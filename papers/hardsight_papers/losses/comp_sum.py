@@ -13,26 +13,22 @@ import numpy as np
 from hardsight.stats import Mean
 from hardsight_papers.arrays import as_pixels
 from hardsight_papers.context import Context, Handwriting, fingerprint
-from hardsight_papers.drawing import panels, seed_dots
-from hardsight_papers.few_digits import (
+from hardsight_papers.digit_trainings import (
     TRAINING,
     WRONG,
     about,
     accuracies,
-    ahead,
-    difference,
     few_digits,
     fitted,
-    interval,
-    seeds,
-    signed,
     tested,
     trained,
     trained_with_wrong_labels,
 )
+from hardsight_papers.drawing import panels, seed_dots
 from hardsight_papers.losses.consistency_bounds import bounds, tight
 from hardsight_papers.losses.training_on_attacks import logits_of_pixels, trained_on_attacks
 from hardsight_papers.recipe import Claim, Outcome, Table, claim, recipe
+from hardsight_papers.seed_statistics import ahead, difference, interval, seeds, signed
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -43,6 +39,7 @@ FAMILY: dict[str, tuple[str, dict[str, Any]]] = {  # tau in brackets; 1 is plain
     "generalized CE (1.7)": ("comp_sum", {"tau": 1.7}),
     "MAE (2)": ("comp_sum", {"tau": 2.0}),
 }
+BySeed = dict[str, np.ndarray]  # (seeds,) by training
 PLAIN, SMOOTH, ON_ATTACKS = "cross-entropy (1)", "smooth adversarial", "cross-entropy on attacked images"
 SMOOTH_BELOW = "smooth adversarial, smaller nu"
 EPSILON = 0.1
@@ -57,9 +54,9 @@ def comp_sum(context: Context) -> Outcome:
     """Four losses of the family with right and wrong labels; smooth adversarial comp-sum against PGD; the bounds by chance."""
     digits = few_digits(context)
     right: dict[str, list[Any]] = {}  # runs with right labels
-    clean: dict[str, np.ndarray] = {}
-    noisy: dict[str, np.ndarray] = {}
-    errors: dict[str, np.ndarray] = {}
+    clean: BySeed = {}
+    noisy: BySeed = {}
+    errors: BySeed = {}
     for name, (loss, options) in FAMILY.items():
         right[name] = [trained(context, digits, loss, options, seed=seed) for seed in seeds(context)]
         wrong = [trained_with_wrong_labels(context, loss, options, seed)[0] for seed in seeds(context)]
@@ -70,9 +67,7 @@ def comp_sum(context: Context) -> Outcome:
     if judged == SMOOTH_BELOW:
         options = {**BALL, "nu": nu}
         right[SMOOTH_BELOW] = [trained(context, digits, "smooth_adversarial", options, seed=seed) for seed in seeds(context)]
-    models: dict[str, dict[str, Any]] = {
-        name: {run.directory.name: str(run.directory) for run in runs} for name, runs in right.items()
-    }
+    models: dict[str, dict[str, Any]] = {name: {run.run.name: str(run.run) for run in runs} for name, runs in right.items()}
     models[ON_ATTACKS] = {f"seed {seed}": trained_on_attacks(context, digits, BALL, seed) for seed in seeds(context)}
     learned = accuracies(right[SMOOTH]).mean(), learns_below(digits, list(models[ON_ATTACKS].values())).max()
     for name, of_seeds in models.items():
@@ -95,12 +90,7 @@ def comp_sum(context: Context) -> Outcome:
         + (f", and with nu {nu:g}." if judged == SMOOTH_BELOW else "."),
         tables=[Table("Per cent, mean over seeds [95 %]", header, rows)],
         figures={"Comp-sum losses": figure},
-        claims=[
-            bounds(context),
-            tight(),
-            *adversarial(clean, errors, judged, nu, learned),
-            wrong_labels(noisy),
-        ],
+        claims=[bounds(context), tight(), *adversarial(clean, errors, judged, nu, learned), wrong_labels(noisy)],
         commands=["hardsight train digits --model DigitsCNN --loss comp_sum --loss-options tau=1.7 -o run"],
     )
 
@@ -137,13 +127,7 @@ def largest_nu(context: Context, digits: Handwriting) -> float | None:
     return next((nu for nu in NUS if all(learns(nu, seed) for seed in seeds(context))), None)
 
 
-def adversarial(
-    clean: dict[str, np.ndarray],
-    errors: dict[str, np.ndarray],
-    judged: str | None,
-    nu: float | None,
-    learned: tuple[float, float],
-) -> list[Claim]:
+def adversarial(clean: BySeed, errors: BySeed, judged: str | None, nu: float | None, learned: tuple[float, float]) -> list[Claim]:
     """Smooth adversarial comp-sum beside cross-entropy, on images as they are and on attacked ones.
 
     Args:
@@ -194,7 +178,7 @@ def adversarial(
     ]
 
 
-def wrong_labels(noisy: dict[str, np.ndarray]) -> Claim:
+def wrong_labels(noisy: BySeed) -> Claim:
     """Generalized cross-entropy beside cross-entropy."""
     return ahead(
         "With wrong labels, generalized cross-entropy is better than cross-entropy (known of the family; not in the abstract).",

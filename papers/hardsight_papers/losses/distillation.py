@@ -11,15 +11,14 @@ import numpy as np
 
 from hardsight_papers.arrays import as_pixels
 from hardsight_papers.context import Context
-from hardsight_papers.drawing import panels, seed_dots
-from hardsight_papers.few_digits import SEEDS, TRAINING, accuracies, ahead, all_ahead, difference, few_digits, interval, seeds
+from hardsight_papers.digit_trainings import TRAINING, accuracies, few_digits
+from hardsight_papers.drawing import seed_dots_figure
 from hardsight_papers.recipe import Claim, Outcome, Table, recipe
+from hardsight_papers.seed_statistics import SEEDS, ahead, all_ahead, difference, interval, seeds
 
 WIDTHS = {"teacher": 512, "student": 32}  # hidden units of a network with one hidden layer, on pixels
-EPOCHS = {
-    "teacher": 60,
-    "student": 60,
-}  # of 20, 30, 45, ...: the first at which labels alone teach the student 99 % of its images
+# Of 20, 30, 45, ...: the first at which labels alone teach the student 99 % of its images.
+EPOCHS = {"teacher": 60, "student": 60}
 STUDENTS: dict[str, dict[str, Any]] = {
     "labels alone": {"loss": "softmax"},
     "logits alone": {"loss": "dual_head", "loss_options": {"hidden": None, "distill": 100.0}},  # labels have a hundredth
@@ -36,18 +35,16 @@ def distillation(context: Context) -> Outcome:
         teacher = pixels_trained(context, "teacher", seed=seed, loss="softmax")
         runs_of["teacher"].append(teacher)
         for name, settings in STUDENTS.items():
-            taught = {"teacher": str(teacher.directory)} if settings["loss"] == "dual_head" else {}
+            taught = {"teacher": str(teacher.run)} if settings["loss"] == "dual_head" else {}
             runs_of[name].append(pixels_trained(context, "student", seed=seed, **settings, **taught))
     accuracy = {name: accuracies(runs, "test") for name, runs in runs_of.items()}
-    figure, (axes,) = panels(1, width=5.2, height=2.8)
-    seed_dots(axes, accuracy, "accuracy (%)")
     digits = few_digits(context)
     return Outcome(
         about=f"{digits.name} as pixels, {len(digits.train)} to train on and {len(digits.test):,} others to test on; one hidden "
         f"layer of {WIDTHS['teacher']} units (teacher) and of {WIDTHS['student']} (student), {EPOCHS['student']} epochs, "
         f"{SEEDS} seeds, each with its own teacher; distill 1, T 2.",
         tables=[Table("Accuracy (%) [95 %]", ("network", "accuracy"), [(name, interval(x)) for name, x in accuracy.items()])],
-        figures={"Distillation": figure},
+        figures={"Distillation": seed_dots_figure({"": accuracy}, "accuracy (%)", width=5.2, height=2.8)},
         claims=[
             better(accuracy, "dual head", "labels alone", "Dual-head distillation improves the student."),
             better(accuracy, "dual head", "one head for both losses", "Two heads are better than one for both losses."),

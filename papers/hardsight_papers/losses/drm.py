@@ -11,19 +11,16 @@ import numpy as np
 
 from hardsight_papers.avh.generalization import generalized_features
 from hardsight_papers.context import Context
-from hardsight_papers.drawing import panels, seed_dots
-from hardsight_papers.few_digits import difference, interval, signed
+from hardsight_papers.drawing import seed_dots_figure
 from hardsight_papers.recipe import Outcome, Table, claim, recipe
+from hardsight_papers.seed_statistics import difference, interval, signed
 
 SMALL: dict[str, Any] = {
     "losses": "softmax,drm,drm-tta",
     "epochs": 24,  # of 8, 16, 24, ... at rates of 0.01 and 0.03: the first at which softmax has 99 % of its training digits right
     "lr": 0.03,
-    "hidden": 256,
-    "seeds": 5,
-    "limit": 450,
-    "keep_models": False,
-}
+    "hidden": 256, "seeds": 5, "limit": 450, "keep_models": False,
+}  # fmt: skip
 NAMES = {"softmax": "ERM (softmax)", "drm": "DRM", "drm-tta": "DRM, adapting"}
 NEAR = 1.0  # point on the training domains that is still comparable
 
@@ -35,15 +32,14 @@ def drm(context: Context) -> Outcome:
     unseen, held = reached(results, "test"), reached(results, "validation")
     gaps = {name: difference(unseen[name], unseen["softmax"]) for name in ("drm", "drm-tta")}
     source = {name: difference(held[name], held["softmax"]) for name in ("drm", "drm-tta")}
-    figure, axes = panels(2)
-    for plot, values, title in ((axes[0], unseen, "domains never seen"), (axes[1], held, "held-out samples of training domains")):
-        seed_dots(plot, {NAMES[name]: x for name, x in values.items()}, "accuracy (%)", title)
+    parts = {"domains never seen": unseen, "held-out samples of training domains": held}
+    shown = {title: {NAMES[name]: x for name, x in values.items()} for title, values in parts.items()}
     rows = [(NAMES[name], interval(unseen[name]), interval(held[name])) for name in NAMES]
     return Outcome(
         about=f"{data}; {SMALL['limit']} samples of each at most, a head of {SMALL['hidden']} units, {SMALL['epochs']} epochs, "
         f"{SMALL['seeds']} seeds; averages over the domain left out, intervals of 95 % over seeds.",
         tables=[Table("Accuracy (%) [95 %]", ("method", "unseen domain", "training domains"), rows)],
-        figures={"DRM and ERM": figure},
+        figures={"DRM and ERM": seed_dots_figure(shown, "accuracy (%)")},
         claims=[
             claim(
                 "DRM significantly outperforms ERM on unseen domains.",
@@ -71,9 +67,8 @@ def reached(results: Any, column: str) -> dict[str, np.ndarray]:
         if key not in best or row["validation"] > best[key][0]:  # the earliest of equals
             best[key] = row["validation"], 100 * row[column]
     seeds = sorted({seed for _, seed, _ in best})
-    return {
-        loss: np.array(
-            [np.mean([value for (name, s, _), (_, value) in best.items() if (name, s) == (loss, seed)]) for seed in seeds]
-        )
-        for loss in NAMES
-    }
+
+    def mean(loss: str, seed: int) -> float:
+        return float(np.mean([value for (*key, _), (_, value) in best.items() if key == [loss, seed]]))
+
+    return {loss: np.array([mean(loss, seed) for seed in seeds]) for loss in NAMES}

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from hardsight_papers.context import Context
-from hardsight_papers.drawing import panels, seed_dots
-from hardsight_papers.few_digits import about, accuracies, all_ahead, difference, few_digits, interval, seeds, tested, trained
+from hardsight_papers.digit_trainings import about, accuracies, few_digits, tested, trained
+from hardsight_papers.drawing import seed_dots_figure
 from hardsight_papers.recipe import Outcome, Table, recipe
+from hardsight_papers.seed_statistics import all_ahead, difference, interval, seeds
 
 LOSSES: dict[str, tuple[str, dict[str, Any]]] = {
     "EnsLoss": ("ens", {}),
@@ -40,14 +41,11 @@ def ensloss(context: Context) -> Outcome:
             test_accuracy[task][name], seen[task][name] = tested(context, runs, digits.test), accuracies(runs)
     both = {name: np.concatenate([test_accuracy[task][name] for task in TASKS]) for name in LOSSES}
     gaps = {name: difference(both["EnsLoss"], both[name]) for name in LOSSES if name != "EnsLoss"}
-    figure, axes = panels(len(TASKS))
-    for each, task in zip(axes, TASKS, strict=True):
-        seed_dots(each, test_accuracy[task], "accuracy (%)", task)
     rows = [(task, name, interval(test_accuracy[task][name]), interval(seen[task][name])) for task in TASKS for name in LOSSES]
     return Outcome(
         about=about(few_digits(context)) + " Exponential is comp-sum with tau 0, hinge is LDR with lambda 0.01.",
         tables=[Table("Accuracy (%) [95 %]", ("task", "loss", "test images", "training images"), rows, words=2)],
-        figures={"EnsLoss and fixed losses": figure},
+        figures={"EnsLoss and fixed losses": seed_dots_figure(test_accuracy, "accuracy (%)")},
         claims=[
             all_ahead(
                 "EnsLoss is better than training with a fixed loss.",

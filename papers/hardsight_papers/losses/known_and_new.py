@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hardsight.data import ImageData
-from hardsight_papers.context import Context, Handwriting
-from hardsight_papers.few_digits import SEEDS, TRAINING, all_digits, features_of, trained
-
-if TYPE_CHECKING:
-    from hardsight.training import Trained
+from hardsight.training import Trained
+from hardsight_papers.arrays import even_rows
+from hardsight_papers.context import Context
+from hardsight_papers.digit_trainings import TRAINING, all_digits, features_of, few_digits, trained
+from hardsight_papers.seed_statistics import SEEDS
 
 KNOWN = 6  # digits 0 to 5; those from 6 on are new
 MOST = {"known": 600, "new": 700}
@@ -22,8 +22,6 @@ EPISODES = {"count": 100, "queries": 15}
 
 def known_and_new(context: Context) -> tuple[ImageData, ImageData]:
     """Some of the digits 0 to 5, and some of 6 to 9, whose labels are counted from 0."""
-    from hardsight_papers.arrays import even_rows
-
     data = all_digits(context)
     assert data.labels is not None
     parts = []
@@ -39,8 +37,7 @@ def trained_on_known(context: Context, loss: str, options: Mapping[str, Any], se
     """A network that has seen every second of the known digits; the others are tested on."""
     known, _ = known_and_new(context)
     rows = np.arange(len(known))
-    name, model = ("MNIST", "lenet") if context.data.has("mnist") else ("digits", "DigitsCNN")
-    digits = Handwriting(name, known.take(rows[::2]), known.take(rows[1::2]), model)
+    digits = replace(few_digits(context), train=known.take(rows[::2]), test=known.take(rows[1::2]))
     return trained(context, digits, loss, options, seed=seed)
 
 

@@ -10,21 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from hardsight import Dynamics
 from hardsight.stats import auroc, mean_interval
 from hardsight_papers.context import Context
+from hardsight_papers.digit_trainings import WRONG, about, few_digits, fitted, tested, trained, trained_with_wrong_labels
 from hardsight_papers.drawing import panels, seed_dots
-from hardsight_papers.few_digits import (
-    WRONG,
-    about,
-    few_digits,
-    fitted,
-    interval,
-    seeds,
-    tested,
-    trained,
-    trained_with_wrong_labels,
-)
 from hardsight_papers.recipe import Claim, Outcome, Table, claim, recipe
+from hardsight_papers.seed_statistics import interval, seeds
 
 LOSSES: dict[str, tuple[str, dict[str, Any]]] = {
     "cross-entropy": ("softmax", {}),
@@ -73,9 +65,7 @@ def ldr(context: Context) -> Outcome:
 
 def noise_areas(run: Any, ids: list[str], wrong: np.ndarray) -> dict[str, float]:
     """AUROC of each score of a training's last epoch for (n,) which labels are wrong."""
-    from hardsight import Dynamics
-
-    *_, (_, table) = Dynamics.read(run.directory, columns=["id", *SCORES], split="train")  # of the last epoch
+    *_, (_, table) = Dynamics.read(run.run, columns=["id", *SCORES], split="train")  # of the last epoch
     rows = {row["id"]: row for row in table.to_pylist()}
     areas = {}
     for column, name in SCORES.items():

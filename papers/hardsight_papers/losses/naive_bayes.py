@@ -12,12 +12,14 @@ from functools import partial
 
 import numpy as np
 
+from hardsight.scoring import fit_head
 from hardsight.stats import Mean
 from hardsight_papers.context import Context
+from hardsight_papers.digit_trainings import unconverged
 from hardsight_papers.drawing import panels, seed_curves
-from hardsight_papers.few_digits import difference, interval, signed, unconverged
 from hardsight_papers.losses.known_and_new import about, features_of_new, trained_on_known
 from hardsight_papers.recipe import Claim, Outcome, Table, claim, recipe
+from hardsight_papers.seed_statistics import difference, interval, signed
 
 PER_CLASS = (2, 3, 5, 10, 20, 40, 80)
 FEW = 5
@@ -42,14 +44,11 @@ def naive_bayes(context: Context) -> Outcome:
     gaps = [difference(accuracy[HEADS[0]][i], accuracy[HEADS[1]][i]) for i in range(len(PER_CLASS))]
     needed = {head: samples_needed(context, head) for head in (*HEADS, RAW)}
     figure, (left, right) = panels(2)
-    seed_curves(left, PER_CLASS, accuracy, xlabel="samples per class", ylabel="accuracy (%)", xscale="log",
+    seed_curves(left, PER_CLASS, accuracy, ticks=True, xlabel="samples per class", ylabel="accuracy (%)", xscale="log",
                 title="digits 6 to 9, features of 0 to 5")  # fmt: skip
-    left.set_xticks(PER_CLASS, [str(number) for number in PER_CLASS])
-    left.minorticks_off()
-    seed_curves(right, DIMENSIONS, {head: np.array(numbers)[:, None] for head, numbers in needed.items()}, xlabel="dimensions",
-                ylabel="samples per class needed", xscale="log", yscale="log", title="mixture of Gaussians")  # fmt: skip
-    right.set_xticks(DIMENSIONS, [str(d) for d in DIMENSIONS])
-    right.minorticks_off()
+    by_dimension = {head: np.array(numbers)[:, None] for head, numbers in needed.items()}
+    seed_curves(right, DIMENSIONS, by_dimension, ticks=True, xlabel="dimensions", ylabel="samples per class needed",
+                xscale="log", yscale="log", title="mixture of Gaussians")  # fmt: skip
     rows = [(f"{n}", *(interval(accuracy[head][i]) for head in HEADS), signed(gaps[i])) for i, n in enumerate(PER_CLASS)]
     return Outcome(
         about=about(context) + f" {DRAWS} draws of samples; intervals of 95 % over them.",
@@ -75,9 +74,8 @@ def by_samples(features: np.ndarray, labels: np.ndarray, rng: np.random.Generato
     accuracies = []
     for number in PER_CLASS:
         train = ranks < number
-        accuracies.append(
-            [100 * accuracy_of(head, features[train], labels[train], features[test], labels[test]) for head in HEADS]
-        )
+        parts = features[train], labels[train], features[test], labels[test]
+        accuracies.append([100 * accuracy_of(head, *parts) for head in HEADS])
     return accuracies
 
 
@@ -87,7 +85,6 @@ def accuracy_of(head: str, x: np.ndarray, y: np.ndarray, test: np.ndarray, answe
     from sklearn.linear_model import LogisticRegression
 
     from hardsight.losses import GaussianNaiveBayes
-    from hardsight.scoring import fit_head
 
     c = int(y.max()) + 1
     if head == RAW:
@@ -176,15 +173,13 @@ def two_regimes(gaps: list[Mean]) -> Claim:
 def grows_slower(needed: dict[str, list[float]]) -> Claim:
     """O(log d) against O(d)."""
     growth = {head: numbers[-1] / numbers[0] for head, numbers in needed.items()}
+    slower = {head: growth[HEADS[0]] < growth[head] / 2 for head in (HEADS[1], RAW)}
+    raw = "holds" if slower[RAW] else "does not hold"
     return claim(
         "Naive Bayes needs O(log d) samples to approach its asymptotic error, logistic regression O(d).",
         rule=f"From {DIMENSIONS[0]} to {DIMENSIONS[-1]} dimensions the samples that naive Bayes needs grow by less than half of "
         "the factor of logistic regression on standardized features, which is the usual practice.",
-        holds=growth[HEADS[0]] < growth[HEADS[1]] / 2,
+        holds=slower[HEADS[1]],
         found=", ".join(f"{head} {factor:.1f} times" for head, factor in growth.items())
-        + f". By the same rule without standardizing, as in the authors' simulation, it {_does(growth[HEADS[0]], growth[RAW])}.",
+        + f". By the same rule without standardizing, as in the authors' simulation, it {raw}.",
     )
-
-
-def _does(first: float, second: float) -> str:
-    return "holds" if first < second / 2 else "does not hold"

@@ -12,10 +12,11 @@ import numpy as np
 
 from hardsight_papers.arrays import directions
 from hardsight_papers.context import Context
-from hardsight_papers.drawing import panels, seed_dots
-from hardsight_papers.few_digits import all_ahead, difference, features_of, fitted, interval, seeds
+from hardsight_papers.digit_trainings import features_of, fitted
+from hardsight_papers.drawing import seed_dots_figure
 from hardsight_papers.losses.known_and_new import KNOWN, about_seeds, known_and_new, trained_on_known
 from hardsight_papers.recipe import Outcome, Table, recipe
+from hardsight_papers.seed_statistics import all_ahead, difference, interval, seeds
 
 LOSSES: dict[str, tuple[str, dict[str, Any]]] = {
     "normalized softmax": ("normalized_softmax", {}),
@@ -26,7 +27,7 @@ LOSSES: dict[str, tuple[str, dict[str, Any]]] = {
 METRIC = ("triplet", "contrastive")
 BY_DISTANCE = ("contrastive",)  # judged by the distance to means, as the loss sees features; the others by directions
 SHOTS = 5
-SCENARIOS = ("disjoint", "joint")
+SCENARIOS = {"disjoint": "6 to 9", "joint": "0 to 9"}  # and the digits to choose among
 
 
 @recipe("losses/novel-classes", "Unseen classes from a few samples: normalized softmax and metric learning")
@@ -44,18 +45,14 @@ def novel_classes(context: Context) -> Outcome:
         for scenario in SCENARIOS
         for other in METRIC
     }
-    figure, axes = panels(2)
-    for each, scenario in zip(axes, SCENARIOS, strict=True):
-        seed_dots(
-            each, accuracy[scenario], "accuracy (%)", f"{scenario}: among {'6 to 9' if scenario == 'disjoint' else '0 to 9'}"
-        )
+    shown = {f"{scenario}: among {digits}": accuracy[scenario] for scenario, digits in SCENARIOS.items()}
     rows = [(name, *(interval(accuracy[scenario][name]) for scenario in SCENARIOS)) for name in LOSSES]
     return Outcome(
         about=about_seeds(context)
         + fitted(runs)
         + f" A class is the mean direction of {SHOTS} samples, with contrastive loss their mean.",
         tables=[Table("Accuracy (%) on images of new classes, and of all [95 %]", ("loss", *SCENARIOS), rows)],
-        figures={"Classes never seen": figure},
+        figures={"Classes never seen": seed_dots_figure(shown, "accuracy (%)")},
         claims=[
             all_ahead(
                 "Normalized softmax classifies unseen classes better than metric learning, by a significant margin.",

@@ -14,10 +14,11 @@ import numpy as np
 from hardsight.render import COLORS, MARKERS
 from hardsight_papers.arrays import directions
 from hardsight_papers.context import Context
+from hardsight_papers.digit_trainings import fitted
 from hardsight_papers.drawing import panels, seed_dots
-from hardsight_papers.few_digits import difference, fitted, interval, seeds, signed
 from hardsight_papers.losses.known_and_new import about_seeds, episode_accuracy, features_of_new, trained_on_known
 from hardsight_papers.recipe import Claim, Outcome, Table, claim, recipe
+from hardsight_papers.seed_statistics import difference, interval, seeds, signed
 
 LOSSES: dict[str, tuple[str, dict[str, Any]]] = {
     "Proto-Triplet": ("proto_triplet", {"weight": 1.0}),

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 import hardsight
+from hardsight.data import load_digits
 from hardsight_papers.context import Context, fingerprint
-from hardsight_papers.drawing import panels, seed_dots
-from hardsight_papers.few_digits import ahead, interval
+from hardsight_papers.drawing import seed_dots_figure
 from hardsight_papers.recipe import Claim, Outcome, Table, recipe
+from hardsight_papers.seed_statistics import ahead, interval
 
 METHODS = {
     "source": "no adaptation",
@@ -44,18 +45,17 @@ def soft_labels(context: Context) -> Outcome:
     place = context.cache.place("adapt", {"source": fingerprint(source), "target": fingerprint(target), **options})
     adapted = hardsight.adapt(source, target, place, progress=context.progress("adapting"), **options)
     accuracy = by_method(adapted)
-    figure, (axes,) = panels(1, width=5.6, height=2.9)
-    seed_dots(axes, {METHODS[name]: x for name, x in accuracy.items()}, "mean accuracy of classes (%)")
+    by_words = {"": {METHODS[name]: x for name, x in accuracy.items()}}
     what = (
         "Digits as pixels, and others moved by a pixel, at half the contrast and with noise" if path is None else
         f"PACS, features of EfficientNet-Lite0, {PACS[0]} to {PACS[1]}"
     )  # fmt: skip
-    rows = [(METHODS[name], interval(x)) for name, x in accuracy.items()]
+    rows = [(words, interval(x)) for words, x in by_words[""].items()]
     return Outcome(
         about=f"{what}; {SMALL['limit']} of each at most, a head of {SMALL['hidden']} units, {SMALL['rounds']} rounds, "
         f"{SMALL['seeds']} seeds; intervals of 95 % over them. Every sample gets a label; the last round counts.",
         tables=[Table("Accuracy on the target (%) [95 %]", ("labels", "accuracy"), rows)],
-        figures={"Ways to label": figure},
+        figures={"Ways to label": seed_dots_figure(by_words, "mean accuracy of classes (%)", width=5.6, height=2.9)},
         claims=[
             better(accuracy, "weighted", "threshold", "Weighting pseudo-labels by the teacher's score is better than hard ones."),
             better(accuracy, "depict", "source", "Balanced soft labels improve on the model that made them."),
@@ -67,8 +67,6 @@ def soft_labels(context: Context) -> Outcome:
 
 def plain_and_shifted() -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """Half of the digits as 64 pixels; the other half moved to the right by a pixel, at half the contrast, with noise."""
-    from hardsight.data import load_digits
-
     images, labels = load_digits()
     plain = images.astype(np.float32) / 255
     moved = np.zeros_like(plain)

@@ -9,11 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from hardsight_papers.arrays import as_pixels, directions
+from hardsight import Snapshot
+from hardsight.dynamics import tolerance, uniformity
+from hardsight.scoring import fit_head
+from hardsight_papers.arrays import as_pixels, directions, of_split
 from hardsight_papers.context import Context
+from hardsight_papers.digit_trainings import TRAINING, few_digits, unconverged
 from hardsight_papers.drawing import panels, seed_curves
-from hardsight_papers.few_digits import TRAINING, few_digits, interval, unconverged
 from hardsight_papers.recipe import Claim, Outcome, Table, claim, recipe
+from hardsight_papers.seed_statistics import interval
 
 TEMPERATURES = (0.05, 0.1, 0.2, 0.5, 1.0)
 SEEDS = 3
@@ -33,14 +37,11 @@ def temperature(context: Context) -> Outcome:
     measures = {name: cells[:, :, k] for k, name in enumerate(MEASURES)}  # (temperatures, seeds)
     figure, axes = panels(4, width=3.6, height=3.0)
     for plot, (name, label) in zip(axes, MEASURES.items(), strict=True):
-        seed_curves(plot, TEMPERATURES, {name: measures[name]}, xlabel="temperature", ylabel=label, xscale="log")
-        plot.set_xticks(TEMPERATURES, [f"{t:g}" for t in TEMPERATURES])
-        plot.minorticks_off()
+        values = {name: measures[name]}
+        seed_curves(plot, TEMPERATURES, values, ticks=True, xlabel="temperature", ylabel=label, xscale="log")
     digits = few_digits(context)
-    rows = [
-        (f"{t:g}", *(interval(measures[name][k], 1 if name == "accuracy" else 3) for name in MEASURES))
-        for k, t in enumerate(TEMPERATURES)
-    ]
+    digits_of = {name: 1 if name == "accuracy" else 3 for name in MEASURES}
+    rows = [(f"{t:g}", *(interval(measures[m][k], digits_of[m]) for m in MEASURES)) for k, t in enumerate(TEMPERATURES)]
     mean = measures["accuracy"].mean(1)
     return Outcome(
         about=f"{digits.name}, {len(digits.train)} images in {VIEWS} views (moved, fainter, noisy), no labels; {digits.model}, "
@@ -68,10 +69,6 @@ def temperature(context: Context) -> Outcome:
 
 def measured(context: Context, t: float, seed: int) -> dict[str, float]:
     """The four measures of one training."""
-    from hardsight import Snapshot
-    from hardsight.dynamics import tolerance, uniformity
-    from hardsight.scoring import fit_head
-
     digits = few_digits(context)
     images, answers, _ = as_pixels(digits.train, flat=False)
     tested, labels, ids = as_pixels(digits.test, flat=False)
@@ -80,9 +77,8 @@ def measured(context: Context, t: float, seed: int) -> dict[str, float]:
         (inputs, instance, names), digits.model, loss="supcon", loss_options={"temperature": t, "weight": WEIGHT}, seed=seed,
         watch={"test": (tested, labels, ids)}, **LEARNING,
     )  # fmt: skip
-    snapshot = Snapshot.load(run.directory)
-    split = np.array(snapshot.columns(["split"]).column("split").to_pylist())
-    known, test = (snapshot.take(np.flatnonzero(split == name)).in_memory() for name in ("train", "test"))
+    snapshot = Snapshot.load(run.run)
+    known, test = (of_split(snapshot, name).in_memory() for name in ("train", "test"))
     plain = np.array([str(id).endswith("/0") for id in known.ids])  # the images as they are
     x, y = np.asarray(known.values)[plain], answers[np.asarray(known.labels)[plain]]
     z, digit = np.asarray(test.values), np.asarray(test.labels)

@@ -14,7 +14,7 @@ import numpy as np
 
 from hardsight_papers.arrays import as_pixels
 from hardsight_papers.context import Context, Handwriting, fingerprint
-from hardsight_papers.few_digits import TRAINING
+from hardsight_papers.digit_trainings import TRAINING
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

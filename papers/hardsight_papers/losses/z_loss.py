@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hardsight.data import ImageData
 from hardsight.stats import mean_interval
+from hardsight.training import Trained
 from hardsight_papers.context import Context
+from hardsight_papers.digit_trainings import about, features_of, few_digits, fitted, trained
 from hardsight_papers.drawing import panels, seed_curves
-from hardsight_papers.few_digits import about, features_of, few_digits, fitted, interval, seeds, signed, trained
 from hardsight_papers.recipe import Claim, Outcome, Table, claim, recipe
+from hardsight_papers.seed_statistics import interval, seeds, signed
 
-if TYPE_CHECKING:
-    from hardsight.training import Trained
-
+LOSSES = {"log-softmax": "softmax", "Z-loss": "znorm"}
 KS = (1, 2, 3, 4, 5)
 CLASSES = (1_000, 10_000, 100_000, 800_000)  # the last is that of One Billion Word
 STEP = {"samples": 32, "features": 64, "rounds": 7}
@@ -32,13 +32,9 @@ PRINTED = {"speed-up over the log-softmax, One Billion Word": 40}
 def z_loss(context: Context) -> Outcome:
     """Top-1 to top-5 error of both losses; seconds of a whole step of SGD with a linear layer of its own."""
     digits = few_digits(context)
-    runs = {
-        name: [trained(context, digits, loss, seed=seed) for seed in seeds(context)]
-        for name, loss in (("log-softmax", "softmax"), ("Z-loss", "znorm"))
-    }
-    error = {
-        name: np.array([top_k_errors(context, run, digits.test) for run in each]).T for name, each in runs.items()
-    }  # (k, seeds)
+    runs = {name: [trained(context, digits, loss, seed=seed) for seed in seeds(context)] for name, loss in LOSSES.items()}
+    errors = {name: [top_k_errors(context, run, digits.test) for run in each] for name, each in runs.items()}
+    error = {name: np.array(each).T for name, each in errors.items()}  # (k, seeds)
     level = 1 - 0.05 / (len(KS) - 1)  # four values of k are looked at
     gaps = [mean_interval(error["Z-loss"][i] - error["log-softmax"][i], level) for i in range(len(KS))]
     seconds = step_seconds(context)

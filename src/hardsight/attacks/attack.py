@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -43,12 +43,14 @@ from hardsight.files.reading import reading
 from hardsight.files.run import Run, check_run_directory, read_manifest
 from hardsight.files.samples import rows_per_part, write_samples
 from hardsight.options import takes
+from hardsight.render.saving import save_figure
 from hardsight.screen import Progress, Say, printable, table_lines
 from hardsight.table import write_table
 from hardsight.threads import even_rows, num_threads
 from hardsight.training.inputs import ImageInputs, sized
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from torch import Tensor
 
     from hardsight.models.network import Network
@@ -64,23 +66,39 @@ class Attack:
     """A finished attack.
 
     Attributes:
-        directory: the run.
+        run: its directory.
         table: a row per image and attack, clean ones first.
         by_epsilon: a row per attack: error, its interval, and medians of the scores.
         detection: a row per attack, kind of inputs and detector: AUROC and its interval.
         trajectories: a row per followed sample and step.
-        counts: what run.json says: images, the verification score in words, and what the paths have in common.
+        summary: images, the verification score in words, and what the paths have in common.
+        notes: what was found in the images, one sentence each.
     """
 
-    directory: Path
+    run: Path
     table: pa.Table
     by_epsilon: pa.Table
     detection: pa.Table
     trajectories: pa.Table
-    counts: dict[str, Any]
+    summary: dict[str, Any]
+    notes: list[str] = field(default_factory=list)
+
+    def tables(self) -> dict[str, pa.Table]:
+        """The four tables, by the names of their files."""
+        return dict(zip(TABLES, (self.table, self.by_epsilon, self.detection, self.trajectories), strict=True))
+
+    def figures(self) -> dict[str, Figure]:
+        """Error by epsilon, ROC, histograms of the scores, and paths if any were traced."""
+        from hardsight.attacks.figures import attack_figures
+
+        return attack_figures(self.table, self.by_epsilon, self.trajectories)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the table, in the format of the path's suffix."""
+        write_table(self.table, path)
 
     def __repr__(self) -> str:
-        where = f"Attack: {self.table.num_rows:,} inputs, in {printable(str(self.directory))}"
+        where = f"Attack: {self.table.num_rows:,} inputs, in {printable(str(self.run))}"
         return "\n".join([where, *table_lines(self.by_epsilon.to_pylist(), self.by_epsilon.column_names[:7])])
 
 
@@ -117,7 +135,8 @@ def attack(
     say = say or (lambda sentence: None)
     for note in target.notes:
         say(note)
-    return _Job.of(target, settings, say, progress).run(place_on_disk(output))
+    done = _Job.of(target, settings, say, progress).run(place_on_disk(output))
+    return replace(done, notes=list(target.notes))
 
 
 @dataclass
@@ -166,8 +185,8 @@ class _Job:
         with run.only_writer():
             n, folder = len(self.inputs), run.folder("samples")
             parts = {
-                folder / f"part-{number:05d}.parquet": range(at, min(at + per_part, n))
-                for number, at in enumerate(range(0, n, per_part))
+                folder / f"part-{number:05d}.parquet": range(start, min(start + per_part, n))
+                for number, start in enumerate(range(0, n, per_part))
             }
             run.kept = lambda: f"{sum(len(rows) for name, rows in parts.items() if name.exists()):,} of {n:,} images"
             if any(name.exists() for name in parts):
@@ -209,25 +228,17 @@ class _Job:
         write_samples(name, matrix, self._columns(read), metadata={BROKEN: json.dumps(broken).encode()})
 
     def _columns(self, rows: np.ndarray) -> dict[str, Any]:
-        base = [self.inputs.ids[row] for row in rows]
-        ids = list(base)
-        methods: list[str | None] = [None] * len(base)
-        levels: list[float | None] = [None] * len(base)
-        for method, epsilon in self.attacks:
-            ids += [f"{id}#{method}={epsilon:.6g}" for id in base]
-            methods += [method] * len(base)
-            levels += [epsilon] * len(base)
-        copies = 1 + len(self.attacks)
+        base, n = [self.inputs.ids[row] for row in rows], len(rows)
+        endings = ["", *(f"#{method}={epsilon:.6g}" for method, epsilon in self.attacks)]
         columns: dict[str, Any] = {
-            "id": pa.array(ids, pa.string()),
-            "label": np.tile(self.inputs.labels[rows], copies),
-            "base_id": pa.array(base * copies, pa.string()),
-            "degradation": pa.array(methods, pa.string()),
-            "level": pa.array(levels, pa.float64()),
+            "id": pa.array([id + ending for ending in endings for id in base], pa.string()),
+            "label": np.tile(self.inputs.labels[rows], len(endings)),
+            "base_id": pa.array(base * len(endings), pa.string()),
+            "degradation": pa.array([None] * n + [method for method, _ in self.attacks for _ in base], pa.string()),
+            "level": pa.array([None] * n + [epsilon for _, epsilon in self.attacks for _ in base], pa.float64()),
         }
-        for name, values in self.inputs.columns.items():
-            columns[name] = [values[row] for row in rows] * copies
-        return columns
+        further = self.inputs.columns.items()
+        return columns | {name: [values[row] for row in rows] * len(endings) for name, values in further}
 
     def _versions(self, rows: np.ndarray, inputs: np.ndarray) -> Iterator[np.ndarray]:
         """(b, C, H, W) inputs as they are, and by every attack."""
@@ -259,7 +270,7 @@ class _Job:
     def _finish(self, run: Run, parts: list[Path]) -> None:
         """The head, the tables, the figures, and run.json last."""
         from hardsight.attacks.detection import detection_table  # with statistics, which take a second to load
-        from hardsight.attacks.figures import draw
+        from hardsight.attacks.figures import attack_figures
         from hardsight.attacks.tables import attack_table, epsilon_table
 
         samples, features, rows, broken = _read_parts(parts)
@@ -283,7 +294,8 @@ class _Job:
         if broken:
             write_table(pa.Table.from_pylist(broken, ERRORS), run.directory / "errors.parquet")
             self.say(f"{len(broken)} of {len(self.inputs)} images could not be read: see {run.directory / 'errors.parquet'}")
-        draw(run, table, by_epsilon, trajectories)
+        for name, figure in attack_figures(table, by_epsilon, trajectories).items():
+            save_figure(figure, run.folder("figures") / f"{name}.png")
         fitted = "the head" if head.kind == "gaussian" else "training features" if trained is not None else "clean inputs"
         counts = {
             "images": int(clean.sum()),
@@ -313,9 +325,9 @@ class _Job:
             steps = gradient_sign.ascent(view.logits, view.pixels(batch.inputs), labels, s.epsilon[-1], s.path_steps)
             features.append(np.stack([self.model(view.inputs(pixels))[0] for pixels in steps], axis=1))  # (b, steps + 1, d)
             seen.append(batch.rows)
-        at = np.concatenate(seen)
-        ids = [self.inputs.ids[row] for row in at]
-        return path_table(ids, self.inputs.labels[at], np.concatenate(features), self.model.head, s.epsilon[-1])
+        rows = np.concatenate(seen)
+        ids = [self.inputs.ids[row] for row in rows]
+        return path_table(ids, self.inputs.labels[rows], np.concatenate(features), self.model.head, s.epsilon[-1])
 
 
 class _Pixels:

@@ -56,12 +56,12 @@ def detection_table(table: pa.Table) -> pa.Table:
 
 def detected(clean: np.ndarray, attacked: np.ndarray, chosen: np.ndarray) -> Auroc | None:
     """How well low values mark attacked inputs, (n,) in pairs, among the chosen ones; None with fewer than two of them."""
-    known = np.isfinite(clean)
-    rows = np.flatnonzero(chosen & known & np.isfinite(attacked))
+    finite = np.isfinite(clean)
+    rows = np.flatnonzero(chosen & finite & np.isfinite(attacked))
     if len(rows) < 2:
         return None
-    place = np.cumsum(known) - 1  # of each input among those whose clean value is known
-    return auroc(-clean[known], -attacked[rows], made_from=place[rows])
+    place = np.cumsum(finite) - 1  # of each input among those whose clean value is finite
+    return auroc(-clean[finite], -attacked[rows], made_from=place[rows])
 
 
 def roc_curve(clean: np.ndarray, attacked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

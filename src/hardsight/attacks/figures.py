@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,9 +9,7 @@ import pyarrow as pa
 
 from hardsight.attacks.detection import attacks_of, detected, roc_curve
 from hardsight.attacks.trajectory import paths
-from hardsight.files.run import Run
 from hardsight.render import attacks as plots
-from hardsight.render.saving import save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,13 +22,12 @@ HISTOGRAMS = {
 }
 
 
-def draw(run: Run, table: pa.Table, by_epsilon: pa.Table, trajectories: pa.Table) -> list[Path]:
-    """figures/error.png, roc.png, histograms.png and trajectory.png."""
+def attack_figures(table: pa.Table, by_epsilon: pa.Table, trajectories: pa.Table) -> dict[str, Figure]:
+    """error, roc, histograms and, where paths were traced, trajectory."""
     figures = {"error": error_figure(by_epsilon), "roc": roc_figure(table), "histograms": histogram_figure(table)}
     if len(trajectories):
         figures["trajectory"] = plots.trajectories(paths(trajectories), title="gradient ascent away from the given class")
-    folder = run.folder("figures")
-    return [path for name, figure in figures.items() for path in save_figure(figure, folder / f"{name}.png")]
+    return figures
 
 
 def error_figure(by_epsilon: pa.Table) -> Figure:

@@ -84,5 +84,5 @@ class AttackSettings(PreprocessingOptions):
 
     def as_dict(self) -> dict[str, Any]:
         """What decides the result, without the options of preprocessing: what they result in is recorded as a whole."""
-        own = {field.name for field in PreprocessingOptions.fields()}
-        return {name: value for name, value in super().as_dict().items() if name not in own}
+        preprocessing = {field.name for field in PreprocessingOptions.fields()}
+        return {name: value for name, value in super().as_dict().items() if name not in preprocessing}

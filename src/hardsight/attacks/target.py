@@ -125,18 +125,13 @@ def _recorded_data(run: Any, directory: Path | None) -> tuple[Any, str | None]:
 
 def _opened_data(spec: Any, s: AttackSettings, watched: str | None, trained: bool) -> tuple[ImageData, list[str]]:
     """The labeled images to attack: of data with splits those held out, of these as many as asked for."""
-    if isinstance(spec, ImageData):
-        data = spec
-    else:
-        path = Path(spec) if isinstance(spec, os.PathLike) else spec
-        data = open_data(path, split=s.split, labels_from=s.labels_from)
-        check_files(data)
+    data = spec if isinstance(spec, ImageData) else _images(spec, s)
     notes = list(data.notes)
     if data.labels is None:
         raise InputError("an attack needs the labels of the images, and these have none: give --labels.")
-    splits = data.columns.get("split")
-    held_out = next((name for name in HELD_OUT if splits is not None and name in splits), None)
-    if s.split is None and held_out is not None and splits is not None:
+    splits = data.columns.get("split", [])
+    held_out = next((name for name in HELD_OUT if name in splits), None)
+    if s.split is None and held_out is not None:
         data = data.take([row for row, value in enumerate(splits) if value == held_out])
     elif trained and s.split is None and s.data is None and watched is None:
         notes.append("nothing was held out: the model was trained on these images")
@@ -148,6 +143,12 @@ def _opened_data(spec: Any, s: AttackSettings, watched: str | None, trained: boo
         raise InputError("there are no images to attack.")
     rows = sample_rows(SampleOptions(limit=s.limit, first=s.first), len(data))
     return data if len(rows) == len(data) else data.take(rows), notes
+
+
+def _images(spec: Any, s: AttackSettings) -> ImageData:
+    data = open_data(Path(spec) if isinstance(spec, os.PathLike) else spec, split=s.split, labels_from=s.labels_from)
+    check_files(data)
+    return data
 
 
 def open_attacked(model: Any, settings: AttackSettings) -> Network:

@@ -80,17 +80,17 @@ def describe_paths(table: pa.Table) -> dict[str, Any]:
     if len(switched) == 0:
         return summary
     norm, angle = path["norm"][switched], np.degrees(path["own_angle"][switched])  # (m, steps + 1)
-    at = away[switched].argmax(1)  # (m,) the step of the switch
-    rows = np.arange(len(at))
+    switch = away[switched].argmax(1)  # (m,) the step of the switch
+    rows = np.arange(len(switch))
     fall, rise = norm[:, :1] - norm.min(1, keepdims=True), angle.max(1, keepdims=True) - angle[:, :1]
     half_fall = (norm <= norm[:, :1] - fall / 2).argmax(1)
     half_rise = (angle >= angle[:, :1] + rise / 2).argmax(1)
     return summary | {
-        "norm_at_switch": float(np.median(norm[rows, at] / norm[:, 0])),
+        "norm_at_switch": float(np.median(norm[rows, switch] / norm[:, 0])),
         "least_norm": float(np.median(norm.min(1) / norm[:, 0])),
         "own_angle": float(np.median(angle[:, 0])),
-        "own_angle_at_switch": float(np.median(angle[rows, at])),
+        "own_angle_at_switch": float(np.median(angle[rows, switch])),
         "own_angle_at_end": float(np.median(angle[:, -1])),
-        "shrunk_at_switch": float((norm[rows, at] < norm[:, 0]).mean()),
+        "shrunk_at_switch": float((norm[rows, switch] < norm[:, 0]).mean()),
         "shrink_first": float(((half_fall < half_rise) & (fall[:, 0] > 0)).mean()),
     }

@@ -121,7 +121,9 @@ def _usage(error: Any) -> str:
     """What is wrong with the command line and where to look, in one line."""
     message = " ".join(error.format_message().split())
     if type(error).__name__ == "NoSuchOption":
-        message = f"no such option: {error.option_name}.{did_you_mean(error.option_name, _flags(error.ctx.command))}"
+        written = getattr(error.ctx.command, "grouped", {}).get(error.option_name)  # --momentum is one of --optimizer-options
+        hint = f" Write {written}." if written else did_you_mean(error.option_name, _flags(error.ctx.command))
+        message = f"no such option: {error.option_name}.{hint}"
     end = "" if message.endswith((".", "?")) else "."
     path = "hardsight" if error.ctx is None else error.ctx.command_path
     return f"{message[:1].lower()}{message[1:]}{end} See {path} --help."

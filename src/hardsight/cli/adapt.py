@@ -1,4 +1,4 @@
-"""`hardsight adapt`: a labeled domain and an unlabeled one in, classifiers that taught themselves out."""
+"""`hardsight adapt`: a labeled domain and an unlabeled one in, classifiers for the second one out."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import typer
 
 from hardsight.cli import command
-from hardsight.domains.adaptation.settings import AdaptSettings
+from hardsight.domains.settings import AdaptSettings
 
 if TYPE_CHECKING:
-    from hardsight.domains.adaptation.adapt import Adapted
+    from hardsight.domains.adapt_result import Adapted
 
 
 @command(AdaptSettings, figures=True)
@@ -38,10 +38,7 @@ def adapt(
         hardsight adapt pacs.npz:photo pacs.npz:sketch --methods source,cbst,crst,cbst+avh --seeds 5 -o run
         hardsight adapt mnist.npz usps.npz --model lenet --methods cbst+avh -o run
     """
-    from hardsight.errors import require_installed
-
-    require_installed("torch", extra="torch", purpose="hardsight adapt")
-    from hardsight.domains.adaptation.adapt import adapt as run_adapt
+    from hardsight.domains.adapt import adapt as run_adapt
     from hardsight.screen import print_line, print_wrote, progress_bar
 
     with progress_bar("reading") as progress:
@@ -56,30 +53,17 @@ def adapt(
 
 
 def _show(adapted: Adapted) -> None:
-    from hardsight.screen import Cell, interval, number, percent, print_table
+    from hardsight.render.domains import print_differences
+    from hardsight.screen import Cell, number, percent, print_table
 
     accuracy = [
         (row["pair"], row["method"], percent(row["accuracy"], row["accuracy std"]), percent(row["oracle_accuracy"]))
-        for row in adapted.accuracy.to_pylist()
+        for row in adapted.table.to_pylist()
     ]
     if accuracy:
         header = ("domains", "method", Cell("last round", "accuracy"), Cell("best (oracle)", "oracle_accuracy"))
         print_table(header, accuracy, title="mean class accuracy (%)", words=2, name="accuracy")
-    differences = [
-        (
-            row["pair"],
-            row["method"],
-            row["against"],
-            Cell(f"{100 * row['difference']:+.2f}", row["difference"]),
-            interval(row["low"], row["high"], 2, factor=100),
-            row["verdict"],
-        )
-        for row in adapted.differences.to_pylist()
-    ]
-    if differences:
-        compared = (Cell("points", "difference"), Cell("95 %", "difference"), Cell("", "verdict"))
-        columns = ("domains", "method", "against", *compared)
-        print_table(columns, differences, title="differences, run by run", words=3, name="differences")
+    print_differences("differences, run by run", adapted.differences.to_pylist(), ("pair", "method", "against"))
     names = ("selected", "true_positive_rate", "avh", "avc", "confidence", "norm")
     selected = [(row["pair"], row["method"], *(number(row[name]) for name in names)) for row in adapted.selection.to_pylist()]
     if selected:

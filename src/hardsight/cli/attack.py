@@ -53,8 +53,8 @@ def print_attack(done: Attack) -> None:
         error = Cell(f"{percent(row['error'])} [{percent(row['low'])}, {percent(row['high'])}]", ends)
         means = [number(row[name]) for name in ("avh", "norm", "confidence", "likelihood", "score")]
         rows.append((row["method"], number(float(row["epsilon"])), error, *means))
-    n, score, gaussians = (done.counts[name] for name in ("images", "score", "gaussians"))
-    print_line(f"n = {n}   score: {score}   Gaussians of {gaussians}", **done.counts)
+    n, score, gaussians = (done.summary[name] for name in ("images", "score", "gaussians"))
+    print_line(f"n = {n}   score: {score}   Gaussians of {gaussians}", **done.summary)
     print_table(
         ("attack", "epsilon", Cell("error % [95 %]", "error"), "avh", "norm", "confidence", "likelihood", "score"),
         rows,
@@ -75,7 +75,7 @@ def print_attack(done: Attack) -> None:
 
 
 def _paths(done: Attack) -> str:
-    path = done.counts["trajectories"]
+    path = done.summary["trajectories"]
     if not path["switched"]:
         return f"paths: none of {path['followed']} samples changes class" if path["followed"] else "paths: none followed"
     return (

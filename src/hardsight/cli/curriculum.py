@@ -5,12 +5,12 @@ from __future__ import annotations
 import typer
 
 from hardsight.cli import command
-from hardsight.subsets.settings import CurriculumFileSettings
+from hardsight.subsets.settings import CurriculumSettings
 
 
-@command(CurriculumFileSettings)
+@command(CurriculumSettings)
 def curriculum(
-    settings: CurriculumFileSettings,
+    settings: CurriculumSettings,
     source: str = typer.Argument(
         ..., metavar="RUN_OR_FILE", help="A run directory, a snapshot (.npz, .npy, .parquet) or a table of scores."
     ),
@@ -33,17 +33,9 @@ def curriculum(
         hardsight curriculum teacher --by avh --epochs 20 -o curriculum.parquet
         hardsight train photos/ --model cifar_resnet20 --curriculum teacher:avh --epochs 20 -o student
     """
-    from hardsight.screen import Cell, number, percent, print_line, print_table, print_wrote
-    from hardsight.subsets.curriculum import curriculum_to_file
+    from hardsight.render.result_files import show
+    from hardsight.screen import print_wrote
+    from hardsight.subsets.curriculum import curriculum
 
-    planned = curriculum_to_file(source, output, settings=settings)
-    for note in planned.notes:
-        print_line(note)
-    n = len(planned.table)
-    facts = {"samples": n, "order": planned.order, "by": planned.score, "pacing": settings.pacing}
-    print_line(f"n = {n}   order {planned.order} by {planned.score}   pacing {settings.pacing}", sizes=planned.sizes, **facts)
-    rows = [(number(epoch), number(size), percent(size / n, digits=0)) for epoch, size in enumerate(planned.sizes, 1)]
-    print_table(("epoch", "samples", Cell("%", "share")), rows[:10], words=0, name="epochs")
-    if len(rows) > 10:
-        print_line(f"and {len(rows) - 10} epochs more, the last with {planned.sizes[-1]} samples")
-    print_wrote(planned.path)
+    show(curriculum(source, output=output, settings=settings))
+    print_wrote(output)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import typer
 
 from hardsight.cli import command
-from hardsight.domains.generalization.settings import GeneralizeSettings
+from hardsight.domains.settings import GeneralizeSettings
 
 if TYPE_CHECKING:
-    from hardsight.domains.generalization.generalize import Generalized
+    from hardsight.domains.generalize_result import Generalized
 
 
 @command(GeneralizeSettings, figures=True)
@@ -33,10 +33,7 @@ def generalize(
         hardsight generalize pacs.npz --losses softmax,avh,cosface,lgm,drm --seeds 3 -o run
         hardsight generalize PACS/ --model cnn10 --losses avh --scales 5,10,20 -o run
     """
-    from hardsight.errors import require_installed
-
-    require_installed("torch", extra="torch", purpose="hardsight generalize")
-    from hardsight.domains.generalization.generalize import generalize as run_generalize
+    from hardsight.domains.generalize import generalize as run_generalize
     from hardsight.screen import print_line, print_wrote, progress_bar
 
     with progress_bar("reading") as progress:
@@ -46,32 +43,21 @@ def generalize(
     first = processes.is_first()
     processes.part()
     if first:
-        _show(generalized, settings.selection)
+        _show(generalized)
         print_wrote(output / "report.html")
 
 
-def _show(generalized: Generalized, selection: str) -> None:
-    from hardsight.screen import Cell, interval, percent, print_table
+def _show(generalized: Generalized) -> None:
+    from hardsight.render.domains import print_differences
+    from hardsight.screen import Cell, percent, print_table
 
-    accuracy = generalized.accuracy
-    columns = [name for name in accuracy.column_names if f"{name} std" in accuracy.column_names]
+    names = generalized.table.column_names
+    columns = [name for name in names if f"{name} std" in names]
     cells = [
         (row["loss"], *(percent(row[name], row[f"{name} std"]) for name in columns), percent(row["oracle average"]))
-        for row in accuracy.to_pylist()
+        for row in generalized.table.to_pylist()
     ]
-    title = f"accuracy on the unseen domain (%), epoch by {selection}"
+    title = f"accuracy on the unseen domain (%), epoch by {generalized.selection}"
     print_table(("loss", *columns, Cell("average (oracle)", "oracle_average")), cells, title=title, name="accuracy")
-    differences = [
-        (
-            row["loss"],
-            row["against"],
-            Cell(f"{100 * row['difference']:+.2f}", row["difference"]),
-            interval(row["low"], row["high"], 2, factor=100),
-            row["verdict"],
-        )
-        for row in generalized.differences.to_pylist()
-        if row["domain"] == "average"
-    ]
-    if differences:
-        header = ("loss", "against", Cell("points", "difference"), Cell("95 %", "difference"), Cell("", "verdict"))
-        print_table(header, differences, title="differences of the average, seed by seed", words=2, name="differences")
+    differences = [row for row in generalized.differences.to_pylist() if row["domain"] == "average"]
+    print_differences("differences of the average, seed by seed", differences, ("loss", "against"))

@@ -19,7 +19,7 @@ VALUES: dict[Any, str] = {int: "N", float: "NUMBER", Path: "PATH", str: "TEXT", 
 WORDS = {  # and for the value of an option that several commands have, or whose words say more than TEXT
     "split": "NAME", "tracker": "NAME", "by": "SCORE", "scores": "SCORES", "loss": "LOSS", "losses": "LOSSES",
     "methods": "METHODS", "seeds": "SEEDS", "scales": "NUMBERS", "bins": "EDGES", "device": "DEVICE", "host": "ADDRESS",
-    "weights": "FILE", "lists": "DIR", "data": "DIR", "mean": "R,G,B", "std": "R,G,B", "milestones": "EPOCHS", "shard": "I/N",
+    "weights": "FILE", "lists": "DIR", "data": "DIR", "mean": "R,G,B", "std": "R,G,B", "shard": "I/N",
     "augment": "NAMES", "target_augment": "NAMES", "degradations": "KIND=LEVELS", "passes": "SNAPSHOTS", "batch_size": "N",
     "portion": "START:STEP:STOP", "source_portion": "START:STEP:STOP", "kinds": "NAMES", "sets": "NAMES", "parts": "NAMES",
     "label_sets": "NAMES", "rates": "SHARES",
@@ -68,11 +68,20 @@ def _turns_off(field: OptionField) -> bool:
     return field.kind is bool and field.flag.startswith("--no-")
 
 
+def _grouped(settings_class: type[Options]) -> Iterator[tuple[str, str]]:
+    """What would be the flag of each option of a group, and how it is written."""
+    for field in settings_class.fields():
+        for inner in field.default.fields() if isinstance(field.default, Options) else ():
+            yield inner.flag, f"{field.flag} {inner.name}{'' if inner.kind is bool else '=VALUE'}"
+
+
 def command_of(settings_class: type[Options]) -> type[Command]:
     """The command of a settings class, in which some switches may also take a value: `--pretrained` and `--pretrained V1`."""
     words = {flag: word for field in settings_class.fields() if (word := field.about.word) for flag in field.flags}
 
     class Spelled(Command):
+        grouped = dict(_grouped(settings_class))
+
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
             """The command line with every such switch spelled out."""
             return super().parse_args(ctx, list(_spelled_out(args, words)))

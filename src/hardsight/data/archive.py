@@ -51,10 +51,6 @@ class TarImages:
     def __len__(self) -> int:
         return len(self.members)
 
-    def take(self, rows: Sequence[int]) -> TarImages:
-        """The images of these rows, in this order."""
-        return TarImages(self.archives, [self.members[row] for row in rows], self.seen)
-
     def image(self, row: int) -> Image.Image:
         """Decode the image of one row."""
         member = self.members[row]
@@ -67,9 +63,10 @@ class TarImages:
             raise BrokenImage("missing", member.name, error.strerror or str(error)) from error
         return decode(io.BytesIO(content), member.name)
 
-    def digest(self, ids: Sequence[str]) -> str:
+    def digest(self, ids: Sequence[str], rows: Sequence[int]) -> str:
         """sha256 over the sorted (id, size, time) that the archive records for its members: a copy has the same hash."""
-        return hash_lines(f"{id}\0{m.size}\0{m.mtime}\n" for id, m in zip(ids, self.members, strict=True))
+        members = (self.members[row] for row in rows)
+        return hash_lines(f"{id}\0{member.size}\0{member.mtime}\n" for id, member in zip(ids, members, strict=True))
 
 
 def _part(path: Place, offset: int, size: int) -> bytes:
@@ -206,10 +203,10 @@ def _class_text(path: Place, file: IO[bytes], info: tarfile.TarInfo) -> str:
     """What a .cls file holds: one short text."""
     if info.size > LONGEST_CLASS:
         raise InputError(f"{path}: {utf8_name(info.name)!r} must hold one class, and has {info.size} bytes.")
-    here = file.tell()
+    position = file.tell()
     file.seek(info.offset_data)
     text = file.read(info.size).decode("utf-8", "backslashreplace").strip()
-    file.seek(here)
+    file.seek(position)
     return text
 
 

@@ -10,7 +10,9 @@ image is requested, once per process.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,11 +33,8 @@ Load = Callable[[], np.ndarray]  # a picklable way to get (n, h, w[, 3]) uint8
 class ImageArrays:
     """Images as rows of one or more arrays of uint8, opened where and when they are first used."""
 
-    def __init__(
-        self, loads: Sequence[Load], counts: Sequence[int], files: Sequence[Path], rows: np.ndarray | None = None
-    ) -> None:
+    def __init__(self, loads: Sequence[Load], counts: Sequence[int], files: Sequence[Path]) -> None:
         self.loads, self.counts, self.files = tuple(loads), tuple(counts), tuple(files)
-        self.rows = np.arange(sum(counts)) if rows is None else rows
         self._ends = np.cumsum(counts)
         self._open: dict[int, np.ndarray] = {}
 
@@ -43,22 +42,17 @@ class ImageArrays:
         return {**self.__dict__, "_open": {}}  # a worker opens the file itself
 
     def __len__(self) -> int:
-        return len(self.rows)
-
-    def take(self, rows: Sequence[int]) -> ImageArrays:
-        """The images of these rows, in this order."""
-        return ImageArrays(self.loads, self.counts, self.files, self.rows[list(rows)])
+        return sum(self.counts)
 
     def image(self, row: int) -> Image.Image:
         """The image of one row, as Pillow has it."""
-        row = int(self.rows[row])
         part = int(np.searchsorted(self._ends, row, side="right"))
         if part not in self._open:
             self._open[part] = self.loads[part]()  # two threads may both do this once; the result is the same
         pixels = self._open[part][row - int(self._ends[part]) + self.counts[part]]  # (h, w) or (h, w, 1 or 3)
         return Image.fromarray(np.array(pixels.squeeze(-1) if pixels.shape[2:] == (1,) else pixels, dtype=np.uint8))
 
-    def digest(self, ids: Sequence[str]) -> str:
+    def digest(self, ids: Sequence[str], rows: Sequence[int]) -> str:
         """sha256 over all bytes of the files, then the ids picked from them."""
         digest = hashlib.sha256()
         for path in self.files:
@@ -72,9 +66,43 @@ class ImageArrays:
         return digest.hexdigest()
 
 
-def row_ids(count: int, split: str | None = None) -> list[str]:
-    """Ids of array rows: "0", "1", ... or "test/0", "test/1", ...: the same whether or not other splits are read."""
-    return [f"{split}/{row}" if split else str(row) for row in range(count)]
+@dataclass(frozen=True)
+class ArrayPart:
+    """The images of one array: a split, or a piece of one."""
+
+    split: str | None
+    load: Load
+    count: int
+
+
+def array_data(
+    kind: str,
+    parts: Sequence[ArrayPart],
+    files: Sequence[Path],
+    labels: np.ndarray | None = None,
+    class_names: list[str] | None = None,
+    columns: Mapping[str, list[Any]] | None = None,
+) -> ImageData:
+    """The images of several arrays, one after the other, with a column `split` where they have one."""
+    splits = [part.split for part in parts for _ in range(part.count)]
+    images = ImageArrays([part.load for part in parts], [part.count for part in parts], files)
+    split_column = {"split": splits} if any(part.split for part in parts) else {}
+    return ImageData(kind, row_ids(splits), images, labels, class_names, {**split_column, **(columns or {})})
+
+
+def row_ids(splits: Sequence[str | None]) -> list[str]:
+    """Ids of array rows: "0", "1", ..., or counted within each split, so that they stay the same without the others.
+
+    Example:
+        >>> row_ids(["train", "train", "test"])
+        ['train/0', 'train/1', 'test/0']
+    """
+    counts: Counter[str | None] = Counter()
+    ids = []
+    for split in splits:
+        ids.append(f"{split}/{counts[split]}" if split else str(counts[split]))
+        counts[split] += 1
+    return ids
 
 
 def read_npy(path: Path) -> ImageData:
@@ -82,62 +110,56 @@ def read_npy(path: Path) -> ImageData:
     path = path.absolute()
     rows = open_npy(path)
     _check_images(rows)
-    return ImageData("npy", row_ids(len(rows)), ImageArrays([partial(_pixels, path)], [len(rows)], [path]))
+    return array_data("npy", [ArrayPart(None, partial(_pixels, path), len(rows))], [path])
 
 
 def read_npz(path: Path, label_key: str | None = None) -> ImageData:
     """The images of an .npz, with the labels, ids, class names and columns that it holds."""
     path = path.absolute()
     arrays = open_npz(path)
-    parts = _parts(path, list(arrays), label_key)
-    loads, counts, ids, splits = [], [], [], []
+    keys = _keys(path, list(arrays), label_key)
+    parts = []
     labels: dict[str, np.ndarray] = {}  # of each split, by where they are
-    class_names = _class_names(arrays)
-    for split, images_key, labels_key in parts:
-        images = arrays[images_key]
-        _check_images(images)
-        loads.append(partial(_pixels, path, images_key))
-        counts.append(len(images))
-        ids += row_ids(len(images), split)
-        splits += [split] * len(images)
+    for split, images_key, labels_key in keys:
+        _check_images(arrays[images_key])
+        parts.append(ArrayPart(split, partial(_pixels, path, images_key), len(arrays[images_key])))
         if labels_key in arrays:
             values = np.asarray(arrays[labels_key])
             values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values  # MedMNIST's are (n, 1)
             labels[arrays[labels_key].name] = values
     if labels and len(labels) != len(parts):
         raise InputError(f"{path}: either every split has labels or none, got {', '.join(arrays)}.")
-    joined = _joined(labels, counts, class_names) if labels else None
-    columns: dict[str, list[Any]] = {"split": splits} if parts[0][0] else {}
-    n = len(ids)
-    if len(parts) == 1 and parts[0][0] is None:
-        if "ids" in arrays:
-            ids = [str(id) for id in _checked(arrays["ids"].name, check_ids, np.asarray(arrays["ids"]), n)]
-        named = {"images", "labels", "ids", "class_names", label_key}
-        further = {key: rows for key, rows in arrays.items() if rows.shape == (n,) and key not in named}
-        columns = {key: np.asarray(rows).tolist() for key, rows in further.items()}
-    return ImageData(
-        kind="npz",
-        ids=ids,
-        images=ImageArrays(loads, counts, [path]),
-        labels=None if joined is None else joined.numbers,
-        class_names=class_names if joined is None else joined.class_names,
-        columns=columns,
-        notes=() if joined is None else joined.notes,
-    )
+    class_names = _class_names(arrays)
+    joined = _joined(labels, parts, class_names) if labels else None
+    if joined is None:
+        data = array_data("npz", parts, [path], None, class_names)
+    else:
+        data = replace(array_data("npz", parts, [path], joined.numbers, joined.class_names), notes=joined.notes)
+    return _with_columns(data, arrays, label_key) if parts[0].split is None else data
 
 
-def _class_names(arrays: dict[str, RowsOnDisk]) -> list[str] | None:
+def _class_names(arrays: Mapping[str, RowsOnDisk]) -> list[str] | None:
     if "class_names" not in arrays:
         return None
     names = arrays["class_names"]
     return [str(name) for name in _checked(names.name, check_names, np.asarray(names).ravel().tolist())]
 
 
-def _joined(labels: dict[str, np.ndarray], counts: Sequence[int], class_names: list[str] | None) -> Labels:
+def _with_columns(data: ImageData, arrays: Mapping[str, RowsOnDisk], label_key: str | None) -> ImageData:
+    """The data with its ids, if the file has some, and every further array of n entries."""
+    n, ids = len(data), data.ids
+    if "ids" in arrays:
+        ids = [str(id) for id in _checked(arrays["ids"].name, check_ids, np.asarray(arrays["ids"]), n)]
+    named = {"images", "labels", "ids", "class_names", label_key}
+    further = {key: rows for key, rows in arrays.items() if rows.shape == (n,) and key not in named}
+    return replace(data, ids=ids, columns={key: np.asarray(rows).tolist() for key, rows in further.items()})
+
+
+def _joined(labels: dict[str, np.ndarray], parts: Sequence[ArrayPart], class_names: list[str] | None) -> Labels:
     """The labels of all splits, read together."""
-    for (where, values), count in zip(labels.items(), counts, strict=True):
-        if values.shape != (count,):
-            raise InputError(f"{where}: there must be one label per image, got shape {values.shape} for {count} images.")
+    for (where, values), part in zip(labels.items(), parts, strict=True):
+        if values.shape != (part.count,):
+            raise InputError(f"{where}: there must be one label per image, got shape {values.shape} for {part.count} images.")
     names = ", ".join(labels)
     return read_labels(np.concatenate(list(labels.values())), lambda row: f"{names}, row {row}", class_names=class_names)
 
@@ -147,7 +169,7 @@ def _pixels(path: Path, key: str | None = None) -> np.ndarray:
     return (open_npy(path) if key is None else open_npz(path)[key]).mapped()
 
 
-def _parts(path: Path, keys: Sequence[str], label_key: str | None) -> list[tuple[str | None, str, str]]:
+def _keys(path: Path, keys: Sequence[str], label_key: str | None) -> list[tuple[str | None, str, str]]:
     """(split, key of images, key of labels) for each split that the file holds."""
     if label_key is not None and label_key not in keys:
         raise InputError(f"{path}: --labels {label_key} is not one of its arrays; it holds {', '.join(keys)}.")

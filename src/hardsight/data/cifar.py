@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.data.arrays import ImageArrays, row_ids
+from hardsight.data.arrays import ArrayPart, array_data
 from hardsight.data.dataset import ImageData
 from hardsight.errors import FileError, InputError
 from hardsight.labels import natural_key
@@ -75,17 +75,12 @@ def _image_data(
     paths: list[Path], kind: str, labels: np.ndarray, class_names: list[str] | None, columns: dict[str, list[Any]]
 ) -> ImageData:
     paths = [path.absolute() for path in paths]
-    counts = [len(_records(path, kind)) for path in paths]
     splits = ["test" if path.name.startswith("test") else "train" for path in paths]
-    split = [name for name, count in zip(splits, counts, strict=True) for _ in range(count)]
-    return ImageData(
-        kind=kind.lower().replace("-", ""),
-        ids=row_ids(split.count("train"), "train") + row_ids(split.count("test"), "test"),
-        images=ImageArrays([partial(load_batch, path, kind) for path in paths], counts, paths),
-        labels=labels,
-        class_names=class_names,
-        columns={"split": split, **columns},
-    )
+    parts = [
+        ArrayPart(split, partial(load_batch, path, kind), len(_records(path, kind)))
+        for split, path in zip(splits, paths, strict=True)
+    ]
+    return array_data(kind.lower().replace("-", ""), parts, paths, labels, class_names, columns)
 
 
 def _label_bytes(paths: list[Path], kind: str) -> list[np.ndarray]:

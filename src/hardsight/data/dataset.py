@@ -23,11 +23,8 @@ class Images(Protocol):
     def image(self, row: int) -> Image.Image:
         """Image number `row`, or BrokenImage."""
 
-    def take(self, rows: Sequence[int]) -> Images:
-        """The same source with only these rows, in this order."""
-
-    def digest(self, ids: Sequence[str]) -> str:
-        """sha256 that changes when the images do, without decoding any."""
+    def digest(self, ids: Sequence[str], rows: Sequence[int]) -> str:
+        """sha256 that changes when the images of these rows do, or their ids, without decoding any."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +43,7 @@ class ImageData:
             `path` is posix, below `roots[0]`.
         roots: the directories image files are read from; empty for arrays and tar.
         notes: what the reader decided automatically, one sentence each, to show to the user.
+        rows: (n,) the rows of `images`, or None for all of them.
     """
 
     kind: str
@@ -56,10 +54,11 @@ class ImageData:
     columns: dict[str, list[Any]] = field(default_factory=dict)
     roots: list[Path] = field(default_factory=list)
     notes: tuple[str, ...] = ()
+    rows: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         n = len(self.ids)
-        lengths = {"images": len(self.images), **{name: len(column) for name, column in self.columns.items()}}
+        lengths = {"images": len(self._rows), **{name: len(column) for name, column in self.columns.items()}}
         if self.labels is not None:
             lengths["labels"] = len(self.labels)
         wrong = {name: length for name, length in lengths.items() if length != n}
@@ -72,7 +71,7 @@ class ImageData:
 
     def image(self, row: int) -> Image.Image:
         """Image number `row`: RGB, or "L" for gray arrays. Raises BrokenImage; safe from threads and workers."""
-        return self.images.image(row)
+        return self.images.image(int(self._rows[row]))
 
     def take(self, rows: Sequence[int] | np.ndarray) -> ImageData:
         """The same data with only these rows, in this order; classes keep their index."""
@@ -80,10 +79,14 @@ class ImageData:
         return replace(
             self,
             ids=[self.ids[row] for row in picked],
-            images=self.images.take(picked),
             labels=None if self.labels is None else self.labels[picked],
             columns={name: [column[row] for row in picked] for name, column in self.columns.items()},
+            rows=np.asarray(self._rows, np.int64)[picked],
         )
+
+    @property
+    def _rows(self) -> Any:
+        return range(len(self.images)) if self.rows is None else self.rows
 
     def fingerprint(self) -> dict[str, Any]:
         """Identity of the input as JSON values: a resumed run must have the same.
@@ -96,7 +99,7 @@ class ImageData:
         return {
             "kind": self.kind,
             "count": len(self),
-            "sha256": self.images.digest(self.ids),
+            "sha256": self.images.digest(self.ids, self._rows),
             "columns_sha256": hashlib.sha256(metadata.encode()).hexdigest(),
         }
 

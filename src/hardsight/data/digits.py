@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hardsight.data.arrays import ImageArrays, row_ids
+from hardsight.data.arrays import ArrayPart, array_data
 from hardsight.data.dataset import ImageData
 
 TEST_EVERY = 5
@@ -25,14 +25,9 @@ def read_digits() -> ImageData:
     """
     images, labels = load_digits()
     n = len(images)
-    return ImageData(
-        kind="digits",
-        ids=row_ids(n),
-        images=ImageArrays([_images], [n], []),
-        labels=labels.copy(),
-        class_names=[str(digit) for digit in range(10)],
-        columns={"split": ["test" if row % TEST_EVERY == TEST_EVERY - 1 else "train" for row in range(n)]},
-    )
+    names = [str(digit) for digit in range(10)]
+    splits = ["test" if row % TEST_EVERY == TEST_EVERY - 1 else "train" for row in range(n)]
+    return array_data("digits", [ArrayPart(None, _images, n)], [], labels.copy(), names, {"split": splits})
 
 
 @cache

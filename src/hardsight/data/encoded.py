@@ -13,16 +13,16 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from PIL import Image
 
 from hardsight.data.arrays import row_ids
-from hardsight.data.dataset import ImageData
+from hardsight.data.dataset import ImageData, Images
 from hardsight.data.decoding import BrokenImage, decode
 from hardsight.data.files import hash_lines
 from hardsight.data.labels import read_labels, split_name
@@ -52,56 +52,50 @@ class Shard:
 class EncodedImages:
     """Images by row, decoded from the bytes in a column of shards."""
 
-    def __init__(self, shards: Sequence[Shard], column: str, rows: np.ndarray | None = None) -> None:
+    def __init__(self, shards: Sequence[Shard], column: str) -> None:
         self.shards, self.column = tuple(shards), column
         self.groups = [(shard, group) for shard in self.shards for group in range(len(shard.counts))]
         self.ends = np.cumsum([count for shard in self.shards for count in shard.counts], dtype=np.int64)
-        self.rows = np.arange(self.ends[-1] if len(self.ends) else 0) if rows is None else rows
         self._forget()
 
     def _forget(self) -> None:
-        self._lock, self._held = threading.Lock(), OrderedDict[int, Any]()
+        self._lock, self._recent = threading.Lock(), OrderedDict[int, Any]()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_lock", "_held")}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_lock", "_recent")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._forget()  # a worker reads the files itself
 
     def __len__(self) -> int:
-        return len(self.rows)
-
-    def take(self, rows: Sequence[int]) -> EncodedImages:
-        """The images of these rows, in this order."""
-        return EncodedImages(self.shards, self.column, self.rows[list(rows)])
+        return int(self.ends[-1]) if len(self.ends) else 0
 
     def image(self, row: int) -> Image.Image:
         """Decode the image of one row."""
-        position = int(self.rows[row])
-        number = int(np.searchsorted(self.ends, position, side="right"))
+        number = int(np.searchsorted(self.ends, row, side="right"))
         first = int(self.ends[number - 1]) if number else 0
-        return _decoded(self._group(number)[position - first], f"{self.groups[number][0].file} row {position}", None)
+        return _decoded(self._group(number)[row - first], f"{self.groups[number][0].file} row {row}", None)
 
     def _group(self, number: int) -> Any:
         """The column of one row group; the last few that were read are kept."""
         with self._lock:
-            if number in self._held:
-                self._held.move_to_end(number)
-                return self._held[number]
+            if number in self._recent:
+                self._recent.move_to_end(number)
+                return self._recent[number]
             shard, group = self.groups[number]
             check_unchanged(shard.file, shard.state)
             column = _arrow_file(shard.file).column(self.column) if _is_arrow(shard.file) else self._row_group(shard, group)
-            self._held[number] = column
-            while len(self._held) > 2 and sum(_bytes(group_column) for group_column in self._held.values()) > CACHE_BYTES:
-                self._held.popitem(last=False)
+            self._recent[number] = column
+            while len(self._recent) > 2 and sum(kept.nbytes for kept in self._recent.values()) > CACHE_BYTES:
+                self._recent.popitem(last=False)
             return column
 
     def _row_group(self, shard: Shard, group: int) -> Any:
         with reading(shard.file), open_parquet(shard.file) as opened:
             return opened.read_row_group(group, columns=[self.column]).column(0)
 
-    def digest(self, ids: Sequence[str]) -> str:
+    def digest(self, ids: Sequence[str], rows: Sequence[int]) -> str:
         """sha256 over the names, sizes and times of the shards, and the ids picked from them."""
         states = [f"{shard.file.name}\0{shard.state[0]}\0{shard.state[1]}\n" for shard in self.shards]
         return hash_lines([*states, *(f"{id}\n" for id in ids)])
@@ -110,23 +104,17 @@ class EncodedImages:
 class DatasetImages:
     """Images of a Hugging Face `Dataset` object, read from its own tables."""
 
-    def __init__(self, dataset: Any, column: str, rows: np.ndarray | None = None) -> None:
+    def __init__(self, dataset: Any, column: str) -> None:
         self.dataset, self.column = dataset, column
-        self.rows = np.arange(len(dataset)) if rows is None else rows
 
     def __len__(self) -> int:
-        return len(self.rows)
-
-    def take(self, rows: Sequence[int]) -> DatasetImages:
-        """The images of these rows, in this order."""
-        return DatasetImages(self.dataset, self.column, self.rows[list(rows)])
+        return len(self.dataset)
 
     def image(self, row: int) -> Image.Image:
         """Decode the image of one row."""
-        position = int(self.rows[row])
-        return _decoded(self.dataset[position].column(self.column)[0], f"row {position}", Path.cwd())
+        return _decoded(self.dataset[row].column(self.column)[0], f"row {row}", Path.cwd())
 
-    def digest(self, ids: Sequence[str]) -> str:
+    def digest(self, ids: Sequence[str], rows: Sequence[int]) -> str:
         """sha256 over the fingerprint that the dataset has of itself, and the ids picked from it."""
         return hash_lines([f"{getattr(self.dataset, '_fingerprint', '')}\n", *(f"{id}\n" for id in ids)])
 
@@ -143,11 +131,12 @@ def read_dataset(dataset: Any, label_column: str | None = None) -> ImageData:
         raise InputError(f"a DatasetDict holds several splits: give one of them, such as data[{next(iter(dataset), 'train')!r}].")
     if not hasattr(dataset, "with_format") or not hasattr(dataset, "__len__"):
         raise InputError("a streamed dataset has no rows to come back to: load it without streaming=True.")
-    schema, plain = dataset.features.arrow_schema, dataset.with_format("arrow")
+    schema = dataset.features.arrow_schema
     column = _image_column(schema, "the dataset")
     others = [name for name in schema.names if name != column]
     table = dataset.select_columns(others).with_format("arrow")[:] if others else None
-    return _data([(table, schema, None, len(dataset))], DatasetImages(plain, column), "the dataset", label_column)
+    images = DatasetImages(dataset.with_format("arrow"), column)
+    return _data([_Part(table, schema, None, len(dataset))], images, "the dataset", label_column)
 
 
 def image_column(schema: pa.Schema) -> str | None:
@@ -213,34 +202,42 @@ def read_shards(files: Sequence[Place], label_column: str | None = None) -> Imag
         table = _arrow_file(file).select(others) if _is_arrow(file) else read_parquet(file, others) if others else None
         counts = _counts(file)
         shards.append(Shard(file, _split_of(file), counts, file_state(file)))
-        parts.append((table, schema, shards[-1].split, sum(counts)))
+        parts.append(_Part(table, schema, shards[-1].split, sum(counts)))
     return _data(parts, EncodedImages(shards, column), files[0], label_column)
 
 
-def _data(parts: list[Any], images: Any, where: Any, label_column: str | None) -> ImageData:
-    """Ids, labels and columns of tables that follow each other: (table, schema, split, rows) each."""
-    schema, splits = parts[0][1], [split for _, _, split, rows in parts for _ in range(rows)]
-    filled = [table for table, _, _, _ in parts if table is not None]
+class _Part(NamedTuple):
+    """The columns of one file, without its images."""
+
+    table: pa.Table | None  # None if there is no other column
+    schema: pa.Schema
+    split: str | None
+    rows: int
+
+
+def _data(parts: Sequence[_Part], images: Images, where: Any, label_column: str | None) -> ImageData:
+    """Ids, labels and columns of files that follow each other."""
+    tables = [part.table for part in parts if part.table is not None]
     with reading(where):
-        columns = pa.concat_tables(filled, promote_options="permissive").to_pydict() if filled else {}
+        columns = pa.concat_tables(tables, promote_options="permissive").to_pydict() if tables else {}
     name = label_column or next((name for name in LABELS if name in columns), None)
     if name is not None and name not in columns:
-        raise InputError(f"{where}: --labels {name} is not one of its columns; it has {', '.join(schema.names)}.")
-    all_split = all(split is not None for split in splits) and bool(splits)
-    ids = [str(id) for id in columns.pop("id")] if "id" in columns else _ids(splits if all_split else [None] * len(splits))
-    values = columns.pop(name) if name is not None else None
-    labels = None if values is None else _labels(values, [(schema, rows) for _, schema, _, rows in parts], name, where)
-    further = {key: column for key, column in columns.items() if key != "path"}
-    if all_split:
-        further = {"split": splits, **further}
-    if labels is None:
-        return ImageData("hugging face", ids, images, columns=further)
-    return ImageData("hugging face", ids, images, labels.numbers, labels.class_names, further, [], labels.notes)
+        raise InputError(f"{where}: --labels {name} is not one of its columns; it has {', '.join(parts[0].schema.names)}.")
+    splits = [part.split for part in parts for _ in range(part.rows)]
+    splits = splits if None not in splits else []  # of all or none
+    ids = [str(id) for id in columns.pop("id")] if "id" in columns else row_ids(splits or [None] * len(images))
+    values = None if name is None else columns.pop(name)
+    columns.pop("path", None)
+    data = ImageData("hugging face", ids, images, columns={"split": splits, **columns} if splits else columns)
+    if name is None or values is None:
+        return data
+    labels = _labels(values, parts, name, where)
+    return replace(data, labels=labels.numbers, class_names=labels.class_names, notes=labels.notes)
 
 
-def _labels(values: list[Any], shards: list[tuple[pa.Schema, int]], name: str | None, where: Any) -> Labels:
+def _labels(values: list[Any], shards: Sequence[_Part], name: str, where: Any) -> Labels:
     """The labels of all shards: where their schemas name the classes in another order, by the names of the first."""
-    counted = [class_label_names(schema, str(name)) for schema, _ in shards]
+    counted = [class_label_names(shard.schema, name) for shard in shards]
     first = next((names for names in counted if names is not None), None)
 
     def row_of(row: int) -> str:
@@ -249,18 +246,12 @@ def _labels(values: list[Any], shards: list[tuple[pa.Schema, int]], name: str | 
     if first is None or all(names in (None, first) for names in counted):
         return read_labels(values, row_of, first)
     start, parts = 0, []
-    for names, (_, rows) in zip(counted, shards, strict=True):
-        part = read_labels(values[start : start + rows], row_of, names)
+    for names, shard in zip(counted, shards, strict=True):
+        part = read_labels(values[start : start + shard.rows], row_of, names)
         mapping = None if names is None else numbers_among(names, first)
         parts.append(part.numbers if mapping is None else mapping[part.numbers])
-        start += rows
+        start += shard.rows
     return Labels(np.concatenate(parts), first)
-
-
-def _ids(splits: Sequence[str | None]) -> list[str]:
-    """Row numbers within each split."""
-    counts = {split: iter(row_ids(splits.count(split), split)) for split in dict.fromkeys(splits)}
-    return [next(counts[split]) for split in splits]
 
 
 def _split_of(file: Place) -> str | None:
@@ -274,11 +265,11 @@ def _split_of(file: Place) -> str | None:
 
 
 def _decoded(cell: pa.Scalar, name: str, root: Path | None) -> Image.Image:
-    """The image of one cell. A path beside no bytes is followed only below `root`, in data that a user holds in memory."""
+    """The image of one cell. A path without bytes is followed only below `root`, in data that a user holds in memory."""
     try:
         value = cell.as_py()
     except UnicodeDecodeError as error:
-        raise BrokenImage("unreadable", name, f"a text beside it is not UTF-8: {error.reason}") from error
+        raise BrokenImage("unreadable", name, f"a text next to it is not UTF-8: {error.reason}") from error
     content = value.get("bytes") if isinstance(value, dict) else value
     path = value.get("path") if isinstance(value, dict) else None
     if content is None and root is not None and path:
@@ -325,7 +316,3 @@ def _counts(file: Place) -> tuple[int, ...]:
     with open_parquet(file) as opened:
         metadata = opened.metadata
         return tuple(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
-
-
-def _bytes(column: Any) -> int:
-    return int(column.nbytes)

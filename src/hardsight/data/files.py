@@ -89,14 +89,9 @@ class ImageFiles:
     def __len__(self) -> int:
         return len(self.paths)
 
-    def take(self, rows: Sequence[int]) -> ImageFiles:
-        """The images of these rows, in this order."""
-        return ImageFiles(self.root, [self.paths[row] for row in rows])
-
     def image(self, row: int) -> Image.Image:
         """Decode the image of one row; BrokenImage if that fails or the file is outside the root."""
-        path, name = os.path.join(self.root, self.paths[row]), utf8_name(self.paths[row])
-        real = os.path.realpath(path)
+        name, real = utf8_name(self.paths[row]), os.path.realpath(os.path.join(self.root, self.paths[row]))
         if os.path.commonpath([self.root, real]) != self.root:
             raise BrokenImage("outside_root", name)
         # real holds no link any more; if one is put there meanwhile, NOFOLLOW refuses it. NONBLOCK: a pipe does not hang.
@@ -112,12 +107,12 @@ class ImageFiles:
         with os.fdopen(handle, "rb") as stream:
             return decode(stream, name)
 
-    def digest(self, ids: Sequence[str]) -> str:
+    def digest(self, ids: Sequence[str], rows: Sequence[int]) -> str:
         """sha256 over the sorted (id, size, time of change) of the files; a missing one has size -1."""
         lines = []
-        for id, path in zip(ids, self.paths, strict=True):
+        for id, row in zip(ids, rows, strict=True):
             try:
-                stat = os.stat(os.path.join(self.root, path))
+                stat = os.stat(os.path.join(self.root, self.paths[row]))
                 lines.append(f"{id}\0{stat.st_size}\0{stat.st_mtime_ns}\n")
             except OSError:
                 lines.append(f"{id}\0-1\0-1\n")

@@ -1,38 +1,79 @@
-"""A folder of images: class folders, domain/class folders, or image_list.txt files with the labels."""
+"""A folder of images, on a disk or in a store (s3:// and its like): class folders, or domain/class folders.
+
+Images in a store are listed once and fetched one by one; nothing is kept on the disk.
+"""
 
 from __future__ import annotations
 
+import io
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from PIL import Image
 
 from hardsight.data.dataset import ImageData
-from hardsight.data.files import UNREAD, ImageFiles, is_image_name, unread_note
+from hardsight.data.decoding import BrokenImage, decode
+from hardsight.data.files import UNREAD, ImageFiles, hash_lines, is_image_name, unread_note
 from hardsight.data.layout import read_layout
 from hardsight.errors import FileError, InputError
-from hardsight.files.places import utf8_name
+from hardsight.files.places import Place, Remote, place, utf8_name
 
 
-def read_folder(root: Path, level: int | None = None) -> ImageData:
+def read_folder(root: Place, level: int | None = None) -> ImageData:
     """Every image below root, sorted by path; `layout` reads what the folders mean."""
-    files = _walk(str(root))
-    paths = sorted(filter(is_image_name, files))
-    if not paths:
-        raise InputError(
-            f"{root}: a data folder must hold images (.jpg, .png, .webp, ...) at some depth, found none. "
-            f"It holds: {_holds(root)}."
-        )
+    listed = _listed(root) if isinstance(root, Remote) else [(path, 0, 0) for path in _walk(str(root))]
+    found = sorted(entry for entry in listed if is_image_name(entry[0]))
+    paths = [path for path, _, _ in found]
+    if not found:
+        what = "" if isinstance(root, Remote) else f" It holds: {_holds(root)}."
+        raise InputError(f"{root}: a data folder must hold images (.jpg, .png, .webp, ...) at some depth, found none.{what}")
+    images: Any = RemoteImages(root.uri, found) if isinstance(root, Remote) else ImageFiles.below(root, paths)
     layout = read_layout(paths, level)
     names = [utf8_name(path) for path in paths]
     return ImageData(
         kind="folder",
         ids=names,
-        images=ImageFiles.below(root, paths),
+        images=images,
         labels=layout.labels,
         class_names=layout.class_names,
         columns={"path": names, **layout.columns},
-        roots=[Path(os.path.realpath(root))],
-        notes=layout.notes + unread_note(files),
+        roots=[] if isinstance(root, Remote) else [Path(os.path.realpath(root))],
+        notes=layout.notes + unread_note(path for path, _, _ in listed),
     )
+
+
+@dataclass(frozen=True)
+class RemoteImages:
+    """Image files below a folder of a store, as they were when it was listed."""
+
+    root: str  # the whole URI: a worker opens it again
+    files: list[tuple[str, int, int]]  # path below the root, size, time
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def image(self, row: int) -> Image.Image:
+        """Fetch and decode the image of one row."""
+        name, root = self.files[row][0], place(self.root)
+        try:
+            with (root / name).open("rb") as file:
+                content = file.read()
+        except (FileError, OSError) as error:
+            raise BrokenImage("missing" if "does not exist" in str(error) else "unreadable", name, str(error)) from error
+        return decode(io.BytesIO(content), name)
+
+    def digest(self, ids: Sequence[str], rows: Sequence[int]) -> str:
+        """sha256 over the sorted (id, size, time of change) of the files."""
+        states = (self.files[row] for row in rows)
+        return hash_lines(f"{id}\0{size}\0{time}\n" for id, (_, size, time) in zip(ids, states, strict=True))
+
+
+def _listed(root: Remote) -> list[tuple[str, int, int]]:
+    """Path, size and time of all files of a store below root. Hidden files and folders are left out."""
+    return [entry for entry in root.files_below() if "/." not in f"/{entry[0]}"]
 
 
 def _walk(root: str) -> list[str]:

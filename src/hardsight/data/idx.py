@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from hardsight.checks import check_labels
-from hardsight.data.arrays import ImageArrays, row_ids
+from hardsight.data.arrays import ArrayPart, array_data
 from hardsight.data.dataset import ImageData
 from hardsight.errors import FileError, InputError
 
@@ -46,29 +46,18 @@ def read_idx(files: list[Path]) -> ImageData:
         raise InputError(
             f"{files[0].parent}: a folder of idx files must hold one set of train and test, got {names}: pass one file."
         )
-    loads, counts, ids, split_column, sources = [], [], [], [], []
-    labels: list[np.ndarray | None] = []
+    parts, labels, sources = [], [], []
     for path, split in zip(files, splits, strict=True):
         path = path.absolute()
-        count = len(load_idx(path, 3))
-        loads.append(partial(load_idx, path, 3))
-        counts.append(count)
-        ids += row_ids(count, split or None)
-        split_column += [split or None] * count
+        parts.append(ArrayPart(split or None, partial(load_idx, path, 3), len(load_idx(path, 3))))
         sources.append(path)
-        beside = _labels_file(path)
-        labels.append(None if beside is None else _read_labels(beside, count))
-        sources += [beside] if beside is not None else []
-    if any(part is None for part in labels) and any(part is not None for part in labels):
-        raise InputError(f"{files[0].parent}: every idx images file needs its labels file beside it, or none.")
-    label_arrays = [part for part in labels if part is not None]
-    return ImageData(
-        kind="idx",
-        ids=ids,
-        images=ImageArrays(loads, counts, sources),
-        labels=np.concatenate(label_arrays) if label_arrays else None,
-        columns={"split": split_column} if any(splits) else {},
-    )
+        labels_file = _labels_file(path)
+        if labels_file is not None:
+            labels.append(_read_labels(labels_file, parts[-1].count))
+            sources.append(labels_file)
+    if labels and len(labels) != len(parts):
+        raise InputError(f"{files[0].parent}: every idx images file needs its labels file next to it, or none.")
+    return array_data("idx", parts, sources, np.concatenate(labels) if labels else None)
 
 
 def load_idx(path: Path, dimensions: int) -> np.ndarray:
@@ -112,9 +101,8 @@ def _labels_file(path: Path) -> Path | None:
     match = IMAGES_FILE.fullmatch(path.name)
     if not match:
         return None
-    plain = path.with_name(f"{match['set']}labels{match['dash']}idx1-ubyte")
-    packed = plain.with_name(f"{plain.name}.gz")
-    return next((each for each in (plain, packed) if each.is_file()), None)
+    name = f"{match['set']}labels{match['dash']}idx1-ubyte"
+    return next((file for file in (path.with_name(name), path.with_name(f"{name}.gz")) if file.is_file()), None)
 
 
 def _read_labels(path: Path, count: int) -> np.ndarray:

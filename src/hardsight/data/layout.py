@@ -78,10 +78,10 @@ def folder_meanings(folders: Iterable[str], level: int | None = None) -> dict[st
     """The meaning of each folder, by the rules of this module."""
     meanings = {folder: FolderMeaning(tuple(utf8_name(folder).split("/")) if folder else ()) for folder in folders}
     if level is not None:
-        return {folder: replace(meaning, label=_at(meaning.rest, level)) for folder, meaning in meanings.items()}
+        return {folder: replace(meaning, label=_folder_number(level, meaning.rest)) for folder, meaning in meanings.items()}
     meanings = _look_through(meanings)
     if all(len(meaning.rest) > 1 for meaning in _inside(meanings)):
-        meanings = _look_through(meanings, at=1)  # photo/train/dog, amazon/images/mug
+        meanings = _look_through(meanings, depth=1)  # photo/train/dog, amazon/images/mug
     domains = _repeated(meanings)
     return {
         folder: replace(meaning, domain=meaning.rest[0], label=meaning.rest[1])
@@ -91,27 +91,30 @@ def folder_meanings(folders: Iterable[str], level: int | None = None) -> dict[st
     }
 
 
-def _look_through(meanings: dict[str, FolderMeaning], at: int = 0) -> dict[str, FolderMeaning]:
-    """Take out the names at level `at` for as long as they are splits, or one folder that holds everything."""
-    while inside := _inside(meanings, at):
-        names = {meaning.rest[at] for meaning in inside}
-        goes_on = [len(meaning.rest) > at + 1 for meaning in inside]
+def _look_through(meanings: dict[str, FolderMeaning], depth: int = 0) -> dict[str, FolderMeaning]:
+    """Take out the names at a depth for as long as they are splits, or one folder that holds everything."""
+    while inside := _inside(meanings, depth):
+        names = {meaning.rest[depth] for meaning in inside}
+        goes_on = [len(meaning.rest) > depth + 1 for meaning in inside]
         unsplit = all(meaning.split is None for meaning in inside)
-        if unsplit and all(map(split_name, names)) and (at or any(goes_on)):
-            meanings = {f: _without(p, at, split_name(p.rest[at])) if len(p.rest) > at else p for f, p in meanings.items()}
-        elif len(names) == 1 and all(goes_on) and len(inside) == len(_inside(meanings)):
-            meanings = {f: _without(p, at, p.split) for f, p in meanings.items()}
-        else:
+        are_splits = unsplit and all(map(split_name, names)) and (depth > 0 or any(goes_on))
+        hold_all = len(names) == 1 and all(goes_on) and len(inside) == len(_inside(meanings))
+        if not (are_splits or hold_all):
             break
+        meanings = {folder: _without(meaning, depth, are_splits) for folder, meaning in meanings.items()}
     return meanings
 
 
-def _inside(meanings: dict[str, FolderMeaning], at: int = 0) -> list[FolderMeaning]:
-    return [meaning for meaning in meanings.values() if len(meaning.rest) > at]
+def _inside(meanings: dict[str, FolderMeaning], depth: int = 0) -> list[FolderMeaning]:
+    return [meaning for meaning in meanings.values() if len(meaning.rest) > depth]
 
 
-def _without(meaning: FolderMeaning, at: int, split: str | None) -> FolderMeaning:
-    return replace(meaning, rest=meaning.rest[:at] + meaning.rest[at + 1 :], split=split)
+def _without(meaning: FolderMeaning, depth: int, is_split: bool) -> FolderMeaning:
+    """Without the name at this depth, which may be the split."""
+    if len(meaning.rest) <= depth:
+        return meaning
+    split = split_name(meaning.rest[depth]) if is_split else meaning.split
+    return replace(meaning, rest=meaning.rest[:depth] + meaning.rest[depth + 1 :], split=split)
 
 
 def _repeated(meanings: dict[str, FolderMeaning]) -> bool:
@@ -126,7 +129,7 @@ def _repeated(meanings: dict[str, FolderMeaning]) -> bool:
     return repeated >= 2 and 2 * repeated >= len(seen)
 
 
-def _at(names: tuple[str, ...], level: int) -> str | None:
+def _folder_number(level: int, names: tuple[str, ...]) -> str | None:
     """Folder number `level`: 1 is the outermost, -1 the innermost."""
     if level == 0:
         raise InputError("--labels folder:N counts from 1 at the root, or from -1 at the file; N cannot be 0.")

@@ -24,7 +24,6 @@ from hardsight.data.folders import read_folder
 from hardsight.data.idx import idx_files, is_idx, read_idx
 from hardsight.data.labels import Written, read_labels, split_name
 from hardsight.data.lists import lists_in, read_lines, read_list, read_lists
-from hardsight.data.remote import read_remote_folder
 from hardsight.data.sheets import read_sheet
 from hardsight.errors import FileError, InputError, did_you_mean
 from hardsight.files.kinds import kind_of
@@ -201,7 +200,7 @@ def _read_dir(folder: Place, level: int | None, column: str | None = None) -> Im
     if (shards := shards_in(folder)) and holds_encoded(shards[0]):
         return read_shards(shards, column)
     if isinstance(folder, Remote):
-        return read_remote_folder(folder, level)
+        return read_folder(folder, level)
     if batches := cifar_batches(folder):
         return read_cifar(batches)
     if files := cifar100_files(folder):

@@ -1,14 +1,24 @@
-"""Domains: `adapt` to one without labels, `generalize` to an unseen one, and what both share.
+"""Domains: `adapt` to one without labels, `generalize` to an unseen one. Control flows one way in both:
 
-adaptation/         self-training and alignment: `hardsight.adapt`
-generalization/     leave one domain out: `hardsight.generalize`
+                open              prepare, train                                    compare, render
+    adapt       adapt.py          adapt_models.py, adapt_training.py, methods.py    adapt_result.py, adapt_report.py
+    generalize  generalize.py     generalize_models.py, fold_training.py, drm.py    generalize_result.py
 
-settings.py         options that both share: seeds, the network, how it learns
-opening.py          features and images with a domain
-run_directory.py    early checks, the run directory, its tables and page
-scaling.py          standardized features
-source_training.py  how long to train on labeled samples, and whether they were learned
-accuracy.py         accuracy class by class, its spread over seeds, and paired differences with intervals
+settings.py         the options of both, each defined once
+opening.py          features and images with a domain; official_lists.py: which samples a benchmark trains and tests on
+prepare.py          the network, preprocessed images, standardized features
+run_directory.py    early checks, the run directory, trainings that are resumed, tables and the page
+training_length.py  how long to train on labeled samples, and whether they were learned
+comparison.py       accuracy class by class, its spread over seeds, and paired differences with intervals
+
+methods.py          the methods of `adapt` by name, each with its options
+alignment.py        CORAL and subspace alignment; entropy.py: entropy minimization; self_training.py: all that pseudo-label
+pseudo_labels.py    `select_pseudo_labels`: the published rules, on arrays; thresholds.py: the threshold of each class
+validation.py       has adapting helped? validators that need no labels, on arrays; auto.py: the method `auto`
+drm.py              DRM: a head for each training domain, and learning from an unseen domain while its samples arrive
+
+Zou et al., ECCV 2018 (CBST) and ICCV 2019 (CRST); Chen et al., ICML 2020 (CBST+AVH); Zhang et al., KDD 2023 (DRM). The functions
+on arrays need no torch.
 """
 
 import lazy_loader

@@ -1,7 +1,7 @@
-from .adaptation.adapt import Adapted
-from .adaptation.selection import METHODS, PseudoLabels, select_pseudo_labels
-from .adaptation.thresholds import class_thresholds
-from .adaptation.validation import (
+from .adapt_result import Adapted
+from .pseudo_labels import METHODS, PseudoLabels, select_pseudo_labels
+from .thresholds import class_thresholds
+from .validation import (
     circular_validation,
     class_evenness,
     deep_embedded_validation,
@@ -13,7 +13,7 @@ from .adaptation.validation import (
     neighbor_agreement,
     soft_neighborhood_density,
 )
-from .generalization.generalize import Generalized
+from .generalize_result import Generalized
 
 __all__ = [
     "Adapted",

@@ -104,6 +104,11 @@ def present_classes(data: Data) -> list[str]:
     return [str(k) if data.class_names is None else data.class_names[k] for k in present]
 
 
+def class_names_of(data: Data) -> list[str]:
+    """One name per class; its number where it has none."""
+    return list(data.class_names or map(str, range(num_classes(data))))
+
+
 def first_few(names: Sequence[Any], most: int = 5) -> str:
     """Some names, and how many more there are."""
     return ", ".join(map(str, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,25 +1,33 @@
-"""The run directory of a comparison over domains: early checks, one writer, tables and the report."""
+"""The run directory of `adapt` and `generalize`: early checks, one writer, trainings that are resumed, tables, the page."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from hardsight.domains.settings import DomainOptions
 from hardsight.errors import require_installed
 from hardsight.files.parquet import read_parquet
+from hardsight.files.reading import read_json
 from hardsight.files.run import Run, check_run_directory
-from hardsight.files.writing import replacing
+from hardsight.files.writing import replacing, write_json
 from hardsight.models.network_names import check_network_name
 from hardsight.models.weights import check_weights_file
-from hardsight.screen import Say
+from hardsight.screen import Progress
 from hardsight.table import write_table
 
-INTERVALS = "In points, seed by seed, with 95 % intervals by Student's t (none for a single seed); colored where 0 is outside."
+if TYPE_CHECKING:
+    from hardsight.domains.adapt_models import AdaptWork
+    from hardsight.domains.adapt_result import Adapted
+    from hardsight.domains.generalize_models import GeneralizeWork
+    from hardsight.domains.generalize_result import Generalized
+
+History = list[dict[str, Any]]  # one entry per round or epoch of a training
 
 
 def refuse_early(settings: DomainOptions, output: str | os.PathLike[str], command: str) -> None:
@@ -31,51 +39,83 @@ def refuse_early(settings: DomainOptions, output: str | os.PathLike[str], comman
 
 
 def write_run(
-    output: str | os.PathLike[str], command: str, arguments: Mapping[str, Any], fingerprints: Mapping[str, Any], say: Say,
-    compare: Callable[[Run, bool], None],
-) -> None:  # fmt: skip
+    output: str | os.PathLike[str], command: str, work: AdaptWork | GeneralizeWork, compare: Callable[[Run, bool], None]
+) -> None:
     """Start the run or resume it; a complete one is left as it is.
 
     Args:
         output: the directory.
         command: such as `hardsight adapt`.
-        arguments: what the result depends on.
-        fingerprints: of all inputs.
-        compare: does the work; the second argument is whether this process is the one that writes.
+        work: what the run is made of.
+        compare: does it; the second argument is whether this process is the one that writes.
     """
     from hardsight.dynamics.gathering import num_processes
     from hardsight.training.processes import one_writes
 
     with one_writes() as writes:
-        run = Run(Path(output), command, {**arguments, "processes": num_processes()}, dict(fingerprints))
+        run = Run(Path(output), command, {**work.arguments(), "processes": num_processes()}, work.fingerprints())
         if run.complete:
-            say(f"{output} is complete already")
+            work.say(f"{output} is complete already")
             return
         with run.only_writer():
             compare(run, writes)
 
 
-def write_tables(run: Run, tables: Mapping[str, pa.Table]) -> list[Path]:
-    """NAME.parquet of each table."""
-    paths = [run.directory / f"{name}.parquet" for name in tables]
-    for path, table in zip(paths, tables.values(), strict=True):
+# ---- trainings that are complete are not trained again ----
+
+
+def finished(path: Path) -> History | None:
+    """The history of a training, if it is complete."""
+    from hardsight.training.processes import wait
+
+    history = read_json(path) if path.is_file() else None
+    wait()  # all processes have looked before one of them writes it
+    return history
+
+
+def finish(path: Path, history: History) -> None:
+    """Mark a training as complete; its checkpoints are not needed any more."""
+    from hardsight.training.checkpoint import Checkpoints
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, history)
+    Checkpoints(path.parent / "checkpoints").remove()
+
+
+@dataclass
+class Steps:
+    """The progress of all trainings as one count of epochs and rounds; trainings come one after another."""
+
+    progress: Progress | None
+    total: int
+    done: int = 0
+
+    def next(self, words: str, length: int) -> Callable[[int], None]:
+        """What the next training, of this length, calls with how far it has come."""
+        start = self.done
+        self.done += length
+        return lambda number: None if self.progress is None else self.progress(start + number, self.total, words)
+
+
+# ---- tables, figures and the page ----
+
+
+def finish_run(run: Run, result: Adapted | Generalized, parts: Sequence[Path]) -> None:
+    """Write NAME.parquet of each table, figures/ and report.html; then the run is complete. `parts` are files of trainings."""
+    from hardsight.render.saving import save_figure
+
+    tables = {run.directory / f"{name}.parquet": table for name, table in result.tables().items()}
+    for path, table in tables.items():
         write_table(table, path)
-    return paths
+    drawn = [
+        path for name, figure in result.figures().items() for path in save_figure(figure, run.folder("figures") / f"{name}.png")
+    ]
+    report = run.directory / "report.html"
+    with replacing(report) as temporary:
+        temporary.write_text(result.page(run.start, drawn), encoding="utf-8")
+    run.finish([*parts, *tables, *drawn, report], result.summary)
 
 
 def read_tables(directory: Path, names: Sequence[str]) -> list[pa.Table]:
-    """What `write_tables` wrote."""
+    """NAME.parquet of a run."""
     return [read_parquet(directory / f"{name}.parquet") for name in names]
-
-
-def write_page(run: Run, html: str) -> Path:
-    """report.html."""
-    path = run.directory / "report.html"
-    with replacing(path) as temporary:
-        temporary.write_text(html, encoding="utf-8")
-    return path
-
-
-def over_seeds(seeds: Sequence[int]) -> str:
-    """What the numbers of a page are, in words."""
-    return f"over {len(seeds)} seeds (± is the standard deviation)" if len(seeds) > 1 else "of one seed"

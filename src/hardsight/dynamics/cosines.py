@@ -88,8 +88,8 @@ def cosine_histograms(
 def measured_cosines(samples: Labeled, pairs_of: int) -> tuple[dict[str, float], CosineHistograms]:
     """All metrics above by name: pairs of the first `pairs_of` samples, and the tolerance of all."""
     unit = samples.unit()
-    some = Labeled(unit.features[:pairs_of], unit.labels[:pairs_of])
-    pairs = list(_pairs(some))  # iterated twice
+    first_ones = Labeled(unit.features[:pairs_of], unit.labels[:pairs_of])
+    pairs = list(_pairs(first_ones))  # iterated twice
     counted = _histograms(pairs, BINS)
     measures = {"uniformity": _uniformity(pairs, T), "tolerance": _tolerance(unit)}
     return measures | {"positive_cosine": counted.positive_mean, "negative_cosine": counted.negative_mean}, counted
@@ -110,9 +110,9 @@ def _pairs(unit: Labeled) -> Iterator[_Pairs]:
     """All pairs of unit-length samples, a block of rows at a time."""
     x, labels = unit.features, unit.labels
     for rows in blocks(len(x), ROWS):
-        some, after = x[rows], slice(rows.start, None)
-        later = ~np.tri(len(some), len(x[after]), dtype=bool)  # (b, n - start)
-        cosine = (some @ x[after].T)[later]
+        block, after = x[rows], slice(rows.start, None)
+        later = ~np.tri(len(block), len(x[after]), dtype=bool)  # (b, n - start)
+        cosine = (block @ x[after].T)[later]
         yield _Pairs(np.clip(cosine, -1.0, 1.0, out=cosine), (labels[rows, None] != labels[after])[later])
 
 

@@ -46,16 +46,16 @@ class Curves:
 
     def table(self) -> pa.Table:
         """The same as a table: group, epoch, step, samples, and mean and std of each column."""
-        rows = [(group, at) for group in self.present() for at in range(len(self.moments))]
+        rows = [(group, index) for group in self.present() for index in range(len(self.moments))]
         columns = {
             "group": [self.groups.names[group] for group, _ in rows],
-            "epoch": [self.moments[at].epoch for _, at in rows],
-            "step": pa.array([self.moments[at].step for _, at in rows], pa.int64()),
-            "samples": [int(self.count[group, at]) for group, at in rows],
+            "epoch": [self.moments[index].epoch for _, index in rows],
+            "step": pa.array([self.moments[index].step for _, index in rows], pa.int64()),
+            "samples": [int(self.count[row]) for row in rows],
         }
         for name in self.mean:
             for kind, values in (("mean", self.mean[name]), ("std", self.std[name])):
-                columns[f"{name}_{kind}"] = pa.array([values[group, at] for group, at in rows], pa.float64(), from_pandas=True)
+                columns[f"{name}_{kind}"] = pa.array([values[row] for row in rows], pa.float64(), from_pandas=True)
         return pa.table(columns)
 
 

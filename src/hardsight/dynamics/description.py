@@ -69,96 +69,111 @@ def describe_dynamics(
     if split is not None and split not in there:
         raise InputError(f"{run}: no split {split!r} in the dynamics; there is {', '.join(map(str, there))}.")
     chosen = [split] if split is not None else [name for name in there if name != "train"] or there
-    groups = {name: _groups(run, by, human, name) for name in chosen}  # before anything is plotted: the grouping may not fit
     description = Description()
-    passes = len(_PASSES) * len(chosen)
-    for name in chosen:
-        for describe in _PASSES:
+    # Before anything is plotted: the grouping may not fit.
+    reports = [_SplitReport(run, name, _groups(run, by, human, name), folder, description) for name in chosen]
+    for report in reports:
+        passes = (report.all_samples, report.easy_and_hard, report.by_groups, report.steps, report.collapse)
+        for describe in passes:
             if progress is not None:
-                progress(description.passes, passes)
-            describe(run, name, groups[name], folder, description)
+                progress(description.passes, len(passes) * len(reports))
+            describe()
             description.passes += 1
     return description
 
 
-def _describe_all(run: str | Path, split: str | None, groups: Groups | None, folder: Path, description: Description) -> None:
-    name = split or "all samples"
-    curves = read_curves(run, split=split)
-    numbers = description.numbers[name] = {"epochs": curves.times, "samples": int(curves.count.max(initial=0))}
-    if curves.moments:
-        description.lines.append(f"{name}: {numbers['samples']:,} samples, epochs {curves.times[0]} to {curves.times[-1]}")
-        description.lines += _plateau_lines(curves, numbers)
-        path = folder / f"dynamics-{_file_word(name)}.png"
-        _draw(curves, ("norm", "avh", "correct", "confidence"), f"{name}, all samples", path, description)
+@dataclass(frozen=True)
+class _SplitReport:
+    """What is said and drawn of one split; each method is a pass over its files."""
 
+    run: str | Path
+    split: str | None
+    groups: Groups | None
+    folder: Path
+    description: Description
 
-def _describe_easy_and_hard(
-    run: str | Path, split: str | None, groups: Groups | None, folder: Path, description: Description
-) -> None:
-    name = split or "all samples"
-    curves = read_curves(run, by_hardness(run, split), split=split)
-    if curves.moments:
-        boundaries = _phase_lines(curves, description, description.numbers[name])
-        title = f"{name}: the third with the lowest and the third with the highest mean AVH"
-        path = folder / f"dynamics-{_file_word(name)}-easy-hard.png"
-        _draw(curves, ("own_angle", "norm", "avh", "correct"), title, path, description, boundaries)
+    @property
+    def name(self) -> str:
+        return self.split or "all samples"
 
+    @property
+    def numbers(self) -> dict[str, Any]:
+        numbers: dict[str, Any] = self.description.numbers.setdefault(self.name, {})
+        return numbers
 
-def _describe_groups(run: str | Path, split: str | None, groups: Groups | None, folder: Path, description: Description) -> None:
-    if groups is None:
-        return
-    name = split or "all samples"
-    curves = read_curves(run, groups, split=split)
-    if not curves.moments:
-        return
-    present = curves.present()
-    if not present:
-        raise InputError(f"{name}: no sample has a {groups.name} to group by: its ids do not match those of the dynamics.")
-    description.lines.append(f"  by {groups.name}, at epoch {curves.times[-1]}:")
-    for group in present:
-        at = plateau(curves.mean["avh"][group])
-        settled = f"AVH settles at epoch {curves.times[at.at]}" if at.at is not None else f"AVH does not settle: {at.why_not}"
-        values = {key: float(curves.mean[key][group, -1]) for key in ("avh", "norm", "correct")}
-        description.lines.append(
-            f"    {groups.names[group]} (n = {int(curves.count[group].max()):,}): AVH {values['avh']:.4g}, "
-            f"norm {values['norm']:.4g}, accuracy {percent(values['correct'])} %; {settled}"
-        )
-        description.numbers[name].setdefault("groups", {})[groups.names[group]] = values
-    path = folder / f"dynamics-{_file_word(name)}-by-{_file_word(groups.name)}.png"
-    _draw(curves, ("norm", "avh", "correct", "confidence"), f"{name} by {groups.name}", path, description)
+    def all_samples(self) -> None:
+        curves = read_curves(self.run, split=self.split)
+        self.numbers.update(epochs=curves.times, samples=int(curves.count.max(initial=0)))
+        if curves.moments:
+            samples = f"{self.numbers['samples']:,} samples, epochs {curves.times[0]} to {curves.times[-1]}"
+            self.description.lines += [f"{self.name}: {samples}", *_plateau_lines(curves, self.numbers)]
+            self._draw(curves, ("norm", "avh", "correct", "confidence"), f"{self.name}, all samples", "")
 
+    def easy_and_hard(self) -> None:
+        curves = read_curves(self.run, by_hardness(self.run, self.split), split=self.split)
+        if curves.moments:
+            boundaries = _phase_lines(curves, self.description, self.numbers)
+            title = f"{self.name}: the third with the lowest and the third with the highest mean AVH"
+            self._draw(curves, ("own_angle", "norm", "avh", "correct"), title, "-easy-hard", boundaries)
 
-def _describe_steps(run: str | Path, split: str | None, groups: Groups | None, folder: Path, description: Description) -> None:
-    name = split or "all samples"
-    curves = read_curves(run, groups, split=split, steps=True)
-    if not curves.moments:
-        return
-    path = folder / f"dynamics-{_file_word(name)}-steps.png"
-    _draw(curves, ("norm", "own_angle", "avh", "correct"), f"{name}, inside the epochs", path, description)
-    if groups is None:
-        description.lines.append(f"  inside the epochs, steps {curves.times[0]} to {curves.times[-1]}:")
-        description.lines += [f"  {line}" for line in _plateau_lines(curves, description.numbers[name].setdefault("steps", {}))]
+    def by_groups(self) -> None:
+        groups = self.groups
+        curves = None if groups is None else read_curves(self.run, groups, split=self.split)
+        if groups is None or curves is None or not curves.moments:
+            return
+        if not curves.present():
+            raise InputError(
+                f"{self.name}: no sample has a {groups.name} to group by: its ids do not match those of the dynamics."
+            )
+        self.description.lines.append(f"  by {groups.name}, at epoch {curves.times[-1]}:")
+        for group in curves.present():
+            found = plateau(curves.mean["avh"][group])
+            settled = f"does not settle: {found.why_not}" if found.at is None else f"settles at epoch {curves.times[found.at]}"
+            values = {key: float(curves.mean[key][group, -1]) for key in ("avh", "norm", "correct")}
+            self.description.lines.append(
+                f"    {groups.names[group]} (n = {int(curves.count[group].max()):,}): AVH {values['avh']:.4g}, "
+                f"norm {values['norm']:.4g}, accuracy {percent(values['correct'])} %; AVH {settled}"
+            )
+            self.numbers.setdefault("groups", {})[groups.names[group]] = values
+        columns = ("norm", "avh", "correct", "confidence")
+        self._draw(curves, columns, f"{self.name} by {groups.name}", f"-by-{_file_word(groups.name)}")
 
+    def steps(self) -> None:
+        curves = read_curves(self.run, self.groups, split=self.split, steps=True)
+        if not curves.moments:
+            return
+        self._draw(curves, ("norm", "own_angle", "avh", "correct"), f"{self.name}, inside the epochs", "-steps")
+        if self.groups is None:
+            lines = _plateau_lines(curves, self.numbers.setdefault("steps", {}))
+            self.description.lines.append(f"  inside the epochs, steps {curves.times[0]} to {curves.times[-1]}:")
+            self.description.lines += [f"  {line}" for line in lines]
 
-def _describe_collapse(run: str | Path, split: str | None, groups: Groups | None, folder: Path, description: Description) -> None:
-    """Neural collapse, uniformity and tolerance, if they were recorded."""
-    name = split or "all samples"
-    table = read_epochs(run, [split])
-    description.table = table if description.table is None else pa.concat_tables([description.table, table])
-    measured = table.filter(pc.is_valid(table.column("measured")))
-    if len(measured) == 0:
-        return
-    rows = measured.to_pylist()
-    description.lines += _collapse_lines(rows)
-    description.numbers[name]["collapse"] = {key: rows[-1][key] for key in MEASURES}
-    if len(measured) > 1:
-        from hardsight.render.dynamics import collapse_figure
+    def collapse(self) -> None:
+        """Neural collapse, uniformity and tolerance, if they were recorded."""
+        description, table = self.description, read_epochs(self.run, [self.split])
+        description.table = table if description.table is None else pa.concat_tables([description.table, table])
+        measured = table.filter(pc.is_valid(table.column("measured")))
+        if len(measured) == 0:
+            return
+        rows = measured.to_pylist()
+        description.lines += _collapse_lines(rows)
+        self.numbers["collapse"] = {key: rows[-1][key] for key in MEASURES}
+        if len(measured) > 1:
+            from hardsight.render.dynamics import collapse_figure
 
-        figure = collapse_figure(measured, title=f"{name}: collapse of the features, and cosines of pairs")
-        _save(figure, folder / f"dynamics-{_file_word(name)}-collapse.png", description)
+            title = f"{self.name}: collapse of the features, and cosines of pairs"
+            self._save(collapse_figure(measured, title=title), "-collapse")
 
+    def _draw(
+        self, curves: Curves, columns: tuple[str, ...], title: str, ending: str, marks: Sequence[tuple[int, int]] = ()
+    ) -> None:
+        from hardsight.render.dynamics import curves_figure
 
-_PASSES = (_describe_all, _describe_easy_and_hard, _describe_groups, _describe_steps, _describe_collapse)
+        self._save(curves_figure(curves, columns, title=title, marks=marks), ending)
+
+    def _save(self, figure: Any, ending: str) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.description.figures += save_figure(figure, self.folder / f"dynamics-{_file_word(self.name)}{ending}.png")
 
 
 def _plateau_lines(curves: Curves, numbers: dict[str, Any]) -> list[str]:
@@ -168,13 +183,13 @@ def _plateau_lines(curves: Curves, numbers: dict[str, Any]) -> list[str]:
     if settled.at is None:
         numbers["avh_plateau"] = None
         return [f"  AVH reaches no plateau: {settled.why_not} ({_from_to(avh)})"]
-    unit, at = curves.unit, curves.times[settled.at]
+    unit, time = curves.unit, curves.times[settled.at]
     growing = {"norm": still_grows(norm, settled.at), "accuracy": still_grows(accuracy, settled.at)}
-    numbers["avh_plateau"] = {unit: at, "norm_still_grows": growing["norm"], "accuracy_still_grows": growing["accuracy"]}
+    numbers["avh_plateau"] = {unit: time, "norm_still_grows": growing["norm"], "accuracy_still_grows": growing["accuracy"]}
     both = [name for name, grows in growing.items() if grows]
     words = {0: "neither norm nor accuracy grows after it", 1: f"only the {both[0] if both else ''} still grows after it"}
     return [
-        f"  AVH settles at {unit} {at} of {curves.times[-1]} ({_from_to(avh)}): "
+        f"  AVH settles at {unit} {time} of {curves.times[-1]} ({_from_to(avh)}): "
         + words.get(len(both), "norm and accuracy still grow after it"),
         f"    norm {norm[settled.at]:.4g} there, {norm[-1]:.4g} at the end; "
         f"accuracy {percent(accuracy[settled.at])} % there, {percent(accuracy[-1])} % at the end",
@@ -189,29 +204,29 @@ def _phase_lines(curves: Curves, description: Description, numbers: dict[str, An
         name = curves.groups.names[group]
         if phases.found and phases.at is not None:
             boundaries.append((group, curves.times[phases.at]))
-        at = None if phases.at is None else curves.times[phases.at]
-        description.lines.append(f"  {name} third: {_phase_words(phases, curves.unit, at)}")
-        numbers.setdefault("phases", {})[name] = _phase_numbers(phases, at)
+        boundary = None if phases.at is None else curves.times[phases.at]
+        description.lines.append(f"  {name} third: {_phase_words(phases, curves.unit, boundary)}")
+        numbers.setdefault("phases", {})[name] = _phase_numbers(phases, boundary)
     return boundaries
 
 
-def _phase_words(phases: Phases, unit: str, at: int | None) -> str:
+def _phase_words(phases: Phases, unit: str, boundary: int | None) -> str:
     angle, norm = [f"{math.degrees(radians):.1f}" for radians in phases.angle], [f"{length:.4g}" for length in phases.norm]
-    if at is None:
+    if boundary is None:
         return f"no two phases: {phases.why_not} (angle {angle[0]} to {angle[2]} degrees, norm {norm[0]} to {norm[2]})"
     fallen, risen = percent(phases.angle_share, digits=0), percent(phases.norm_share, digits=0)
     shares = f"{fallen} % of the angle's fall and {risen} % of the norm's rise are complete"
     path = f"angle {angle[0]}, {angle[1]}, {angle[2]} degrees; norm {norm[0]}, {norm[1]}, {norm[2]}"
     if phases.found:
-        return f"angles first until {unit} {at}, norms later: by then {shares} ({path})"
-    return f"no two phases: {phases.why_not}; at {unit} {at}, where they are furthest apart, {shares} ({path})"
+        return f"angles first until {unit} {boundary}, norms later: by then {shares} ({path})"
+    return f"no two phases: {phases.why_not}; at {unit} {boundary}, where they are furthest apart, {shares} ({path})"
 
 
-def _phase_numbers(phases: Phases, at: int | None) -> dict[str, Any]:
+def _phase_numbers(phases: Phases, boundary: int | None) -> dict[str, Any]:
     values = (*phases.angle, *phases.norm, phases.angle_share, phases.norm_share)
     clean = [None if math.isnan(value) else value for value in values]
     names = ("angle_first", "angle_at", "angle_last", "norm_first", "norm_at", "norm_last", "angle_share", "norm_share")
-    return {"found": phases.found, "at": at, "why_not": phases.why_not, **dict(zip(names, clean, strict=True))}
+    return {"found": phases.found, "at": boundary, "why_not": phases.why_not, **dict(zip(names, clean, strict=True))}
 
 
 def _groups(run: str | Path, by: str | None, human: Any, split: str | None) -> Groups | None:
@@ -256,15 +271,16 @@ def _epochs_of_split(run: str | Path, split: str | None) -> pa.Table:
 
 def _collapse_lines(rows: list[dict[str, Any]]) -> list[str]:
     """The metrics of some epochs of one split as lines of a small table."""
-    chosen = sorted({round(at) for at in np.linspace(0, len(rows) - 1, min(MOST_LINES, len(rows)))})
+    places = np.linspace(0, len(rows) - 1, min(MOST_LINES, len(rows)))
+    chosen = [rows[index] for index in sorted({round(place) for place in places})]
     header = ("epoch", "NC1", "NC2", "NC3", "NC4", "uniformity", "tolerance", "cos same", "cos other")
     names = ("nc1", "nc2", "nc3", "nc4", *COSINES)
     lines = [f"  collapse and cosines, of {rows[-1]['measured']:,} samples:", _line(header)]
-    return lines + [_line([str(rows[at]["epoch"]), *(_number(rows[at][name]) for name in names)]) for at in chosen]
+    return lines + [_line([str(row["epoch"]), *(_number(row[name]) for name in names)]) for row in chosen]
 
 
 def _line(cells: Sequence[str]) -> str:
-    return "    " + "".join(f"{cell:>{6 if at == 0 else 11}}" for at, cell in enumerate(cells))
+    return "    " + f"{cells[0]:>6}" + "".join(f"{cell:>11}" for cell in cells[1:])
 
 
 def _number(value: float | None) -> str:
@@ -281,24 +297,6 @@ def _splits(run: str | Path) -> list[str | None]:
         raise FileError(f"{run}: it has no dynamics yet.")
     order = {name: rank for rank, name in enumerate(HELD_OUT_FIRST)}
     return sorted(splits, key=lambda name: (order.get(name or "", 2 + (name == "train")), name or ""))
-
-
-def _draw(
-    curves: Curves,
-    columns: tuple[str, ...],
-    title: str,
-    path: Path,
-    description: Description,
-    marks: list[tuple[int, int]] | None = None,
-) -> None:
-    from hardsight.render.dynamics import curves_figure
-
-    _save(curves_figure(curves, columns, title=title, marks=marks or []), path, description)
-
-
-def _save(figure: Any, path: Path, description: Description) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    description.figures += save_figure(figure, path)
 
 
 def _from_to(curve: np.ndarray) -> str:

@@ -55,20 +55,20 @@ def by_values(name: str, ids: Any, values: Any, *, edges: Sequence[float] | None
         ids: (n,) of the samples, as in the dynamics.
         values: (n,) numbers or words; NaN and null are in no group.
     """
-    known = KnownIds()
+    by_id = KnownIds()
     wanted = ids if isinstance(ids, pa.Array) else pa.array(ids)
     column = values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(np.asarray(values), from_pandas=True)
     if len(column) != len(wanted):
         raise InputError(f"there must be one {name} per id, got {len(column)} for {len(wanted)} ids.")
     if len(wanted.unique()) != len(wanted):
         raise InputError(f"ids must be unique to group samples by {name}.")
-    places = known.learn(wanted)
+    places = by_id.learn(wanted)
     names, codes, ordered = _coded(column, edges)
     code_at = np.empty(len(places) + 1, np.int64)
     code_at[places], code_at[-1] = codes, -1  # index -1 is a sample without a value
 
     def of(table: pa.Table) -> np.ndarray:
-        return code_at[known.places(table.column("id").combine_chunks().cast(wanted.type))]
+        return code_at[by_id.indices(table.column("id").combine_chunks().cast(wanted.type))]
 
     return Groups(name, names, of, ordered)
 
@@ -210,9 +210,9 @@ def _rows_by_samples(run: str | Path, ids: pa.Array, count: int) -> np.ndarray:
             f"human has {count} rows and ids are names, so they must be those of the run's samples, but there are {len(names)}. "
             "Group by a table with ids instead."
         )
-    known = KnownIds()
-    known.learn(names)
-    return known.places(ids)
+    by_id = KnownIds()
+    by_id.learn(names)
+    return by_id.indices(ids)
 
 
 def _coded(column: Any, edges: Sequence[float] | None) -> tuple[list[str], np.ndarray, bool]:

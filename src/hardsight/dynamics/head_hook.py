@@ -11,12 +11,13 @@ from typing import Any
 
 import pyarrow as pa
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from hardsight.dynamics.gathering import gathered_tables
 from hardsight.dynamics.tracker import Dynamics
 from hardsight.errors import InputError
 from hardsight.losses.contract import HeadLoss
+from hardsight.models.find_head import first_tensor
 
 LABEL_NAMES = ("labels", "label", "targets", "target", "y")
 ID_NAMES = ("ids", "id", "sample_ids", "index", "idx")
@@ -49,7 +50,7 @@ class HeadWatch:
         if self._expected is None:
             return
         expected, self._expected = self._expected, None
-        features = next((x for x in (*args, *kwargs.values()) if isinstance(x, Tensor)), None)
+        features = first_tensor(args, kwargs)
         if features is None or features.ndim != 2:
             shape = "nothing" if features is None else f"shape {tuple(features.shape)}"
             raise InputError(f"the head {self.name!r} must get (n, d) features, got {shape}. Name another with head=.")

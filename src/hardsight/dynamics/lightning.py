@@ -31,11 +31,7 @@ class DynamicsCallback(Callback):  # type: ignore[misc]
     """
 
     def __init__(
-        self,
-        folder: str | Path,
-        *,
-        head: str | None = None,
-        labels_and_ids: Callable[[Any], tuple[Any, Any]] = labels_and_ids,
+        self, folder: str | Path, *, head: str | None = None, labels_and_ids: Callable[[Any], tuple[Any, Any]] = labels_and_ids
     ) -> None:
         self.tracker = Dynamics(folder)
         self.head, self.labels_and_ids = head, labels_and_ids

@@ -59,20 +59,21 @@ def find_phases(angle: np.ndarray, norm: np.ndarray) -> Phases:
     if rise < LEAST_RISE * norm[0]:
         return _not_found(angle, norm, "the norm does not rise" + (", it falls" if rise < -LEAST_RISE * norm[0] else ""))
     angle_share, norm_share = (angle[0] - angle) / fall, (norm - norm[0]) / rise  # (e,) each, from 0 at the start to 1 at the end
-    at = int(np.argmax(angle_share[1:-1] - norm_share[1:-1])) + 1  # between the first and the last
-    in_turn = bool(angle_share[at] >= ANGLE_DONE and norm_share[at] <= NORM_DONE)
-    steady = bool(np.abs(angle[at:] - angle[-1]).max() <= STEADY * np.ptp(angle))
+    lead = angle_share - norm_share
+    boundary = int(np.argmax(lead[1:-1])) + 1  # between the first and the last
+    in_turn = bool(angle_share[boundary] >= ANGLE_DONE and norm_share[boundary] <= NORM_DONE)
+    steady = bool(np.abs(angle[boundary:] - angle[-1]).max() <= STEADY * np.ptp(angle))
     if in_turn:
         why_not = "" if steady else "the angle does not stay at its lower level"
     else:
-        why_not = "the norm rises first" if angle_share[at] < norm_share[at] else "angle and norm move at the same time"
+        why_not = "the norm rises first" if lead[boundary] < 0 else "angle and norm move at the same time"
     return Phases(
         in_turn and steady,
-        at,
-        (float(angle[0]), float(angle[at]), float(angle[-1])),
-        (float(norm[0]), float(norm[at]), float(norm[-1])),
-        float(angle_share[at]),
-        float(norm_share[at]),
+        boundary,
+        (float(angle[0]), float(angle[boundary]), float(angle[-1])),
+        (float(norm[0]), float(norm[boundary]), float(norm[-1])),
+        float(angle_share[boundary]),
+        float(norm_share[boundary]),
         why_not,
     )
 

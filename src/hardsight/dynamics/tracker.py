@@ -344,8 +344,8 @@ def _sums(rows: Sweep) -> dict[str, float]:
     columns = {name: SCORES[name].of for name in ("avh", "norm", "loss")}
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         sums = {name: of(rows) for name, of in columns.items() if of is not None}
-    some = {name: float(np.sum(column, where=counted & np.isfinite(column))) for name, column in sums.items()}
-    return {"n": int(np.count_nonzero(counted)), "correct": int(np.count_nonzero(correct)), **some}
+    totals = {name: float(np.sum(column, where=counted & np.isfinite(column))) for name, column in sums.items()}
+    return {"n": int(np.count_nonzero(counted)), "correct": int(np.count_nonzero(correct)), **totals}
 
 
 def _moment(epoch: Any, step: Any) -> Moment:

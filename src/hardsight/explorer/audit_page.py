@@ -27,6 +27,7 @@ from hardsight.render import html_page
 from hardsight.render.saving import png_bytes
 from hardsight.scores import SCORES
 from hardsight.screen import interval, spoken
+from hardsight.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from hardsight.render.groups import GroupPanel
@@ -226,7 +227,7 @@ def pictures_of(audit: Audit, source: Path, images: str | None) -> Pictures | No
     """The pictures of the samples, where the run says where they are; a wrong `images` is refused."""
     measured = audit.measured
     ids, class_names, start = measured.ids.cast(pa.string()), measured.class_names or [], read_start(source)
-    sheet = Sheet(source.name, source, ids, {}, class_names, start=start)
+    sheet = Sheet(Snapshot.of_scores(pa.table({"id": ids})), source.name, source, class_names, start=start)
     sheet.paths, sheet.base_ids = (text_column(measured.columns, name) for name in ("path", "base_id"))
     names = [name for name in ("degradation", "level") if name in measured.columns.column_names]
     sheet.add_further(measured.columns.select(names))

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hardsight.checks import arrow_numbers
 from hardsight.scores import SCORES
 
 OTHER_SIGN = "other sign"
@@ -129,29 +130,13 @@ def signed(column: Column) -> np.ndarray:
 
 def integers(column: Any) -> np.ndarray:
     """(n,) an Arrow column of integers or booleans, -1 for null."""
-    values, there = plain(column.cast(pa.int64()))
+    values, there = arrow_numbers(column.cast(pa.int64()))
     return np.where(there, values, -1)
 
 
 def rows_of(ids: Any, among: pa.Array) -> np.ndarray:
     """(m,) the row of each id in an Arrow array of ids, -1 for one that is not there."""
     return integers(pc.index_in(ids, value_set=among))
-
-
-def plain(column: Any) -> tuple[np.ndarray, np.ndarray]:
-    """(n,) numbers of an Arrow column as they lie in memory, and (n,) bool: which of them are not null.
-
-    Arrow's own to_numpy imports pandas, which takes longer than reading the file.
-    """
-    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    n, start = len(array), array.offset
-    if n == 0:
-        return np.zeros(0, array.type.to_pandas_dtype()), np.zeros(0, bool)
-    bits, values = array.buffers()
-    raw = np.frombuffer(values, array.type.to_pandas_dtype(), count=start + n)[start:]
-    if array.null_count == 0 or bits is None:
-        return raw, np.ones(n, bool)
-    return raw, np.unpackbits(np.frombuffer(bits, np.uint8), count=start + n, bitorder="little")[start:].astype(bool)
 
 
 def words(column: Column) -> pa.Array:
@@ -175,7 +160,7 @@ def from_arrow(name: str, column: Any) -> Column | None:
     if pa.types.is_boolean(kind):
         return codes(name, integers(column), ["false", "true"])
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        values, there = plain(column.cast(pa.float64(), safe=False))
+        values, there = arrow_numbers(column.cast(pa.float64(), safe=False))
         return numbers(name, np.where(there, values, np.nan))
     if pa.types.is_dictionary(kind):
         column = column.cast(kind.value_type)

@@ -32,7 +32,7 @@ from hardsight.explorer.columns import Column
 from hardsight.explorer.sheet import Sheet
 from hardsight.files.checksums import entries, sha256
 from hardsight.files.parquet import read_parquet
-from hardsight.files.places import beside
+from hardsight.files.places import table_path
 from hardsight.files.writing import replacing
 from hardsight.snapshot import Snapshot
 from hardsight.threads import even_rows
@@ -214,7 +214,7 @@ class Maps:
     # The file
 
     def _file(self, method: str) -> Path:
-        return beside(self.sheet.path, f"map-{method}")
+        return table_path(self.sheet.path, f"map-{method}")
 
     def _about(self, method: str) -> dict[str, Any]:
         """What a saved map must match."""

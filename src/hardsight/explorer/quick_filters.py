@@ -16,13 +16,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hardsight.checks import arrow_numbers
 from hardsight.errors import FileError, InputError
-from hardsight.explorer.columns import codes, from_arrow, integers, numbers, plain, replaced
+from hardsight.explorer.columns import codes, from_arrow, integers, numbers, replaced
 from hardsight.explorer.settings import ReportSettings
 from hardsight.explorer.sheet import Sheet
-from hardsight.files.places import beside, missing, second_table
+from hardsight.files.places import missing, second_table, table_path
 from hardsight.scores import SCORES
 from hardsight.table import read_scores
+from hardsight.unique_ids import check_unique
 
 CHOSEN = ["in the subset", "not in it"]
 HARDER = ["harder", "easier", "no change"]
@@ -42,7 +44,7 @@ def add_quick_filters(sheet: Sheet, settings: ReportSettings) -> None:
     """Add the columns of the subset, the audit and the drift that are named, or that are in the run or next to the file."""
     for name, add in (("subset", _add_subset), ("audit", _add_audit), ("drift", _add_drift)):
         named = getattr(settings, name)
-        file = named or beside(sheet.path, name)
+        file = named or table_path(sheet.path, name)
         if not file.is_file():
             if named is not None:
                 raise FileError(missing(file))
@@ -58,8 +60,7 @@ def _joined(sheet: Sheet, file: Path, needed: tuple[str, ...], command: str) -> 
     if missing:
         raise FileError(f"{file}: not what hardsight {command} writes: there is no column {missing[0]}.")
     ids = table.column("id").cast(pa.string()).combine_chunks()
-    if len(pc.unique(ids)) < len(ids):
-        raise FileError(f"{file}: ids must be unique.")
+    check_unique(ids, str(file))
     aligned = sheet.aligned(table)
     if aligned.column("id").null_count == len(sheet):
         first, other = sheet.ids[0].as_py(), ids[0].as_py() if len(ids) else None
@@ -112,7 +113,7 @@ def _free_name(sheet: Sheet, by: str, notes: dict[str, str]) -> str:
 
 def _add_drift(sheet: Sheet, file: Path) -> None:
     table = _joined(sheet, file, ("id", "harder", "change"), "drift")
-    values, there = plain(table.column("change").cast(pa.float64()))
+    values, there = arrow_numbers(table.column("change").cast(pa.float64()))
     change = np.where(there, values, np.nan)
     harder = integers(table.column("harder").cast(pa.bool_()))  # 1, 0, or -1 for not known
     outcome = table.column("outcome") if "outcome" in table.column_names else pa.nulls(len(sheet), pa.string())

@@ -20,10 +20,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hardsight.errors import FileError, InputError, first_line
-from hardsight.files.checksums import MARKS_BESIDE
 from hardsight.files.locking import lock_file
 from hardsight.files.parquet import read_parquet
-from hardsight.files.writing import owning, replacing
+from hardsight.files.writing import REVIEW_ENDING, owning, replacing
 
 MARKS = ("fine", "wrong label", "ambiguous", "drop")
 SCHEMA = pa.schema(
@@ -56,7 +55,7 @@ def review_file(path: Path) -> Path:
         >>> review_file(Path("photo.npz")).name
         'photo.review.parquet'
     """
-    return path / "review.parquet" if path.is_dir() else path.with_suffix(MARKS_BESIDE)
+    return path / "review.parquet" if path.is_dir() else path.with_suffix(REVIEW_ENDING)
 
 
 def why_not_saved(path: Path) -> str | None:

@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -50,11 +51,11 @@ RANKED_BY = ("avh", "loss", "confidence", "entropy", "avc_predicted")  # samples
 class Sheet:
     """n samples with everything that the page knows about them."""
 
+    samples: Snapshot  # the rows of the page, as a table of scores
     name: str
     path: Path  # a run directory, or a file
-    ids: pa.Array  # (n,) strings
-    columns: dict[str, Column]
     class_names: list[str]
+    columns: dict[str, Column] = field(default_factory=dict)
     paths: Any = None  # (n,) paths of image files, posix, below a root
     base_ids: Any = None  # (n,) the undegraded sample
     snapshot: Snapshot | None = None  # the features, if there are any
@@ -68,7 +69,12 @@ class Sheet:
     hardness: bool = False  # whether high is hard in every score
 
     def __len__(self) -> int:
-        return len(self.ids)
+        return len(self.samples)
+
+    @cached_property
+    def ids(self) -> pa.Array:
+        """(n,) ids as text, by which the browser asks."""
+        return self.samples.columns(["id"]).column(0).cast(pa.string()).combine_chunks()
 
     @property
     def directory(self) -> Path | None:
@@ -277,31 +283,21 @@ def _add_rounds(sheet: Sheet, rounds: Rounds) -> None:
 
 
 def _sheet(where: Path, table: pa.Table, names: list[str] | None) -> Sheet:
-    table = table.combine_chunks()
-    n = len(table)
-    if n == 0:
+    """The columns of a table of scores, as the page shows them."""
+    if len(table) == 0:
         raise InputError(f"{where}: there are no samples in it.")
-    ids = table.column("id").cast(pa.string()) if "id" in table.column_names else pa.array(np.arange(n)).cast(pa.string())
-    ids = ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
-    if ids.null_count or len(pc.unique(ids)) != n:
-        raise InputError(f"{where}: ids must be unique and not null, one per sample.")
-    classes = {name: _integers(where, table, name) for name in ("label", "predicted") if name in table.column_names}
+    samples = Snapshot.of_scores(table.combine_chunks(), name=str(where))
+    classes = {name: _classes(samples, name) for name in ("label", "predicted") if name in table.column_names}
     count = max((int(values.max(initial=-1)) + 1 for values in classes.values()), default=0)
-    numbered = [str(index) for index in range(count)]
-    shown = numbered if names is None or len(names) < count else names
-    sheet = Sheet(where.resolve().name, where, ids, {}, shown, start=read_start(where))
+    shown = [str(index) for index in range(count)] if names is None or len(names) < count else names
+    sheet = Sheet(samples, where.resolve().name, where, shown, start=read_start(where))
     if names is not None and len(names) < count:
         sheet.notes.append(f"There are {count} classes and {len(names)} class names, so classes are shown by number.")
     about = {"label": "The given class.", "predicted": "The class with the highest logit."}
     for name, values in classes.items():
         if (values >= 0).any():
             sheet.add(codes(name, values, sheet.class_names, about[name]))
-    if {"label", "predicted"} <= sheet.columns.keys():
-        right = np.where((classes["label"] < 0) | (classes["predicted"] < 0), -1, classes["label"] != classes["predicted"])
-        sheet.add(codes("correct", right, ["right", "wrong"], "Whether the prediction is the given class."))
-    elif "correct" in table.column_names:
-        right = integers(table.column("correct"))  # 1, 0, or -1 for unknown
-        sheet.add(codes("correct", np.array([1, 0, -1])[right], ["right", "wrong"], "Whether the prediction is the given class."))
+    _add_correct(sheet, table, classes)
     sheet.add_further(table)
     if "status" in table.column_names and pc.unique(table.column("status")).to_pylist() != ["ok"]:
         status = from_arrow("status", table.column("status"))
@@ -311,13 +307,26 @@ def _sheet(where: Path, table: pa.Table, names: list[str] | None) -> Sheet:
     return sheet
 
 
-def _integers(where: Path, table: pa.Table, name: str) -> np.ndarray:
-    """A column of class indices, -1 for none."""
+def _add_correct(sheet: Sheet, table: pa.Table, classes: dict[str, np.ndarray]) -> None:
+    """Whether each prediction is right: compared, or as a training recorded it (1, 0, or -1 for unknown)."""
+    if {"label", "predicted"} <= sheet.columns.keys():
+        label, predicted = classes["label"], classes["predicted"]
+        right = np.where((label < 0) | (predicted < 0), -1, label != predicted)
+    elif "correct" in table.column_names:
+        right = np.array([1, 0, -1])[integers(table.column("correct"))]
+    else:
+        return
+    sheet.add(codes("correct", right, ["right", "wrong"], "Whether the prediction is the given class."))
+
+
+def _classes(samples: Snapshot, name: str) -> np.ndarray:
+    """(n,) class numbers, -1 for none."""
+    if name == "label":
+        return samples.labels
     try:
-        values = integers(table.column(name))
+        return np.maximum(integers(samples.columns([name]).column(0)), -1)
     except pa.ArrowException as error:
-        raise InputError(f"{where}: the column {name} must hold class indices 0..c-1: {first_line(error)}") from error
-    return np.maximum(values, -1)
+        raise InputError(f"{samples.where}: {name} must hold class numbers 0..c-1: {first_line(error)}") from error
 
 
 def text_column(table: pa.Table, name: str) -> Any:

@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hardsight.checks import arrow_numbers
 from hardsight.errors import InputError
-from hardsight.explorer.columns import codes, integers, numbers, plain, replaced
+from hardsight.explorer.columns import codes, integers, numbers, replaced
 from hardsight.explorer.sheet import Sheet
 from hardsight.files.suspects import (
     DUPLICATE,
@@ -65,7 +66,7 @@ def add_suspects(sheet: Sheet, split: str | None = None) -> None:
         file = suspects_file(sheet.path)
         raise InputError(f"{file}: none of its ids is among the samples; run hardsight clean again, or remove the file.")
     for name, (hard, about) in ABOUT.items():
-        values, there = plain(table.column(name))
+        values, there = arrow_numbers(table.column(name))
         sheet.add(replaced(numbers(name, np.where(there, values, np.nan)), hard=hard, about=about))
     counts = _counts(table)
     verdicts = integers(pc.index_in(table.column("verdict"), value_set=pa.array(VERDICTS)))

@@ -22,9 +22,8 @@ from hardsight.files.samples import Batch
 from hardsight.files.suspects import DUPLICATE_OF, read_suspects
 from hardsight.files.table_writing import without_formulas
 from hardsight.files.writing import replacing
-from hardsight.head import Head
 from hardsight.quality.folds import out_of_sample
-from hardsight.scoring.fitted_head import head_probs
+from hardsight.scoring.fitted_head import head_probs, usable_rows
 from hardsight.snapshot import Snapshot
 
 OPENS = 'data = numpy.load("{folder}/data.npz"); cleanlab.filter.find_label_issues(data["labels"], data["pred_probs"])'
@@ -70,9 +69,8 @@ def _out_of_sample(snapshot: Snapshot) -> np.ndarray | None:
     if snapshot.source.evidence != "features" or (head is not None and not _trained_on(snapshot)):
         return None
     batch = snapshot.in_memory()
-    features = np.asarray(to_numpy(batch.values), dtype=np.float64)
-    there = _there(features, batch.missing) & features.any(axis=1)
-    features = np.where(there[:, None], features, np.nan)
+    features = _values(batch)
+    features = np.where(usable_rows(features)[:, None], features, np.nan)
     try:
         probs = out_of_sample(features, batch.labels)
     except InputError:
@@ -88,29 +86,23 @@ def _trained_on(snapshot: Snapshot) -> bool:
 
 
 def _of_batch(snapshot: Snapshot, batch: Batch) -> np.ndarray:
-    """(b, c): given, or the softmax of logits."""
-    values = np.asarray(to_numpy(batch.values), dtype=np.float64)
-    there = _there(values, batch.missing)
+    """(b, c): given, by the head, or the softmax of logits; NaN for a row that is not finite, or a feature of zeros."""
+    values, head = _values(batch), snapshot.head
+    usable = np.isfinite(values).all(axis=1) if head is None else usable_rows(values)
+    probs = np.full((len(values), values.shape[1] if head is None else head.num_classes), np.nan)
+    if not usable.any():
+        return probs
     if snapshot.source.evidence == "probs":
-        return np.where(there[:, None], values, np.nan)
-    if snapshot.head is not None:
-        return _by_head(snapshot.head, values, there)
-    return np.where(there[:, None], softmax(np.where(there[:, None], values, 0), axis=1), np.nan)
-
-
-def _there(values: np.ndarray, missing: np.ndarray | None) -> np.ndarray:
-    """(b,) which rows are all numbers."""
-    finite: np.ndarray = np.isfinite(values).all(axis=1)
-    return finite if missing is None else finite & ~missing
-
-
-def _by_head(head: Head, features: np.ndarray, there: np.ndarray) -> np.ndarray:
-    """(b, c); NaN for a feature of zeros, which has no direction, so that some heads have no logits for it."""
-    there = there & features.any(axis=1)
-    probs = np.full((len(features), head.num_classes), np.nan)
-    if there.any():
-        probs[there] = head_probs(head, features[there])
+        probs[usable] = values[usable]
+    else:
+        probs[usable] = softmax(values[usable], axis=1) if head is None else head_probs(head, values[usable])
     return probs
+
+
+def _values(batch: Batch) -> np.ndarray:
+    """(b, d) or (b, c) float64, NaN for a missing row."""
+    values = np.asarray(to_numpy(batch.values), dtype=np.float64)
+    return values if batch.missing is None else np.where(batch.missing[:, None], np.nan, values)
 
 
 def _note(material: Material, whole: np.ndarray, unseen: bool) -> None:

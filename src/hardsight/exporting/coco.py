@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hardsight.exporting.image_files import image_size, place_images
+from hardsight.exporting.image_files import find_images, image_size
 from hardsight.exporting.samples import Material
 from hardsight.files.writing import write_json
 from hardsight.version import VERSION
@@ -18,31 +18,31 @@ OPENS = 'pycocotools.coco.COCO("{folder}/annotations.json")'
 
 def write(material: Material) -> None:
     """Write annotations.json; an image without a label has no annotation."""
-    places = place_images(material)
+    found = find_images(material)
     images: list[dict[str, Any]] = []
     annotations: list[dict[str, Any]] = []
     unreadable = 0
     for index, (label, sample) in enumerate(zip(material.labels().tolist(), material.samples(), strict=True)):
-        file = places.files[index]
+        file = found.files[index]
         size = None if file is None else image_size(file)
         if size is None:
             unreadable += file is not None
             continue
         number = len(images) + 1
-        images.append({"id": number, "file_name": places.name(index), "width": size[0], "height": size[1]})
+        images.append({"id": number, "file_name": found.name(index), "width": size[0], "height": size[1]})
         if label >= 0:
             annotations.append(_annotation(number, label, size, sample))
     if unreadable:
         material.notes.append(f"{unreadable} files are not images and are left out.")
     document = {
-        "info": {"description": material.sheet.name, "version": VERSION, "image_root": str(places.root)},
+        "info": {"description": material.sheet.name, "version": VERSION, "image_root": str(found.root)},
         "licenses": [],
         "images": images,
         "annotations": annotations,
         "categories": [{"id": k + 1, "name": name, "supercategory": ""} for k, name in enumerate(material.class_names)],
     }
     write_json(material.folder / "annotations.json", document)
-    material.notes.append(f"File names are below {places.root}.")
+    material.notes.append(f"File names are below {found.root}.")
 
 
 def _annotation(number: int, label: int, size: tuple[int, int], sample: dict[str, Any]) -> dict[str, Any]:

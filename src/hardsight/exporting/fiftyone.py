@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hardsight.exporting.image_files import place_images
+from hardsight.exporting.image_files import find_images
 from hardsight.exporting.samples import Material
 from hardsight.files.writing import write_json
 
@@ -26,15 +26,15 @@ TAKEN = {name: f"sample_{name}" for name in ("id", "tags", "logits", "attributes
 
 def write(material: Material) -> None:
     """Write labels.json, predictions.json, data.json, and data/ for images that are not files yet."""
-    places = place_images(material, "data")
+    found = find_images(material, "data")
     labels, predictions, data = {}, {}, {}
     index_of = {name: index for index, name in enumerate(material.class_names)}
     for index, (label, sample) in enumerate(zip(material.labels().tolist(), material.samples(), strict=True)):
-        file = places.files[index]
+        file = found.files[index]
         if file is not None:
             labels[f"{index:06d}"] = None if label < 0 else _target(label, sample)
             predictions[f"{index:06d}"] = _prediction(index_of, sample)
-            data[f"{index:06d}"] = places.name(index) if places.written else str(file.resolve())  # the folder may move
+            data[f"{index:06d}"] = found.name(index) if found.written else str(file.resolve())  # the folder may move
     write_json(material.folder / "labels.json", {"classes": material.class_names, "labels": labels})
     write_json(material.folder / "predictions.json", {"classes": material.class_names, "labels": predictions})
     write_json(material.folder / "data.json", data)

@@ -26,7 +26,7 @@ WRITTEN = re.compile(r"[0-9]{6,}\.png")  # names of images that an export writes
 
 
 @dataclass(frozen=True)
-class ImagePlaces:
+class SampleImages:
     """A folder, and each sample's image file below it."""
 
     root: Path
@@ -72,22 +72,22 @@ def _refuse_inside(material: Material, paths: list[Path]) -> None:
         raise InputError(f"{material.folder} contains the images to export; give another -o.")
 
 
-def place_images(material: Material, folder: str = "images") -> ImagePlaces:
+def find_images(material: Material, folder: str = "images") -> SampleImages:
     """Every sample's image file; those that are not files yet are written to `folder`, inside the export."""
     files = _existing_files(material)
     _refuse_inside(material, [file for file in files or [] if file is not None])
     _clear(material.folder / folder)
-    places = ImagePlaces(_common_root(material, files), files, False) if files is not None else _written(material, folder)
-    missing = sum(file is None for file in places.files)
-    if missing == len(places.files):
+    found = SampleImages(_common_root(material, files), files, False) if files is not None else _written(material, folder)
+    missing = sum(file is None for file in found.files)
+    if missing == len(found.files):
         first = material.pictures.trouble(int(material.rows[0]))
         raise InputError(
             f"{material.sheet.path}: none of the {missing} images can be read (the first: {first}); "
             "give --images with images of the same ids or paths."
         )
     if missing:
-        material.notes.append(f"{missing} of {len(places.files)} samples have no image that can be read and are left out.")
-    return places
+        material.notes.append(f"{missing} of {len(found.files)} samples have no image that can be read and are left out.")
+    return found
 
 
 def _existing_files(material: Material) -> list[Path | None] | None:
@@ -107,9 +107,9 @@ def _existing_files(material: Material) -> list[Path | None] | None:
 
 def _common_root(material: Material, files: list[Path | None]) -> Path:
     roots = [Path(root) for root in material.pictures.roots]
-    there = [file for file in files if file is not None]
+    existing = [file for file in files if file is not None]
     for root in roots:
-        if all(file.is_relative_to(root) for file in there):
+        if all(file.is_relative_to(root) for file in existing):
             return root
     return Path(os.path.commonpath(roots))
 
@@ -126,7 +126,7 @@ def _clear(folder: Path) -> None:
         raise FileError(f"{folder} could not be written: {why(error)}") from error
 
 
-def _written(material: Material, name: str) -> ImagePlaces:
+def _written(material: Material, name: str) -> SampleImages:
     folder = material.folder / name
     files: list[Path | None] = []
     try:  # many small files that the same command writes again: no need to flush each
@@ -142,7 +142,7 @@ def _written(material: Material, name: str) -> ImagePlaces:
             files.append(file)
     except OSError as error:
         raise FileError(f"{folder} could not be written: {why(error)}") from error
-    return ImagePlaces(material.folder, files, True)
+    return SampleImages(material.folder, files, True)
 
 
 def png(image: Image.Image) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
-from hardsight.exporting.image_files import ImagePlaces, place_images
+from hardsight.exporting.image_files import SampleImages, find_images
 from hardsight.exporting.samples import CLASSES, Material
 from hardsight.files.writing import replacing, write_json
 from hardsight.screen import printable
@@ -21,23 +21,23 @@ LOCAL_FILES = "/data/local-files/?d="  # below LABEL_STUDIO_LOCAL_FILES_DOCUMENT
 
 def write(material: Material) -> None:
     """Write both files."""
-    places = place_images(material)
+    found = find_images(material)
     samples = list(material.samples())
-    order = [int(index) for index in material.hardest_first() if places.files[index] is not None]
-    write_json(material.folder / "tasks.json", [_task(material, places, index, samples[index]) for index in order])
+    order = [int(index) for index in material.hardest_first() if found.files[index] is not None]
+    write_json(material.folder / "tasks.json", [_task(material, found, index, samples[index]) for index in order])
     with replacing(material.folder / "labeling-config.xml", "text") as temporary:
         temporary.write_text(_config(material.class_names), encoding="utf-8")
     if material.image_url is None:
         material.notes.append(
             "Start Label Studio with LABEL_STUDIO_LOCAL_FILES_SERVING_ENABLED=true and "
-            f"LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT={places.root.resolve().parent}, and add {places.root.resolve()} as local "
+            f"LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT={found.root.resolve().parent}, and add {found.root.resolve()} as local "
             "storage; or give --image-url."
         )
 
 
-def _task(material: Material, places: ImagePlaces, index: int, sample: dict[str, Any]) -> dict[str, Any]:
-    name = places.name(index)
-    local = LOCAL_FILES + quote(f"{places.root.resolve().name}/{name}")
+def _task(material: Material, found: SampleImages, index: int, sample: dict[str, Any]) -> dict[str, Any]:
+    name = found.name(index)
+    local = LOCAL_FILES + quote(f"{found.root.resolve().name}/{name}")
     address = local if material.image_url is None else material.image_url + quote(name)
     suggested = "suggested_label" in sample
     chosen = sample.get("suggested_label" if suggested else "predicted")

@@ -1,4 +1,3 @@
-from .checksums import cache_directory
 from .epochs import moments, read_moment
 from .human import People, match, read_people
 from .reading import read_json
@@ -8,7 +7,6 @@ from .writing import replacing, write_json
 __all__ = [
     "People",
     "Run",
-    "cache_directory",
     "match",
     "moments",
     "read_json",

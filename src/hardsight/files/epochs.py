@@ -25,7 +25,7 @@ from hardsight.scores.registry import Score
 COLUMNS = (
     "id", "split", "label", "own_angle", "nearest_angle", "avh", "norm", "confidence", "logit_margin", "el2n", "correct", "loss",
 )  # fmt: skip
-PREDICTED = "predicted"  # the class with the highest logit; files of earlier versions do not have it
+PREDICTED = "predicted"  # the class with the highest logit
 EXTRA = ("aldr_lambda",)  # only some losses have it: otherwise null, or not in the file
 NUMBERS = (*COLUMNS[3:], *EXTRA)
 FILE_NAME = re.compile(r"(epoch|step)=(\d+)\.parquet")
@@ -62,14 +62,14 @@ def moments(run: str | Path, *, steps: bool = False) -> list[tuple[Moment, Path]
 
 def read_moment(path: Path, columns: Sequence[str] | None = None, split: str | None = None) -> pa.Table:
     """One dynamics file, or some of its columns and rows."""
-    held = parquet_columns(path)
-    wanted = (*COLUMNS, *(name for name in EXTRA if name in held)) if columns is None else columns
-    missing = [name for name in (*wanted, "split") if name not in held and name not in EXTRA]
+    present = parquet_columns(path)
+    wanted = (*COLUMNS, *(name for name in EXTRA if name in present)) if columns is None else columns
+    missing = [name for name in (*wanted, "split") if name not in present and name not in EXTRA]
     if missing:
         raise FileError(f"{path}: not a dynamics file: it has no column {missing[0]!r}.")
-    table = read_parquet(path, [name for name in dict.fromkeys([*wanted, "split"]) if name in held])
+    table = read_parquet(path, [name for name in dict.fromkeys([*wanted, "split"]) if name in present])
     for name in wanted:
-        if name not in held:  # an epoch with held-out samples only
+        if name not in present:  # an epoch with held-out samples only
             table = table.append_column(name, pa.nulls(len(table), pa.float32()))
     if split is not None:
         table = table.filter(pc.equal(table.column("split"), split))
@@ -99,7 +99,7 @@ class KnownIds:
     def __len__(self) -> int:
         return 0 if self.ids is None else len(self.ids)
 
-    def places(self, ids: pa.Array) -> np.ndarray:
+    def indices(self, ids: pa.Array) -> np.ndarray:
         """(n,) the index of each id, -1 for an unknown one."""
         if self.ids is None:
             return np.full(len(ids), -1)
@@ -111,13 +111,13 @@ class KnownIds:
 
     def learn(self, ids: pa.Array) -> np.ndarray:
         """The same, but unknown ids are appended."""
-        places = self.places(ids)
-        new = np.flatnonzero(places < 0)
+        indices = self.indices(ids)
+        new = np.flatnonzero(indices < 0)
         if len(new):
-            places[new] = len(self) + np.arange(len(new))
+            indices[new] = len(self) + np.arange(len(new))
             fresh = ids.take(pa.array(new))
             self.ids = fresh if self.ids is None else pa.concat_arrays([self.ids, fresh])
-        return places
+        return indices
 
 
 class Stories:
@@ -145,9 +145,9 @@ class Stories:
             column = table.column("split")
             part = table.filter(pc.is_null(column) if split is None else pc.equal(column, split))
             known, story = self.splits.setdefault(split, (KnownIds(), Story(self.columns)))
-            at = known.learn(part.column("id").combine_chunks())
+            rows = known.learn(part.column("id").combine_chunks())
             story.grow(len(known))
-            story.see(moment.epoch, {name: number_column(part, name) for name in self.columns}, at)
+            story.see(moment.epoch, {name: number_column(part, name) for name in self.columns}, rows)
 
     def of(self, score: Score, ids: Any) -> np.ndarray:
         """(n,) the score of each id, NaN for ids without dynamics."""
@@ -157,10 +157,10 @@ class Stories:
         missing = np.ones(len(wanted), dtype=bool)
         for split in sorted(self.splits, key=lambda name: (name != "train", name is None, name or "")):
             known, story = self.splits[split]
-            places = known.places(wanted)
-            here = missing & (places >= 0)
-            result[here] = score.story(story)[places[here]]
-            missing &= ~here
+            indices = known.indices(wanted)
+            found = missing & (indices >= 0)
+            result[found] = score.story(story)[indices[found]]
+            missing &= ~found
         return result
 
 
@@ -185,43 +185,61 @@ def epoch_means(run: Path) -> EpochMeans:
     The rest of an epoch's probability is shared by the other classes. An unlabeled sample counts as its predicted classes.
     """
     files = [path for _, path in moments(run)]
-    absent = [path for path in files if PREDICTED not in parquet_columns(path)]
-    if absent:
-        raise FileError(f"{absent[0]}: it has no column predicted: it was recorded by an earlier version; train again.")
     classes = [read_moment(path, ["label", PREDICTED]) for path in files]
     c = 1 + max((pc.max(column).as_py() or 0 for table in classes for column in table.columns), default=0)
-    known, sums, shared, seen = KnownIds(), np.zeros((0, c), np.float32), np.zeros(0), np.zeros(0)
-    labels, splits = np.zeros(0, np.int64), np.zeros(0, object)
+    means = _MeanProbs(c)
     for path in files:
-        table = read_moment(path, ["id", "split", "label", "confidence", "logit_margin", PREDICTED])
-        train_first = np.argsort(table.column("split").to_numpy() != "train", kind="stable")
-        table = table.take(pa.array(train_first))
-        codes = table.column("id").combine_chunks().dictionary_encode().indices.to_numpy()
-        table = table.take(pa.array(np.unique(codes, return_index=True)[1]))  # the first of an id in several splits
-        at = known.learn(table.column("id").combine_chunks())
-        more = len(known) - len(sums)
-        if more:
-            sums = np.concatenate([sums, np.zeros((more, c), np.float32)])
-            shared, seen = (np.concatenate([column, np.zeros(more)]) for column in (shared, seen))
-            labels, splits = np.concatenate([labels, np.full(more, -1)]), np.concatenate([splits, np.full(more, None)])
-        own, won = (table.column(name).fill_null(-1).to_numpy().astype(np.int64) for name in ("label", PREDICTED))
-        labels[at], splits[at] = own, table.column("split").to_numpy()
+        means.add(_train_first(read_moment(path, ["id", "split", "label", "confidence", "logit_margin", PREDICTED])))
+    return means.result()
+
+
+def _train_first(table: pa.Table) -> pa.Table:
+    """One row for each id: that of "train", or else the first."""
+    table = table.take(pa.array(np.argsort(table.column("split").to_numpy() != "train", kind="stable")))
+    codes = table.column("id").combine_chunks().dictionary_encode().indices.to_numpy()
+    return table.take(pa.array(np.unique(codes, return_index=True)[1]))
+
+
+class _MeanProbs:
+    """Sums over the epochs: of a class's probability beyond that of `the rest`, which is added once for all classes."""
+
+    def __init__(self, c: int) -> None:
+        self.known = KnownIds()
+        self.sums, self.rest, self.epochs = np.zeros((0, c), np.float32), np.zeros(0), np.zeros(0)  # (n, c), (n,), (n,)
+        self.labels, self.splits = np.zeros(0, np.int64), np.zeros(0, object)
+
+    def add(self, table: pa.Table) -> None:
+        """Add one epoch."""
+        rows = self.known.learn(table.column("id").combine_chunks())
+        self._grow(len(self.known) - len(self.sums))
+        given, predicted = (table.column(name).fill_null(-1).to_numpy().astype(np.int64) for name in ("label", PREDICTED))
+        self.labels[rows], self.splits[rows] = given, table.column("split").to_numpy()
         p, margin = number_column(table, "confidence"), number_column(table, "logit_margin")
-        top = np.where(own < 0, 1.0, np.where(own == won, p, np.minimum(p * np.exp(np.minimum(-margin, 700)), 1 - p)))
-        ok = (won >= 0) & np.isfinite(top)
-        at, own, won, p, top = at[ok], own[ok], won[ok], p[ok], top[ok]
-        wrong = (own >= 0) & (own != won)
-        rest = (1 - top - np.where(wrong, p, 0)) / np.maximum(c - 1 - wrong, 1)  # of each other class
-        sums[at, won] += top - rest
-        sums[at[wrong], own[wrong]] += (p - rest)[wrong]
-        shared[at] += rest
-        seen[at] += 1
-    with np.errstate(invalid="ignore", divide="ignore"):
-        probs = (sums + shared[:, None]) / seen[:, None]
-        probs = np.clip(probs, 0, 1)
-        probs /= probs.sum(axis=1, keepdims=True)
-    assert known.ids is not None
-    return EpochMeans(known.ids, labels, pa.array(splits, pa.string()), probs.astype(np.float32))
+        of_other = np.minimum(p * np.exp(np.minimum(-margin, 700)), 1 - p)
+        top = np.where(given < 0, 1.0, np.where(given == predicted, p, of_other))  # of the predicted class
+        scored = (predicted >= 0) & np.isfinite(top)
+        rows, given, predicted, p, top = rows[scored], given[scored], predicted[scored], p[scored], top[scored]
+        wrong = (given >= 0) & (given != predicted)
+        rest = (1 - top - np.where(wrong, p, 0)) / np.maximum(self.sums.shape[1] - 1 - wrong, 1)  # of each other class
+        self.sums[rows, predicted] += top - rest
+        self.sums[rows[wrong], given[wrong]] += (p - rest)[wrong]
+        self.rest[rows] += rest
+        self.epochs[rows] += 1
+
+    def _grow(self, more: int) -> None:
+        """Add samples that no earlier epoch had."""
+        if more:
+            self.sums = np.concatenate([self.sums, np.zeros((more, self.sums.shape[1]), np.float32)])
+            self.rest, self.epochs = (np.concatenate([column, np.zeros(more)]) for column in (self.rest, self.epochs))
+            self.labels = np.concatenate([self.labels, np.full(more, -1)])
+            self.splits = np.concatenate([self.splits, np.full(more, None)])
+
+    def result(self) -> EpochMeans:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            probs = np.clip((self.sums + self.rest[:, None]) / self.epochs[:, None], 0, 1)
+            probs /= probs.sum(axis=1, keepdims=True)
+        assert self.known.ids is not None
+        return EpochMeans(self.known.ids, self.labels, pa.array(self.splits, pa.string()), probs.astype(np.float32))
 
 
 def recorded(run: str | Path, score: Score) -> bool:
@@ -231,7 +249,7 @@ def recorded(run: str | Path, score: Score) -> bool:
 
 
 def read_measures(path: Path) -> dict[str | None, dict[str, Any]]:
-    """The metrics of each split as a whole in a dynamics file, by split; empty if an earlier version wrote the file."""
+    """The metrics of each split as a whole in a dynamics file, by split; empty where none were measured."""
     with reading(path, "not a readable dynamics file"):
         measures = _notes(path).get("measures", {})
         return {split or None: {str(name): value for name, value in numbers.items()} for split, numbers in measures.items()}

@@ -48,7 +48,7 @@ class Stored:
         with zipfile.ZipFile(readable(self.path)) as archive:  # the member keeps the file open until it is closed
             return archive.open(self.member)
 
-    def plain_start(self) -> int | None:
+    def uncompressed_start(self) -> int | None:
         """Offset of the bytes in a local file; None if they are compressed or remote."""
         if isinstance(self.path, Remote) or (self.member is not None and self.member.compress_type != zipfile.ZIP_STORED):
             return None
@@ -123,7 +123,7 @@ class RowsOnDisk:
     def mapped(self) -> np.ndarray:
         """The array, memory-mapped if it is uncompressed, otherwise read into memory."""
         with reading(self.name):
-            start = self._stored.plain_start()
+            start = self._stored.uncompressed_start()
             if start is not None and 0 not in self.shape:
                 order: Any = "F" if self.fortran_order else "C"
                 return np.memmap(self._stored.path, self.dtype, "r", start + self._start, self.shape, order=order)

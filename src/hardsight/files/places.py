@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -124,7 +125,7 @@ class Remote(os.PathLike[str]):
         info = self._info()
         if info.type != pafs.FileType.File:
             raise FileError(f"{self} does not exist.")
-        return _Stat(info.size, info.mtime_ns)
+        return SimpleNamespace(st_size=info.size, st_mtime_ns=info.mtime_ns)
 
     def open(self, mode: str = "rb") -> IO[bytes]:
         """Open for reading; bytes are fetched when they are read."""
@@ -148,8 +149,8 @@ class Remote(os.PathLike[str]):
         with self._trouble_named():
             entries = self.filesystem.get_file_info(pafs.FileSelector(self.path, recursive=True))
         start = len(self.path.rstrip("/")) + 1
-        held = [info for info in entries if info.type == pafs.FileType.File]
-        return [(info.path[start:], info.size, info.mtime_ns or 0) for info in held]
+        files = [info for info in entries if info.type == pafs.FileType.File]
+        return [(info.path[start:], info.size, info.mtime_ns or 0) for info in files]
 
     def read_at(self, offset: int, size: int) -> bytes:
         """A byte range of a file, in one request."""
@@ -199,12 +200,6 @@ class Remote(os.PathLike[str]):
             raise FileError(f"{self} does not exist.") from error
         except (OSError, pa.ArrowException) as error:
             raise FileError(f"{self}: {_short(error)} {HELP[self.scheme]}") from error
-
-
-@dataclass(frozen=True)
-class _Stat:
-    st_size: int
-    st_mtime_ns: int
 
 
 Place = Path | Remote
@@ -318,11 +313,11 @@ def utf8_name(name: str) -> str:
 # Default paths of the tables that later commands write about a run or a file: in the run, or next to the file.
 
 
-def beside(path: Path, name: str) -> Path:
-    """The file of that name in a run directory, or next to a file.
+def table_path(path: Path, name: str) -> Path:
+    """The table of that name in a run directory, or next to a file.
 
     Example:
-        >>> beside(Path("photo.npz"), "audit").name
+        >>> table_path(Path("photo.npz"), "audit").name
         'photo.audit.parquet'
     """
     return path / f"{name}.parquet" if path.is_dir() else path.with_suffix(f".{name}.parquet")

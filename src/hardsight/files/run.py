@@ -162,20 +162,14 @@ def check_run_directory(directory: str | os.PathLike[str], command: str, argumen
     Commands call this before anything slow, with the arguments known by then; `Run` calls it again with all of them.
     """
     path = place_on_disk(directory)
-    try:
-        nearest = next(each for each in (path, *path.parents) if os.path.lexists(each))
-        if not nearest.is_dir():
-            what = "a file; a run needs a directory" if nearest.exists() else "a link to nothing"
-            raise RunError(f"{nearest} is {what}. Use another -o.")
-        foreign = [each.name for each in path.iterdir() if not each.name.startswith(".")] if nearest == path else []
-    except OSError as error:
-        raise RunError(f"{path} could not be created: {why(error)}") from error
+    nearest, names = _nearest_directory(path)
     before = _read_start(path)
-    if before is None and foreign:
-        raise RunError(f"{path} is not empty and not a hardsight run (it holds {foreign[0]}); use another -o.")
-    if before is not None and before.get("command") != command:
+    if before is None:
+        if names:
+            raise RunError(f"{path} is not empty and not a hardsight run (it holds {names[0]}); use another -o.")
+    elif before.get("command") != command:
         raise RunError(_mismatch(path, "command", before.get("command"), command))
-    if before is not None and arguments is not None and isinstance(recorded := before.get("arguments"), dict):
+    elif arguments is not None and isinstance(recorded := before.get("arguments"), dict):
         current = {name: value for name, value in json.loads(json.dumps(dict(arguments))).items() if name in recorded}
         earlier = {name: recorded[name] for name in current}
         if earlier != current:
@@ -183,6 +177,19 @@ def check_run_directory(directory: str | os.PathLike[str], command: str, argumen
     if not os.access(nearest, os.W_OK | os.X_OK):
         raise RunError(f"{path} could not be written: no write permission for {nearest}. Use another -o.")
     return path
+
+
+def _nearest_directory(path: Path) -> tuple[Path, list[str]]:
+    """The directory, or the nearest one above it that exists; and the names of the visible files in the directory itself."""
+    try:
+        nearest = next(each for each in (path, *path.parents) if os.path.lexists(each))
+        if not nearest.is_dir():
+            what = "a file; a run needs a directory" if nearest.exists() else "a link to nothing"
+            raise RunError(f"{nearest} is {what}. Use another -o.")
+        names = [name for name in os.listdir(path) if not name.startswith(".")] if nearest == path else []
+    except OSError as error:
+        raise RunError(f"{path} could not be created: {why(error)}") from error
+    return nearest, names
 
 
 def _read_start(directory: Path) -> dict[str, Any] | None:
@@ -202,7 +209,6 @@ def _read_start(directory: Path) -> dict[str, Any] | None:
 def _mismatch(directory: Path, what: str, before: Any, current: Any, sources: Any = None) -> str:
     words = difference(before, current)
     if what == "inputs":
-        words = ", ".join(itertools.islice(changed_inputs(before, current), MOST))
         words += changed_file(directory / "start.json", sources)
     other = "another command" if what == "command" else f"other {what}"
     return f"{directory} holds a run with {other}: {words}. Use another -o, or remove the directory to start over."
@@ -283,25 +289,49 @@ HASH = re.compile("[0-9a-f]{64}")
 
 
 def difference(before: Any, current: Any) -> str:
-    """The differences between two sets of options or versions, by name.
+    """The first differences between two sets of options, versions or fingerprints of inputs, by name.
 
     Example:
         >>> difference({"epochs": 3, "clip": None}, {"epochs": 5, "clip": 2.0})
         'clip was not given and is 2.0, epochs was 3 and is 5'
+        >>> difference({"data": {"count": 40, "sha256": "ab"}}, {"data": {"count": 20, "sha256": "cd"}})
+        'data had 40 samples and has 20'
     """
-    if not (isinstance(before, dict) and isinstance(current, dict)):
-        return f"was {before!r} and is {current!r}"
     return ", ".join(itertools.islice(_differences(before, current), MOST))
 
 
-def _differences(before: Mapping[str, Any], current: Mapping[str, Any]) -> Iterator[str]:
-    """One phrase per option that differs; grouped options, such as preprocessing, are named individually."""
-    for key in sorted({*before, *current}):
-        old, new = before.get(key), current.get(key)
-        if isinstance(old, Mapping) and isinstance(new, Mapping):
-            yield from (f"{key} {phrase}" for phrase in _differences(old, new))
-        elif old != new:
-            yield f"{key} was {_shown(old)} and is {_shown(new)}"
+def _differences(before: Any, current: Any, name: str = "") -> Iterator[str]:
+    """One phrase per value that differs; those of a group, such as preprocessing, are named individually."""
+    if before == current:
+        return
+    if isinstance(before, Mapping) and isinstance(current, Mapping):
+        if {"sha256", "columns_sha256"} & {*before, *current}:
+            yield _changed_input(name, before, current)
+            return
+        for key in sorted({*before, *current}):
+            yield from _differences(before.get(key), current.get(key), f"{name} {key}".strip())
+    elif _is_fingerprint(before) or _is_fingerprint(current):  # its hash says nothing to a person
+        yield f"{name} {'is new' if before is None else 'is gone' if current is None else 'changed'}"
+    else:
+        yield f"{name} was {_shown(before)} and is {_shown(current)}".strip()
+
+
+def _is_fingerprint(value: Any) -> bool:
+    return isinstance(value, Mapping) or (isinstance(value, str) and HASH.fullmatch(value) is not None)
+
+
+def _changed_input(name: str, before: Mapping[str, Any], current: Mapping[str, Any]) -> str:
+    """How an input changed, by its fingerprint, without the hashes."""
+    changed = [key for key in before if not key.endswith("sha256") and key != "count" and before[key] != current.get(key)]
+    if changed:
+        earlier, now = (" ".join(_shown(inputs.get(key)) for key in changed) for inputs in (before, current))
+        return f"{name} was {earlier} and is {now}"
+    if before.get("count") != current.get("count"):
+        return f"{name} had {before.get('count')} samples and has {current.get('count')}"
+    if before.get("sha256") == current.get("sha256"):
+        return f"{name}: its ids, labels, class names or columns changed"
+    what = "its files" if "columns_sha256" in before else "its weights" if "name" in before else "its values"
+    return f"{name}: {what} changed"
 
 
 def _shown(value: Any) -> str:
@@ -312,45 +342,6 @@ def _shown(value: Any) -> str:
     if isinstance(value, list) and not any(isinstance(item, (list, dict)) for item in value):
         return ",".join(map(str, value))
     return repr(value)
-
-
-def changed_inputs(before: Any, current: Any, name: str = "") -> Iterator[str]:
-    """One phrase per input whose fingerprint differs, without its hashes.
-
-    Example:
-        >>> then, now = {"data": {"count": 40, "sha256": "ab"}}, {"data": {"count": 20, "sha256": "cd"}}
-        >>> list(changed_inputs(then, now))
-        ['data had 40 samples and has 20']
-    """
-    if before == current:
-        return
-    if not (isinstance(before, Mapping) and isinstance(current, Mapping)):
-        yield _changed(name, before, current)
-        return
-    if not {"sha256", "columns_sha256"} & {*before, *current}:
-        for key in dict.fromkeys([*before, *current]):
-            yield from changed_inputs(before.get(key), current.get(key), f"{name} {key}".strip())
-        return
-    plain = [key for key in before if not key.endswith("sha256") and key != "count" and before[key] != current.get(key)]
-    if plain:
-        yield f"{name} was {' '.join(_shown(before[key]) for key in plain)} and is " + " ".join(
-            _shown(current.get(key)) for key in plain
-        )
-    elif before.get("count") != current.get("count"):
-        yield f"{name} had {before.get('count')} samples and has {current.get('count')}"
-    elif before.get("sha256") != current.get("sha256"):
-        what = "its files" if "columns_sha256" in before else "its weights" if "name" in before else "its values"
-        yield f"{name}: {what} changed"
-    else:
-        yield f"{name}: its ids, labels, class names or columns changed"
-
-
-def _changed(name: str, before: Any, current: Any) -> str:
-    if before is None or current is None:
-        return f"{name} {'is new' if before is None else 'is gone'}"
-    if isinstance(before, str) and isinstance(current, str) and HASH.fullmatch(before) and HASH.fullmatch(current):
-        return f"{name} changed"
-    return f"{name} was {_shown(before)} and is {_shown(current)}"
 
 
 def changed_file(start_file: Path, sources: Any) -> str:
@@ -374,10 +365,10 @@ def changed_file(start_file: Path, sources: Any) -> str:
 
 
 def _files(run: Path, sources: Any) -> Iterator[Path]:
-    here = run.resolve()
+    directory = run.resolve()
     for text in dict.fromkeys([*_texts(sources), *itertools.chain(*(re.split("[=,]", word) for word in sys.argv[1:]))]):
         path = Path(text) if Path(text).exists() else Path(text.rpartition(":")[0] or text)
-        if not text or not path.exists() or here in (path.resolve(), *path.resolve().parents):
+        if not text or not path.exists() or directory in (path.resolve(), *path.resolve().parents):
             continue
         yield from (file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
 

@@ -22,13 +22,13 @@ NAMES = {
 def write_safetensors(path: str | os.PathLike[str], tensors: Mapping[str, Any], metadata: dict[str, str] | None = None) -> None:
     """Write NumPy arrays or torch tensors by name, with a checksum; the same tensors give the same bytes."""
     header: dict[str, Any] = {"__metadata__": {**(metadata or {}), "checksum": UNSEALED.decode()}}
-    at = 0
+    start = 0
     ordered = sorted(tensors, key=lambda name: (-_item_size(tensors[name]), name))  # keeps each array aligned
     for name in ordered:
         tensor = tensors[name]
-        end = at + _item_size(tensor) * int(np.prod(tensor.shape, dtype=np.int64))
-        header[name] = {"dtype": NAMES[_type_name(tensor)], "shape": list(tensor.shape), "data_offsets": [at, end]}
-        at = end
+        end = start + _item_size(tensor) * int(np.prod(tensor.shape, dtype=np.int64))
+        header[name] = {"dtype": NAMES[_type_name(tensor)], "shape": list(tensor.shape), "data_offsets": [start, end]}
+        start = end
     text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     with replacing(path, "safetensors") as temporary, temporary.open("wb") as file:

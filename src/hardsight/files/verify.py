@@ -1,4 +1,4 @@
-"""`verify`: reread every file of a run, or one file, and compare it with its checksum, ignoring the cache."""
+"""`verify`: reread every file of a run, or one file, and compare it with its checksum."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hardsight.errors import FileError, first_line
-from hardsight.files.checksums import Entry, entries, find_entry, own_checksum, sha256
+from hardsight.files.checksums import NOT_AS_SEALED, Entry, NoChecksum, entries, fault_in, find_entry, own_checksum, sha256
 from hardsight.files.formats import kind_by_name
-from hardsight.files.places import missing, place_on_disk
+from hardsight.files.places import place_on_disk
+from hardsight.files.reading import existing_file
 from hardsight.files.run import not_a_run
 from hardsight.screen import Progress
 
-NOT_AS_LISTED = "damaged or changed: it does not match run.json"
 LISTED = re.compile(r'"([^"\n]+)": "([0-9a-f]{64})"|"name": "([^"\n]+)",\s+"rows": [^,]*,\s+"sha256": "([0-9a-f]{64})"')
 
 
@@ -48,87 +48,88 @@ def verify(path: str | os.PathLike[str], progress: Progress | None = None) -> Ve
     """
     path = place_on_disk(path)
     if path.is_dir():
-        return _Reading(path, progress).run()
-    if not path.is_file():
-        raise FileError(missing(path) if not path.exists() else f"{path} is a pipe or a device, not a file.")
+        return _verify_run(path, progress)
+    existing_file(path)
     entry = find_entry(path)
-    return _Reading(path.parent, progress).files({path.name: path}, {} if entry is None else {path.name: entry})
+    return _compare({path.name: path}, {} if entry is None else {path.name: entry}, progress)
 
 
-class _Reading:
-    """One pass over the files below a directory."""
+def _verify_run(directory: Path, progress: Progress | None) -> Verification:
+    """Verify every file of a run, and find missing ones."""
+    manifest = directory / "run.json"
+    if not manifest.is_file():
+        raise FileError(not_a_run(directory))
+    files = {path.relative_to(directory).as_posix(): path for path in sorted(_visible_files(directory)) if path != manifest}
+    listed, fault = _read_manifest(manifest)
+    if fault is not None:
+        result = _compare(files, _entries_left(manifest), progress, trusted=False)
+        return Verification(result.sound, {"run.json": fault, **result.damaged}, result.unchecked)
+    result = _compare(files, listed, progress)
+    missing = dict.fromkeys(sorted(listed.keys() - files), "missing")
+    damaged = {**result.damaged, **missing}
+    if own_checksum(manifest) is None:
+        return Verification(result.sound, damaged, {"run.json": "it has no checksum", **result.unchecked})
+    return Verification(["run.json", *result.sound], damaged, result.unchecked)
 
-    def __init__(self, directory: Path, progress: Progress | None) -> None:
-        self.directory, self.progress = directory, progress
-        self.done = self.total = 0
-        self.trusted = True  # whether run.json is sound
 
-    def run(self) -> Verification:
-        """Verify every file of a run, and find missing ones."""
-        manifest = self.directory / "run.json"
-        if not manifest.is_file():
-            raise FileError(not_a_run(self.directory))
-        files = {path.relative_to(self.directory).as_posix(): path for path in sorted(_visible_files(self.directory))}
-        del files["run.json"]
-        listed, trouble = _manifest(manifest)
-        if trouble is not None:
-            self.trusted = False
-            result = self.files(files, _entries_left(manifest))
-            return Verification(result.sound, {"run.json": trouble, **result.damaged}, result.unchecked)
-        missing = dict.fromkeys(sorted(listed.keys() - files), "missing")
-        result = self.files(files, listed)
-        unchecked = {} if own_checksum(manifest) else {"run.json": "it has no checksum"}
-        sound = [*(["run.json"] if not unchecked else []), *result.sound]
-        return Verification(sound, {**result.damaged, **missing}, {**unchecked, **result.unchecked})
-
-    def files(self, files: dict[str, Path], listed: dict[str, Entry]) -> Verification:
-        """Compare files with their listed checksums, or else with their own."""
-        result = Verification()
-        self.total = sum(path.stat().st_size for path in files.values())
-        for name, path in files.items():
-            done = self.done
-            try:
-                trouble = self._trouble(path, listed.get(name))
-            except OSError as error:
-                result.damaged[name] = f"it could not be read: {error.strerror or error}"
-            except _Unchecked as reason:
-                result.unchecked[name] = str(reason)
-            else:
-                if trouble is None:
-                    result.sound.append(name)
-                else:
-                    result.damaged[name] = trouble
-            self.done = done
-            self._read(path.stat().st_size if path.is_file() else 0)
-        return result
-
-    def _trouble(self, path: Path, entry: Entry | None) -> str | None:
-        """What is wrong with a file, or None."""
-        digest = None if entry is None else sha256(path, self._read)
-        if entry is not None and digest == entry.sha256:
-            return None
-        if entry is not None and entry.part and self.trusted:
-            return NOT_AS_LISTED
-        sound = own_checksum(path, self._read)
-        if sound is not None:
-            return None if sound else "damaged or changed: it does not match its own checksum"
+def _compare(
+    files: Mapping[str, Path], listed: Mapping[str, Entry], progress: Progress | None, trusted: bool = True
+) -> Verification:
+    """Compare files with their listed checksums, or else with their own. Entries of a damaged run.json are not trusted."""
+    result = Verification()
+    sizes = {name: path.stat().st_size for name, path in files.items()}
+    bytes_read = _BytesRead(sum(sizes.values()), progress)
+    for name, path in files.items():
+        end = bytes_read.done + sizes[name]
         try:
-            return _trouble_in_format(path)
-        except _Unchecked:
-            if entry is None or digest is None:
-                raise
-            if not self.trusted and sum(a != b for a, b in zip(digest, entry.sha256, strict=True)) < 3:
-                raise _Unchecked("its checksum in run.json is damaged") from None
-            return NOT_AS_LISTED
+            fault = _fault(path, listed.get(name), trusted, bytes_read)
+        except _Unchecked as reason:
+            result.unchecked[name] = str(reason)
+        else:
+            if fault is None:
+                result.sound.append(name)
+            else:
+                result.damaged[name] = fault
+        bytes_read.reach(end)  # a file may be read in part, or twice
+    return result
 
-    def _read(self, count: int) -> None:
-        self.done += count
+
+class _BytesRead:
+    """Counts the bytes that were read."""
+
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self.done, self.total, self.progress = 0, total, progress
+
+    def __call__(self, count: int) -> None:
+        self.reach(self.done + count)
+
+    def reach(self, done: int) -> None:
+        """Set the count, and report it."""
+        self.done = done
         if self.progress is not None:
-            self.progress(min(self.done, self.total), self.total)
+            self.progress(min(done, self.total), self.total)
 
 
 class _Unchecked(Exception):
-    """A file has no checksum to compare with."""
+    """A file could not be verified."""
+
+
+def _fault(path: Path, entry: Entry | None, trusted: bool, bytes_read: _BytesRead) -> str | None:
+    """What is wrong with a file, or None."""
+    try:
+        fault = fault_in(path, entry, bytes_read)
+        if fault is not None and entry is not None and not trusted and _nearly_equal(sha256(path), entry.sha256):
+            raise _Unchecked("its checksum in run.json is damaged")
+        return fault
+    except NoChecksum:
+        return _fault_in_format(path)
+    except OSError as error:
+        return f"it could not be read: {error.strerror or error}"
+
+
+def _nearly_equal(digest: str, other: str) -> bool:
+    """Whether two digests differ in so few digits that one of them was damaged; those of two files differ in most."""
+    return sum(a != b for a, b in zip(digest, other, strict=True)) < 3
 
 
 def _visible_files(directory: Path) -> Iterator[Path]:
@@ -136,11 +137,11 @@ def _visible_files(directory: Path) -> Iterator[Path]:
     return (path for path in directory.rglob("*") if path.is_file() and not path.name.startswith("."))
 
 
-def _manifest(path: Path) -> tuple[dict[str, Entry], str | None]:
+def _read_manifest(path: Path) -> tuple[dict[str, Entry], str | None]:
     """The entries of a run.json, and what is wrong with it."""
     try:
         if own_checksum(path) is False:
-            return {}, "damaged or changed: it does not match its own checksum"
+            return {}, NOT_AS_SEALED
         content = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(content, dict):
             return {}, "damaged: it does not hold a JSON object"
@@ -152,11 +153,10 @@ def _manifest(path: Path) -> tuple[dict[str, Entry], str | None]:
 def _entries_left(manifest: Path) -> dict[str, Entry]:
     """The entries that a damaged run.json still holds, line by line, since it may no longer be valid JSON."""
     text = manifest.read_text(encoding="utf-8", errors="replace")
-    lines = [(match[1] or match[3], match[2] or match[4], bool(match[3])) for match in LISTED.finditer(text)]
-    return {name: Entry(digest, part) for name, digest, part in lines}
+    return {match[1] or match[3]: Entry(match[2] or match[4], part=False) for match in LISTED.finditer(text)}
 
 
-def _trouble_in_format(path: Path) -> str | None:
+def _fault_in_format(path: Path) -> str | None:
     """Check a file without a checksum by its format: Parquet and PNG have internal checksums."""
     kind = kind_by_name(path)
     if kind == "png":
@@ -174,11 +174,11 @@ def _trouble_in_format(path: Path) -> str | None:
 def _png_is_sound(path: Path) -> bool:
     """Each chunk of a PNG image ends with the CRC of its type and data; the last chunk is IEND."""
     content = path.read_bytes()
-    at, kind = 8, b""
-    while at + 12 <= len(content):
-        length = int.from_bytes(content[at : at + 4], "big")
-        kind, end = content[at + 4 : at + 8], at + 8 + length
-        if int.from_bytes(content[end : end + 4], "big") != zlib.crc32(content[at + 4 : end]) or end + 4 > len(content):
+    chunk, kind = 8, b""
+    while chunk + 12 <= len(content):
+        length = int.from_bytes(content[chunk : chunk + 4], "big")
+        kind, end = content[chunk + 4 : chunk + 8], chunk + 8 + length
+        if int.from_bytes(content[end : end + 4], "big") != zlib.crc32(content[chunk + 4 : end]) or end + 4 > len(content):
             return False
-        at = end + 4
-    return content[:8] == b"\x89PNG\r\n\x1a\n" and kind == b"IEND" and at == len(content)
+        chunk = end + 4
+    return content[:8] == b"\x89PNG\r\n\x1a\n" and kind == b"IEND" and chunk == len(content)

@@ -24,9 +24,13 @@ from hardsight.files.locking import new_locked_file, remove_if_abandoned
 from hardsight.files.places import Place, Remote, place
 
 _discards = False  # set in worker processes, whose files do not count
-_own: set[str] = set()  # run directories and files that this process is writing, resolved
+_being_written: set[str] = set()  # run directories and files, by this process, resolved
 
 TEMPORARY = re.compile(r"\..+\.(\d+)\.[0-9a-f]+\.tmp")  # .NAME.PID.HEX.tmp
+REVIEW_ENDING = ".review.parquet"  # a person's marks on photo.npz are in photo.review.parquet
+REVIEWED = (".npz", ".npy", ".parquet", ".pq", ".csv", ".tsv", ".json")
+# Commands write these files, and figures/, into a complete run.
+WRITTEN_LATER = ("scores.parquet", "suspects.parquet", "labels.parquet", "report.html", "samples.html")
 
 
 @contextlib.contextmanager
@@ -49,18 +53,18 @@ def discards() -> bool:
 def owning(path: Path) -> Iterator[None]:
     """Inside, this process may replace the file, or every file of the run directory: it is the one that writes them."""
     real = os.path.realpath(path)
-    if real in _own:
+    if real in _being_written:
         yield
         return
-    _own.add(real)
+    _being_written.add(real)
     try:
         yield
     finally:
-        _own.discard(real)
+        _being_written.discard(real)
 
 
-def _is_own(path: Place) -> bool:
-    return isinstance(path, Path) and any(Path(os.path.realpath(path)).is_relative_to(own) for own in _own)
+def _is_being_written(path: Place) -> bool:
+    return isinstance(path, Path) and any(Path(os.path.realpath(path)).is_relative_to(each) for each in _being_written)
 
 
 @contextlib.contextmanager
@@ -113,7 +117,7 @@ def check_output(path: Place, kind: str | None = None, table: str | None = None,
         check_place_for(path)
     if any(is_same_file(path, value) for value in inputs):
         raise FileError(f"{path} is an input of this command; use another name.")
-    if _is_own(path):
+    if _is_being_written(path):
         return
     try:
         right_kind = not path.is_file() or formats.holds(path, kind)
@@ -121,9 +125,9 @@ def check_output(path: Place, kind: str | None = None, table: str | None = None,
         raise FileError(f"{path} exists and could not be read: {why(error)}") from error
     if not right_kind:
         raise FileError(f"{path} exists and is not {formats.WORDS[kind]}; use another name.")
-    if isinstance(path, Path) and checksums.is_part_of_run(path):
+    if isinstance(path, Path) and is_part_of_run(path):
         raise FileError(f"{path} is part of a run; use another name.")
-    if isinstance(path, Path) and checksums.holds_marks(path):
+    if isinstance(path, Path) and holds_marks(path):
         raise FileError(f"{path} holds review marks; use another name.")
     if table is not None and path.is_file():
         _check_same_table(path, table)
@@ -141,13 +145,43 @@ def is_same_file(path: Place, value: Any) -> bool:
         return False
 
 
+def is_part_of_run(path: Path) -> bool:
+    """Whether a file belongs to a run and must not be overwritten by later commands.
+
+    These are start.json, run.json, review marks, and everything run.json lists, except for what later commands write:
+    scores, the report and figures, unless they are parts.
+    """
+    if any(_has_own_writer(name) for name in checksums.resolved_names(path)):
+        return True
+    entry, folder = checksums.find_entry(path), os.path.basename(os.path.realpath(path.parent))
+    return entry is not None and (entry.part or not (path.name in WRITTEN_LATER or folder == "figures"))
+
+
+def _has_own_writer(path: Path) -> bool:
+    """Whether only the run itself, or only the explorer's review, writes the file."""
+    start, manifest = path.with_name("start.json"), path.with_name("run.json")
+    if path.name == "run.json":
+        return start.is_file()  # also in an incomplete run, which must not look complete
+    in_run = start.is_file() or manifest.is_file() or path.with_name("scores.parquet").is_file()
+    return path.is_file() and (path.name == "start.json" or (path.name == "review.parquet" and in_run))
+
+
+def holds_marks(path: Path) -> bool:
+    """Whether a file holds the review marks of another: photo.review.parquet next to photo.npz."""
+    return any(
+        name.is_file() and any(name.with_name(name.name.removesuffix(REVIEW_ENDING) + ending).is_file() for ending in REVIEWED)
+        for name in checksums.resolved_names(path)
+        if name.name.endswith(REVIEW_ENDING)
+    )
+
+
 def _check_same_table(path: Place, table: str) -> None:
     from hardsight.files.kinds import kind_in_file  # imports Arrow, which JSON does not need
 
-    held = kind_in_file(path)
-    if held is not None and held != table:
+    present = kind_in_file(path)
+    if present is not None and present != table:
         raise FileError(
-            f"{path} holds {held}, and would be replaced by {table}; use another name, or remove it if you no longer need it."
+            f"{path} holds {present}, and would be replaced by {table}; use another name, or remove it if you no longer need it."
         )
 
 
@@ -217,6 +251,8 @@ def why(error: OSError | ValueError) -> str:
 
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
     """Write a human-readable JSON document; NaN, which JSON does not have, is not allowed."""
+    if formats.kind_by_name(place(path)) != "json":
+        raise FileError(f"{path}: JSON must be written to a name that ends in .json.")
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8")
 

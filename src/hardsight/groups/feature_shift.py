@@ -26,7 +26,7 @@ from hardsight.scoring.comparable import why_two_scales
 from hardsight.stats.means import Mean, mean_interval
 from hardsight.stats.proportions import fisher_exact, sign_test, wilson
 from hardsight.subsets.d2 import neighbor_graph
-from hardsight.subsets.pool import directions
+from hardsight.subsets.eligible import directions
 from hardsight.threads import even_rows
 
 MOST_ROWS = 5000  # of each snapshot

@@ -10,7 +10,7 @@ from typing import Any
 
 from hardsight.errors import FileError, InputError
 from hardsight.files.parquet import read_parquet, table_notes
-from hardsight.files.places import Place, beside, missing, place, second_table
+from hardsight.files.places import Place, missing, place, second_table, table_path
 from hardsight.files.table_writing import check_table_output
 from hardsight.files.writing import check_output
 from hardsight.groups.audit import Audit, check_groups, find_groups
@@ -139,7 +139,7 @@ def _target(
     name, table, second = names
     target = None if output is None else place(output)
     if target is None and whole and isinstance(source, Path) and source.exists():
-        target = beside(source, name)
+        target = table_path(source, name)
     if target is None:
         return None
     if not isinstance(target, Path):

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 
 import torch
 from torch import Tensor
 
 from hardsight.head import Head
-from hardsight.losses.contract import Reduction, cross_entropy, in_full_precision
+from hardsight.losses.contract import Reducing, cross_entropy, in_full_precision
 from hardsight.losses.cosine_softmax import cosines
 from hardsight.losses.multiplied_angle import Annealing, MultipliedAngleLoss, psi
 
 
 def a_softmax_loss(
-    features: Tensor,
-    weight: Tensor,
-    labels: Tensor,
-    *,
-    m: int = 4,
-    plain: float = 0.0,
-    reduction: Reduction = "mean",
-    class_weight: Tensor | None = None,
+    features: Tensor, weight: Tensor, labels: Tensor, *, m: int = 4, plain: float = 0.0, **reducing: Unpack[Reducing]
 ) -> Tensor:
     """Cross-entropy on |x| cos, with |x| (plain * cos + psi) / (1 + plain) for the own class."""
     features, weight = in_full_precision(features, weight)
@@ -30,25 +23,14 @@ def a_softmax_loss(
         own = cosine.gather(1, labels[:, None])  # (n, 1)
         own = (plain * own + psi(own, m)) / (1 + plain)
         logits = cosine.scatter(1, labels[:, None], own) * torch.linalg.vector_norm(features, dim=1, keepdim=True)
-        return cross_entropy(logits, labels, reduction, class_weight)
+        return cross_entropy(logits, labels, **reducing)
 
 
 class ASoftmaxLoss(MultipliedAngleLoss):
-    """`a_softmax_loss` with its own class vectors, and the share of the plain cosine annealed over training steps.
-
-    Args:
-        m: factor that multiplies the own angle.
-        base, gamma, power, smallest: the plain cosine's share is base * (1 + gamma * step)^-power, never below smallest.
-    """
+    """`a_softmax_loss` with its own class vectors, and the share of the plain cosine annealed over training steps."""
 
     loss = staticmethod(a_softmax_loss)
-
-    def __init__(
-        self, num_features: int, num_classes: int, *, m: int = 4,
-        base: float = 1500.0, gamma: float = 0.1, power: float = 1.0, smallest: float = 5.0, **common: Any,
-    ) -> None:  # fmt: skip
-        super().__init__(num_features, num_classes, **common)
-        self.anneal(m, Annealing(base, gamma, power, smallest))
+    paper = Annealing(base=1500.0, gamma=0.1, power=1.0, smallest=5.0)
 
     def logits(self, features: Tensor) -> Tensor:
         """|x| cos, without the multiple: (n, d) -> (n, c)."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from hardsight.errors import InputError
-from hardsight.losses.contract import Reduction, check_not_negative, check_positive, check_reduction, checked_logits, reduce_plain
+from hardsight.losses.contract import LogitLoss, Reduction, check_not_negative, check_positive, checked_logits, reduce_plain
 from hardsight.losses.ldr import Normalize, ldr_loss, margin_gaps, normalized
 
 
@@ -27,7 +27,7 @@ def adapted_temperature(gaps: Tensor, temperature: Tensor, *, start: float, alph
     return start - start / (alpha * log_c) * kl
 
 
-class ALDRLoss(nn.Module):
+class ALDRLoss(LogitLoss):
     """ALDR-KL: takes `(logits, labels, indices)`, where the indices identify the training samples.
 
     loss = ldr(lambda_i) - alpha log c / (2 lambda0) * (lambda_i - lambda0)^2, with no gradient through the lambdas.
@@ -38,6 +38,7 @@ class ALDRLoss(nn.Module):
         margin: as in `ldr_loss`.
     """
 
+    forward_needs = ("indices",)
     temperatures: Tensor
 
     def __init__(
@@ -50,13 +51,17 @@ class ALDRLoss(nn.Module):
         normalize: Normalize = "l1",
         reduction: Reduction = "mean",
     ) -> None:
-        super().__init__()
+        super().__init__(reduction=reduction)
         check_positive("num_samples", num_samples)
         if not alpha > 1:
             raise InputError(f"alpha must be above 1, so that every lambda stays positive, got {alpha}.")
         self.start, self.alpha, self.margin = check_positive("start", start), alpha, check_not_negative("margin", margin)
-        self.normalize, self.reduction = normalize, check_reduction(reduction)
+        self.normalize = normalize
         self.register_buffer("temperatures", torch.full((num_samples,), float(start)))  # lambda_i, saved in the state dict
+
+    def per_sample(self, indices: Tensor) -> dict[str, Tensor]:
+        """The lambdas of these samples: a score of theirs."""
+        return {"aldr_lambda": self.temperatures[indices]}
 
     def forward(self, logits: Tensor, labels: Tensor, indices: Tensor) -> Tensor:
         """The loss of (n, c) logits, (n,) labels and (n,) indices; in training mode their lambdas are updated."""

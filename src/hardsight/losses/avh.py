@@ -8,13 +8,13 @@ so a sample that points away from its class gets as large a gradient as any othe
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Unpack
 
 from torch import Tensor
 
 from hardsight.errors import InputError
 from hardsight.head import Head
-from hardsight.losses.contract import HeadLoss, Reduction, check_batch, check_positive, reduce
+from hardsight.losses.contract import HeadLoss, Reducing, check_batch, check_positive, reduce
 from hardsight.losses.cosine_softmax import arccos, cosine_cross_entropy, cosines
 
 
@@ -23,15 +23,7 @@ def avh_logits(features: Tensor, weight: Tensor, *, scale: float = 10.0) -> Tens
     return -scale * arccos(cosines(features, weight))
 
 
-def avh_loss(
-    features: Tensor,
-    weight: Tensor,
-    labels: Tensor,
-    *,
-    scale: float = 10.0,
-    reduction: Reduction = "mean",
-    class_weight: Tensor | None = None,
-) -> Tensor:
+def avh_loss(features: Tensor, weight: Tensor, labels: Tensor, *, scale: float = 10.0, **reducing: Unpack[Reducing]) -> Tensor:
     """`F.cross_entropy(avh_logits(features, weight), labels)`, in about the time of a linear layer.
 
     Angles are computed in float32 or better, whatever the input dtype and autocast. The gradient of a sample is at most
@@ -44,7 +36,7 @@ def avh_loss(
         tensor(0.6931)
     """
     losses = cosine_cross_entropy(features, weight, labels, scale=scale, logit="angular")  # (n,)
-    return reduce(losses, labels, reduction, class_weight)
+    return reduce(losses, labels, **reducing)
 
 
 def smallest_scale(num_classes: int, probability: float) -> float:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
 
-from hardsight.losses.contract import Reduction, check_batch, check_not_negative, in_full_precision, reduce
+from hardsight.losses.contract import Reducing, check_batch, check_not_negative, in_full_precision, reduce
 from hardsight.losses.softmax import SoftmaxLoss, softmax_loss
 
 
-def center_loss(
-    features: Tensor, centers: Tensor, labels: Tensor, *, reduction: Reduction = "mean", class_weight: Tensor | None = None
-) -> Tensor:
+def center_loss(features: Tensor, centers: Tensor, labels: Tensor, **reducing: Unpack[Reducing]) -> Tensor:
     """1/2 |x - center_y|^2."""
     features, centers = in_full_precision(features, centers)
-    return reduce(0.5 * ((features - centers[labels]) ** 2).sum(1), labels, reduction, class_weight)
+    return reduce(0.5 * ((features - centers[labels]) ** 2).sum(1), labels, **reducing)
 
 
 def moved_centers(centers: Tensor, features: Tensor, labels: Tensor, rate: float) -> Tensor:

@@ -14,9 +14,9 @@ import math
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-from hardsight.losses.contract import Reduction, check_not_negative, check_reduction, checked_logits, reduce_plain
+from hardsight.losses.contract import LogitLoss, Reduction, check_not_negative, checked_logits, reduce_plain
 
 
 def comp_sum_loss(logits: Tensor, labels: Tensor, *, tau: float = 1.0, reduction: Reduction = "mean") -> Tensor:
@@ -35,12 +35,12 @@ def comp_sum_loss(logits: Tensor, labels: Tensor, *, tau: float = 1.0, reduction
     return reduce_plain(losses, reduction)
 
 
-class CompSumLoss(nn.Module):
+class CompSumLoss(LogitLoss):
     """`comp_sum_loss` as a module. tau = 1.7 is generalized cross-entropy with q = 0.7, for noisy labels."""
 
     def __init__(self, *, tau: float = 1.0, reduction: Reduction = "mean") -> None:
-        super().__init__()
-        self.tau, self.reduction = check_not_negative("tau", tau), check_reduction(reduction)
+        super().__init__(reduction=reduction)
+        self.tau = check_not_negative("tau", tau)
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """The loss of (n, c) logits and (n,) labels."""

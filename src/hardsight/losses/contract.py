@@ -1,15 +1,17 @@
-"""Shared by all losses: input checks, precision, reduction, and the class vectors of a head.
+"""Shared by all losses: their base classes, with the hooks of a training, input checks, precision and reduction.
 
 Four families. **Heads** own class vectors and take `(features, labels)`. **Logit losses** take `(logits, labels)`.
-**Pair losses** take `(features, labels)` and compare the samples of a batch. **Others** document their inputs.
+**Pair losses** take `(features, labels)` and compare the samples of a batch. **Input losses** run the network themselves:
+`(model, inputs, labels)`.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Literal, Self, TypedDict, get_args
+from typing import Any, ClassVar, Literal, Self, TypedDict, get_args
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +21,7 @@ from hardsight.checks import counted_from_one
 from hardsight.errors import InputError
 from hardsight.head import Head
 
+Family = Literal["head", "logits", "pairs", "inputs"]
 Reduction = Literal["mean", "sum", "none"]
 
 
@@ -29,7 +32,82 @@ class Reducing(TypedDict, total=False):
     class_weight: Tensor | None
 
 
-class HeadLoss(nn.Module, ABC):
+class Loss(nn.Module):
+    """A loss, and what a training tells it and asks of it; a hook does nothing unless a loss needs it.
+
+    Args:
+        reduction: "mean" over the batch, "sum", or "none" for one loss per sample.
+
+    Attributes:
+        family: what it is computed from.
+        forward_needs: what `forward` takes beside labels: "indices" of the training samples, "teacher_logits".
+        without_range: options of an input loss for inputs that are not pixels of 0..1.
+        not_options: keyword arguments of the constructor that a training sets, or that a subclass fixes.
+    """
+
+    family: ClassVar[Family]
+    forward_needs: ClassVar[tuple[str, ...]] = ()
+    without_range: ClassVar[dict[str, None]] = {}
+    not_options: ClassVar[tuple[str, ...]] = ("num_features", "reduction", "class_weight", "generator")
+
+    def __init__(self, *, reduction: Reduction = "mean") -> None:
+        super().__init__()
+        self.reduction = check_reduction(reduction)
+
+    @classmethod
+    def options(cls) -> dict[str, Any]:
+        """Option -> its type, from the keyword arguments of the constructor and of those it passes options on to."""
+        options: dict[str, Any] = {}
+        for kind in cls.__mro__:
+            if "__init__" in vars(kind):
+                parameters = inspect.signature(vars(kind)["__init__"], eval_str=True).parameters.values()
+                for p in parameters:
+                    if p.kind is p.KEYWORD_ONLY and p.name not in cls.not_options:
+                        options.setdefault(p.name, p.annotation)
+                if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+                    break
+        return options
+
+    @classmethod
+    def default_options(cls, epochs: int) -> dict[str, Any]:
+        """Options whose default depends on how long the training is."""
+        return {}
+
+    def set_epoch(self, epoch: float) -> None:
+        """Set the epoch, counted from 0, for a loss that warms up."""
+
+    def per_sample(self, indices: Tensor) -> dict[str, Tensor]:
+        """Column of the dynamics -> (b,) what the loss keeps of these training samples."""
+        return {}
+
+    def extra_state(self) -> dict[str, Tensor]:
+        """What a run keeps of the loss beside its head, such as centers."""
+        return {name: x for name, x in self.state_dict().items() if x.ndim}
+
+
+class LogitLoss(Loss):
+    """A loss of (n, c) logits and (n,) labels."""
+
+    family = "logits"
+
+
+class PairLoss(Loss):
+    """A loss of (n, d) features and (n,) labels that compares samples; a training adds it to softmax cross-entropy.
+
+    Attributes:
+        pair_weight: its weight there, unless the option `weight` sets another.
+    """
+
+    family = "pairs"
+    pair_weight: ClassVar[float] = 0.1
+
+    @classmethod
+    def options(cls) -> dict[str, Any]:
+        """Those of the constructor, and the weight."""
+        return {**super().options(), "weight": float}
+
+
+class HeadLoss(Loss, ABC):
     """A loss that owns class vectors: `weight` (c, d), one row per class, as in `nn.Linear`.
 
     Args:
@@ -39,6 +117,9 @@ class HeadLoss(nn.Module, ABC):
         class_weight: (c,) weight of the samples of each class; "mean" is then the weighted mean, as in torch.
     """
 
+    family = "head"
+    in_head: ClassVar[tuple[str, ...]] = ("weight", "bias", "log_variance", "log_prior")  # tensors that `head` has
+    is_linear_layer: ClassVar[bool] = False  # whether `head` is linear, with this weight and bias as they are
     class_weight: Tensor | None
 
     def __init__(
@@ -49,13 +130,12 @@ class HeadLoss(nn.Module, ABC):
         reduction: Reduction = "mean",
         class_weight: Tensor | Sequence[float] | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(reduction=reduction)
         check_positive("num_features", num_features)
         if num_classes < 2:
             raise InputError(f"a loss needs at least two classes, got num_classes = {num_classes}.")
         self.weight = nn.Parameter(torch.empty(num_classes, num_features))
         nn.init.kaiming_uniform_(self.weight, a=math.sqrt(5))  # like nn.Linear
-        self.reduction = check_reduction(reduction)
         # Not in the state dict: it belongs to the data, and this keeps the state dict compatible with nn.Linear.
         self.register_buffer("class_weight", as_class_weight(class_weight, num_classes), persistent=False)
 
@@ -73,6 +153,10 @@ class HeadLoss(nn.Module, ABC):
     def reducing(self) -> Reducing:
         """The `reduce` options of this loss."""
         return {"reduction": self.reduction, "class_weight": self.class_weight}
+
+    def extra_state(self) -> dict[str, Tensor]:
+        """What a run keeps of the loss beside its head."""
+        return {name: x for name, x in super().extra_state().items() if name not in self.in_head}
 
     @abstractmethod
     def forward(self, features: Tensor, labels: Tensor) -> Tensor:

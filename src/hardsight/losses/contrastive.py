@@ -5,22 +5,17 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from hardsight.errors import InputError
-from hardsight.losses.contract import Reduction, check_pairs, check_positive, check_reduction, in_full_precision, reduce_plain
+from hardsight.losses.contract import PairLoss, Reduction, check_pairs, check_positive, in_full_precision, reduce_plain
 from hardsight.losses.mining import Miner, mined_by
 
 PairMining = Literal["all", "hard"]
 
 
 def contrastive_loss(
-    features: Tensor,
-    labels: Tensor,
-    *,
-    margin: float = 1.0,
-    mining: PairMining | Miner = "all",
-    reduction: Reduction = "mean",
+    features: Tensor, labels: Tensor, *, margin: float = 1.0, mining: PairMining | Miner = "all", reduction: Reduction = "mean"
 ) -> Tensor:
     """For each pair of a batch: 1/2 |x_i - x_j|^2 if of one class, else 1/2 max(0, margin - |x_i - x_j|)^2.
 
@@ -87,12 +82,12 @@ def pair_squares(features: Tensor) -> Tensor:
         return between * (1 - torch.eye(len(x), dtype=x.dtype, device=x.device))
 
 
-class ContrastiveLoss(nn.Module):
+class ContrastiveLoss(PairLoss):
     """`contrastive_loss` as a module."""
 
     def __init__(self, *, margin: float = 1.0, mining: PairMining | Miner = "all", reduction: Reduction = "mean") -> None:
-        super().__init__()
-        self.margin, self.mining, self.reduction = check_positive("margin", margin), mining, check_reduction(reduction)
+        super().__init__(reduction=reduction)
+        self.margin, self.mining = check_positive("margin", margin), mining
 
     def forward(self, features: Tensor, labels: Tensor) -> Tensor:
         """The loss of (n, d) features and (n,) labels."""

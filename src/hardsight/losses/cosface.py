@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 from torch import Tensor
 
-from hardsight.losses.contract import Reduction, check_batch, check_not_negative, check_positive, reduce
+from hardsight.losses.contract import Reducing, check_batch, check_not_negative, check_positive, reduce
 from hardsight.losses.cosine_softmax import ScaledCosineLoss, cosine_cross_entropy
 
 
 def cosface_loss(
-    features: Tensor,
-    weight: Tensor,
-    labels: Tensor,
-    *,
-    margin: float = 0.35,
-    scale: float = 64.0,
-    reduction: Reduction = "mean",
-    class_weight: Tensor | None = None,
+    features: Tensor, weight: Tensor, labels: Tensor, *, margin: float = 0.35, scale: float = 64.0, **reducing: Unpack[Reducing]
 ) -> Tensor:
     """Cross-entropy on scale * cos, with scale * (cos - margin) for the own class."""
     losses = cosine_cross_entropy(features, weight, labels, scale=scale, margin=lambda own: own - margin)  # (n,)
-    return reduce(losses, labels, reduction, class_weight)
+    return reduce(losses, labels, **reducing)
 
 
 class CosFaceLoss(ScaledCosineLoss):

@@ -191,8 +191,8 @@ class _CosineCrossEntropy(torch.autograd.Function):
 def _remove_along(w: Tensor, grad_w: Tensor, w_inverse: Tensor) -> None:
     """Remove from each row of a (c, d) gradient its component along the row of w, in place."""
     step = max(1, 4 * BLOCK // w.shape[1])
-    for some, its, inverse in zip(grad_w.split(step), w.split(step), w_inverse.split(step), strict=True):
-        some.addcmul_(its, ((some * its).sum(1) * inverse**2)[:, None], value=-1)
+    for gradient, vectors, inverse in zip(grad_w.split(step), w.split(step), w_inverse.split(step), strict=True):
+        gradient.addcmul_(vectors, ((gradient * vectors).sum(1) * inverse**2)[:, None], value=-1)
 
 
 def _with_slope(margin: Margin, cosine: Tensor) -> tuple[Tensor, Tensor]:

@@ -68,6 +68,8 @@ class DualHeadLoss(SoftmaxLoss):
             first, the paper's counter-example.
     """
 
+    forward_needs = ("teacher_logits",)
+
     def __init__(
         self,
         num_features: int,

@@ -7,10 +7,10 @@ loss. The returned value has those slopes; the value itself has no meaning.
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from hardsight.errors import InputError
-from hardsight.losses.contract import Reduction, check_reduction, checked_logits, reduce_plain
+from hardsight.losses.contract import LogitLoss, Reduction, checked_logits, reduce_plain
 
 
 def ens_loss(
@@ -34,12 +34,12 @@ def random_slopes(margin: Tensor, generator: torch.Generator | None = None) -> T
     return torch.where(margin > 1, slopes / margin.clamp_min(1), slopes) - 1e-6
 
 
-class EnsLoss(nn.Module):
+class EnsLoss(LogitLoss):
     """`ens_loss` as a module; pass a generator for reproducible slopes."""
 
     def __init__(self, *, reduction: Reduction = "mean", generator: torch.Generator | None = None) -> None:
-        super().__init__()
-        self.reduction, self.generator = check_reduction(reduction), generator
+        super().__init__(reduction=reduction)
+        self.generator = generator
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """The loss of (n, 2) logits and (n,) labels, with newly drawn slopes."""

@@ -7,10 +7,10 @@ described below. It also measures the quality of an embedding.
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from hardsight.errors import InputError
-from hardsight.losses.contract import Reduction, check_pairs, check_reduction, in_full_precision, reduce_plain
+from hardsight.losses.contract import PairLoss, Reduction, check_pairs, in_full_precision, reduce_plain
 from hardsight.losses.contrastive import pair_squares
 
 NO_DISTANCE = 1e-12  # if all samples coincide, all distances count as 0
@@ -43,12 +43,12 @@ def icnn_loss(features: Tensor, labels: Tensor, *, neighbors: int = 5, reduction
     return reduce_plain(-icnn_scores(features, labels, neighbors=neighbors).clamp_min(1e-6).log(), reduction)
 
 
-class ICNNLoss(nn.Module):
+class ICNNLoss(PairLoss):
     """`icnn_loss` as a module."""
 
     def __init__(self, *, neighbors: int = 5, reduction: Reduction = "mean") -> None:
-        super().__init__()
-        self.neighbors, self.reduction = neighbors, check_reduction(reduction)
+        super().__init__(reduction=reduction)
+        self.neighbors = neighbors
 
     def forward(self, features: Tensor, labels: Tensor) -> Tensor:
         """The loss of (n, d) features and (n,) labels."""

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from hardsight.head import Head
-from hardsight.losses.contract import Reduction, cross_entropy, in_full_precision
+from hardsight.losses.contract import Reducing, cross_entropy, in_full_precision
 from hardsight.losses.cosine_softmax import inverse_norms
 from hardsight.losses.multiplied_angle import Annealing, MultipliedAngleLoss, psi
 
 
 def l_softmax_loss(
-    features: Tensor,
-    weight: Tensor,
-    labels: Tensor,
-    *,
-    m: int = 4,
-    plain: float = 0.0,
-    reduction: Reduction = "mean",
-    class_weight: Tensor | None = None,
+    features: Tensor, weight: Tensor, labels: Tensor, *, m: int = 4, plain: float = 0.0, **reducing: Unpack[Reducing]
 ) -> Tensor:
     """Cross-entropy on |w| |x| cos, with |w| |x| (plain * cos + psi) / (1 + plain) for the own class."""
     features, weight = in_full_precision(features, weight)
@@ -33,25 +26,15 @@ def l_softmax_loss(
         length = torch.linalg.vector_norm(features, dim=1) * torch.linalg.vector_norm(own_weight, dim=1)
         own = (plain * product + length * psi(cosine, m)) / (1 + plain)  # (n,)
         logits = (features @ weight.T).scatter(1, labels[:, None], own[:, None])  # (n, c)
-        return cross_entropy(logits, labels, reduction, class_weight)
+        return cross_entropy(logits, labels, **reducing)
 
 
 class LSoftmaxLoss(MultipliedAngleLoss):
-    """`l_softmax_loss` with its own class vectors, and the share of the plain cosine annealed over training steps.
-
-    Args:
-        m: factor that multiplies the own angle.
-        base, gamma, power, smallest: the plain cosine's share is base * (1 + gamma * step)^-power, never below smallest.
-    """
+    """`l_softmax_loss` with its own class vectors, and the share of the plain cosine annealed over training steps."""
 
     loss = staticmethod(l_softmax_loss)
-
-    def __init__(
-        self, num_features: int, num_classes: int, *, m: int = 4,
-        base: float = 1000.0, gamma: float = 2e-5, power: float = 45.0, smallest: float = 0.0, **common: Any,
-    ) -> None:  # fmt: skip
-        super().__init__(num_features, num_classes, **common)
-        self.anneal(m, Annealing(base, gamma, power, smallest))
+    is_linear_layer = True
+    paper = Annealing(base=1000.0, gamma=2e-5, power=45.0, smallest=0.0)
 
     def logits(self, features: Tensor) -> Tensor:
         """The logits of a linear layer: (n, d) -> (n, c)."""

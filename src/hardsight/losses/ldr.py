@@ -11,10 +11,10 @@ from typing import Literal, get_args
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from hardsight.errors import InputError
-from hardsight.losses.contract import Reduction, check_not_negative, check_positive, check_reduction, checked_logits, reduce_plain
+from hardsight.losses.contract import LogitLoss, Reduction, check_not_negative, check_positive, checked_logits, reduce_plain
 
 Normalize = Literal["none", "softplus", "l1"]
 
@@ -54,20 +54,15 @@ def normalized(logits: Tensor, how: Normalize) -> Tensor:
     return size / size.abs().mean(1, keepdim=True).clamp_min(smallest)
 
 
-class LDRLoss(nn.Module):
+class LDRLoss(LogitLoss):
     """`ldr_loss` as a module."""
 
     def __init__(
-        self,
-        *,
-        temperature: float = 1.0,
-        margin: float = 2.0,
-        normalize: Normalize = "softplus",
-        reduction: Reduction = "mean",
+        self, *, temperature: float = 1.0, margin: float = 2.0, normalize: Normalize = "softplus", reduction: Reduction = "mean"
     ) -> None:
-        super().__init__()
+        super().__init__(reduction=reduction)
         self.temperature, self.margin = check_positive("temperature", temperature), check_not_negative("margin", margin)
-        self.normalize, self.reduction = normalize, check_reduction(reduction)
+        self.normalize = normalize
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """The loss of (n, c) logits and (n,) labels."""

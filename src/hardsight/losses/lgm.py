@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Unpack, get_args
 
 import torch
 import torch.nn.functional as F
@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from hardsight.errors import InputError
 from hardsight.head import Head
-from hardsight.losses.contract import HeadLoss, Reduction, check_batch, check_not_negative, reduce
+from hardsight.losses.contract import HeadLoss, Reducing, check_batch, check_not_negative, reduce
 from hardsight.losses.gaussian_logits import Bounds, gaussian_logits
 
 Covariance = Literal["identity", "shared", "per_class"]
@@ -37,15 +37,14 @@ def lgm_loss(
     likelihood: float = 0.1,
     log_prior: Tensor | None = None,
     bounds: Bounds = (-4.0, 4.0),
-    reduction: Reduction = "mean",
-    class_weight: Tensor | None = None,
+    **reducing: Unpack[Reducing],
 ) -> Tensor:
     """Classification with a margin on the own distance, plus `likelihood` times the own negative log-likelihood."""
     logits, own_energy = gaussian_logits(features, mean, log_variance, labels, alpha=alpha, bounds=bounds)  # (n, c), (n,)
     if log_prior is not None:
         logits = logits + log_prior.to(logits)
     losses = F.cross_entropy(logits, labels, reduction="none") + likelihood * own_energy  # (n,)
-    return reduce(losses, labels, reduction, class_weight)
+    return reduce(losses, labels, **reducing)
 
 
 def warm_up(epoch: float, epochs: float, start: float) -> float:
@@ -170,6 +169,8 @@ class LGMLoss(HeadLoss):
 
 class GMLoss(LGMLoss):
     """`LGMLoss` without the margin."""
+
+    not_options = (*LGMLoss.not_options, "alpha")
 
     def __init__(self, num_features: int, num_classes: int, **options: Any) -> None:
         super().__init__(num_features, num_classes, alpha=0.0, **options)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -51,16 +51,30 @@ class Annealing(NamedTuple):
 
 
 class MultipliedAngleLoss(HeadLoss):
-    """A loss that multiplies the own angle by m, with the share of the plain cosine annealed over training steps."""
+    """A loss that multiplies the own angle by m, with the share of the plain cosine annealed over training steps.
 
-    loss: ClassVar[Callable[..., Tensor]]  # of (features, weight, labels, m=, plain=, ...)
-    m: int
-    annealing: Annealing
+    Args:
+        m: factor that multiplies the own angle.
+        base, gamma, power, smallest: of the annealing; None as in the paper, see `paper`.
+
+    Attributes:
+        loss: function of (features, weight, labels, m=, plain=, ...).
+        paper: annealing as the authors use it.
+    """
+
+    loss: ClassVar[Callable[..., Tensor]]
+    paper: ClassVar[Annealing]
     step: Tensor
 
-    def anneal(self, m: int, annealing: Annealing) -> None:
-        """Start counting training steps."""
-        self.m, self.annealing = check_count(m, "m", 1), annealing
+    def __init__(
+        self, num_features: int, num_classes: int, *, m: int = 4,
+        base: float | None = None, gamma: float | None = None, power: float | None = None, smallest: float | None = None,
+        **common: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(num_features, num_classes, **common)
+        given = {"base": base, "gamma": gamma, "power": power, "smallest": smallest}
+        self.m = check_count(m, "m", 1)
+        self.annealing = self.paper._replace(**{name: value for name, value in given.items() if value is not None})
         self.register_buffer("step", torch.zeros((), dtype=torch.int64))  # training steps so far; part of checkpoints
 
     @property

@@ -46,6 +46,8 @@ def cosine_prototypes(features: Tensor, labels: Tensor) -> Tensor:
 class NormalizedSoftmaxLoss(NormFaceLoss):
     """Softmax on scaled cosines with a fixed scale, and a head that can be extended with new classes."""
 
+    not_options = (*NormFaceLoss.not_options, "learn_scale")
+
     def __init__(self, num_features: int, num_classes: int, *, scale: float = 20.0, **common: Any) -> None:
         super().__init__(num_features, num_classes, scale=scale, learn_scale=False, **common)
 

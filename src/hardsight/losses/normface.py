@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor, nn
 
 from hardsight.head import Head
-from hardsight.losses.contract import HeadLoss, Reduction, check_batch, check_positive, reduce
+from hardsight.losses.contract import HeadLoss, Reducing, check_batch, check_positive, reduce
 from hardsight.losses.cosine_softmax import cosine_cross_entropy, cosines
 
 
 def normface_loss(
-    features: Tensor,
-    weight: Tensor,
-    labels: Tensor,
-    *,
-    scale: float | Tensor = 20.0,
-    reduction: Reduction = "mean",
-    class_weight: Tensor | None = None,
+    features: Tensor, weight: Tensor, labels: Tensor, *, scale: float | Tensor = 20.0, **reducing: Unpack[Reducing]
 ) -> Tensor:
     """Cross-entropy on scale * cos."""
     losses = cosine_cross_entropy(features, weight, labels, scale=scale)  # (n,)
-    return reduce(losses, labels, reduction, class_weight)
+    return reduce(losses, labels, **reducing)
 
 
 class NormFaceLoss(HeadLoss):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from hardsight.errors import InputError
 from hardsight.losses.contract import (
+    PairLoss,
     Reduction,
     check_batch,
     check_pairs,
     check_positive,
-    check_reduction,
     in_full_precision,
     reduce_plain,
 )
@@ -40,12 +40,12 @@ def batch_prototypes(features: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     return total.index_add(0, index, features) / torch.bincount(index)[:, None], index
 
 
-class ProtoTripletLoss(nn.Module):
+class ProtoTripletLoss(PairLoss):
     """`proto_triplet_loss` with the class means of the batch as prototypes. A batch of one class has a loss of 0."""
 
     def __init__(self, *, margin: float = 0.5, reduction: Reduction = "mean") -> None:
-        super().__init__()
-        self.margin, self.reduction = check_positive("margin", margin), check_reduction(reduction)
+        super().__init__(reduction=reduction)
+        self.margin = check_positive("margin", margin)
 
     def forward(self, features: Tensor, labels: Tensor) -> Tensor:
         """The loss of (n, d) features and (n,) labels."""

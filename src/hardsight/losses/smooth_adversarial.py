@@ -6,13 +6,13 @@ The paper does not specify nu and the search for the worst input; the defaults h
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from hardsight.losses.comp_sum import comp_sum_loss
-from hardsight.losses.contract import Reduction, check_not_negative, check_positive, check_reduction, checked_logits, reduce_plain
+from hardsight.losses.contract import Loss, Reduction, check_not_negative, check_positive, checked_logits, reduce_plain
 
 Network = Callable[[Tensor], Tensor]
 
@@ -69,7 +69,7 @@ def _margin_change(moved: Tensor, still: Tensor, labels: Tensor) -> Tensor:
     return torch.linalg.vector_norm(change.gather(1, labels[:, None]) - change, dim=1)
 
 
-class SmoothAdversarialCompSumLoss(nn.Module):
+class SmoothAdversarialCompSumLoss(Loss):
     """`smooth_adversarial_comp_sum_loss` as a module: takes `(model, inputs, labels)`.
 
     Args:
@@ -79,15 +79,17 @@ class SmoothAdversarialCompSumLoss(nn.Module):
         low, high: the range of an input; None for none.
     """
 
+    family = "inputs"
+    without_range: ClassVar = {"low": None, "high": None}
+
     def __init__(
         self, *, tau: float = 1.0, rho: float = 1.0, nu: float = 6.0,
         radius: float = 8 / 255, step: float = 2 / 255, steps: int = 10, low: float | None = 0.0, high: float | None = 1.0,
         reduction: Reduction = "mean",
     ) -> None:  # fmt: skip
-        super().__init__()
+        super().__init__(reduction=reduction)
         self.tau, self.rho, self.nu = check_not_negative("tau", tau), check_positive("rho", rho), check_not_negative("nu", nu)
         self.search = Search(check_positive("radius", radius), check_positive("step", step), steps, low, high)
-        self.reduction = check_reduction(reduction)
 
     def forward(self, model: Network, inputs: Tensor, labels: Tensor) -> Tensor:
         """The loss of (n, ...) inputs and (n,) labels under this model."""

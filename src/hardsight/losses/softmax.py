@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hardsight.head import Head
-from hardsight.losses.contract import HeadLoss, Reduction, check_batch
+from hardsight.losses.contract import HeadLoss, Reducing, check_batch, cross_entropy
 
 
-def softmax_loss(
-    features: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    labels: Tensor,
-    *,
-    reduction: Reduction = "mean",
-    class_weight: Tensor | None = None,
-) -> Tensor:
+def softmax_loss(features: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, **reducing: Unpack[Reducing]) -> Tensor:
     """Cross-entropy on features @ weight.T + bias."""
-    return F.cross_entropy(F.linear(features, weight, bias), labels, class_weight, reduction=reduction)
+    return cross_entropy(F.linear(features, weight, bias), labels, **reducing)
 
 
 class SoftmaxLoss(HeadLoss):
     """`softmax_loss` with its own class vectors and bias: `nn.Linear` and cross-entropy in one."""
+
+    is_linear_layer = True
 
     def __init__(self, num_features: int, num_classes: int, *, bias: bool = True, **common: Any) -> None:
         super().__init__(num_features, num_classes, **common)

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from hardsight.checks import check_count
 from hardsight.errors import InputError
-from hardsight.losses.contract import Reduction, check_pairs, check_positive, check_reduction, in_full_precision, reduce_plain
+from hardsight.losses.contract import PairLoss, Reduction, check_pairs, check_positive, in_full_precision, reduce_plain
 from hardsight.losses.cosine_softmax import inverse_norms
 
 
@@ -57,7 +57,7 @@ def info_nce_loss(first: Tensor, second: Tensor, *, temperature: float = 0.1, re
     return supcon_loss(torch.cat([first, second]), sample, temperature=temperature, reduction=reduction)
 
 
-class SupConLoss(nn.Module):
+class SupConLoss(PairLoss):
     """`supcon_loss` as a module, on the features themselves or on a projection of them.
 
     A projection absorbs most of the loss and is dropped after training: the features before it work better for
@@ -71,11 +71,13 @@ class SupConLoss(nn.Module):
         reduction: "mean", "sum" or "none".
     """
 
+    pair_weight = 1.0
+
     def __init__(
         self, *, temperature: float = 0.1, projection: int = 0, num_features: int | None = None, reduction: Reduction = "mean"
     ) -> None:
-        super().__init__()
-        self.temperature, self.reduction = check_positive("temperature", temperature), check_reduction(reduction)
+        super().__init__(reduction=reduction)
+        self.temperature = check_positive("temperature", temperature)
         self.projection: nn.Module | None = None
         if projection:
             check_count(projection, "projection", least=1)
@@ -83,6 +85,10 @@ class SupConLoss(nn.Module):
                 raise InputError("a projection needs num_features, the length of the features that go into it.")
             layers = nn.Linear(num_features, num_features), nn.ReLU(), nn.Linear(num_features, projection)
             self.projection = nn.Sequential(*layers)
+
+    def extra_state(self) -> dict[str, Tensor]:
+        """Nothing: the projection is dropped."""
+        return {}
 
     def forward(self, features: Tensor, labels: Tensor) -> Tensor:
         """The loss of (n, d) features and (n,) labels."""

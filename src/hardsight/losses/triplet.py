@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from hardsight.errors import InputError
-from hardsight.losses.contract import Reduction, check_pairs, check_positive, check_reduction, in_full_precision, reduce_plain
+from hardsight.losses.contract import PairLoss, Reduction, check_pairs, check_positive, in_full_precision, reduce_plain
 from hardsight.losses.cosine_softmax import inverse_norms
 from hardsight.losses.mining import Miner, batch_triplets, mined_by
 
@@ -73,12 +73,12 @@ def _named(miner: Miner, features: Tensor, labels: Tensor) -> tuple[Tensor, ...]
     return named
 
 
-class TripletLoss(nn.Module):
+class TripletLoss(PairLoss):
     """`triplet_loss` as a module."""
 
     def __init__(self, *, margin: float = 0.2, mining: Mining | Miner = "all", reduction: Reduction = "mean") -> None:
-        super().__init__()
-        self.margin, self.mining, self.reduction = check_positive("margin", margin), mining, check_reduction(reduction)
+        super().__init__(reduction=reduction)
+        self.margin, self.mining = check_positive("margin", margin), mining
 
     def forward(self, features: Tensor, labels: Tensor) -> Tensor:
         """The loss of (n, d) features and (n,) labels."""

@@ -6,11 +6,13 @@ Before a network has learned anything, that would be every label, so the first e
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+from typing import Any
+
+from torch import Tensor
 
 from hardsight.errors import InputError
 from hardsight.losses.comp_sum import comp_sum_loss
-from hardsight.losses.contract import Reduction, check_not_negative, check_reduction, reduce_plain
+from hardsight.losses.contract import LogitLoss, Reduction, check_not_negative, reduce_plain
 
 
 def truncated_gce_loss(
@@ -30,7 +32,7 @@ def truncated_gce_loss(
     return reduce_plain(losses.clamp_max(largest), reduction)
 
 
-class TruncatedGCELoss(nn.Module):
+class TruncatedGCELoss(LogitLoss):
     """`truncated_gce_loss` as a module.
 
     Args:
@@ -40,10 +42,15 @@ class TruncatedGCELoss(nn.Module):
     """
 
     def __init__(self, *, q: float = 0.7, k: float = 0.5, warmup_epochs: float = 0, reduction: Reduction = "mean") -> None:
-        super().__init__()
+        super().__init__(reduction=reduction)
         _check(q, k)
-        self.q, self.k, self.reduction = q, k, check_reduction(reduction)
+        self.q, self.k = q, k
         self.warmup_epochs, self.epoch = check_not_negative("warmup_epochs", warmup_epochs), 0.0
+
+    @classmethod
+    def default_options(cls, epochs: int) -> dict[str, Any]:
+        """40 of 120 epochs in the paper; without any, nothing would ever be learned."""
+        return {"warmup_epochs": epochs / 3}
 
     def set_epoch(self, epoch: float) -> None:
         """Set the epoch, counted from 0, for the warm-up."""

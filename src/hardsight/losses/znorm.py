@@ -9,10 +9,10 @@ import math
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from hardsight.errors import InputError
-from hardsight.losses.contract import Reduction, check_positive, check_reduction, checked_logits, reduce_plain
+from hardsight.losses.contract import LogitLoss, Reduction, check_positive, checked_logits, reduce_plain
 
 
 def znorm_loss(
@@ -43,13 +43,12 @@ def check_target(target: float | None, num_classes: int) -> float:
     return b
 
 
-class ZNormLoss(nn.Module):
+class ZNormLoss(LogitLoss):
     """`znorm_loss` as a module."""
 
     def __init__(self, *, sharpness: float = 1.0, target: float | None = None, reduction: Reduction = "mean") -> None:
-        super().__init__()
+        super().__init__(reduction=reduction)
         self.sharpness, self.target = check_positive("sharpness", sharpness), target
-        self.reduction = check_reduction(reduction)
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """The loss of (n, c) logits and (n,) labels."""

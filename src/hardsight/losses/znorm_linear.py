@@ -19,12 +19,12 @@ from torch.autograd.function import once_differentiable
 
 from hardsight.errors import InputError
 from hardsight.head import Head
-from hardsight.losses.contract import Reduction, check_batch, check_not_negative, check_positive, check_reduction, reduce_plain
+from hardsight.losses.contract import Loss, Reduction, check_batch, check_not_negative, check_positive, reduce_plain
 from hardsight.losses.factored_weight import WIDE, FactoredWeight
 from hardsight.losses.znorm import check_target
 
 
-class ZNormLinearLoss(nn.Module):
+class ZNormLinearLoss(Loss):
     """`nn.Linear` and `znorm_loss` in one, trained by exact steps of plain SGD that do not visit every class.
 
     The class vectors are not parameters: after `backward`, which gives the features their gradient, `step(lr)` updates them
@@ -60,13 +60,12 @@ class ZNormLinearLoss(nn.Module):
         bias: bool = True,
         reduction: Reduction = "mean",
     ) -> None:
-        super().__init__()
+        super().__init__(reduction=reduction)
         check_positive("num_features", num_features)
         if num_classes < 3:
             raise InputError(f"with fewer than three classes every z-score is 1 or -1, got num_classes = {num_classes}.")
         self.num_features, self.num_classes, self.has_bias = num_features, num_classes, bias
         self.sharpness, self.target = check_positive("sharpness", sharpness), check_target(target, num_classes)
-        self.reduction = check_reduction(reduction)
         self.pending: list[_Gradient] = []
         self.load_linear(nn.Linear(num_features, num_classes, bias=bias))
 

@@ -22,14 +22,8 @@ from torch import Tensor, nn
 from hardsight.errors import InputError
 from hardsight.fitted_estimator import TOLERANCE, relative_error
 from hardsight.head import Head
-from hardsight.models.matching import (
-    READINGS,
-    Match,
-    Matrix,
-    best_match,
-    read_positions,
-    way_forward,
-)
+from hardsight.models.head_layer import HeadLayer
+from hardsight.models.matching import READINGS, Match, Matrix, best_match, read_positions, way_forward
 
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
@@ -204,7 +198,8 @@ def _with_companions(layer: nn.Module, weight: np.ndarray) -> Matrix:
     def named(part: str, *shapes: tuple[int, ...]) -> np.ndarray | None:
         return next((_array(x) for name, x in beside.items() if part in name and tuple(x.shape) in shapes), None)
 
-    return Matrix(weight, named("bias", (c,)), named("log_var", (d,), (c, d)), named("log_prior", (c,)))
+    scale = layer.scale if isinstance(layer, HeadLayer) else None
+    return Matrix(weight, named("bias", (c,)), named("log_var", (d,), (c, d)), named("log_prior", (c,)), scale=scale)
 
 
 def _array(x: Any) -> Any:
@@ -212,9 +207,7 @@ def _array(x: Any) -> Any:
 
 
 def _try_all(
-    candidates: list[_Candidate],
-    taps: Callable[[_Candidate], Sequence[tuple[Tap, Tensor]]],
-    outputs: dict[int, np.ndarray],
+    candidates: list[_Candidate], taps: Callable[[_Candidate], Sequence[tuple[Tap, Tensor]]], outputs: dict[int, np.ndarray]
 ) -> tuple[dict[str, LastLayer], dict[str, float]]:
     """The candidates that fit, and how far off each one is, by name: a square matrix is tried both ways round."""
     matches: dict[str, LastLayer] = {}

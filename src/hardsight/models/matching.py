@@ -41,6 +41,7 @@ class Matrix:
     log_variance: np.ndarray | None = None
     log_prior: np.ndarray | None = None
     plain: bool = False  # known to be a linear layer: nothing else is tried
+    scale: float | None = None  # of cosines or angles, where the layer has one: a few images do not tell it
 
 
 def best_match(features: np.ndarray, outputs: np.ndarray, matrix: Matrix) -> Match:
@@ -77,7 +78,7 @@ def _formulas(
     cosine = np.clip(_unit(features) @ unit.T, -1.0, 1.0)  # (b, c)
     target = np.log(np.clip(outputs, 1e-30, None)) if probabilities else outputs
     for kind, shape in (("cosine", cosine), ("angular", -np.arccos(cosine))):
-        scale = _scale(shape, target)
+        scale = _scale(shape, target) or matrix.scale
         if scale is not None:
             yield scale * shape, _builder(kind, matrix.weight, scale)
     head = Head("gaussian", matrix.weight, log_variance=matrix.log_variance, log_prior=matrix.log_prior)

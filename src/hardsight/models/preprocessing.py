@@ -124,13 +124,16 @@ class Preprocessing:
 
     def numbers(self, image: Image.Image) -> np.ndarray:
         """A fitted picture as normalized (C, H, W) float32."""
-        pixels = np.asarray(image).reshape(image.height, image.width, -1)  # (H, W, C)
+        return self.normalized(np.asarray(image).reshape(1, image.height, image.width, -1))[0]
+
+    def normalized(self, pixels: np.ndarray) -> np.ndarray:
+        """(b, H, W, C) uint8 -> (b, C, H, W) float32."""
         if self.channels == "BGR":
-            pixels = pixels[:, :, ::-1]
+            pixels = pixels[..., ::-1]
         std, mean = np.array(self.std), np.array(self.mean)
         scale, shift = (1 / (255 * std)).astype(np.float32), (-mean / std).astype(np.float32)
-        result = np.empty((pixels.shape[2], *pixels.shape[:2]), np.float32)  # (C, H, W)
-        np.multiply(pixels.transpose(2, 0, 1), scale[:, None, None], out=result)
+        result = np.empty((len(pixels), pixels.shape[3], *pixels.shape[1:3]), np.float32)
+        np.multiply(pixels.transpose(0, 3, 1, 2), scale[:, None, None], out=result)
         result += shift[:, None, None]
         return result
 

@@ -1,4 +1,4 @@
-"""Figures of `adapt` and `generalize`: accuracy by round, by domain and by epoch, and samples that changed."""
+"""Figures of `adapt` and `generalize`: accuracy by round, by domain and by epoch, and samples that changed; their tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from hardsight.render import html_page
 from hardsight.render.style import COLORS, new_figure, plain, state
+from hardsight.screen import Cell, interval, print_table
 
 MARKERS = "osD^vPX*"  # eight, for twelve colors: lines of the same color differ in their marker
 
@@ -167,3 +169,26 @@ def accuracy_per_epoch(curves: Mapping[str, Mapping[str, np.ndarray]], title: st
     handles, names = panels[0].get_legend_handles_labels()
     figure.legend(handles, names, frameon=False, loc="outside lower center", ncols=6)
     return figure
+
+
+def section(title: str, header: Sequence[str], rows: Sequence[Sequence[html_page.Cell]], words: str = "", last: int = 0) -> str:
+    """A table of a page with its heading, and words below that; the `last` rows are totals."""
+    about = html_page.paragraph(words, "quiet") if words else ""
+    return html_page.heading(title) + about + html_page.table(header, rows, last=last)
+
+
+def print_differences(title: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
+    """Differences with intervals in a terminal; `columns` say between what, and where."""
+    header = (Cell("points", "difference"), Cell("95 %", "difference"), Cell("", "verdict"))
+    cells = [
+        (
+            *(row[name] for name in columns),
+            Cell(f"{100 * row['difference']:+.2f}", row["difference"]),
+            interval(row["low"], row["high"], 2, factor=100),
+            row["verdict"],
+        )
+        for row in rows
+    ]
+    if cells:
+        names = ("domains" if name == "pair" else name for name in columns)
+        print_table((*names, *header), cells, title=title, words=len(columns), name="differences")

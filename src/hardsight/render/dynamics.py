@@ -64,27 +64,10 @@ def curves_figure(
     figure = new_figure(4.2 * wide + (2.0 if legend else 0), 2.9 * high + 0.3, dpi=130)
     figure.get_layout_engine().set(w_pad=0.1, h_pad=0.08)  # type: ignore[call-arg, union-attr]
     panels = np.ravel(figure.subplots(high, wide))
-    often, banded = max(1, len(curves.moments) // 12), False
+    few = {group for group in present if curves.count[group].max() < FEW}
+    has_band = set(present) - few if len(present) <= MOST_BANDS else set()
     for panel, name in zip(panels, columns, strict=True):
-        scale = SCALE.get(name, 1.0)
-        for index, group in enumerate(present):
-            mean, std = scale * curves.mean[name][group], scale * curves.std[name][group]
-            few = curves.count[group].max() < FEW
-            panel.plot(
-                curves.times, mean, color=colors[index], marker=MARKERS[index], markersize=4,
-                linewidth=0.8 if few else 1.6, alpha=0.4 if few else 1.0,
-                markevery=(index * often // max(1, len(present)), often), label=_label(curves, group), zorder=3,
-            )  # fmt: skip
-            if name != "correct" and len(present) <= MOST_BANDS and not few:
-                banded = True
-                panel.fill_between(
-                    curves.times,
-                    mean - std,
-                    mean + std,
-                    color=colors[index],
-                    alpha=0.14 if len(present) < 3 else 0.09,
-                    linewidth=0,
-                )
+        _draw_groups(panel, name, curves, colors, few=few, has_band=set() if name == "correct" else has_band)
         for group, time in marks:
             panel.axvline(time, color=colors[present.index(group)], linestyle=":", linewidth=1.4)
         panel.set(xlabel=curves.unit, ylabel=WORDS[name])
@@ -96,10 +79,25 @@ def curves_figure(
     if legend:
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, title=curves.groups.name, loc="outside right center", frameon=False, fontsize=8.5)
-    bands = ["bands: ± one standard deviation over samples"] if banded else []
-    pale = [f"pale: fewer than {FEW} samples"] if any(curves.count[group].max() < FEW for group in present) else []
+    bands = ["bands: ± one standard deviation over samples"] if has_band and set(columns) != {"correct"} else []
+    pale = [f"pale: fewer than {FEW} samples"] if few else []
     figure.suptitle("\n".join(filter(None, [title, *bands, *pale])), fontsize=10)
     return figure
+
+
+def _draw_groups(panel: Any, name: str, curves: Curves, colors: list[Any], *, few: set[int], has_band: set[int]) -> None:
+    """A line for each group, pale where it has few samples, and a band."""
+    present, scale, often = curves.present(), SCALE.get(name, 1.0), max(1, len(curves.moments) // 12)
+    for index, group in enumerate(present):
+        mean, std = scale * curves.mean[name][group], scale * curves.std[name][group]
+        width, opacity = (0.8, 0.4) if group in few else (1.6, 1.0)
+        panel.plot(
+            curves.times, mean, color=colors[index], marker=MARKERS[index], markersize=4, linewidth=width, alpha=opacity,
+            markevery=(index * often // len(present), often), label=_label(curves, group), zorder=3,
+        )  # fmt: skip
+        if group in has_band:
+            pale = 0.14 if len(present) < 3 else 0.09
+            panel.fill_between(curves.times, mean - std, mean + std, color=colors[index], alpha=pale, linewidth=0)
 
 
 def _label(curves: Curves, group: int) -> str:

@@ -31,8 +31,8 @@ from hardsight.files.writing import write_json
 from hardsight.scoring.score import Job
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
-from hardsight.snapshot.ids import SeenIds
 from hardsight.table import Summary, write_table
+from hardsight.unique_ids import SeenIds
 from hardsight.version import VERSION
 
 RETRIES = 2  # for a part that fails; if its worker dies, Dask retries

@@ -39,10 +39,10 @@ from hardsight.scoring.run_images import pictures_of
 from hardsight.scoring.samples import path_of
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
-from hardsight.snapshot.ids import SeenIds
 from hardsight.snapshot.sources import SCORES_ALONE
 from hardsight.table import Summary, TableWriter, as_hardness
 from hardsight.threads import even_rows
+from hardsight.unique_ids import SeenIds
 from hardsight.version import VERSION
 
 MISSING, UNLABELED, ALL_ZERO, ALL_PI = "missing_feature", "unlabeled", "all_angles_zero", "all_angles_pi"

@@ -5,7 +5,6 @@ arrays.py     arrays and frames in memory, opened
 opening.py    every file that holds a snapshot, opened
 sources.py    where the rows are: in memory, in a table of scores, in files
 joining.py    two snapshots of the same samples, by id
-ids.py        ids are unique
 """
 
 from __future__ import annotations

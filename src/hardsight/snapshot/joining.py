@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from hardsight.errors import InputError
 from hardsight.labels import numbers_among
-from hardsight.snapshot.ids import check_unique
+from hardsight.unique_ids import check_unique
 
 if TYPE_CHECKING:
     from hardsight.snapshot.snapshot import Snapshot

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.checks import (
+    arrow_numbers,
     as_array,
     as_matrix,
     check_count,
@@ -38,12 +39,12 @@ from hardsight.labels import Classes
 from hardsight.pandas_index import in_class_order
 from hardsight.screen import Progress, print_in_command, printable, warn, wrapped
 from hardsight.snapshot.arrays import ArrayOptions, Arrays, Opened, open_arrays
-from hardsight.snapshot.ids import check_unique
 from hardsight.snapshot.joining import Joined, joined
 from hardsight.snapshot.opening import open_path, open_scores, under_head
 from hardsight.snapshot.sources import SCORES_ALONE, ArraySource, SelectedRows, Source, TableSource
 from hardsight.table import is_scores, noted_class_names, plain, scores_given
 from hardsight.threads import even_rows
+from hardsight.unique_ids import check_unique, id_array
 
 BATCH_BYTES = 32 * 2**20  # features per batch when reading from files
 LEFT_IN_FILES = 2**28  # a larger part of files is not read into memory at once
@@ -114,7 +115,7 @@ class Snapshot:
         x = plain(x)
         named = features is not None or isinstance(labels, str)
         if is_table(x) and not named and head is None and is_scores(x, by):
-            return cls._of_table(scores_given(x), options)
+            return cls.of_scores(scores_given(x), **options)
         arrays = Arrays(x, **options)
         snapshot = cls.__new__(cls)
         snapshot._set(open_arrays(arrays, features), None, arrays.allow_duplicates)
@@ -150,22 +151,23 @@ class Snapshot:
             raise InputError(f"{extra[0]} can only be used with arrays; a snapshot has its own.")
         opened = open_scores(place(path), by) if features is None and not set(options) & {"head", "labels"} else None
         if opened is not None:
-            snapshot = cls._of_table(opened, options, str(path))
+            snapshot = cls.of_scores(opened, name=str(path), **options)
             snapshot.loaded_from, snapshot.read_from = {"path": place(path)}, (place(path),)
         else:
             snapshot = cls.load(path, features=features, **options)
         return snapshot._with_options(beside)
 
     @classmethod
-    def _of_table(cls, table: pa.Table, options: dict[str, Any], name: str | None = None) -> Snapshot:
-        """A snapshot of a table of scores, which has no features."""
-        extra = [name for name in options if name not in ("class_names", "allow_duplicates")]
-        if extra:
-            raise InputError(f"{name or 'the table'}: {extra[0]} goes with features, and this is a table of scores.")
+    def of_scores(
+        cls, table: pa.Table, *, name: str | None = None, class_names: Any = None, allow_duplicates: bool = False, **given: Any
+    ) -> Snapshot:
+        """A snapshot of a table of scores: columns, and no features."""
+        if given:
+            raise InputError(f"{name or 'the table'}: {next(iter(given))} goes with features, and this is a table of scores.")
         snapshot = cls.__new__(cls)
         try:
-            names = given_class_names(options.get("class_names")) or noted_class_names(table.schema)
-            snapshot._set(Opened(TableSource(table), None, Classes(names)), name, options.get("allow_duplicates", False))
+            names = given_class_names(class_names) or noted_class_names(table.schema)
+            snapshot._set(Opened(TableSource(table), None, Classes(names)), name, allow_duplicates)
         except InputError as error:
             raise InputError(f"{name}: {error}" if name else str(error)) from error
         return snapshot
@@ -225,7 +227,7 @@ class Snapshot:
     @property
     def ids(self) -> np.ndarray:
         """(n,) strings or integers, proven to be unique unless duplicates are allowed."""
-        ids = np.asarray(self.columns(["id"]).column(0).to_numpy())
+        ids = id_array(self.columns(["id"]).column(0))
         if not isinstance(self.source, ArraySource) and not self.allow_duplicates:  # those in memory were checked when opened
             check_unique(ids, self.where)
         return ids
@@ -233,7 +235,10 @@ class Snapshot:
     @property
     def labels(self) -> np.ndarray:
         """(n,) class numbers, -1 for unlabeled."""
-        return np.asarray(self.columns(["label"]).column(0).fill_null(-1).to_numpy(), np.int64)
+        if isinstance(self.source, ArraySource):
+            return np.asarray(self.source.labels)
+        values, valid = arrow_numbers(self.columns(["label"]).column(0))
+        return np.where(valid, values, -1).astype(np.int64)
 
     @property
     def features(self) -> np.ndarray | None:
@@ -273,15 +278,17 @@ class Snapshot:
             >>> snapshot.of_split("train").ids
             array([0, 2])
         """
-        if split is None:
-            return self
+        return self if split is None else self.of_rows(self.rows_of_split(split))
+
+    def rows_of_split(self, split: str) -> np.ndarray:
+        """The rows of one split, at least one."""
         splits = self.splits
         rows = np.flatnonzero(splits == split) if splits is not None else np.empty(0, np.int64)
         if len(rows) == 0:
             present = [] if splits is None else sorted({str(name) for name in splits if name is not None})
             hint = did_you_mean(split, present)
             raise InputError(f"{self.where}: there is no split {split!r}; splits: {', '.join(present) or 'none'}.{hint}")
-        return self.of_rows(rows)
+        return rows
 
     def first(self, count: int | None) -> Snapshot:
         """The first samples; all for None."""

@@ -10,13 +10,14 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from hardsight.checks import as_array, as_matrix, check_ids, check_labels
+from hardsight.checks import arrow_numbers, as_array, as_matrix, check_ids, check_labels
 from hardsight.errors import InputError, first_line
 from hardsight.files.samples import Batch
 from hardsight.fitted_estimator import FittedEstimator
 from hardsight.head import Head
 from hardsight.labels import Classes, read_labels
 from hardsight.threads import blocks
+from hardsight.unique_ids import id_array
 
 SCORES_ALONE = "scores"  # in the place of features, logits or probs where there is nothing but a table of scores
 
@@ -179,10 +180,13 @@ class TableSource(ArraySource):
 
     def __init__(self, table: pa.Table) -> None:
         ids = _table_ids(table)
-        labels = table.column("label") if "label" in table.column_names else None
+        labels = _table_labels(table) if "label" in table.column_names else None
         further = {name: table.column(name) for name in table.column_names if name not in ("id", "label")}
         super().__init__(SCORES_ALONE, np.empty((len(table), 0)), labels, ids, further)
-        self.schema = table.schema
+        self.table = table
+
+    def _column(self, name: str) -> Any:
+        return self.table.column("id") if name == "id" and "id" in self.table.column_names else super()._column(name)
 
     def read(self, start: int, stop: int, rows: int, num_classes: int | None) -> Iterator[Batch]:
         """Refused: there is nothing but scores."""
@@ -195,4 +199,13 @@ def _table_ids(table: pa.Table) -> np.ndarray | None:
     column = table.column("id")
     if column.null_count:
         raise InputError(f"ids must be unique and not null, but {column.null_count} of {len(table)} are null.")
-    return np.asarray(column.to_numpy(zero_copy_only=False))
+    return id_array(column)
+
+
+def _table_labels(table: pa.Table) -> Any:
+    """The column label; whole numbers as an array, -1 for null (without pandas, which Arrow would load to make it)."""
+    column = table.column("label")
+    if not pa.types.is_signed_integer(column.type):
+        return column
+    values, valid = arrow_numbers(column)
+    return np.where(valid, values, -1)

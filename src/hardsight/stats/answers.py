@@ -36,7 +36,7 @@ def check_counts(counts: Any) -> np.ndarray:
         (array >= MOST_ANSWERS, "below 10^9"),
     ):
         if bad.any():
-            row, column = (int(at[0]) for at in np.nonzero(bad))
+            row, column = (int(index[0]) for index in np.nonzero(bad))
             hint = " Pass relative frequencies as one column, that of the given class." if what == "whole numbers" else ""
             raise InputError(f"counts must be {what}, but row {row} has {array[row, column]:g} for class {column}.{hint}")
     answers = array.sum(1)
@@ -53,13 +53,18 @@ def selection_frequency(counts: Any, labels: Any) -> np.ndarray:
         >>> selection_frequency([[3, 1], [0, 0]], [0, 1])
         array([0.75,  nan])
     """
-    counts = in_class_order(counts)
-    labels = counted_by(align(labels, "labels", counts, "counts"), counts, 1)
-    counts = check_counts(counts)
-    labels = whole_labels(labels, len(counts), counts.shape[1])
+    counts, labels = _counts_and_labels(counts, labels)
     chosen = counts[np.arange(len(counts)), np.maximum(labels, 0)].astype(np.float64)
     answers = counts.sum(1)
     return np.where((answers > 0) & (labels >= 0), chosen / np.maximum(answers, 1), np.nan)
+
+
+def _counts_and_labels(counts: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
+    """(n, c) counts, and (n,) labels that number their columns."""
+    counts = in_class_order(counts)
+    labels = counted_by(align(labels, "labels", counts, "counts"), counts, 1)
+    counts = check_counts(counts)
+    return counts, whole_labels(labels, len(counts), counts.shape[1])
 
 
 def answer_entropy(counts: Any) -> np.ndarray:
@@ -111,10 +116,7 @@ def noise_ceilings(
     counts: Any, labels: Any, kinds: Sequence[Kind], *, of: Measure = "frequency", splits: int = 100, seed: int = 0
 ) -> dict[Kind, Ceiling]:
     """`noise_ceiling` of several coefficients, from the same splits."""
-    counts = in_class_order(counts)
-    labels = counted_by(align(labels, "labels", counts, "counts"), counts, 1)
-    counts = check_counts(counts)
-    labels = whole_labels(labels, len(counts), counts.shape[1])
+    counts, labels = _counts_and_labels(counts, labels)
     usable = (counts.sum(1) >= 2) & (labels >= 0)
     if usable.sum() < 4:
         raise InputError(
@@ -122,8 +124,8 @@ def noise_ceilings(
         )
     counts, labels = counts[usable], labels[usable]
     if of == "frequency":  # only the given class against all others counts
-        own = counts[np.arange(len(counts)), labels]
-        counts, labels = np.stack([own, counts.sum(1) - own], axis=1), np.zeros(len(own), dtype=np.int64)
+        chosen = counts[np.arange(len(counts)), labels]
+        counts, labels = np.stack([chosen, counts.sum(1) - chosen], axis=1), np.zeros(len(chosen), dtype=np.int64)
     rng = np.random.default_rng(seed)
     coefficients: dict[Kind, list[float]] = {kind: [] for kind in kinds}
     for _ in range(splits):

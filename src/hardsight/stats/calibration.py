@@ -45,16 +45,16 @@ def reliability(confidence: Any, correct: Any, bins: int = 15) -> Reliability:
         raise InputError(f"confidence and correct must be (n,) both, got {confidence.shape} and {correct.shape}.")
     if len(confidence) == 0:
         raise InputError("calibration needs at least one sample.")
-    if not ((confidence >= 0) & (confidence <= 1)).all():
-        row = int(np.flatnonzero(~((confidence >= 0) & (confidence <= 1)))[0])
+    outside = ~((confidence >= 0) & (confidence <= 1))  # NaN, too
+    if outside.any():
+        row = int(np.flatnonzero(outside)[0])
         raise InputError(f"confidence must be a probability, but row {row} holds {confidence[row]}.")
-    edges = np.linspace(0.0, 1.0, bins + 1)
     bin_of = _bins(confidence, bins)
     count = np.bincount(bin_of, minlength=bins)
     with np.errstate(invalid="ignore"):
         mean, right = (np.bincount(bin_of, weights=values, minlength=bins) / count for values in (confidence, correct))
     ece = float(np.nansum(count * np.abs(right - mean)) / len(confidence))
-    return Reliability(edges, count, mean, right, ece)
+    return Reliability(np.linspace(0.0, 1.0, bins + 1), count, mean, right, ece)
 
 
 def ece_by_chance(confidence: np.ndarray, draws: int = 100, quantile: float = 0.95, bins: int = 15) -> float:
@@ -93,8 +93,8 @@ def fit_temperature(logits: Any, labels: Any) -> float:
     labels = counted_by(align(labels, "labels", logits, "logits"), logits, 1)
     logits = np.asarray(to_numpy(as_matrix(logits, "logits")), dtype=np.float64)
     labels = whole_labels(labels, len(logits), logits.shape[1])
-    known = labels >= 0
-    logits, labels = logits[known], labels[known]
+    labeled = labels >= 0
+    logits, labels = logits[labeled], labels[labeled]
     if len(logits) == 0:
         raise InputError("fitting a temperature needs labeled samples, but there are none.")
     if not np.isfinite(logits).all():

@@ -73,20 +73,20 @@ def _kendall(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     from scipy.stats import kendalltau
 
     if len(x) < 2**16:
-        x, y = _places(x), _places(y)
+        x, y = _ranks(x), _ranks(y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about a p-value that underflows
         both = kendalltau(x, y)
     return float(both.statistic), float(both.pvalue)
 
 
-def _places(x: np.ndarray) -> np.ndarray:
+def _ranks(x: np.ndarray) -> np.ndarray:
     """(n,) rank of each value among the distinct ones, from 0, for fewer than 2^16 values."""
     order = np.argsort(x)
     value = x[order]
-    places = np.empty(len(x), dtype=np.uint16)
-    places[order] = np.cumsum(np.concatenate([[False], value[1:] != value[:-1]]))
-    return places
+    ranks = np.empty(len(x), dtype=np.uint16)
+    ranks[order] = np.cumsum(np.concatenate([[False], value[1:] != value[:-1]]))
+    return ranks
 
 
 COEFFICIENTS: dict[Kind, Callable[[Any, Any], float]] = {"spearman": spearman, "pearson": pearson, "kendall": kendall}
@@ -105,8 +105,9 @@ def correlate_columns(kind: Kind, x: Any, y: Any, level: float = 0.95) -> Coeffi
         value, p = _kendall(x, y)
     else:
         value = COEFFICIENTS[kind](x, y)
-        beside = (1 - value) * (1 + value)
-        p = 2 * float(special.stdtr(n - 2, -abs(value) * math.sqrt((n - 2) / beside))) if beside > 0 else 0.0  # Student's t
+        unexplained = (1 - value) * (1 + value)  # 1 - r^2
+        t = -abs(value) * math.sqrt((n - 2) / unexplained) if unexplained > 0 else -math.inf  # Student's
+        p = 2 * float(special.stdtr(n - 2, t))
     low, high = interval(kind, value, n, level)
     return Coefficient(kind, value, low, high, math.atanh(value) if abs(value) < 1 else math.copysign(math.inf, value), p, n)
 
@@ -173,10 +174,10 @@ def holm(p: Any) -> np.ndarray:
         array([0.03, 0.06, 0.06])
     """
     p = np.asarray(p, dtype=np.float64)
-    known = np.flatnonzero(~np.isnan(p))
-    if ((p[known] < 0) | (p[known] > 1)).any():
+    given = np.flatnonzero(~np.isnan(p))
+    if ((p[given] < 0) | (p[given] > 1)).any():
         raise InputError("p values must be between 0 and 1.")
-    order = known[np.argsort(p[known], kind="stable")]
+    order = given[np.argsort(p[given], kind="stable")]
     steps = p[order] * np.arange(len(order), 0, -1)  # the smallest times k, the next times k - 1, ...
     corrected = np.full(len(p), np.nan)
     corrected[order] = np.minimum(np.maximum.accumulate(steps), 1.0)

@@ -29,8 +29,8 @@ class Principal:
 
     def project(self, rows: np.ndarray) -> np.ndarray:
         """(b, d) rows -> (b, k) coordinates around the mean, NaN for rows that are not finite."""
-        here, coordinates = _finite(rows), np.full((len(rows), len(self.axes)), np.nan, np.float32)
-        coordinates[here] = _around(rows[here], self.mean) @ self.axes.T.astype(np.float32)
+        finite, coordinates = _finite(rows), np.full((len(rows), len(self.axes)), np.nan, np.float32)
+        coordinates[finite] = _around(rows[finite], self.mean) @ self.axes.T.astype(np.float32)
         return coordinates
 
 
@@ -109,5 +109,5 @@ def _by_rows(blocks: Iterable[np.ndarray]) -> Parts:
     values, vectors = np.linalg.eigh(products)
     axes = vectors.T[::-1] @ rows  # (m, d)
     lengths = np.linalg.norm(axes, axis=1, keepdims=True)
-    there = (lengths[:, 0] > 1e-9 * max(lengths.max(), 1e-300)).sum()  # as many directions as the rows have
-    return mean, float(np.trace(products)), values[::-1][:there], axes[:there] / lengths[:there], len(rows)
+    rank = (lengths[:, 0] > 1e-9 * max(lengths.max(), 1e-300)).sum()  # as many directions as the rows have
+    return mean, float(np.trace(products)), values[::-1][:rank], axes[:rank] / lengths[:rank], len(rows)

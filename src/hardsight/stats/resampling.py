@@ -99,10 +99,10 @@ def bootstrap(
         rows = range(index * CHUNK, min((index + 1) * CHUNK, replicates))
         rng = np.random.default_rng(streams[index])
         copies = np.empty((len(rows), n))
-        for at, row in enumerate(rows):
+        for row, copies_of_row in zip(rows, copies, strict=True):
             drawn = np.bincount(rng.integers(0, units, units), minlength=units).astype(np.float64)  # copies of each unit
-            copies[at] = drawn if clusters is None else drawn[unit]
-            draws.spearman[row] = _weighted_spearman(groups, copies[at])
+            copies_of_row[:] = drawn if clusters is None else drawn[unit]
+            draws.spearman[row] = _weighted_spearman(groups, copies_of_row)
         draws.pearson[rows.start : rows.stop] = _weighted_pearson(copies @ moments, copies.sum(1))
         return len(rows)
 
@@ -137,10 +137,10 @@ def _weighted_spearman(groups: list[np.ndarray], copies: np.ndarray) -> np.ndarr
     weighted = copies * target
     target_square = weighted @ target
     result = np.empty(len(groups) - 1)
-    for at, group in enumerate(groups[:-1]):
+    for column, group in enumerate(groups[:-1]):
         rank = centered_ranks(group)
         scale = np.sqrt((copies @ (rank * rank)) * target_square)
-        result[at] = weighted @ rank / scale if scale > 0 else np.nan
+        result[column] = weighted @ rank / scale if scale > 0 else np.nan
     return np.clip(result, -1.0, 1.0)
 
 

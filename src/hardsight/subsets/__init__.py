@@ -1,7 +1,7 @@
 """Which samples to train on, which to label next, in which order, and in which triplets: `select`, `curriculum` and `mine`.
 
     settings.py      the options of all three
-    pool.py          the samples to choose among, from a run, a snapshot or a table of scores
+    eligible.py      the samples to choose among, and what the method knows of them
     methods.py       the methods by name, and their reasons; within each class, if asked
     strata.py        coverage: every level of hardness, without the hardest
     k_center.py        k-center: no sample is far from the subset

@@ -11,53 +11,62 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pyarrow as pa
 
 from hardsight.errors import InputError
-from hardsight.files.places import Place, missing, place
+from hardsight.files.places import place
 from hardsight.files.table_writing import check_table_output
 from hardsight.options import takes
 from hardsight.result import Result
-from hardsight.scoring.score_file import open_with_columns
-from hardsight.screen import brief
-from hardsight.subsets.pool import Pool, is_scores, open_pool
-from hardsight.subsets.settings import CurriculumFileSettings, CurriculumSettings, SelectSettings
-from hardsight.table import write_table
+from hardsight.screen import Cell, Sentence, ShownTable, line, number, percent
+from hardsight.snapshot import Snapshot
+from hardsight.subsets.eligible import EligibleRows, eligible_rows
+from hardsight.subsets.settings import CurriculumSettings, SelectSettings
 from hardsight.training.pacing import Curriculum, Pacing
 
 if TYPE_CHECKING:
     from hardsight.option_types import CurriculumOptions
 
+SHOWN = 10  # epochs
 
-@dataclass(frozen=True)
-class Planned:
-    """A curriculum, with what it was made from."""
 
-    __repr__ = brief
+class Plan(Result):
+    """A curriculum, with the number of samples of each epoch."""
 
-    table: pa.Table
-    order: str
-    score: str
-    sizes: list[int]  # samples of each epoch
-    notes: tuple[str, ...]
-    path: Place | None = None
+    def __init__(self, table: pa.Table, found: EligibleRows, sizes: list[int], settings: CurriculumSettings) -> None:
+        super().__init__(table)
+        self.score, self.sizes, self.settings, self.decided = found.by, sizes, settings, found.notes
+
+    def lines(self) -> Iterator[Sentence | ShownTable]:
+        """The order, and how many samples each epoch uses."""
+        yield from map(line, self.decided)
+        n, order, pacing = len(self), self.settings.order or "easy-first", self.settings.pacing
+        facts = {"sizes": self.sizes, "samples": n, "order": order, "by": self.score, "pacing": pacing}
+        yield line(f"n = {n}   order {order} by {self.score}   pacing {pacing}", **facts)
+        rows = [(number(epoch), number(size), percent(size / n, digits=0)) for epoch, size in enumerate(self.sizes, 1)]
+        yield ShownTable("epochs", ("epoch", "samples", Cell("%", "share")), rows[:SHOWN], words=0)
+        if len(rows) > SHOWN:
+            yield line(f"and {len(rows) - SHOWN} epochs more, the last with {self.sizes[-1]} samples")
 
 
 @takes(CurriculumSettings)
-def curriculum(source: Any, *, settings: CurriculumSettings | None = None, **options: Unpack[CurriculumOptions]) -> Result:
+def curriculum(
+    x: Any = None, *, output: str | os.PathLike[str] | None = None, settings: CurriculumSettings | None = None,
+    **options: Unpack[CurriculumOptions],
+) -> Plan:  # fmt: skip
     """Order samples from easy to hard, or the other way, and say from which epoch each is trained on.
 
     Args:
-        source: a run directory, a file (.npz, .npy, .parquet), a `Snapshot` or a table of scores.
+        x: a run directory, a file, (n, d) features, a frame, a `Snapshot` or a table of scores.
+        output: .parquet, .csv or .json to write the table to.
         settings: all options as one object; each is also a keyword of its own, see below.
 
     Returns:
-        A `Result`, used as a `pyarrow.Table`: id, position, first_epoch and the score.
+        A `Result` with the columns id, position, first_epoch and the score.
 
     Example:
         >>> table = pa.table({"id": ["a", "b", "c", "d"], "avh": [0.3, 0.1, 0.4, 0.2]})
@@ -65,57 +74,27 @@ def curriculum(source: Any, *, settings: CurriculumSettings | None = None, **opt
         {'id': ['b', 'd', 'a', 'c'], 'first_epoch': [1, 1, 2, 3]}
     """
     settings = CurriculumSettings.given(settings, options)
-    return Result(plan(source, settings).table)
+    if settings.order == "self-paced":
+        raise InputError("order self-paced follows the network while it trains: use hardsight train --order self-paced.")
+    target = None if output is None else place(output)
+    if target is not None:
+        check_table_output(target, "a curriculum", (x, settings.head, settings.labels))
+    samples = Snapshot.open(x, by=settings.by, **settings.keywords())
+    found = eligible_rows(samples, SelectSettings(budget=1, method="hardest", by=settings.by, split=settings.split))
+    plan = _plan(found, settings)
+    if target is not None:
+        plan.save(target)
+    return plan
 
 
-def plan(source: Any, settings: CurriculumSettings) -> Planned:
+def _plan(found: EligibleRows, settings: CurriculumSettings) -> Plan:
     """The order of the samples, and the epoch from which each is used."""
-    order = settings.order or "easy-first"
-    if order == "self-paced":
-        raise InputError(
-            "self-paced follows the network while it trains, so there is no list to write: use hardsight train --order "
-            "self-paced."
-        )
-    pool = _samples(source, settings)
-    assert pool.harder is not None and pool.values is not None
     pacing = Pacing.of(settings, settings.epochs)
-    lessons = Curriculum(pool.labels, order, pacing, pool.harder, settings.seed)
-    assert lessons.rows is not None
-    sizes = [pacing.size(epoch, len(pool)) for epoch in range(1, settings.epochs + 1)]
-    first = np.searchsorted(sizes, np.arange(len(pool)), side="right") + 1  # (n,)
+    lessons = Curriculum(found.labels, settings.order or "easy-first", pacing, found.harder, settings.seed)
+    assert lessons.rows is not None and found.values is not None
+    sizes = [pacing.size(epoch, len(found)) for epoch in range(1, settings.epochs + 1)]
+    first = np.searchsorted(sizes, np.arange(len(found)), side="right") + 1  # (n,)
     first_epoch = pa.array(first, mask=first > settings.epochs)  # null for samples that are never used
-    ids, kind = pool.ids[lessons.rows], pa.string() if pool.ids.dtype == object else pa.int64()
-    columns = {"id": pa.array(ids, kind), "position": np.arange(len(pool)), "first_epoch": first_epoch}
-    table = pa.table({**columns, pool.by: pool.values[lessons.rows]})
-    return Planned(table, order, pool.by, sizes, pool.notes)
-
-
-def _samples(source: Any, settings: CurriculumSettings) -> Pool:
-    """Every sample that has the score."""
-    chosen = SelectSettings(budget=1, method="hardest", by=settings.by, split=settings.split)
-    return open_pool(source, chosen)
-
-
-@takes(CurriculumFileSettings)
-def curriculum_to_file(
-    source: str | os.PathLike[str],
-    output: str | os.PathLike[str],
-    *,
-    settings: CurriculumFileSettings | None = None,
-    **options: Any,
-) -> Planned:
-    """Order the samples of a run or a file, and write the table.
-
-    Args:
-        source: a run directory, a snapshot (.npz, .npy, .parquet) or a table of scores (.parquet, .csv, .json).
-        output: .parquet, .csv or .json.
-        settings: all options as one object; each is also a keyword of its own, see below.
-    """
-    settings = CurriculumFileSettings.given(settings, options)
-    path, target = place(source), place(output)
-    check_table_output(target, "a curriculum", (path, settings.head, settings.labels))
-    if isinstance(path, Path) and not path.exists():
-        raise InputError(missing(path))
-    planned = plan(path if is_scores(path, settings) else open_with_columns(path, settings), settings)
-    write_table(planned.table, target)
-    return replace(planned, path=target)
+    ids = pa.array(found.ids[lessons.rows], found.samples.source.id_type)
+    columns = {"id": ids, "position": np.arange(len(found)), "first_epoch": first_epoch}
+    return Plan(pa.table({**columns, found.by: found.values[lessons.rows]}), found, sizes, settings)

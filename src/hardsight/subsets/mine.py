@@ -11,6 +11,7 @@ still be negatives of others.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -21,18 +22,13 @@ from hardsight.checks import to_numpy
 from hardsight.errors import InputError
 from hardsight.files.places import place
 from hardsight.files.table_writing import check_table_output
-from hardsight.files.wide_tables import is_table
 from hardsight.geometry import pair_angles, safe_row_norms
 from hardsight.options import takes
+from hardsight.result import Result
 from hardsight.scores.class_search import Classed, Others, Own, Window, search_classes
-from hardsight.scoring.samples import rows_of_split
-from hardsight.scoring.score import of_table
-from hardsight.scoring.score_file import open_with_columns
-from hardsight.screen import Progress
+from hardsight.screen import Cell, Progress, Sentence, ShownTable, line, number, percent
 from hardsight.snapshot import Snapshot
-from hardsight.subsets.settings import MineFileSettings, MineSettings
-from hardsight.table import write_table
-from hardsight.threads import sample_rows
+from hardsight.subsets.settings import MineSettings
 
 if TYPE_CHECKING:
     from hardsight.option_types import MineOptions
@@ -41,9 +37,9 @@ if TYPE_CHECKING:
 LARGE = 200_000  # samples from which on `search="auto"` looks for an index
 
 
-@dataclass(frozen=True)
-class Mined:
-    """Triplets as plain arrays of t entries, ordered by anchor, nearest negative first."""
+@dataclass(eq=False, repr=False)
+class Triplets(Result):
+    """Triplets as plain arrays of t entries, ordered by anchor, nearest negative first; `table` has them by id."""
 
     anchor: np.ndarray  # (t,) rows of the samples
     positive: np.ndarray  # (t,)
@@ -52,8 +48,12 @@ class Mined:
     angle_negative: np.ndarray  # (t,)
     ids: pa.Array  # (n,) of all samples
     left_out: dict[str, int]  # how many samples are no anchors, by reason
-    search: str = "exact"
-    recall: float | None = None  # of an index: the share of the exact negatives that it found
+    search: str  # exact, or the index that was used
+    recall: float | None  # of an index: the share of the exact negatives that it found
+    settings: MineSettings
+
+    def __post_init__(self) -> None:
+        super().__init__(self.pairs_table() if self.settings.pairs else self.triplets_table())
 
     def __len__(self) -> int:
         return len(self.anchor)
@@ -62,14 +62,14 @@ class Mined:
         recall = "" if self.recall is None else f", recall {100 * self.recall:.1f} %"
         odd = "".join(f", {count} {why}" for why, count in self.left_out.items() if count)
         nearer = f", {int((self.hardness > 0).sum()):,} with the negative nearer" if len(self) else ""
-        return f"Mined: {len(self):,} triplets of {len(self.ids):,} samples{nearer}; {self.search} search{recall}{odd}"
+        return f"Triplets: {len(self):,} triplets of {len(self.ids):,} samples{nearer}; {self.search} search{recall}{odd}"
 
     @property
     def hardness(self) -> np.ndarray:
         """(t,) angle_positive - angle_negative: above 0, the negative is nearer than the positive."""
         return self.angle_positive - self.angle_negative
 
-    def table(self) -> pa.Table:
+    def triplets_table(self) -> pa.Table:
         """The triplets by id: anchor, positive, negative, angle_positive, angle_negative."""
         columns = {name: self.ids.take(pa.array(getattr(self, name))) for name in ("anchor", "positive", "negative")}
         return pa.table({**columns, "angle_positive": self.angle_positive, "angle_negative": self.angle_negative})
@@ -88,19 +88,49 @@ class Mined:
         first, second = (self.ids.take(pa.array(column)) for column in rows.T)
         return pa.table({"first": first, "second": second, "same_class": same, "angle": angle})
 
+    def lines(self) -> Iterator[Sentence | ShownTable]:
+        """How many, who is left out, and the hardest."""
+        settings, anchors = self.settings, len(np.unique(self.anchor))
+        recall = "" if self.recall is None else f", recall {percent(self.recall, digits=1)} %"
+        words = f"{len(self):,} {settings.kind} triplets of {anchors:,} anchors, k = {settings.k}   search: {self.search}{recall}"
+        facts = {"triplets": len(self), "anchors": anchors, "kind": settings.kind, "k": settings.k, "search": self.search}
+        yield line(words, recall=self.recall, left_out=self.left_out, **facts)
+        if settings.pairs:
+            yield line(f"{len(self.table):,} distinct pairs of these triplets", pairs=len(self.table))
+        left_out = [f"{count:,} {reason}" for reason, count in self.left_out.items() if count]
+        if left_out:
+            yield line("no anchors: " + ", ".join(left_out))
+        if len(self):
+            violated = float((self.hardness > 0).mean())
+            yield line(f"negative nearer than the positive: {percent(violated, digits=1)} % of the triplets", violated=violated)
+            yield self._hardest(settings.top)
+
+    def _hardest(self, top: int) -> ShownTable:
+        """The hardest triplet of each of the hardest anchors."""
+        order = np.argsort(-self.hardness, kind="stable")
+        worst = order[np.unique(self.anchor[order], return_index=True)[1]]
+        worst = worst[np.argsort(-self.hardness[worst], kind="stable")][:top]
+        rows = [
+            (
+                *(number(self.ids[int(column[row])].as_py()) for column in (self.anchor, self.positive, self.negative)),
+                *(number(float(np.rad2deg(angle[row]))) for angle in (self.angle_positive, self.angle_negative)),
+            )
+            for row in worst
+        ]
+        header = ("anchor", "positive", "negative", "degrees to positive", Cell("to negative", "degrees_to_negative"))
+        return ShownTable("hardest", header, rows, f"hardest {len(rows)} anchors", words=3)
+
 
 @takes(MineSettings)
 def mine(
-    source: Any = None, *, features: Any = None, labels: Any = None, ids: Any = None, settings: MineSettings | None = None,
+    x: Any = None, *, output: str | os.PathLike[str] | None = None, settings: MineSettings | None = None,
     progress: Progress | None = None, **options: Unpack[MineOptions],
-) -> Mined:  # fmt: skip
+) -> Triplets:  # fmt: skip
     """Find hard or semi-hard triplets by angle: each anchor with its positive and k negatives.
 
     Args:
-        source: a Snapshot, or a path to one; a wide table, such as a pandas frame; or give arrays instead:
-        features: (n, d); of a table, names or patterns of columns.
-        labels: (n,) classes, -1 for unlabeled; of a table, the name of a column.
-        ids: (n,) names of the samples, for `table()`; row numbers when not given.
+        x: (n, d) features; a run directory, a file, a frame or a `Snapshot`.
+        output: .parquet, .csv or .json to write the triplets, or the pairs, to.
         settings: all options as one object; each is also a keyword of its own, see below.
         progress: called with the tiles of products done, and those there are in all.
 
@@ -114,17 +144,17 @@ def mine(
         array([30., 10., 10., 50.])
     """
     settings = MineSettings.given(settings, options)
-    if is_table(source):
-        source = of_table(source, features, {"labels": labels, "ids": ids})
-    elif source is None:
-        source = Snapshot(features, labels=labels, ids=ids)
-    elif features is not None or labels is not None or ids is not None:
-        raise InputError("give a snapshot or arrays, not both.")
-    snapshot = source if isinstance(source, Snapshot) else Snapshot.load(source)
-    return mined_triplets(snapshot, settings, progress)
+    target = None if output is None else place(output)
+    if target is not None:
+        check_table_output(target, "pairs" if settings.pairs else "triplets", (x, settings.labels))
+    samples = Snapshot.open(x, **settings.keywords()).of_split(settings.split).first(settings.first).spread(settings.limit)
+    mined = _mined(samples, settings, progress)
+    if target is not None:
+        mined.save(target)
+    return mined
 
 
-def mined_triplets(snapshot: Snapshot, settings: MineSettings, progress: Progress | None = None) -> Mined:
+def _mined(snapshot: Snapshot, settings: MineSettings, progress: Progress | None) -> Triplets:
     """The triplets of a snapshot."""
     where = f"{snapshot.name}: " if snapshot.name else ""
     if snapshot.source.evidence != "features":
@@ -150,7 +180,7 @@ def mined_triplets(snapshot: Snapshot, settings: MineSettings, progress: Progres
     anchor, positive, negative, to_positive, to_negative = _triplets(samples, searched)
     ids = pa.array(batch.ids, type=snapshot.source.id_type)
     names = rows[anchor], rows[positive], rows[negative]
-    return Mined(*names, to_positive, to_negative, ids, left_out, searched.search, searched.recall)
+    return Triplets(*names, to_positive, to_negative, ids, left_out, searched.search, searched.recall, settings)
 
 
 @dataclass(frozen=True)
@@ -212,42 +242,3 @@ def _check_classes(samples: Classed, k: int, where: str) -> None:
     fewest = len(samples) - int(sizes.max())
     if k > fewest:
         raise InputError(f"{where}k must be at most {fewest}, the samples of other classes than the largest one, got {k}.")
-
-
-@takes(MineFileSettings)
-def mine_to_file(
-    source: str | os.PathLike[str],
-    output: str | os.PathLike[str] | None = None,
-    *,
-    settings: MineFileSettings | None = None,
-    progress: Progress | None = None,
-    **options: Any,
-) -> Mined:
-    """Mine the triplets of a run or a file and write them.
-
-    Args:
-        source: a run directory, .npz, .npy, .parquet or .csv.
-        output: .parquet, .csv or .json; nothing is written without it.
-        settings: all options as one object; each is also a keyword of its own, see below.
-        progress: called with the tiles of products done, and those there are in all.
-    """
-    settings = MineFileSettings.given(settings, options)
-    target = None if output is None else place(output)
-    if target is not None:
-        check_table_output(target, "pairs" if settings.pairs else "triplets", (source, settings.labels))
-    snapshot = _chosen(open_with_columns(place(source), settings), settings)
-    mined = mined_triplets(snapshot, settings, progress)
-    if target is not None:
-        write_table(mined.pairs_table() if settings.pairs else mined.table(), target)
-    return mined
-
-
-def _chosen(snapshot: Snapshot, settings: MineFileSettings) -> Snapshot:
-    """The samples of the split, or some of them."""
-    if settings.split is None and settings.all_samples:
-        return snapshot
-    rows = np.arange(len(snapshot))
-    if settings.split is not None:
-        splits = snapshot.columns(["split"]).column("split").to_pylist() if "split" in snapshot.column_names else None
-        rows = rows_of_split(splits, settings.split, str(snapshot.name))
-    return snapshot.take(rows[sample_rows(settings, len(rows))])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hardsight.errors import InputError
-from hardsight.options import Options, SampleOptions, TableColumns, common, option
+from hardsight.options import OpeningOptions, SampleOptions, common, option
 from hardsight.training.settings import PacingOptions
 
 Method = Literal["coverage", "hardest", "easiest", "balanced", "random", "kcenter", "d2", "margin", "entropy", "avc"]
@@ -26,7 +26,7 @@ def _curve(value: Any) -> bool | str:
 
 
 @dataclass(frozen=True)
-class SelectSettings(Options):
+class SelectSettings(OpeningOptions):
     """Which samples are chosen, and by what."""
 
     budget: int | None = option(None, "Number of samples to choose (required).", least=1)
@@ -57,6 +57,14 @@ class SelectSettings(Options):
     )
     neighbors: int = option(10, "Nearest neighbors of each sample in the graph of the method d2.", least=1)
     seed: int = common("seed")
+    curve: bool | str = option(
+        False,
+        "Measure accuracy against subset size, with linear heads fitted to the features of each subset; --curve curve.png (or "
+        ".csv) saves it.",
+        read=_curve,
+        word=LIKE_A_FILE,
+        metavar="[FILE]",
+    )
 
     def check(self) -> None:
         """What must hold between options."""
@@ -68,23 +76,7 @@ class SelectSettings(Options):
 
 
 @dataclass(frozen=True)
-class SelectFileSettings(SelectSettings, TableColumns):
-    """The same with head, labels and columns of files, and the curve."""
-
-    head: Any = common("head")
-    labels: Any = common("labels")
-    curve: bool | str = option(
-        False,
-        "Measure accuracy against subset size, with linear heads fitted to the features of each subset; --curve curve.png (or "
-        ".csv) saves it.",
-        read=_curve,
-        word=LIKE_A_FILE,
-        metavar="[FILE]",
-    )
-
-
-@dataclass(frozen=True)
-class CurriculumSettings(PacingOptions):
+class CurriculumSettings(PacingOptions, OpeningOptions):
     """The score that orders the samples, and how fast they come into use."""
 
     by: str | None = option(
@@ -98,21 +90,13 @@ class CurriculumSettings(PacingOptions):
     seed: int = common("seed", help="Random seed, for --order random.")
 
 
-@dataclass(frozen=True)
-class CurriculumFileSettings(CurriculumSettings, TableColumns):
-    """The same with head, labels and columns of files."""
-
-    head: Any = common("head")
-    labels: Any = common("labels")
-
-
 KINDS = ("hard", "semihard")
 POSITIVES = ("farthest", "nearest")
 SEARCHES = ("auto", "exact", "usearch", "faiss")
 
 
 @dataclass(frozen=True)
-class MineSettings(Options):
+class MineSettings(OpeningOptions, SampleOptions):
     """Which triplets are looked for, and how."""
 
     k: int = option(10, "Number of negatives per anchor.", flag="-k", least=1)
@@ -132,13 +116,8 @@ class MineSettings(Options):
         "if one is installed).",
         choices=SEARCHES,
     )
-
-
-@dataclass(frozen=True)
-class MineFileSettings(MineSettings, TableColumns, SampleOptions):
-    """The same with what stands in further files, and what is written."""
-
-    labels: Any = common("labels")
     split: str | None = option(None, "Mine only the samples of this split. Default: all samples.")
     pairs: bool = option(False, "Write distinct pairs instead of triplets: first, second, same_class, angle.")
     top: int = option(5, "Number of triplets to print.", least=0)
+    head: Any = OpeningOptions.redefine("head", None, python=True)  # only directions count
+    class_names: Any = OpeningOptions.redefine("class_names", None, python=True)

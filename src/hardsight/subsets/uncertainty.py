@@ -12,10 +12,10 @@ import numpy as np
 from hardsight.checks import to_numpy, widened
 from hardsight.errors import InputError
 from hardsight.scoring.fitted_head import fit_head, unconverged
-from hardsight.scoring.hardness import Hardness, hardness_of
 from hardsight.snapshot import Snapshot
 
 BLOCK = 2**20  # probabilities at a time
+COLUMN_OF = {"margin": "probability_margin", "entropy": "entropy", "avc": "avc_predicted"}  # the score of each method
 
 
 def with_head(snapshot: Snapshot) -> Snapshot:
@@ -32,14 +32,10 @@ def with_head(snapshot: Snapshot) -> Snapshot:
     return Snapshot(features, head, labels, ids=rows.ids, class_names=snapshot.class_names)
 
 
-def uncertainty(snapshot: Snapshot, method: str) -> Hardness:
-    """How unsure the model is of every sample, by one of the methods above."""
-    if method != "margin":
-        return hardness_of(snapshot, {"entropy": "entropy", "avc": "avc_predicted"}[method])
-    ids = snapshot.columns(["id"]).column("id").to_numpy()
-    margins = [_margins(snapshot, to_numpy(batch.values)) for batch in snapshot.batches(rows=_rows(snapshot))]
-    values = np.concatenate([np.empty(0), *margins])
-    return Hardness(ids, np.full(len(ids), -1), values, "probability_margin")  # low is hard, as for the labeled one
+def margins(snapshot: Snapshot) -> np.ndarray:
+    """(n,) margin between the two largest probabilities, NaN where there are none; low is hard."""
+    parts = [_margins(snapshot, to_numpy(batch.values)) for batch in snapshot.batches(rows=_rows(snapshot))]
+    return np.concatenate([np.empty(0), *parts])
 
 
 def _rows(snapshot: Snapshot) -> int:

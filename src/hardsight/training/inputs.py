@@ -102,7 +102,7 @@ class ArrayInputs:
 
     def batches(self, rows: Sequence[np.ndarray]) -> Iterator[InputBatch]:
         """The inputs of each array of rows, in order."""
-        return (InputBatch(some, self.inputs[some]) for some in rows)
+        return (InputBatch(batch_rows, self.inputs[batch_rows]) for batch_rows in rows)
 
     def fingerprint(self) -> dict[str, Any]:
         """Identity of the inputs: a resumed run must have the same."""
@@ -168,17 +168,17 @@ class ImageInputs:
             fit: makes views of a picture instead of the one that the preprocessing makes; these are not kept in memory.
         """
         # A copy: a row that comes up twice is decoded twice, and both are taken from `decoded`.
-        known = self._known.copy() if fit is None else np.zeros(len(self), bool)
-        order = [int(row) for some in rows for row in some if not known[row]]
+        decoded_before = self._known.copy() if fit is None else np.zeros(len(self), bool)
+        order = [int(row) for batch_rows in rows for row in batch_rows if not decoded_before[row]]
         with ThreadPoolExecutor(self.workers, thread_name_prefix="decode") as pool:
             decoded = ahead(pool, partial(self._pixels, fit=fit), order, AHEAD)
-            for some in rows:
-                new_pixels = {int(row): next(decoded) for row in some if not known[row]}
-                good = np.array([row for row in some if self._readable(int(row), new_pixels)], np.int64)
+            for batch_rows in rows:
+                new_pixels = {int(row): next(decoded) for row in batch_rows if not decoded_before[row]}
+                good = np.array([row for row in batch_rows if self._readable(int(row), new_pixels)], np.int64)
                 pixels = [new_pixels[row] if row in new_pixels else self._kept[row] for row in good.tolist()]  # type: ignore[index]
                 if fit is None:
                     self._keep(new_pixels)
-                yield InputBatch(good, numbers(np.array(pixels, np.uint8).reshape(-1, *self._shape), self.preprocessing))
+                yield InputBatch(good, self.preprocessing.normalized(np.array(pixels, np.uint8).reshape(-1, *self._shape)))
 
     def _readable(self, row: int, new_pixels: dict[int, Any]) -> bool:
         result = new_pixels.get(row)
@@ -216,18 +216,6 @@ class ImageInputs:
     def fingerprint(self) -> dict[str, Any]:
         """Identity of the inputs: a resumed run must have the same."""
         return self.data.fingerprint()
-
-
-def numbers(pixels: np.ndarray, preprocessing: Preprocessing) -> np.ndarray:
-    """(b, H, W, C) uint8 -> (b, C, H, W) float32: `Preprocessing.numbers` for a whole batch."""
-    if preprocessing.channels == "BGR":
-        pixels = pixels[..., ::-1]
-    std, mean = np.array(preprocessing.std), np.array(preprocessing.mean)
-    scale, shift = (1 / (255 * std)).astype(np.float32), (-mean / std).astype(np.float32)
-    result = np.empty((len(pixels), pixels.shape[3], *pixels.shape[1:3]), np.float32)
-    np.multiply(pixels.transpose(0, 3, 1, 2), scale[:, None, None], out=result)
-    result += shift[:, None, None]
-    return result
 
 
 def sized(preprocessing: Preprocessing, data: ImageData, chosen: Mapping[str, Any]) -> Preprocessing:

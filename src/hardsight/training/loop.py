@@ -231,19 +231,16 @@ class Training:
             if len(batch.rows) == 0 and several == 1:  # not one of its images could be read
                 continue
             metrics, value = self._train_step(epoch, batch)
-            sums = {key: sums[key] + metrics[key] for key in SUMS}
+            sums = _added(sums, metrics)
             objective_sum += value
             words = _words(_means(sums) | {"loss": objective_sum / number})
             self._tell(number, steps, f"epoch {epoch}/{s.epochs}  {words}")
             if s.every is not None and self.state.step % s.every == 0:
-                rest = self.dynamics.settle()
-                sums = {key: sums[key] + rest[key] for key in SUMS}
+                sums = _added(sums, self.dynamics.settle())
                 self._evaluate(epoch, step=self.state.step)
                 self._write_dynamics(epoch, step=self.state.step)
                 self.model.train()
-        rest = self.dynamics.settle()
-        sums = {key: sums[key] + rest[key] for key in SUMS}
-        means = _means(processes.summed(sums, self.device))
+        means = _means(processes.summed(_added(sums, self.dynamics.settle()), self.device))
         return {**means, "objective": objective_sum / steps}
 
     def _train_step(self, epoch: int, batch: InputBatch) -> tuple[dict[str, float], float]:
@@ -259,11 +256,9 @@ class Training:
         value = float(loss.detach())
         self._check_loss(value, features, epoch)
         head = self.trainee.objective.classes  # as it was in this forward pass
-        ids, lambdas = [train.ids[row] for row in batch.rows], self.trainee.objective.lambdas(rows)
-        if lambdas is None:
-            metrics = self.dynamics.collect(epoch, features, head, labels, ids)
-        else:
-            metrics = self.dynamics.update(epoch, features, head, labels, ids, aldr_lambda=lambdas)
+        of_batch = epoch, features, head, labels, [train.ids[row] for row in batch.rows]
+        columns: dict[str, Any] = dict(self.trainee.objective.loss.per_sample(rows))
+        metrics = self.dynamics.update(*of_batch, **columns) if columns else self.dynamics.collect(*of_batch)
         self.updater.update(loss)
         return metrics, value
 
@@ -307,8 +302,7 @@ class Training:
                 seen += len(rows) * several
                 self._tell(min(seen, total), total, f"epoch {epoch}/{self.settings.epochs}  evaluating {name}")
                 ids, labels = [inputs.ids[row] for row in rows], inputs.labels[rows]
-                some = self.dynamics.update(epoch, features, head, labels, ids, split=name, step=step)
-                sums = {key: sums[key] + some[key] for key in SUMS}
+                sums = _added(sums, self.dynamics.update(epoch, features, head, labels, ids, split=name, step=step))
                 if self.settings.top_k is not None:
                     counts[f"top{self.settings.top_k}"] += hits(head.logits(features), labels, self.settings.top_k)
             if step is None and self.settings.crops > 1:
@@ -387,7 +381,8 @@ class Training:
             path = folder / f"part-{number:05d}.parquet"
             if number % gathering.num_processes() == gathering.rank():
                 inputs = self.inputs[name]
-                features = ((at, x.cpu().numpy()) for at, x in self._features(inputs, np.arange(rows.start, rows.stop)))
+                measured = self._features(inputs, np.arange(rows.start, rows.stop))
+                features = ((batch_rows, x.cpu().numpy()) for batch_rows, x in measured)
                 results.write_part(path, name, inputs, features, head.num_features, types)
             written.append(path)
         self.accelerator.wait_for_everyone()
@@ -441,6 +436,10 @@ def start_training(
     teacher = open_teacher(s.teacher, preprocessing, sets.class_names, str(device))
     Training(accelerator, device, s, source, sets, inputs, preprocessing, say, progress, teacher).run(output)
     return accelerator.is_main_process
+
+
+def _added(sums: dict[str, float], further: dict[str, float]) -> dict[str, float]:
+    return {key: sums[key] + further[key] for key in SUMS}
 
 
 def _means(sums: dict[str, float]) -> dict[str, float]:

@@ -1,38 +1,34 @@
-"""The losses by name; objective.py, which needs torch, has their options."""
+"""The losses by name; their classes, which need torch, have their options and families."""
 
 from __future__ import annotations
 
-from typing import Literal
-
 from hardsight.errors import InputError, did_you_mean
 
-Family = Literal["head", "logits", "pairs", "inputs"]
-
-LOSSES: dict[str, tuple[Family, str]] = {  # name -> what it is computed from, and its class in hardsight.losses
-    "softmax": ("head", "SoftmaxLoss"),
-    "avh": ("head", "AVHLoss"),
-    "lgm": ("head", "LGMLoss"),
-    "gm": ("head", "GMLoss"),
-    "center": ("head", "CenterLoss"),
-    "l_softmax": ("head", "LSoftmaxLoss"),
-    "a_softmax": ("head", "ASoftmaxLoss"),
-    "normface": ("head", "NormFaceLoss"),
-    "normalized_softmax": ("head", "NormalizedSoftmaxLoss"),
-    "cosface": ("head", "CosFaceLoss"),
-    "arcface": ("head", "ArcFaceLoss"),
-    "dual_head": ("head", "DualHeadLoss"),
-    "comp_sum": ("logits", "CompSumLoss"),
-    "truncated_gce": ("logits", "TruncatedGCELoss"),
-    "znorm": ("logits", "ZNormLoss"),
-    "ldr": ("logits", "LDRLoss"),
-    "aldr": ("logits", "ALDRLoss"),
-    "ens": ("logits", "EnsLoss"),
-    "contrastive": ("pairs", "ContrastiveLoss"),
-    "triplet": ("pairs", "TripletLoss"),
-    "proto_triplet": ("pairs", "ProtoTripletLoss"),
-    "icnn": ("pairs", "ICNNLoss"),
-    "supcon": ("pairs", "SupConLoss"),
-    "smooth_adversarial": ("inputs", "SmoothAdversarialCompSumLoss"),
+LOSSES = {  # name -> its module in hardsight.losses and its class: a new loss is a file there, and a line here
+    "softmax": "softmax:SoftmaxLoss",
+    "avh": "avh:AVHLoss",
+    "lgm": "lgm:LGMLoss",
+    "gm": "lgm:GMLoss",
+    "center": "center:CenterLoss",
+    "l_softmax": "l_softmax:LSoftmaxLoss",
+    "a_softmax": "a_softmax:ASoftmaxLoss",
+    "normface": "normface:NormFaceLoss",
+    "normalized_softmax": "normalized_softmax:NormalizedSoftmaxLoss",
+    "cosface": "cosface:CosFaceLoss",
+    "arcface": "arcface:ArcFaceLoss",
+    "dual_head": "dual_head:DualHeadLoss",
+    "comp_sum": "comp_sum:CompSumLoss",
+    "truncated_gce": "truncated_gce:TruncatedGCELoss",
+    "znorm": "znorm:ZNormLoss",
+    "ldr": "ldr:LDRLoss",
+    "aldr": "aldr:ALDRLoss",
+    "ens": "ens:EnsLoss",
+    "contrastive": "contrastive:ContrastiveLoss",
+    "triplet": "triplet:TripletLoss",
+    "proto_triplet": "proto_triplet:ProtoTripletLoss",
+    "icnn": "icnn:ICNNLoss",
+    "supcon": "supcon:SupConLoss",
+    "smooth_adversarial": "smooth_adversarial:SmoothAdversarialCompSumLoss",
 }
 
 

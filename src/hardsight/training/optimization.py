@@ -86,8 +86,8 @@ class Updater:
             processes.average_gradients(self.parameters)
         if self.scaler is not None:
             self.scaler.unscale_(self.optimizer)
-        if self.settings.clip is not None:
-            torch.nn.utils.clip_grad_norm_(self.parameters, self.settings.clip)
+        if (clip := self.settings.optimizer_options.clip) is not None:
+            torch.nn.utils.clip_grad_norm_(self.parameters, clip)
         if self.scaler is None:
             self.optimizer.step()
         else:
@@ -105,17 +105,19 @@ def rate_factor(settings: LearningOptions, step: float, steps_per_epoch: int, ep
     Example:
         >>> [rate_factor(LearningOptions(schedule="step"), step, 1, 4) for step in range(4)]  # milestones at 2 and 3
         [1.0, 1.0, 0.1, 0.010000000000000002]
-        >>> [round(rate_factor(LearningOptions(schedule="cosine", warmup=2), step, 1, 4), 3) for step in range(4)]
+        >>> settings = LearningOptions(schedule="cosine", schedule_options={"warmup": 2})
+        >>> [round(rate_factor(settings, step, 1, 4), 3) for step in range(4)]
         [0.5, 1.0, 1.0, 0.5]
     """
-    rising = round(settings.warmup * steps_per_epoch)
+    options = settings.schedule_options
+    rising = round(options.warmup * steps_per_epoch)
     if step < rising:
         return (step + 1) / rising
     if settings.schedule == "step":
-        if settings.step_size is not None:
-            return float(settings.gamma ** int(step / (settings.step_size * steps_per_epoch)))
-        milestones = settings.milestones or (epochs / 2, 3 * epochs / 4)
-        return float(settings.gamma ** sum(step >= epoch * steps_per_epoch for epoch in milestones))
+        if options.step_size is not None:
+            return float(options.gamma ** int(step / (options.step_size * steps_per_epoch)))
+        milestones = options.milestones or (epochs / 2, 3 * epochs / 4)
+        return float(options.gamma ** sum(step >= epoch * steps_per_epoch for epoch in milestones))
     if settings.schedule == "cosine":
         done = (step - rising) / max(1, epochs * steps_per_epoch - rising)
         return 0.5 * (1 + math.cos(math.pi * done))
@@ -133,13 +135,13 @@ def parameter_groups(network: CutNetwork, settings: LearningOptions, lr: float |
     Matrices and filters decay; biases, norms, slopes and log-variances only where everything is to. The parameters of heads
     learn at `head_rate` times the learning rate, and log-variances at a tenth of that.
     """
-    lr = settings.learning_rate if lr is None else lr
+    lr, options = settings.learning_rate if lr is None else lr, settings.optimizer_options
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     for name, p in network.named_parameters():
         if p.requires_grad:
             is_variance = name.endswith("log_variance")
-            multiplier = (settings.head_rate if network.in_head(name) else 1.0) * (VARIANCE_RATE if is_variance else 1.0)
-            decays = settings.decay_all or (p.ndim >= 2 and not is_variance)
+            multiplier = (options.head_rate if network.in_head(name) else 1.0) * (VARIANCE_RATE if is_variance else 1.0)
+            decays = options.decay_all or (p.ndim >= 2 and not is_variance)
             decay = settings.weight_decay if decays else 0.0
             groups.setdefault((multiplier, decay), []).append(p)
     if not groups:
@@ -155,7 +157,8 @@ def make_optimizer(network: CutNetwork, settings: LearningOptions, lr: float | N
     groups = parameter_groups(network, settings, lr)
     if settings.optimizer == "adamw":
         return torch.optim.AdamW(groups)
-    return torch.optim.SGD(groups, momentum=settings.momentum, nesterov=settings.uses_nesterov)
+    options = settings.optimizer_options
+    return torch.optim.SGD(groups, momentum=options.momentum, nesterov=options.uses_nesterov)
 
 
 def moving_average(network: CutNetwork, decay: float) -> AveragedModel:

@@ -140,21 +140,21 @@ def rows_of_all(rows: np.ndarray, values: Tensor | None, device: torch.device) -
     each = [torch.zeros_like(sizes) for _ in range(num_processes())]
     dist.all_gather(each, sizes)
     counts, width = [int(size[0]) for size in each], max(int(size[1]) for size in each)
-    held = torch.zeros((0, width), device=device) if values is None else values.float()
+    rows_here = torch.zeros((0, width), device=device) if values is None else values.float()
     numbers = torch.from_numpy(np.asarray(rows, np.int64)).to(device)
-    return torch.cat(collected(numbers, counts)).cpu().numpy(), torch.cat(collected(held, counts))
+    return torch.cat(collected(numbers, counts)).cpu().numpy(), torch.cat(collected(rows_here, counts))
 
 
 def average_gradients(parameters: Sequence[nn.Parameter]) -> None:
     """The mean over the processes, as DistributedDataParallel takes it, of the parameters that have a gradient."""
     if num_processes() == 1:
         return
-    held = [p for p in parameters if p.grad is not None]  # the same ones in every process, as all compute one loss
-    gradients = [p.grad for p in held if p.grad is not None]
+    with_gradient = [p for p in parameters if p.grad is not None]  # the same ones in every process, as all compute one loss
+    gradients = [p.grad for p in with_gradient if p.grad is not None]
     together = torch.cat([gradient.reshape(-1) for gradient in gradients])
     dist.all_reduce(together)
     parts = (together / num_processes()).split([gradient.numel() for gradient in gradients])
-    for p, gradient in zip(held, parts, strict=True):
+    for p, gradient in zip(with_gradient, parts, strict=True):
         p.grad = gradient.reshape(p.shape).to(p.dtype)
 
 

@@ -49,7 +49,7 @@ def write_model(directory: Path, network: TrainedNetwork) -> list[Path]:
 
 def write_loss(directory: Path, objective: Objective) -> list[Path]:
     """loss.safetensors, if the loss has anything beside its head."""
-    kept = objective.kept()
+    kept = objective.loss.extra_state()
     if not kept:
         return []
     write_safetensors(directory / "loss.safetensors", kept)
@@ -101,13 +101,13 @@ def write_part(
 ) -> None:  # fmt: skip
     """One part of the snapshot: the features of some rows of the set of that name, with the columns that the data brought."""
     nothing = np.zeros(0, np.int64), np.zeros((0, num_features), np.float32)
-    at, matrix = (np.concatenate(parts) for parts in zip(*(list(features_of) or [nothing]), strict=True))
-    columns: dict[str, Any] = {"id": pa.array([inputs.ids[row] for row in at], pa.string()), "label": inputs.labels[at]}
-    columns |= {key: [column[row] for row in at] for key, column in inputs.columns.items() if key in OWN_COLUMNS}
-    columns["split"] = [name] * len(at)
+    rows, matrix = (np.concatenate(parts) for parts in zip(*(list(features_of) or [nothing]), strict=True))
+    columns: dict[str, Any] = {"id": pa.array([inputs.ids[row] for row in rows], pa.string()), "label": inputs.labels[rows]}
+    columns |= {key: [column[row] for row in rows] for key, column in inputs.columns.items() if key in OWN_COLUMNS}
+    columns["split"] = [name] * len(rows)
     for key, kind in types.items():
-        held = inputs.columns.get(key)
-        columns[key] = pa.nulls(len(at), kind) if held is None else _arrow([held[row] for row in at], kind)
+        column = inputs.columns.get(key)
+        columns[key] = pa.nulls(len(rows), kind) if column is None else _arrow([column[row] for row in rows], kind)
     write_samples(path, matrix, columns)
 
 

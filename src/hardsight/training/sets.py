@@ -33,6 +33,7 @@ from hardsight.training.settings import TrainSettings
 if TYPE_CHECKING:
     from hardsight.models.trainable import Trainable  # torch: data is opened and checked before that is loaded
 
+AnySet = ImageData | ArrayInputs
 RESERVED = ("train", "model", "teacher", "curriculum")  # names of other inputs, in start.json
 
 
@@ -40,8 +41,8 @@ RESERVED = ("train", "model", "teacher", "curriculum")  # names of other inputs,
 class Sets:
     """The training data and the watched sets, before they are turned into a network's inputs."""
 
-    train: ImageData | ArrayInputs
-    watched: dict[str, ImageData | ArrayInputs]
+    train: AnySet
+    watched: dict[str, AnySet]
     num_classes: int
     class_names: list[str] | None
     sources: dict[str, Any] | None = None  # where they were, to open them again: {"train": path, "watch": {name: path}}
@@ -51,10 +52,10 @@ class Sets:
     def prepared(self, source: Trainable, settings: TrainSettings) -> tuple[dict[str, Inputs], Preprocessing | None]:
         """Every set as batches of numbers, `train` first, and the preprocessing they share."""
         if isinstance(self.train, ArrayInputs):
-            if settings.preprocessing_given() or settings.degradations or settings.augment != "none" or settings.crops > 1:
+            if settings.chosen_preprocessing() or settings.degradations or settings.augment != "none" or settings.crops > 1:
                 raise InputError("size and other preprocessing, augment, crops and degradations are for images, not for arrays.")
             return {"train": self.train, **self.watched}, None  # type: ignore[dict-item]
-        preprocessing = sized(source.preprocessing, self.train, settings.preprocessing())
+        preprocessing = sized(source.preprocessing, self.train, settings.chosen_preprocessing())
         common: dict[str, Any] = {"workers": settings.workers or num_threads(), "strict": settings.strict}
         inputs: dict[str, Inputs] = {"train": ImageInputs(self.train, preprocessing, **common)}
         degradations = parse_degradations(settings.degradations)
@@ -66,13 +67,33 @@ class Sets:
 
 def open_sets(data: Any, settings: TrainSettings) -> Sets:
     """The training data, and the sets to watch: those of `watch`, or the data's other splits."""
-    watch, limit, split = settings.watch, settings.limit, settings.split
-    notes: list[str] = []
     check_choice(settings)
+    notes: list[str] = []
+    train, watched = _train_and_watched(data, settings, notes)
+    for data_set in (train, *watched.values()):
+        notes += getattr(data_set, "notes", ())
+    train = _labeled(train, notes)
+    c, names = count_classes(train), train.class_names
+    if c < 2:
+        raise InputError(f"training needs at least two classes, the data has {c}.")
+    if settings.subset is not None:
+        train = _subset(train, settings.subset, c, notes)
+    for name, data_set in watched.items():
+        _check_alike(name, data_set, train)
+    watched = {name: _same_classes(name, data_set, c, names) for name, data_set in watched.items()}
+    assert train.labels is not None
+    curriculum = open_curriculum(settings, train.ids, train.labels)
+    return Sets(train, watched, c, names, _sources(data, settings.watch or {}), curriculum, tuple(notes))
+
+
+def _train_and_watched(data: Any, settings: TrainSettings, notes: list[str]) -> tuple[AnySet, dict[str, AnySet]]:
+    """The set to train on, and the watched ones by name, as they are opened."""
+    watch, limit = settings.watch, settings.limit
     train = _open(data, limit=limit, labels_from=settings.labels_from)
-    watched: dict[str, Any] = {}
+    watched: dict[str, AnySet] = {}
     if isinstance(train, ImageData):
-        train, watched = _own_splits(train, split, watch, limit, data)
+        train, of_splits = _own_splits(train, data, settings)
+        watched.update(of_splits)
         if watched and watch is None:
             counts = [f"{name} ({len(data_set)} images)" for name, data_set in watched.items()]
             notes.append(f"watching {' and '.join(counts)} of the same data")
@@ -83,40 +104,37 @@ def open_sets(data: Any, settings: TrainSettings) -> Sets:
                 f"{RESERVED[-1]}, got {name!r}."
             )
         watched[name] = _watched(name, spec, limit)
-    for data_set in (train, *watched.values()):
-        notes += getattr(data_set, "notes", ())
+    return train, watched
+
+
+def _labeled(train: AnySet, notes: list[str]) -> AnySet:
+    """The training samples that have a label; arrays must have them all."""
     if isinstance(train, ImageData):
-        taken = [name for name in train.columns if not is_free(name)]
-        if taken:
-            notes.append(f"columns with reserved names are left out: {', '.join(taken)}")
+        reserved = [name for name in train.columns if not is_free(name)]
+        if reserved:
+            notes.append(f"columns with reserved names are left out: {', '.join(reserved)}")
         train, unlabeled = labeled_only(train)
         if unlabeled:
             notes.append(f"{unlabeled} images without a label are left out of training")
+    elif (train.labels < 0).any():
+        raise InputError("every training sample needs a label; leave unlabeled ones (-1) out.")
     if len(train) == 0:
         raise InputError("there is nothing to train on.")
-    c = count_classes(train)
-    if c < 2:
-        raise InputError(f"training needs at least two classes, the data has {c}.")
-    if isinstance(train, ArrayInputs) and (train.labels < 0).any():
-        raise InputError("every training sample needs a label; leave unlabeled ones (-1) out.")
-    names = train.class_names
-    if settings.subset is not None:
-        train = _subset(train, settings.subset, c, notes)
-    for name, data_set in watched.items():
-        if isinstance(data_set, ArrayInputs) != isinstance(train, ArrayInputs):
-            what = "arrays" if isinstance(train, ArrayInputs) else "images"
-            raise InputError(f"a training on {what} can watch {what} only, and {name} is something else.")
-        if isinstance(data_set, ArrayInputs) and isinstance(train, ArrayInputs):
-            shapes = train.inputs.shape[1:], data_set.inputs.shape[1:]
-            if shapes[0] != shapes[1]:
-                raise InputError(f"training samples have the shape {shapes[0]}, those of {name} {shapes[1]}: they must agree.")
-    watched = {name: _same_classes(name, data_set, c, names) for name, data_set in watched.items()}
-    assert train.labels is not None
-    curriculum = open_curriculum(settings, train.ids, train.labels)
-    return Sets(train, watched, c, names, _sources(data, watch or {}), curriculum, tuple(notes))
+    return train
 
 
-def _subset(train: ImageData | ArrayInputs, subset: Any, c: int, notes: list[str]) -> ImageData | ArrayInputs:
+def _check_alike(name: str, watched: AnySet, train: AnySet) -> None:
+    """A training on arrays watches arrays of the same shape, one on images watches images."""
+    if isinstance(watched, ArrayInputs) != isinstance(train, ArrayInputs):
+        what = "arrays" if isinstance(train, ArrayInputs) else "images"
+        raise InputError(f"a training on {what} can watch {what} only, and {name} is something else.")
+    if isinstance(watched, ArrayInputs) and isinstance(train, ArrayInputs):
+        ours, theirs = train.inputs.shape[1:], watched.inputs.shape[1:]
+        if ours != theirs:
+            raise InputError(f"training samples have the shape {ours}, those of {name} {theirs}: they must agree.")
+
+
+def _subset(train: AnySet, subset: Any, c: int, notes: list[str]) -> AnySet:
     """The samples of a subset; classes keep their index, also those of which it has none."""
     rows = subset_rows(subset, train.ids)
     notes.append(f"training on a subset of {len(rows)} of {len(train)} samples")
@@ -145,15 +163,15 @@ def _place(spec: Any) -> str | None:
     return shown_address(spec) if remote or Path(spec).exists() else os.fspath(spec)  # digits is no path
 
 
-def _open(data: Any, **options: Any) -> ImageData | ArrayInputs:
+def _open(data: Any, **options: Any) -> AnySet:
     """Images or arrays, from whatever was given."""
     if isinstance(data, (ImageData, ArrayInputs)):
         return data
     if isinstance(data, tuple) and len(data) in (2, 3):
-        inputs, labels, *ids = data
-        if not ids and options.get("name"):  # rows of another set are counted from 0 too
-            ids = [[f"{options['name']}/{row}" for row in range(len(inputs))]]
-        return ArrayInputs(inputs, labels, *ids)
+        inputs, labels, *given_ids = data
+        if not given_ids and options.get("name"):  # rows of another set are counted from 0 too
+            given_ids = [[f"{options['name']}/{row}" for row in range(len(inputs))]]
+        return ArrayInputs(inputs, labels, *given_ids)
     if is_dataset(data):
         return open_data(data, labels_from=options.get("labels_from"))
     if not isinstance(data, (str, os.PathLike)):
@@ -163,28 +181,27 @@ def _open(data: Any, **options: Any) -> ImageData | ArrayInputs:
         if "labels" not in arrays:
             raise FileError(f"{path}: training on features needs labels beside them.")
         names = [str(name) for name in np.asarray(arrays["class_names"])] if "class_names" in arrays else None
-        some = even_rows(len(arrays["features"]), options.get("limit"))
-        kept = arrays["ids"][:][some] if "ids" in arrays else None
-        inputs = ArrayInputs(np.asarray(arrays["features"])[some], np.asarray(arrays["labels"])[some], kept, names)
-        inputs.columns = _further_columns(arrays, some)
+        rows = even_rows(len(arrays["features"]), options.get("limit"))
+        ids = arrays["ids"][:][rows] if "ids" in arrays else None
+        inputs = ArrayInputs(np.asarray(arrays["features"])[rows], np.asarray(arrays["labels"])[rows], ids, names)
+        inputs.columns = _further_columns(arrays, rows)
         return inputs
     images = open_data(Path(data) if isinstance(data, os.PathLike) else data, labels_from=options.get("labels_from"))
     check_files(images)
     return images
 
 
-def _further_columns(arrays: Mapping[str, Any], some: Any) -> dict[str, list[Any]]:
+def _further_columns(arrays: Mapping[str, Any], rows: Any) -> dict[str, list[Any]]:
     """One value per sample of whatever else an .npz of features holds."""
     n = len(arrays["features"])
-    known = {"labels", "ids", "class_names", "kind", "scale", *HEAD_ARRAYS}
-    held = {name: arrays[name] for name in arrays if name not in known and is_free(name) and arrays[name].shape == (n,)}
-    return {name: np.asarray(column)[some].tolist() for name, column in held.items()}
+    reserved = {"labels", "ids", "class_names", "kind", "scale", *HEAD_ARRAYS}
+    names = [name for name in arrays if name not in reserved and is_free(name) and arrays[name].shape == (n,)]
+    return {name: np.asarray(arrays[name])[rows].tolist() for name in names}
 
 
-def _own_splits(
-    data: ImageData, split: str | None, watch: Mapping[str, Any] | None, limit: int | None, spec: Any
-) -> tuple[ImageData, dict[str, ImageData]]:
+def _own_splits(data: ImageData, spec: Any, settings: TrainSettings) -> tuple[ImageData, dict[str, ImageData]]:
     """The split to train on, and the other splits to watch, unless `watch` or `split` is set."""
+    split, limit = settings.split, settings.limit
     splits = data.columns.get("split")
     if splits is None:
         if split is not None:
@@ -197,7 +214,7 @@ def _own_splits(
     if wanted not in present:
         near = did_you_mean(wanted, present)
         raise InputError(f"the data has no split {wanted!r} to train on; it has {', '.join(present) or 'none'}.{near}")
-    others = [name for name in present if name != wanted] if watch is None and split is None else []
+    others = [name for name in present if name != wanted] if settings.watch is None and split is None else []
     return _of_split(data, wanted, limit), {name: _of_split(data, name, limit) for name in others}
 
 
@@ -209,7 +226,7 @@ def _limited(data: ImageData, limit: int | None) -> ImageData:
     return data if limit is None or limit >= len(data) else data.take(even_rows(len(data), limit))
 
 
-def _watched(name: str, spec: Any, limit: int | None) -> ImageData | ArrayInputs:
+def _watched(name: str, spec: Any, limit: int | None) -> AnySet:
     """A watched set; of data with splits, the one that has its name, or else all that is not train."""
     data = _open(spec, limit=limit, name=name)
     if not isinstance(data, ImageData):
@@ -226,7 +243,7 @@ def _same_classes(name: str, data: Any, c: int, class_names: list[str] | None) -
     """Labels of a watched set, numbered as in the training data."""
     if isinstance(data, ImageData) and data.class_names is not None and class_names is not None:
         if data.class_names != class_names:
-            unknown = [own for own in data.class_names if own not in class_names]
+            unknown = [class_name for class_name in data.class_names if class_name not in class_names]
             if unknown:
                 raise InputError(f"{name} has a class that the training data does not have: {unknown[0]!r}.")
             labels = None if data.labels is None else renumbered(data.labels, data.class_names, class_names)

@@ -1,14 +1,15 @@
 """The options of a training, each defined once: the Python function, the command line, the docs and start.json follow.
 
 `NetworkOptions`, `LearningOptions` and `ResourceOptions` are shared with adapt and generalize, `PacingOptions` with
-curriculum. Nothing here imports NumPy
-or torch, so that `hardsight --help` is quick.
+curriculum. Details of one idea are a group, a settings class of its own: `--optimizer-options "momentum=0.8 nesterov"`, in
+Python optimizer_options={"momentum": 0.8, "nesterov": True}. Nothing here imports NumPy or torch, so that `hardsight --help`
+is quick.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -36,6 +37,8 @@ def read_options(source: Any) -> dict[str, Any]:
     """
     if source is None or isinstance(source, Mapping):
         return dict(source or {})
+    if not _are_texts(source):
+        raise InputError(f"options are a mapping, or texts key=value as in scale=10, got {source!r}.")
     options: dict[str, Any] = {}
     for text in source:
         key, equals, value = text.partition("=")
@@ -48,6 +51,10 @@ def read_options(source: Any) -> dict[str, Any]:
     return options
 
 
+def _are_texts(source: Any) -> bool:
+    return isinstance(source, (list, tuple)) and all(isinstance(text, str) for text in source)
+
+
 def _value(text: str) -> Any:
     words = {"true": True, "false": False, "none": None}
     if text.lower() in words:
@@ -58,6 +65,36 @@ def _value(text: str) -> Any:
         except ValueError:
             continue
     return text
+
+
+def group(options: type[Options]) -> Callable[[Any], Options]:
+    """A reader of a group of options: from a mapping, or from texts of `key=value` with spaces between; a switch needs no value.
+
+    Example:
+        >>> group(OptimizerOptions)(["momentum=0.8 nesterov", "clip=1"])
+        OptimizerOptions(momentum=0.8, nesterov=True, decay_all=False, head_rate=1.0, clip=1.0)
+    """
+    switches = {field.name for field in options.fields() if field.kind is bool}
+    as_text = {field.name for field in options.fields() if field.about.read is not None}
+
+    def read(value: Any) -> Options:
+        if isinstance(value, Options) and issubclass(options, type(value)):
+            return value
+        value = [value] if isinstance(value, str) else value
+        if not _are_texts(value):
+            return options.given(None, read_options(value))
+        words = " ".join(value).split()
+        given = read_options([f"{word}=true" if word in switches else word for word in words])
+        texts = {key: text for key, _, text in (word.partition("=") for word in words)}
+        return options.given(None, {key: texts[key] if key in as_text else parsed for key, parsed in given.items()})
+
+    return read
+
+
+def key_values(help: str, options: type[Options] | None = None) -> Any:
+    """An option of `key=value` texts: any keys, or those of a group."""
+    default, read = ({}, read_options) if options is None else (options(), group(options))
+    return option(default, help, repeat=True, read=read, metavar="KEY=VALUE")
 
 
 def read_numbers(value: Any, name: str, what: str = "numbers") -> tuple[float, ...]:
@@ -124,12 +161,10 @@ def _keep_epochs(value: Any) -> bool | int:
 
 
 @dataclass(frozen=True)
-class NetworkOptions(PreprocessingOptions):
+class NetworkOptions(Options):
     """Which network to train, beside its name, and what it is given to see."""
 
-    model_options: Mapping[str, Any] = option(
-        {}, "Option of the network, such as num_features=2; repeatable.", repeat=True, read=read_options, metavar="KEY=VALUE"
-    )
+    model_options: Mapping[str, Any] = key_values("Option of the network, such as num_features=2; repeatable.")
     weights: Path | None = option(
         None, "Weights to start from: .safetensors, or .pt with tensors only.", read=Path, decides=False
     )
@@ -143,6 +178,68 @@ class NetworkOptions(PreprocessingOptions):
     head_hidden: int | None = option(
         None, "Units of a hidden layer in the head, before the classes: linear, ReLU, then the loss. Default: none.", least=1
     )
+    size: int | None = PreprocessingOptions.redefine("size", None)
+    preprocessing: PreprocessingOptions = key_values(
+        "Preprocessing of images as in extract: resize, crop_pct, scaling, mean, std, interpolation, channels; "
+        "repeatable. Default: the network's own.",
+        PreprocessingOptions,
+    )
+
+    def check(self) -> None:
+        """The size may come from one place only."""
+        super().check()
+        if self.size is not None and self.preprocessing.size is not None:
+            raise InputError(f"size is given twice: {self.size}, and {self.preprocessing.size} in preprocessing.")
+
+    def chosen_preprocessing(self) -> dict[str, Any]:
+        """Fields of the network's preprocessing to override."""
+        chosen = self.preprocessing if self.size is None else dataclasses.replace(self.preprocessing, size=self.size)
+        return chosen.preprocessing()
+
+
+@dataclass(frozen=True)
+class OptimizerOptions(Options):
+    """How the optimizer treats the parameters, beside learning rate and weight decay."""
+
+    momentum: float = option(0.9, "Momentum of sgd.", least=0)
+    nesterov: bool | None = option(False, "Use Nesterov momentum; None: where there is momentum.")
+    decay_all: bool = option(False, "Apply weight decay to every parameter, biases and norms included.")
+    head_rate: float = option(
+        1.0, "Learning-rate multiplier for the head: the class vectors and everything else after the network.", above=0
+    )
+    clip: float | None = option(None, "Clip the gradient norm to this value.", above=0)
+
+    def check(self) -> None:
+        """What must hold between options."""
+        if self.nesterov and self.momentum == 0:
+            raise InputError("nesterov needs a momentum above 0.")
+
+    @property
+    def uses_nesterov(self) -> bool:
+        """`nesterov`; where it is None, whether there is momentum."""
+        return self.momentum > 0 if self.nesterov is None else self.nesterov
+
+
+@dataclass(frozen=True)
+class ScheduleOptions(Options):
+    """When and by how much a schedule changes the learning rate; epochs need not be whole."""
+
+    milestones: tuple[float, ...] = option(
+        (),
+        "Comma-separated epochs at which the step schedule multiplies the learning rate by gamma. Default: 1/2 and 3/4 of the "
+        "epochs.",
+        read=_milestones,
+    )
+    step_size: float | None = option(None, "Epochs between milestones of the step schedule, instead of milestones.", above=0)
+    gamma: float = option(0.1, "Factor by which the step schedule multiplies the learning rate.", above=0)
+    warmup: float = option(0.0, "Epochs of linear learning-rate warmup, before any schedule.", least=0)
+
+    def check(self) -> None:
+        """What must hold between options."""
+        if any(epoch < 0 for epoch in self.milestones):
+            raise InputError(f"milestones must be epochs of 0 or more, got {self.milestones}.")
+        if self.milestones and self.step_size is not None:
+            raise InputError(f"step_size ({self.step_size:g}) and milestones both say when: leave one of them out.")
 
 
 @dataclass(frozen=True)
@@ -152,25 +249,19 @@ class LearningOptions(Options):
     batch_size: int = option(128, "Samples per step, over all processes.", least=1)
     optimizer: Optimizer = option("sgd", "Optimizer: sgd or adamw.")
     lr: float | None = option(None, "Learning rate. Default: 0.01 for sgd, 0.001 for adamw.", above=0)
-    head_rate: float = option(
-        1.0, "Learning-rate multiplier for the head: the class vectors and everything else after the network.", above=0
-    )
-    momentum: float = option(0.9, "Momentum of sgd.", least=0)
-    nesterov: bool | None = option(False, "Use Nesterov momentum.", flag="--nesterov/--no-nesterov")
     weight_decay: float = option(5e-4, "Weight decay of matrices and filters; biases and norms have none.", least=0)
-    decay_all: bool = option(False, "Apply weight decay to every parameter, biases and norms included.")
+    optimizer_options: OptimizerOptions = key_values(
+        "Option of the optimizer: momentum=0.9, nesterov, decay_all (biases and norms too), head_rate=10 (multiplies the "
+        "learning rate of the head), clip=1 (the gradient norm); repeatable. Default: momentum=0.9.",
+        OptimizerOptions,
+    )
     freeze_bn: bool = option(False, "Freeze the running statistics of batch normalization, and use them in training as well.")
     schedule: Schedule = option("constant", "Learning-rate schedule: constant, step or cosine.")
-    milestones: tuple[float, ...] = option(
-        (),
-        "Comma-separated epochs at which the step schedule multiplies the learning rate by --gamma. Default: 1/2 and 3/4 "
-        "of the epochs.",
-        read=_milestones,
+    schedule_options: ScheduleOptions = key_values(
+        "Option of the schedule: warmup=EPOCHS; of step milestones=30,60 or step_size=30, and gamma=0.1; repeatable. "
+        "Default: gamma=0.1 at 1/2 and 3/4 of the epochs.",
+        ScheduleOptions,
     )
-    step_size: float | None = option(None, "Epochs between milestones of the step schedule, instead of --milestones.", above=0)
-    gamma: float = option(0.1, "Factor by which the step schedule multiplies the learning rate.", above=0)
-    warmup: float = option(0.0, "Epochs of linear learning-rate warmup.", least=0)
-    clip: float | None = option(None, "Clip the gradient norm to this value.", above=0)
     precision: Precision = option("float32", "Precision: float32, bfloat16, or float16 on a GPU.")
     augment: str = option(
         "none",
@@ -181,25 +272,14 @@ class LearningOptions(Options):
     def check(self) -> None:
         """What must hold between options."""
         super().check()
-        if self.nesterov and self.momentum == 0:
-            raise InputError("nesterov needs a momentum above 0.")
-        if any(epoch < 0 for epoch in self.milestones):
-            raise InputError(f"milestones must be epochs of 0 or more, got {self.milestones}.")
-        if self.milestones and self.schedule != "step":
-            raise InputError(f"milestones go with schedule 'step', not with {self.schedule!r}.")
-        if self.step_size is not None and (self.milestones or self.schedule != "step"):
-            other = "milestones" if self.milestones else f"schedule {self.schedule!r}"
-            raise InputError(f"step_size goes with schedule 'step' alone, not with {other}.")
+        for name in ("milestones", "step_size"):
+            if getattr(self.schedule_options, name) and self.schedule != "step":
+                raise InputError(f"{name} goes with schedule 'step', not with {self.schedule!r}.")
 
     @property
     def learning_rate(self) -> float:
         """`lr`, or that of the optimizer where none is given."""
         return LEARNING_RATES[self.optimizer] if self.lr is None else self.lr
-
-    @property
-    def uses_nesterov(self) -> bool:
-        """`nesterov`; where it is None, whether there is momentum."""
-        return self.momentum > 0 if self.nesterov is None else self.nesterov
 
 
 @dataclass(frozen=True)
@@ -226,13 +306,11 @@ class PacingOptions(Options):
 
 
 @dataclass(frozen=True)
-class TrainSettings(PacingOptions, NetworkOptions, LearningOptions, ResourceOptions):
+class TrainSettings(PacingOptions, NetworkOptions, PreprocessingOptions, LearningOptions, ResourceOptions):
     """The options of `hardsight.train` and `hardsight train`."""
 
     loss: str = option("softmax", "Loss: softmax, avh, lgm, gm, center, l_softmax, arcface, ...: see docs/training.md.")
-    loss_options: Mapping[str, Any] = option(
-        {}, "Option of the loss, such as scale=20; repeatable.", repeat=True, read=read_options, metavar="KEY=VALUE"
-    )
+    loss_options: Mapping[str, Any] = key_values("Option of the loss, such as scale=20; repeatable.")
     epochs: int = option(10, "Passes over the training data.", least=1)
     watch: Mapping[str, Any] | None = option(
         None,

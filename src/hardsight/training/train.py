@@ -3,17 +3,18 @@
 Everything random is drawn from seed, epoch and sample, and everything is written by the one write rule. So a training
 that is killed at any moment resumes from its last checkpoint, and on a CPU ends with the same bytes as if nothing had
 happened. With `torchrun` or `accelerate launch` several processes share each batch.
-
-The input is checked here, which is quick; `loop.py` has what needs torch.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
+
+import pyarrow as pa
 
 from hardsight.errors import InputError, MissingExtra, did_you_mean, require_installed
 from hardsight.files.heads import load_head
@@ -24,11 +25,14 @@ from hardsight.models.opening import check_model_name
 from hardsight.models.weights import check_weights_file
 from hardsight.options import takes
 from hardsight.screen import Progress, Say, printable, table_lines
+from hardsight.table import write_table
 from hardsight.training.loss_names import loss_name
 from hardsight.training.sets import open_sets
 from hardsight.training.settings import TrainSettings
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from hardsight.option_types import TrainOptions
 
 
@@ -41,23 +45,58 @@ class Trained:
     """A finished training.
 
     Attributes:
-        directory: the run.
+        run: its directory.
         head: what the trained network predicts with.
         history: one entry per epoch: {"epoch": 1, "lr": ..., "train": {"accuracy": ..., "avh": ..., ...}, "test": ...}.
+        notes: what was found in the data, one sentence each.
         is_main_process: false in all but one of several processes.
     """
 
-    directory: Path
+    run: Path
     head: Head
     history: list[dict[str, Any]]
+    notes: list[str] = field(default_factory=list)
     is_main_process: bool = True
 
+    @cached_property
+    def table(self) -> pa.Table:
+        """A row per epoch and set: split, epoch, lr, n, accuracy, and means of avh, norm and loss."""
+        rows = [
+            {"split": split, "epoch": entry["epoch"], "lr": entry["lr"], **means}
+            for entry in self.history
+            for split, means in entry.items()
+            if isinstance(means, dict)
+        ]
+        names = dict.fromkeys(name for row in rows for name in row)
+        return pa.table({name: [row.get(name) for row in rows] for name in names})
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The last epoch: {"epoch": 10, "train": {"accuracy": ..., ...}, "test": ...}."""
+        return dict(self.history[-1]) if self.history else {}
+
+    def tables(self) -> dict[str, pa.Table]:
+        """The table by its name."""
+        return {"epochs": self.table}
+
+    def figures(self) -> dict[str, Figure]:
+        """Mean norm, AVH, accuracy and confidence of each set over the epochs."""
+        from hardsight.dynamics.curves import read_curves
+        from hardsight.render.dynamics import curves_figure
+
+        columns = ("norm", "avh", "correct", "confidence")
+        splits = dict.fromkeys(self.table["split"].to_pylist()) if self.history else {}
+        return {split: curves_figure(read_curves(self.run, split=split), columns, title=split) for split in splits}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the table, in the format of the path's suffix."""
+        write_table(self.table, path)
+
     def __repr__(self) -> str:
-        last = self.history[-1] if self.history else {}
-        rows = [{"split": name} | metrics for name, metrics in last.items() if isinstance(metrics, dict)]
+        rows = [{"split": name} | metrics for name, metrics in self.summary.items() if isinstance(metrics, dict)]
         shown = [name for name in ("split", "accuracy", "loss", "avh", "norm") if all(name in row for row in rows)]
         epochs = f"{len(self.history)} epoch{'s' * (len(self.history) != 1)}"
-        return "\n".join([f"Trained: {epochs}, {self.head}, in {printable(str(self.directory))}", *table_lines(rows, shown)])
+        return "\n".join([f"Trained: {epochs}, {self.head}, in {printable(str(self.run))}", *table_lines(rows, shown)])
 
 
 @takes(TrainSettings)
@@ -101,24 +140,24 @@ def train(
     _check_tracker(settings.tracker)
     check_network_name(model)
     check_weights_file(settings.weights)
-    _check_teacher(settings.teacher, loss_name(settings.loss))
-    if settings.loss_options:
-        from hardsight.training.objective import check_loss_options
+    loss = loss_name(settings.loss)
+    from hardsight.training.loop import start_training  # loads torch, which takes seconds
+    from hardsight.training.objective import check_loss_options, loss_class
 
-        check_loss_options(loss_name(settings.loss), settings.loss_options)
+    check_loss_options(loss, settings.loss_options)
+    _check_teacher(settings.teacher, loss, needed="teacher_logits" in loss_class(loss).forward_needs)
     check_run_directory(output, COMMAND)
     sets = open_sets(data, settings)
-
-    from hardsight.training.loop import start_training  # loads torch, which takes seconds
-
-    return read_trained(Path(output), start_training(settings, sets, model, Path(output), say, progress))
+    is_main_process = start_training(settings, sets, model, Path(output), say, progress)
+    return replace(read_trained(Path(output)), notes=list(sets.notes), is_main_process=is_main_process)
 
 
-def _check_teacher(spec: Any, loss: str) -> None:
+def _check_teacher(spec: Any, loss: str, *, needed: bool) -> None:
     """Refuse a teacher without a loss for it, a loss without its teacher, and a text that names no model."""
-    if (spec is None) != (loss != "dual_head"):
-        raise InputError("the loss dual_head needs a teacher: name a run or a model." if spec is None else
-                         f"a teacher goes with the loss dual_head, not with {loss}.")  # fmt: skip
+    if needed and spec is None:
+        raise InputError(f"the loss {loss} needs a teacher: name a run or a model.")
+    if spec is not None and not needed:
+        raise InputError(f"a teacher goes with the loss dual_head, not with {loss}.")
     check_model_name(spec)
 
 
@@ -137,8 +176,8 @@ def _installed(module: str) -> bool:
     return spec is not None and spec.origin is not None
 
 
-def read_trained(directory: Path, is_main_process: bool = True) -> Trained:
+def read_trained(directory: Path) -> Trained:
     """A finished training from its run directory."""
     description = read_manifest(directory)
     head, _ = load_head(directory / "head.safetensors")
-    return Trained(directory, head, description["counts"]["history"], is_main_process)
+    return Trained(directory, head, description["counts"]["history"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from hardsight.models.opening import open_model
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable
 from hardsight.training.network import CutNetwork
-from hardsight.training.objective import Objective
+from hardsight.training.objective import Objective, loss_class
 from hardsight.training.processes import gathered
 
 
@@ -59,8 +59,11 @@ class Trainee(CutNetwork):
 
     def __init__(self, source: Trainable, sample: Tensor, loss: LossChoice, preprocessing: Preprocessing | None = None) -> None:
         super().__init__(source, sample)
-        if loss.name == "smooth_adversarial":
-            loss = LossChoice(loss.name, self._know_pixels(preprocessing) | loss.options, loss.num_classes, loss.num_samples)
+        kind = loss_class(loss.name)
+        if kind.family == "inputs":
+            self._know_pixels(preprocessing)
+            if preprocessing is None:
+                loss = replace(loss, options={**kind.without_range, **loss.options})
         self.objective = loss.objective(self.num_features)
 
     def keep_class_vectors(self) -> bool:
@@ -77,13 +80,12 @@ class Trainee(CutNetwork):
                 bias.copy_(torch.as_tensor(before.bias))
         return True
 
-    def _know_pixels(self, preprocessing: Preprocessing | None) -> dict[str, Any]:
-        """Register how inputs are made from pixels of 0..1; other inputs have no known range."""
+    def _know_pixels(self, preprocessing: Preprocessing | None) -> None:
+        """Register how inputs are made from pixels of 0..1."""
         mean, std = ((0.0,), (1.0,)) if preprocessing is None else (preprocessing.mean, preprocessing.std)
         for name, values in (("mean", mean), ("std", std)):
             per_channel = torch.tensor(values) if preprocessing is None else torch.tensor(values)[:, None, None]
             self.register_buffer(name, per_channel, persistent=False)
-        return {"low": None, "high": None} if preprocessing is None else {}
 
     def forward(self, images: Tensor, labels: Tensor, rows: Tensor, *teacher_logits: Tensor) -> tuple[Tensor, Tensor]:
         """The loss of all processes' samples together, and the (b, d) features of this one's, detached.

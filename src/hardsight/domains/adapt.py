@@ -1,0 +1,187 @@
+"""`adapt`: adapt a classifier to a domain without labels, by one or several methods from the same source model.
+
+From top to bottom: the pairs of domains are opened and checked, here; prepared for a network and trained by every method
+(adapt_models.py, adapt_training.py, methods.py); compared (adapt_result.py); and reported (adapt_report.py).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+
+from hardsight.data import ImageData, open_data
+from hardsight.domains.adapt_result import Adapted
+from hardsight.domains.opening import (
+    Data,
+    Features,
+    check_folder_names,
+    check_network_options,
+    class_names_of,
+    domain_names,
+    first_few,
+    in_classes_of,
+    labeled_only,
+    labels_of,
+    only,
+    open_domain,
+    present_classes,
+)
+from hardsight.domains.run_directory import finish_run, refuse_early, write_run
+from hardsight.domains.settings import AdaptSettings
+from hardsight.domains.training_length import few_steps
+from hardsight.errors import InputError
+from hardsight.files.run import Run
+from hardsight.options import takes
+from hardsight.screen import Progress, Say
+
+if TYPE_CHECKING:
+    from hardsight.option_types import AdaptOptions
+
+COMMAND = "hardsight adapt"
+Pairs = dict[str, tuple[Data, Data]]  # source and target, by name
+
+
+@takes(AdaptSettings)
+def adapt(
+    source: Any, target: Any = None, output: str | os.PathLike[str] = "adapted", *, settings: AdaptSettings | None = None,
+    progress: Progress | None = None, say: Say | None = None, **options: Unpack[AdaptOptions],
+) -> Adapted:  # fmt: skip
+    """Train on a source with labels, then on a target without, and compare methods that start from the same source model.
+
+    Target labels, if there are any, are used only for reporting, never to select samples or to stop.
+
+    Args:
+        source: labeled features or images: a path (`pacs.npz:photo` is one domain of it), a Snapshot, an ImageData, or
+            `(features, labels)`.
+        target: the same, labels not needed. None: every ordered pair of the source's domains.
+        output: run directory; an interrupted run is resumed.
+        settings: all options below as one object; options given beside it override its own. Defaults that depend on
+            whether features or images are trained on: see `hardsight.domains.settings.RECIPES`.
+        progress: called with steps done, total steps, and a description.
+        say: called with messages for the user.
+
+    Example:
+        >>> import tempfile
+        >>> rng = np.random.default_rng(0)
+        >>> labels = np.repeat([0, 1, 2], 30)
+        >>> there = np.eye(3)[labels] * 3 + rng.normal(size=(90, 3))
+        >>> here = there @ np.diag([2, 1, 1]) + 1
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     done = adapt((there, labels), (here, labels), folder, methods="source,cbst", rounds=2, hidden=8)
+        >>> done.accuracy.column("method").to_pylist()
+        ['source', 'logistic regression', 'cbst']
+    """
+    settings = AdaptSettings.given(settings, options)
+    refuse_early(settings, output, COMMAND)
+    pairs = _pairs(source, target, settings.limit)
+    first, smallest = next(iter(pairs.values()))[0], min(len(labeled) for labeled, _ in pairs.values())
+    kind = "features" if isinstance(first, Features) else "images"
+    learned, passes = _is_trained(settings.model), settings.source_epochs
+    settings = settings.for_data(kind, learned, smallest)
+    check_network_options(first, settings)
+    _check_alignment(first, settings)
+    names, images = class_names_of(first), _pictures(pairs, settings.images)
+
+    from hardsight.domains.adapt_models import AdaptWork  # loads torch, which takes seconds
+
+    work = AdaptWork.of(settings, pairs, say or (lambda sentence: None))
+    for sentence in _of_one_class(pairs):
+        work.say(sentence)
+
+    def compare(run: Run, writes: bool) -> None:
+        for sentence in () if learned or passes is None else _undertrained(pairs, settings.batch_size, passes):
+            work.say(sentence)
+        tables = work.all(run.directory, progress if writes else None)
+        if writes:
+            result = Adapted(*tables.values(), run=run.directory, class_names=names, images=images)
+            trained = sorted(path for pair in pairs for path in (run.directory / pair).rglob("*") if path.is_file())
+            finish_run(run, result, trained)
+
+    write_run(output, COMMAND, work, compare)
+    return Adapted.read(output, names, images)
+
+
+def _is_trained(model: Any) -> bool:
+    """Whether training starts from what a network has learned: a module, or the run of one."""
+    torch = sys.modules.get("torch")  # a module exists only where torch is loaded
+    return (torch is not None and isinstance(model, torch.nn.Module)) or (
+        isinstance(model, (str, os.PathLike)) and Path(model).is_dir()
+    )
+
+
+def _pairs(source: Any, target: Any, limit: int | None) -> Pairs:
+    """The pairs of domains by name, classes counted alike."""
+    first, name = open_domain(source, limit=limit if target is not None else None)
+    if target is not None:
+        second, other = open_domain(target, limit=limit)
+        pairs = {f"{name}-to-{other}" if name != other else "source-to-target": (first, second)}
+    else:
+        names = domain_names(first)
+        if len(names) < 2:
+            there = f"; it has one, {names[0]!r}" if names else ""
+            raise InputError(f"without a target the data needs a domain column with at least two domains{there}.")
+        check_folder_names(names)
+        parts = {domain: open_domain(only(first, domain), limit=limit)[0] for domain in names}
+        pairs = {f"{a}-to-{b}": (parts[a], parts[b]) for a in names for b in names if a != b}
+    return {pair: _checked(pair, labeled_only(a), b) for pair, (a, b) in pairs.items()}
+
+
+def _checked(pair: str, source: Data, target: Data) -> tuple[Data, Data]:
+    """Refuse a pair that nothing can be learned from; number the target's classes as the source's."""
+    if len(target) == 0:
+        raise InputError("the target has no samples.")
+    ours, theirs = present_classes(source), present_classes(target)
+    if len(ours) < 2:  # names of classes without samples teach nothing
+        raise InputError(f"self-training needs at least two classes, but every source sample is of the class {ours[0]!r}.")
+    if source.class_names is None or target.class_names is None:  # classes are compared by number then
+        ours, theirs = (np.unique(known[known >= 0]).tolist() for known in (labels_of(source), labels_of(target)))
+    if theirs and not set(ours) & set(theirs):
+        raise InputError(f"{pair}: the domains share no class: the source has {first_few(ours)}, the target {first_few(theirs)}.")
+    if len(theirs) == 1 and (labels_of(target) >= 0).all():
+        raise InputError(
+            f"{pair}: every target sample is labeled {str(theirs[0])!r}; self-training needs a target with several "
+            f"classes. If these labels are placeholders, leave them out."
+        )
+    return source, in_classes_of(target, source)
+
+
+def _of_one_class(pairs: Pairs) -> Iterator[str]:
+    """A warning for each target whose known labels are all the same: its accuracy is that of one class."""
+    for pair, (_, target) in pairs.items():
+        known = present_classes(target)
+        if len(known) == 1:
+            yield f"{pair}: every labeled target sample is of the class {known[0]!r}; accuracy is that class's alone."
+
+
+def _undertrained(pairs: Pairs, batch_size: int, passes: int) -> Iterator[str]:
+    """A warning for each source for which `source_epochs` is too small."""
+    for pair, (source, _) in pairs.items():
+        if sentence := few_steps(len(source), batch_size, passes):
+            yield f"warning: {pair}: --source-epochs {passes} makes {sentence}. Left out, held-out samples say how many."
+
+
+def _check_alignment(data: Data, settings: AdaptSettings) -> None:
+    """Features can be aligned, images cannot."""
+    aligning = [method.name for method in settings.all_methods() if method.alignment is not None]
+    if aligning and not isinstance(data, Features):
+        raise InputError(
+            f"{aligning[0]} aligns features, and these are images: `hardsight extract` makes features of them, to adapt."
+        )
+
+
+def _pictures(pairs: Pairs, images: Any) -> dict[str, ImageData]:
+    if images is not None:
+        shown = images if isinstance(images, ImageData) else open_data(images)
+        known, targets = set(shown.ids), [target for _, target in pairs.values()]
+        if not any(known.intersection(target.ids) for target in targets):
+            raise InputError(
+                f"{images if isinstance(images, (str, os.PathLike)) else 'images'}: no image has the id of a target sample; "
+                f"its ids look like {next(iter(shown.ids), '')!r}, the samples' like {targets[0].ids[0]!r}."
+            )
+        return dict.fromkeys(pairs, shown)
+    return {name: target for name, (_, target) in pairs.items() if isinstance(target, ImageData)}

@@ -1,0 +1,263 @@
+"""The result of `adapt`: accuracy (the paper's Table 3), what was selected (Table 4), rounds (Figure 6), differences.
+
+`tables_of` makes the tables from the rounds of every method; the page, the figures and the terminal show what is in them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hardsight.data import ImageData
+from hardsight.domains.auto import CANDIDATES, warning
+from hardsight.domains.comparison import difference_table, known_mean, mean_and_std, table_of
+from hardsight.domains.run_directory import History, read_tables
+from hardsight.domains.settings import AUTO, SOURCE_ONLY
+from hardsight.domains.validation import VALIDATORS
+from hardsight.screen import printable, table_lines
+from hardsight.table import write_table
+
+STATISTICS = (
+    "selected",
+    "true_positive_rate",
+    "avh",
+    "avc",
+    "confidence",
+    "norm",
+    "not_selected_by_cbst",
+    "only_selected_by_cbst",
+)
+ALL = "all pairs"
+TABLES = ("accuracy", "differences", "selection", "rounds")
+Key = tuple[str, str, int]  # pair, method and seed
+Rounds = dict[Key, History]
+Starts = dict[Key, dict[str, Any]]
+
+
+def tables_of(rounds: Rounds, class_names: Sequence[str], starts: Starts | None = None) -> dict[str, pa.Table]:
+    """The tables of a run, by name.
+
+    Args:
+        rounds: one entry per round; a model that is trained once has a round 0 alone.
+        starts: the last entry of the model that a method starts from; else the source model.
+    """
+    return {
+        "accuracy": accuracy_table(rounds, class_names),
+        "differences": differences_of(rounds),
+        "selection": selection_table(rounds),
+        "rounds": rounds_table(rounds, starts or {}),
+    }
+
+
+def accuracy_table(rounds: Rounds, class_names: Sequence[str]) -> pa.Table:
+    """One row per pair and method: mean and spread over seeds of the mean class accuracy and of each class, last round.
+
+    The best round's is called oracle, for only an oracle would have stopped there; for `auto`, of all that it chose from.
+    """
+    rows = []
+    for (pair, method), histories in by_seed(rounds).items():
+        last = _last_accuracies(histories)
+        if not last:
+            continue
+        judged = [name for _, name in by_seed(rounds) if name in (SOURCE_ONLY, *CANDIDATES)] if method == AUTO else [method]
+        best = [max(entry["accuracy"] for name in judged for entry in rounds[pair, name, seed]) for seed in histories]
+        row: dict[str, Any] = {"pair": pair, "method": method, "seeds": len(last), **mean_and_std("accuracy", last)}
+        row |= mean_and_std("oracle_accuracy", best)
+        per_class = [history[-1]["class_accuracy"] for history in histories.values()]
+        for k, name in enumerate(class_names):
+            row |= mean_and_std(f"class {name}", [entry[k] for entry in per_class if entry[k] is not None])
+        rows.append(row)
+    return table_of(rows, "pair", "method")
+
+
+def by_seed(rounds: Rounds) -> dict[tuple[str, str], dict[int, History]]:
+    """(pair, method) -> seed -> its rounds."""
+    found: dict[tuple[str, str], dict[int, History]] = {}
+    for (pair, method, seed), history in rounds.items():
+        found.setdefault((pair, method), {})[seed] = history
+    return found
+
+
+def _last_accuracies(histories: Mapping[int, History]) -> list[float]:
+    """The mean class accuracy after the last round, seed by seed; empty where target labels are not known."""
+    accuracies = [history[-1]["accuracy"] for history in histories.values()]
+    return [] if None in accuracies else accuracies
+
+
+def differences_of(rounds: Rounds) -> pa.Table:
+    """Each method against each one before it in the list: paired over seeds, and over pairs of domains where there are several.
+
+    The interval of one pair of domains is over seeds alone. That of all pairs is over the pairs' means.
+    """
+    reached: dict[str, dict[str, list[float]]] = {}
+    for (pair, method), histories in by_seed(rounds).items():
+        if last := _last_accuracies(histories):
+            reached.setdefault(method, {})[pair] = last
+    for known in reached.values():
+        if len(known) > 1:
+            known[ALL] = [float(np.mean(values)) for values in known.values()]
+    return difference_table("pair", "method", reached)
+
+
+def selection_table(rounds: Rounds) -> pa.Table:
+    """One row per pair and method that selects pseudo-labels: what its first round selected, as means over seeds."""
+    rows = []
+    for (pair, method), histories in by_seed(rounds).items():
+        first = [entry for history in histories.values() if (entry := history[0].get("selection"))]
+        if first and method != AUTO:
+            means = {name: known_mean([entry[name] for entry in first]) for name in STATISTICS}
+            rows.append({"pair": pair, "method": method, "round": 1, **means})
+    return table_of(rows, "pair", "method")
+
+
+def rounds_table(rounds: Rounds, starts: Starts) -> pa.Table:
+    """One row per pair, method, seed and round; that of `auto` says which method it took."""
+    rows = []
+    chooses = any(method == AUTO for _, method, _ in rounds)
+    for (pair, method, seed), history in rounds.items():
+        before = starts.get((pair, method, seed)) or rounds.get((pair, SOURCE_ONLY, seed), [{}])[-1]
+        for entry in history:
+            selection, validated = entry.get("selection") or {}, entry.get("validators") or {}
+            row = {"pair": pair, "method": method, "seed": seed, "round": entry["round"], "portion": entry["portion"]}
+            row |= {"accuracy": entry["accuracy"], **{name: validated.get(name) for name in VALIDATORS}}
+            row["evenness"] = entry.get("evenness")
+            row["avc_change"] = _change(before, entry) if method not in (SOURCE_ONLY, AUTO) else None
+            taken = {"chosen": entry.get("method")} if chooses else {}
+            rows.append({**row, **taken, **{name: selection.get(name) for name in STATISTICS}})
+            before = entry
+    return pa.Table.from_pylist(rows)
+
+
+def _change(before: Mapping[str, Any], after: Mapping[str, Any]) -> float | None:
+    """Of the mean AVC, from one round to the next."""
+    first, second = ((entry.get("validators") or {}).get("mean_avc") for entry in (before, after))
+    return None if first is None or second is None else second - first
+
+
+@dataclass(frozen=True)
+class Adapted:
+    """A finished adaptation.
+
+    Attributes:
+        table: one row per pair of domains and method: the last round's accuracy, mean and spread over seeds, class by class.
+        differences: methods against each other, with intervals.
+        selection: what the first round of each method selected.
+        rounds: one row per pair, method, seed and round.
+        run: the run directory.
+        class_names: one per class.
+        images: of a pair's target, where there are any, for the figures.
+    """
+
+    table: pa.Table
+    differences: pa.Table
+    selection: pa.Table
+    rounds: pa.Table
+    _: KW_ONLY
+    run: Path
+    class_names: Sequence[str] = ()
+    images: Mapping[str, ImageData] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def read(
+        cls, run: str | os.PathLike[str], class_names: Sequence[str] = (), images: Mapping[str, ImageData] | None = None
+    ) -> Adapted:
+        """From the tables of a run."""
+        return cls(*read_tables(Path(run), TABLES), run=Path(run), class_names=class_names, images=images or {})
+
+    @property
+    def accuracy(self) -> pa.Table:
+        """The main table."""
+        return self.table
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """pair -> method -> accuracy after the last round, and that of the best round (oracle); means over seeds."""
+        pairs: dict[str, dict[str, dict[str, float]]] = {
+            name: {pair: {} for pair in self.pairs} for name in ("accuracy", "oracle")
+        }
+        for row in self.table.to_pylist():
+            pairs["accuracy"][row["pair"]][row["method"]] = row["accuracy"]
+            pairs["oracle"][row["pair"]][row["method"]] = row["oracle_accuracy"]
+        return pairs
+
+    @property
+    def notes(self) -> list[str]:
+        """A sentence for each pair, method and seed of which nothing that needs no labels shows that it helped."""
+        return [f"{pair}: {sentence}" for pair in self.pairs for sentence in self.warnings(pair)]
+
+    def tables(self) -> dict[str, pa.Table]:
+        """All tables, by name."""
+        return dict(zip(TABLES, (self.table, self.differences, self.selection, self.rounds), strict=True))
+
+    def figures(self) -> dict[str, Any]:
+        """Accuracy by round (Figure 6), and samples that a score selects and softmax does not (Figure 21), by name."""
+        from hardsight.domains.adapt_report import figures
+
+        return figures(self)
+
+    def page(self, start: Mapping[str, Any], figures: Sequence[Path]) -> str:
+        """One HTML file with everything in it, from start.json of the run and the files of the figures."""
+        from hardsight.domains.adapt_report import page
+
+        return page(self, start, figures)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """The main table as a file, its format by the extension."""
+        write_table(self.table, path)
+
+    # ---- what pages and figures ask ----
+
+    @cached_property
+    def histories(self) -> Rounds:
+        """(pair, method, seed) -> the rows of its rounds."""
+        histories: Rounds = {}
+        for row in self.rounds.to_pylist():
+            histories.setdefault((row["pair"], row["method"], row["seed"]), []).append(row)
+        return histories
+
+    @property
+    def pairs(self) -> list[str]:
+        """Pairs of source and target, in the order of the run."""
+        return list(dict.fromkeys(pair for pair, _, _ in self.histories))
+
+    @property
+    def methods(self) -> list[str]:
+        """Methods, in the order of the run."""
+        return list(dict.fromkeys(method for _, method, _ in self.histories))
+
+    @property
+    def seeds(self) -> list[int]:
+        """Seeds, in the order of the run."""
+        return list(dict.fromkeys(seed for _, _, seed in self.histories))
+
+    @property
+    def in_rounds(self) -> list[str]:
+        """The methods that go on in rounds: not the source model, nor what is trained once, nor `auto`, which is one of them."""
+        return [name for name in self.methods if name != AUTO and self.histories[self.pairs[0], name, self.seeds[0]][-1]["round"]]
+
+    def curve(self, pair: str, method: str) -> np.ndarray:
+        """(seeds, rounds) accuracy; NaN where target labels are not known."""
+        return np.array([[row["accuracy"] for row in self.histories[pair, method, seed]] for seed in self.seeds], np.float64)
+
+    def warnings(self, pair: str) -> list[str]:
+        """The notes of one pair."""
+        sources = {seed: self.histories.get((pair, SOURCE_ONLY, seed), [{}])[-1] for seed in self.seeds}
+        return [
+            f"{method}, seed {seed}: {sentence}."
+            for method in self.methods
+            for seed, source in sources.items()
+            if method != SOURCE_ONLY
+            and (sentence := warning({"validators": source}, {"validators": self.histories[pair, method, seed][-1]}))
+        ]
+
+    def __repr__(self) -> str:
+        columns = ("pair", "method", "accuracy", "accuracy std", "oracle_accuracy", "seeds")
+        where = f"Adapted: {len(self.table)} rows of accuracy, in {printable(str(self.run))}"
+        return "\n".join([where, *table_lines(self.table.to_pylist(), columns)])

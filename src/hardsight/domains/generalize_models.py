@@ -1,0 +1,272 @@
+"""The models of `generalize`: every unseen domain, loss and seed, read where they are complete and trained where they are not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+
+from hardsight.domains.drm import DRMTTA, Student, objectives
+from hardsight.domains.fold_training import START, Division, Fold, FoldTraining
+from hardsight.domains.generalize import OpenedDomains
+from hardsight.domains.generalize_result import Generalized, chosen_epoch
+from hardsight.domains.opening import Features, class_names_of, labels_of, num_classes
+from hardsight.domains.prepare import Standard, image_inputs, network_for, on_raw_features, standards
+from hardsight.domains.run_directory import History, Steps, finish, finished
+from hardsight.domains.settings import EPOCHS, GeneralizeSettings, parts_of
+from hardsight.domains.training_length import TrainingLength, not_learned, training_length
+from hardsight.files.heads import save_head
+from hardsight.files.reading import read_json, reading
+from hardsight.files.writing import write_json
+from hardsight.models.preprocessing import Preprocessing
+from hardsight.screen import Progress, Say, percent
+from hardsight.training.checkpoint import Checkpoints
+from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs
+from hardsight.training.network import FOUND_BY, first_sample, start_fingerprint
+from hardsight.training.objective import Objective, loss_options, with_defaults
+from hardsight.training.optimization import MixedPrecision, drawn_seed
+from hardsight.training.processes import by_first, join
+from hardsight.training.results import write_model
+from hardsight.training.trainee import LossChoice
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """All samples as inputs of a network.
+
+    Attributes:
+        inputs: the samples.
+        standard: standardization of features.
+        preprocessing: of images.
+        class_names: one per class.
+    """
+
+    inputs: Inputs
+    standard: Standard | None
+    preprocessing: Preprocessing | None
+    class_names: list[str]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One training: where it is written, its loss, the scale of that if one was chosen, its seed; whether its model is kept."""
+
+    folder: Path
+    loss: str
+    scale: float | None
+    seed: int
+    kept: bool = False
+
+
+@dataclass
+class GeneralizeWork:
+    """The data and the settings of a comparison, and the trainings it is made of."""
+
+    settings: GeneralizeSettings
+    opened: OpenedDomains
+    device: torch.device
+    say: Say
+
+    def __post_init__(self) -> None:
+        self.data, self.domains = self.opened.data, self.opened.domains
+        self.number = np.array([self.domains.index(str(name)) for name in self.opened.column])  # (n,) domain of each sample
+        self.division = Division(self.number, labels_of(self.data), self.settings.held_out, self.opened.lists)
+        self.c = num_classes(self.data)
+        self.images: ImageInputs | None = None
+        if not isinstance(self.data, Features):
+            network = network_for(self.data, self.settings)
+            self.starts_from_weights = network.learned or self.settings.weights is not None
+            for note in network.notes:
+                self.say(note)
+            (self.images,) = image_inputs(network, self.settings, self.data)
+
+    @classmethod
+    def of(cls, settings: GeneralizeSettings, opened: OpenedDomains, say: Say) -> Self:
+        """The losses with their options, and the data as a network takes it."""
+        device = join(settings.device)
+        MixedPrecision(settings.precision, device)  # refuses what does not work, before anything is written
+        work = cls(_with_defaults(settings), opened, device, by_first(say))
+        with torch.random.fork_rng(devices=[]):
+            for loss in work.settings.losses:  # refuses values out of range
+                Objective(parts_of(loss).loss, 2, work.c, 1, work._given(loss))
+        return work
+
+    def arguments(self) -> dict[str, Any]:
+        """What the result depends on, for start.json."""
+        lengths = [self._length(left) for _, left in self._folds()]
+        lengths += [
+            self._length(rest) for _, left in self._folds() for _, rest in self._inner_folds(left) if self.settings.scales
+        ]
+        epochs = self.settings.epochs or (None if any(length.watched for length in lengths) else EPOCHS)
+        return {**self.settings.as_dict(), "epochs": epochs, "device": self.device.type, "domains": self.domains}
+
+    def fingerprints(self) -> dict[str, Any]:
+        """Of everything that is read."""
+        lists = {} if self.opened.lists is None else {"lists": self.opened.lists.checksums}
+        if not isinstance(self.data, Features):
+            model = (
+                {"model": start_fingerprint(lambda: network_for(self.data, self.settings))} if self.starts_from_weights else {}
+            )
+            return {"data": self.data.fingerprint(), **model, **lists}
+        arrays = ArrayInputs(self.data.values, self.data.labels, self.data.ids)
+        return {"data": {**arrays.fingerprint(), "domains": self.domains}, **lists}
+
+    def _folds(self) -> list[tuple[int, list[int]]]:
+        """Each domain in turn, and those left to train on."""
+        numbers = range(len(self.domains))
+        return [(unseen, [i for i in numbers if i != unseen]) for unseen in numbers]
+
+    def _inner_folds(self, left: list[int]) -> list[tuple[int, list[int]]]:
+        """The same among training domains, to choose a scale by."""
+        return [(inner, [i for i in left if i != inner]) for inner in left]
+
+    def _length(self, left: list[int]) -> TrainingLength:
+        """How long to train on some domains: `epochs`, or by their size."""
+        if self.settings.epochs is not None:
+            return TrainingLength(self.settings.epochs)
+        return training_length(self.division.num_train(left), self.settings.batch_size, EPOCHS)
+
+    def _scale_epochs(self, loss: str, left: list[int]) -> int:
+        """Epochs that are spent on choosing a scale, at most; of one scale there is nothing to choose."""
+        if not self._scaled(loss) or len(self.settings.scales) == 1:
+            return 0
+        return len(self.settings.scales) * sum(self._length(inner).epochs for _, inner in self._inner_folds(left))
+
+    @torch.random.fork_rng(devices=[])
+    def all(self, folder: Path, progress: Progress | None) -> Generalized:
+        """Every unseen domain, loss and seed; complete ones are read. torch's global random state is left unchanged."""
+        s, scales = self.settings, {}
+        histories: dict[tuple[str, str, int], History] = {}
+        lengths = [
+            self._scale_epochs(loss, left) + len(s.seeds) * self._length(left).epochs
+            for _, left in self._folds()
+            for loss in s.losses
+        ]
+        steps = Steps(progress, sum(lengths))
+        for unseen, left in self._folds():
+            domain, prepared = self.domains[unseen], self._prepared(left)
+            for loss in s.losses:
+                if self._scaled(loss):
+                    scales[loss, domain] = self._scale(folder / domain / loss, loss, left, prepared, steps)
+                    self.say(f"{loss} without {domain}: scale {scales[loss, domain]:g}")
+                for seed in s.seeds:
+                    place, words = folder / domain / loss / f"seed={seed}", f"{loss} without {domain}  seed {seed}"
+                    fold = self.division.fold(prepared.inputs, unseen, left, seed)
+                    task = Task(place, loss, scales.get((loss, domain)), seed, s.keep_models)
+                    report = steps.next(f"{loss}  without {domain}  seed {seed}", self._length(left).epochs)
+                    histories[loss, domain, seed] = self._history(task, fold, prepared, report)
+                    self._say_reached(words, histories[loss, domain, seed], [self.domains[i] for i in left])
+        return Generalized.of(histories, scales, s.selection, folder)
+
+    def _say_reached(self, words: str, history: History, trained_on: list[str]) -> None:
+        reached = chosen_epoch(history, self.settings.selection)
+        self.say(f"{words}  {percent(reached['test'])} % (epoch {reached['epoch']})")
+        learned = reached["validation_class_accuracy"]  # NaN where nothing held out can be read
+        sentence = None if math.isnan(learned) else not_learned(learned, self.c, True, trained_on)
+        if sentence is not None:
+            self.say(f"{words}: {sentence} Try other --epochs or --lr.")
+
+    def _history(self, task: Task, fold: Fold, prepared: Prepared, report: Callable[[int], None]) -> History:
+        """The epochs of one training; read, if it is complete."""
+        path = task.folder / "epochs.json"
+        history = finished(path)
+        if history is not None:
+            return history
+        method, length = self.settings.method_of(task.loss), self._length(fold.training_domains.tolist())
+        training = FoldTraining(
+            fold, self.settings, length, task.seed, self.device, Checkpoints(task.folder / "checkpoints"), report,
+            method if isinstance(method, DRMTTA) else None,
+        )  # fmt: skip
+        history, student = training.train(self._student(task, fold))
+        task.folder.mkdir(parents=True, exist_ok=True)
+        if task.kept:
+            keep_student(task.folder, student, prepared, [self.domains[i] for i in fold.training_domains])
+        finish(path, history)
+        return history
+
+    def _scaled(self, loss: str) -> bool:
+        """Whether a scale is to be chosen for a loss."""
+        return bool(self.settings.scales) and "scale" in loss_options(parts_of(loss).loss) and "scale" not in self._given(loss)
+
+    def _scale(self, folder: Path, loss: str, left: list[int], prepared: Prepared, steps: Steps) -> float:
+        """The scale that does best on each training domain when trained on the other ones."""
+        s, path, means = self.settings, folder / "scale.json", {}
+        if len(s.scales) == 1:
+            return s.scales[0]
+        words = f"{loss}  without {folder.parent.name}  choosing its scale"
+        if path.is_file():
+            steps.next(words, self._scale_epochs(loss, left))
+            with reading(path):
+                return float(read_json(path)["scale"])
+        rule = "validation" if s.selection == "oracle" else s.selection
+        for scale in s.scales:
+            reached = []
+            for inner, rest in self._inner_folds(left):
+                fold = self.division.fold(prepared.inputs, inner, rest, s.seeds[0])
+                task = Task(folder / f"scale={scale:g}" / self.domains[inner], loss, scale, s.seeds[0])
+                history = self._history(task, fold, prepared, steps.next(words, self._length(rest).epochs))
+                reached.append(chosen_epoch(history, rule)["test"])  # of a training domain
+            means[scale] = float(np.mean(reached))
+        best = max(means, key=lambda scale: means[scale])
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(path, {"scale": best, "accuracy": {str(scale): mean for scale, mean in means.items()}})
+        return best
+
+    def _student(self, task: Task, fold: Fold) -> Student:
+        """A fresh one, drawn from the seed."""
+        method = self.settings.method_of(task.loss)
+        options = {**self._given(task.loss), **({} if task.scale is None else {"scale": task.scale})}
+        spread = np.linspace(0, len(fold.train) - 1, min(FOUND_BY, len(fold.train))).astype(int)
+        sample = first_sample(fold.inputs, fold.train[spread])
+        torch.manual_seed(drawn_seed(task.seed, START))
+        loss = LossChoice(parts_of(task.loss).loss, options, self.c, len(fold.train))
+        network = network_for(self.data, self.settings, int(sample[0].numel()))
+        if method is None:
+            return Student(network, sample, loss)
+        return Student(network, sample, loss, len(fold.training_domains), method.gamma)
+
+    def _given(self, loss: str) -> dict[str, Any]:
+        return dict(self.settings.loss_options.get(loss, {}))
+
+    def _prepared(self, left: list[int]) -> Prepared:
+        """All samples as inputs of the network; features are standardized by the training domains alone."""
+        names = class_names_of(self.data)
+        if self.images is not None:
+            return Prepared(self.images, None, self.images.preprocessing, names)
+        assert isinstance(self.data, Features)
+        seen = self.data.values[np.isin(self.number, left)]
+        standard, _ = standards(seen, seen, "source" if self.settings.standardize else "none")
+        values = standard(self.data.values)
+        return Prepared(ArrayInputs(values, self.data.labels, self.data.ids), standard, None, names)
+
+
+def keep_student(folder: Path, student: Student, prepared: Prepared, domains: Sequence[str]) -> None:
+    """Write a trained student where other commands find it; `domains` are those it was trained on, in the order of its heads.
+
+        DOMAIN/LOSS/seed=0/model/             `hardsight extract DOMAIN/LOSS/seed=0 DATA` opens it
+        DOMAIN/LOSS/seed=0/head.safetensors   its head; for DRM the common one, which has no vote
+        DOMAIN/LOSS/seed=0/heads/             for DRM, the head of each training domain: `hardsight score ... --head` takes one
+
+    It is the model of the selected epoch, trained on all domains but DOMAIN. If it was trained on standardized features, the
+    standardization becomes part of it.
+    """
+    network = student.with_head(student.head, prepared.preprocessing, prepared.class_names)
+    write_model(folder, network if prepared.standard is None else on_raw_features(network, prepared.standard))
+    for domain, objective in zip(domains, objectives(student.domain_heads), strict=False):  # without DRM there are none
+        (folder / "heads").mkdir(exist_ok=True)
+        save_head(folder / "heads" / f"{domain}.safetensors", objective.head, prepared.class_names)
+
+
+def _with_defaults(settings: GeneralizeSettings) -> GeneralizeSettings:
+    """The same with all options of the losses and methods, and the learning rate."""
+    given, epochs = settings.loss_options, settings.epochs or EPOCHS
+    losses = {name: with_defaults(parts_of(name).loss, given.get(name, {}), epochs) for name in settings.losses}
+    methods = {
+        str(parts_of(name).method): method.as_dict() for name in losses if (method := settings.method_of(name)) is not None
+    }
+    return replace(settings, loss_options=losses, method_options=methods, lr=settings.learning_rate)

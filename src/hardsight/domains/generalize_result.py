@@ -1,0 +1,226 @@
+"""The result of `generalize`: accuracy on each unseen domain and on average (Table 5), differences between losses; its page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hardsight.domains.comparison import INTERVALS, compared, difference_table, mean_and_std, over_seeds
+from hardsight.domains.run_directory import History, read_tables
+from hardsight.domains.settings import Selection
+from hardsight.render import html_page
+from hardsight.render.domains import accuracy_per_domain, accuracy_per_epoch, section
+from hardsight.screen import percent, printable, table_lines
+from hardsight.table import write_table
+
+AVERAGE = "average"
+TABLES = ("accuracy", "differences", "epochs")
+RULES = {
+    "validation": "The selected epoch is the best on held-out samples of the training domains; the unseen domain is not used.",
+    "last": "The last epoch is the result.",
+    "oracle": "ORACLE: the epoch was selected by the labels of the unseen domain, which nobody has; no honest result.",
+}
+
+
+def chosen_epoch(history: Sequence[Mapping[str, Any]], selection: str) -> Mapping[str, Any]:
+    """The entry that a rule selects.
+
+    Among equal accuracies on held-out samples, the one with the smallest loss if it was measured, else the first.
+    """
+    if selection == "last":
+        return history[-1]
+    if selection == "oracle":
+        return max(history, key=lambda entry: entry["test"])
+    return max(history, key=lambda entry: (entry["validation"], -(entry.get("validation_loss") or 0.0)))
+
+
+@dataclass(frozen=True)
+class Generalized:
+    """A finished comparison.
+
+    Attributes:
+        table: one row per loss: accuracy on each unseen domain and on average, mean and spread over seeds.
+        differences: losses against each other, with intervals.
+        epochs: one row per loss, unseen domain, seed and epoch.
+        run: the run directory.
+    """
+
+    table: pa.Table
+    differences: pa.Table
+    epochs: pa.Table
+    _: KW_ONLY
+    run: Path
+
+    @classmethod
+    def of(
+        cls,
+        histories: Mapping[tuple[str, str, int], History],
+        scales: Mapping[tuple[str, str], float],
+        selection: Selection,
+        run: Path,
+    ) -> Generalized:
+        """From the epochs of every loss, unseen domain and seed, and the scales that were chosen."""
+        rows = [
+            {"loss": loss, "domain": domain, "seed": seed, "scale": scales.get((loss, domain)), **entry}
+            for (loss, domain, seed), epochs in histories.items()
+            for entry in epochs
+        ]
+        reached, best = _reached(histories, selection), _reached(histories, "oracle")
+        accuracy = []
+        for loss, by_domain in reached.items():
+            row: dict[str, Any] = {"loss": loss, "selection": selection, "seeds": len(by_domain[AVERAGE])}
+            for domain, values in by_domain.items():
+                row |= mean_and_std(domain, values)
+            accuracy.append({**row, "oracle average": float(np.mean(best[loss][AVERAGE]))})
+        differences = difference_table("domain", "loss", reached)
+        return cls(pa.Table.from_pylist(accuracy), differences, pa.Table.from_pylist(rows), run=run)
+
+    @classmethod
+    def read(cls, run: str | os.PathLike[str]) -> Generalized:
+        """From the tables of a run."""
+        return cls(*read_tables(Path(run), TABLES), run=Path(run))
+
+    @property
+    def accuracy(self) -> pa.Table:
+        """The main table."""
+        return self.table
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """loss -> average accuracy; how the epoch was selected; the scales that were chosen."""
+        rows = self.table.to_pylist()
+        scales = {f"{loss} without {domain}": scale for (loss, domain), scale in self.scales.items()}
+        return {"accuracy": {row["loss"]: row[AVERAGE] for row in rows}, "selection": self.selection, "scales": scales}
+
+    @property
+    def notes(self) -> list[str]:
+        """What must be known to read the numbers."""
+        return [RULES[self.selection]]
+
+    def tables(self) -> dict[str, pa.Table]:
+        """All tables, by name."""
+        return dict(zip(TABLES, (self.table, self.differences, self.epochs), strict=True))
+
+    def figures(self) -> dict[str, Any]:
+        """Accuracy on each unseen domain, and epoch by epoch, by name."""
+        title, histories = "Accuracy on the domain that was left out", self.histories
+        reached = {loss: np.array(list(values.values())).T for loss, values in _reached(histories, self.selection).items()}
+        seeds = list(dict.fromkeys(seed for _, _, seed in histories))
+        by_epoch = {
+            domain: {
+                loss: _mean_curve([[entry["test"] for entry in histories[loss, domain, seed]] for seed in seeds])
+                for loss in reached
+            }
+            for domain in self.domains
+        }
+        return {
+            "accuracy": accuracy_per_domain(reached, [*self.domains, AVERAGE], title),
+            "epochs": accuracy_per_epoch(by_epoch, f"{title}, epoch by epoch"),
+        }
+
+    def page(self, start: Mapping[str, Any], figures: Sequence[Path]) -> str:
+        """One HTML file with everything in it, from start.json of the run and the files of the figures."""
+        sentence = (
+            f"Each domain in turn was left out and the others trained on. Accuracy on the domain left out, in percent, "
+            f"{over_seeds(list(dict.fromkeys(self.epochs.column('seed').to_pylist())))}. "
+            f"{RULES[self.selection]} All losses of a seed share the split, the network's start and the order of samples."
+        )
+        parts = [_accuracy(self), _differences(self), _scales(self), html_page.figures(figures, wide=True)]
+        made = html_page.again(start["words"]), html_page.settings(start)
+        return html_page.page("Generalizing to a domain never seen", sentence, *parts, *made)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """The main table as a file, its format by the extension."""
+        write_table(self.table, path)
+
+    # ---- what the page and figures ask ----
+
+    @property
+    def histories(self) -> dict[tuple[str, str, int], History]:
+        """(loss, unseen domain, seed) -> the rows of its epochs."""
+        histories: dict[tuple[str, str, int], History] = {}
+        for row in self.epochs.to_pylist():
+            histories.setdefault((row["loss"], row["domain"], row["seed"]), []).append(row)
+        return histories
+
+    @property
+    def domains(self) -> list[str]:
+        """The domains, in the order of the run."""
+        return list(dict.fromkeys(self.epochs.column("domain").to_pylist()))
+
+    @property
+    def selection(self) -> str:
+        """How the epoch was selected."""
+        return str(self.table.column("selection")[0])
+
+    @property
+    def scales(self) -> dict[tuple[str, str], float]:
+        """(loss, domain) -> the scale that was chosen."""
+        rows = self.epochs.select(["loss", "domain", "scale"]).to_pylist()
+        return {(row["loss"], row["domain"]): row["scale"] for row in rows if row["scale"] is not None}
+
+    def __repr__(self) -> str:
+        shares = [name for name in self.table.column_names if not name.endswith(" std")]
+        where = f"Generalized: {len(self.table)} losses, in {printable(str(self.run))}"
+        return "\n".join([where, *table_lines(self.table.to_pylist(), shares[:8])])
+
+
+def _reached(histories: Mapping[tuple[str, str, int], History], selection: str) -> dict[str, dict[str, list[float]]]:
+    """loss -> unseen domain -> accuracy, seed by seed; `average` is the mean over domains."""
+    losses = dict.fromkeys(loss for loss, _, _ in histories)
+    reached: dict[str, dict[str, list[float]]] = {loss: {} for loss in losses}
+    for (loss, domain, _), history in histories.items():
+        reached[loss].setdefault(domain, []).append(chosen_epoch(history, selection)["test"])
+    for by_domain in reached.values():
+        by_domain[AVERAGE] = np.mean(list(by_domain.values()), axis=0).tolist()
+    return reached
+
+
+def _mean_curve(curves: list[list[float]]) -> np.ndarray:
+    """(epochs,) the mean over seeds; one that stopped early stays as it was."""
+    longest = max(map(len, curves))
+    return np.mean([np.pad(curve, (0, longest - len(curve)), mode="edge") for curve in curves], axis=0)
+
+
+# ---- the page ----
+
+
+def _accuracy(result: Generalized) -> str:
+    """Table 5: unseen domains and their average by losses."""
+    columns = (*result.domains, AVERAGE)
+    rows: list[list[html_page.Cell]] = [
+        [
+            row["loss"],
+            *(percent(row[column], row[f"{column} std"]) for column in columns),
+            (percent(row["oracle average"]), "quiet"),
+        ]
+        for row in result.table.to_pylist()
+    ]
+    return section("Accuracy by unseen domain", ("loss", *columns, "average (oracle)"), rows)
+
+
+def _differences(result: Generalized) -> str:
+    differences, columns = result.differences.to_pylist(), (*result.domains, AVERAGE)
+    by_domain = {(row["loss"], row["against"], row["domain"]): row for row in differences}
+    both = compared(differences, "loss", result.table.column("loss").to_pylist())
+    if not both:
+        return ""
+    rows: list[list[html_page.Cell]] = [
+        [f"{a} − {b}", *(html_page.points(by_domain[a, b, column]) for column in columns)] for a, b in both
+    ]
+    return section("Differences", ("losses", *columns), rows, INTERVALS)
+
+
+def _scales(result: Generalized) -> str:
+    losses = list(dict.fromkeys(loss for loss, _ in result.scales))
+    if not losses:
+        return ""
+    rows = [[loss, *(f"{result.scales[loss, domain]:g}" for domain in result.domains)] for loss in losses]
+    words = "Chosen without the unseen domain: the one that does best on each training domain when trained on the others."
+    return section("Scale", ("loss", *result.domains), rows, words)
