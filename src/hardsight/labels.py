@@ -116,27 +116,27 @@ def read_labels(labels: Any, classes: Classes = Classes(), counted: Sequence[str
         >>> read_labels([1, 2, 3], Classes(count=3)).notes
         ('Labels are 1 to 3 for 3 classes: 1 was subtracted.',)
     """
-    names = names_in(labels, classes)
-    if names is not None and names_in(labels) is not None:
-        classes = classes.under(counted)
+    named = classes.under(counted)
+    names = names_in(labels, named)
     if names is None:
         numbers = check_labels(_as_numbers(labels) if isinstance(labels, Written) else labels, None, None)
         if not classes.integers:
             rule = rule_for_numbers(numbers, classes, counted)
-            return Labels(_below(rule.of_numbers(numbers), rule.class_names, classes.count), *_found(rule))
-        known = set(classes.names or ())
-        names = [None if number == UNLABELED and "-1" not in known else str(number) for number in numbers.tolist()]
+            numbers = _below(rule.of_numbers(numbers), rule.class_names, classes.count)
+            return Labels(numbers, rule.class_names, rule.notes, rule.changes)
+        names = _as_names(numbers, classes)
     try:
-        rule = rule_for_names({name for name in names if name is not None}, classes)
+        rule = rule_for_names({name for name in names if name is not None}, named)
     except UnknownName as error:
         row = names.index(error.name)
         raise LabelError(f"{error} The first is in row {row}.", row) from error
-    class_names, notes, changed = _found(rule)
-    return Labels(rule.of_names(names), class_names, notes + _missing_note(labels, names), changed)
+    return Labels(rule.of_names(names), rule.class_names, rule.notes + _missing_note(labels, names), changed=True)
 
 
-def _found(rule: LabelRule) -> tuple[list[str] | None, tuple[str, ...], bool]:
-    return rule.class_names, rule.notes, rule.changes
+def _as_names(numbers: np.ndarray, classes: Classes) -> list[str | None]:
+    """Integers that name classes; -1 is unlabeled unless a class is called so."""
+    unlabeled = None if str(UNLABELED) in (classes.names or ()) else UNLABELED
+    return [None if number == unlabeled else str(number) for number in numbers.tolist()]
 
 
 def _below(numbers: np.ndarray, names: Sequence[str] | None, count: int | None) -> np.ndarray:

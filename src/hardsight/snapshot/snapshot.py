@@ -59,7 +59,7 @@ class Snapshot:
         head: a `Head`, the (c, d) weight of a linear head (with a separate `bias`), or a fitted scikit-learn linear
             classifier: the earlier steps of a pipeline are applied to the features, and its classes name the labels.
         labels: (n,) class numbers or names; -1 or null for unlabeled. Names are matched to the known class names; if there
-            are none, classes are numbered in sorted order of their names.
+            are none, classes are numbered in natural order of their names.
         ids: (n,) unique strings or integers. Default: the index of a pandas frame, or row numbers.
         logits, probs: (n, c), instead of features; `pred_probs` is an alias of `probs`.
         class_names: (c,) class names.
