@@ -301,13 +301,17 @@ def natural_key(name: str) -> tuple[Any, ...]:
 def names_in(labels: Any, classes: Classes = Classes()) -> list[str | None] | None:
     """(n,) labels as names, None where they are missing; None if they are numbers, or an ambiguous mixture."""
     known = frozenset(classes.names or ())
-    texts = [None if is_null(cell) else str(cell) for cell in labels] if isinstance(labels, Written) else _texts(labels)
-    if texts is None:
-        return None
-    names = [None if text is None or is_missing(text, known) else text for text in texts]
-    if not isinstance(labels, Written):
-        return names
-    names = [None if name == "-1" and "-1" not in known else name for name in names]
+    if isinstance(labels, Written):
+        return _written_names(labels, known)
+    texts = _texts(labels)
+    return None if texts is None else [None if text is None or is_missing(text, known) else text for text in texts]
+
+
+def _written_names(labels: Written, known: frozenset[str]) -> list[str | None] | None:
+    """The same of labels without types: None if all are digits and these are not the names of classes."""
+    unlabeled = known.isdisjoint([str(UNLABELED)])
+    texts = [None if is_null(cell) else str(cell) for cell in labels]
+    names = [None if text is None or is_missing(text, known) or (text == "-1" and unlabeled) else text for text in texts]
     held = {name for name in names if name is not None}
     if not all(NUMBER.fullmatch(name.strip()) for name in held) or held and held <= known:
         return names

@@ -17,8 +17,7 @@ import pyarrow.compute as pc
 
 from hardsight.checks import check_count
 from hardsight.errors import FileError, InputError, did_you_mean, first_line
-from hardsight.files.formats import kind_by_name
-from hardsight.files.kinds import COLUMNS, LIST_COLUMNS
+from hardsight.files.kinds import are_scores
 from hardsight.files.label_column import as_text, holds_names
 from hardsight.files.parquet import read_parquet, table_notes
 from hardsight.files.places import Place, place
@@ -70,21 +69,8 @@ def plain(table: Any) -> Any:
 
 
 def is_scores(table: Any, by: str | None = None) -> bool:
-    """Whether a table in memory is a table of scores: the one rule of it; `by` is a column that the caller ranks by."""
-    names = set(column_names(table) or ())
-    if names & set(LIST_COLUMNS):
-        return False
-    if names <= {"id", "label", "split", "path"}:  # nothing that could be a feature
-        return True
-    return {"predicted", "status"} <= names or any(name in SCORES for name in names) or (by is not None and by in names)
-
-
-def has_scores(path: Place, by: str | None = None) -> bool:
-    """The same of a file, by its columns alone."""
-    read = COLUMNS.get(kind_by_name(path))
-    if read is None or not path.is_file():
-        return False
-    return is_scores(pa.table({name: [] for name in dict.fromkeys(read(path))}), by)
+    """Whether a table in memory is a table of scores; `by` is a column that the caller ranks by."""
+    return are_scores(column_names(table) or (), by)
 
 
 def scores_given(source: Any) -> Any:

@@ -185,23 +185,30 @@ def _named(names: Sequence[str], asked: Any, usual: str, what: str) -> str | Non
 
 def _features(table: nw.DataFrame[Any], asked: Any, taken: set[str | None]) -> list[str]:
     """Names of the columns with the features, in the order of the table."""
+    return _usual_features(table, taken) if asked is None else _requested_features(table, asked, taken)
+
+
+def _usual_features(table: nw.DataFrame[Any], taken: set[str | None]) -> list[str]:
+    """The column of lists; else every numeric column, or the numbered series that most of them belong to."""
     names = table.columns
-    if asked is None:
-        lists = [name for name in LIST_COLUMNS if name in names]
-        if lists:
-            return lists[:1]
-        free = [name for name in names if name not in taken and name not in OWN]
-        numeric = [name for name in free if _holds_numbers(table, name)]
-        if not numeric:
-            raise InputError(f"no column of the table holds numbers for features: {_there(names)}")
-        series = _series(numeric)
-        odd = [name for name in free if name not in numeric and len(series) >= SERIES and _numbered(name) == _numbered(series[0])]
-        if odd:
-            word = _first_word(table, odd[0])
-            raise InputError(
-                f"{series[0]}, {series[1]}, ... are the features, but {odd[0]!r} is not numeric{word}: mend or drop it."
-            )
-        return series
+    lists = [name for name in LIST_COLUMNS if name in names]
+    if lists:
+        return lists[:1]
+    free = [name for name in names if name not in taken and name not in OWN]
+    numeric = [name for name in free if _holds_numbers(table, name)]
+    if not numeric:
+        raise InputError(f"no column of the table holds numbers for features: {_there(names)}")
+    series = _series(numeric)
+    odd = [name for name in free if name not in numeric and len(series) >= SERIES and _numbered(name) == _numbered(series[0])]
+    if odd:
+        word = _first_word(table, odd[0])
+        raise InputError(f"{series[0]}, {series[1]}, ... are the features, but {odd[0]!r} is not numeric{word}: mend or drop it.")
+    return series
+
+
+def _requested_features(table: nw.DataFrame[Any], asked: Any, taken: set[str | None]) -> list[str]:
+    """The columns of these names or patterns: in the order of the table, or in that of a list."""
+    names = table.columns
     patterns = [word.strip() for word in asked.split(",")] if isinstance(asked, str) else [str(word) for word in asked]
     picked: dict[str, None] = {}
     for pattern in patterns:

@@ -63,6 +63,13 @@ class Arrays:
     columns: dict[str, Any] | None = None
     allow_duplicates: bool = False
 
+    def evidence(self) -> dict[str, Any]:
+        """Features, logits or probs by name; only features may have one of the others next to them."""
+        held = {name: getattr(self, name) for name in EVIDENCE if getattr(self, name) is not None}
+        if not held or len(held) == 2 and "features" not in held or len(held) > 2:
+            raise InputError(f"a snapshot holds features, logits or probs, got {' and '.join(held) or 'none of them'}.")
+        return held
+
     def taken_apart(self, chosen: Any) -> tuple[Arrays, Parts]:
         """The same with the columns of a frame in their places; `chosen` names those of the features."""
         parts = take_apart(self.features, fitted_columns(self.head) if chosen is None else chosen, self.labels, self.ids)
@@ -72,21 +79,12 @@ class Arrays:
 
 def open_arrays(given: Arrays, chosen: Any = None) -> Opened:
     """The rows that were given; `chosen` names the columns of a table that are the features."""
-    if is_estimator(given.features):
-        raise InputError("the samples come first, and the model after them: score(X, model, y).")
-    if given.bias is not None and given.head is None:
-        raise InputError("bias goes with a weight, and there is none: give head= as well.")
+    _check_arguments(given, chosen)
     given = replace(given, probs=given_probs(given.probs, given.pred_probs), class_names=given_class_names(given.class_names))
-    if chosen is not None and not is_table(given.features):
-        raise InputError(
-            f"features names columns of a table, but the samples are {type(given.features).__name__}: use one of them."
-        )
     parts = Parts("features", None)
     if is_table(given.features) and names_columns(given.features, chosen, given.labels, given.ids):
         given, parts = given.taken_apart(chosen)
-    arrays = {name: getattr(given, name) for name in EVIDENCE if getattr(given, name) is not None}
-    if not arrays or len(arrays) == 2 and "features" not in arrays or len(arrays) > 2:
-        raise InputError(f"a snapshot holds features, logits or probs, got {' and '.join(arrays) or 'none of them'}.")
+    arrays = given.evidence()
     evidence, values = next(iter(arrays.items()))
     names = check_columns(values) if evidence == "features" and is_table(values) else parts.names
     values, head = _in_order(evidence, from_stream(values), given)
@@ -99,6 +97,17 @@ def open_arrays(given: Arrays, chosen: Any = None) -> Opened:
         return replace(behind_estimator(source, head, values, given.class_names), others=others)
     classes = classes_in(head, 0, source.labels) if evidence == "features" else classes_in(values, 1, source.labels)
     return Opened(source, None if head is None else as_head(head, given.bias), _named(source, classes, given.class_names), others)
+
+
+def _check_arguments(given: Arrays, chosen: Any) -> None:
+    if is_estimator(given.features):
+        raise InputError("the samples come first, and the model after them: score(X, model, y).")
+    if given.bias is not None and given.head is None:
+        raise InputError("bias goes with a weight, and there is none: give head= as well.")
+    if chosen is not None and not is_table(given.features):
+        raise InputError(
+            f"features names columns of a table, but the samples are {type(given.features).__name__}: use one of them."
+        )
 
 
 def behind_estimator(source: ArraySource, estimator: Any, rows: Any, class_names: Sequence[str] | None) -> Opened:

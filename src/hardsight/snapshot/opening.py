@@ -15,7 +15,7 @@ from hardsight.checks import is_list_column, list_matrix
 from hardsight.errors import FileError, InputError
 from hardsight.files.epochs import epoch_means, has_dynamics
 from hardsight.files.heads import head_from_arrays, load_head
-from hardsight.files.kinds import LIST_COLUMNS, kind_of
+from hardsight.files.kinds import LIST_COLUMNS, holds_scores
 from hardsight.files.npy import RowsOnDisk, open_npy, open_npz
 from hardsight.files.places import Place, missing, place
 from hardsight.files.reading import reading
@@ -28,7 +28,7 @@ from hardsight.labels import Classes, Written, check_agree
 from hardsight.pandas_index import align
 from hardsight.snapshot.arrays import OWN_NAMES, Opened, behind_estimator
 from hardsight.snapshot.sources import ArraySource, Source
-from hardsight.table import has_scores, read_scores
+from hardsight.table import read_scores
 
 
 def open_path(path: Place, features: Any, labels: Any) -> Opened:
@@ -67,9 +67,7 @@ def open_scores(path: Place, by: str | None = None) -> pa.Table | None:
         raise FileError(missing(path))
     if not isinstance(path, Path):
         return None
-    if path.is_dir():
-        return read_scores(path) if kind_of(path) == "scores" else None
-    return read_scores(path) if has_scores(path, by) else None
+    return read_scores(path) if holds_scores(path, by) else None
 
 
 def open_files(path: Place) -> Opened:
