@@ -223,7 +223,7 @@ def _read_csv(path: Place) -> pa.Table:
             with reading(path, "not a readable scores table"):
                 column = as_text(column) if kind == pa.string() else column.cast(kind)
             table = table.set_column(table.column_names.index(name), name, column)
-    if "label" in table.column_names and holds_names(table.schema.field("label").type) and not _is_result(table):
+    if "label" in table.column_names and holds_names(table.schema.field("label").type) and not are_scores(table.column_names):
         raise FileError(f"{path}: a table of scores has class numbers in label. Score a table of features first: {SCORE_IT}.")
     return table if "id" not in table.column_names else with_ids(table, with_formulas(table.column("id")))
 

@@ -133,7 +133,6 @@ SHOWN = {
     "broken.parquet": "not a readable",
     "twice.parquet": "unique",
     "none.parquet": "no samples",
-    "words.parquet": "class indices",
 }
 NAMES = {
     "two.txt": "got 2 for 3 classes",
@@ -353,7 +352,6 @@ def _hurried(folder: Path, rng: np.random.Generator) -> None:
         "table": {"id": [1, 2], "features": [[0.5, 1.0], [1.0, 0.5]], "label": [0, 1]},
         "twice": {"id": ["a", "a"], "avh": [0.1, 0.2]},
         "none": {"id": pa.array([], pa.string()), "avh": pa.array([], pa.float64())},
-        "words": {"id": ["a"], "label": ["cat"], "avh": [0.2]},
     }
     for name, columns in tables.items():
         pq.write_table(pa.table(columns), folder / f"{name}.parquet")

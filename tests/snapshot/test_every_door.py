@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import datasets
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -79,6 +78,7 @@ def of_arrow(data: Dataset, folder: Path) -> Snapshot:
 
 
 def of_dataset(data: Dataset, folder: Path) -> Snapshot:
+    datasets: Any = pytest.importorskip("datasets")
     return Snapshot.open(datasets.Dataset(data.table), class_names=data.class_names)
 
 

@@ -73,11 +73,16 @@ def test_null_and_empty_are_unlabeled() -> None:
     assert score(FEATURES, np.eye(2), labels).column("label").to_pylist() == [0, None, 1, None]
 
 
+def named(labels: Any, class_names: list[str] | None = None) -> tuple[list[int], list[str] | None]:
+    numbers, names = class_numbers(labels, class_names)
+    return numbers.tolist(), names
+
+
 def test_digits_are_numbers_only_where_nothing_has_a_type() -> None:
-    assert class_numbers(["10", "2"]) == (pytest.approx([1, 0]), ["2", "10"])  # text is a name, in natural order
-    assert class_numbers(Written(["10", "2", "-1", "3.0"]))[0].tolist() == [10, 2, -1, 3]
-    assert class_numbers(Written(["7", "3"]), ["3", "7"]) == (pytest.approx([1, 0]), ["3", "7"])  # these are the names
-    assert class_numbers(Written(["1", "0"]), ["3", "7"])[0].tolist() == [1, 0]  # none of these is one
+    assert named(["10", "2"]) == ([1, 0], ["2", "10"])  # text is a name, in natural order
+    assert named(Written(["10", "2", "-1", "3.0"])) == ([10, 2, -1, 3], None)
+    assert named(Written(["7", "3"]), ["3", "7"]) == ([1, 0], ["3", "7"])  # these are the names
+    assert named(Written(["1", "0"]), ["3", "7"]) == ([1, 0], ["3", "7"])  # none of these is one
 
 
 def test_names_follow_the_head(tmp_path: Path) -> None:
@@ -322,3 +327,13 @@ def test_ids_are_as_written(tmp_path: Path) -> None:
     assert Snapshot.load(tmp_path / "s.csv", features="f*").ids.tolist() == [10, 7]
     with pytest.raises(InputError, match=r"'a\\x00'"):  # NumPy's text ends at the last character that is not NUL
         Snapshot(features, ids=IDS).save(tmp_path / "s.npz")
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_names_in_a_table_of_scores(tmp_path: Path, ending: str) -> None:
+    table = pa.table({"id": ["a", "b", "c"], "label": ["dog", "NA", "cat"], "avh": [0.1, 0.2, 0.3]})
+    path = tmp_path / f"s.{ending}"
+    pq.write_table(table, path) if ending == "parquet" else pd.DataFrame(table.to_pydict()).to_csv(path, index=False)
+    with pytest.warns(UserWarning, match="'NA'"):
+        snapshot = Snapshot.open(path)
+    assert snapshot.labels.tolist() == [1, -1, 0] and snapshot.class_names == ["cat", "dog"]
