@@ -61,6 +61,8 @@ def are_scores(names: Iterable[str], by: str | None = None) -> bool:
     held = set(names)
     if held & set(LIST_COLUMNS):
         return False
+    if held <= {"id", "label", "split", "path"}:  # nothing that could be a feature
+        return True
     return {"predicted", "status"} <= held or any(name in SCORES for name in held) or (by is not None and by in held)
 
 
@@ -69,7 +71,10 @@ def holds_scores(path: Place, by: str | None = None) -> bool:
     if path.is_dir():
         return isinstance(path, Path) and kind_of(path) == "scores"
     read = COLUMNS.get(kind_by_name(path))
-    return read is not None and path.is_file() and are_scores(read(path), by)
+    if read is None or not path.is_file():
+        return False
+    with reading(path):
+        return are_scores(read(path), by)
 
 
 def holds_features(path: Path) -> bool:
