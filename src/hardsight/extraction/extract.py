@@ -42,6 +42,7 @@ from hardsight.files.places import place_on_disk
 from hardsight.files.reading import reading
 from hardsight.files.run import Run, check_run_directory
 from hardsight.files.samples import OWN_COLUMNS, write_samples
+from hardsight.labels import counted_from_zero
 from hardsight.models import Model, open_model
 from hardsight.models.model import refuse
 from hardsight.models.weights import check_weights_file
@@ -242,6 +243,11 @@ class _Job:
         c, theirs = self.model.head.num_classes, self._names_of_model()
         self._follow_names_of_model(theirs)
         ours = self.data.class_names
+        if ours is None and self.data.labels is not None:
+            labels, notes = counted_from_zero(self.data.labels, c)
+            self.data = replace(self.data, labels=labels)
+            for note in notes:
+                self.say(note)
         count = self.data.num_classes if isinstance(self.data, Features) else num_classes(self.data)
         fits = count <= c if ours is None else count == c
         if not fits and not self.settings.keep_head:
