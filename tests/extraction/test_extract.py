@@ -9,6 +9,7 @@ import sys
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -488,13 +489,11 @@ def test_wrong_options(here: Path, cli: Cli, words: list[str], message: str) -> 
     assert done.code == 2 and message in done.err and not (here / "run").exists()
 
 
-def test_a_forecast_is_given_before_a_long_run(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter(range(0, 10_000, 10))  # ten seconds between batches of two
-    monkeypatch.setattr(sizes.time, "monotonic", lambda: float(next(clock)))  # type: ignore[attr-defined]
+def test_a_disk_without_room_is_named_before_the_run(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sizes.shutil, "disk_usage", lambda folder: SimpleNamespace(free=10))  # type: ignore[attr-defined]
     said: list[str] = []
-    run = here / "run"
-    hardsight.extract("tiny_nets:two", class_folders(here / "photos", per_class=20), run, batch_size=2, say=said.append)
-    assert said == ["about 3 min and 1 MB for 40 images"]
+    hardsight.extract("tiny_nets:two", class_folders(here / "photos"), here / "run", say=said.append)
+    assert said == [f"the features need 1 MB, but {here / 'run'} has only 1 MB free"]
 
 
 def test_progress_counts_every_image(here: Path) -> None:

@@ -19,7 +19,7 @@ from hardsight.data.run_images import RunImages
 from hardsight.explorer.sheet import Sheet, text_column
 from hardsight.explorer.thumbnails import Pictures
 from hardsight.files.run import command_line, read_start
-from hardsight.files.writing import check_page_output, replacing
+from hardsight.files.writing import check_page_output, write_text
 from hardsight.groups.audit import LATENT, Audit, groups_in_words, worst_first
 from hardsight.groups.comparing import TOO_FEW
 from hardsight.groups.grouping import TIMES
@@ -75,8 +75,7 @@ def write_audit_page(audit: Audit, path: Path, source: str | os.PathLike[str] | 
     name = Path(audit.measured.name).name
     sentence = f"For which groups of {len(audit.measured):,} samples the model is worse. {groups_in_words(audit)}"
     content = html_page.page(f"Audit: {name}", sentence, *parts, *_how(audit, pictures is not None), style=NARROW)
-    with replacing(path, "html") as temporary:
-        temporary.write_text(content, encoding="utf-8")
+    write_text(path, content, "html")
 
 
 def _findings(audit: Audit, rows: list[Row]) -> str:

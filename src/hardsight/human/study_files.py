@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from hardsight.files.latex import escaped, tabular
 from hardsight.files.run import Run
-from hardsight.files.writing import replacing, write_json
+from hardsight.files.writing import write_json, write_text
 from hardsight.human.calibration import Calibration
 from hardsight.human.comparisons import Agreement
 from hardsight.human.correlate import Correlations
@@ -53,12 +53,10 @@ def save(run: Run, study: Study) -> None:
             write_table(table, written[-1])
     for name, text in (("table1", latex_table1(correlations)), ("pairs", latex_pairs(correlations))):
         written.append(directory / f"{name}.tex")
-        with replacing(written[-1]) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        write_text(written[-1], text)
     figures = _figures(run.folder("figures"), study)
     written += [*figures, directory / "report.html"]
-    with replacing(written[-1]) as temporary:
-        temporary.write_text(agreement_page(run, study, figures), encoding="utf-8")
+    write_text(written[-1], agreement_page(run, study, figures))
     counts = {
         "models": len(correlations.main),
         "samples": correlations.of().n,
