@@ -511,17 +511,3 @@ def test_the_largest_batch_that_fits() -> None:
     assert sizes.largest_that_fits(attempt) == 64
     with pytest.raises(RuntimeError, match="other"):
         sizes.largest_that_fits(lambda size: (_ for _ in ()).throw(RuntimeError("other")))
-
-
-@pytest.mark.filterwarnings("ignore")  # DataLoader's, about forks
-def test_the_benchmark_measures_both_sides(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from benchmarks import extract as bench
-    from hardsight.models import open_model
-
-    monkeypatch.setattr(bench, "PHOTOS", 8)
-    photos = bench._photos(here)
-    lines = bench._against_a_bare_loop("small", open_model(bench.SMALL_NET), photos, here, rounds=1)
-    assert [(line.what, line.unit) for line in lines] == [
-        (what, unit) for unit in ("ms", "images/s") for what in ("bare loop", "extract")
-    ]
-    assert lines[1].limit == 1.11 and lines[1].ratio is not None

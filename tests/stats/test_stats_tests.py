@@ -59,10 +59,6 @@ def test_meng_of_a_small_study() -> None:
     assert found.statistic == pytest.approx(1.68, abs=0.005) and found.p_greater == pytest.approx(0.047, abs=0.0005)
 
 
-def test_zou_interval() -> None:
-    assert stats.zou(0.396, 0.179, 0.088, 66) == pytest.approx((-0.093, 0.517), abs=0.0005)
-
-
 def test_fisher_of_independent_groups() -> None:
     found = stats.fisher_test(0.4, 0.5, 100, 100)
     assert (found.statistic, found.p) == pytest.approx((-0.8751012342, 0.3815188256), abs=5e-11)
