@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hardsight.attacks.attack_result import MEDIANS
 from hardsight.attacks.detection import attacks_of
 from hardsight.attacks.verification import VerificationScore
 from hardsight.scoring.score import score
 from hardsight.stats import wilson
 
 SCORES = ("avh", "own_angle", "nearest_angle", "norm", "confidence", "predicted_confidence", "avc_predicted", "max_logit")
-MEDIANS = ("avh", "norm", "confidence", "likelihood", "score")
 
 
 def attack_table(samples: pa.Table, features: np.ndarray, verification: VerificationScore) -> pa.Table:

@@ -250,6 +250,10 @@ class AdaptWork:
             for name, pair in self.pairs.items()
         }
 
+    def trained_files(self, folder: Path) -> list[Path]:
+        """What the trainings wrote."""
+        return [path for pair in self.pairs for path in (folder / pair).rglob("*") if path.is_file()]
+
     @property
     def methods(self) -> list[str]:
         """The methods that adapt, by name."""

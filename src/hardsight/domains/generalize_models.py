@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 import torch
 
 from hardsight.domains.drm import DRMTTA, Student, objectives
 from hardsight.domains.fold_training import START, Division, Fold, FoldTraining
 from hardsight.domains.generalize import OpenedDomains
-from hardsight.domains.generalize_result import Generalized, chosen_epoch
+from hardsight.domains.generalize_result import chosen_epoch, tables_of
 from hardsight.domains.opening import Features, class_names_of, labels_of, num_classes
 from hardsight.domains.prepare import Standard, image_inputs, network_for, on_raw_features, standards
 from hardsight.domains.run_directory import History, Steps, finish, finished
@@ -116,6 +117,10 @@ class GeneralizeWork:
         arrays = ArrayInputs(self.data.values, self.data.labels, self.data.ids)
         return {"data": {**arrays.fingerprint(), "domains": self.domains}, **lists}
 
+    def trained_files(self, folder: Path) -> list[Path]:
+        """What the trainings wrote of their epochs and scales."""
+        return [*folder.rglob("epochs.json"), *folder.rglob("scale.json")]
+
     def _folds(self) -> list[tuple[int, list[int]]]:
         """Each domain in turn, and those left to train on."""
         numbers = range(len(self.domains))
@@ -138,8 +143,8 @@ class GeneralizeWork:
         return len(self.settings.scales) * sum(self._length(inner).epochs for _, inner in self._inner_folds(left))
 
     @torch.random.fork_rng(devices=[])
-    def all(self, folder: Path, progress: Progress | None) -> Generalized:
-        """Every unseen domain, loss and seed; complete ones are read. torch's global random state is left unchanged."""
+    def all(self, folder: Path, progress: Progress | None) -> dict[str, pa.Table]:
+        """The tables of every domain, loss and seed; complete ones are read. torch's global random state is left unchanged."""
         s, scales = self.settings, {}
         histories: dict[tuple[str, str, int], History] = {}
         lengths = [
@@ -161,7 +166,7 @@ class GeneralizeWork:
                     report = steps.next(f"{loss}  without {domain}  seed {seed}", self._length(left).epochs)
                     histories[loss, domain, seed] = self._history(task, fold, prepared, report)
                     self._say_reached(words, histories[loss, domain, seed], [self.domains[i] for i in left])
-        return Generalized.of(histories, scales, s.selection, folder)
+        return tables_of(histories, scales, s.selection)
 
     def _say_reached(self, words: str, history: History, trained_on: list[str]) -> None:
         reached = chosen_epoch(history, self.settings.selection)

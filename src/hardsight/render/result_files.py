@@ -22,6 +22,11 @@ def show(result: Result) -> None:
     """Print a result: its notes, its sentences and its tables."""
     for note in result.notes:
         print_warning(note)
+    show_lines(result)
+
+
+def show_lines(result: Result) -> None:
+    """Print the sentences and tables of a result whose notes were printed while it was made."""
     for item in result.lines():
         if isinstance(item, Sentence):
             print_line(item.text, **item.facts)
