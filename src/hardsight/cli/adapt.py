@@ -42,8 +42,6 @@ def adapt(
         adapted = run_adapt(source, target, output, settings=settings, progress=progress, say=print_line)
     from hardsight.training import processes
 
-    first = processes.is_first()
-    processes.part()
-    if first:
+    if processes.leave():
         show_lines(adapted)
         print_wrote(output / "report.html")

@@ -37,8 +37,6 @@ def generalize(
         generalized = run_generalize(domains, output, settings=settings, progress=progress, say=print_line)
     from hardsight.training import processes
 
-    first = processes.is_first()
-    processes.part()
-    if first:
+    if processes.leave():
         show_lines(generalized)
         print_wrote(output / "report.html")
