@@ -154,6 +154,7 @@ class Adapted(RunResult):
 
     files = ("accuracy", "differences", "selection", "rounds")
     shown = ("pair", "method", "accuracy", "accuracy std", "oracle_accuracy", "seeds")
+    class_names: list[str]
     accuracy: pa.Table
     differences: pa.Table
     selection: pa.Table

@@ -96,6 +96,12 @@ class Generalized(RunResult):
 
     def lines(self) -> Iterator[Sentence | ShownTable]:
         """Accuracy on every unseen domain, and differences of the average."""
+        yield self.accuracies()
+        average = [row for row in self.differences.to_pylist() if row["domain"] == AVERAGE]
+        yield from shown_differences("differences of the average, seed by seed", average, ("loss", "against"))
+
+    def accuracies(self) -> ShownTable:
+        """Table 5: losses by unseen domains and their average, in percent."""
         names = self.table.column_names
         columns = [name for name in names if f"{name} std" in names]
         cells = [
@@ -103,9 +109,7 @@ class Generalized(RunResult):
             for row in self.table.to_pylist()
         ]
         title = f"accuracy on the unseen domain (%), epoch by {self.selection}"
-        yield ShownTable("accuracy", ("loss", *columns, Cell("average (oracle)", "oracle_average")), cells, title)
-        average = [row for row in self.differences.to_pylist() if row["domain"] == AVERAGE]
-        yield from shown_differences("differences of the average, seed by seed", average, ("loss", "against"))
+        return ShownTable("accuracy", ("loss", *columns, Cell("average (oracle)", "oracle_average")), cells, title)
 
     def figures(self) -> dict[str, Any]:
         """Accuracy on each unseen domain, and epoch by epoch, by name."""
@@ -158,16 +162,9 @@ def _mean_curve(curves: list[list[float]]) -> np.ndarray:
 
 def _accuracy(result: Generalized) -> str:
     """Table 5: unseen domains and their average by losses."""
-    columns = (*result.domains, AVERAGE)
-    rows: list[list[html_page.Cell]] = [
-        [
-            row["loss"],
-            *(percent(row[column], row[f"{column} std"]) for column in columns),
-            (percent(row["oracle average"]), "quiet"),
-        ]
-        for row in result.table.to_pylist()
-    ]
-    return section("Accuracy by unseen domain", ("loss", *columns, "average (oracle)"), rows)
+    shown = result.accuracies()
+    rows: list[list[html_page.Cell]] = [[*row[:-1], (row[-1], "quiet")] for row in shown.rows]
+    return section("Accuracy by unseen domain", shown.header, rows)
 
 
 def _differences(result: Generalized) -> str:

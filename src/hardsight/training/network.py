@@ -78,11 +78,6 @@ class CutNetwork(nn.Module):
         return self.last_head.num_features if self.source.head_hidden is None else self.source.head_hidden
 
     @property
-    def learned_head(self) -> Head | None:
-        """What a network that was trained before predicted with, if its features still reach the head."""
-        return self.last_head if self.source.learned and self.source.head_hidden is None else None
-
-    @property
     def batch_norm(self) -> bool:
         """Whether the samples of a batch are normalized by each other in training."""
         layers = any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in self.network.modules())
