@@ -3,7 +3,6 @@
     score.py           `score` and its job: which scores, which rows, one or two passes
     score_file.py       `score_to_file`, the function behind `hardsight score`; settings.py has its options
     stored.py        `Snapshot.scores`: stored scores are read, others computed
-    hardness.py      one score of every sample, oriented so that high is hard, from a run, a snapshot or a table
     fitted_head.py   calibrated heads fitted by cross-validation if there is none
     cluster.py       the same on a Dask cluster
     samples.py       what every verb asks of its samples: their path, the rows of a split, unique ids
