@@ -11,7 +11,7 @@ import pyarrow as pa
 
 import hardsight
 from hardsight import Head, Snapshot
-from hardsight.attacks.attack import Attack
+from hardsight.attacks import Attack
 from hardsight.domains.adapt_result import Adapted
 from hardsight.domains.generalize_result import Generalized
 from hardsight.training.train import Trained
@@ -57,17 +57,20 @@ def test_correlations_and_trainings(tmp_path: Path) -> None:
     for inner in (first, first.target, result.models[0], result.calibration(), result.disagreement()):
         one_screen(inner)
     history = [{"epoch": 3, "lr": 0.1, "train": {"accuracy": 0.75, "avh": 0.2}, "test": {"accuracy": 0.5, "avh": 0.3}}]
-    assert re.search(r"train +0\.75 +0\.2\n +test +0\.5 +0\.3$", one_screen(Trained(tmp_path, Head("linear", WEIGHT), history)))
+    text = one_screen(Trained(tmp_path, Head("linear", WEIGHT), history))
+    assert re.search(r"train +3 +0\.75 +0\.2\n +test +3 +0\.5 +0\.3\n", text)
     one_screen(Trained(tmp_path, Head("linear", WEIGHT), []))
 
 
 def test_domains_and_attacks(tmp_path: Path) -> None:
-    text = one_screen(Adapted(ACCURACY, ACCURACY, ACCURACY, ACCURACY, run=tmp_path))
-    assert "method 0" in text and "and 28 more" in text
-    losses = pa.table({"loss": ["avh"], "photo": [0.5], "photo std": [0.1], "average": [0.6]})
-    assert re.search(r"avh +0\.5 +0\.6", one_screen(Generalized(losses, losses, losses, run=tmp_path)))
-    one_screen(Generalized(losses.slice(0, 0), losses, losses, run=tmp_path))
-    assert "method 0" in one_screen(Attack(tmp_path, ACCURACY, ACCURACY, ACCURACY, ACCURACY, {}))
+    rounds = ACCURACY.append_column("seed", pa.array([0] * 40))
+    text = one_screen(Adapted(tmp_path, dict.fromkeys(Adapted.files, ACCURACY) | {"rounds": rounds}))
+    assert "Adapted: 40 rows" in text and "method 0" in text
+    losses = pa.table({"loss": ["avh"], "selection": ["last"], "photo": [0.5], "photo std": [0.1], "average": [0.6]})
+    epochs = pa.table({"loss": ["avh"], "domain": ["photo"], "seed": [0], "scale": pa.array([None], pa.float64())})
+    text = one_screen(Generalized(tmp_path, dict.fromkeys(Generalized.files, losses) | {"epochs": epochs}))
+    assert re.search(r"avh +last +0\.5 +0\.1 +0\.6", text)
+    assert "method 0" in one_screen(Attack(tmp_path, dict.fromkeys(Attack.files, ACCURACY), counts={}))
 
 
 def test_tables_of_clean_select_audit_and_drift() -> None:

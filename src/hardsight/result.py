@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.errors import InputError, MissingExtra, why_missing
-from hardsight.files.parquet import table_notes
+from hardsight.files.parquet import read_parquet, table_notes
 from hardsight.files.places import place
 from hardsight.files.suspects import count_in_words, noted_warnings
 from hardsight.files.table_writing import FORMATS
@@ -223,6 +223,30 @@ class Result:
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self.table.__arrow_c_stream__(requested_schema)
+
+
+class RunResult(Result):
+    """A result in a run directory: its tables are the files NAME.parquet there, and attributes of the same names.
+
+    Args:
+        run: the run directory.
+        tables: the tables by name. Default: read from the run.
+        notes: warnings and advice, one sentence each.
+    """
+
+    run: Path
+    files: Sequence[str] = ()  # names of the tables, that of the main one first
+
+    def __init__(
+        self, run: str | os.PathLike[str], tables: Mapping[str, pa.Table] | None = None, notes: Iterable[str] = ()
+    ) -> None:
+        self._tables = tables or {name: read_parquet(Path(run) / f"{name}.parquet") for name in self.files}
+        super().__init__(self._tables[self.files[0]], notes, run)
+        self.__dict__.update(self._tables)
+
+    def tables(self) -> dict[str, pa.Table]:
+        """All tables, by name."""
+        return dict(self._tables)
 
 
 class ScoresTable(Result):

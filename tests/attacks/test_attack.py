@@ -16,7 +16,7 @@ import hardsight
 from hardsight.attacks.detection import detected, roc_curve
 from hardsight.attacks.settings import AttackSettings
 from hardsight.attacks.trajectory import describe_paths, path_table
-from hardsight.attacks.verification import Gaussians, verification
+from hardsight.attacks.verification import fitted_gaussians, verification
 from hardsight.errors import InputError, RunError
 from hardsight.head import Head
 from hardsight.stats.open_set import auroc
@@ -91,7 +91,7 @@ def test_each_loss_is_verified_by_its_own_score() -> None:
     own = verification(gaussian, None, None, clean)
     by_head = gaussian.logits(features).argmax(1)
     np.testing.assert_allclose(own.likelihood(features, by_head), hardsight.scores.gm_likelihood(features, gaussian), rtol=1e-6)
-    fitted = Gaussians.fitted(features, labels, 2)
+    fitted = fitted_gaussians(features, labels, 2)
     np.testing.assert_allclose(fitted.mean[1], features[labels == 1].mean(0))
     by_linear = np.asarray(linear_head.logits(features)).argmax(1)
     ours = fitted.log_density(features, by_linear)

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,12 @@ import pytest
 import typer
 
 from hardsight import score
-from hardsight.cli import adapt, attack, generalize
+from hardsight.attacks import Attack
 from hardsight.cli.results import with_options
+from hardsight.domains import Adapted, Generalized
 from hardsight.errors import InputError
 from hardsight.render.printed_tables import as_latex, as_markdown, write_tables
+from hardsight.render.result_files import show_lines
 from hardsight.render.saving import figures_as, save_figure
 from hardsight.screen import (
     Cell,
@@ -229,32 +230,40 @@ def test_every_command_with_tables_has_a_document(document: Callable[[str], dict
         assert not [key for row in rows for key in row if not key.isprintable() or " " in key]
 
 
+def tables(rows: dict[str, list[dict[str, Any]]]) -> dict[str, pa.Table]:
+    return {name: pa.Table.from_pylist(rows[name]) for name in rows}
+
+
 def test_documents_of_the_long_commands() -> None:
     """From the tables that they write, without a training."""
     differences = {"against": "source", "difference": 0.0123456, "low": 0.01, "high": 0.02, "verdict": "better"}
-    adapted = SimpleNamespace(
-        table=pa.Table.from_pylist(
-            [{"pair": "a-to-b", "method": "cbst", "accuracy": 0.9, "accuracy std": 0.1, "oracle_accuracy": None}]
-        ),
-        differences=pa.Table.from_pylist([{"pair": "a-to-b", "method": "cbst", **differences}]),
-        selection=pa.table({"pair": pa.array([], pa.string())}),
-    )
-    generalized = SimpleNamespace(
-        selection="last",
-        table=pa.Table.from_pylist([{"loss": "avh", "dark": 0.5, "dark std": 0.1, "oracle average": 0.6}]),
-        differences=pa.Table.from_pylist([{"loss": "avh", "domain": "average", **differences}]),
-    )
+    accuracy = {"pair": "a-to-b", "method": "cbst", "accuracy": 0.9, "accuracy std": 0.1, "oracle_accuracy": None}
+    adapted = {
+        "accuracy": [accuracy],
+        "differences": [{"pair": "a-to-b", "method": "cbst", **differences}],
+        "selection": [],
+        "rounds": [{"pair": "a-to-b", "method": "cbst", "seed": 0, "round": 1}],
+    }
+    generalized = {
+        "accuracy": [{"loss": "avh", "selection": "last", "dark": 0.5, "dark std": 0.1, "oracle average": 0.6}],
+        "differences": [{"loss": "avh", "domain": "average", **differences}],
+        "epochs": [{"loss": "avh", "domain": "dark", "seed": 0, "scale": None}],
+    }
     row = {"method": "fgsm", "epsilon": 0.1, "error": 0.5, "low": 0.4, "high": 0.6}
     medians = dict.fromkeys(("avh", "norm", "confidence", "likelihood", "score"), 0.25)
-    attacked = SimpleNamespace(
-        summary={"images": 3, "score": "s", "gaussians": "g", "trajectories": {"followed": 0, "switched": 0}},
-        by_epsilon=pa.Table.from_pylist([row | medians]),
-        detection=pa.Table.from_pylist([row | {"inputs": "all", "detector": "norm", "auroc": 0.7}]),
-    )
+    attacked = {
+        "attack": [],
+        "epsilons": [row | medians],
+        "detection": [row | {"inputs": "all", "detector": "norm", "auroc": 0.7}],
+        "trajectories": [],
+    }
+    counts = {"images": 3, "score": "s", "gaussians": "g", "trajectories": {"followed": 0, "switched": 0}}
     with showing(json=True) as shown:
-        adapt._show(adapted)  # type: ignore[arg-type]
-        generalize._show(generalized)  # type: ignore[arg-type]
-        attack.print_attack(attacked)  # type: ignore[arg-type]
+        show_lines(Adapted("run", tables(adapted)))
+        show_lines(Generalized("run", tables(generalized)))
+        attack = Attack("run", tables(attacked), counts=counts)
+        show_lines(attack)
+    assert shown.summary == attack.summary == counts
     rows = shown.records()
     assert list(rows) == ["accuracy", "differences", "epsilons", "detection"]
     assert rows["accuracy"][0] == {

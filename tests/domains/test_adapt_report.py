@@ -136,7 +136,7 @@ def written(folder: Path, rounds: dict[Any, Any], names: list[str], words: str =
         key: [{"round": 0, "portion": 0.2, "accuracy": accuracy, "class_accuracy": [accuracy] * len(names)}]
         for key, accuracy in rounds.items()
     }
-    result = Adapted(*tables_of(entries, names).values(), run=folder, class_names=names)
+    result = Adapted(folder, tables_of(entries, names), names)
     (folder / "report.html").write_text(result.page(start, []), encoding="utf-8")
     return folder / "report.html"
 

@@ -100,9 +100,8 @@ def history(loss: str, folder: Path, **options: Any) -> Any:
     """One training on the first two domains, tested on the third."""
     settings = GeneralizeSettings(epochs=5, hidden=32, batch_size=32, lr=0.05, device="cpu", losses=loss, **options)
     work = GeneralizeWork.of(settings, OpenedDomains(turned(), ["a", "b", "c"]), print)
-    prepared = work._prepared([0, 1])
-    fold = work.division.fold(prepared.inputs, 2, [0, 1], seed=0)
-    return work._history(Task(folder / loss, loss, None, 0), fold, prepared, lambda epoch: None)
+    fold = work.division.fold(work._prepared([0, 1])[0], 2, [0, 1], seed=0)
+    return work._history(Task(folder / loss, loss, None, 0), fold, lambda epoch: None)
 
 
 def test_the_option_reaches_the_vote(tmp_path: Path) -> None:
@@ -111,7 +110,7 @@ def test_the_option_reaches_the_vote(tmp_path: Path) -> None:
         OpenedDomains(turned(), ["a", "b", "c"]),
         print,
     )
-    fold = work.division.fold(work._prepared([0, 1]).inputs, 2, [0, 1], seed=0)
+    fold = work.division.fold(work._prepared([0, 1])[0], 2, [0, 1], seed=0)
     assert work._student(Task(tmp_path, "drm", None, 0), fold).gamma == -2.0
 
 

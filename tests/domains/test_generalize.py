@@ -105,16 +105,15 @@ def test_a_fold_keeps_the_unseen_domain_out() -> None:
 def test_features_are_standardized_by_the_training_domains_alone() -> None:
     data = features()
     work = GeneralizeWork(GeneralizeSettings(), OpenedDomains(data, ["sun", "rain", "snow"]), torch.device("cpu"), print)
-    seen = work._prepared([0, 2]).inputs.inputs[np.isin(work.number, [0, 2])]  # type: ignore[attr-defined]
+    seen = work._prepared([0, 2])[0].inputs[np.isin(work.number, [0, 2])]  # type: ignore[attr-defined]
     assert seen.mean(0) == pytest.approx(np.zeros(6), abs=1e-5) and seen.std(0) == pytest.approx(np.ones(6), abs=1e-5)
 
 
 def one_training(data: Features, folder: Path, say: Any = print, **options: Any) -> tuple[Any, dict[str, Any]]:
     """The history of the training that leaves the second domain out, and the arguments of the run it would be of."""
     work = GeneralizeWork.of(GeneralizeSettings(device="cpu", **options), OpenedDomains(data, ["sun", "rain", "snow"]), say)
-    prepared = work._prepared([0, 2])
-    fold = work.division.fold(prepared.inputs, 1, [0, 2], seed=0)
-    history = work._history(Task(folder, "softmax", None, 0), fold, prepared, lambda epoch: None)
+    fold = work.division.fold(work._prepared([0, 2])[0], 1, [0, 2], seed=0)
+    history = work._history(Task(folder, "softmax", None, 0), fold, lambda epoch: None)
     work._say_reached("softmax without rain  seed 0", history, ["sun", "snow"])
     return history, work.arguments()
 
@@ -157,7 +156,9 @@ def test_of_one_scale_there_is_nothing_to_choose(tmp_path: Path) -> None:
     settings = GeneralizeSettings(losses=("cosface",), scales=(7,), device="cpu")
     work = GeneralizeWork.of(settings, OpenedDomains(features(), ["sun", "rain", "snow"]), print)
     assert work._scale_epochs("cosface", [0, 2]) == 0
-    assert work._scale(tmp_path, "cosface", [0, 2], work._prepared([0, 2]), Steps(None, 0)) == 7 and not list(tmp_path.iterdir())
+    assert work._scale(tmp_path, "cosface", [0, 2], work._prepared([0, 2])[0], Steps(None, 0)) == 7 and not list(
+        tmp_path.iterdir()
+    )
 
 
 @pytest.mark.usefixtures("undrawn")

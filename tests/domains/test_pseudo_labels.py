@@ -40,6 +40,12 @@ def probs(logits: np.ndarray) -> np.ndarray:
     return np.exp(logits - logsumexp(logits, axis=1, keepdims=True))
 
 
+def avc_of(features: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """(n, c) (pi - angle_k) / sum_j (pi - angle_j)."""
+    left = np.pi - angles(features, weight)
+    return left / left.sum(1, keepdims=True)
+
+
 # ---- thresholds ----
 
 
@@ -208,9 +214,7 @@ def test_cbst_avh_is_equation_4_one_sample_at_a_time() -> None:
     logits, features, head = world(7)
     chosen = select_pseudo_labels(logits, features, head, portion=0.3, method="cbst+avh")
     labels, _ = plain_cbst(logits, 0.3)
-    left = np.pi - angles(features, head.weight)
-    avc = left / left.sum(1, keepdims=True)
-    p = probs(logits)
+    avc, p = avc_of(features, head.weight), probs(logits)
     beta = []
     for k in range(4):
         ranked = sorted((avc[i, k] for i in range(len(p)) if p[i].argmax() == k), reverse=True)
@@ -242,8 +246,7 @@ def test_a_score_that_is_hard_at_its_high_end_is_turned_around() -> None:
 def test_beta_may_be_ranked_among_the_labeled() -> None:
     logits, features, head = world(10)
     chosen = select_pseudo_labels(logits, features, head, portion=0.4, method="cbst+avh", group_by="label")
-    left = np.pi - angles(features, head.weight)
-    avc = (left / left.sum(1, keepdims=True))[np.arange(200), chosen.proposed]
+    avc = avc_of(features, head.weight)[np.arange(200), chosen.proposed]
     assert chosen.thresholds == pytest.approx(class_thresholds(avc, chosen.proposed, 0.4))
     assert (chosen.proposed != chosen.predicted).any()
 
@@ -259,17 +262,16 @@ def test_moving_the_space_of_a_gaussian_head_selects_the_same(method: str) -> No
     assert here.labels.tolist() == there.labels.tolist() and here.kept.any()
     assert here.thresholds == pytest.approx(there.thresholds)
     center = head.weight.mean(0)  # architecture.md, section 2: the mean of the class means
-    left = np.pi - angles(features - center, head.weight - center)
-    predicted = left.argmax(1) if method == "avc" else Head("gaussian", head.weight).logits(features).argmax(1)
-    avc = (left / left.sum(1, keepdims=True))[np.arange(len(left)), predicted]
-    assert here.thresholds == pytest.approx(class_thresholds(avc, predicted, 0.3, num_classes=4))
+    avc = avc_of(features - center, head.weight - center)
+    predicted = avc.argmax(1) if method == "avc" else Head("gaussian", head.weight).logits(features).argmax(1)
+    own = avc[np.arange(len(avc)), predicted]
+    assert here.thresholds == pytest.approx(class_thresholds(own, predicted, 0.3, num_classes=4))
 
 
 def test_avc_alone_is_cbst_on_angles() -> None:
     _, features, head = world(11)
-    left = np.pi - angles(features, head.weight)
     chosen = select_pseudo_labels(None, features, head, portion=0.3, method="avc")
-    same = select_pseudo_labels(np.log(left), portion=0.3, method="cbst")  # softmax of log x is x over its sum
+    same = select_pseudo_labels(np.log(avc_of(features, head.weight)), portion=0.3, method="cbst")  # softmax of log p is p
     assert chosen.labels.tolist() == same.labels.tolist()
     assert chosen.thresholds == pytest.approx(same.thresholds)
     assert chosen.predicted.tolist() == angles(features, head.weight).argmin(1).tolist()
@@ -345,8 +347,7 @@ def test_lrent_divided_by_the_predicted_classs_threshold_is_a_plain_softmax() ->
 def test_one_threshold_for_all_is_that_of_a_score_too() -> None:
     logits, features, head = world(22)
     chosen = select_pseudo_labels(logits, features, head, portion=0.3, method="cbst+avh", kc_policy="global")
-    left = np.pi - angles(features, head.weight)
-    avc = (left / left.sum(1, keepdims=True))[np.arange(200), logits.argmax(1)]
+    avc = avc_of(features, head.weight)[np.arange(200), logits.argmax(1)]
     limit = sorted(avc, reverse=True)[math.floor(199 * 0.3)]
     assert chosen.thresholds == pytest.approx([limit] * 4) and chosen.kept.tolist() == (avc > limit).tolist()
     assert chosen.proposed.tolist() == logits.argmax(1).tolist()

@@ -280,8 +280,8 @@ def test_what_is_said_of_a_known_story(said: Description) -> None:
     assert numbers["phases"]["hard"]["found"] is True and numbers["phases"]["easy"]["at"] == 5
     assert "inside the epochs, steps 10 to 200:" in text and "AVH settles at step 50 of 200" in text
     drawn = [f"dynamics-test{what}.png" for what in ("", "-easy-hard", "-steps", "-collapse")]
-    assert [path.name for path in said.figures] == drawn
-    assert all(path.read_bytes().startswith(b"\x89PNG") for path in said.figures)
+    assert [path.name for path in said.drawn] == drawn
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in said.drawn)
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -298,8 +298,8 @@ def test_held_out_sets_are_described_and_training_if_there_is_none(run: Path, tm
     with Dynamics(tmp_path) as tracker:
         tracker.update(3, np.eye(3), np.eye(3), range(3), range(3), split="../night & day")  # a set may have any name
     said = describe_dynamics(tmp_path)
-    assert [path.parent for path in said.figures] == [tmp_path / "figures"] * 2
-    assert said.figures[0].name == "dynamics----night---day.png" and "../night & day: 3 samples" in str(said)
+    assert [path.parent for path in said.drawn] == [tmp_path / "figures"] * 2
+    assert said.drawn[0].name == "dynamics----night---day.png" and "../night & day: 3 samples" in str(said)
 
 
 def test_the_command(run: Path, tmp_path: Path, cli: Callable[..., Any]) -> None:

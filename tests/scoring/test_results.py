@@ -27,7 +27,6 @@ from hardsight.files.samples import write_samples
 from hardsight.head import Head
 from hardsight.render.table_views import MOST_BYTES, thumbnails
 from hardsight.result import ScoresTable
-from hardsight.scoring.hardness import hardness_of
 from hardsight.scoring.job import Job
 from hardsight.table import hardest, noted_class_names, read_scores, write_table
 
@@ -88,7 +87,7 @@ def test_whatever_takes_a_table_takes_it(table: ScoresTable) -> None:
     ranked = hardest(table, "avh", 2)
     assert isinstance(ranked, pa.Table) and ranked["id"].to_pylist() == ["wrong", "between"]
     assert table.hardest("norm", 1)["id"].to_pylist() == hardest(table.table, "norm", 1)["id"].to_pylist()
-    assert hardness_of(table, "avh").values.tolist() == [0.0, 0.5, 1.0]
+    assert Snapshot.open(table, by="avh").scores(["avh"])["avh"].to_pylist() == [0.0, 0.5, 1.0]
     assert hardsight.select(table, method="hardest", budget=1)["id"].to_pylist() == ["wrong"]
     rng = np.random.default_rng(0)
     many = score(rng.normal(size=(30, 4)), rng.normal(size=(3, 4)), rng.integers(0, 3, 30))
@@ -211,7 +210,7 @@ def test_names_stand_where_people_read_and_numbers_in_parquet(tmp_path: Path) ->
     assert '"given_label": "dog"' in (tmp_path / "suspects.json").read_text()
     parquet = pq.read_table(tmp_path / "suspects.parquet")
     assert parquet["given_label"].to_pylist() == [0, 0, 1, 1] and noted_class_names(parquet.schema) == ["dog", "ant"]
-    assert hardness_of(named.to_pandas(), "avh").labels.tolist() == [1, 0, -1]  # ant, dog: by name
+    assert Snapshot.open(named.to_pandas(), by="avh").labels.tolist() == [1, 0, -1]  # ant, dog: by name
     digits = score(FEATURES, np.eye(2), [0, 1, 1], class_names=["1", "2"])
     assert digits.to_pandas()["label"].tolist() == [0, 1, 1]  # "1" would be read as class 1 again
 

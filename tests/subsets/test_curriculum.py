@@ -16,7 +16,7 @@ import pytest
 import hardsight
 from hardsight import Snapshot
 from hardsight.data.run_images import RunImages
-from hardsight.errors import InputError
+from hardsight.errors import FileError, InputError
 from hardsight.training.pacing import Curriculum, Pacing, ordered
 from hardsight.training.sets import check_choice, open_curriculum, subset_rows
 from hardsight.training.settings import TrainSettings
@@ -115,9 +115,12 @@ def test_a_curriculum_is_joined_by_id(tmp_path: Path) -> None:
     assert opened is not None and opened.part(1).tolist() == [1]
     with pytest.raises(InputError, match="1 of the 2 training samples have no avh in .*s.parquet .the first: 'x'"):
         open_curriculum(settings, ["a", "x"], labels)
-    for source, said in (("s.parquet:loss", "no column 'loss'"), ("nowhere:avh", "does not exist")):
-        with pytest.raises(InputError, match=said):
+    for source, error, said in (("s.parquet:loss", InputError, "no column 'loss'"), ("nowhere:avh", FileError, "does not exist")):
+        with pytest.raises(error, match=said):
             open_curriculum(TrainSettings(curriculum=f"{tmp_path / source}"), ["a", "b"], labels)
+    for text in ("run", ":avh", "run:"):
+        with pytest.raises(InputError, match=f"RUN:SCORE.*{text!r}"):
+            check_choice(TrainSettings(curriculum=text))
     assert open_curriculum(TrainSettings(), ["a", "b"], labels) is None
 
 

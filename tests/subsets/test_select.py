@@ -17,7 +17,6 @@ import hardsight
 from explorer_runs import digits_run
 from hardsight import Snapshot
 from hardsight.errors import InputError
-from hardsight.scoring.hardness import run_and_score
 from hardsight.subsets.cost import cost_curve
 from hardsight.subsets.d2 import d2, neighbor_graph
 from hardsight.subsets.eligible import directions
@@ -283,12 +282,6 @@ def test_bad_input_ends_in_one_line(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said) as error:
         hardsight.select(**options)
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize("text", ["run", ":avh", "run:"])
-def test_a_score_of_a_run_is_written_with_a_colon(text: str) -> None:
-    with pytest.raises(InputError, match="written RUN:SCORE"):
-        run_and_score(text)
 
 
 def test_the_command_writes_what_python_gives(tmp_path: Path, cli: Cli) -> None:

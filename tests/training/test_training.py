@@ -26,6 +26,7 @@ from safetensors.torch import load_file
 from hardsight import training
 from hardsight.data import open_data
 from hardsight.errors import FileError, InputError, RunError, TrainingError
+from hardsight.losses import SoftmaxLoss
 from hardsight.models import open_model
 from point_mlp import PointMLP, points
 
@@ -39,6 +40,14 @@ def on_points(output: Path, **options: Any) -> training.Trained:  # type: ignore
     defaults: dict[str, Any] = {"epochs": 2, "batch_size": 16, "lr": 0.05, "watch": {"test": points(30, seed=1)}}
     data_and_model = {"data": points(), "model": "point_mlp:PointMLP"}
     return hardsight.train(output=output, **{**data_and_model, **defaults, **options})
+
+
+def untrained(**options: Any) -> tuple[Any, SoftmaxLoss]:
+    """The layers up to the features, and the loss, that a training on points with seed 0 starts from."""
+    torch.manual_seed(0)
+    hidden = PointMLP(num_classes=3).hidden
+    torch.manual_seed(0)
+    return hidden, SoftmaxLoss(2, 3, **options)
 
 
 @pytest.fixture(scope="module")
@@ -128,15 +137,9 @@ def test_history_is_the_mean_of_the_dynamics(digits: Path, tmp_path: Path) -> No
 
 def test_the_loop_is_what_plain_torch_does(tmp_path: Path) -> None:
     """SGD with momentum and decay, written out, from the same start and in the same order."""
-    from hardsight.losses import SoftmaxLoss
-
     inputs, labels = points()
     done = on_points(tmp_path / "run", optimizer_options={"clip": 0.5}, weight_decay=0.01, schedule="cosine", watch={})
-    torch.manual_seed(0)
-    network = PointMLP(num_classes=3)
-    torch.manual_seed(0)
-    loss = SoftmaxLoss(2, 3)
-    hidden = network.hidden
+    hidden, loss = untrained()
     matrices = [p for p in (*hidden.parameters(), *loss.parameters()) if p.ndim == 2]
     vectors = [p for p in (*hidden.parameters(), *loss.parameters()) if p.ndim == 1]
     optimizer = torch.optim.SGD([{"params": matrices, "weight_decay": 0.01}, {"params": vectors}], lr=0.05, momentum=0.9)
@@ -184,18 +187,13 @@ def test_a_trained_model_predicts_as_its_head_does(loss: str, tmp_path: Path) ->
 
 def test_the_untrained_network_is_epoch_0(tmp_path: Path) -> None:
     """Held-out samples alone, by the weights that training starts from; the training itself is the same."""
-    from hardsight.losses import SoftmaxLoss
-
     with_start, without = (on_points(tmp_path / name, at_start=name == "with") for name in ("with", "without"))
     assert np.array_equal(with_start.head.weight, without.head.weight) and with_start.history == without.history
     assert not (tmp_path / "without" / "dynamics" / "epoch=0000.parquet").exists()
     rows = pq.read_table(tmp_path / "with" / "dynamics" / "epoch=0000.parquet").to_pylist()
     assert len(rows) == 30 and {row["split"] for row in rows} == {"test"}
     inputs, labels = points(30, seed=1)
-    torch.manual_seed(0)
-    hidden = PointMLP(num_classes=3).hidden
-    torch.manual_seed(0)
-    loss = SoftmaxLoss(2, 3, reduction="none")
+    hidden, loss = untrained(reduction="none")
     expected = loss(hidden(torch.from_numpy(inputs)), torch.from_numpy(labels)).tolist()
     told = {row["id"]: row["loss"] for row in rows}
     assert [told[f"test/{row}"] for row in range(30)] == pytest.approx(expected, abs=1e-5)
@@ -204,10 +202,8 @@ def test_the_untrained_network_is_epoch_0(tmp_path: Path) -> None:
 
 def first_features() -> tuple[Any, Any]:
     """Features of the training points by the network that training starts from, and their labels."""
-
     inputs, labels = points()
-    torch.manual_seed(0)
-    return PointMLP(num_classes=3).hidden(torch.from_numpy(inputs)).detach(), torch.from_numpy(labels)
+    return untrained()[0](torch.from_numpy(inputs)).detach(), torch.from_numpy(labels)
 
 
 def test_centers_are_saved(tmp_path: Path) -> None:
@@ -223,11 +219,8 @@ def test_centers_are_saved(tmp_path: Path) -> None:
 
 def test_the_lambdas_of_aldr_are_saved_and_a_score(tmp_path: Path) -> None:
     """One step: lambda = 1 - KL(softmax(gaps) || uniform) / (2 log c), the gaps of logits over their mean size, margin 1."""
-    from hardsight.losses import SoftmaxLoss
-
     features, labels = first_features()
-    torch.manual_seed(0)
-    logits = SoftmaxLoss(2, 3).logits(features).detach()
+    logits = untrained()[1].logits(features).detach()
     on_points(tmp_path / "run", loss="aldr", epochs=1, batch_size=len(labels))
     expected = []
     for z, y in zip(logits.tolist(), labels.tolist(), strict=True):

@@ -6,8 +6,8 @@
     detection.py       can attacked inputs be told from clean ones? ROC curves and AUROC
     trajectory.py      the path of an attacked sample in angle and norm
     tables.py          what a run says: a row per input, a row per epsilon
-    figures.py         its figures
-    attack.py       `attack`: a part at a time, resumed where it was interrupted
+    attack_result.py   its result, in words and figures
+    attack.py          `attack`: a part at a time, resumed where it was interrupted
     settings.py        the options of `hardsight attack`
 
 Names load when first used.

@@ -1,4 +1,4 @@
-from .attack import Attack
+from .attack_result import Attack
 from .detection import roc_curve
 from .gradient_sign import fgsm, pgd
 from .trajectory import describe_paths

@@ -15,13 +15,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pyarrow as pa
 
+from hardsight.attacks.attack_result import Attack
 from hardsight.attacks.settings import AttackSettings
 from hardsight.attacks.target import (
     AttackTarget,
@@ -40,17 +41,16 @@ from hardsight.files.heads import save_head
 from hardsight.files.parquet import open_parquet, read_parquet
 from hardsight.files.places import place_on_disk
 from hardsight.files.reading import reading
-from hardsight.files.run import Run, check_run_directory, read_manifest
+from hardsight.files.run import Run, check_run_directory
 from hardsight.files.samples import rows_per_part, write_samples
 from hardsight.options import takes
 from hardsight.render.saving import save_figure
-from hardsight.screen import Progress, Say, printable, table_lines
+from hardsight.screen import Progress, Say
 from hardsight.table import write_table
 from hardsight.threads import even_rows, num_threads
 from hardsight.training.inputs import ImageInputs, sized
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from torch import Tensor
 
     from hardsight.models.network import Network
@@ -58,48 +58,6 @@ if TYPE_CHECKING:
 
 COMMAND = "hardsight attack"
 PART_IMAGES = 512
-TABLES = ("attack", "epsilons", "detection", "trajectories")
-
-
-@dataclass(frozen=True)
-class Attack:
-    """A finished attack.
-
-    Attributes:
-        run: its directory.
-        table: a row per image and attack, clean ones first.
-        by_epsilon: a row per attack: error, its interval, and medians of the scores.
-        detection: a row per attack, kind of inputs and detector: AUROC and its interval.
-        trajectories: a row per followed sample and step.
-        summary: images, the verification score in words, and what the paths have in common.
-        notes: what was found in the images, one sentence each.
-    """
-
-    run: Path
-    table: pa.Table
-    by_epsilon: pa.Table
-    detection: pa.Table
-    trajectories: pa.Table
-    summary: dict[str, Any]
-    notes: list[str] = field(default_factory=list)
-
-    def tables(self) -> dict[str, pa.Table]:
-        """The four tables, by the names of their files."""
-        return dict(zip(TABLES, (self.table, self.by_epsilon, self.detection, self.trajectories), strict=True))
-
-    def figures(self) -> dict[str, Figure]:
-        """Error by epsilon, ROC, histograms of the scores, and paths if any were traced."""
-        from hardsight.attacks.figures import attack_figures
-
-        return attack_figures(self.table, self.by_epsilon, self.trajectories)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the table, in the format of the path's suffix."""
-        write_table(self.table, path)
-
-    def __repr__(self) -> str:
-        where = f"Attack: {self.table.num_rows:,} inputs, in {printable(str(self.run))}"
-        return "\n".join([where, *table_lines(self.by_epsilon.to_pylist(), self.by_epsilon.column_names[:7])])
 
 
 @takes(AttackSettings)
@@ -135,8 +93,9 @@ def attack(
     say = say or (lambda sentence: None)
     for note in target.notes:
         say(note)
-    done = _Job.of(target, settings, say, progress).run(place_on_disk(output))
-    return replace(done, notes=list(target.notes))
+    directory = place_on_disk(output)
+    _Job.of(target, settings, say, progress).run(directory)
+    return Attack(directory, notes=target.notes)
 
 
 @dataclass
@@ -166,7 +125,7 @@ class _Job:
         data = in_classes_of(model, target.data)
         return cls(model, ImageInputs(data, model.preprocessing, workers=workers), target, settings, say, progress)
 
-    def run(self, output: Path) -> Attack:
+    def run(self, output: Path) -> None:
         """Start the run or resume it, attack what is missing, and sum up."""
         per_part = max(1, min(PART_IMAGES, rows_per_part(self.model.head.num_features) // (1 + len(self.attacks))))
         arguments = {
@@ -181,7 +140,7 @@ class _Job:
         run = Run(output, COMMAND, arguments, fingerprints, sources)
         if run.complete:
             self.say(f"{output} is complete already")
-            return read_attack(output)
+            return
         with run.only_writer():
             n, folder = len(self.inputs), run.folder("samples")
             parts = {
@@ -197,7 +156,6 @@ class _Job:
             if self.inputs.fingerprint() != fingerprints["data"]:
                 raise RunError(f"the images changed while they were read: remove {output} and start over.")
             self._finish(run, list(parts))
-        return read_attack(output)
 
     @property
     def attacks(self) -> list[tuple[str, float]]:
@@ -270,7 +228,6 @@ class _Job:
     def _finish(self, run: Run, parts: list[Path]) -> None:
         """The head, the tables, the figures, and run.json last."""
         from hardsight.attacks.detection import detection_table  # with statistics, which take a second to load
-        from hardsight.attacks.figures import attack_figures
         from hardsight.attacks.tables import attack_table, epsilon_table
 
         samples, features, rows, broken = _read_parts(parts)
@@ -284,26 +241,24 @@ class _Job:
         trained = training_features(directory, d)
         verified = verification(head, saved_centers(directory, d), trained, (features[clean], labels[clean]))
         table = attack_table(samples, features, verified)
-        by_epsilon = epsilon_table(table)
         path = run.directory / "trajectories.parquet"
         if not path.exists():
             write_table(self._paths(table), path)
-        trajectories = read_parquet(path)
-        for name, written in (("attack", table), ("epsilons", by_epsilon), ("detection", detection_table(table))):
+        for name, written in (("attack", table), ("epsilons", epsilon_table(table)), ("detection", detection_table(table))):
             write_table(written, run.directory / f"{name}.parquet")
         if broken:
             write_table(pa.Table.from_pylist(broken, ERRORS), run.directory / "errors.parquet")
             self.say(f"{len(broken)} of {len(self.inputs)} images could not be read: see {run.directory / 'errors.parquet'}")
-        for name, figure in attack_figures(table, by_epsilon, trajectories).items():
-            save_figure(figure, run.folder("figures") / f"{name}.png")
         fitted = "the head" if head.kind == "gaussian" else "training features" if trained is not None else "clean inputs"
         counts = {
             "images": int(clean.sum()),
             "broken": len(broken),
             "score": verified.name,
             "gaussians": fitted,
-            "trajectories": describe_paths(trajectories),
+            "trajectories": describe_paths(read_parquet(path)),
         }
+        for name, figure in Attack(run.directory, counts=counts).figures().items():
+            save_figure(figure, run.folder("figures") / f"{name}.png")
         run.finish(parts, counts, rows)
 
     def _paths(self, table: pa.Table) -> pa.Table:
@@ -372,11 +327,3 @@ def _read_parts(parts: list[Path]) -> tuple[pa.Table, np.ndarray, dict[str, int]
     column = table.column("features").combine_chunks()
     features = column.flatten().to_numpy().reshape(len(table), -1) if len(table) else np.zeros((0, 1), np.float32)
     return table.drop_columns("features"), features, rows, broken
-
-
-def read_attack(directory: str | os.PathLike[str]) -> Attack:
-    """A finished attack from its run directory."""
-    path = Path(directory)
-    counts = read_manifest(path)["counts"]
-    table, by_epsilon, detection, trajectories = (read_parquet(path / f"{name}.parquet") for name in TABLES)
-    return Attack(path, table, by_epsilon, detection, trajectories, counts)

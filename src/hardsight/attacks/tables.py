@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hardsight.attacks.attack_result import MEDIANS
 from hardsight.attacks.detection import attacks_of
 from hardsight.attacks.verification import VerificationScore
 from hardsight.scoring.score import score
 from hardsight.stats import wilson
 
 SCORES = ("avh", "own_angle", "nearest_angle", "norm", "confidence", "predicted_confidence", "avc_predicted", "max_logit")
-MEDIANS = ("avh", "norm", "confidence", "likelihood", "score")
 
 
 def attack_table(samples: pa.Table, features: np.ndarray, verification: VerificationScore) -> pa.Table:
@@ -40,18 +40,9 @@ def attack_table(samples: pa.Table, features: np.ndarray, verification: Verifica
         "score": pa.array(verification.score(features, predicted, max_logit)),
     }
     table = pa.table(columns)
-    order = pc.sort_indices(
-        _with_order(table), sort_keys=[("_method", "ascending"), ("epsilon", "ascending"), ("_row", "ascending")]
-    )
+    method, epsilon = table.column("method").to_numpy().astype(str), table.column("epsilon").to_numpy()
+    order = np.lexsort((epsilon, method, method != "clean"))  # clean inputs first, then the attacks; each as it was read
     return table.take(order).combine_chunks()
-
-
-def _with_order(table: pa.Table) -> pa.Table:
-    """Clean inputs first, then the attacks by name; within each, inputs as they were read."""
-    method = table.column("method").to_numpy(zero_copy_only=False)
-    rank = {name: place for place, name in enumerate(["clean", *sorted(set(method.tolist()) - {"clean"})])}
-    keys = np.array([rank[name] for name in method.tolist()], np.int64)
-    return table.append_column("_method", pa.array(keys)).append_column("_row", pa.array(np.arange(len(table))))
 
 
 def epsilon_table(table: pa.Table) -> pa.Table:

@@ -13,56 +13,26 @@ The likelihood is that of all models alike: log N(x; mean_p, S_p), of the head's
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
 from hardsight.checks import to_numpy
 from hardsight.head import Head
+from hardsight.scores.likelihood import DiagonalGaussians, head_variance
 
 VARIANCE_FLOOR = 1e-9  # of the mean variance: a dimension that never varies must not divide by zero
-ROWS = 4096  # whose distances are taken at a time
 
 
-@dataclass(frozen=True)
-class Gaussians:
-    """A Gaussian per class with diagonal covariance: (c, d) means, and (d,) or (c, d) variances."""
-
-    mean: np.ndarray
-    variance: np.ndarray
-
-    @classmethod
-    def of_head(cls, head: Head) -> Self:
-        """Those that a Gaussian head has learned."""
-        log_variance = np.zeros(head.num_features) if head.log_variance is None else to_numpy(head.log_variance)
-        return cls(to_numpy(head.weight).astype(np.float64), np.exp(log_variance.astype(np.float64)))
-
-    @classmethod
-    def fitted(cls, features: np.ndarray, labels: np.ndarray, num_classes: int) -> Self:
-        """Means of the given classes, and one variance per dimension for all of them; a class without samples has no mean."""
-        features = features.astype(np.float64)  # (n, d)
-        count = np.bincount(labels, minlength=num_classes)  # (c,)
-        total = np.zeros((num_classes, features.shape[1]))
-        np.add.at(total, labels, features)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            mean = total / count[:, None]  # (c, d)
-        variance = ((features - mean[labels]) ** 2).mean(0)  # (d,)
-        return cls(mean, np.maximum(variance, VARIANCE_FLOOR * (variance.mean() or 1.0)))
-
-    def distance(self, features: np.ndarray, classes: np.ndarray) -> np.ndarray:
-        """(n,) 1/2 (x - mean_k)' S_k^-1 (x - mean_k), k the class of each row."""
-        result = np.empty(len(features))
-        for at in range(0, len(features), ROWS):
-            own = classes[at : at + ROWS]
-            gap = features[at : at + ROWS].astype(np.float64) - self.mean[own]  # (b, d)
-            variance = self.variance if self.variance.ndim == 1 else self.variance[own]
-            result[at : at + ROWS] = 0.5 * (gap**2 / variance).sum(1)
-        return result
-
-    def log_density(self, features: np.ndarray, classes: np.ndarray) -> np.ndarray:
-        """(n,) log N(x; mean_k, S_k), k the class of each row."""
-        volume = np.log(2 * np.pi * self.variance).sum(-1)  # () or (c,)
-        return -self.distance(features, classes) - 0.5 * (volume if volume.ndim == 0 else volume[classes])
+def fitted_gaussians(features: np.ndarray, labels: np.ndarray, num_classes: int) -> DiagonalGaussians:
+    """Means of the given classes, and one variance per dimension for all of them; a class without samples has no mean."""
+    features = features.astype(np.float64)  # (n, d)
+    count = np.bincount(labels, minlength=num_classes)  # (c,)
+    total = np.zeros((num_classes, features.shape[1]))
+    np.add.at(total, labels, features)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = total / count[:, None]  # (c, d)
+    variance = ((features - mean[labels]) ** 2).mean(0)  # (d,)
+    return DiagonalGaussians(mean, np.maximum(variance, VARIANCE_FLOOR * (variance.mean() or 1.0)))
 
 
 @dataclass(frozen=True)
@@ -77,7 +47,7 @@ class VerificationScore:
 
     head: Head
     centers: np.ndarray | None
-    gaussians: Gaussians
+    gaussians: DiagonalGaussians
 
     @property
     def name(self) -> str:
@@ -89,10 +59,10 @@ class VerificationScore:
     def score(self, features: np.ndarray, predicted: np.ndarray, max_logit: np.ndarray) -> np.ndarray:
         """(n,) verification score: low is abnormal."""
         if self.head.kind == "gaussian":
-            return -Gaussians.of_head(self.head).distance(features, predicted)
+            return -self.gaussians.distance(features, predicted)
         if self.centers is None:
             return max_logit
-        return -Gaussians(self.centers, np.ones(features.shape[1])).distance(features, predicted)
+        return -DiagonalGaussians(self.centers, np.ones(features.shape[1])).distance(features, predicted)
 
     def likelihood(self, features: np.ndarray, predicted: np.ndarray) -> np.ndarray:
         """(n,) log-likelihood under the Gaussian of the predicted class."""
@@ -110,6 +80,7 @@ def verification(
         clean: features and labels of the clean inputs, which take their place where they are not.
     """
     if head.kind == "gaussian":
-        return VerificationScore(head, None, Gaussians.of_head(head))
+        mean = to_numpy(head.weight).astype(np.float64)
+        return VerificationScore(head, None, DiagonalGaussians(mean, head_variance(head)))
     features, labels = clean if reference is None else reference
-    return VerificationScore(head, centers, Gaussians.fitted(features, labels, head.num_classes))
+    return VerificationScore(head, centers, fitted_gaussians(features, labels, head.num_classes))

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
 from hardsight.cli import command
 from hardsight.domains.settings import AdaptSettings
-
-if TYPE_CHECKING:
-    from hardsight.domains.adapt_result import Adapted
 
 
 @command(AdaptSettings, figures=True)
@@ -39,32 +35,13 @@ def adapt(
         hardsight adapt mnist.npz usps.npz --model lenet --methods cbst+avh -o run
     """
     from hardsight.domains.adapt import adapt as run_adapt
+    from hardsight.render.result_files import show_lines
     from hardsight.screen import print_line, print_wrote, progress_bar
 
     with progress_bar("reading") as progress:
         adapted = run_adapt(source, target, output, settings=settings, progress=progress, say=print_line)
     from hardsight.training import processes
 
-    first = processes.is_first()
-    processes.part()
-    if first:
-        _show(adapted)
+    if processes.leave():
+        show_lines(adapted.lines())
         print_wrote(output / "report.html")
-
-
-def _show(adapted: Adapted) -> None:
-    from hardsight.render.domains import print_differences
-    from hardsight.screen import Cell, number, percent, print_table
-
-    accuracy = [
-        (row["pair"], row["method"], percent(row["accuracy"], row["accuracy std"]), percent(row["oracle_accuracy"]))
-        for row in adapted.table.to_pylist()
-    ]
-    if accuracy:
-        header = ("domains", "method", Cell("last round", "accuracy"), Cell("best (oracle)", "oracle_accuracy"))
-        print_table(header, accuracy, title="mean class accuracy (%)", words=2, name="accuracy")
-    print_differences("differences, run by run", adapted.differences.to_pylist(), ("pair", "method", "against"))
-    names = ("selected", "true_positive_rate", "avh", "avc", "confidence", "norm")
-    selected = [(row["pair"], row["method"], *(number(row[name]) for name in names)) for row in adapted.selection.to_pylist()]
-    if selected:
-        print_table(("domains", "method", *names), selected, title="what the first round selected", words=2, name="selection")

@@ -38,15 +38,15 @@ def dynamics(
     from hardsight.dynamics.description import describe_dynamics
     from hardsight.files.human import Answers
     from hardsight.render.dynamics_page import write_dynamics_page
-    from hardsight.screen import keep_table, print_line, print_wrote, progress_bar
+    from hardsight.render.result_files import show
+    from hardsight.screen import keep_table, print_wrote, progress_bar
 
     with progress_bar("reading dynamics") as progress:
         people = None if human is None else Answers(human, allow_missing)
         description = describe_dynamics(run, by=by, human=people, split=split, figures=output, progress=progress)
-    print_line(str(description), **description.numbers)
+    show(description)
     page = (run / "figures" if output is None else output) / "report.html"
     write_dynamics_page(description, run, page)
-    for path in [*description.figures, page]:
+    for path in [*description.drawn, page]:
         print_wrote(path)
-    if description.table is not None:
-        keep_table("epochs", description.table.to_pylist())
+    keep_table("epochs", description.table.to_pylist())

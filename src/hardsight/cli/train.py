@@ -44,8 +44,7 @@ def train(
     from hardsight.dynamics.description import describe_dynamics
     from hardsight.training import processes  # torch, which `run` loads when the input has been checked
 
-    processes.part()
-    if trained.is_main_process:
+    if processes.leave():
         print_line(str(describe_dynamics(output)))
         epochs = f"{len(trained.history)} epoch{'s' * (len(trained.history) != 1)}"
         print_line(f"{epochs} in {output}, curves in {output / 'figures'}")

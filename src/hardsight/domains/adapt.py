@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -31,11 +32,10 @@ from hardsight.domains.opening import (
     open_domain,
     present_classes,
 )
-from hardsight.domains.run_directory import finish_run, refuse_early, write_run
+from hardsight.domains.run_directory import refuse_early, write_run
 from hardsight.domains.settings import AdaptSettings
 from hardsight.domains.training_length import few_steps
 from hardsight.errors import InputError
-from hardsight.files.run import Run
 from hardsight.options import takes
 from hardsight.screen import Progress, Say
 
@@ -93,17 +93,10 @@ def adapt(
     for sentence in _of_one_class(pairs):
         work.say(sentence)
 
-    def compare(run: Run, writes: bool) -> None:
-        for sentence in () if learned or passes is None else _undertrained(pairs, settings.batch_size, passes):
-            work.say(sentence)
-        tables = work.all(run.directory, progress if writes else None)
-        if writes:
-            result = Adapted(*tables.values(), run=run.directory, class_names=names, images=images)
-            trained = sorted(path for pair in pairs for path in (run.directory / pair).rglob("*") if path.is_file())
-            finish_run(run, result, trained)
-
-    write_run(output, COMMAND, work, compare)
-    return Adapted.read(output, names, images)
+    read = partial(Adapted, class_names=names, images=images)
+    warnings = () if learned or passes is None else _undertrained(pairs, settings.batch_size, passes)
+    write_run(output, COMMAND, work, progress, read, warnings)
+    return read(output)
 
 
 def _is_trained(model: Any) -> bool:

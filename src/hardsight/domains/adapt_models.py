@@ -31,7 +31,7 @@ from hardsight.scoring.fitted_head import fit_head, unconverged
 from hardsight.screen import Progress, Say, percent
 from hardsight.threads import even_rows
 from hardsight.training.inputs import ArrayInputs, Inputs
-from hardsight.training.network import TrainedNetwork, first_sample, start_fingerprint
+from hardsight.training.network import TrainedNetwork, all_features, first_sample, start_fingerprint
 from hardsight.training.optimization import MixedPrecision
 from hardsight.training.processes import by_first, join
 from hardsight.training.results import write_model
@@ -204,9 +204,9 @@ class Models:
         source, target = self.pair.source, self.pair.target
         if isinstance(source, ArrayInputs) and isinstance(target, ArrayInputs):
             return source.inputs, source.labels, target.inputs
-        training = self.training(None)
         rows = even_rows(len(source), BASELINE_ROWS)
-        return training.source_features(self._source_learner(), rows), source.labels[rows], self._source_view().features
+        ours = all_features(self._source_learner(), source, self.device, rows)
+        return ours, source.labels[rows], self._source_view().features
 
     def _loaded(self, path: Path, alignment: str | None) -> Trainee:
         learner = self._aligned(alignment).learner().to(self.device)
@@ -249,6 +249,10 @@ class AdaptWork:
             name: {"source": pair.source.fingerprint(), "target": pair.target.fingerprint(), "model": pair.model_fingerprint()}
             for name, pair in self.pairs.items()
         }
+
+    def trained_files(self, folder: Path) -> list[Path]:
+        """What the trainings wrote."""
+        return [path for pair in self.pairs for path in (folder / pair).rglob("*") if path.is_file()]
 
     @property
     def methods(self) -> list[str]:

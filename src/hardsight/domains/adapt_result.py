@@ -6,9 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +15,13 @@ import pyarrow as pa
 
 from hardsight.data import ImageData
 from hardsight.domains.auto import CANDIDATES, warning
-from hardsight.domains.comparison import difference_table, known_mean, mean_and_std, table_of
-from hardsight.domains.run_directory import History, read_tables
+from hardsight.domains.comparison import difference_table, known_mean, mean_and_std, rows_by, table_of
+from hardsight.domains.run_directory import History
 from hardsight.domains.settings import AUTO, SOURCE_ONLY
 from hardsight.domains.validation import VALIDATORS
-from hardsight.screen import printable, table_lines
-from hardsight.table import write_table
+from hardsight.render.domains import shown_differences
+from hardsight.result import RunResult
+from hardsight.screen import Cell, Sentence, ShownTable, number, percent
 
 STATISTICS = (
     "selected",
@@ -35,7 +34,6 @@ STATISTICS = (
     "only_selected_by_cbst",
 )
 ALL = "all pairs"
-TABLES = ("accuracy", "differences", "selection", "rounds")
 Key = tuple[str, str, int]  # pair, method and seed
 Rounds = dict[Key, History]
 Starts = dict[Key, dict[str, Any]]
@@ -141,40 +139,36 @@ def _change(before: Mapping[str, Any], after: Mapping[str, Any]) -> float | None
     return None if first is None or second is None else second - first
 
 
-@dataclass(frozen=True)
-class Adapted:
+class Adapted(RunResult):
     """A finished adaptation.
 
     Attributes:
-        table: one row per pair of domains and method: the last round's accuracy, mean and spread over seeds, class by class.
+        table, accuracy: one row per pair of domains and method: the last round's accuracy, mean and spread over seeds.
         differences: methods against each other, with intervals.
         selection: what the first round of each method selected.
         rounds: one row per pair, method, seed and round.
-        run: the run directory.
         class_names: one per class.
         images: of a pair's target, where there are any, for the figures.
+        notes: a sentence for each pair, method and seed of which nothing that needs no labels shows that it helped.
     """
 
-    table: pa.Table
+    files = ("accuracy", "differences", "selection", "rounds")
+    shown = ("pair", "method", "accuracy", "accuracy std", "oracle_accuracy", "seeds")
+    class_names: list[str]
+    accuracy: pa.Table
     differences: pa.Table
     selection: pa.Table
     rounds: pa.Table
-    _: KW_ONLY
-    run: Path
-    class_names: Sequence[str] = ()
-    images: Mapping[str, ImageData] = field(default_factory=dict, repr=False)
 
-    @classmethod
-    def read(
-        cls, run: str | os.PathLike[str], class_names: Sequence[str] = (), images: Mapping[str, ImageData] | None = None
-    ) -> Adapted:
-        """From the tables of a run."""
-        return cls(*read_tables(Path(run), TABLES), run=Path(run), class_names=class_names, images=images or {})
-
-    @property
-    def accuracy(self) -> pa.Table:
-        """The main table."""
-        return self.table
+    def __init__(
+        self, run: str | os.PathLike[str], tables: Mapping[str, pa.Table] | None = None, class_names: Sequence[str] = (),
+        images: Mapping[str, ImageData] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(run, tables)
+        self.class_names, self.images = list(class_names), images or {}
+        self.histories = rows_by(self.rounds, "pair", "method", "seed")
+        self.pairs, self.methods, self.seeds = (list(dict.fromkeys(names)) for names in zip(*self.histories, strict=True))
+        self.notes = [f"{pair}: {sentence}" for pair in self.pairs for sentence in self.warnings(pair)]
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -187,14 +181,20 @@ class Adapted:
             pairs["oracle"][row["pair"]][row["method"]] = row["oracle_accuracy"]
         return pairs
 
-    @property
-    def notes(self) -> list[str]:
-        """A sentence for each pair, method and seed of which nothing that needs no labels shows that it helped."""
-        return [f"{pair}: {sentence}" for pair in self.pairs for sentence in self.warnings(pair)]
-
-    def tables(self) -> dict[str, pa.Table]:
-        """All tables, by name."""
-        return dict(zip(TABLES, (self.table, self.differences, self.selection, self.rounds), strict=True))
+    def lines(self) -> Iterator[Sentence | ShownTable]:
+        """Accuracy, differences, and what the first round selected."""
+        accuracy = [
+            (row["pair"], row["method"], percent(row["accuracy"], row["accuracy std"]), percent(row["oracle_accuracy"]))
+            for row in self.table.to_pylist()
+        ]
+        if accuracy:
+            header = ("domains", "method", Cell("last round", "accuracy"), Cell("best (oracle)", "oracle_accuracy"))
+            yield ShownTable("accuracy", header, accuracy, "mean class accuracy (%)", 2)
+        yield from shown_differences("differences, run by run", self.differences.to_pylist(), ("pair", "method", "against"))
+        names = STATISTICS[:6]
+        selected = [(row["pair"], row["method"], *(number(row[name]) for name in names)) for row in self.selection.to_pylist()]
+        if selected:
+            yield ShownTable("selection", ("domains", "method", *names), selected, "what the first round selected", 2)
 
     def figures(self) -> dict[str, Any]:
         """Accuracy by round (Figure 6), and samples that a score selects and softmax does not (Figure 21), by name."""
@@ -208,34 +208,7 @@ class Adapted:
 
         return page(self, start, figures)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """The main table as a file, its format by the extension."""
-        write_table(self.table, path)
-
     # ---- what pages and figures ask ----
-
-    @cached_property
-    def histories(self) -> Rounds:
-        """(pair, method, seed) -> the rows of its rounds."""
-        histories: Rounds = {}
-        for row in self.rounds.to_pylist():
-            histories.setdefault((row["pair"], row["method"], row["seed"]), []).append(row)
-        return histories
-
-    @property
-    def pairs(self) -> list[str]:
-        """Pairs of source and target, in the order of the run."""
-        return list(dict.fromkeys(pair for pair, _, _ in self.histories))
-
-    @property
-    def methods(self) -> list[str]:
-        """Methods, in the order of the run."""
-        return list(dict.fromkeys(method for _, method, _ in self.histories))
-
-    @property
-    def seeds(self) -> list[int]:
-        """Seeds, in the order of the run."""
-        return list(dict.fromkeys(seed for _, _, seed in self.histories))
 
     @property
     def in_rounds(self) -> list[str]:
@@ -256,8 +229,3 @@ class Adapted:
             if method != SOURCE_ONLY
             and (sentence := warning({"validators": source}, {"validators": self.histories[pair, method, seed][-1]}))
         ]
-
-    def __repr__(self) -> str:
-        columns = ("pair", "method", "accuracy", "accuracy std", "oracle_accuracy", "seeds")
-        where = f"Adapted: {len(self.table)} rows of accuracy, in {printable(str(self.run))}"
-        return "\n".join([where, *table_lines(self.table.to_pylist(), columns)])

@@ -314,26 +314,15 @@ class PairTraining:
         plain = TargetView(features, head, head.logits(features))
         if not self.settings.flip_labels:
             return plain
-        mirrored = np.full_like(features, np.nan)
-        whole = even_batches(np.arange(len(self.target)), FORWARD)
-        for rows, values in forward_pass(lambda images: learner.features(images.flip(-1)), self.target, whole, self.device):
-            mirrored[rows] = values.float().cpu().numpy()
+        mirrored = all_features(learner, self.target, self.device, mirrored=True)
         log_p = [log_softmax(logits.astype(np.float64), axis=1) for logits in (plain.logits, head.logits(mirrored))]
         together = TargetView((features + mirrored) / 2, head, np.logaddexp(*log_p) - np.log(2))  # log of the mean of both p
         return replace(plain, labeling=together)
 
-    def source_features(self, learner: Trainee, rows: np.ndarray) -> np.ndarray:
-        """(r, d) features of some source samples, rows in rising order; NaN where one cannot be read."""
-        learner.eval()
-        features = np.full((len(rows), learner.num_features), np.nan, np.float32)
-        for some, values in forward_pass(learner.features, self.source, even_batches(rows, FORWARD), self.device):
-            features[np.searchsorted(rows, some)] = values.float().cpu().numpy()
-        return features
-
     def _evaluated(self, learner: Trainee, view: TargetView) -> dict[str, Any]:
         """Accuracy, if labels are known, and the validators, which need none."""
         rows = even_rows(len(self.source), SOURCE_LOOKED_AT)
-        ours, labels = self.source_features(learner, rows), self.source.labels[rows]
+        ours, labels = all_features(learner, self.source, self.device, rows), self.source.labels[rows]
         if self.nearest is None:
             self.nearest = neighbors_before(view.features)
         looked_at = validators(view.logits, view.features, view.head, ours, labels, self.nearest)

@@ -97,6 +97,14 @@ def table_of(rows: list[dict[str, Any]], *columns: str) -> pa.Table:
     return pa.Table.from_pylist(rows) if rows else pa.table({name: [] for name in columns})
 
 
+def rows_by(table: pa.Table, *columns: str) -> dict[Any, list[dict[str, Any]]]:
+    """(pair, method, seed), or what the columns are -> the rows of its rounds or epochs."""
+    found: dict[Any, list[dict[str, Any]]] = {}
+    for row in table.to_pylist():
+        found.setdefault(tuple(row[name] for name in columns), []).append(row)
+    return found
+
+
 def compared(differences: Sequence[Mapping[str, Any]], what: str, names: Sequence[str]) -> list[tuple[str, str]]:
     """The pairs of names that were compared; the last name first, which is most often the one of interest."""
     pairs = {(row[what], row["against"]) for row in differences}

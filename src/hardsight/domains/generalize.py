@@ -26,10 +26,9 @@ from hardsight.domains.opening import (
     open_domain,
     present_classes,
 )
-from hardsight.domains.run_directory import finish_run, refuse_early, write_run
+from hardsight.domains.run_directory import refuse_early, write_run
 from hardsight.domains.settings import GeneralizeSettings
 from hardsight.errors import InputError
-from hardsight.files.run import Run
 from hardsight.options import takes
 from hardsight.screen import Progress, Say
 from hardsight.threads import even_rows
@@ -82,14 +81,8 @@ def generalize(
     for note in opened.notes:
         work.say(note)
 
-    def compare(run: Run, writes: bool) -> None:
-        result = work.all(run.directory, progress if writes else None)
-        if writes:
-            parts = sorted([*run.directory.rglob("epochs.json"), *run.directory.rglob("scale.json")])
-            finish_run(run, result, parts)
-
-    write_run(output, COMMAND, work, compare)
-    return Generalized.read(output)
+    write_run(output, COMMAND, work, progress, Generalized)
+    return Generalized(output)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 import torch
 
 from hardsight.domains.drm import DRMTTA, Student, objectives
 from hardsight.domains.fold_training import START, Division, Fold, FoldTraining
 from hardsight.domains.generalize import OpenedDomains
-from hardsight.domains.generalize_result import Generalized, chosen_epoch
+from hardsight.domains.generalize_result import chosen_epoch, tables_of
 from hardsight.domains.opening import Features, class_names_of, labels_of, num_classes
 from hardsight.domains.prepare import Standard, image_inputs, network_for, on_raw_features, standards
 from hardsight.domains.run_directory import History, Steps, finish, finished
@@ -23,7 +24,6 @@ from hardsight.domains.training_length import TrainingLength, not_learned, train
 from hardsight.files.heads import save_head
 from hardsight.files.reading import read_json, reading
 from hardsight.files.writing import write_json
-from hardsight.models.preprocessing import Preprocessing
 from hardsight.screen import Progress, Say, percent
 from hardsight.training.checkpoint import Checkpoints
 from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs
@@ -35,31 +35,24 @@ from hardsight.training.results import write_model
 from hardsight.training.trainee import LossChoice
 
 
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """All samples as inputs of a network.
-
-    Attributes:
-        inputs: the samples.
-        standard: standardization of features.
-        preprocessing: of images.
-        class_names: one per class.
-    """
-
-    inputs: Inputs
-    standard: Standard | None
-    preprocessing: Preprocessing | None
-    class_names: list[str]
-
-
 @dataclass(frozen=True)
 class Task:
-    """One training: where it is written, its loss, the scale of that if one was chosen, its seed; whether its model is kept."""
+    """One training.
+
+    Attributes:
+        folder: where it is written.
+        loss: by name.
+        scale: of the loss, if one was chosen.
+        seed: of everything drawn.
+        standard: standardization of the features, which becomes part of the model.
+        kept: whether the model is kept.
+    """
 
     folder: Path
     loss: str
     scale: float | None
     seed: int
+    standard: Standard | None = None
     kept: bool = False
 
 
@@ -116,6 +109,10 @@ class GeneralizeWork:
         arrays = ArrayInputs(self.data.values, self.data.labels, self.data.ids)
         return {"data": {**arrays.fingerprint(), "domains": self.domains}, **lists}
 
+    def trained_files(self, folder: Path) -> list[Path]:
+        """What the trainings wrote of their epochs and scales."""
+        return [*folder.rglob("epochs.json"), *folder.rglob("scale.json")]
+
     def _folds(self) -> list[tuple[int, list[int]]]:
         """Each domain in turn, and those left to train on."""
         numbers = range(len(self.domains))
@@ -138,8 +135,8 @@ class GeneralizeWork:
         return len(self.settings.scales) * sum(self._length(inner).epochs for _, inner in self._inner_folds(left))
 
     @torch.random.fork_rng(devices=[])
-    def all(self, folder: Path, progress: Progress | None) -> Generalized:
-        """Every unseen domain, loss and seed; complete ones are read. torch's global random state is left unchanged."""
+    def all(self, folder: Path, progress: Progress | None) -> dict[str, pa.Table]:
+        """The tables of every domain, loss and seed; complete ones are read. torch's global random state is left unchanged."""
         s, scales = self.settings, {}
         histories: dict[tuple[str, str, int], History] = {}
         lengths = [
@@ -149,19 +146,19 @@ class GeneralizeWork:
         ]
         steps = Steps(progress, sum(lengths))
         for unseen, left in self._folds():
-            domain, prepared = self.domains[unseen], self._prepared(left)
+            domain, (inputs, standard) = self.domains[unseen], self._prepared(left)
             for loss in s.losses:
                 if self._scaled(loss):
-                    scales[loss, domain] = self._scale(folder / domain / loss, loss, left, prepared, steps)
+                    scales[loss, domain] = self._scale(folder / domain / loss, loss, left, inputs, steps)
                     self.say(f"{loss} without {domain}: scale {scales[loss, domain]:g}")
                 for seed in s.seeds:
                     place, words = folder / domain / loss / f"seed={seed}", f"{loss} without {domain}  seed {seed}"
-                    fold = self.division.fold(prepared.inputs, unseen, left, seed)
-                    task = Task(place, loss, scales.get((loss, domain)), seed, s.keep_models)
+                    fold = self.division.fold(inputs, unseen, left, seed)
+                    task = Task(place, loss, scales.get((loss, domain)), seed, standard, s.keep_models)
                     report = steps.next(f"{loss}  without {domain}  seed {seed}", self._length(left).epochs)
-                    histories[loss, domain, seed] = self._history(task, fold, prepared, report)
+                    histories[loss, domain, seed] = self._history(task, fold, report)
                     self._say_reached(words, histories[loss, domain, seed], [self.domains[i] for i in left])
-        return Generalized.of(histories, scales, s.selection, folder)
+        return tables_of(histories, scales, s.selection)
 
     def _say_reached(self, words: str, history: History, trained_on: list[str]) -> None:
         reached = chosen_epoch(history, self.settings.selection)
@@ -171,7 +168,7 @@ class GeneralizeWork:
         if sentence is not None:
             self.say(f"{words}: {sentence} Try other --epochs or --lr.")
 
-    def _history(self, task: Task, fold: Fold, prepared: Prepared, report: Callable[[int], None]) -> History:
+    def _history(self, task: Task, fold: Fold, report: Callable[[int], None]) -> History:
         """The epochs of one training; read, if it is complete."""
         path = task.folder / "epochs.json"
         history = finished(path)
@@ -185,7 +182,7 @@ class GeneralizeWork:
         history, student = training.train(self._student(task, fold))
         task.folder.mkdir(parents=True, exist_ok=True)
         if task.kept:
-            keep_student(task.folder, student, prepared, [self.domains[i] for i in fold.training_domains])
+            self._keep(task, student, [self.domains[i] for i in fold.training_domains])
         finish(path, history)
         return history
 
@@ -193,7 +190,7 @@ class GeneralizeWork:
         """Whether a scale is to be chosen for a loss."""
         return bool(self.settings.scales) and "scale" in loss_options(parts_of(loss).loss) and "scale" not in self._given(loss)
 
-    def _scale(self, folder: Path, loss: str, left: list[int], prepared: Prepared, steps: Steps) -> float:
+    def _scale(self, folder: Path, loss: str, left: list[int], inputs: Inputs, steps: Steps) -> float:
         """The scale that does best on each training domain when trained on the other ones."""
         s, path, means = self.settings, folder / "scale.json", {}
         if len(s.scales) == 1:
@@ -207,9 +204,9 @@ class GeneralizeWork:
         for scale in s.scales:
             reached = []
             for inner, rest in self._inner_folds(left):
-                fold = self.division.fold(prepared.inputs, inner, rest, s.seeds[0])
+                fold = self.division.fold(inputs, inner, rest, s.seeds[0])
                 task = Task(folder / f"scale={scale:g}" / self.domains[inner], loss, scale, s.seeds[0])
-                history = self._history(task, fold, prepared, steps.next(words, self._length(rest).epochs))
+                history = self._history(task, fold, steps.next(words, self._length(rest).epochs))
                 reached.append(chosen_epoch(history, rule)["test"])  # of a training domain
             means[scale] = float(np.mean(reached))
         best = max(means, key=lambda scale: means[scale])
@@ -233,33 +230,31 @@ class GeneralizeWork:
     def _given(self, loss: str) -> dict[str, Any]:
         return dict(self.settings.loss_options.get(loss, {}))
 
-    def _prepared(self, left: list[int]) -> Prepared:
+    def _prepared(self, left: list[int]) -> tuple[Inputs, Standard | None]:
         """All samples as inputs of the network; features are standardized by the training domains alone."""
-        names = class_names_of(self.data)
         if self.images is not None:
-            return Prepared(self.images, None, self.images.preprocessing, names)
+            return self.images, None
         assert isinstance(self.data, Features)
         seen = self.data.values[np.isin(self.number, left)]
         standard, _ = standards(seen, seen, "source" if self.settings.standardize else "none")
-        values = standard(self.data.values)
-        return Prepared(ArrayInputs(values, self.data.labels, self.data.ids), standard, None, names)
+        return ArrayInputs(standard(self.data.values), self.data.labels, self.data.ids), standard
 
+    def _keep(self, task: Task, student: Student, domains: Sequence[str]) -> None:
+        """Write a trained student where other commands find it; `domains` are those it was trained on, in the order of its heads.
 
-def keep_student(folder: Path, student: Student, prepared: Prepared, domains: Sequence[str]) -> None:
-    """Write a trained student where other commands find it; `domains` are those it was trained on, in the order of its heads.
+            DOMAIN/LOSS/seed=0/model/             `hardsight extract DOMAIN/LOSS/seed=0 DATA` opens it
+            DOMAIN/LOSS/seed=0/head.safetensors   its head; for DRM the common one, which has no vote
+            DOMAIN/LOSS/seed=0/heads/             for DRM, the head of each training domain, for `hardsight score --head`
 
-        DOMAIN/LOSS/seed=0/model/             `hardsight extract DOMAIN/LOSS/seed=0 DATA` opens it
-        DOMAIN/LOSS/seed=0/head.safetensors   its head; for DRM the common one, which has no vote
-        DOMAIN/LOSS/seed=0/heads/             for DRM, the head of each training domain: `hardsight score ... --head` takes one
-
-    It is the model of the selected epoch, trained on all domains but DOMAIN. If it was trained on standardized features, the
-    standardization becomes part of it.
-    """
-    network = student.with_head(student.head, prepared.preprocessing, prepared.class_names)
-    write_model(folder, network if prepared.standard is None else on_raw_features(network, prepared.standard))
-    for domain, objective in zip(domains, objectives(student.domain_heads), strict=False):  # without DRM there are none
-        (folder / "heads").mkdir(exist_ok=True)
-        save_head(folder / "heads" / f"{domain}.safetensors", objective.head, prepared.class_names)
+        It is the model of the selected epoch, trained on all domains but DOMAIN. If it was trained on standardized features,
+        the standardization becomes part of it.
+        """
+        names = class_names_of(self.data)
+        network = student.with_head(student.head, None if self.images is None else self.images.preprocessing, names)
+        write_model(task.folder, network if task.standard is None else on_raw_features(network, task.standard))
+        for domain, objective in zip(domains, objectives(student.domain_heads), strict=False):  # without DRM there are none
+            (task.folder / "heads").mkdir(exist_ok=True)
+            save_head(task.folder / "heads" / f"{domain}.safetensors", objective.head, names)
 
 
 def _with_defaults(settings: GeneralizeSettings) -> GeneralizeSettings:

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from hardsight.domains.comparison import INTERVALS, compared, difference_table, mean_and_std, over_seeds
-from hardsight.domains.run_directory import History, read_tables
+from hardsight.domains.comparison import INTERVALS, compared, difference_table, mean_and_std, over_seeds, rows_by
+from hardsight.domains.run_directory import History
 from hardsight.domains.settings import Selection
 from hardsight.render import html_page
-from hardsight.render.domains import accuracy_per_domain, accuracy_per_epoch, section
-from hardsight.screen import percent, printable, table_lines
-from hardsight.table import write_table
+from hardsight.render.domains import accuracy_per_domain, accuracy_per_epoch, section, shown_differences
+from hardsight.result import RunResult
+from hardsight.screen import Cell, Sentence, ShownTable, percent
 
 AVERAGE = "average"
-TABLES = ("accuracy", "differences", "epochs")
 RULES = {
     "validation": "The selected epoch is the best on held-out samples of the training domains; the unseen domain is not used.",
     "last": "The last epoch is the result.",
@@ -40,56 +38,54 @@ def chosen_epoch(history: Sequence[Mapping[str, Any]], selection: str) -> Mappin
     return max(history, key=lambda entry: (entry["validation"], -(entry.get("validation_loss") or 0.0)))
 
 
-@dataclass(frozen=True)
-class Generalized:
+def tables_of(
+    histories: Mapping[tuple[str, str, int], History], scales: Mapping[tuple[str, str], float], selection: Selection
+) -> dict[str, pa.Table]:
+    """The tables of a run by name, from the epochs of every loss, unseen domain and seed, and the scales that were chosen."""
+    rows = [
+        {"loss": loss, "domain": domain, "seed": seed, "scale": scales.get((loss, domain)), **entry}
+        for (loss, domain, seed), epochs in histories.items()
+        for entry in epochs
+    ]
+    reached, best = _reached(histories, selection), _reached(histories, "oracle")
+    accuracy = []
+    for loss, by_domain in reached.items():
+        row: dict[str, Any] = {"loss": loss, "selection": selection, "seeds": len(by_domain[AVERAGE])}
+        for domain, values in by_domain.items():
+            row |= mean_and_std(domain, values)
+        accuracy.append({**row, "oracle average": float(np.mean(best[loss][AVERAGE]))})
+    return {
+        "accuracy": pa.Table.from_pylist(accuracy),
+        "differences": difference_table("domain", "loss", reached),
+        "epochs": pa.Table.from_pylist(rows),
+    }
+
+
+class Generalized(RunResult):
     """A finished comparison.
 
     Attributes:
-        table: one row per loss: accuracy on each unseen domain and on average, mean and spread over seeds.
+        table, accuracy: one row per loss: accuracy on each unseen domain and on average, mean and spread over seeds.
         differences: losses against each other, with intervals.
         epochs: one row per loss, unseen domain, seed and epoch.
-        run: the run directory.
+        domains: the domains, in the order of the run.
+        selection: how the epoch was selected.
+        scales: (loss, domain) -> the scale that was chosen.
     """
 
-    table: pa.Table
+    files = ("accuracy", "differences", "epochs")
+    accuracy: pa.Table
     differences: pa.Table
     epochs: pa.Table
-    _: KW_ONLY
-    run: Path
 
-    @classmethod
-    def of(
-        cls,
-        histories: Mapping[tuple[str, str, int], History],
-        scales: Mapping[tuple[str, str], float],
-        selection: Selection,
-        run: Path,
-    ) -> Generalized:
-        """From the epochs of every loss, unseen domain and seed, and the scales that were chosen."""
-        rows = [
-            {"loss": loss, "domain": domain, "seed": seed, "scale": scales.get((loss, domain)), **entry}
-            for (loss, domain, seed), epochs in histories.items()
-            for entry in epochs
-        ]
-        reached, best = _reached(histories, selection), _reached(histories, "oracle")
-        accuracy = []
-        for loss, by_domain in reached.items():
-            row: dict[str, Any] = {"loss": loss, "selection": selection, "seeds": len(by_domain[AVERAGE])}
-            for domain, values in by_domain.items():
-                row |= mean_and_std(domain, values)
-            accuracy.append({**row, "oracle average": float(np.mean(best[loss][AVERAGE]))})
-        differences = difference_table("domain", "loss", reached)
-        return cls(pa.Table.from_pylist(accuracy), differences, pa.Table.from_pylist(rows), run=run)
-
-    @classmethod
-    def read(cls, run: str | os.PathLike[str]) -> Generalized:
-        """From the tables of a run."""
-        return cls(*read_tables(Path(run), TABLES), run=Path(run))
-
-    @property
-    def accuracy(self) -> pa.Table:
-        """The main table."""
-        return self.table
+    def __init__(self, run: str | os.PathLike[str], tables: Mapping[str, pa.Table] | None = None) -> None:
+        super().__init__(run, tables)
+        self.selection = str(self.table.column("selection")[0])
+        self.notes = [RULES[self.selection]]
+        self.histories = rows_by(self.epochs, "loss", "domain", "seed")
+        self.domains = list(dict.fromkeys(domain for _, domain, _ in self.histories))
+        chosen = {(loss, domain): rows[0]["scale"] for (loss, domain, _), rows in self.histories.items()}
+        self.scales = {key: scale for key, scale in chosen.items() if scale is not None}
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -98,14 +94,22 @@ class Generalized:
         scales = {f"{loss} without {domain}": scale for (loss, domain), scale in self.scales.items()}
         return {"accuracy": {row["loss"]: row[AVERAGE] for row in rows}, "selection": self.selection, "scales": scales}
 
-    @property
-    def notes(self) -> list[str]:
-        """What must be known to read the numbers."""
-        return [RULES[self.selection]]
+    def lines(self) -> Iterator[Sentence | ShownTable]:
+        """Accuracy on every unseen domain, and differences of the average."""
+        yield self.accuracies()
+        average = [row for row in self.differences.to_pylist() if row["domain"] == AVERAGE]
+        yield from shown_differences("differences of the average, seed by seed", average, ("loss", "against"))
 
-    def tables(self) -> dict[str, pa.Table]:
-        """All tables, by name."""
-        return dict(zip(TABLES, (self.table, self.differences, self.epochs), strict=True))
+    def accuracies(self) -> ShownTable:
+        """Table 5: losses by unseen domains and their average, in percent."""
+        names = self.table.column_names
+        columns = [name for name in names if f"{name} std" in names]
+        cells = [
+            (row["loss"], *(percent(row[name], row[f"{name} std"]) for name in columns), percent(row["oracle average"]))
+            for row in self.table.to_pylist()
+        ]
+        title = f"accuracy on the unseen domain (%), epoch by {self.selection}"
+        return ShownTable("accuracy", ("loss", *columns, Cell("average (oracle)", "oracle_average")), cells, title)
 
     def figures(self) -> dict[str, Any]:
         """Accuracy on each unseen domain, and epoch by epoch, by name."""
@@ -135,41 +139,6 @@ class Generalized:
         made = html_page.again(start["words"]), html_page.settings(start)
         return html_page.page("Generalizing to a domain never seen", sentence, *parts, *made)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """The main table as a file, its format by the extension."""
-        write_table(self.table, path)
-
-    # ---- what the page and figures ask ----
-
-    @property
-    def histories(self) -> dict[tuple[str, str, int], History]:
-        """(loss, unseen domain, seed) -> the rows of its epochs."""
-        histories: dict[tuple[str, str, int], History] = {}
-        for row in self.epochs.to_pylist():
-            histories.setdefault((row["loss"], row["domain"], row["seed"]), []).append(row)
-        return histories
-
-    @property
-    def domains(self) -> list[str]:
-        """The domains, in the order of the run."""
-        return list(dict.fromkeys(self.epochs.column("domain").to_pylist()))
-
-    @property
-    def selection(self) -> str:
-        """How the epoch was selected."""
-        return str(self.table.column("selection")[0])
-
-    @property
-    def scales(self) -> dict[tuple[str, str], float]:
-        """(loss, domain) -> the scale that was chosen."""
-        rows = self.epochs.select(["loss", "domain", "scale"]).to_pylist()
-        return {(row["loss"], row["domain"]): row["scale"] for row in rows if row["scale"] is not None}
-
-    def __repr__(self) -> str:
-        shares = [name for name in self.table.column_names if not name.endswith(" std")]
-        where = f"Generalized: {len(self.table)} losses, in {printable(str(self.run))}"
-        return "\n".join([where, *table_lines(self.table.to_pylist(), shares[:8])])
-
 
 def _reached(histories: Mapping[tuple[str, str, int], History], selection: str) -> dict[str, dict[str, list[float]]]:
     """loss -> unseen domain -> accuracy, seed by seed; `average` is the mean over domains."""
@@ -193,16 +162,9 @@ def _mean_curve(curves: list[list[float]]) -> np.ndarray:
 
 def _accuracy(result: Generalized) -> str:
     """Table 5: unseen domains and their average by losses."""
-    columns = (*result.domains, AVERAGE)
-    rows: list[list[html_page.Cell]] = [
-        [
-            row["loss"],
-            *(percent(row[column], row[f"{column} std"]) for column in columns),
-            (percent(row["oracle average"]), "quiet"),
-        ]
-        for row in result.table.to_pylist()
-    ]
-    return section("Accuracy by unseen domain", ("loss", *columns, "average (oracle)"), rows)
+    shown = result.accuracies()
+    rows: list[list[html_page.Cell]] = [[*row[:-1], (row[-1], "quiet")] for row in shown.rows]
+    return section("Accuracy by unseen domain", shown.header, rows)
 
 
 def _differences(result: Generalized) -> str:

@@ -36,14 +36,12 @@ Data = Features | ImageData
 
 def open_domain(spec: Any, *, limit: int | None = None) -> tuple[Data, str]:
     """Features or images from a path, a Snapshot, an ImageData or arrays; and a name for them."""
+    if isinstance(spec, tuple) and len(spec) in (2, 3):
+        spec = Snapshot(spec[0], None, spec[1], ids=spec[2] if len(spec) == 3 else None)
+    if isinstance(spec, Snapshot):
+        spec = features_of(spec, None)
     if isinstance(spec, (Features, ImageData)):
         return _limited(spec, limit), "data"
-    if isinstance(spec, Snapshot):
-        return _limited(features_of(spec, None), limit), "data"
-    if isinstance(spec, tuple) and len(spec) in (2, 3):
-        return _limited(
-            features_of(Snapshot(spec[0], None, spec[1], ids=spec[2] if len(spec) == 3 else None), None), limit
-        ), "data"
     if not isinstance(spec, (str, os.PathLike)):
         raise InputError(f"a domain is a path, a Snapshot, an ImageData or (features, labels), got {spec!r:.80}.")
     text, domain = split_domain(os.fspath(spec))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from hardsight.domains.settings import DomainOptions
 from hardsight.errors import require_installed
-from hardsight.files.parquet import read_parquet
 from hardsight.files.reading import read_json
 from hardsight.files.run import Run, check_run_directory
 from hardsight.files.writing import write_json, write_text
@@ -39,15 +38,17 @@ def refuse_early(settings: DomainOptions, output: str | os.PathLike[str], comman
 
 
 def write_run(
-    output: str | os.PathLike[str], command: str, work: AdaptWork | GeneralizeWork, compare: Callable[[Run, bool], None]
-) -> None:
+    output: str | os.PathLike[str], command: str, work: AdaptWork | GeneralizeWork, progress: Progress | None,
+    read: Callable[[Path], Adapted | Generalized], notes: Iterable[str] = (),
+) -> None:  # fmt: skip
     """Start the run or resume it; a complete one is left as it is.
 
     Args:
         output: the directory.
         command: such as `hardsight adapt`.
         work: what the run is made of.
-        compare: does it; the second argument is whether this process is the one that writes.
+        read: the result, from its directory.
+        notes: messages for the user, if there is anything to train.
     """
     from hardsight.dynamics.gathering import num_processes
     from hardsight.training.processes import one_writes
@@ -58,7 +59,11 @@ def write_run(
             work.say(f"{output} is complete already")
             return
         with run.only_writer():
-            compare(run, writes)
+            for note in notes:
+                work.say(note)
+            tables = work.all(run.directory, progress if writes else None)
+            if writes:
+                _finish_run(run, tables, work.trained_files(run.directory), read)
 
 
 # ---- trainings that are complete are not trained again ----
@@ -100,21 +105,20 @@ class Steps:
 # ---- tables, figures and the page ----
 
 
-def finish_run(run: Run, result: Adapted | Generalized, parts: Sequence[Path]) -> None:
-    """Write NAME.parquet of each table, figures/ and report.html; then the run is complete. `parts` are files of trainings."""
+def _finish_run(
+    run: Run, tables: Mapping[str, pa.Table], trained: Iterable[Path], read: Callable[[Path], Adapted | Generalized]
+) -> None:
+    """Write NAME.parquet of each table, figures/ and report.html; then the run is complete."""
     from hardsight.render.saving import save_figure
 
-    tables = {run.directory / f"{name}.parquet": table for name, table in result.tables().items()}
-    for path, table in tables.items():
-        write_table(table, path)
+    parts = sorted(trained)
+    for name, table in tables.items():
+        parts.append(run.directory / f"{name}.parquet")
+        write_table(table, parts[-1])
+    result = read(run.directory)
     drawn = [
         path for name, figure in result.figures().items() for path in save_figure(figure, run.folder("figures") / f"{name}.png")
     ]
     report = run.directory / "report.html"
     write_text(report, result.page(run.start, drawn))
-    run.finish([*parts, *tables, *drawn, report], result.summary)
-
-
-def read_tables(directory: Path, names: Sequence[str]) -> list[pa.Table]:
-    """NAME.parquet of a run."""
-    return [read_parquet(directory / f"{name}.parquet") for name in names]
+    run.finish([*parts, *drawn, report], result.summary)

@@ -59,13 +59,9 @@ def labeled_features(
 
     Samples that are not finite are left out, and unlabeled ones too, unless `all_samples` is set.
     """
-    if source is None:
-        if features is None:
-            raise InputError("pass a snapshot, or features and labels.")
-        source = Snapshot(features, head, labels)
-    elif features is not None or labels is not None:
-        raise InputError("pass a snapshot or arrays, not both.")
-    snapshot = source if isinstance(source, Snapshot) else Snapshot.load(source, head=head)
+    if source is None and features is None:
+        raise InputError("pass a snapshot, or features and labels.")
+    snapshot = Snapshot.open(source, head, labels, features=features)
     where = f"{snapshot.name}: " if snapshot.name else ""
     if snapshot.source.evidence != "features":
         raise InputError(f"{where}this needs features, but there are only {snapshot.source.evidence}.")

@@ -85,8 +85,7 @@ def read_curves(
     groups = groups or everyone()
     seen: list[Moment] = []
     counts: list[np.ndarray] = []
-    means: dict[str, list[np.ndarray]] = {name: [] for name in columns}
-    stds: dict[str, list[np.ndarray]] = {name: [] for name in columns}
+    measured: list[list[tuple[np.ndarray, np.ndarray]]] = []  # mean and deviation of every group, by column and moment
     for moment, path in moments(run, steps=steps):
         table = read_moment(path, ["id", "label", *columns], split)
         if len(table) == 0:
@@ -94,22 +93,11 @@ def read_curves(
         code = groups.of(table)
         seen.append(moment)
         counts.append(np.bincount(code[code >= 0], minlength=len(groups)))
-        for name in columns:
-            mean, std = group_moments(number_column(table, name), code, len(groups))
-            means[name].append(mean)
-            stds[name].append(std)
-
-    def stacked(parts: list[np.ndarray]) -> np.ndarray:
-        return np.stack(parts, axis=1) if parts else np.zeros((len(groups), 0))
-
-    return Curves(
-        split,
-        groups,
-        seen,
-        {name: stacked(parts) for name, parts in means.items()},
-        {name: stacked(parts) for name, parts in stds.items()},
-        stacked(counts),
-    )
+        measured.append([group_moments(number_column(table, name), code, len(groups)) for name in columns])
+    by_moment = np.reshape(measured, (len(seen), len(columns), 2, len(groups)))  # (e, columns, 2, g)
+    mean, std = by_moment.transpose(2, 1, 3, 0)  # (columns, g, e) each
+    count = np.reshape(counts, (len(seen), len(groups))).T  # (g, e)
+    return Curves(split, groups, seen, dict(zip(columns, mean, strict=True)), dict(zip(columns, std, strict=True)), count)
 
 
 def group_moments(values: np.ndarray, code: np.ndarray, num_groups: int) -> tuple[np.ndarray, np.ndarray]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,8 @@ from hardsight.dynamics.phases import Phases, find_phases
 from hardsight.errors import FileError, InputError
 from hardsight.files.epochs import moments, read_measures, read_moment
 from hardsight.render.saving import save_figure
-from hardsight.screen import percent
+from hardsight.result import Result
+from hardsight.screen import Sentence, ShownTable, line, percent
 
 HELD_OUT_FIRST = ("test", "val")
 MEANS = ("norm", "avh", "own_angle", "confidence", "correct", "loss")
@@ -29,18 +30,28 @@ HISTOGRAMS = ("positive_cosines", "negative_cosines")
 MOST_LINES = 8  # epochs of a printed table
 
 
-@dataclass
-class Description:
-    """Sentences in order, their figures, and the same as numbers for run.json."""
+class Description(Result):
+    """What a run's dynamics say.
 
-    lines: list[str] = field(default_factory=list)
-    figures: list[Path] = field(default_factory=list)
-    numbers: dict[str, Any] = field(default_factory=dict)
-    passes: int = 0  # number of passes over the files so far
-    table: pa.Table | None = None  # one row per split and epoch, of `read_epochs`
+    Attributes:
+        table: one row per split and epoch, of `read_epochs`.
+        sentences: in order.
+        numbers: the same as numbers, by split.
+        drawn: files of the figures.
+    """
+
+    def __init__(self, run: str | Path, epochs: pa.Table) -> None:
+        super().__init__(epochs, run=run)
+        self.sentences: list[str] = []
+        self.numbers: dict[str, Any] = {}
+        self.drawn: list[Path] = []
+
+    def lines(self) -> Iterator[Sentence | ShownTable]:
+        """Everything as one paragraph."""
+        yield line(str(self), **self.numbers)
 
     def __str__(self) -> str:
-        return "\n".join(self.lines)
+        return "\n".join(self.sentences)
 
 
 def describe_dynamics(
@@ -69,16 +80,14 @@ def describe_dynamics(
     if split is not None and split not in there:
         raise InputError(f"{run}: no split {split!r} in the dynamics; there is {', '.join(map(str, there))}.")
     chosen = [split] if split is not None else [name for name in there if name != "train"] or there
-    description = Description()
+    description = Description(run, read_epochs(run, chosen))
     # Before anything is plotted: the grouping may not fit.
     reports = [_SplitReport(run, name, _groups(run, by, human, name), folder, description) for name in chosen]
-    for report in reports:
-        passes = (report.all_samples, report.easy_and_hard, report.by_groups, report.steps, report.collapse)
-        for describe in passes:
-            if progress is not None:
-                progress(description.passes, len(passes) * len(reports))
-            describe()
-            description.passes += 1
+    passes = [describe for report in reports for describe in report.passes()]
+    for done, describe in enumerate(passes):
+        if progress is not None:
+            progress(done, len(passes))
+        describe()
     return description
 
 
@@ -91,6 +100,9 @@ class _SplitReport:
     groups: Groups | None
     folder: Path
     description: Description
+
+    def passes(self) -> list[Callable[[], None]]:
+        return [self.all_samples, self.easy_and_hard, self.by_groups, self.steps, self.collapse]
 
     @property
     def name(self) -> str:
@@ -106,7 +118,7 @@ class _SplitReport:
         self.numbers.update(epochs=curves.times, samples=int(curves.count.max(initial=0)))
         if curves.moments:
             samples = f"{self.numbers['samples']:,} samples, epochs {curves.times[0]} to {curves.times[-1]}"
-            self.description.lines += [f"{self.name}: {samples}", *_plateau_lines(curves, self.numbers)]
+            self.description.sentences += [f"{self.name}: {samples}", *_plateau_lines(curves, self.numbers)]
             self._draw(curves, ("norm", "avh", "correct", "confidence"), f"{self.name}, all samples", "")
 
     def easy_and_hard(self) -> None:
@@ -125,12 +137,12 @@ class _SplitReport:
             raise InputError(
                 f"{self.name}: no sample has a {groups.name} to group by: its ids do not match those of the dynamics."
             )
-        self.description.lines.append(f"  by {groups.name}, at epoch {curves.times[-1]}:")
+        self.description.sentences.append(f"  by {groups.name}, at epoch {curves.times[-1]}:")
         for group in curves.present():
             found = plateau(curves.mean["avh"][group])
             settled = f"does not settle: {found.why_not}" if found.at is None else f"settles at epoch {curves.times[found.at]}"
             values = {key: float(curves.mean[key][group, -1]) for key in ("avh", "norm", "correct")}
-            self.description.lines.append(
+            self.description.sentences.append(
                 f"    {groups.names[group]} (n = {int(curves.count[group].max()):,}): AVH {values['avh']:.4g}, "
                 f"norm {values['norm']:.4g}, accuracy {percent(values['correct'])} %; AVH {settled}"
             )
@@ -145,18 +157,18 @@ class _SplitReport:
         self._draw(curves, ("norm", "own_angle", "avh", "correct"), f"{self.name}, inside the epochs", "-steps")
         if self.groups is None:
             lines = _plateau_lines(curves, self.numbers.setdefault("steps", {}))
-            self.description.lines.append(f"  inside the epochs, steps {curves.times[0]} to {curves.times[-1]}:")
-            self.description.lines += [f"  {line}" for line in lines]
+            self.description.sentences.append(f"  inside the epochs, steps {curves.times[0]} to {curves.times[-1]}:")
+            self.description.sentences += [f"  {line}" for line in lines]
 
     def collapse(self) -> None:
         """Neural collapse, uniformity and tolerance, if they were recorded."""
-        description, table = self.description, read_epochs(self.run, [self.split])
-        description.table = table if description.table is None else pa.concat_tables([description.table, table])
-        measured = table.filter(pc.is_valid(table.column("measured")))
+        table = self.description.table
+        ours = pc.is_null(table.column("split")) if self.split is None else pc.equal(table.column("split"), self.split)
+        measured = table.filter(pc.and_(pc.fill_null(ours, False), pc.is_valid(table.column("measured"))))
         if len(measured) == 0:
             return
         rows = measured.to_pylist()
-        description.lines += _collapse_lines(rows)
+        self.description.sentences += _collapse_lines(rows)
         self.numbers["collapse"] = {key: rows[-1][key] for key in MEASURES}
         if len(measured) > 1:
             from hardsight.render.dynamics import collapse_figure
@@ -173,7 +185,7 @@ class _SplitReport:
 
     def _save(self, figure: Any, ending: str) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.description.figures += save_figure(figure, self.folder / f"dynamics-{_file_word(self.name)}{ending}.png")
+        self.description.drawn += save_figure(figure, self.folder / f"dynamics-{_file_word(self.name)}{ending}.png")
 
 
 def _plateau_lines(curves: Curves, numbers: dict[str, Any]) -> list[str]:
@@ -205,7 +217,7 @@ def _phase_lines(curves: Curves, description: Description, numbers: dict[str, An
         if phases.found and phases.at is not None:
             boundaries.append((group, curves.times[phases.at]))
         boundary = None if phases.at is None else curves.times[phases.at]
-        description.lines.append(f"  {name} third: {_phase_words(phases, curves.unit, boundary)}")
+        description.sentences.append(f"  {name} third: {_phase_words(phases, curves.unit, boundary)}")
         numbers.setdefault("phases", {})[name] = _phase_numbers(phases, boundary)
     return boundaries
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import cycle
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from hardsight.render import html_page
 from hardsight.render.style import COLORS, new_figure, plain, state
-from hardsight.screen import Cell, interval, print_table
+from hardsight.screen import Cell, ShownTable, interval
 
 MARKERS = "osD^vPX*"  # eight, for twelve colors: lines of the same color differ in their marker
 
@@ -177,8 +177,8 @@ def section(title: str, header: Sequence[str], rows: Sequence[Sequence[html_page
     return html_page.heading(title) + about + html_page.table(header, rows, last=last)
 
 
-def print_differences(title: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
-    """Differences with intervals in a terminal; `columns` say between what, and where."""
+def shown_differences(title: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Iterator[ShownTable]:
+    """The table of differences with intervals, if there are any; `columns` say between what, and where."""
     header = (Cell("points", "difference"), Cell("95 %", "difference"), Cell("", "verdict"))
     cells = [
         (
@@ -191,4 +191,4 @@ def print_differences(title: str, rows: Sequence[Mapping[str, Any]], columns: Se
     ]
     if cells:
         names = ("domains" if name == "pair" else name for name in columns)
-        print_table((*names, *header), cells, title=title, words=len(columns), name="differences")
+        yield ShownTable("differences", (*names, *header), cells, title, len(columns))

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 def write_dynamics_page(description: Description, run: Path, path: Path) -> None:
     """Write the page of a run's dynamics."""
-    said = [part for tabular, lines in groupby(description.lines, _is_tabular) for part in _said(list(lines), tabular)]
+    said = [part for tabular, lines in groupby(description.sentences, _is_tabular) for part in _said(list(lines), tabular)]
     start = read_start(run) or {}
-    parts = [*said, html_page.figures(description.figures, wide=True), _epochs(description.table)]
+    parts = [*said, html_page.figures(description.drawn, wide=True), _epochs(description.table)]
     parts += [html_page.again(start.get("words"), command_line())]
     parts += [html_page.settings(start)] if {"arguments", "versions"} <= start.keys() else []
     sentence = "When AVH settles, whether angles settle before norms, and how far features collapse."
@@ -41,9 +41,9 @@ def _said(lines: list[str], tabular: bool) -> list[str]:
     return [html_page.paragraph(line.strip(), "" if line == line.lstrip() else "step") for line in lines]
 
 
-def _epochs(table: pa.Table | None) -> str:
+def _epochs(table: pa.Table) -> str:
     """The numbers behind the figures; lists, as of histograms, are left out."""
-    if table is None or len(table) == 0:
+    if len(table) == 0:
         return ""
     names = [field.name for field in table.schema if not pa.types.is_nested(field.type)]
     names = [name for name in names if table.column(name).null_count < len(table)]

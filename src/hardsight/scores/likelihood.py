@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,45 @@ from hardsight.head import Head, as_head
 from hardsight.scores.registry import FittedTo, ScoreInputs, dataset_score
 from hardsight.scores.sweep import Sweep
 from hardsight.scores.terms import LOGITS
+from hardsight.threads import blocks
 
 ROWS = 4096  # whose distances are taken at a time
 VARIANCE_FLOOR = 1e-9  # of the spread of all samples: a dimension that never varies within a class must not divide by zero
+
+
+@dataclass(frozen=True)
+class DiagonalGaussians:
+    """A Gaussian per class: (c, d) means around a (d,) center, and (d,) or (c, d) variances."""
+
+    mean: np.ndarray
+    variance: np.ndarray
+    center: Any = 0.0
+
+    def distance(self, x: Any, classes: np.ndarray) -> np.ndarray:
+        """(n,) 1/2 (x - mean_k)' S_k^-1 (x - mean_k), k the class of each row of (n, d) features."""
+        result = np.empty(len(classes))
+        for rows in blocks(len(classes), ROWS):
+            z = to_numpy(x[rows]).astype(np.float64) - self.center - self.mean[classes[rows]]  # (b, d)
+            v = self.variance if self.variance.ndim == 1 else self.variance[classes[rows]]
+            result[rows] = 0.5 * (z * z / v).sum(1)
+        return result
+
+    def log_density(self, x: Any, classes: np.ndarray) -> np.ndarray:
+        """(n,) log N(x; mean_k, S_k), k the class of each row."""
+        volume = np.log(2 * np.pi * self.variance).sum(-1)  # () or (c,)
+        return -self.distance(x, classes) - 0.5 * (volume if volume.ndim == 0 else volume[classes])
+
+    def of_predicted(self, x: Any, rows: Sweep) -> np.ndarray:
+        """(b,) log-likelihood of a batch under the Gaussians of its predicted classes; NaN for rows that were not scored."""
+        result, scored = np.full(len(rows.labels), np.nan), np.flatnonzero(rows.ok)
+        result[scored] = self.log_density(x[scored], rows.predicted[scored])
+        return result
+
+
+def head_variance(head: Head) -> np.ndarray:
+    """(d,) or (c, d) variances of a Gaussian head."""
+    log_variance = np.zeros(head.num_features) if head.log_variance is None else to_numpy(head.log_variance)
+    return np.exp(log_variance.astype(np.float64))
 
 
 class ClassGaussians:
@@ -56,7 +93,7 @@ class ClassGaussians:
         pooled = (self.squares - np.einsum("c,cd->d", self.count, np.nan_to_num(mean) ** 2)) / n
         spread = self.squares.mean() / n or 1.0
         variance = np.maximum(pooled, VARIANCE_FLOOR * spread) if self.covariance == "diagonal" else np.ones_like(pooled)
-        return _log_density(x, rows, self.center, mean, variance)
+        return DiagonalGaussians(mean, variance, self.center).of_predicted(x, rows)
 
 
 class HeadGaussians:
@@ -65,28 +102,16 @@ class HeadGaussians:
     terms, labels = frozenset({LOGITS}), False
 
     def __init__(self, head: Head) -> None:
-        self.center, self.mean = head.origin, head.directions  # (d,), (c, d): far-off features keep their digits
-        log_variance = np.zeros(head.num_features) if head.log_variance is None else to_numpy(head.log_variance)
-        self.variance = np.exp(log_variance.astype(np.float64))  # (d,) or (c, d)
+        self.gaussians = DiagonalGaussians(
+            head.directions, head_variance(head), head.origin
+        )  # far-off features keep their digits
 
     def see(self, x: Any, rows: Sweep) -> None:
         """Nothing: the head says it all."""
 
     def of(self, x: Any, rows: Sweep) -> np.ndarray:
         """(b,) log-likelihood of a batch under the head's Gaussians of its predicted classes."""
-        return _log_density(x, rows, self.center, self.mean, self.variance)
-
-
-def _log_density(x: Any, rows: Sweep, center: Any, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """(b,) log N(x; mean_p, diag(v_p)), p the predicted class; (c, d) means around a (d,) center, (d,) or (c, d) variances."""
-    result = np.full(len(rows.labels), np.nan)
-    scored = np.flatnonzero(rows.ok)
-    for part in np.array_split(scored, max(1, len(scored) // ROWS)):
-        own = rows.predicted[part]
-        v = variance if variance.ndim == 1 else variance[own]
-        z = to_numpy(x[part]).astype(np.float64) - center - mean[own]  # (b, d)
-        result[part] = -0.5 * ((z * z / v).sum(1) + np.log(2 * np.pi * v).sum(-1))
-    return result
+        return self.gaussians.of_predicted(x, rows)
 
 
 def _gaussians(head: Head | None) -> ClassGaussians | HeadGaussians:

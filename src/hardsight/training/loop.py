@@ -7,7 +7,7 @@ import math
 import shutil
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -419,7 +419,8 @@ def start_training(
     process uses the device from the settings.
     """
     name = loss_name(settings.loss)
-    s = settings.with_loss(name, with_defaults(name, settings.loss_options, settings.epochs))
+    loss_options = with_defaults(name, settings.loss_options, settings.epochs)
+    s = replace(settings, loss=name, loss_options=loss_options, lr=settings.learning_rate)  # what is used, for start.json
     device = torch_device(s.device)
     MixedPrecision(s.precision, device)  # refuses what does not work, before anything is written
     launched = processes.launched()

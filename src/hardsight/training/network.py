@@ -78,11 +78,6 @@ class CutNetwork(nn.Module):
         return self.last_head.num_features if self.source.head_hidden is None else self.source.head_hidden
 
     @property
-    def learned_head(self) -> Head | None:
-        """What a network that was trained before predicted with, if its features still reach the head."""
-        return self.last_head if self.source.learned and self.source.head_hidden is None else None
-
-    @property
     def batch_norm(self) -> bool:
         """Whether the samples of a batch are normalized by each other in training."""
         layers = any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in self.network.modules())
@@ -191,12 +186,21 @@ def forward_pass(
             yield batch.rows, values
 
 
-def all_features(network: CutNetwork, inputs: Inputs, device: torch.device) -> np.ndarray:
-    """(n, d) features of every sample by a network in evaluation mode; NaN where a sample cannot be read."""
+def all_features(
+    network: CutNetwork, inputs: Inputs, device: torch.device, rows: np.ndarray | None = None, mirrored: bool = False
+) -> np.ndarray:
+    """(n, d) features of every sample by a network in evaluation mode; NaN where a sample cannot be read.
+
+    Args:
+        rows: (r,) in rising order: of these samples alone, (r, d).
+        mirrored: of the mirror images instead.
+    """
     network.eval()
-    features = np.full((len(inputs), network.num_features), np.nan, np.float32)
-    for rows, values in forward_pass(network.features, inputs, even_batches(np.arange(len(inputs)), FORWARD), device):
-        features[rows] = values.float().cpu().numpy()
+    rows = np.arange(len(inputs)) if rows is None else rows
+    features = np.full((len(rows), network.num_features), np.nan, np.float32)
+    function = (lambda images: network.features(images.flip(-1))) if mirrored else network.features
+    for some, values in forward_pass(function, inputs, even_batches(rows, FORWARD), device):
+        features[np.searchsorted(rows, some)] = values.float().cpu().numpy()
     return features
 
 

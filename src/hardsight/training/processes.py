@@ -63,10 +63,12 @@ def wait() -> None:
         dist.barrier()
 
 
-def part() -> None:
-    """Leave the process group, if there is one, at the end of a command."""
+def leave() -> bool:
+    """Leave the process group, if there is one, at the end of a command; whether this is the process that prints."""
+    first = is_first()
     if num_processes() > 1:
         dist.destroy_process_group()
+    return first
 
 
 def shared(module: nn.Module, device: torch.device) -> nn.Module:

@@ -23,7 +23,8 @@ from hardsight.files.reading import existing_file
 from hardsight.files.samples import is_free
 from hardsight.files.table_files import read_csv
 from hardsight.models.preprocessing import Preprocessing
-from hardsight.scoring.hardness import hardness_of, run_and_score
+from hardsight.scores import SCORES
+from hardsight.snapshot import Snapshot
 from hardsight.table import plain, read_scores
 from hardsight.threads import even_rows, num_threads
 from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, count_classes, labeled_only, sized
@@ -318,8 +319,9 @@ def open_curriculum(settings: TrainSettings, ids: Sequence[str], labels: np.ndar
 def _hardness(curriculum: Any, ids: Sequence[str]) -> np.ndarray:
     """(n,) hardness of the training samples, higher is harder; NaN where it could not be scored."""
     source, score = curriculum if isinstance(curriculum, tuple) else run_and_score(os.fspath(curriculum))
-    measured = hardness_of(source, score)
-    of = dict(zip(map(str, measured.ids.tolist()), measured.harder.tolist(), strict=True))
+    measured = Snapshot.open(source, by=score).scores([score])
+    values = SCORES.harder(score, measured.column(score).to_numpy())
+    of = dict(zip(map(str, measured.column("id").to_pylist()), values.tolist(), strict=True))
     where = source if isinstance(source, (str, os.PathLike)) else "the curriculum"
     missing = [id for id in ids if id not in of]
     if missing:
@@ -328,6 +330,24 @@ def _hardness(curriculum: Any, ids: Sequence[str]) -> np.ndarray:
             f"its ids look like {str(next(iter(of), '(none)'))!r}."
         )
     hardness = np.array([of[id] for id in ids])
+    hardness[~np.isfinite(hardness)] = np.nan
     if np.isnan(hardness).all():
         raise InputError(f"none of the {len(ids)} training samples could be scored by {score} in {where}.")
     return hardness
+
+
+def run_and_score(text: str) -> tuple[str, str]:
+    """Split RUN:SCORE; a score may carry a number, as in run:avh_nearest:10.
+
+    Example:
+        >>> run_and_score("runs/teacher:avh"), run_and_score("run:avh_nearest:10")
+        (('runs/teacher', 'avh'), ('run', 'avh_nearest:10'))
+    """
+    parts = text.split(":")
+    for words in (2, 1):  # the longer name first
+        name = ":".join(parts[-words:])
+        if len(parts) > words and (words == 1 or name in SCORES):
+            run = ":".join(parts[:-words])
+            if run and name:
+                return run, name
+    raise InputError(f"a curriculum is written RUN:SCORE, as in teacher:avh, got {text!r}.")

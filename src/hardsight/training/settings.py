@@ -12,7 +12,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from hardsight.errors import InputError
 from hardsight.extraction.settings import PreprocessingOptions
@@ -373,7 +373,3 @@ class TrainSettings(PacingOptions, NetworkOptions, PreprocessingOptions, Learnin
             raise InputError(
                 f"--{paced[0].replace('_', '-')} goes with a curriculum: give --curriculum RUN:SCORE, or an --order."
             )
-
-    def with_loss(self, name: str, loss_options: Mapping[str, Any]) -> Self:
-        """The same with the loss as it is known inside, and the learning rate that is used."""
-        return dataclasses.replace(self, loss=name, loss_options=loss_options, lr=self.learning_rate)

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -24,8 +23,8 @@ from hardsight.models.network_names import check_network_name
 from hardsight.models.opening import check_model_name
 from hardsight.models.weights import check_weights_file
 from hardsight.options import takes
-from hardsight.screen import Progress, Say, printable, table_lines
-from hardsight.table import write_table
+from hardsight.result import RunResult
+from hardsight.screen import Progress, Say
 from hardsight.training.loss_names import loss_name
 from hardsight.training.sets import open_sets
 from hardsight.training.settings import TrainSettings
@@ -40,11 +39,11 @@ COMMAND = "hardsight train"
 TRACKERS = {"tensorboard": ("tensorboard", "tensorboardX"), "wandb": ("wandb",), "mlflow": ("mlflow",)}
 
 
-@dataclass(frozen=True)
-class Trained:
+class Trained(RunResult):
     """A finished training.
 
     Attributes:
+        table: a row per epoch and set: split, epoch, lr, n, accuracy, and means of avh, norm and loss.
         run: its directory.
         head: what the trained network predicts with.
         history: one entry per epoch: {"epoch": 1, "lr": ..., "train": {"accuracy": ..., "avh": ..., ...}, "test": ...}.
@@ -52,32 +51,26 @@ class Trained:
         is_main_process: false in all but one of several processes.
     """
 
-    run: Path
-    head: Head
-    history: list[dict[str, Any]]
-    notes: list[str] = field(default_factory=list)
-    is_main_process: bool = True
+    files, by = ("epochs",), "epoch"
+    shown = ("split", "epoch", "accuracy", "loss", "avh", "norm")
 
-    @cached_property
-    def table(self) -> pa.Table:
-        """A row per epoch and set: split, epoch, lr, n, accuracy, and means of avh, norm and loss."""
+    def __init__(
+        self, run: Path, head: Head, history: list[dict[str, Any]], notes: Sequence[str] = (), is_main_process: bool = True
+    ) -> None:
         rows = [
             {"split": split, "epoch": entry["epoch"], "lr": entry["lr"], **means}
-            for entry in self.history
+            for entry in history
             for split, means in entry.items()
             if isinstance(means, dict)
         ]
         names = dict.fromkeys(name for row in rows for name in row)
-        return pa.table({name: [row.get(name) for row in rows] for name in names})
+        super().__init__(run, {"epochs": pa.table({name: [row.get(name) for row in rows] for name in names})}, notes)
+        self.head, self.history, self.is_main_process = head, history, is_main_process
 
     @property
     def summary(self) -> dict[str, Any]:
         """The last epoch: {"epoch": 10, "train": {"accuracy": ..., ...}, "test": ...}."""
         return dict(self.history[-1]) if self.history else {}
-
-    def tables(self) -> dict[str, pa.Table]:
-        """The table by its name."""
-        return {"epochs": self.table}
 
     def figures(self) -> dict[str, Figure]:
         """Mean norm, AVH, accuracy and confidence of each set over the epochs."""
@@ -87,16 +80,6 @@ class Trained:
         columns = ("norm", "avh", "correct", "confidence")
         splits = dict.fromkeys(self.table["split"].to_pylist()) if self.history else {}
         return {split: curves_figure(read_curves(self.run, split=split), columns, title=split) for split in splits}
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the table, in the format of the path's suffix."""
-        write_table(self.table, path)
-
-    def __repr__(self) -> str:
-        rows = [{"split": name} | metrics for name, metrics in self.summary.items() if isinstance(metrics, dict)]
-        shown = [name for name in ("split", "accuracy", "loss", "avh", "norm") if all(name in row for row in rows)]
-        epochs = f"{len(self.history)} epoch{'s' * (len(self.history) != 1)}"
-        return "\n".join([f"Trained: {epochs}, {self.head}, in {printable(str(self.run))}", *table_lines(rows, shown)])
 
 
 @takes(TrainSettings)
@@ -149,7 +132,7 @@ def train(
     check_run_directory(output, COMMAND)
     sets = open_sets(data, settings)
     is_main_process = start_training(settings, sets, model, Path(output), say, progress)
-    return replace(read_trained(Path(output)), notes=list(sets.notes), is_main_process=is_main_process)
+    return read_trained(Path(output), sets.notes, is_main_process)
 
 
 def _check_teacher(spec: Any, loss: str, *, needed: bool) -> None:
@@ -176,8 +159,7 @@ def _installed(module: str) -> bool:
     return spec is not None and spec.origin is not None
 
 
-def read_trained(directory: Path) -> Trained:
+def read_trained(directory: Path, notes: Sequence[str] = (), is_main_process: bool = True) -> Trained:
     """A finished training from its run directory."""
-    description = read_manifest(directory)
     head, _ = load_head(directory / "head.safetensors")
-    return Trained(directory, head, description["counts"]["history"])
+    return Trained(directory, head, read_manifest(directory)["counts"]["history"], notes, is_main_process)

@@ -68,8 +68,10 @@ class Trainee(CutNetwork):
 
     def keep_class_vectors(self) -> bool:
         """Start from the last layer of an earlier training, if it has as many classes and both or neither are Gaussian."""
-        before, classes = self.learned_head, self.objective.classes
-        if before is None or tuple(before.weight.shape) != tuple(classes.weight.shape):
+        before, classes = self.last_head, self.objective.classes
+        if not self.source.learned or self.source.head_hidden is not None:  # features do not reach the old head
+            return False
+        if tuple(before.weight.shape) != tuple(classes.weight.shape):
             return False
         if (before.kind == "gaussian") != (classes.head.kind == "gaussian"):
             return False
