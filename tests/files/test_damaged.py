@@ -20,7 +20,7 @@ from hardsight import HardsightError, Head, Snapshot, score
 from hardsight.data import BrokenImage, open_data
 from hardsight.domains.opening import open_domain
 from hardsight.errors import FileError
-from hardsight.explorer.sheet import open_sheet
+from hardsight.explorer.opening import open_display
 from hardsight.files import parquet
 from hardsight.files.epochs import read_moment
 from hardsight.files.heads import load_head, save_head
@@ -54,8 +54,8 @@ def images(path: Path) -> None:
             pass
 
 
-def sheet(path: Path) -> None:
-    open_sheet(path, keep=False)
+def display(path: Path) -> None:
+    open_display(path, keep=False)
 
 
 def run_of(path: Path) -> None:
@@ -102,11 +102,11 @@ KINDS: dict[str, tuple[Callable[[Path], object], list[Reader]]] = {
         lambda path: write_samples(path, FEATURES, {"id": IDS, "label": LABELS, "site": IDS}),
         [everything, open_domain],
     ),
-    "scores.parquet": (write_scores, [read_scores, open_models, sheet]),
+    "scores.parquet": (write_scores, [read_scores, open_models, display]),
     "epoch=0001.parquet": (write_moment, [read_moment]),
     "people.parquet": (lambda path: pq.write_table(pa.table({"id": IDS, "frequency": RNG.random(40)}), path), [read_people]),
     "images.parquet": (lambda path: pq.write_table(pa.table({"path": IDS, "label": LABELS}), path), [images]),
-    "table.csv": (write_text, [images, open_models, sheet, read_people]),
+    "table.csv": (write_text, [images, open_models, display, read_people]),
     "scores.json": (write_scores, [open_models]),
     "run.json": (write_run, [run_of]),
     "people.json": (lambda path: path.write_text(json.dumps(dict(zip(IDS, [0.5] * 40, strict=True)))), [read_people]),

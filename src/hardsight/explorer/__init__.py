@@ -1,7 +1,8 @@
 """The page in the browser (`hardsight explore`), and the same page as one file (`hardsight report`).
 
 settings.py           the options of both
-sheet.py              a run, a scores table or a snapshot as one sheet of columns
+opening.py            which of the things in a run, a file or memory are shown
+display.py            what the page shows of samples: columns, and all that is known of them
 columns.py            a column as the bytes that the browser gets
 thumbnails.py         a sample's image, from the run's declared folders, re-encoded
 memory_limit.py       a limit on the pixels in memory at a time

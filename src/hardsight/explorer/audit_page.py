@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.data.run_images import RunImages
-from hardsight.explorer.sheet import Sheet, text_column
+from hardsight.explorer.display import Display, text_column
 from hardsight.explorer.thumbnails import Pictures
 from hardsight.files.run import command_line, read_start
 from hardsight.files.writing import check_page_output, replacing
@@ -227,11 +227,11 @@ def pictures_of(audit: Audit, source: Path, images: str | None) -> Pictures | No
     """The pictures of the samples, where the run says where they are; a wrong `images` is refused."""
     measured = audit.measured
     ids, class_names, start = measured.ids.cast(pa.string()), measured.class_names or [], read_start(source)
-    sheet = Sheet(Snapshot.of_scores(pa.table({"id": ids})), source.name, source, class_names, start=start)
-    sheet.paths, sheet.base_ids = (text_column(measured.columns, name) for name in ("path", "base_id"))
+    display = Display(Snapshot.of_scores(pa.table({"id": ids})), source.name, source, class_names, start=start)
+    display.paths, display.base_ids = (text_column(measured.columns, name) for name in ("path", "base_id"))
     names = [name for name in ("degradation", "level") if name in measured.columns.column_names]
-    sheet.add_further(measured.columns.select(names))
-    pictures = Pictures(sheet, images)
+    display.add_further(measured.columns.select(names))
+    pictures = Pictures(display, images)
     return pictures if pictures.any else None
 
 

@@ -74,24 +74,19 @@ def none_code(kind: np.dtype[Any]) -> int:
     return int(np.iinfo(kind).max)
 
 
-def numbers(name: str, values: Any) -> Column:
-    """Any numbers as a column; null and infinite become NaN."""
+def numbers(name: str, values: Any, about: str = "", hard: str = "high", unit: str = "") -> Column:
+    """Any numbers as a column; null and infinite become NaN. A score says itself what it is, and which end is hard."""
     array = np.asarray(values, dtype=np.float32)
     if not np.isfinite(array).all():
         array = np.where(np.isfinite(array), array, np.float32(np.nan))
-    score = SCORES.get(name)
-    hard = "high" if score is None else score.hard
-    return Column(name, array, hard=hard, about="" if score is None else f"{score.summary} Formula: {score.formula}")
+    if name in SCORES:
+        about, hard = f"{SCORES[name].summary} Formula: {SCORES[name].formula}", SCORES[name].hard
+    return Column(name, array, None, hard, about, unit)
 
 
 def sign(column: Column) -> str:
     """A suffix for the name of a column that is shown with the other sign."""
     return f", {OTHER_SIGN}" if OTHER_SIGN in column.unit else ""
-
-
-def replaced(column: Column, *, hard: str, about: str, unit: str = "") -> Column:
-    """The same values with another description."""
-    return Column(column.name, column.values, column.names, hard, about, unit)
 
 
 def turned(column: Column) -> Column:
@@ -134,6 +129,12 @@ def integers(column: Any) -> np.ndarray:
     return np.where(there, values, -1)
 
 
+def floats(column: Any) -> np.ndarray:
+    """(n,) an Arrow column of numbers as float64, NaN for null."""
+    values, there = arrow_numbers(column.cast(pa.float64(), safe=False))
+    return np.where(there, values, np.nan)
+
+
 def rows_of(ids: Any, among: pa.Array) -> np.ndarray:
     """(m,) the row of each id in an Arrow array of ids, -1 for one that is not there."""
     return integers(pc.index_in(ids, value_set=among))
@@ -160,8 +161,7 @@ def from_arrow(name: str, column: Any) -> Column | None:
     if pa.types.is_boolean(kind):
         return codes(name, integers(column), ["false", "true"])
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        values, there = arrow_numbers(column.cast(pa.float64(), safe=False))
-        return numbers(name, np.where(there, values, np.nan))
+        return numbers(name, floats(column))
     if pa.types.is_dictionary(kind):
         column = column.cast(kind.value_type)
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
