@@ -54,7 +54,7 @@ def test_correlations_and_trainings(tmp_path: Path) -> None:
     result = hardsight.correlate(SNAPSHOT, RNG.random(200), replicates=20)
     assert re.search(r"avh +-?[\d.]+ +-?[\d.]+ +-?[\d.]+", one_screen(result))
     first = result.agreements[0]
-    for inner in (first, first.target, result.opened[0], result.calibration(), result.disagreement()):
+    for inner in (first, first.target, result.models[0], result.calibration(), result.disagreement()):
         one_screen(inner)
     history = [{"epoch": 3, "lr": 0.1, "train": {"accuracy": 0.75, "avh": 0.2}, "test": {"accuracy": 0.5, "avh": 0.3}}]
     assert re.search(r"train +0\.75 +0\.2\n +test +0\.5 +0\.3$", one_screen(Trained(tmp_path, Head("linear", WEIGHT), history)))

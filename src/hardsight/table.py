@@ -83,7 +83,9 @@ def has_scores(path: Place, by: str | None = None) -> bool:
     read = COLUMNS.get(kind_by_name(path))
     if read is None or not path.is_file():
         return False
-    return is_scores(pa.table({name: [] for name in dict.fromkeys(read(path))}), by)
+    with reading(path):
+        names = dict.fromkeys(read(path))
+    return is_scores(pa.table({name: [] for name in names}), by)
 
 
 def scores_given(source: Any) -> Any:
@@ -173,18 +175,16 @@ def with_class_names(table: pa.Table, names: Sequence[str] | None = None) -> pa.
     return table
 
 
-def with_class_numbers(table: pa.Table) -> pa.Table:
-    """The inverse, of a table that was read from a format without metadata: names in sorted order become the classes."""
+def with_class_numbers(table: pa.Table, names: Sequence[str] | None = None) -> pa.Table:
+    """The inverse, of a table that was read from a format without metadata; by default, the classes are the names in order."""
     held = [name for name in CLASSES if name in table.column_names and holds_names(table.schema.field(name).type)]
     if not held or not _is_result(table):
         return table
-    names = sorted({word for name in held for word in as_text(table.column(name)).unique().to_pylist() if word})
+    names = names or sorted({word for name in held for word in as_text(table.column(name)).unique().to_pylist() if word})
     for name in held:
-        numbers = pc.index_in(as_text(table.column(name)), value_set=pa.array(names, pa.string()), skip_nulls=True).cast(
-            pa.int64()
-        )
-        table = table.set_column(table.column_names.index(name), name, numbers)
-    return table.replace_schema_metadata(_noted(table.schema, {**table_notes(table.schema), "class_names": names}))
+        numbers = pc.index_in(as_text(table.column(name)), value_set=pa.array(names, pa.string()), skip_nulls=True)
+        table = table.set_column(table.column_names.index(name), name, numbers.cast(pa.int64()))
+    return table.replace_schema_metadata(_noted(table.schema, {**table_notes(table.schema), "class_names": list(names)}))
 
 
 def _is_result(table: pa.Table) -> bool:
@@ -197,19 +197,20 @@ def _noted(schema: pa.Schema, notes: dict[str, Any]) -> dict[bytes, bytes] | Non
     return {**others, **({b"hardsight": json.dumps(notes).encode()} if notes else {})} or None
 
 
-def read_scores(path: str | os.PathLike[str]) -> pa.Table:
+def read_scores(path: str | os.PathLike[str], class_names: Sequence[str] | None = None) -> pa.Table:
     """A scores table from Parquet, CSV (or .tsv) or JSON, or from the run directory that holds it.
 
-    Scores have their original signs: a hardness table is converted back.
+    Scores have their original signs: a hardness table is converted back. `class_names` numbers the classes of formats that have
+    no metadata; by default they are numbered in the order of their names.
     """
     path = place(path)
     if path.is_dir() and not (path / "scores.parquet").is_file() and not (path / "run.json").is_file():
         raise FileError(not_a_run(path))
     path = path / "scores.parquet" if path.is_dir() else path
     if path.suffix.lower() in (".csv", ".tsv"):
-        return as_measured(_without_mark(with_class_numbers(_read_csv(existing_file(path)))))
+        return as_measured(_without_mark(with_class_numbers(_read_csv(existing_file(path)), class_names)))
     if path.suffix.lower() == ".json":
-        return as_measured(_without_mark(with_class_numbers(_read_json(existing_file(path)))))
+        return as_measured(_without_mark(with_class_numbers(_read_json(existing_file(path)), class_names)))
     return as_measured(read_parquet(path))
 
 

@@ -54,7 +54,7 @@ def test_a_directory_that_takes_no_files(cli: Cli, snapshot: Path, ending: str) 
 
 def test_a_directory_of_others_is_noticed_first(cli: Cli, snapshot: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.access", lambda *_: False)  # root may write anywhere
-    monkeypatch.setattr("hardsight.scoring.score_file.open_with_columns", lambda *_: pytest.fail("the samples were opened first"))
+    monkeypatch.setattr(Snapshot, "open", lambda *_, **__: pytest.fail("the samples were opened first"))
     out = snapshot.with_name("t.csv")
     refused(cli("score", snapshot, "-o", out), f"{out} could not be written: no write permission for {out.parent}")
 
@@ -192,7 +192,7 @@ def test_score_is_stopped(tmp_path: Path, number: int, code: int) -> None:
     slow = (  # 600 parts, each a moment apart: a minute's work
         "import time\n"
         "from hardsight import snapshot\n"
-        "from hardsight.scoring.score import Job\n"
+        "from hardsight.scoring.job import Job\n"
         "snapshot.snapshot.BATCH_BYTES = 256  # one row\n"
         "scored = Job.part\n"
         "Job.part = lambda *a, **k: (time.sleep(0.1), scored(*a, **k))[1]\n"

@@ -265,5 +265,5 @@ def test_bad_input_is_one_line(cli: Cli, tmp_path: Path, monkeypatch: pytest.Mon
     assert not (tmp_path / "drift.parquet").exists()
     assert "to compare: store them with the samples." in cli("drift", tmp_path / "a.npz", tmp_path / "c.npz").err
     assert "is given twice" in cli("drift", tmp_path / "a.npz", tmp_path / "a.npz").err
-    monkeypatch.setattr("hardsight.groups.drift.open_measured", None)  # nothing is scored before both are there
+    monkeypatch.setattr("hardsight.groups.drift.Measures", None)  # nothing is scored before both are there
     assert cli("drift", tmp_path / "a.npz", tmp_path / "nowhere.npz").err.endswith("nowhere.npz does not exist.\n")

@@ -152,9 +152,7 @@ def test_commands_name_columns_of_a_csv(tmp_path: Path, cli: Callable[..., Any],
     scans().iloc[::-1].to_csv("later.csv", index=False)
     done = cli("drift", "scans.csv", "later.csv", *wide, "--head", "head.npy")
     assert done.code == 0 and "of 60 samples got harder" in done.out and Path("later.drift.parquet").is_file(), done.err
-    assert (
-        "name the columns for hardsight audit: --features 'f*' --label NAME" in cli("audit", "scans.csv", "--group", "site").err
-    )
+    assert "--features 'f*'" in cli("audit", "scans.csv", "--group", "site").err
     assert "next: hardsight score scans.csv --features 'f*' --label y -o scores.parquet" in cli("score", "scans.csv", *wide).out
 
 

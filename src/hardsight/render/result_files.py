@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from hardsight.errors import InputError
@@ -22,7 +23,12 @@ def show(result: Result) -> None:
     """Print a result: its notes, its sentences and its tables."""
     for note in result.notes:
         print_warning(note)
-    for item in result.lines():
+    show_lines(result.lines())
+
+
+def show_lines(lines: Iterable[Sentence | ShownTable]) -> None:
+    """Print sentences and tables."""
+    for item in lines:
         if isinstance(item, Sentence):
             print_line(item.text, **item.facts)
         else:

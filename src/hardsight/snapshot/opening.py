@@ -37,6 +37,8 @@ def open_path(path: Place, features: Any, labels: Any) -> Opened:
     column = labels if wide and isinstance(labels, str) and not place(labels).is_file() else None
     source, head, names = open_table(path, features, column) if wide else open_files(path)
     if labels is not None and column is None:
+        if isinstance(labels, str) and not wide and not place(labels).suffix and not place(labels).exists():
+            raise InputError(f"{path}: --label names a column, got {labels!r}, but this is no .csv or .parquet table.")
         source = relabeled(source, labels)
     return source, head, names
 
@@ -154,7 +156,7 @@ def is_column(path: Place, labels: Any) -> bool:
 def open_table(path: Place, features: Any, column: str | None) -> Opened:
     """A wide table, or one with another label column, read into memory."""
     if path.suffix.lower() not in (".csv", ".tsv", ".parquet", ".pq"):
-        raise InputError(f"{path}: features names columns of a .csv or .parquet table, but this is not one.")
+        raise InputError(f"{path}: --features names columns (features= in Python), but this is no .csv or .parquet table.")
     table = read_table(path)
     if features is None and column is None and not set(LIST_COLUMNS) & set(table.column_names):
         raise InputError(

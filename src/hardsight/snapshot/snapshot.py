@@ -7,7 +7,7 @@ batch by batch. Extraction and training produce snapshots; scoring reads them.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -213,7 +213,7 @@ class Snapshot:
 
     @classmethod
     def _of_path(cls, path: Any, options: dict[str, Any], features: Any, by: str | None) -> Snapshot:
-        beside = {name: options.pop(name) for name in ("probs", "pred_probs") if name in options}
+        beside: dict[str, Any] = {name: options.pop(name) for name in ("probs", "pred_probs") if name in options}
         files = ("head", "labels", "class_names", "allow_duplicates")
         extra = [name for name in options if name not in files]
         if extra:
@@ -245,6 +245,7 @@ class Snapshot:
         source, head, class_names = opened
         self.source, self.head, self.name, self.allow_duplicates = source, head, name, allow_duplicates
         self.others: dict[str, np.ndarray] = {}  # further evidence, such as probabilities next to features
+        self.added: dict[str, Any] = {}  # (n,) columns of `with_columns`
         if isinstance(source, ArraySource) and source.ids is not None and not allow_duplicates:
             check_unique(source.ids, self.where)
         if isinstance(source, SampleFiles) and len(source) == 0 and source.width == 0 and head is not None:
@@ -262,6 +263,17 @@ class Snapshot:
         """The same model's view of other rows."""
         other = Snapshot.__new__(Snapshot)
         other.__dict__.update(self.__dict__ | {"source": source, "others": dict(self.others)})
+        return other
+
+    def with_columns(self, columns: Mapping[str, Any], name: str | None = None) -> Snapshot:
+        """The same samples with further (n,) Arrow columns, or others in the place of their own; also under another name.
+
+        Example:
+            >>> Snapshot(np.eye(2)).with_columns({"site": pa.array(["a", "b"])}).columns(["id", "site"]).to_pydict()
+            {'id': [0, 1], 'site': ['a', 'b']}
+        """
+        other = self._again(self.source)
+        other.added, other.name = {**self.added, **columns}, name or self.name
         return other
 
     def _add_evidence(self, name: str, values: Any) -> None:
@@ -424,7 +436,7 @@ class Snapshot:
     @property
     def column_names(self) -> list[str]:
         """Names of the columns other than features: id, label, then any others."""
-        return self.source.column_names
+        return list(dict.fromkeys([*self.source.column_names, *self.added]))
 
     def columns(self, names: Sequence[str] | None = None) -> pa.Table:
         """The columns of `column_names` as an Arrow table, or those of `names` in that order.
@@ -443,7 +455,9 @@ class Snapshot:
                 f"{self.name or 'the snapshot'} has no column {unknown[0]!r}; it has {', '.join(known)}."
                 + did_you_mean(unknown[0], known)
             )
-        return self.source.columns(list(dict.fromkeys(known if names is None else names)), self.num_classes)
+        wanted = list(dict.fromkeys(known if names is None else names))
+        stored = self.source.columns([name for name in wanted if name not in self.added], self.num_classes)
+        return pa.table({name: self.added[name] if name in self.added else stored.column(name) for name in wanted})
 
     def take(self, rows: Any) -> Snapshot:
         """A snapshot in memory of the given rows, in the given order, with their labels, ids and other columns.
@@ -455,7 +469,9 @@ class Snapshot:
         """
         rows = _check_rows(rows, len(self))
         if isinstance(self.source, TableSource):
-            return self._again(TableSource(self.columns().take(rows)))
+            some = self._again(TableSource(self.columns().take(rows)))
+            some.added = {}
+            return some
         order = np.argsort(rows, kind="stable")
         ascending = rows[order]
         values: np.ndarray | None = None
@@ -507,7 +523,9 @@ class Snapshot:
         if self.class_names is not None:
             arrays["class_names"] = np.array(self.class_names, dtype=str)
         if isinstance(self.source, ArraySource):
-            arrays |= {name: _plain_column(name, column) for name, column in self.source.further.items() if not _all_null(column)}
+            further = {**self.source.further, **self.added}
+            names = [name for name, column in further.items() if name not in ("id", "label") and not _all_null(column)]
+            arrays |= {name: _plain_column(name, further[name]) for name in names}
         with replacing(path, table=SAMPLES) as temporary, temporary.open("wb") as file:
             np.savez(file, allow_pickle=False, **arrays)
 
