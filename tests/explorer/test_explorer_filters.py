@@ -23,7 +23,7 @@ from PIL import Image
 
 from explorer_browser import Watched, counted, cut_off, drag, drawn_filter, eventually, expect, ready, served, settled, view
 from explorer_runs import digits_run, half_done, write_suspects
-from hardsight import clean, explore, score
+from hardsight import clean, explore, export, score
 from hardsight.errors import FileError, InputError
 from hardsight.explorer import embedding_process
 from hardsight.explorer.columns import words
@@ -276,18 +276,6 @@ def test_suspects_that_do_not_fit_are_refused_in_one_line(suspected: Path, tmp_p
     assert "10 of 30 samples were not looked at by hardsight clean." in notes[0] and "run hardsight clean again" in notes[1]
 
 
-def test_the_report_begins_with_the_suspects(suspected: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hardsight.explorer.report._figures", lambda page: [])  # drawn by other tests
-    data = data_of(report(suspected))
-    table = pq.read_table(suspected / "suspects.parquet").to_pandas()
-    worst = table.sort_values("error_score", ascending=False, kind="stable").index[:9].tolist()
-    first = data["about"]["report"]["suspects"]
-    assert (first["expected"], first["sentence"]) == (EXPECTED, "Of 120 samples: 6 likely mislabeled, 3 ambiguous.")
-    assert first["rows"] == worst and first["duplicates"]["rows"] == []
-    assert data["explanations"][str(worst[0])] == "why likely mislabeled <b>" and len(data["explanations"]) == 9
-    assert all(str(row) in data["thumbs"] for row in worst)
-
-
 def test_tables_in_memory_are_shown_with_their_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What clean and score give needs no file of its own; images are found by a column of paths, or by ids that are paths."""
     monkeypatch.chdir(tmp_path)
@@ -304,7 +292,10 @@ def test_tables_in_memory_are_shown_with_their_images(tmp_path: Path, monkeypatc
             assert display.class_names == ["cat", "dog"] and words(display.columns["label"]).to_pylist()[:2] == ["dog", "dog"]
             assert display.suspects is not None and display.by == "error_score"
             assert [pictures.image(row).getpixel((0, 0)) for row in (0, 39)] == [(0, 0, 0), (39, 0, 0)]
+            view.page.review.put("tab", view.ids[3], "fine")
+            assert view.marks["id"].to_pylist() == view.ids[3:4] and view.page.review.path is None  # in no file
     assert report(table) == Path("report.html") and len(data_of(tmp_path / "report.html")["thumbs"]) == 40
+    assert export(table, "coco").samples == 40 and (tmp_path / "table-coco" / "annotations.json").is_file()
     with closing(explore(score(frame, labels="y").filter(pa.array(y == 1)))) as view:
         assert len(view.page.display) == 20 and "avh" in view.page.display.columns and not view.page.pictures.any
     with closing(explore(clean(frame, "y").to_pandas())) as view:  # names are numbered again
@@ -327,16 +318,6 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run
 
 
-def test_duplicates_are_counted_whatever_their_verdict(copied: Path) -> None:
-    display = with_suspects(copied)
-    assert display.suspects is not None
-    assert display.suspects.described()["groups"][-1] == ["duplicates", 15, "is_duplicate", "true"]
-    rows = selection_table(display, display.labels.argsort(), Review(None, display.class_names)).to_pylist()
-    assert {row["id"]: row["duplicate_of"] for row in rows if row["is_duplicate"]} == {
-        str(row): str(row - 1) for row in range(3, 60, 4)
-    }
-
-
 def test_the_report_has_warnings_the_count_duplicates_and_marks(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hardsight.explorer.report._figures", lambda page: [])
     review = Review(review_file(copied), [f"digit {k}" for k in range(10)])
@@ -348,7 +329,18 @@ def test_the_report_has_warnings_the_count_duplicates_and_marks(copied: Path, mo
     assert first["expected"] == (
         "Cannot tell how many labels are wrong: between 3 and 41. The heads agree with 48 % of the labels."
     )
-    assert first["sentence"].endswith("15 duplicates. 2 are reviewed: 1 fine, 1 wrong label.")
+    assert first["sentence"].startswith("Of 60 samples: 6 likely mislabeled, 3 ambiguous, 15 duplicates. 2 are reviewed")
+    assert first["sentence"].endswith(": 1 fine, 1 wrong label.")
+    table = pq.read_table(copied / "suspects.parquet").to_pandas()
+    worst = table.sort_values("error_score", ascending=False, kind="stable").index[:9].tolist()
+    assert first["rows"] == worst and all(str(row) in data["thumbs"] for row in worst)
+    assert data["explanations"][str(worst[0])] == "why likely mislabeled <b>" and len(data["explanations"]) == 9
+    assert data["about"]["suspects"]["groups"][-1] == ["duplicates", 15, "is_duplicate", "true"]  # whatever their verdict
+    display = with_suspects(copied)
+    rows = selection_table(display, np.arange(60), Review(None, display.class_names)).to_pylist()
+    assert {row["id"]: row["duplicate_of"] for row in rows if row["is_duplicate"]} == {
+        str(row): str(row - 1) for row in range(3, 60, 4)
+    }
     assert first["duplicates"]["rows"] == list(range(3, 48, 4)) and first["duplicates"]["of"][0] == "2"
     assert data["twins"]["3"] == {"id": "2", "row": 2}
     assert data["marks"] == [{"row": 5, "mark": "wrong label", "suggestion": 3}, {"row": 6, "mark": "fine", "suggestion": None}]

@@ -1,4 +1,4 @@
-"""The map of the features: components against scikit-learn's, what is kept, slow maps in the background, and the report."""
+"""The map of the features: components against scikit-learn's, what is kept, slow maps in the background."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
-from explorer_runs import NAMES, digits_run, half_done
+from explorer_runs import digits_run, half_done
 from hardsight.errors import InputError
 from hardsight.explorer import embedding_map, embedding_process
 from hardsight.explorer.embedding_map import Maps
 from hardsight.explorer.opening import open_display
-from hardsight.explorer.report import report
 from hardsight.files.checksums import own_checksum
 from hardsight.head import Head
 from hardsight.snapshot import Snapshot
@@ -175,15 +174,3 @@ def test_a_slow_map_in_a_process_of_its_own(method: str) -> None:
         embedding_process.placed(
             method, np.tile(rows, (3, 1)).astype(np.float32), shares.append, lambda process: process.terminate()
         )
-
-
-# The report
-
-
-def test_the_report_has_the_map_and_says_how_to_do_it_again(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hardsight.explorer.report._figures", lambda page: [])
-    (tmp_path / "my names.txt").write_text("\n".join(NAMES), encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    text = report(run, "out.html", class_names=Path("my names.txt"), images="digits").read_text(encoding="utf-8")
-    assert '"maps":[{"method":"pca","title":"PCA","axes":["pca_1","pca_2"]' in text
-    assert "hardsight report run --images digits --class-names 'my names.txt' -o out.html" in text

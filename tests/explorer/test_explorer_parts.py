@@ -126,7 +126,7 @@ def test_scores_in_another_order_find_their_samples_by_id(tmp_path: Path) -> Non
     assert near[0]["row"] == 59 - (10 + int(cosine.argmax())) and near[0]["cosine"] == pytest.approx(cosine.max(), rel=1e-5)
 
 
-def test_files_alone_will_do(tmp_path: Path, run: Path) -> None:
+def test_files_or_dynamics_alone_will_do(tmp_path: Path, run: Path) -> None:
     snapshot = Snapshot.load(run)
     snapshot.save(tmp_path / "arrays.npz")
     table = score(snapshot)
@@ -136,6 +136,11 @@ def test_files_alone_will_do(tmp_path: Path, run: Path) -> None:
         display = open_display(tmp_path / name)
         assert len(display) == 200 and display.directory is None
         np.testing.assert_allclose(display.columns["avh"].values, table.column("avh").to_numpy(), rtol=1e-6)
+    shutil.copytree(run / "dynamics", tmp_path / "epochs" / "dynamics")
+    last = pq.read_table(run / "dynamics" / "epoch=0005.parquet")
+    np.testing.assert_allclose(
+        open_display(tmp_path / "epochs").columns["norm"].values, last.column("norm").to_numpy(), rtol=1e-6
+    )
 
 
 def test_the_server_starts_without_what_is_slow_to_import(run: Path, fresh_python: Callable[..., Any]) -> None:
@@ -145,13 +150,6 @@ def test_the_server_starts_without_what_is_slow_to_import(run: Path, fresh_pytho
         run / "scores.parquet",
     )
     assert done.code == 0 and done.out.strip() == "[]"
-
-
-def test_dynamics_alone_will_do(tmp_path: Path, run: Path) -> None:
-    shutil.copytree(run / "dynamics", tmp_path / "dynamics")
-    display = open_display(tmp_path)
-    last = pq.read_table(run / "dynamics" / "epoch=0005.parquet")
-    np.testing.assert_allclose(display.columns["norm"].values, last.column("norm").to_numpy(), rtol=1e-6)
 
 
 def test_human_counts_become_the_frequency_of_the_given_class(tmp_path: Path) -> None:
@@ -416,16 +414,11 @@ def test_scores_whose_low_end_is_hard_change_their_sign(run: Path) -> None:
         assert ("other sign" in column.unit) is (sign == -1)
     assert display.notes[-1].startswith("As hardness: high is hard in every score.") and "confidence" in display.notes[-1]
     assert not is_hardness(pq.read_schema(run / "scores.parquet"))  # what is kept stays as measured
-
-
-def test_angles_on_the_screen_and_curves_over_the_epochs(run: Path) -> None:
-    before, after = opened(run), opened(run, hardness=True)
-    column = after.columns["nearest_angle"]
-    assert column.unit == "degrees, other sign" and -180 <= column.values.min() <= column.values.max() <= 0
-    assert before.display.epochs is not None and after.display.epochs is not None
+    angles = opened(run, hardness=True).columns["nearest_angle"]
+    assert angles.unit == "degrees, other sign" and -180 <= angles.values.min() <= angles.values.max() <= 0
+    assert before.epochs is not None and display.epochs is not None
     for measure, sign in (("confidence", -1), ("norm", -1), ("nearest_angle", -1), ("avh", 1), ("correct", 1)):
-        values = [page.display.epochs.values(2, measure) for page in (before, after) if page.display.epochs is not None]
-        np.testing.assert_array_equal(values[1], sign * values[0])
+        np.testing.assert_array_equal(display.epochs.values(2, measure), sign * before.epochs.values(2, measure))
 
 
 def test_an_exported_selection_says_that_it_was_turned(run: Path, tmp_path: Path) -> None:
@@ -463,8 +456,11 @@ def test_how_to_do_it_again_repeats_the_options(run: Path, tmp_path: Path, monke
     ]
     two = opened(Path("run"), Path("run"))
     assert two.about()["again"][1:] == ["hardsight explore run run --port 0"]
-    text = report("run", tmp_path / "out.html", hardness=True).read_text(encoding="utf-8")
-    assert "hardsight report run --as hardness -o out.html" in text and "high is hard in every score" in text
+    (tmp_path / "my names.txt").write_text("\n".join(NAMES), encoding="utf-8")
+    names = tmp_path / "my names.txt"
+    text = report("run", tmp_path / "out.html", hardness=True, class_names=names, images="digits").read_text(encoding="utf-8")
+    assert f"hardsight report run --images digits --class-names '{names}' --as hardness -o out.html" in text
+    assert "high is hard in every score" in text and '"maps":[{"method":"pca","title":"PCA","axes":["pca_1","pca_2"]' in text
     mean = -open_display(run).columns["confidence"].values.astype(float).mean()
     assert f'["mean confidence, other sign","{mean:.4g}"]' in text
 
