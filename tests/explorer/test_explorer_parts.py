@@ -34,7 +34,7 @@ from hardsight.explorer.opening import open_display
 from hardsight.explorer.report import report
 from hardsight.explorer.review import Review
 from hardsight.explorer.routes import Page
-from hardsight.explorer.selection import agreement, groups_of
+from hardsight.explorer.selection import agreement, curves_of_groups, groups_of
 from hardsight.explorer.serve import start
 from hardsight.explorer.settings import ExploreSettings
 from hardsight.explorer.thumbnails import Pictures
@@ -69,7 +69,7 @@ def test_words_come_back_from_their_codes(words: list[str | None]) -> None:
 
 def test_numbers_lose_what_is_not_finite_and_keep_their_ends() -> None:
     column = numbers("avh", [0.5, np.inf, np.nan, -2])
-    assert np.isnan(column.values[1:3]).all() and (column.low, column.high) == (-2.0, 0.5)
+    assert np.isnan(column.values[1:3]).all() and column.ends == (-2.0, 0.5)
     assert np.frombuffer(column.bytes(), "<f4")[3] == -2 and column.kind == "float32"
     assert numbers("confidence", [1]).hard == "low" and numbers("norm", [1]).kind == "float32"
 
@@ -262,12 +262,12 @@ def test_curves_are_means_of_groups(run: Path) -> None:
     assert display.epochs is not None and display.epochs.numbers == list(range(1, EPOCHS + 1))
     chosen = np.arange(200) % 3 == 0
     names, groups = groups_of(display.columns["label"], chosen)
-    found = display.epochs.curves("norm", groups, len(names))
+    found = curves_of_groups(display.epochs, "norm", names, groups)["groups"]
     for epoch in range(EPOCHS):
         table = pq.read_table(run / "dynamics" / f"epoch={epoch + 1:04d}.parquet").to_pandas()[chosen]
         for code, (mean, std) in enumerate(table.groupby("label").norm.agg(["mean", lambda x: x.std(ddof=0)]).to_numpy()):
-            assert found["mean"][code, epoch] == pytest.approx(mean, rel=1e-5)
-            assert found["std"][code, epoch] == pytest.approx(std, rel=1e-4)
+            assert found[code]["mean"][epoch] == pytest.approx(mean, rel=1e-5)
+            assert found[code]["std"][epoch] == pytest.approx(std, rel=1e-4)
 
 
 def test_an_epoch_with_other_rows_leaves_gaps(tmp_path: Path, run: Path) -> None:

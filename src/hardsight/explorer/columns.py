@@ -6,7 +6,8 @@ The browser reads the bytes as a typed array, so a million rows need one copy an
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,17 +31,12 @@ class Column:
     hard: str = "high"  # the end that is hard, where the column is a score
     about: str = ""
     unit: str = ""  # "degrees", "other sign" of a score that is shown as hardness, both, or nothing
-    low: float | None = field(init=False)
-    high: float | None = field(init=False)
 
-    def __post_init__(self) -> None:
-        low = high = None
-        if self.names is None:
-            finite = self.values[np.isfinite(self.values)]
-            if len(finite):
-                low, high = float(finite.min()), float(finite.max())
-        object.__setattr__(self, "low", low)
-        object.__setattr__(self, "high", high)
+    @cached_property
+    def ends(self) -> tuple[float, float] | tuple[None, None]:
+        """The lowest and the highest number; None for words, and where no value is finite."""
+        finite = self.values[np.isfinite(self.values)] if self.names is None else ()
+        return (float(np.min(finite)), float(np.max(finite))) if len(finite) else (None, None)
 
     @property
     def kind(self) -> str:
@@ -49,7 +45,8 @@ class Column:
 
     def described(self) -> dict[str, Any]:
         """Everything but the values, for JSON."""
-        return {"kind": self.kind} | {name: value for name, value in vars(self).items() if name != "values"}
+        about = {"name": self.name, "names": self.names, "hard": self.hard, "about": self.about, "unit": self.unit}
+        return about | {"kind": self.kind, "low": self.ends[0], "high": self.ends[1]}
 
     def bytes(self) -> bytes:
         """The values as the browser's typed array has them: little-endian."""

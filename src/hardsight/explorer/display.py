@@ -98,7 +98,7 @@ class Display:
         """The score that the page first sorts by."""
         if self.suspects is not None:
             return "error_score"
-        valued = [name for name, column in self.columns.items() if column.low is not None]
+        valued = [name for name, column in self.columns.items() if column.ends[0] is not None]
         return next((name for name in (*RANKED_BY, *SCORES, *valued) if name in valued), None)
 
     def hardest(self, by: str | None = None) -> np.ndarray:

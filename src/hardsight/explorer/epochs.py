@@ -1,4 +1,4 @@
-"""Dynamics for the page: each epoch's values in the order of the display, angles in degrees, and curves of groups.
+"""Dynamics for the page: each epoch's values in the order of the display, angles in degrees.
 
 Files are read one at a time. Up to `KEPT` bytes are cached, so that playing the epochs twice, or drawing the curves of another
 selection, does not read the files again.
@@ -98,23 +98,6 @@ class Epochs:
                 pc.binary_join_element_wise(pc.fill_null(s, ""), i, "\0") for i, s in ((ids, split), (display_ids, self.split))
             )
         return rows_of(ids, display_ids)
-
-    def curves(self, measure: str, groups: np.ndarray, num_groups: int) -> dict[str, Any]:
-        """(g, e) mean, standard deviation and count of each group; `groups` (n,) holds codes, -1 for none."""
-        means, spreads, counts = [], [], []
-        for index in range(len(self.files)):
-            values = self.values(index, measure)
-            counted = (groups >= 0) & np.isfinite(values)
-            value, group = values[counted].astype(np.float64), groups[counted]
-            count = np.bincount(group, minlength=num_groups)
-            with np.errstate(invalid="ignore", divide="ignore"):
-                mean = np.bincount(group, value, minlength=num_groups) / count
-                squares = np.bincount(group, (value - mean[group]) ** 2, minlength=num_groups)
-                spread = np.sqrt(squares / count)
-            means.append(mean)
-            spreads.append(spread)
-            counts.append(count)
-        return {"mean": np.stack(means, 1), "std": np.stack(spreads, 1), "count": np.stack(counts, 1)}
 
     def story(self, row: int, measure: str) -> list[float | None]:
         """One sample over the epochs."""

@@ -222,7 +222,13 @@ class Query:
 
 
 Answer = Callable[[Query], Any]  # gives a response, or bytes, or what becomes JSON
-ANSWERS: dict[tuple[str, str], Answer] = {}  # (method, path) -> function
+ANSWERS: dict[tuple[str, str], Answer] = {  # (method, path) -> function; longer ones are below
+    ("GET", "/api/run"): lambda query: query.page.about(),
+    ("GET", "/api/column"): lambda query: query.column(query.text("name")).bytes(),
+    ("GET", "/api/neighbors/{row}"): lambda query: sample_detail.neighbors(query.page.display, query.row()),
+    ("GET", "/thumb/{row}"): lambda query: _picture(query.page.pictures.thumb(query.row())),
+    ("GET", "/image/{row}"): lambda query: _picture(query.page.pictures.small(query.row(), LARGE)),
+}
 
 
 def _route(path: str, method: str = "GET") -> Callable[[Answer], Answer]:
@@ -255,21 +261,15 @@ def _json(value: Any, status: int = 200) -> Response:
     return Response(text.encode("utf-8", "replace"), status, {"cache-control": "no-store"}, "application/json")
 
 
+def _picture(content: bytes) -> Response:
+    return Response(content, headers={"cache-control": "private, max-age=600"}, media_type="image/webp")
+
+
 def _file(content: bytes, media_type: str) -> Response:
     return Response(content, headers={"cache-control": "no-store"}, media_type=media_type)
 
 
 # Reading
-
-
-@_route("/api/run")
-def _about(query: Query) -> Any:
-    return query.page.about()
-
-
-@_route("/api/column")
-def _column(query: Query) -> Any:
-    return query.column(query.text("name")).bytes()
 
 
 @_route("/api/rows")
@@ -290,20 +290,6 @@ def _find(query: Query) -> Any:
     """Rows whose id contains a text, as uint32."""
     matches = pc.match_substring(query.page.display.ids, query.text("text")[:500], ignore_case=True)
     return np.flatnonzero(matches.to_numpy(zero_copy_only=False)).astype("<u4").tobytes()
-
-
-@_route("/thumb/{row}")
-def _thumb(query: Query) -> Any:
-    return _picture(query.page.pictures.thumb(query.row()))
-
-
-@_route("/image/{row}")
-def _image(query: Query) -> Any:
-    return _picture(query.page.pictures.small(query.row(), LARGE))
-
-
-def _picture(content: bytes) -> Response:
-    return Response(content, headers={"cache-control": "private, max-age=600"}, media_type="image/webp")
 
 
 @_route("/api/sample/{row}")
@@ -328,11 +314,6 @@ def _story(query: Query) -> Any:
     """One sample's curves over the epochs."""
     row, epochs = query.row(), query.page.epochs()
     return {name: epochs.story(row, name) for name in STORY if name in epochs.measures}
-
-
-@_route("/api/neighbors/{row}")
-def _neighbors(query: Query) -> Any:
-    return sample_detail.neighbors(query.page.display, query.row())
 
 
 @_route("/api/cosines")
