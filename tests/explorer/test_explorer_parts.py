@@ -27,7 +27,6 @@ from hardsight.errors import InputError
 from hardsight.explorer import sample_detail
 from hardsight.explorer import thumbnails as pictures_module
 from hardsight.explorer.columns import codes, from_arrow, numbers, signed
-from hardsight.explorer.display import Display
 from hardsight.explorer.downloads import as_file, selection_table
 from hardsight.explorer.memory_limit import Turns
 from hardsight.explorer.opening import open_display
@@ -393,12 +392,6 @@ def test_exports_hold_the_rows_and_no_formula_runs(tmp_path: Path) -> None:
 # As hardness: high is hard in every score, on the page, over the epochs and in exports
 
 
-def turned(path: Path) -> Display:
-    display = open_display(path)
-    display.turn_scores()
-    return display
-
-
 def opened(*runs: Path, **options: Any) -> Page:
     started = start(*runs, settings=ExploreSettings(port=0, **options))
     started.socket.close()
@@ -406,7 +399,7 @@ def opened(*runs: Path, **options: Any) -> Page:
 
 
 def test_scores_whose_low_end_is_hard_change_their_sign(run: Path) -> None:
-    before, display = open_display(run), turned(run)
+    before, display = open_display(run), open_display(run, hardness=True)
     for name, column in display.columns.items():
         sign = -1 if name in SCORES and SCORES[name].hard == "low" else 1
         np.testing.assert_array_equal(column.values, sign * before.columns[name].values, err_msg=name)
@@ -422,7 +415,7 @@ def test_scores_whose_low_end_is_hard_change_their_sign(run: Path) -> None:
 
 
 def test_an_exported_selection_says_that_it_was_turned(run: Path, tmp_path: Path) -> None:
-    display, rows = turned(run), np.arange(10, 30)
+    display, rows = open_display(run, hardness=True), np.arange(10, 30)
     table = selection_table(display, rows, Review(None, display.class_names))
     measured = selection_table(open_display(run), rows, Review(None, display.class_names))
     assert is_hardness(table.schema) and max(table.column("confidence").to_pylist()) <= 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,46 +41,45 @@ ARRAYS = (".npz", ".npy")
 OF_SUSPECTS = {"id": "id", "given_label": "label", "predicted_label": "predicted"}  # column of suspects -> of scores
 
 
-def open_display(
-    x: Any, *, class_names: Path | None = None, human: Path | None = None, allow_missing: bool = False,
-    split: str | None = None, keep: bool = True, progress: Progress | None = None,
-) -> Display:  # fmt: skip
-    """A run directory, a scores table (.parquet, .csv, .json), a snapshot (.npz, .npy, .parquet) or a table in memory.
-
-    `split` selects the samples of one split, such as a watched test set, as of the last epoch of a run with dynamics. `keep`
-    saves scores that had to be computed in the run, if it is writable, for the next time.
-    """
-    names = None if class_names is None else read_class_names(class_names)
-    if not isinstance(x, (str, os.PathLike)):
-        display = _of_memory(x, names)
-    elif split is None:
-        display = _of_parts(_parts(_existing(x)), names, keep, progress)
-    else:
-        display = _of_split(_existing(x), split, names)
-    if human is not None:
-        display.add_human(human, allow_missing)
-    else:
-        display.describe("human", BY_PEOPLE, "low")
-    if display.epochs is not None:
-        column = display.columns.get("split")
-        display.epochs.match(display.ids, None if column is None else words(column))
-    return display
-
-
 def open_page(
     x: Any, settings: ReportSettings, second: Any = None, *, keep: bool = True, progress: Progress | None = None
 ) -> tuple[Display, ScoreChanges | None]:
     """All that a page or a report shows: with suspects and quick filters, or compared with a second run."""
-    options: dict[str, Any] = {"class_names": settings.class_names, "split": settings.split, "keep": keep, "progress": progress}
-    displays = [open_display(x, human=settings.human, allow_missing=settings.allow_missing, **options)]
-    displays += [] if second is None else [open_display(second, **options)]
-    for display in displays if settings.hardness else ():
+    display, comparison = open_display(x, settings, keep=keep, progress=progress), None
+    if second is None:
+        add_suspects(display, settings.split)
+    else:
+        comparison = compare(display, open_display(second, replace(settings, human=None), keep=keep, progress=progress))
+    add_quick_filters(display, settings)
+    return display, comparison
+
+
+def open_display(
+    x: Any, settings: ReportSettings | None = None, *, keep: bool = True, progress: Progress | None = None, **options: Any
+) -> Display:
+    """A run directory, a scores table (.parquet, .csv, .json), a snapshot (.npz, .npy, .parquet) or a table in memory.
+
+    The options are those of the settings. `split` selects the samples of one split, such as a watched test set, as of the last
+    epoch of a run with dynamics. `keep` saves scores that had to be computed in the run, if it is writable, for the next time.
+    """
+    settings = settings or ReportSettings.given(None, options)
+    names = None if settings.class_names is None else read_class_names(settings.class_names)
+    if not isinstance(x, (str, os.PathLike)):
+        display = _of_memory(x, names)
+    elif settings.split is None:
+        display = _of_parts(_parts(_existing(x)), names, keep, progress)
+    else:
+        display = _of_split(_existing(x), settings.split, names)
+    if settings.human is None:
+        display.describe("human", BY_PEOPLE, "low")
+    else:
+        display.add_human(settings.human, settings.allow_missing)
+    if display.epochs is not None:
+        column = display.columns.get("split")
+        display.epochs.match(display.ids, None if column is None else words(column))
+    if settings.hardness:
         display.turn_scores()
-    comparison = compare(*displays) if second is not None else None
-    if comparison is None:
-        add_suspects(displays[0], settings.split)
-    add_quick_filters(displays[0], settings)
-    return displays[0], comparison
+    return display
 
 
 def _existing(path: str | os.PathLike[str]) -> Path:
