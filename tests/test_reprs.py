@@ -75,7 +75,7 @@ def test_tables_of_clean_select_audit_and_drift() -> None:
     wrong[:5] = (wrong[:5] + 1) % 3
     suspects = hardsight.clean(features=FEATURES, labels=wrong, head=WEIGHT)
     text = one_screen(suspects)
-    assert re.match(r"Result: 200 rows, 11 columns: \d+ ", text) and "first 10 by error_score" in text
+    assert re.match(r"Suspects: 200 rows, 11 columns: \d+ ", text) and "first 10 by error_score" in text
     most = suspects["id"][int(np.argmax(suspects["error_score"]))].as_py()
     rows = text.partition("first 10 by error_score")[2].splitlines()[2:]  # after the names of the columns
     assert rows[0].split()[0] == str(most)

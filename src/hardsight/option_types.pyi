@@ -106,6 +106,20 @@ class CleanOptions(TypedDict, total=False):
     neighbors: bool
     folds: int
     seed: int
+    probs: Any
+    top: int
+    head: Any
+    features: Any
+    label: str | None
+    class_names: Any
+    logits: Any
+    pred_probs: Any
+    bias: Any
+    ids: Any
+    columns: Any
+    allow_duplicates: bool
+    limit: int | None
+    first: int | None
 
 class CorrelateOptions(TypedDict, total=False):
     by: str | None

@@ -234,8 +234,12 @@ class Options:
         return _field(default, dataclasses.replace(about, **changes))
 
     @classmethod
-    def given(cls, settings: Self | None, options: Mapping[str, Any]) -> Self:
-        """Settings from a settings object, from single options, or from an object with some options overridden."""
+    def given(cls, settings: Self | None, options: Mapping[str, Any], **arguments: Any) -> Self:
+        """Settings from a settings object, from single options, or from an object with some options overridden.
+
+        `arguments` are options that a verb also takes by position; None where they were not given.
+        """
+        options = {**options, **{name: value for name, value in arguments.items() if value is not None}}
         unknown = [name for name in options if name not in {field.name for field in cls.fields()}]
         if unknown:
             names = [field.name for field in cls.fields()]

@@ -225,6 +225,8 @@ def test_without_heads_what_cannot_be_one_model_is_refused(tmp_path: Path) -> No
     before = Snapshot(features, labels=labels)
     with pytest.warns(UserWarning, match="neither has a head: one is fitted to the first snapshot, by cross-validation"):
         drift(before, Snapshot(features, labels=labels))
+    with pytest.raises(InputError, match="row 1 repeats 'a'"):
+        drift(*[Snapshot(features, WEIGHT, labels, ids=["a"] * 90, allow_duplicates=True)] * 2)
     with pytest.raises(InputError, match="one has 8 features, the other 7"):
         drift(before, Snapshot(features[:, :7], labels=labels), unpaired=True)
     with pytest.raises(InputError, match="does not know class 3 of the second: give --head"):

@@ -149,7 +149,7 @@ def _snapshot(path: Path) -> Snapshot | None:
         return Snapshot.load(path) if (path / "samples").is_dir() and (path / "run.json").is_file() else None
     columns = clean_columns(path)
     if columns is not None and kind_in_file(path) != "scores":  # a wide table, read with the columns that hardsight clean used
-        return Snapshot.load(path, features=columns["features"], labels=columns["label"])
+        return Snapshot.load(path, **columns)
     return Snapshot.load(path) if path.suffix.lower() in ARRAYS or kind_of(path) == "snapshot" else None
 
 

@@ -50,6 +50,7 @@ from hardsight.scoring.job import CROSS_VALIDATED
 from hardsight.screen import Cell, Progress, Sentence, ShownTable, interval, line, number, warn_in_python
 from hardsight.snapshot import Snapshot
 from hardsight.snapshot.sources import TableSource
+from hardsight.unique_ids import check_unique
 from hardsight.version import VERSION
 
 if TYPE_CHECKING:
@@ -197,6 +198,8 @@ def _both(sides: Iterator[Snapshot]) -> Sides:
 
 def joined(first: Snapshot, second: Snapshot) -> Sides:
     """The samples that both have, by id, in the order of the first."""
+    for side in (first, second):
+        check_unique(side.ids, side.where)  # also where duplicates are allowed
     ids = [pa.array(side.ids).cast(pa.string()) for side in (first, second)]
     rows = pc.fill_null(pc.index_in(ids[0], value_set=ids[1]), -1).to_numpy(zero_copy_only=False).astype(np.int64)
     shared = np.flatnonzero(rows >= 0)

@@ -43,9 +43,10 @@ def out_of_sample(
         array([0, 0, 0, 1, 1, 1])
     """
     if model is not None or output is not None or training:
-        from hardsight.quality.fold_models import predict_by_folds
+        from hardsight.quality.fold_models import FoldRuns
 
-        return predict_by_folds(features, labels, model, output, folds=folds, seed=seed, progress=progress, training=training)
+        data = features if labels is None else (features, labels)
+        return FoldRuns(model, output, training).predict(data, check_count(folds, "folds", 2), seed, progress)
     matrix = as_matrix(features, "features")
     check_some_columns(matrix, "features")
     if labels is None:

@@ -108,6 +108,10 @@ def relabeled(source: Source, labels: Any) -> ArraySource:
     """The same rows with different labels: an array, or a .npy file."""
     if not isinstance(source, ArraySource):
         raise InputError("labels= works with .npz and .npy files only; a Parquet file has its own label column.")
+    if isinstance(labels, str) and not place(labels).exists():
+        raise InputError(
+            f"there is no file {labels!r}: --labels takes a .npy file, and --label names a column of a .csv or .parquet table."
+        )
     own = np.asarray(open_npy(labels)) if isinstance(labels, (str, os.PathLike)) else labels
     own = align(own, "labels", source.values, source.evidence, source.ids)
     return ArraySource(source.evidence, source.values, own, source.ids, source.further, source.missing)

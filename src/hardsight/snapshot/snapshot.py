@@ -427,8 +427,8 @@ class Snapshot:
         return max(1, BATCH_BYTES // max(1, self.source.width * self.source.itemsize))
 
     def in_memory(self, start: int = 0, stop: int | None = None) -> Batch:
-        """All the rows as one batch."""
-        parts = list(self.batches(start, stop))
+        """All the rows as one batch; what is in memory is not copied."""
+        parts = list(self.batches(start, stop, len(self) if isinstance(self.source, ArraySource) else None))
         if not parts:
             return Batch(start, np.zeros((0, self.source.width), np.float32), None, np.zeros(0, np.int64), np.zeros(0, np.int64))
         return Batch.joined(parts)
