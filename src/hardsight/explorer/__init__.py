@@ -9,7 +9,7 @@ memory_limit.py       a limit on the pixels in memory at a time
 sample_detail.py      one sample: angles, neighbors, degraded versions
 embedding_map.py      the features in two dimensions: PCA, t-SNE, UMAP
 embedding_process.py  t-SNE and UMAP in a separate process
-epochs.py             dynamics: each sample and each group over the epochs; a cache of arrays read from files
+epochs.py             dynamics: each sample over the epochs; a cache of arrays read from files
 selection.py          a selection: its groups, their curves, agreement with people
 suspects.py           what hardsight clean found, as columns
 quick_filters.py      a subset, the groups of an audit, a drift, as columns to filter by
