@@ -86,6 +86,8 @@ def test_the_directory_holds_what_readme_lists(demo: tuple[Path, float]) -> None
     assert pq.read_schema(directory / "scores.parquet").names[:4] == ["id", "label", "predicted", "status"]
     with Image.open(directory / "figures" / "overview.png") as picture:
         assert min(picture.size) > 300
+    page = (directory / "report.html").read_text("utf-8")
+    assert all(f'"title":"{name}"' in page for name in ("adaptation", "contrast", "noise"))
 
 
 def test_scores_follow_the_level_of_degradation(demo: tuple[Path, float], cli: Callable[..., Any]) -> None:
@@ -122,13 +124,6 @@ def test_labels_made_wrong_are_found(demo: tuple[Path, float]) -> None:
     assert found.precision > 0.9 and found.recall > 0.75
     said = re.search(r"60 of 600 labels changed: hardsight clean flags (\d+), ", README.read_text("utf-8"))
     assert said is not None and abs(int(said[1]) - found.flagged) <= 10  # other machines round otherwise
-
-
-def test_the_report_shows_before_and_after(demo: tuple[Path, float]) -> None:
-    page = (demo[0] / "report.html").read_text("utf-8")
-    data = json.loads(page.split('id="data">', 1)[1].split("</script>", 1)[0])
-    titles = [figure["title"] for figure in data["about"]["report"]["figures"]]
-    assert {"adaptation", "contrast", "noise"} <= set(titles)
 
 
 def test_run_json_is_right_about_its_parts(demo: tuple[Path, float], cli: Callable[..., Any]) -> None:

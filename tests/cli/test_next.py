@@ -75,9 +75,9 @@ def test_every_next_line_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 
     def marked_meanwhile(started: Started, browser: bool) -> None:
         """A person opens the page, marks the hardest sample, and stops the server."""
-        sheet = started.page.sheet
-        assert started.page.about()["by"] == sheet.by
-        Review(review_file(sheet.path), sheet.class_names).put("tab", sheet.ids[0].as_py(), "wrong label", 1)
+        display = started.page.display
+        assert started.page.about()["by"] == display.by
+        Review(review_file(display.path), display.class_names).put("tab", display.ids[0].as_py(), "wrong label", 1)
         started.socket.close()
 
     monkeypatch.setattr(screen, "print_next", noted)

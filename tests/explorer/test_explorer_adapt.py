@@ -18,7 +18,7 @@ pytest.importorskip("torch")
 from explorer_browser import Watched, browsing, eventually, expect, point_at_end, settled
 from hardsight.errors import FileError
 from hardsight.explorer.columns import signed
-from hardsight.explorer.sheet import open_sheet
+from hardsight.explorer.opening import open_display
 from hardsight.table import write_table
 from undrawn import undrawn
 
@@ -49,30 +49,30 @@ def round_of(run: Path, pair: str, method: str, turn: int, seed: int = 0) -> Any
 
 
 def test_a_run_opens_with_the_target_samples_of_every_pair(run: Path) -> None:
-    sheet = open_sheet(run)
-    assert len(sheet) == 2 * N and sheet.class_names == NAMES and sheet.start["command"] == "hardsight adapt"
-    assert sheet.ids[0].as_py() == "photo-to-sketch/sketch/90.png" and sheet.base_ids[0].as_py() == "sketch/90.png"
-    assert sheet.columns["pair"].names == ["photo-to-sketch", "sketch-to-photo"]
+    display = open_display(run)
+    assert len(display) == 2 * N and display.class_names == NAMES and display.start["command"] == "hardsight adapt"
+    assert display.ids[0].as_py() == "photo-to-sketch/sketch/90.png" and display.base_ids[0].as_py() == "sketch/90.png"
+    assert display.columns["pair"].names == ["photo-to-sketch", "sketch-to-photo"]
     first = round_of(run, "photo-to-sketch", "cbst", 1)
-    np.testing.assert_allclose(sheet.columns["avh"].values[:N], first.avh, rtol=1e-6)
-    assert sheet.predicted()[:N].tolist() == first.predicted.tolist()
-    assert any("seed 0" in note for note in sheet.notes)
+    np.testing.assert_allclose(display.columns["avh"].values[:N], first.avh, rtol=1e-6)
+    assert display.predicted[:N].tolist() == first.predicted.tolist()
+    assert any("seed 0" in note for note in display.notes)
 
 
 @pytest.mark.parametrize("place", ["photo-to-sketch", "photo-to-sketch/seed=1", "photo-to-sketch/seed=1/crst"])
 def test_a_part_of_a_run_opens_too(run: Path, place: str) -> None:
-    sheet = open_sheet(run / place)
-    assert len(sheet) == N and sheet.class_names == NAMES and sheet.ids[0].as_py() == "sketch/90.png"
-    assert "pair" not in sheet.columns and sheet.start["command"] == "hardsight adapt" and sheet.rounds is not None
-    assert list(sheet.rounds.methods) == (["crst"] if place.endswith("crst") else sorted(METHODS))
+    display = open_display(run / place)
+    assert len(display) == N and display.class_names == NAMES and display.ids[0].as_py() == "sketch/90.png"
+    assert "pair" not in display.columns and display.start["command"] == "hardsight adapt" and display.rounds is not None
+    assert list(display.rounds.methods) == (["crst"] if place.endswith("crst") else sorted(METHODS))
     last = round_of(run, "photo-to-sketch", "crst", ROUNDS, seed=1 if "seed=1" in place else 0)
-    assert signed(sheet.columns["kept by crst"]).tolist() == last.kept.astype(int).tolist()
+    assert signed(display.columns["kept by crst"]).tolist() == last.kept.astype(int).tolist()
 
 
 def test_rounds_are_what_adapt_itself_says_of_them(run: Path) -> None:
-    sheet = open_sheet(run / "sketch-to-photo" / "seed=1")
-    assert sheet.rounds is not None
-    lines = {(line["method"], line["round"]): line for line in sheet.rounds.summary(np.ones(N, bool))}
+    display = open_display(run / "sketch-to-photo" / "seed=1")
+    assert display.rounds is not None
+    lines = {(line["method"], line["round"]): line for line in display.rounds.summary(np.ones(N, bool))}
     assert len(lines) == len(METHODS) * ROUNDS
     for method in METHODS:
         folder = run / "sketch-to-photo" / "seed=1" / method
@@ -83,21 +83,21 @@ def test_rounds_are_what_adapt_itself_says_of_them(run: Path) -> None:
             assert line["right"] == pytest.approx(told["true_positive_rate"])
             for name in ("avh", "avc", "confidence", "norm"):
                 assert line[name] == pytest.approx(told[name], rel=1e-5)
-        assert sheet.rounds.reached()[method] == pytest.approx(history[-1]["accuracy"])
+        assert display.rounds.reached()[method] == pytest.approx(history[-1]["accuracy"])
 
 
 def test_rounds_of_a_selection_and_when_each_sample_was_first_kept(run: Path) -> None:
-    sheet = open_sheet(run)
-    assert sheet.rounds is not None
+    display = open_display(run)
+    assert display.rounds is not None
     chosen = np.arange(2 * N) % 2 == 0
     kept = {
         turn: np.concatenate([round_of(run, pair, "cbst", turn).kept for pair in ("photo-to-sketch", "sketch-to-photo")])
         for turn in range(1, ROUNDS + 1)
     }
-    lines = [line for line in sheet.rounds.summary(chosen) if line["method"] == "cbst"]
+    lines = [line for line in display.rounds.summary(chosen) if line["method"] == "cbst"]
     assert [line["kept"] for line in lines] == [int((kept[turn] & chosen).sum()) for turn in kept]
     first = [next((float(turn) for turn in kept if kept[turn][row]), None) for row in range(2 * N)]
-    assert [None if np.isnan(one) else one for one in sheet.columns["first kept by cbst"].values.tolist()] == first
+    assert [None if np.isnan(one) else one for one in display.columns["first kept by cbst"].values.tolist()] == first
 
 
 def test_a_run_that_is_not_done_and_one_that_is_damaged(run: Path, tmp_path: Path) -> None:
@@ -105,11 +105,11 @@ def test_a_run_that_is_not_done_and_one_that_is_damaged(run: Path, tmp_path: Pat
     folder.mkdir(parents=True)
     table = pq.read_table(run / "photo-to-sketch" / "seed=0" / "cbst" / "round=01.parquet")
     write_table(table, folder / "round=01.parquet")
-    sheet = open_sheet(tmp_path / "run")
-    assert len(sheet) == N and sheet.rounds is not None and sheet.rounds.reached() == {}
+    display = open_display(tmp_path / "run")
+    assert len(display) == N and display.rounds is not None and display.rounds.reached() == {}
     unlabeled = table.set_column(1, "label", pa.nulls(N, pa.int64()))
     write_table(unlabeled, folder / "round=01.parquet")
-    line = open_sheet(tmp_path / "run").rounds.summary(np.ones(N, bool))[0]  # type: ignore[union-attr]
+    line = open_display(tmp_path / "run").rounds.summary(np.ones(N, bool))[0]  # type: ignore[union-attr]
     assert line["right"] is None and line["accuracy"] is None and line["kept"] > 0
     other_order, unkept = table.take(pa.array(np.arange(N)[::-1])), table.drop_columns(["kept"])
     for words, other in {"the pair's other rounds": other_order, "no column 'kept'": unkept, "not a readable": None}.items():
@@ -118,7 +118,7 @@ def test_a_run_that_is_not_done_and_one_that_is_damaged(run: Path, tmp_path: Pat
         else:
             write_table(other, folder / "round=02.parquet")
         with pytest.raises(FileError, match=f"round=02.parquet: .*{words}"):
-            open_sheet(tmp_path / "run")
+            open_display(tmp_path / "run")
 
 
 def test_the_panel_shows_each_round_follows_the_selection_and_selects(watched: Watched, run: Path) -> None:

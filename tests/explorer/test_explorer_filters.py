@@ -23,17 +23,18 @@ from PIL import Image
 
 from explorer_browser import Watched, counted, cut_off, drag, drawn_filter, eventually, expect, ready, served, settled, view
 from explorer_runs import digits_run, half_done, write_suspects
-from hardsight import clean, explore, score
+from hardsight import clean, explore, export, score
 from hardsight.errors import FileError, InputError
 from hardsight.explorer import embedding_process
 from hardsight.explorer.columns import words
+from hardsight.explorer.display import Display, default_axes
 from hardsight.explorer.downloads import selection_table
+from hardsight.explorer.opening import open_display
 from hardsight.explorer.quick_filters import add_quick_filters
 from hardsight.explorer.report import report
 from hardsight.explorer.review import Review, review_file
 from hardsight.explorer.serve import _open_page
 from hardsight.explorer.settings import ExploreSettings, ReportSettings
-from hardsight.explorer.sheet import Sheet, default_axes, open_sheet
 from hardsight.explorer.suspects import add_suspects
 from hardsight.groups.audit import audit
 from hardsight.groups.drift import drift
@@ -59,26 +60,26 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run
 
 
-def opened(run: Path, **options: Any) -> Sheet:
-    sheet = open_sheet(run)
-    add_quick_filters(sheet, ReportSettings(**options))
-    return sheet
+def opened(run: Path, **options: Any) -> Display:
+    display = open_display(run)
+    add_quick_filters(display, ReportSettings(**options))
+    return display
 
 
 def test_each_is_a_column_joined_by_id(run: Path, tmp_path: Path) -> None:
-    sheet = opened(run, subset=run.parent / "subset.parquet", drift=run.parent / "drift.parquet")
-    assert [quick.column for quick in sheet.quick_filters] == ["subset", "subset_reason", "pen", "drift", "drift_outcome"]
-    assert words(sheet.columns["subset"]).to_pylist() == ["in the subset"] * 30 + ["not in it"] * 90
-    assert words(sheet.columns["subset_reason"]).to_pylist()[:3] == ["spread", "hardest of its class", "spread"]
+    display = opened(run, subset=run.parent / "subset.parquet", drift=run.parent / "drift.parquet")
+    assert [quick.column for quick in display.quick_filters] == ["subset", "subset_reason", "pen", "drift", "drift_outcome"]
+    assert words(display.columns["subset"]).to_pylist() == ["in the subset"] * 30 + ["not in it"] * 90
+    assert words(display.columns["subset_reason"]).to_pylist()[:3] == ["spread", "hardest of its class", "spread"]
     ranked = pa.table({"id": [str(row) for row in range(30)], "reason": [f"hardest, rank {row}" for row in range(30)]})
     write_table(ranked, tmp_path / "ranked.parquet")
     columns = [quick.column for quick in opened(run, subset=tmp_path / "ranked.parquet").quick_filters]
     assert columns == ["subset", "pen"]  # thirty reasons of a sample each are no groups
-    assert words(sheet.columns["pen"]).to_pylist()[:4] == ["2", "1", "1", "2"]
-    assert set(sheet.quick_filters[2].notes) == {"1", "2"}  # with the verdict of each
-    drift = set(words(sheet.columns["drift"]).to_pylist())
+    assert words(display.columns["pen"]).to_pylist()[:4] == ["2", "1", "1", "2"]
+    assert set(display.quick_filters[2].notes) == {"1", "2"}  # with the verdict of each
+    drift = set(words(display.columns["drift"]).to_pylist())
     assert drift <= {"harder", "easier", "no change"} and "easier" in drift
-    assert sheet.columns["drift_change"].hard == "high" and sheet.columns["pen"].names == ["1", "2"]
+    assert display.columns["drift_change"].hard == "high" and display.columns["pen"].names == ["1", "2"]
 
 
 def test_files_that_do_not_fit_are_refused_in_one_line(run: Path, tmp_path: Path) -> None:
@@ -221,10 +222,10 @@ def suspected(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run
 
 
-def with_suspects(path: Path) -> Sheet:
-    sheet = open_sheet(path)
-    add_suspects(sheet)
-    return sheet
+def with_suspects(path: Path) -> Display:
+    display = open_display(path)
+    add_suspects(display)
+    return display
 
 
 def data_of(page: Path) -> dict[str, Any]:
@@ -233,24 +234,24 @@ def data_of(page: Path) -> dict[str, Any]:
 
 def test_suspects_are_columns_joined_by_id(suspected: Path, tmp_path: Path) -> None:
     table = pq.read_table(suspected / "suspects.parquet")
-    sheet = with_suspects(suspected)
-    assert sheet.suspects is not None and sheet.suspects.counts == {"likely mislabeled": 6, "ambiguous": 3}
-    assert (sheet.by, default_axes(sheet)[2], sheet.notes) == ("error_score", "verdict", [])
-    assert words(sheet.columns["verdict"]).to_pylist() == table.column("verdict").to_pylist()
-    assert sheet.columns["error_score"].values.tolist() == pytest.approx(table.column("error_score").to_pylist())
-    for row in selection_table(sheet, sheet.labels().argsort()[:5], Review(None, sheet.class_names)).to_pylist():
+    display = with_suspects(suspected)
+    assert display.suspects is not None and display.suspects.counts == {"likely mislabeled": 6, "ambiguous": 3}
+    assert (display.by, default_axes(display)[2], display.notes) == ("error_score", "verdict", [])
+    assert words(display.columns["verdict"]).to_pylist() == table.column("verdict").to_pylist()
+    assert display.columns["error_score"].values.tolist() == pytest.approx(table.column("error_score").to_pylist())
+    for row in selection_table(display, display.labels.argsort()[:5], Review(None, display.class_names)).to_pylist():
         assert row["suggested_label_name"] == f"digit {row['suggested_label']}"
     Snapshot.load(suspected).save(tmp_path / "photo.npz")
     write_table(table.take(pa.array(range(119, -1, -1))), tmp_path / "photo.suspects.parquet")  # in another order
     beside = with_suspects(tmp_path / "photo.npz")
-    assert beside.columns["error_score"].values.tolist() == sheet.columns["error_score"].values.tolist()
-    assert beside.suspects is not None and beside.suspects.explanations.equals(sheet.suspects.explanations)
+    assert beside.columns["error_score"].values.tolist() == display.columns["error_score"].values.tolist()
+    assert beside.suspects is not None and beside.suspects.explanations.equals(display.suspects.explanations)
 
 
 def test_a_run_without_suspects_is_as_before(suspected: Path, tmp_path: Path) -> None:
     plain = digits_run(tmp_path / "plain", n=30)
-    sheet = with_suspects(plain)
-    assert sheet.suspects is None and (sheet.by, default_axes(sheet)[2]) == ("avh", "correct")
+    display = with_suspects(plain)
+    assert display.suspects is None and (display.by, default_axes(display)[2]) == ("avh", "correct")
     page, _ = _open_page(plain, None, ExploreSettings(), None)
     assert page.about()["suspects"] is None and page.about()["by"] == "avh"
     both, _ = _open_page(suspected, plain, ExploreSettings(), None)
@@ -263,7 +264,7 @@ def test_suspects_that_do_not_fit_are_refused_in_one_line(suspected: Path, tmp_p
     for message, other in {
         "none of its ids is among the samples": table.set_column(0, "id", pa.array([f"x{row}" for row in range(120)])),
         "it has no column verdict": table.drop_columns(["verdict"]),
-        "ids must be unique, but '.*' appears 2 times": pa.concat_tables([table, table.slice(3, 1)]),
+        "row 120 repeats '3' of row 3": pa.concat_tables([table, table.slice(3, 1)]),
         "unknown verdict 'wrong'": table.set_column(5, "verdict", pa.array(["wrong"] * 120)),
     }.items():
         write_table(other, plain / "suspects.parquet")
@@ -273,18 +274,6 @@ def test_suspects_that_do_not_fit_are_refused_in_one_line(suspected: Path, tmp_p
     write_table(other, plain / "suspects.parquet")
     notes = with_suspects(plain).notes
     assert "10 of 30 samples were not looked at by hardsight clean." in notes[0] and "run hardsight clean again" in notes[1]
-
-
-def test_the_report_begins_with_the_suspects(suspected: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hardsight.explorer.report._figures", lambda page: [])  # drawn by other tests
-    data = data_of(report(suspected))
-    table = pq.read_table(suspected / "suspects.parquet").to_pandas()
-    worst = table.sort_values("error_score", ascending=False, kind="stable").index[:9].tolist()
-    first = data["about"]["report"]["suspects"]
-    assert (first["expected"], first["sentence"]) == (EXPECTED, "Of 120 samples: 6 likely mislabeled, 3 ambiguous.")
-    assert first["rows"] == worst and first["duplicates"]["rows"] == []
-    assert data["explanations"][str(worst[0])] == "why likely mislabeled <b>" and len(data["explanations"]) == 9
-    assert all(str(row) in data["thumbs"] for row in worst)
 
 
 def test_tables_in_memory_are_shown_with_their_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,15 +288,18 @@ def test_tables_in_memory_are_shown_with_their_images(tmp_path: Path, monkeypatc
     for table in (clean(frame.assign(path=paths), "y"), clean(frame.set_index(pd.Index(paths)), "y")):
         assert table._repr_html_().count("<img") == 10
         with closing(explore(table)) as view:
-            sheet, pictures = view.page.sheet, view.page.pictures
-            assert sheet.class_names == ["cat", "dog"] and words(sheet.columns["label"]).to_pylist()[:2] == ["dog", "dog"]
-            assert sheet.suspects is not None and sheet.by == "error_score"
+            display, pictures = view.page.display, view.page.pictures
+            assert display.class_names == ["cat", "dog"] and words(display.columns["label"]).to_pylist()[:2] == ["dog", "dog"]
+            assert display.suspects is not None and display.by == "error_score"
             assert [pictures.image(row).getpixel((0, 0)) for row in (0, 39)] == [(0, 0, 0), (39, 0, 0)]
+            view.page.review.put("tab", view.ids[3], "fine")
+            assert view.marks["id"].to_pylist() == view.ids[3:4] and view.page.review.path is None  # in no file
     assert report(table) == Path("report.html") and len(data_of(tmp_path / "report.html")["thumbs"]) == 40
+    assert export(table, "coco").samples == 40 and (tmp_path / "table-coco" / "annotations.json").is_file()
     with closing(explore(score(frame, labels="y").filter(pa.array(y == 1)))) as view:
-        assert len(view.page.sheet) == 20 and "avh" in view.page.sheet.columns and not view.page.pictures.any
+        assert len(view.page.display) == 20 and "avh" in view.page.display.columns and not view.page.pictures.any
     with closing(explore(clean(frame, "y").to_pandas())) as view:  # names are numbered again
-        assert view.page.sheet.class_names == ["cat", "dog"]
+        assert view.page.display.class_names == ["cat", "dog"]
 
 
 @pytest.fixture(scope="module")
@@ -326,16 +318,6 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run
 
 
-def test_duplicates_are_counted_whatever_their_verdict(copied: Path) -> None:
-    sheet = with_suspects(copied)
-    assert sheet.suspects is not None
-    assert sheet.suspects.described()["groups"][-1] == ["duplicates", 15, "is_duplicate", "true"]
-    rows = selection_table(sheet, sheet.labels().argsort(), Review(None, sheet.class_names)).to_pylist()
-    assert {row["id"]: row["duplicate_of"] for row in rows if row["is_duplicate"]} == {
-        str(row): str(row - 1) for row in range(3, 60, 4)
-    }
-
-
 def test_the_report_has_warnings_the_count_duplicates_and_marks(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hardsight.explorer.report._figures", lambda page: [])
     review = Review(review_file(copied), [f"digit {k}" for k in range(10)])
@@ -347,7 +329,18 @@ def test_the_report_has_warnings_the_count_duplicates_and_marks(copied: Path, mo
     assert first["expected"] == (
         "Cannot tell how many labels are wrong: between 3 and 41. The heads agree with 48 % of the labels."
     )
-    assert first["sentence"].endswith("15 duplicates. 2 are reviewed: 1 fine, 1 wrong label.")
+    assert first["sentence"].startswith("Of 60 samples: 6 likely mislabeled, 3 ambiguous, 15 duplicates. 2 are reviewed")
+    assert first["sentence"].endswith(": 1 fine, 1 wrong label.")
+    table = pq.read_table(copied / "suspects.parquet").to_pandas()
+    worst = table.sort_values("error_score", ascending=False, kind="stable").index[:9].tolist()
+    assert first["rows"] == worst and all(str(row) in data["thumbs"] for row in worst)
+    assert data["explanations"][str(worst[0])] == "why likely mislabeled <b>" and len(data["explanations"]) == 9
+    assert data["about"]["suspects"]["groups"][-1] == ["duplicates", 15, "is_duplicate", "true"]  # whatever their verdict
+    display = with_suspects(copied)
+    rows = selection_table(display, np.arange(60), Review(None, display.class_names)).to_pylist()
+    assert {row["id"]: row["duplicate_of"] for row in rows if row["is_duplicate"]} == {
+        str(row): str(row - 1) for row in range(3, 60, 4)
+    }
     assert first["duplicates"]["rows"] == list(range(3, 48, 4)) and first["duplicates"]["of"][0] == "2"
     assert data["twins"]["3"] == {"id": "2", "row": 2}
     assert data["marks"] == [{"row": 5, "mark": "wrong label", "suggestion": 3}, {"row": 6, "mark": "fine", "suggestion": None}]

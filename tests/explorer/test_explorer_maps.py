@@ -1,4 +1,4 @@
-"""The map of the features: components against scikit-learn's, what is kept, slow maps in the background, and the report."""
+"""The map of the features: components against scikit-learn's, what is kept, slow maps in the background."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
-from explorer_runs import NAMES, digits_run, half_done
+from explorer_runs import digits_run, half_done
 from hardsight.errors import InputError
 from hardsight.explorer import embedding_map, embedding_process
 from hardsight.explorer.embedding_map import Maps
-from hardsight.explorer.report import report
-from hardsight.explorer.sheet import open_sheet
+from hardsight.explorer.opening import open_display
 from hardsight.files.checksums import own_checksum
 from hardsight.head import Head
 from hardsight.snapshot import Snapshot
@@ -65,9 +64,9 @@ def test_components_that_are_not_there() -> None:
 # What is kept
 
 
-def finished(sheet: Any, method: str = "pca", **options: Any) -> Maps:
+def finished(display: Any, method: str = "pca", **options: Any) -> Maps:
     """A map that is ready, or has failed."""
-    every = Maps(sheet, **options)
+    every = Maps(display, **options)
     every.start(method)
     thread = every._made[method].thread
     if thread is not None:
@@ -75,8 +74,8 @@ def finished(sheet: Any, method: str = "pca", **options: Any) -> Maps:
     return every
 
 
-def made(sheet: Any, **options: Any) -> Maps:
-    every = finished(sheet, **options)
+def made(display: Any, **options: Any) -> Maps:
+    every = finished(display, **options)
     assert every.state("pca")["state"] == "ready", every.state("pca")
     return every
 
@@ -85,11 +84,11 @@ def test_a_map_is_kept_while_the_features_are_the_same(tmp_path: Path, monkeypat
     features = load_digits().data[:60]
     file = tmp_path / "photo.npz"
     Snapshot(features, Head("cosine", np.eye(3, 64), scale=5.0), np.arange(60) % 3).save(file)
-    sheet = open_sheet(file)
-    made(sheet, keep=False)
+    display = open_display(file)
+    made(display, keep=False)
     kept = tmp_path / "photo.map-pca.parquet"
     assert not kept.exists()
-    first = made(sheet).columns()["pca_1"].values
+    first = made(display).columns()["pca_1"].values
     table = pq.read_table(kept)
     assert own_checksum(kept) and table.column_names == ["id", "x", "y"]
     theirs = PCA(2, svd_solver="full").fit(features)
@@ -98,20 +97,20 @@ def test_a_map_is_kept_while_the_features_are_the_same(tmp_path: Path, monkeypat
     with monkeypatch.context() as patched:
         patched.setattr(principal, "principal_components", None)  # nothing is computed
         said = f"{100 * theirs.explained_variance_ratio_[0]:.3g} % of the variance"
-        assert made(sheet).columns()["pca_1"].unit == said
+        assert made(display).columns()["pca_1"].unit == said
     kept.write_bytes(kept.read_bytes()[:-20])  # damaged: made anew
-    made(sheet)
+    made(display)
     assert own_checksum(kept)
     Snapshot(features + features**2, Head("cosine", np.eye(3, 64), scale=5.0), np.arange(60) % 3).save(file)
-    again = made(open_sheet(file)).columns()["pca_1"].values
+    again = made(open_display(file)).columns()["pca_1"].values
     assert not np.allclose(again, first)
 
 
-def test_rows_of_the_sheet_that_have_no_features_have_no_place(run: Path) -> None:
-    sheet = open_sheet(run)
-    whole = made(sheet, keep=False).columns()["pca_2"].values
-    sheet.snapshot_rows = np.array([5, -1, 0])
-    part = made(sheet, keep=False).columns()["pca_2"].values
+def test_rows_of_the_display_that_have_no_features_have_no_place(run: Path) -> None:
+    display = open_display(run)
+    whole = made(display, keep=False).columns()["pca_2"].values
+    display.snapshot_rows = np.array([5, -1, 0])
+    part = made(display, keep=False).columns()["pca_2"].values
     np.testing.assert_array_equal(part, [whole[5], np.nan, whole[0]])
 
 
@@ -123,7 +122,7 @@ def test_a_slow_map_of_a_subsample(run: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(embedding_map, "SOON", 0.0)
     finish = Event()
     monkeypatch.setattr(embedding_process, "placed", half_done(finish))
-    every = Maps(open_sheet(run), keep=False)
+    every = Maps(open_display(run), keep=False)
     every.start("tsne")
     while every.state("tsne")["share"] is None:
         time.sleep(0.01)
@@ -148,16 +147,16 @@ def test_a_slow_map_that_ends_early(run: Path, monkeypatch: pytest.MonkeyPatch, 
         raise error
 
     monkeypatch.setattr(embedding_process, "placed", placed)
-    every = finished(open_sheet(run), "tsne", keep=False)
+    every = finished(open_display(run), "tsne", keep=False)
     assert every.state("tsne")["state"] == state
     assert every.state("tsne")["note"] == ("" if state == "none" else "The map could not be made: no room")
     monkeypatch.setattr(embedding_process, "FEWEST", N + 1)
-    assert "needs at least 301 samples" in finished(open_sheet(run), "tsne", keep=False).state("tsne")["note"]
+    assert "needs at least 301 samples" in finished(open_display(run), "tsne", keep=False).state("tsne")["note"]
 
 
 def test_no_features_no_map(tmp_path: Path) -> None:
     Snapshot(logits=np.eye(4), labels=np.arange(4)).save(tmp_path / "logits.npz")
-    assert Maps(open_sheet(tmp_path / "logits.npz")).methods == []
+    assert Maps(open_display(tmp_path / "logits.npz")).methods == []
 
 
 @pytest.mark.slow
@@ -175,15 +174,3 @@ def test_a_slow_map_in_a_process_of_its_own(method: str) -> None:
         embedding_process.placed(
             method, np.tile(rows, (3, 1)).astype(np.float32), shares.append, lambda process: process.terminate()
         )
-
-
-# The report
-
-
-def test_the_report_has_the_map_and_says_how_to_do_it_again(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hardsight.explorer.report._figures", lambda page: [])
-    (tmp_path / "my names.txt").write_text("\n".join(NAMES), encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    text = report(run, "out.html", class_names=Path("my names.txt"), images="digits").read_text(encoding="utf-8")
-    assert '"maps":[{"method":"pca","title":"PCA","axes":["pca_1","pca_2"]' in text
-    assert "hardsight report run --images digits --class-names 'my names.txt' -o out.html" in text

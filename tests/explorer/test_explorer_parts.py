@@ -1,4 +1,4 @@
-"""What the page is made of: columns, sheets, epochs, agreement, comparisons, exports, `--as hardness`; without a browser."""
+"""What the page is made of: columns, displays, epochs, agreement, comparisons, exports, `--as hardness`; without a browser."""
 
 from __future__ import annotations
 
@@ -29,16 +29,15 @@ from hardsight.explorer import thumbnails as pictures_module
 from hardsight.explorer.columns import codes, from_arrow, numbers, signed
 from hardsight.explorer.downloads import as_file, selection_table
 from hardsight.explorer.memory_limit import Turns
+from hardsight.explorer.opening import open_display
 from hardsight.explorer.report import report
 from hardsight.explorer.review import Review
 from hardsight.explorer.routes import Page
-from hardsight.explorer.selection import agreement, groups_of
+from hardsight.explorer.selection import agreement, curves_of_groups, groups_of
 from hardsight.explorer.serve import start
 from hardsight.explorer.settings import ExploreSettings
-from hardsight.explorer.sheet import Sheet, open_sheet, turn_scores
 from hardsight.explorer.thumbnails import Pictures
 from hardsight.explorer.two_runs import compare
-from hardsight.files.human import Answers
 from hardsight.files.writing import owning
 from hardsight.head import Head
 from hardsight.scores import SCORES
@@ -69,7 +68,7 @@ def test_words_come_back_from_their_codes(words: list[str | None]) -> None:
 
 def test_numbers_lose_what_is_not_finite_and_keep_their_ends() -> None:
     column = numbers("avh", [0.5, np.inf, np.nan, -2])
-    assert np.isnan(column.values[1:3]).all() and (column.low, column.high) == (-2.0, 0.5)
+    assert np.isnan(column.values[1:3]).all() and column.ends == (-2.0, 0.5)
     assert np.frombuffer(column.bytes(), "<f4")[3] == -2 and column.kind == "float32"
     assert numbers("confidence", [1]).hard == "low" and numbers("norm", [1]).kind == "float32"
 
@@ -88,26 +87,26 @@ def test_lists_nulls_and_names_are_no_groups() -> None:
     assert from_arrow("x", pa.array([True, None, False])).names == ["false", "true"]  # type: ignore[union-attr]
 
 
-# Sheets
+# Opening
 
 
 def test_a_run_brings_all_it_has(run: Path) -> None:
-    sheet = open_sheet(run)
-    assert len(sheet) == 200 and sheet.by == "avh" and sheet.epochs is not None
-    assert {"label", "predicted", "correct", "avh", "split", "degradation", "level", "human"} <= sheet.columns.keys()
-    assert "path" not in sheet.columns and "features" not in sheet.columns
+    display = open_display(run)
+    assert len(display) == 200 and display.by == "avh" and display.epochs is not None
+    assert {"label", "predicted", "correct", "avh", "split", "degradation", "level", "human"} <= display.columns.keys()
+    assert "path" not in display.columns and "features" not in display.columns
     table = pq.read_table(run / "scores.parquet")
-    assert sheet.labels().tolist() == table.column("label").to_pylist()
-    np.testing.assert_allclose(sheet.columns["avh"].values, table.column("avh").to_numpy(), rtol=1e-6)
+    assert display.labels.tolist() == table.column("label").to_pylist()
+    np.testing.assert_allclose(display.columns["avh"].values, table.column("avh").to_numpy(), rtol=1e-6)
 
 
 def test_a_run_without_scores_is_scored_and_keeps_them_unless_it_may_not(tmp_path: Path) -> None:
     directory = digits_run(tmp_path / "run", n=60)
     expected = pq.read_table(directory / "scores.parquet").column("avh").to_numpy().astype(np.float32)
     (directory / "scores.parquet").unlink()
-    assert (open_sheet(directory, keep=False).columns["avh"].values == expected).all()
+    assert (open_display(directory, keep=False).columns["avh"].values == expected).all()
     assert not (directory / "scores.parquet").exists()
-    open_sheet(directory)
+    open_display(directory)
     assert pq.read_table(directory / "scores.parquet").num_rows == 60
 
 
@@ -115,27 +114,32 @@ def test_scores_in_another_order_find_their_samples_by_id(tmp_path: Path) -> Non
     directory = digits_run(tmp_path / "run", n=60, columns={"place": pa.array(np.arange(60.0))})
     table = pq.read_table(directory / "scores.parquet").take(pa.array(np.arange(60)[::-1]))
     write_table(table.slice(0, 50), directory / "scores.parquet")
-    sheet = open_sheet(directory)
-    assert sheet.columns["place"].values.tolist() == list(range(59, 9, -1))
+    display = open_display(directory)
+    assert display.columns["place"].values.tolist() == list(range(59, 9, -1))
     features = Snapshot.load(directory).in_memory().values
-    np.testing.assert_allclose(sample_detail.features_of(sheet, [0, 49])[0], features[59])
-    near = sample_detail.neighbors(sheet, 0)
+    np.testing.assert_allclose(sample_detail.features_of(display, [0, 49])[0], features[59])
+    near = sample_detail.neighbors(display, 0)
     unit = features / np.linalg.norm(features, axis=1, keepdims=True)
     cosine = unit[10:] @ unit[59]
     cosine[49] = -2
     assert near[0]["row"] == 59 - (10 + int(cosine.argmax())) and near[0]["cosine"] == pytest.approx(cosine.max(), rel=1e-5)
 
 
-def test_files_alone_will_do(tmp_path: Path, run: Path) -> None:
+def test_files_or_dynamics_alone_will_do(tmp_path: Path, run: Path) -> None:
     snapshot = Snapshot.load(run)
     snapshot.save(tmp_path / "arrays.npz")
     table = score(snapshot)
     write_table(table, tmp_path / "scores.parquet")
     write_table(table, tmp_path / "scores.csv")
     for name in ("arrays.npz", "scores.parquet", "scores.csv"):
-        sheet = open_sheet(tmp_path / name)
-        assert len(sheet) == 200 and sheet.directory is None
-        np.testing.assert_allclose(sheet.columns["avh"].values, table.column("avh").to_numpy(), rtol=1e-6)
+        display = open_display(tmp_path / name)
+        assert len(display) == 200 and display.directory is None
+        np.testing.assert_allclose(display.columns["avh"].values, table.column("avh").to_numpy(), rtol=1e-6)
+    shutil.copytree(run / "dynamics", tmp_path / "epochs" / "dynamics")
+    last = pq.read_table(run / "dynamics" / "epoch=0005.parquet")
+    np.testing.assert_allclose(
+        open_display(tmp_path / "epochs").columns["norm"].values, last.column("norm").to_numpy(), rtol=1e-6
+    )
 
 
 def test_the_server_starts_without_what_is_slow_to_import(run: Path, fresh_python: Callable[..., Any]) -> None:
@@ -147,32 +151,25 @@ def test_the_server_starts_without_what_is_slow_to_import(run: Path, fresh_pytho
     assert done.code == 0 and done.out.strip() == "[]"
 
 
-def test_dynamics_alone_will_do(tmp_path: Path, run: Path) -> None:
-    shutil.copytree(run / "dynamics", tmp_path / "dynamics")
-    sheet = open_sheet(tmp_path)
-    last = pq.read_table(run / "dynamics" / "epoch=0005.parquet")
-    np.testing.assert_allclose(sheet.columns["norm"].values, last.column("norm").to_numpy(), rtol=1e-6)
-
-
 def test_human_counts_become_the_frequency_of_the_given_class(tmp_path: Path) -> None:
     run = digits_run(tmp_path / "run", n=60)
     counts = np.random.default_rng(0).integers(0, 9, (60, 10))
     counts[0] = 0  # nobody was asked
-    labels = open_sheet(run).labels()
+    labels = open_display(run).labels
     with np.errstate(invalid="ignore"):
         expected = counts[np.arange(60), labels] / counts.sum(1)
     order = np.random.default_rng(1).permutation(60)[:50]
     np.save(tmp_path / "counts.npy", counts)
     listed = pa.table({"id": [str(row) for row in order], "counts": [counts[row].tolist() for row in order]})
     write_table(listed, tmp_path / "counts.parquet")
-    found = open_sheet(run, human=Answers(tmp_path / "counts.npy")).columns["human"].values
+    found = open_display(run, human=tmp_path / "counts.npy").columns["human"].values
     np.testing.assert_allclose(found, expected, rtol=1e-6)
     with pytest.raises(InputError, match="10 of 60 samples have no human data .*--allow-missing"):
-        open_sheet(run, human=Answers(tmp_path / "counts.parquet"))
-    sheet = open_sheet(run, human=Answers(tmp_path / "counts.parquet", allow_missing=True))
+        open_display(run, human=tmp_path / "counts.parquet")
+    display = open_display(run, human=tmp_path / "counts.parquet", allow_missing=True)
     expected[np.setdiff1d(np.arange(60), order)] = np.nan
-    np.testing.assert_allclose(sheet.columns["human"].values, expected, rtol=1e-6)
-    assert sheet.columns["human"].hard == "low" and any("have no human data" in note for note in sheet.notes)
+    np.testing.assert_allclose(display.columns["human"].values, expected, rtol=1e-6)
+    assert display.columns["human"].hard == "low" and any("have no human data" in note for note in display.notes)
 
 
 def test_human_data_go_by_the_number_of_the_image_where_ids_are_numbers(tmp_path: Path) -> None:
@@ -180,17 +177,17 @@ def test_human_data_go_by_the_number_of_the_image_where_ids_are_numbers(tmp_path
     table = pq.read_table(run / "scores.parquet").take(pa.array([30, 2, 11]))  # some of them, in another order
     write_table(table, tmp_path / "some.parquet")
     np.save(tmp_path / "frequency.npy", np.arange(40) / 40)
-    sheet = open_sheet(tmp_path / "some.parquet", human=Answers(tmp_path / "frequency.npy", allow_missing=True))
-    np.testing.assert_allclose(sheet.columns["human"].values, [0.75, 0.05, 0.275], rtol=1e-6)
+    display = open_display(tmp_path / "some.parquet", human=tmp_path / "frequency.npy", allow_missing=True)
+    np.testing.assert_allclose(display.columns["human"].values, [0.75, 0.05, 0.275], rtol=1e-6)
 
 
 # Pictures
 
 
 def test_pictures_come_from_the_data_that_was_extracted(run: Path) -> None:
-    sheet = open_sheet(run)
+    display = open_display(run)
     data = open_data("digits")
-    pictures = Pictures(sheet)
+    pictures = Pictures(display)
     assert (np.asarray(pictures.image(8)) == np.asarray(data.image(8))).all()
     degraded = np.asarray(pictures.image(9), float)  # contrast 0.3 of the image of base 8
     assert degraded.std() == pytest.approx(0.3 * np.asarray(data.image(8), float).std(), rel=0.05)
@@ -205,7 +202,7 @@ def test_pictures_in_work_never_have_more_pixels_than_the_bound(tmp_path: Path, 
     table = {"id": [str(k) for k in range(12)], "path": [f"{k}.png" for k in range(12)], "avh": np.linspace(0, 1, 12)}
     write_table(pa.table(table), tmp_path / "scores.parquet")
     monkeypatch.setattr(pictures_module, "AT_ONCE", 25_000)
-    pictures = Pictures(open_sheet(tmp_path / "scores.parquet"), str(tmp_path))
+    pictures = Pictures(open_display(tmp_path / "scores.parquet"), str(tmp_path))
     in_work, seen, lock = [0], [], Lock()
     upright, encoded = decoding._upright, pictures_module._encoded
 
@@ -228,7 +225,7 @@ def test_pictures_in_work_never_have_more_pixels_than_the_bound(tmp_path: Path, 
     monkeypatch.setattr(decoding, "_upright", decoded)
     monkeypatch.setattr(pictures_module, "_encoded", slowly)
     with ThreadPoolExecutor(12) as pool:
-        made = list(pool.map(pictures.large, range(12)))
+        made = list(pool.map(lambda row: pictures.small(row, 768), range(12)))
     assert len(set(made)) == 12 and pictures.turns.used == in_work[0] == 0
     assert {pixels for pixels in seen if pixels > 25_000} == {40_000}
 
@@ -237,11 +234,11 @@ def test_a_folder_without_the_samples_is_refused(tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     Image.new("RGB", (4, 4)).save(tmp_path / "photos" / "a.png")
     write_table(pa.table({"id": ["0", "1"], "path": ["b.png", "gone.png"], "avh": [0.1, 0.2]}), tmp_path / "scores.parquet")
-    sheet = open_sheet(tmp_path / "scores.parquet")
+    display = open_display(tmp_path / "scores.parquet")
     with pytest.raises(InputError, match="'b.png' is not in it"):
-        Pictures(sheet, str(tmp_path / "photos"))
-    sheet.paths = pa.array(["a.png", "gone.png"])
-    assert Pictures(sheet, str(tmp_path / "photos")).any  # one of them is there
+        Pictures(display, str(tmp_path / "photos"))
+    display.paths = pa.array(["a.png", "gone.png"])
+    assert Pictures(display, str(tmp_path / "photos")).any  # one of them is there
 
 
 def test_a_report_holds_small_pictures_only(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,28 +257,28 @@ def test_a_report_holds_small_pictures_only(run: Path, monkeypatch: pytest.Monke
 
 
 def test_curves_are_means_of_groups(run: Path) -> None:
-    sheet = open_sheet(run)
-    assert sheet.epochs is not None and sheet.epochs.numbers == list(range(1, EPOCHS + 1))
+    display = open_display(run)
+    assert display.epochs is not None and display.epochs.numbers == list(range(1, EPOCHS + 1))
     chosen = np.arange(200) % 3 == 0
-    names, groups = groups_of(sheet.columns["label"], chosen)
-    found = sheet.epochs.curves("norm", groups, len(names))
+    names, groups = groups_of(display.columns["label"], chosen)
+    found = curves_of_groups(display.epochs, "norm", names, groups)["groups"]
     for epoch in range(EPOCHS):
         table = pq.read_table(run / "dynamics" / f"epoch={epoch + 1:04d}.parquet").to_pandas()[chosen]
         for code, (mean, std) in enumerate(table.groupby("label").norm.agg(["mean", lambda x: x.std(ddof=0)]).to_numpy()):
-            assert found["mean"][code, epoch] == pytest.approx(mean, rel=1e-5)
-            assert found["std"][code, epoch] == pytest.approx(std, rel=1e-4)
+            assert found[code]["mean"][epoch] == pytest.approx(mean, rel=1e-5)
+            assert found[code]["std"][epoch] == pytest.approx(std, rel=1e-4)
 
 
 def test_an_epoch_with_other_rows_leaves_gaps(tmp_path: Path, run: Path) -> None:
-    sheet = open_sheet(run)
-    assert sheet.epochs is not None
+    display = open_display(run)
+    assert display.epochs is not None
     table = pq.read_table(run / "dynamics" / "epoch=0001.parquet").take(pa.array([5, 3, 3]))
     write_table(table, tmp_path / "epoch=0001.parquet")
-    sheet.epochs.files = [(1, tmp_path / "epoch=0001.parquet")]
-    values = sheet.epochs.values(0, "norm")
+    display.epochs.files = [(1, tmp_path / "epoch=0001.parquet")]
+    values = display.epochs.values(0, "norm")
     assert np.flatnonzero(np.isfinite(values)).tolist() == [3, 5]
-    assert sheet.epochs.story(5, "norm") == [pytest.approx(table.column("norm")[0].as_py(), rel=1e-6)]
-    assert sheet.epochs.story(4, "norm") == [None]
+    assert display.epochs.story(5, "norm") == [pytest.approx(table.column("norm")[0].as_py(), rel=1e-6)]
+    assert display.epochs.story(4, "norm") == [None]
 
 
 def test_the_same_id_in_another_split_is_another_sample(tmp_path: Path) -> None:
@@ -292,18 +289,18 @@ def test_the_same_id_in_another_split_is_another_sample(tmp_path: Path) -> None:
         assert table.column_names[6] == "norm"
         with owning(run):  # as the run that wrote it
             write_table(pa.concat_tables([other, table]), path)
-    sheet = open_sheet(run)
+    display = open_display(run)
     expected = pq.read_table(run / "scores.parquet").column("norm").to_numpy()
-    assert sheet.epochs is not None
-    np.testing.assert_allclose(sheet.epochs.values(EPOCHS - 1, "norm"), expected, rtol=1e-6)
-    watched = open_sheet(run, split="watched")
+    assert display.epochs is not None
+    np.testing.assert_allclose(display.epochs.values(EPOCHS - 1, "norm"), expected, rtol=1e-6)
+    watched = open_display(run, split="watched")
     assert len(watched) == 30 and watched.snapshot is None and watched.class_names == NAMES and watched.epochs is not None
     assert (watched.columns["norm"].values == -1).all() and (watched.epochs.values(0, "norm") == -1).all()
     with pytest.raises(InputError, match="no split 'val'; there are watched, "):
-        open_sheet(run, split="val")
+        open_display(run, split="val")
     write_table(pq.read_table(run / "scores.parquet"), tmp_path / "scores.parquet")
     with pytest.raises(InputError, match="run with dynamics"):
-        open_sheet(tmp_path / "scores.parquet", split="test")
+        open_display(tmp_path / "scores.parquet", split="test")
 
 
 def test_numbers_make_five_groups_of_equal_size_and_human_frequencies_fifths() -> None:
@@ -326,29 +323,29 @@ def test_agreement_is_scipys() -> None:
 
 
 def test_two_runs_meet_on_their_ids(tmp_path: Path) -> None:
-    one, two = open_sheet(digits_run(tmp_path / "one", n=80)), open_sheet(digits_run(tmp_path / "two", n=100, noise=3.0))
+    one, two = open_display(digits_run(tmp_path / "one", n=80)), open_display(digits_run(tmp_path / "two", n=100, noise=3.0))
     before = two.columns["avh"].values[:80] - one.columns["avh"].values
     compare(one, two)
     np.testing.assert_allclose(one.columns["avh change"].values, before)
     assert one.columns["confidence change"].hard == "low"
-    first, second = one.labels() == one.predicted(), two.labels()[:80] == two.predicted()[:80]
+    first, second = one.labels == one.predicted, two.labels[:80] == two.predicted[:80]
     assert (signed(one.columns["outcome"]) == 2 * ~first + ~second).all()
     assert any("20 samples of two" in note for note in one.notes)
     with pytest.raises(InputError, match="share no id"):
-        other = open_sheet(tmp_path / "two")
+        other = open_display(tmp_path / "two")
         other.ids = pa.array([f"x{k}" for k in range(100)])
-        compare(open_sheet(tmp_path / "one"), other)
+        compare(open_display(tmp_path / "one"), other)
 
 
 def test_scores_of_two_heads_are_compared_by_rank(tmp_path: Path) -> None:
     heads = two_heads()
-    one, two = (open_sheet(digits_run(tmp_path / str(n), n=n, head=head)) for n, head in zip((80, 100), heads, strict=True))
+    one, two = (open_display(digits_run(tmp_path / str(n), n=n, head=head)) for n, head in zip((80, 100), heads, strict=True))
     comparison = compare(one, two)
     assert comparison.why_ranks == "one head is linear, the other cosine"
     assert comparison.changes["avh"] == "avh rank change" and "avh change" not in one.columns
-    ranks = [rankdata(sheet.columns["avh"].values[:80]) for sheet in (one, two)]
+    ranks = [rankdata(display.columns["avh"].values[:80]) for display in (one, two)]
     np.testing.assert_allclose(one.columns["avh rank change"].values, (ranks[1] - ranks[0]) / 80, atol=1e-6)
-    margins = [sheet.columns["logit_margin"].values[:80] for sheet in (one, two)]  # whose low end is hard
+    margins = [display.columns["logit_margin"].values[:80] for display in (one, two)]  # whose low end is hard
     expected = (rankdata(-margins[1]) - rankdata(-margins[0])) / 80
     np.testing.assert_allclose(one.columns["logit_margin rank change"].values, expected, atol=1e-6)
     assert one.columns["logit_margin rank change"].hard == "high"
@@ -357,16 +354,16 @@ def test_scores_of_two_heads_are_compared_by_rank(tmp_path: Path) -> None:
 
 def test_what_is_not_known_to_be_of_one_head_is_compared_by_rank(tmp_path: Path, run: Path) -> None:
     shutil.copy(run / "scores.parquet", tmp_path / "table.parquet")
-    comparison = compare(open_sheet(run), open_sheet(tmp_path / "table.parquet"))
+    comparison = compare(open_display(run), open_display(tmp_path / "table.parquet"))
     assert comparison.why_ranks == "table.parquet does not hold the head that its scores are from"
-    more = open_sheet(run)
+    more = open_display(run)
     assert more.snapshot is not None
     more.snapshot.head, more.class_names = Head("cosine", np.ones((12, 64)), scale=20.0), [*NAMES, "ten", "eleven"]
-    comparison = compare(open_sheet(run), more)
+    comparison = compare(open_display(run), more)
     assert comparison.why_ranks == "one head has 10 classes and 64 features, the other 12 and 64"
     assert comparison.changes["confidence"] == "confidence rank change"  # among more classes
     shutil.copytree(run, tmp_path / "after" / "run")
-    one, two = open_sheet(run), open_sheet(tmp_path / "after" / "run")
+    one, two = open_display(run), open_display(tmp_path / "after" / "run")
     assert compare(one, two).why_ranks is None and (one.name, two.name) == (f"{run.parent.name}/run", "after/run")
 
 
@@ -376,10 +373,10 @@ def test_what_is_not_known_to_be_of_one_head_is_compared_by_rank(tmp_path: Path,
 def test_exports_hold_the_rows_and_no_formula_runs(tmp_path: Path) -> None:
     bad = ["=cmd()", "+1", "-1", "@x"] + [f"digit {k}" for k in range(4, 10)]
     paths = pa.array([f"=a{k}.png" for k in range(50)])
-    sheet = open_sheet(digits_run(tmp_path / "run", n=50, names=bad, columns={"path": paths}))
+    display = open_display(digits_run(tmp_path / "run", n=50, names=bad, columns={"path": paths}))
     review = Review(None, bad)
     review.put("tab", "3", "wrong label", 2)
-    table = selection_table(sheet, np.array([0, 3, 10]), review)
+    table = selection_table(display, np.array([0, 3, 10]), review)
     assert table.column("id").to_pylist() == ["0", "3", "10"] and table.column("mark").to_pylist() == [None, "wrong label", None]
     parquet = pq.read_table(io.BytesIO(as_file(table, "parquet", [])))
     assert parquet.equals(table) and parquet.column("label_name").to_pylist()[0] == "=cmd()"  # as it is: nothing runs it there
@@ -395,12 +392,6 @@ def test_exports_hold_the_rows_and_no_formula_runs(tmp_path: Path) -> None:
 # As hardness: high is hard in every score, on the page, over the epochs and in exports
 
 
-def turned(path: Path) -> Sheet:
-    sheet = open_sheet(path)
-    turn_scores(sheet)
-    return sheet
-
-
 def opened(*runs: Path, **options: Any) -> Page:
     started = start(*runs, settings=ExploreSettings(port=0, **options))
     started.socket.close()
@@ -408,30 +399,25 @@ def opened(*runs: Path, **options: Any) -> Page:
 
 
 def test_scores_whose_low_end_is_hard_change_their_sign(run: Path) -> None:
-    before, sheet = open_sheet(run), turned(run)
-    for name, column in sheet.columns.items():
+    before, display = open_display(run), open_display(run, hardness=True)
+    for name, column in display.columns.items():
         sign = -1 if name in SCORES and SCORES[name].hard == "low" else 1
         np.testing.assert_array_equal(column.values, sign * before.columns[name].values, err_msg=name)
         assert column.hard == "high" or name not in SCORES
         assert ("other sign" in column.unit) is (sign == -1)
-    assert sheet.notes[-1].startswith("As hardness: high is hard in every score.") and "confidence" in sheet.notes[-1]
+    assert display.notes[-1].startswith("As hardness: high is hard in every score.") and "confidence" in display.notes[-1]
     assert not is_hardness(pq.read_schema(run / "scores.parquet"))  # what is kept stays as measured
-
-
-def test_angles_on_the_screen_and_curves_over_the_epochs(run: Path) -> None:
-    before, after = opened(run), opened(run, hardness=True)
-    column = after.columns["nearest_angle"]
-    assert column.unit == "degrees, other sign" and -180 <= column.values.min() <= column.values.max() <= 0
-    assert before.sheet.epochs is not None and after.sheet.epochs is not None
+    angles = opened(run, hardness=True).columns["nearest_angle"]
+    assert angles.unit == "degrees, other sign" and -180 <= angles.values.min() <= angles.values.max() <= 0
+    assert before.epochs is not None and display.epochs is not None
     for measure, sign in (("confidence", -1), ("norm", -1), ("nearest_angle", -1), ("avh", 1), ("correct", 1)):
-        values = [page.sheet.epochs.values(2, measure) for page in (before, after) if page.sheet.epochs is not None]
-        np.testing.assert_array_equal(values[1], sign * values[0])
+        np.testing.assert_array_equal(display.epochs.values(2, measure), sign * before.epochs.values(2, measure))
 
 
 def test_an_exported_selection_says_that_it_was_turned(run: Path, tmp_path: Path) -> None:
-    sheet, rows = turned(run), np.arange(10, 30)
-    table = selection_table(sheet, rows, Review(None, sheet.class_names))
-    measured = selection_table(open_sheet(run), rows, Review(None, sheet.class_names))
+    display, rows = open_display(run, hardness=True), np.arange(10, 30)
+    table = selection_table(display, rows, Review(None, display.class_names))
+    measured = selection_table(open_display(run), rows, Review(None, display.class_names))
     assert is_hardness(table.schema) and max(table.column("confidence").to_pylist()) <= 0
     assert hardest(table, "confidence", 5).column("id").equals(hardest(measured, "confidence", 5).column("id"))
     for form in ("csv", "parquet"):
@@ -463,9 +449,12 @@ def test_how_to_do_it_again_repeats_the_options(run: Path, tmp_path: Path, monke
     ]
     two = opened(Path("run"), Path("run"))
     assert two.about()["again"][1:] == ["hardsight explore run run --port 0"]
-    text = report("run", tmp_path / "out.html", hardness=True).read_text(encoding="utf-8")
-    assert "hardsight report run --as hardness -o out.html" in text and "high is hard in every score" in text
-    mean = -open_sheet(run).columns["confidence"].values.astype(float).mean()
+    (tmp_path / "my names.txt").write_text("\n".join(NAMES), encoding="utf-8")
+    names = tmp_path / "my names.txt"
+    text = report("run", tmp_path / "out.html", hardness=True, class_names=names, images="digits").read_text(encoding="utf-8")
+    assert f"hardsight report run --images digits --class-names '{names}' --as hardness -o out.html" in text
+    assert "high is hard in every score" in text and '"maps":[{"method":"pca","title":"PCA","axes":["pca_1","pca_2"]' in text
+    mean = -open_display(run).columns["confidence"].values.astype(float).mean()
     assert f'["mean confidence, other sign","{mean:.4g}"]' in text
 
 

@@ -100,7 +100,7 @@ def test_the_selection_comes_back(view: View) -> None:
     assert ask.post("/api/selection", np.packbits(chosen, bitorder="little").tobytes()).status == 200
     assert view.ids == ["3", "17", "39"]
     assert view.selection["id"].to_pylist() == view.ids
-    whole = hardsight.score(view.page.sheet.path)
+    whole = hardsight.score(view.page.display.path)
     assert view.selection["avh"].to_pylist() == pytest.approx(whole.take([3, 17, 39])["avh"].to_pylist(), rel=1e-6)
     assert "3 of 40 samples selected, 0 marked" in repr(view)
     assert ask.post("/api/selection", bytes(4)).status == 404 and view.ids == ["3", "17", "39"]  # of another length
@@ -141,7 +141,7 @@ def test_the_frame_is_shown_once_a_cell(view: View, monkeypatch: pytest.MonkeyPa
     view._ipython_display_()
     assert len(shown) == 2
     assert shown[0].count("<script>") == 1 and view.started.guard.token in shown[0] and 'target="_blank"' in shown[0]
-    view.page.sheet.name = "<img src=x onerror=alert(1)>"
+    view.page.display.name = "<img src=x onerror=alert(1)>"
     assert "<img" not in view.frame() and "&lt;img" in view.frame()
     shell.kernel = None  # IPython in a terminal
     assert not explore.in_notebook()
@@ -150,7 +150,7 @@ def test_the_frame_is_shown_once_a_cell(view: View, monkeypatch: pytest.MonkeyPa
 CELLS = (
     "import hardsight\nhardsight.score('run')",
     "view = hardsight.explore('run', port=0)",
-    "print(len(view.ids), 'of', len(view.page.sheet), 'selected')\nprint('first', view.ids[:1], view.selection.num_rows)",
+    "print(len(view.ids), 'of', len(view.page.display), 'selected')\nprint('first', view.ids[:1], view.selection.num_rows)",
     "print('marks', view.marks.select(['id', 'mark']).to_pylist())\nview.close()",
     "print('closed', view.closed)",
 )

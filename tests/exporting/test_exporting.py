@@ -275,7 +275,7 @@ def test_what_cannot_be_exported_is_said_before_anything_is_scored_or_written(
     files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("hardsight.explorer.sheet.score", lambda *_, **__: pytest.fail("the samples were scored first"))
+    monkeypatch.setattr("hardsight.explorer.opening.score", lambda *_, **__: pytest.fail("the samples were scored first"))
     Snapshot(np.eye(4), labels=[0, 1, 0, 1], ids=["a", "b", "c", "d"]).save("x.npz")
     for run, to, images, match in (
         (files, "excel", None, "to must be one of cleanlab, fiftyone"),

@@ -20,7 +20,7 @@ from hardsight import HardsightError, Head, Snapshot, score
 from hardsight.data import BrokenImage, open_data
 from hardsight.domains.opening import open_domain
 from hardsight.errors import FileError
-from hardsight.explorer.sheet import open_sheet
+from hardsight.explorer.opening import open_display
 from hardsight.files import parquet
 from hardsight.files.epochs import read_moment
 from hardsight.files.heads import load_head, save_head
@@ -60,8 +60,8 @@ def models(path: Path) -> None:
         with_scores(model, CorrelateSettings())
 
 
-def sheet(path: Path) -> None:
-    open_sheet(path, keep=False)
+def display(path: Path) -> None:
+    open_display(path, keep=False)
 
 
 def run_of(path: Path) -> None:
@@ -108,11 +108,11 @@ KINDS: dict[str, tuple[Callable[[Path], object], list[Reader]]] = {
         lambda path: write_samples(path, FEATURES, {"id": IDS, "label": LABELS, "site": IDS}),
         [everything, open_domain],
     ),
-    "scores.parquet": (write_scores, [read_scores, models, sheet]),
+    "scores.parquet": (write_scores, [read_scores, models, display]),
     "epoch=0001.parquet": (write_moment, [read_moment]),
     "people.parquet": (lambda path: pq.write_table(pa.table({"id": IDS, "frequency": RNG.random(40)}), path), [read_people]),
     "images.parquet": (lambda path: pq.write_table(pa.table({"path": IDS, "label": LABELS}), path), [images]),
-    "table.csv": (write_text, [images, models, sheet, read_people]),
+    "table.csv": (write_text, [images, models, display, read_people]),
     "scores.json": (write_scores, [models]),
     "run.json": (write_run, [run_of]),
     "people.json": (lambda path: path.write_text(json.dumps(dict(zip(IDS, [0.5] * 40, strict=True)))), [read_people]),

@@ -266,7 +266,7 @@ def test_what_later_commands_write_into_a_run_is_replaced_unless_it_is_a_part(tm
 @pytest.mark.parametrize("content", [b"[" * 100_000, b"{", b"\xff"])
 def test_json_that_cannot_be_read_is_an_error_of_ours(run: Path, content: bytes) -> None:
     from hardsight.explorer.adapt_rounds import _last_accuracy
-    from hardsight.explorer.sheet import open_sheet
+    from hardsight.explorer.opening import open_display
     from hardsight.models.transformers_models import _read_processor
 
     for name in ("rounds.json", "preprocessor_config.json", "start.json"):
@@ -278,7 +278,7 @@ def test_json_that_cannot_be_read_is_an_error_of_ours(run: Path, content: bytes)
     write_table(TABLE, run / "scores.parquet")
     (run / "run.json").unlink()
     with pytest.raises(FileError, match="start.json: damaged"):
-        open_sheet(run)
+        open_display(run)
 
 
 def test_json_that_a_run_lists_is_compared(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from sklearn.datasets import load_digits
 from explorer_runs import digits_run, two_heads
 from hardsight import Snapshot, avh, drift, score
 from hardsight.errors import InputError
-from hardsight.explorer.sheet import open_sheet
+from hardsight.explorer.opening import open_display
 from hardsight.explorer.two_runs import compare
 from hardsight.groups.feature_shift import features_moved
 
@@ -95,9 +95,9 @@ def test_two_heads_are_compared_as_the_explorer_does_it(tmp_path: Path) -> None:
     notes = notes_of(table)
     assert notes["compared"] == "ranks"
     assert notes["why_ranks"] == notes["features_not_compared"] == "one head is linear, the other cosine"
-    sheets = [open_sheet(run) for run in runs]
-    assert compare(*sheets).changes["avh"] == "avh rank change"
-    assert table["change"].to_pylist() == pytest.approx(sheets[0].columns["avh rank change"].values.tolist(), abs=1e-6)
+    displays = [open_display(run) for run in runs]
+    assert compare(*displays).changes["avh"] == "avh rank change"
+    assert table["change"].to_pylist() == pytest.approx(displays[0].columns["avh rank change"].values.tolist(), abs=1e-6)
     assert notes_of(drift(*runs, by="confidence"))["compared"] == "values"
 
 

@@ -15,8 +15,8 @@ from PIL import Image
 from hardsight import Snapshot
 from hardsight.data import open_data
 from hardsight.errors import FileError
+from hardsight.explorer.opening import open_display
 from hardsight.explorer.review import Review
-from hardsight.explorer.sheet import open_sheet
 from hardsight.files.heads import save_head
 from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
@@ -104,8 +104,8 @@ def test_a_wide_table_is_explored_reported_and_exported_as_it_was_cleaned(cli: C
     file = tmp_path / "df.csv"
     file.write_text("\n".join(["f1,f2,species", *rows]))
     assert cli("clean", file, "--label", "species").code == 0
-    sheet = open_sheet(file)
-    assert sheet.class_names == ["cat", "dog"] and sheet.labels().tolist() == [0, 1] * 30 and "confidence" in sheet.columns
+    display = open_display(file)
+    assert display.class_names == ["cat", "dog"] and display.labels.tolist() == [0, 1] * 30 and "confidence" in display.columns
     assert cli("report", file).code == 0
     done = cli("export", file, "--to", "cleanlab")
     assert done.code == 0, done.err

@@ -11,7 +11,7 @@ from hardsight.explorer.settings import ExploreSettings
 @command(ExploreSettings, prints="nothing")
 def explore(
     settings: ExploreSettings,
-    run: str = typer.Argument(
+    x: str = typer.Argument(
         ..., metavar="RUN", help="Run directory, scores table (.parquet, .csv) or snapshot (.npz, .npy, .parquet)."
     ),
     second: str = typer.Argument(None, metavar="[RUN2]", help="Second run, compared on the ids that both have."),
@@ -30,10 +30,10 @@ def explore(
     from hardsight.screen import print_next, print_warning, progress_bar
 
     with progress_bar("scoring") as progress:
-        started = start(run, second, settings=settings, progress=progress)
+        started = start(x, second, settings=settings, progress=progress)
     for note in started.notes:
         print(note)
-    suspects = started.page.sheet.suspects
+    suspects = started.page.display.suspects
     for sentence in [] if suspects is None else suspects.warnings:
         print_warning(sentence)
     try:

@@ -11,7 +11,7 @@ from hardsight.exporting.settings import TOOLS, ExportSettings
 @command(ExportSettings, prints="lines")
 def export(
     settings: ExportSettings,
-    run: str = typer.Argument(
+    x: str = typer.Argument(
         ..., metavar="RUN", help="Run directory, scores table (.parquet, .csv) or snapshot (.npz, .npy, .parquet)."
     ),
     to: str = typer.Option(..., "--to", metavar=f"[{'|'.join(TOOLS)}]", help="Tool to export to."),
@@ -32,7 +32,7 @@ def export(
     from hardsight.screen import print_line, print_wrote, progress_bar
 
     with progress_bar("scoring") as progress:
-        done = write_export(run, to, output, settings=settings, progress=progress)
+        done = write_export(x, to, output, settings=settings, progress=progress)
     for note in done.notes:
         print_line(note)
     print_wrote(done.folder, f" ({done.samples:,} samples)")

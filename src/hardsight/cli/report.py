@@ -13,7 +13,7 @@ from hardsight.explorer.settings import ReportSettings
 @command(ReportSettings, prints="lines")
 def report(
     settings: ReportSettings,
-    run: str = typer.Argument(
+    x: str = typer.Argument(
         ..., metavar="RUN", help="Run directory, scores table (.parquet, .csv) or snapshot (.npz, .npy, .parquet)."
     ),
     output: Path = typer.Option(
@@ -32,5 +32,5 @@ def report(
     from hardsight.screen import print_wrote, progress_bar
 
     with progress_bar("scoring") as progress:
-        path = write_report(run, output, settings=settings, progress=progress)
+        path = write_report(x, output, settings=settings, progress=progress)
     print_wrote(path, f" ({path.stat().st_size / 1e6:.1f} MB)")

@@ -1,14 +1,15 @@
 """The page in the browser (`hardsight explore`), and the same page as one file (`hardsight report`).
 
 settings.py           the options of both
-sheet.py              a run, a scores table or a snapshot as one sheet of columns
+opening.py            which of the things in a run, a file or memory are shown
+display.py            what the page shows of samples: columns, and all that is known of them
 columns.py            a column as the bytes that the browser gets
 thumbnails.py         a sample's image, from the run's declared folders, re-encoded
 memory_limit.py       a limit on the pixels in memory at a time
 sample_detail.py      one sample: angles, neighbors, degraded versions
 embedding_map.py      the features in two dimensions: PCA, t-SNE, UMAP
 embedding_process.py  t-SNE and UMAP in a separate process
-epochs.py             dynamics: each sample and each group over the epochs; a cache of arrays read from files
+epochs.py             dynamics: each sample over the epochs; a cache of arrays read from files
 selection.py          a selection: its groups, their curves, agreement with people
 suspects.py           what hardsight clean found, as columns
 quick_filters.py      a subset, the groups of an audit, a drift, as columns to filter by

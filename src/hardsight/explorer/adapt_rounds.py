@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.errors import FileError
-from hardsight.explorer.columns import Column, codes, numbers, replaced
+from hardsight.explorer.columns import Column, codes, numbers
 from hardsight.explorer.epochs import KEPT, ArrayCache
 from hardsight.files.heads import load_head
 from hardsight.files.parquet import parquet_columns, read_parquet
@@ -108,8 +108,7 @@ class Rounds:
             about = f"Whether {method} kept the sample in round {turns[-1]}, its last."
             yield codes(f"kept by {method}", kept[-1].astype(np.int64), LEFT_OUT, about)
             first = np.where(kept.any(0), np.array(turns)[kept.argmax(0)], np.nan)
-            about = f"The round in which {method} first kept the sample."
-            yield replaced(numbers(f"first kept by {method}", first), hard="high", about=about)
+            yield numbers(f"first kept by {method}", first, f"The round in which {method} first kept the sample.")
 
     def hidden(self) -> dict[str, Column]:
         """What each method kept in each round: columns for filters, too many for the menus."""

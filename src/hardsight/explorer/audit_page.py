@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from hardsight.data.run_images import RunImages
-from hardsight.explorer.sheet import Sheet, text_column
+from hardsight.explorer.display import Display, text_column
 from hardsight.explorer.thumbnails import Pictures
 from hardsight.files.run import command_line, read_start
 from hardsight.files.writing import check_page_output, write_text
@@ -164,10 +164,10 @@ def pictures_of(groups: AuditedGroups, images: str | None) -> Pictures | None:
     """The pictures of the samples, where the run says where they are; a wrong `images` is refused."""
     samples = groups.measures.samples
     source, columns = Path(samples.where), samples.columns()
-    sheet = Sheet(samples, source.name, source, samples.class_names or [], start=read_start(source))
-    sheet.paths, sheet.base_ids = (text_column(columns, name) for name in ("path", "base_id"))
-    sheet.add_further(columns.select([name for name in ("degradation", "level") if name in columns.column_names]))
-    pictures = Pictures(sheet, images)
+    display = Display(samples, source.name, source, samples.class_names or [], start=read_start(source))
+    display.paths, display.base_ids = (text_column(columns, name) for name in ("path", "base_id"))
+    display.add_further(columns.select([name for name in ("degradation", "level") if name in columns.column_names]))
+    pictures = Pictures(display, images)
     return pictures if pictures.any else None
 
 

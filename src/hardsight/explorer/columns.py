@@ -6,7 +6,8 @@ The browser reads the bytes as a typed array, so a million rows need one copy an
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,17 +31,12 @@ class Column:
     hard: str = "high"  # the end that is hard, where the column is a score
     about: str = ""
     unit: str = ""  # "degrees", "other sign" of a score that is shown as hardness, both, or nothing
-    low: float | None = field(init=False)
-    high: float | None = field(init=False)
 
-    def __post_init__(self) -> None:
-        low = high = None
-        if self.names is None:
-            finite = self.values[np.isfinite(self.values)]
-            if len(finite):
-                low, high = float(finite.min()), float(finite.max())
-        object.__setattr__(self, "low", low)
-        object.__setattr__(self, "high", high)
+    @cached_property
+    def ends(self) -> tuple[float, float] | tuple[None, None]:
+        """The lowest and the highest number; None for words, and where no value is finite."""
+        finite = self.values[np.isfinite(self.values)] if self.names is None else ()
+        return (float(np.min(finite)), float(np.max(finite))) if len(finite) else (None, None)
 
     @property
     def kind(self) -> str:
@@ -49,7 +45,8 @@ class Column:
 
     def described(self) -> dict[str, Any]:
         """Everything but the values, for JSON."""
-        return {"kind": self.kind} | {name: value for name, value in vars(self).items() if name != "values"}
+        about = {"name": self.name, "names": self.names, "hard": self.hard, "about": self.about, "unit": self.unit}
+        return about | {"kind": self.kind, "low": self.ends[0], "high": self.ends[1]}
 
     def bytes(self) -> bytes:
         """The values as the browser's typed array has them: little-endian."""
@@ -74,24 +71,19 @@ def none_code(kind: np.dtype[Any]) -> int:
     return int(np.iinfo(kind).max)
 
 
-def numbers(name: str, values: Any) -> Column:
-    """Any numbers as a column; null and infinite become NaN."""
+def numbers(name: str, values: Any, about: str = "", hard: str = "high", unit: str = "") -> Column:
+    """Any numbers as a column; null and infinite become NaN. A score says itself what it is, and which end is hard."""
     array = np.asarray(values, dtype=np.float32)
     if not np.isfinite(array).all():
         array = np.where(np.isfinite(array), array, np.float32(np.nan))
-    score = SCORES.get(name)
-    hard = "high" if score is None else score.hard
-    return Column(name, array, hard=hard, about="" if score is None else f"{score.summary} Formula: {score.formula}")
+    if name in SCORES:
+        about, hard = f"{SCORES[name].summary} Formula: {SCORES[name].formula}", SCORES[name].hard
+    return Column(name, array, None, hard, about, unit)
 
 
 def sign(column: Column) -> str:
     """A suffix for the name of a column that is shown with the other sign."""
     return f", {OTHER_SIGN}" if OTHER_SIGN in column.unit else ""
-
-
-def replaced(column: Column, *, hard: str, about: str, unit: str = "") -> Column:
-    """The same values with another description."""
-    return Column(column.name, column.values, column.names, hard, about, unit)
 
 
 def turned(column: Column) -> Column:
@@ -134,6 +126,12 @@ def integers(column: Any) -> np.ndarray:
     return np.where(there, values, -1)
 
 
+def floats(column: Any) -> np.ndarray:
+    """(n,) an Arrow column of numbers as float64, NaN for null."""
+    values, there = arrow_numbers(column.cast(pa.float64(), safe=False))
+    return np.where(there, values, np.nan)
+
+
 def rows_of(ids: Any, among: pa.Array) -> np.ndarray:
     """(m,) the row of each id in an Arrow array of ids, -1 for one that is not there."""
     return integers(pc.index_in(ids, value_set=among))
@@ -160,8 +158,7 @@ def from_arrow(name: str, column: Any) -> Column | None:
     if pa.types.is_boolean(kind):
         return codes(name, integers(column), ["false", "true"])
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        values, there = arrow_numbers(column.cast(pa.float64(), safe=False))
-        return numbers(name, np.where(there, values, np.nan))
+        return numbers(name, floats(column))
     if pa.types.is_dictionary(kind):
         column = column.cast(kind.value_type)
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):

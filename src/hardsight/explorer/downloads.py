@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 
 from hardsight.errors import InputError
 from hardsight.explorer.columns import rows_of, words
+from hardsight.explorer.display import Display
 from hardsight.explorer.review import Review
-from hardsight.explorer.sheet import Sheet
 from hardsight.files.suspects import DUPLICATE_OF
 from hardsight.files.table_writing import without_formulas
 from hardsight.table import noted_as_hardness, with_mark
@@ -21,13 +21,13 @@ from hardsight.table import noted_as_hardness, with_mark
 FORMATS = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet", "txt": "text/plain; charset=utf-8"}
 
 
-def selection_table(sheet: Sheet, rows: np.ndarray, review: Review) -> pa.Table:
+def selection_table(display: Display, rows: np.ndarray, review: Review) -> pa.Table:
     """The rows with all their columns, and their marks if there are any."""
     indices = pa.array(rows)
-    columns: dict[str, Any] = {"id": sheet.ids.take(indices)}
-    if sheet.paths is not None:
-        columns["path"] = sheet.paths.take(indices)
-    for name, column in sheet.columns.items():
+    columns: dict[str, Any] = {"id": display.ids.take(indices)}
+    if display.paths is not None:
+        columns["path"] = display.paths.take(indices)
+    for name, column in display.columns.items():
         values = column.values[rows]
         if column.names is None:
             columns[name] = pa.array(values, from_pandas=True)
@@ -38,23 +38,23 @@ def selection_table(sheet: Sheet, rows: np.ndarray, review: Review) -> pa.Table:
             columns[name] = pa.array(values == 1, mask=values >= len(column.names))
         else:
             columns[name] = words(column).take(indices)
-    if sheet.suspects is not None:
-        columns[DUPLICATE_OF] = sheet.suspects.duplicate_of.take(indices)
+    if display.suspects is not None:
+        columns[DUPLICATE_OF] = display.suspects.duplicate_of.take(indices)
     _, marks = review.current()
     if marks:
         given = [marks.get(id) for id in columns["id"].to_pylist()]
         columns["mark"] = pa.array([None if mark is None else mark.mark for mark in given], pa.string())
         columns["suggestion"] = pa.array([None if mark is None else mark.suggestion for mark in given], pa.int64())
     table = pa.table(columns)
-    return noted_as_hardness(table) if sheet.hardness else table
+    return noted_as_hardness(table) if display.hardness else table
 
 
-def review_table(sheet: Sheet, review: Review) -> pa.Table:
+def review_table(display: Display, review: Review) -> pa.Table:
     """The review with each sample's path."""
     table = review.table()
-    if sheet.paths is not None:
-        rows = rows_of(table.column("id"), sheet.ids)
-        table = table.add_column(1, "path", sheet.paths.take(pa.array(rows, mask=rows < 0)))
+    if display.paths is not None:
+        rows = rows_of(table.column("id"), display.ids)
+        table = table.add_column(1, "path", display.paths.take(pa.array(rows, mask=rows < 0)))
     return table
 
 

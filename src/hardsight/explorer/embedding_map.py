@@ -28,11 +28,10 @@ from hardsight.checks import to_numpy
 from hardsight.errors import FileError, HardsightError, InputError, first_line
 from hardsight.explorer import embedding_process
 from hardsight.explorer.columns import Column
-from hardsight.explorer.sheet import Sheet
+from hardsight.explorer.display import Display
 from hardsight.files.checksums import entries, sha256
 from hardsight.files.parquet import read_parquet, write_parquet
 from hardsight.files.places import table_path
-from hardsight.snapshot import Snapshot
 from hardsight.threads import even_rows
 
 if TYPE_CHECKING:
@@ -61,17 +60,21 @@ class Making:
 
 @dataclass
 class Maps:
-    """The maps of one sheet; `keep` saves them in the run or next to the file."""
+    """The maps of one display; `keep` saves them in the run or next to the file."""
 
-    sheet: Sheet
+    display: Display
     keep: bool = True
     _made: dict[str, Making] = field(default_factory=lambda: {method: Making() for method in TITLES})
     _lock: Lock = field(default_factory=Lock)
 
+    def __post_init__(self) -> None:
+        snapshot = self.display.snapshot
+        self._snapshot: Any = snapshot if snapshot is not None and snapshot.source.evidence == "features" else None
+
     @property
     def methods(self) -> list[str]:
         """Methods that can be used here: none without features."""
-        if self.sheet.snapshot is None or self.sheet.snapshot.source.evidence != "features":
+        if self._snapshot is None:
             return []
         return [method for method in TITLES if method != "umap" or importlib.util.find_spec("umap") is not None]
 
@@ -127,8 +130,7 @@ class Maps:
     def ready_for_report(self) -> dict[str, Column]:
         """The maps that are saved, and PCA if it is cheap."""
         for method in self.methods:
-            assert self.sheet.snapshot is not None
-            source = self.sheet.snapshot.source
+            source = self._snapshot.source
             if self._file(method).is_file() or (method == "pca" and source.num_samples * source.width <= CHEAP):
                 with contextlib.suppress(HardsightError):  # a report can do without a map
                     places, about = self._kept(method) or (self._pca() if method == "pca" else (None, ""))
@@ -193,14 +195,9 @@ class Maps:
                 values = np.where(batch.missing[:, None], np.nan, values)
             yield batch.start, values
 
-    @property
-    def _snapshot(self) -> Snapshot:
-        assert self.sheet.snapshot is not None
-        return self.sheet.snapshot
-
     def _as_columns(self, method: str, places: np.ndarray, shares: str) -> tuple[Column, ...]:
-        """Positions of the snapshot's rows as two columns of the sheet."""
-        rows = self.sheet.snapshot_rows
+        """Positions of the snapshot's rows as two columns of the display."""
+        rows = self.display.snapshot_rows
         if rows is not None:
             places = np.where((rows >= 0)[:, None], places[rows], np.float32(np.nan))
         units = [f"{share} % of the variance" for share in shares.split()] or ["", ""]
@@ -212,7 +209,8 @@ class Maps:
     # The file
 
     def _file(self, method: str) -> Path:
-        return table_path(self.sheet.path, f"map-{method}")
+        assert self.display.path is not None  # a table in memory has no features
+        return table_path(self.display.path, f"map-{method}")
 
     def _about(self, method: str) -> dict[str, Any]:
         """What a saved map must match."""
@@ -221,9 +219,9 @@ class Maps:
     @functools.cached_property
     def _checksum(self) -> str:
         """sha256 of the files of the features, as listed in run.json, or of the file itself."""
-        if self.sheet.path.is_file():
-            return sha256(self.sheet.path)
-        parts = {name: entry.sha256 for name, entry in entries(self.sheet.start).items() if name.startswith("samples/")}
+        if self.display.path is not None and self.display.path.is_file():
+            return sha256(self.display.path)
+        parts = {name: entry.sha256 for name, entry in entries(self.display.start).items() if name.startswith("samples/")}
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def _kept(self, method: str) -> tuple[np.ndarray, str] | None:

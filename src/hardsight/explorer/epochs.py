@@ -1,4 +1,4 @@
-"""Dynamics for the page: each epoch's values in the order of the sheet, angles in degrees, and curves of groups.
+"""Dynamics for the page: each epoch's values in the order of the display, angles in degrees.
 
 Files are read one at a time. Up to `KEPT` bytes are cached, so that playing the epochs twice, or drawing the curves of another
 selection, does not read the files again.
@@ -27,7 +27,7 @@ KEPT = 200 * 2**20
 
 
 class Epochs:
-    """The dynamics files of a run, matched to the n ids of a sheet."""
+    """The dynamics files of a run, matched to the n ids of a display."""
 
     def __init__(self, files: list[tuple[int, Path]]) -> None:
         self.files = files
@@ -91,30 +91,13 @@ class Epochs:
         return values
 
     def _rows(self, ids: pa.Array, split: pa.Array) -> np.ndarray:
-        """The sheet's row of each row of a file, -1 for none."""
-        sheet_ids = self.ids
+        """The display's row of each row of a file, -1 for none."""
+        display_ids = self.ids
         if self.split is not None and len(pc.unique(ids)) < len(ids):
-            ids, sheet_ids = (
-                pc.binary_join_element_wise(pc.fill_null(s, ""), i, "\0") for i, s in ((ids, split), (sheet_ids, self.split))
+            ids, display_ids = (
+                pc.binary_join_element_wise(pc.fill_null(s, ""), i, "\0") for i, s in ((ids, split), (display_ids, self.split))
             )
-        return rows_of(ids, sheet_ids)
-
-    def curves(self, measure: str, groups: np.ndarray, num_groups: int) -> dict[str, Any]:
-        """(g, e) mean, standard deviation and count of each group; `groups` (n,) holds codes, -1 for none."""
-        means, spreads, counts = [], [], []
-        for index in range(len(self.files)):
-            values = self.values(index, measure)
-            counted = (groups >= 0) & np.isfinite(values)
-            value, group = values[counted].astype(np.float64), groups[counted]
-            count = np.bincount(group, minlength=num_groups)
-            with np.errstate(invalid="ignore", divide="ignore"):
-                mean = np.bincount(group, value, minlength=num_groups) / count
-                squares = np.bincount(group, (value - mean[group]) ** 2, minlength=num_groups)
-                spread = np.sqrt(squares / count)
-            means.append(mean)
-            spreads.append(spread)
-            counts.append(count)
-        return {"mean": np.stack(means, 1), "std": np.stack(spreads, 1), "count": np.stack(counts, 1)}
+        return rows_of(ids, display_ids)
 
     def story(self, row: int, measure: str) -> list[float | None]:
         """One sample over the epochs."""

@@ -38,7 +38,7 @@ PATIENCE = 20.0  # seconds for the server to start or to end
 
 @takes(ExploreSettings)
 def explore(
-    run: Any,
+    x: Any,
     second: str | Path | None = None,
     *,
     settings: ExploreSettings | None = None,
@@ -48,7 +48,7 @@ def explore(
     """Explore a run in a notebook: the page of `hardsight explore` in a frame. Outside a notebook, print its address.
 
     Args:
-        run: a run directory, a scores table (.parquet, .csv) or a snapshot (.npz, .npy, .parquet); or a table from score or
+        x: a run directory, a scores table (.parquet, .csv) or a snapshot (.npz, .npy, .parquet); or a table from score or
             clean, whose marks are then only in `View.marks`.
         second: a run to compare with, on the ids that both have.
         settings: all options as one object; each is also a keyword.
@@ -58,7 +58,7 @@ def explore(
         A `View`: `selection` and `marks` are tables of what is selected and marked now; `close()` stops the server.
     """
     settings = ExploreSettings.given(settings, options)
-    view = View(start(run, second, settings=settings, in_notebook=in_notebook()), height)
+    view = View(start(x, second, settings=settings, in_notebook=in_notebook()), height)
     view.show()
     return view
 
@@ -84,25 +84,25 @@ class View:
     @property
     def ids(self) -> list[str]:
         """Ids of the samples that are selected now; all, if nothing is selected."""
-        return list(self.page.sheet.ids.take(pa.array(self._rows())).to_pylist())
+        return list(self.page.display.ids.take(pa.array(self._rows())).to_pylist())
 
     @property
     def selection(self) -> ScoresTable:
         """The samples that are selected now, with all their columns; all, if nothing is selected."""
-        sheet, pictures = self.page.sheet, PagePictures(self.page) if self.page.pictures.any else None
-        return ScoresTable(selection_table(sheet, self._rows(), self.page.review), sheet.class_names, pictures, sheet.by)
+        display, pictures = self.page.display, PagePictures(self.page) if self.page.pictures.any else None
+        return ScoresTable(selection_table(display, self._rows(), self.page.review), display.class_names, pictures, display.by)
 
     @property
     def marks(self) -> Result:
         """The samples that are marked: id, label, mark, suggestion. They are also saved in the run or next to the file."""
         self.page.review.current()  # includes those of other processes
-        marks = Result(review_table(self.page.sheet, self.page.review))
+        marks = Result(review_table(self.page.display, self.page.review))
         marks.counted = "mark"
         return marks
 
     def _rows(self) -> np.ndarray:
         chosen = self.page.selection
-        return np.arange(len(self.page.sheet)) if chosen is None else np.flatnonzero(chosen)
+        return np.arange(len(self.page.display)) if chosen is None else np.flatnonzero(chosen)
 
     def close(self) -> None:
         """Stop the server; the frame no longer works. `selection` and `marks` stay as they are."""
@@ -125,9 +125,9 @@ class View:
 
     def __repr__(self) -> str:
         if self.closed:
-            return f"View of {self.page.sheet.name}, closed"
-        n, chosen, marked = len(self.page.sheet), len(self._rows()), len(self.page.review.current()[1])
-        return f"View of {self.page.sheet.name} at {self.address}: {chosen:,} of {n:,} samples selected, {marked:,} marked"
+            return f"View of {self.page.display.name}, closed"
+        n, chosen, marked = len(self.page.display), len(self._rows()), len(self.page.review.current()[1])
+        return f"View of {self.page.display.name} at {self.address}: {chosen:,} of {n:,} samples selected, {marked:,} marked"
 
     def show(self) -> None:
         """Show the frame, or print the address outside a notebook."""
@@ -151,7 +151,7 @@ class View:
         name, port = f"hardsight-{secrets.token_hex(6)}", self.started.guard.port
         words = {"name": name, "port": port, "token": self.started.guard.token, "height": self.height}
         link = f'<a href="{escape(self.address)}" target="_blank" rel="noopener noreferrer">open it in a tab</a>'
-        caption = f"<div>hardsight explore, {escape(self.page.sheet.name)}: {link}</div>"
+        caption = f"<div>hardsight explore, {escape(self.page.display.name)}: {link}</div>"
         return f'<div id="{name}">{caption}</div><script>{SCRIPT % json.dumps(words)}</script>'
 
 
@@ -163,7 +163,7 @@ class PagePictures:
 
     def image(self, id: str) -> Any:
         """The image of a sample; raises an error if it cannot be read, which the table shows as a dash."""
-        return self.page.pictures.image(pc.index(self.page.sheet.ids, pa.scalar(id, pa.string())).as_py())
+        return self.page.pictures.image(pc.index(self.page.display.ids, pa.scalar(id, pa.string())).as_py())
 
 
 # Cookies are sent only in a frame of the same site, so the page gets the host name of the notebook: localhost or 127.0.0.1.

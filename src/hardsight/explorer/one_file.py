@@ -27,8 +27,8 @@ def packed_column(column: Column, rows: np.ndarray) -> dict[str, Any]:
     values = column.values[rows]
     if column.names is not None:
         return {"packed": packed(values.astype(values.dtype.newbyteorder("<")).tobytes())}
-    low = column.low or 0.0
-    step = ((column.high or 0.0) - low) / STEPS or 1.0
+    low, high = (end or 0.0 for end in column.ends)
+    step = (high - low) / STEPS or 1.0
     with np.errstate(invalid="ignore"):
         steps = np.where(np.isfinite(values), np.rint((values.astype(np.float64) - low) / step), NONE)
     return {"packed": packed(steps.astype("<u2").tobytes()), "low": low, "step": step}

@@ -9,18 +9,17 @@ Each is a named file, or the one that the command writes into the run or next to
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hardsight.checks import arrow_numbers
 from hardsight.errors import FileError, InputError
-from hardsight.explorer.columns import codes, from_arrow, integers, numbers, replaced
+from hardsight.explorer.columns import codes, floats, from_arrow, integers, numbers
+from hardsight.explorer.display import Display
 from hardsight.explorer.settings import ReportSettings
-from hardsight.explorer.sheet import Sheet
 from hardsight.files.places import missing, second_table, table_path
 from hardsight.scores import SCORES
 from hardsight.table import read_scores
@@ -31,57 +30,48 @@ HARDER = ["harder", "easier", "no change"]
 MOST_REASONS = 20  # listed; more are reasons of single samples, with a rank or a score in each
 
 
-@dataclass(frozen=True)
-class QuickFilter:
-    """A column whose values the page lists; a click on a value shows only its samples."""
-
-    column: str
-    about: str
-    notes: dict[str, str]  # value -> a note about it
-
-
-def add_quick_filters(sheet: Sheet, settings: ReportSettings) -> None:
+def add_quick_filters(display: Display, settings: ReportSettings) -> None:
     """Add the columns of the subset, the audit and the drift that are named, or that are in the run or next to the file."""
     for name, add in (("subset", _add_subset), ("audit", _add_audit), ("drift", _add_drift)):
         named = getattr(settings, name)
-        file = named or table_path(sheet.path, name)
-        if not file.is_file():
-            if named is not None:
-                raise FileError(missing(file))
-            continue
-        if named is not None or settings.split is None:  # else it may be of other samples
-            add(sheet, file)
+        if named is not None:
+            if not named.is_file():
+                raise FileError(missing(named))
+            add(display, named)
+        elif display.path is not None and settings.split is None:  # that of a run may be of other samples than the split's
+            file = table_path(display.path, name)
+            if file.is_file():
+                add(display, file)
 
 
-def _joined(sheet: Sheet, file: Path, needed: tuple[str, ...], command: str) -> pa.Table:
-    """The rows of a file in the order of the sheet, null where it does not have a sample."""
+def _joined(display: Display, file: Path, needed: tuple[str, ...], command: str) -> pa.Table:
+    """The rows of a file in the order of the display, null where it does not have a sample."""
     table = read_scores(file)
     missing = [name for name in needed if name not in table.column_names]
     if missing:
         raise FileError(f"{file}: not what hardsight {command} writes: there is no column {missing[0]}.")
     ids = table.column("id").cast(pa.string()).combine_chunks()
     check_unique(ids, str(file))
-    aligned = sheet.aligned(table)
-    if aligned.column("id").null_count == len(sheet):
-        first, other = sheet.ids[0].as_py(), ids[0].as_py() if len(ids) else None
-        raise InputError(f"{file}: none of its ids is among the samples (it has {other!r:.60}, {sheet.name} has {first!r:.60}).")
+    aligned = display.aligned(table)
+    if aligned.column("id").null_count == len(display):
+        first, other = display.ids[0].as_py(), ids[0].as_py() if len(ids) else None
+        example = f"it has {other!r:.60}, {display.name} has {first!r:.60}"
+        raise InputError(f"{file}: none of its ids is among the samples ({example}).")
     return aligned
 
 
-def _add_subset(sheet: Sheet, file: Path) -> None:
-    table = _joined(sheet, file, ("id",), "select")
+def _add_subset(display: Display, file: Path) -> None:
+    table = _joined(display, file, ("id",), "select")
     chosen = integers(table.column("id").is_valid().combine_chunks())
-    about = f"Whether {file.name} holds the sample."
-    sheet.add(codes("subset", 1 - chosen, CHOSEN, about))
-    sheet.quick_filters.append(QuickFilter("subset", about, {}))
+    display.add_filter(codes("subset", 1 - chosen, CHOSEN, f"Whether {file.name} holds the sample."))
     reason = from_arrow("subset_reason", table.column("reason")) if "reason" in table.column_names else None
     if reason is not None and reason.names is not None:
-        sheet.add(replaced(reason, hard="high", about="Why the sample is in the subset."))
-        if 1 < len(reason.names) <= MOST_REASONS:
-            sheet.quick_filters.append(QuickFilter("subset_reason", "Why the sample is in the subset.", {}))
+        listed = 1 < len(reason.names) <= MOST_REASONS
+        add = display.add_filter if listed else display.add
+        add(replace(reason, about="Why the sample is in the subset."))
 
 
-def _add_audit(sheet: Sheet, file: Path) -> None:
+def _add_audit(display: Display, file: Path) -> None:
     groups = read_scores(file)
     if not {"by", "group", "verdict"} <= set(groups.column_names):
         raise FileError(f"{file}: not what hardsight audit writes: it needs the columns by, group and verdict.")
@@ -90,7 +80,7 @@ def _add_audit(sheet: Sheet, file: Path) -> None:
         raise FileError(
             f"{file}: {members.name}, which lists the samples of each group, is missing next to it; run hardsight audit again."
         )
-    table = _joined(sheet, members, ("id",), "audit")
+    table = _joined(display, members, ("id",), "audit")
     verdicts: dict[str, dict[str, str]] = {}
     for row in groups.select(["by", "group", "verdict"]).to_pylist():
         verdicts.setdefault(row["by"], {})[row["group"]] = row["verdict"]
@@ -100,30 +90,24 @@ def _add_audit(sheet: Sheet, file: Path) -> None:
         about = "A cluster of features that looked worse than its class." if by == "latent" else f"Groups by {by}."
         words = pa.array(list(notes), pa.string())
         place = integers(pc.index_in(table.column(by).cast(pa.string()), value_set=words).combine_chunks())
-        column = codes(_free_name(sheet, by, notes), place, list(notes), about)
-        sheet.add(column)
-        sheet.quick_filters.append(QuickFilter(column.name, about, notes))
+        display.add_filter(codes(_free_name(display, by, notes), place, list(notes), about), notes)
 
 
-def _free_name(sheet: Sheet, by: str, notes: dict[str, str]) -> str:
+def _free_name(display: Display, by: str, notes: dict[str, str]) -> str:
     """The name of the grouping, unless the page needs the column of that name: numbers that were cut, classes, right or wrong."""
-    cut = any(" to " in group for group in notes) and by in sheet.columns and sheet.columns[by].names is None
+    cut = any(" to " in group for group in notes) and by in display.columns and display.columns[by].names is None
     return f"{by} groups" if cut or by in SCORES or by in ("label", "predicted", "correct", "split") else by
 
 
-def _add_drift(sheet: Sheet, file: Path) -> None:
-    table = _joined(sheet, file, ("id", "harder", "change"), "drift")
-    values, there = arrow_numbers(table.column("change").cast(pa.float64()))
-    change = np.where(there, values, np.nan)
+def _add_drift(display: Display, file: Path) -> None:
+    table = _joined(display, file, ("id", "harder", "change"), "drift")
+    change = floats(table.column("change"))
     harder = integers(table.column("harder").cast(pa.bool_()))  # 1, 0, or -1 for not known
-    outcome = table.column("outcome") if "outcome" in table.column_names else pa.nulls(len(sheet), pa.string())
+    outcome = table.column("outcome") if "outcome" in table.column_names else pa.nulls(len(display), pa.string())
     easier = (change < 0) | np.array([words == "wrong, then right" for words in outcome.to_pylist()])
     code = np.where(harder < 0, -1, np.where(harder == 1, 0, np.where(easier, 1, 2)))
-    about = f"Whether the sample got harder, by {file.name}."
-    sheet.add(codes("drift", code, HARDER, about))
-    sheet.add(replaced(numbers("drift_change", change), hard="high", about="How much harder the sample got; positive is harder."))
-    sheet.quick_filters.append(QuickFilter("drift", about, {}))
+    display.add_filter(codes("drift", code, HARDER, f"Whether the sample got harder, by {file.name}."))
+    display.add(numbers("drift_change", change, "How much harder the sample got; positive is harder."))
     turned = from_arrow("drift_outcome", outcome)
     if turned is not None:
-        sheet.add(replaced(turned, hard="high", about="Whether the prediction was right, before and after."))
-        sheet.quick_filters.append(QuickFilter("drift_outcome", "Whether the prediction was right, before and after.", {}))
+        display.add_filter(replace(turned, about="Whether the prediction was right, before and after."))

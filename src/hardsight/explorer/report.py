@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import json
 import shlex
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -21,14 +20,13 @@ from PIL import Image
 from hardsight.errors import HardsightError
 from hardsight.explorer import sample_detail
 from hardsight.explorer.columns import Column, numbers, sign
+from hardsight.explorer.display import Display
 from hardsight.explorer.one_file import base64_text, one_file, packed, packed_column
-from hardsight.explorer.quick_filters import add_quick_filters
-from hardsight.explorer.review import MARKS, Review, review_file
+from hardsight.explorer.opening import open_page
+from hardsight.explorer.review import MARKS, Review
 from hardsight.explorer.routes import Page, placed_marks
 from hardsight.explorer.selection import HUMAN, agreement, curves_of_groups, groups_of
 from hardsight.explorer.settings import ReportSettings
-from hardsight.explorer.sheet import Sheet, as_path, open_sheet, turn_scores
-from hardsight.explorer.suspects import add_suspects
 from hardsight.explorer.thumbnails import Pictures
 from hardsight.files.writing import check_page_output, write_text
 from hardsight.options import takes
@@ -56,7 +54,7 @@ MOST_FIGURES, LARGEST_FIGURE = 4, 300_000  # figures of the run, and bytes of on
 
 @takes(ReportSettings)
 def report(
-    run: Any,
+    x: Any,
     output: str | Path | None = None,
     *,
     settings: ReportSettings | None = None,
@@ -66,34 +64,27 @@ def report(
     """Write a run's report as one HTML file, and return its path.
 
     Args:
-        run: a run directory, a scores table or a snapshot, as for `hardsight explore`; or a table from score or clean.
+        x: a run directory, a scores table or a snapshot, as for `hardsight explore`; or a table from score or clean.
         output: the file. Default: report.html in the run directory or next to the file, or samples.html if the run has another
             report.html; for a table in memory, report.html in the current directory.
         settings: all options as one object; each is also a keyword.
         progress: called with rows done and rows in all, while a run without scores is scored.
     """
     settings = ReportSettings.given(settings, options)
-    path, images = as_path(run, settings.images)
-    if path is not run:  # a table in memory
-        run, output, settings = path, output or "report.html", replace(settings, images=images)
     if output is not None:
         check_page_output(Path(output))
-    sheet = open_sheet(run, class_names=settings.class_names, human=settings.answers, split=settings.split, progress=progress)
-    if settings.hardness:
-        turn_scores(sheet)
-    add_suspects(sheet, settings.split)
-    add_quick_filters(sheet, settings)
-    path = Path(output) if output is not None else (sheet.directory or sheet.path.parent) / _file_name(sheet)
-    review = Review(review_file(sheet.path), sheet.class_names)
-    page = Page(sheet, Pictures(sheet, settings.images), review, "a report is not written to.")
-    page.again = _commands(run, output, settings)
+    display, _ = open_page(x, settings, progress=progress)
+    page = Page(display, Pictures(display, settings.images), Review.of(display), "a report is not written to.")
+    if display.path is not None:
+        page.again = _commands(x, output, settings)
+    path = _default_output(display) if output is None else Path(output)
     write_text(path, one_file(_data(page)), "html")
     return path
 
 
-def _commands(run: str | Path, output: str | Path | None, settings: ReportSettings) -> list[str]:
+def _commands(x: str | Path, output: str | Path | None, settings: ReportSettings) -> list[str]:
     """Commands that show the same; a report may be sent to others, so it names no path of this machine."""
-    name = Path(run).resolve().name if Path(run).is_absolute() else str(run)
+    name = Path(x).resolve().name if Path(x).is_absolute() else str(x)
     words, target = settings.as_words(), [] if output is None else ["-o", Path(output).name]
     return [
         shlex.join(["hardsight", "report", name, *words, *target]),
@@ -101,32 +92,34 @@ def _commands(run: str | Path, output: str | Path | None, settings: ReportSettin
     ]
 
 
-def _file_name(sheet: Sheet) -> str:
-    """report.html, unless the run has one of another command."""
-    parts = {part["name"] for part in sheet.start.get("parts") or []}
-    return "samples.html" if "report.html" in parts else "report.html"
+def _default_output(display: Display) -> Path:
+    """report.html in the run, next to the file or in the current directory; another name if the run has one of its own."""
+    if display.path is None:
+        return Path("report.html")
+    parts = {part["name"] for part in display.start.get("parts") or []}
+    return (display.directory or display.path.parent) / ("samples.html" if "report.html" in parts else "report.html")
 
 
 def _data(page: Page) -> dict[str, Any]:
     """Everything that js/embedded.js reads: the page's `about`, and what it would request from a server."""
-    sheet = page.sheet
-    hardest = _hardest(sheet, THUMBNAILS)
-    marks, repeated = placed_marks(page), [] if sheet.suspects is None else np.flatnonzero(sheet.suspects.duplicates).tolist()
-    rows = _rows(len(sheet), [*hardest, *repeated[:DUPLICATES], *(mark["row"] for mark in marks)])
+    display = page.display
+    hardest = display.hardest()[:THUMBNAILS].tolist()
+    marks, repeated = placed_marks(page), [] if display.suspects is None else np.flatnonzero(display.suspects.duplicates).tolist()
+    rows = _rows(len(display), [*hardest, *repeated[:DUPLICATES], *(mark["row"] for mark in marks)])
     position = {int(row): index for index, row in enumerate(rows)}
     maps = page.maps.ready_for_report()
     about = page.about()
     about["columns"], columns = _columns(page.columns | page.hidden | maps, rows, about["columns"])
     thumbnails = {position[row]: base64_text(page.pictures.small(row, SIDE)) for row in {*hardest, *repeated[:DUPLICATES]}}
     thumbnails = thumbnails if page.pictures.any else {}
-    cosines = sample_detail.cosines(sheet)
+    cosines = sample_detail.cosines(display)
     room = MOST_BYTES - sum(len(column["packed"]) for column in columns.values())
-    epochs = _epochs(sheet, room) if len(rows) == len(sheet) else {}
+    epochs = _epochs(display, room) if len(rows) == len(display) else {}
     curves, measures, groupings = _curves(page)
     about |= {
         "report": _headline(page) | {"suspects": _suspects(page, hardest, repeated, position)},
         "n": len(rows),
-        "place": sheet.name,  # not the path on this machine
+        "place": display.name,  # not the path on this machine
         "again": [],  # the headline says it
         "write_token": "",
         "marks": list(MARKS) if marks else [],
@@ -141,17 +134,17 @@ def _data(page: Page) -> dict[str, Any]:
     }
     return {
         "about": about,
-        "ids": packed(json.dumps(sheet.ids.take(pa.array(rows)).to_pylist()).encode()),
+        "ids": packed(json.dumps(display.ids.take(pa.array(rows)).to_pylist()).encode()),
         "columns": columns,
         "thumbs": thumbnails,
-        "classes": {position[row]: classes for row, classes in sample_detail.nearest_classes(sheet, hardest).items()},
-        "explanations": _explanations(sheet, hardest, position),
-        "twins": _originals(sheet, [*hardest, *repeated[:DUPLICATES]], position),
+        "classes": {position[row]: classes for row, classes in sample_detail.nearest_classes(display, hardest).items()},
+        "explanations": _explanations(display, hardest, position),
+        "twins": _originals(display, [*hardest, *repeated[:DUPLICATES]], position),
         "marks": [mark | {"row": position[mark["row"]]} for mark in marks],
         "cosines": None if cosines is None else packed(cosines.astype("<f4").tobytes()),
         "epochs": epochs,
         "curves": curves,
-        "rounds": [] if sheet.rounds is None else sheet.rounds.summary(np.ones(len(sheet), bool)),
+        "rounds": [] if display.rounds is None else display.rounds.summary(np.ones(len(display), bool)),
         "agreement": _agreements(page, [column["name"] for column in about["columns"]]),
     }
 
@@ -160,17 +153,17 @@ def _data(page: Page) -> dict[str, Any]:
 
 
 def _headline(page: Page) -> dict[str, Any]:
-    sheet, start = page.sheet, page.sheet.start
-    ranked = f", ranked by {spoken(sheet.by)}" if sheet.by else ""
-    notes = list(sheet.notes)
-    if len(sheet) > MOST_ROWS:
+    display, start = page.display, page.display.start
+    ranked = f", ranked by {spoken(display.by)}" if display.by else ""
+    notes = list(display.notes)
+    if len(display) > MOST_ROWS:
         notes.append(
             f"The scatter shows an even subsample of {MOST_ROWS:,} samples and the hardest; the numbers above are of all."
         )
     return {
-        "title": sheet.name,
-        "sentence": f"How hard each of {len(sheet):,} samples is for the model{ranked}.",
-        "facts": _facts(sheet),
+        "title": display.name,
+        "sentence": f"How hard each of {len(display):,} samples is for the model{ranked}.",
+        "facts": _facts(display),
         "figures": _figures(page),
         "again": page.how_again(),
         "versions": ", ".join(f"{name} {number}" for name, number in (start.get("versions") or {}).items()),
@@ -180,14 +173,14 @@ def _headline(page: Page) -> dict[str, Any]:
 
 def _suspects(page: Page, hardest: list[int], repeated: list[int], position: dict[int, int]) -> dict[str, Any] | None:
     """What hardsight clean found: a sentence and the first suspects and duplicates, as rows of the report."""
-    sheet, found = page.sheet, page.sheet.suspects
+    display, found = page.display, page.display.suspects
     if found is None:
         return None
     counts = {name: count for name, count, _, _ in found.described()["groups"]}
     groups = [f"{count:,} {name}" for name, count in counts.items()]
-    verdict = sheet.columns["verdict"]
+    verdict = display.columns["verdict"]
     rows = [row for row in hardest if verdict.values[row] < len(verdict.names or ())]
-    summary = f"Of {len(sheet):,} samples: {', '.join(groups)}." if groups else "hardsight clean found nothing to look at."
+    summary = f"Of {len(display):,} samples: {', '.join(groups)}." if groups else "hardsight clean found nothing to look at."
     total = sum(counts.values())
     shown = f"The first {SUSPECTS} of {total:,} are shown." if total > SUSPECTS else ""
     return {
@@ -209,51 +202,51 @@ def _reviewed(page: Page) -> str:
     return f"{len(marks):,} are reviewed: {', '.join(counts)}." if marks else ""
 
 
-def _originals(sheet: Sheet, rows: list[int], position: dict[int, int]) -> dict[int, dict[str, Any]]:
+def _originals(display: Display, rows: list[int], position: dict[int, int]) -> dict[int, dict[str, Any]]:
     """Which samples the given rows duplicate: id, and row in the report if it is there."""
-    originals = sample_detail.originals(sheet, rows)
+    originals = sample_detail.originals(display, rows)
     return {position[row]: original | {"row": position.get(original["row"])} for row, original in originals.items()}
 
 
-def _explanations(sheet: Sheet, hardest: list[int], position: dict[int, int]) -> dict[int, str]:
+def _explanations(display: Display, hardest: list[int], position: dict[int, int]) -> dict[int, str]:
     """Why the hardest rows are suspect."""
-    if sheet.suspects is None:
+    if display.suspects is None:
         return {}
-    words = {position[row]: sheet.suspects.explanations[row].as_py() for row in hardest}
+    words = {position[row]: display.suspects.explanations[row].as_py() for row in hardest}
     return {row: text for row, text in words.items() if text is not None}
 
 
-def _facts(sheet: Sheet) -> list[list[str]]:
+def _facts(display: Display) -> list[list[str]]:
     """[name, value] of each headline number."""
-    facts = [["samples", f"{len(sheet):,}"], ["classes", f"{len(sheet.class_names):,}"]]
-    labels, predicted = sheet.labels(), sheet.predicted()
+    facts = [["samples", f"{len(display):,}"], ["classes", f"{len(display.class_names):,}"]]
+    labels, predicted = display.labels, display.predicted
     judged = (labels >= 0) & (predicted >= 0)
     if judged.any():
         wrong = int((labels != predicted)[judged].sum())
-        name = "accuracy" if sheet.rounds is None else "accuracy of the source model"
+        name = "accuracy" if display.rounds is None else "accuracy of the source model"
         facts += [[name, f"{100 * (1 - wrong / judged.sum()):.2f} %"], ["wrong", f"{wrong:,}"]]
-    if sheet.rounds is not None:
-        reached = sheet.rounds.reached()
+    if display.rounds is not None:
+        reached = display.rounds.reached()
         facts += [[f"class accuracy after {name}", f"{100 * value:.2f} %"] for name, value in reached.items() if name != "source"]
     for name in FACTS:
-        column = sheet.columns.get(name)
+        column = display.columns.get(name)
         if column is not None and np.isfinite(column.values).any():
             facts.append([f"mean {spoken(name)}{sign(column)}", f"{np.nanmean(column.values.astype(np.float64)):.4g}"])
-    if HUMAN in sheet.columns and sheet.by is not None:
-        rho = agreement(sheet.columns[HUMAN].values, sheet.columns[sheet.by].values)
+    if HUMAN in display.columns and display.by is not None:
+        rho = agreement(display.columns[HUMAN].values, display.columns[display.by].values)
         if rho["spearman"] is not None:
             interval = f"{rho['spearman']:.3f} [{rho['low']:.3f}, {rho['high']:.3f}]"
-            facts.append([f"Spearman of {spoken(sheet.by)} with people", interval])
+            facts.append([f"Spearman of {spoken(display.by)} with people", interval])
     return facts
 
 
 def _figures(page: Page) -> list[dict[str, str]]:
     """The overview, and figures of the run."""
-    sheet = page.sheet
+    display = page.display
     figures = []
-    if {"own_angle", "norm", "avh", "correct"} <= sheet.columns.keys():
+    if {"own_angle", "norm", "avh", "correct"} <= display.columns.keys():
         figures.append({"title": "The hardest samples, angle against norm, and the spread of AVH", "image": _overview(page)})
-    paths = sorted((sheet.directory / "figures").glob("*.png")) if sheet.directory is not None else []
+    paths = sorted((display.directory / "figures").glob("*.png")) if display.directory is not None else []
     for path in [path for path in paths if path.name != "overview.png"][:MOST_FIGURES]:
         image = _figure_file(path)
         if image is not None:
@@ -264,11 +257,11 @@ def _figures(page: Page) -> list[dict[str, str]]:
 def _overview(page: Page) -> str:
     from hardsight.render.overview import overview
 
-    scores = {name: page.sheet.columns[name].values for name in ("own_angle", "norm", "avh")}
-    correct = page.sheet.columns["correct"].values
+    scores = {name: page.display.columns[name].values for name in ("own_angle", "norm", "avh")}
+    correct = page.display.columns["correct"].values
     rows = np.flatnonzero(np.logical_and.reduce([np.isfinite(values) for values in scores.values()]) & (correct < 2))
     rows = rows[:: max(1, len(rows) // 20_000)]  # a figure of more looks the same
-    worst = _hardest(page.sheet, 12, "avh") if page.pictures.any else []
+    worst = page.display.hardest("avh")[:12].tolist() if page.pictures.any else []
     figure = overview(
         [np.asarray(page.pictures.reduced(row, OVERVIEW)) for row in worst],
         [f"AVH {scores['avh'][row]:.3f}" for row in worst],
@@ -276,7 +269,7 @@ def _overview(page: Page) -> str:
         norm=scores["norm"][rows],
         avh=scores["avh"][rows],
         correct=correct[rows] == 0,
-        norm_axis=f"norm of the feature{sign(page.sheet.columns['norm'])}",
+        norm_axis=f"norm of the feature{sign(page.display.columns['norm'])}",
         title="The hardest samples by angular visual hardness",
     )
     return _webp_address(Image.open(io.BytesIO(png_bytes(figure))))
@@ -305,17 +298,6 @@ def _webp_address(image: Image.Image) -> str:
 # The data: rows, columns, curves
 
 
-def _hardest(sheet: Sheet, count: int, by: str | None = None) -> list[int]:
-    """The hardest rows by a score, by default the one that the page sorts by, hardest first."""
-    by = by or sheet.by
-    if by is None:
-        return list(range(min(count, len(sheet))))
-    column = sheet.columns[by]
-    key = -column.values if column.hard == "high" else column.values
-    order = np.argsort(key, kind="stable")[: int(np.isfinite(column.values).sum())]
-    return [int(row) for row in order[:count]]
-
-
 def _rows(n: int, hardest: list[int]) -> np.ndarray:
     """The rows of the report: all, or an even subsample and the hardest."""
     if n <= MOST_ROWS:
@@ -338,13 +320,13 @@ def _columns(
     return [column for column in described if column["name"] in kept], kept
 
 
-def _epochs(sheet: Sheet, room: int) -> dict[str, Any]:
+def _epochs(display: Display, room: int) -> dict[str, Any]:
     """measure -> every sample's value at every epoch, packed like a column: as many measures as fit."""
     kept: dict[str, Any] = {}
-    if sheet.epochs is None or 2 * len(sheet) * len(sheet.epochs.files) > room:  # such values hardly compress
+    if display.epochs is None or 2 * len(display) * len(display.epochs.files) > room:  # such values hardly compress
         return kept
-    for measure in (name for name in MOVING if name in sheet.epochs.measures):
-        values = np.concatenate([sheet.epochs.values(index, measure) for index in range(len(sheet.epochs.files))])
+    for measure in (name for name in MOVING if name in display.epochs.measures):
+        values = np.concatenate([display.epochs.values(index, measure) for index in range(len(display.epochs.files))])
         column = packed_column(numbers(measure, values), np.arange(len(values)))
         room -= len(column["packed"])
         if room < 0:
@@ -355,17 +337,17 @@ def _epochs(sheet: Sheet, room: int) -> dict[str, Any]:
 
 def _curves(page: Page) -> tuple[dict[str, Any], list[str], list[str]]:
     """measure -> grouping -> what the server would answer for all samples; and the names of both."""
-    sheet = page.sheet
-    if sheet.epochs is None:
+    display = page.display
+    if display.epochs is None:
         return {}, [], []
-    measures = [name for name in MEASURES if name in sheet.epochs.measures]
-    groupings = [name for name in GROUPINGS if name in sheet.columns]
-    everyone = np.ones(len(sheet), bool)
+    measures = [name for name in MEASURES if name in display.epochs.measures]
+    groupings = [name for name in GROUPINGS if name in display.columns]
+    everyone = np.ones(len(display), bool)
     curves: dict[str, Any] = {}
     for measure in measures:
-        curves[measure] = {"": curves_of_groups(sheet.epochs, measure, ["all samples"], np.zeros(len(sheet), np.int64))}
+        curves[measure] = {"": curves_of_groups(display.epochs, measure, ["all samples"], np.zeros(len(display), np.int64))}
         for name in groupings:
-            curves[measure][name] = curves_of_groups(sheet.epochs, measure, *groups_of(page.columns[name], everyone))
+            curves[measure][name] = curves_of_groups(display.epochs, measure, *groups_of(page.columns[name], everyone))
     return curves, measures, groupings
 
 

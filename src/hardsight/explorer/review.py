@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -22,6 +23,9 @@ from hardsight.errors import FileError, InputError, first_line
 from hardsight.files.locking import lock_file
 from hardsight.files.parquet import read_parquet, write_parquet
 from hardsight.files.writing import REVIEW_ENDING, owning
+
+if TYPE_CHECKING:
+    from hardsight.explorer.display import Display
 
 MARKS = ("fine", "wrong label", "ambiguous", "drop")
 SCHEMA = pa.schema(
@@ -57,19 +61,11 @@ def review_file(path: Path) -> Path:
     return path / "review.parquet" if path.is_dir() else path.with_suffix(REVIEW_ENDING)
 
 
-def why_not_saved(path: Path) -> str | None:
-    """Why marks on a run directory or a file cannot be saved, or None."""
-    folder = review_file(path).resolve().parent
-    if os.access(folder, os.W_OK):
-        return None
-    return f"{folder} cannot be written to; copy or link {path.name} to a folder of your own to mark its samples."
-
-
 class Review:
     """The marks of one run or file.
 
     Args:
-        path: `review_file` of it; None for no file, as in a report.
+        path: `review_file` of it; None for no file.
         class_names: names of the classes that suggestions index.
     """
 
@@ -82,6 +78,18 @@ class Review:
         self._lock = Lock()
         with self._lock:
             self._refresh()
+
+    @classmethod
+    def of(cls, display: Display) -> Review:
+        """The marks on what is shown; of a table in memory, in memory."""
+        return cls(None if display.path is None else review_file(display.path), display.class_names)
+
+    def why_not_saved(self) -> str | None:
+        """Why marks cannot be saved in the file, or None."""
+        folder = None if self.path is None else self.path.resolve().parent
+        if folder is None or os.access(folder, os.W_OK):
+            return None
+        return f"{folder} cannot be written to; copy or link what is there to a folder of your own to mark its samples."
 
     def current(self) -> tuple[int, dict[str, Mark]]:
         """The version and all marks, including those of other processes."""

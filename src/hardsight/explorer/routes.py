@@ -27,13 +27,13 @@ from starlette.routing import Route
 from hardsight.errors import HardsightError
 from hardsight.explorer import downloads, sample_detail
 from hardsight.explorer.columns import Column, is_angle, on_screen, rows_of, signed
+from hardsight.explorer.display import Display, default_axes
 from hardsight.explorer.embedding_map import Maps
 from hardsight.explorer.epochs import Epochs
 from hardsight.explorer.review import MARKS, Review
 from hardsight.explorer.security import Guard
 from hardsight.explorer.selection import HUMAN, agreement, curves_of_groups, groups_of, within
-from hardsight.explorer.sheet import Sheet, default_axes
-from hardsight.explorer.thumbnails import Pictures
+from hardsight.explorer.thumbnails import LARGE, Pictures
 from hardsight.explorer.two_runs import SECOND, ScoreChanges
 from hardsight.version import VERSION
 
@@ -48,7 +48,7 @@ MIME_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"
 class Page:
     """Everything that the routes answer from."""
 
-    sheet: Sheet
+    display: Display
     pictures: Pictures
     review: Review
     unmarked: str | None = None  # why samples cannot be marked
@@ -60,69 +60,74 @@ class Page:
     apply: list[str] = field(default_factory=list)  # words of the command that applies the marks, where there is one
 
     def __post_init__(self) -> None:
-        rounds = self.sheet.rounds
-        self.maps = Maps(self.sheet, keep=self.unmarked is None)
-        self.columns = {name: on_screen(column) for name, column in self.sheet.columns.items()}  # angles in degrees
+        rounds = self.display.rounds
+        self.maps = Maps(self.display, keep=self.unmarked is None)
+        self.columns = {name: on_screen(column) for name, column in self.display.columns.items()}  # angles in degrees
         self.hidden = {} if rounds is None else rounds.hidden()  # columns that filters name and menus do not
 
     def epochs(self) -> Epochs:
         """The dynamics; a request for them is refused where there are none."""
-        if self.sheet.epochs is None:
+        if self.display.epochs is None:
             raise _Refused("there are no dynamics")
-        return self.sheet.epochs
+        return self.display.epochs
 
     def about(self) -> dict[str, Any]:
         """What the page must know before it first draws."""
-        sheet, snapshot, rounds = self.sheet, self.sheet.snapshot, self.sheet.rounds
-        measures = [] if sheet.epochs is None else sheet.epochs.measures
-        x, y, color = default_axes(sheet)
-        if self.comparison is not None and sheet.by in self.comparison.changes:
-            x, y, color = sheet.by, sheet.by + SECOND, "outcome" if "outcome" in sheet.columns else color
+        display, snapshot, rounds = self.display, self.display.snapshot, self.display.rounds
+        measures = [] if display.epochs is None else display.epochs.measures
+        x, y, color = default_axes(display)
+        if self.comparison is not None and display.by in self.comparison.changes:
+            x, y, color = display.by, display.by + SECOND, "outcome" if "outcome" in display.columns else color
         return {
             "version": VERSION,
-            "name": sheet.name,
-            "place": str(sheet.path),
+            "name": display.name,
+            "place": display.where,
             "comparison": None if self.comparison is None else asdict(self.comparison),
-            "n": len(sheet),
-            "classes": sheet.class_names,
+            "n": len(display),
+            "classes": display.class_names,
             "columns": [column.described() for column in self.columns.values()]
             + [column.described() | {"hidden": True} for column in self.hidden.values()]
             + self.maps.described_columns(),
             "maps": self.maps.described(),
             "axes": {"x": x, "y": y, "color": color},
-            "by": sheet.by,
+            "by": display.by,
             "pictures": self.pictures.any,
             "closeups": snapshot is not None and snapshot.source.evidence == "features",
             "cosines": snapshot is not None and snapshot.head is not None,
-            "epochs": [] if sheet.epochs is None else sheet.epochs.numbers,
+            "epochs": [] if display.epochs is None else display.epochs.numbers,
             "measures": measures,
             "degrees": [name for name in measures if is_angle(name)],
             "moving": measures,  # those with a value for each sample
-            "human": HUMAN if HUMAN in sheet.columns else None,
+            "human": HUMAN if HUMAN in display.columns else None,
             "reached": {} if rounds is None else rounds.reached(),
             "methods": {} if rounds is None else rounds.methods,
-            "suspects": None if sheet.suspects is None else sheet.suspects.described(),
-            "quick_filters": [asdict(quick) for quick in sheet.quick_filters],
+            "suspects": None if display.suspects is None else display.suspects.described(),
+            "quick_filters": [asdict(quick) for quick in display.quick_filters],
             "marks": list(MARKS),
             "unmarked": self.unmarked,
-            "review": None if self.review.path is None else str(self.review.path),
+            "review": self.marks_in,
             "apply": shlex.join(self.apply),
             "write_token": self.write_token,
             "notebook": self.in_notebook,
             "start": {
-                name: sheet.start.get(name)
+                name: display.start.get(name)
                 for name in ("command", "words", "arguments", "inputs", "versions", "counts", "seconds")
             },
             "again": self.how_again(),
-            "hardness": sheet.hardness,
-            "notes": sheet.notes,
+            "hardness": display.hardness,
+            "notes": display.notes,
         }
+
+    @property
+    def marks_in(self) -> str:
+        """Where marks are saved."""
+        return "View.marks alone" if self.review.path is None else str(self.review.path)
 
     def how_again(self) -> list[str]:
         """The command that made the run, then those that show it."""
-        words, command = (str(self.sheet.start.get(name) or "") for name in ("words", "command"))
+        words, command = (str(self.display.start.get(name) or "") for name in ("words", "command"))
         made = command if words.startswith(NO_COMMANDS) else words or command
-        return [made or f"hardsight score {shlex.quote(self.sheet.name)}", *self.again]
+        return [made or f"hardsight score {shlex.quote(self.display.name)}", *self.again]
 
 
 def build(page: Page, port: int, allowed_hosts: Sequence[str] = ()) -> Guard:
@@ -174,12 +179,12 @@ class Query:
 
     def as_row(self, text: str) -> int:
         """A row from its number as text."""
-        if not (text.isascii() and text.isdecimal() and len(text) <= 12 and int(text) < len(self.page.sheet)):
+        if not (text.isascii() and text.isdecimal() and len(text) <= 12 and int(text) < len(self.page.display)):
             raise _Refused("there is no such row")
         return int(text)
 
     def column(self, name: str) -> Column:
-        """The column of a name: of the sheet, of a round of self-training, or of a map."""
+        """The column of a name: of the display, of a round of self-training, or of a map."""
         page = self.page
         column = page.columns.get(name) or page.hidden.get(name) or page.maps.columns().get(name)
         if column is None:
@@ -195,7 +200,7 @@ class Query:
 
     def selection(self) -> np.ndarray:
         """(n,) bool from a body of one bit per row, the lowest bit first; no body means every row."""
-        n = len(self.page.sheet)
+        n = len(self.page.display)
         if not self.body:
             return np.ones(n, bool)
         if len(self.body) != (n + 7) // 8:
@@ -217,7 +222,13 @@ class Query:
 
 
 Answer = Callable[[Query], Any]  # gives a response, or bytes, or what becomes JSON
-ANSWERS: dict[tuple[str, str], Answer] = {}  # (method, path) -> function
+ANSWERS: dict[tuple[str, str], Answer] = {  # (method, path) -> function; longer ones are below
+    ("GET", "/api/run"): lambda query: query.page.about(),
+    ("GET", "/api/column"): lambda query: query.column(query.text("name")).bytes(),
+    ("GET", "/api/neighbors/{row}"): lambda query: sample_detail.neighbors(query.page.display, query.row()),
+    ("GET", "/thumb/{row}"): lambda query: _picture(query.page.pictures.thumb(query.row())),
+    ("GET", "/image/{row}"): lambda query: _picture(query.page.pictures.small(query.row(), LARGE)),
+}
 
 
 def _route(path: str, method: str = "GET") -> Callable[[Answer], Answer]:
@@ -250,21 +261,15 @@ def _json(value: Any, status: int = 200) -> Response:
     return Response(text.encode("utf-8", "replace"), status, {"cache-control": "no-store"}, "application/json")
 
 
+def _picture(content: bytes) -> Response:
+    return Response(content, headers={"cache-control": "private, max-age=600"}, media_type="image/webp")
+
+
 def _file(content: bytes, media_type: str) -> Response:
     return Response(content, headers={"cache-control": "no-store"}, media_type=media_type)
 
 
 # Reading
-
-
-@_route("/api/run")
-def _about(query: Query) -> Any:
-    return query.page.about()
-
-
-@_route("/api/column")
-def _column(query: Query) -> Any:
-    return query.column(query.text("name")).bytes()
 
 
 @_route("/api/rows")
@@ -273,48 +278,34 @@ def _rows(query: Query) -> Any:
     rows = [query.as_row(number) for number in query.text("rows").split(",")[: MOST_ROWS + 1]]
     if len(rows) > MOST_ROWS:
         raise _Refused(f"at most {MOST_ROWS} rows at a time", 400)
-    return [_identified(query.page.sheet, row) for row in rows]
+    return [_identified(query.page.display, row) for row in rows]
 
 
-def _identified(sheet: Sheet, row: int) -> dict[str, Any]:
-    return {"id": sheet.ids[row].as_py(), "path": None if sheet.paths is None else sheet.paths[row].as_py()}
+def _identified(display: Display, row: int) -> dict[str, Any]:
+    return {"id": display.ids[row].as_py(), "path": display.image_path(row)}
 
 
 @_route("/api/find")
 def _find(query: Query) -> Any:
     """Rows whose id contains a text, as uint32."""
-    matches = pc.match_substring(query.page.sheet.ids, query.text("text")[:500], ignore_case=True)
+    matches = pc.match_substring(query.page.display.ids, query.text("text")[:500], ignore_case=True)
     return np.flatnonzero(matches.to_numpy(zero_copy_only=False)).astype("<u4").tobytes()
-
-
-@_route("/thumb/{row}")
-def _thumb(query: Query) -> Any:
-    return _picture(query.page.pictures.thumb(query.row()))
-
-
-@_route("/image/{row}")
-def _image(query: Query) -> Any:
-    return _picture(query.page.pictures.large(query.row()))
-
-
-def _picture(content: bytes) -> Response:
-    return Response(content, headers={"cache-control": "private, max-age=600"}, media_type="image/webp")
 
 
 @_route("/api/sample/{row}")
 def _sample(query: Query) -> Any:
     """Everything about one sample."""
-    row, page, sheet = query.row(), query.page, query.page.sheet
+    row, page, display = query.row(), query.page, query.page.display
     return {
         "row": row,
-        **_identified(sheet, row),
+        **_identified(display, row),
         "values": {name: column.value(row) for name, column in page.columns.items()},
-        "classes": sample_detail.nearest_classes(sheet, [row]).get(row, []),
-        "top": sample_detail.top_classes(sheet, row),
-        "versions": sample_detail.versions(sheet, row),
+        "classes": sample_detail.nearest_classes(display, [row]).get(row, []),
+        "top": sample_detail.top_classes(display, row),
+        "versions": sample_detail.versions(display, row),
         "trouble": page.pictures.trouble(row) if page.pictures.any else None,
-        "explanation": None if sheet.suspects is None else sheet.suspects.explanations[row].as_py(),
-        "duplicate_of": sample_detail.originals(sheet, [row]).get(row),
+        "explanation": None if display.suspects is None else display.suspects.explanations[row].as_py(),
+        "duplicate_of": sample_detail.originals(display, [row]).get(row),
     }
 
 
@@ -325,14 +316,9 @@ def _story(query: Query) -> Any:
     return {name: epochs.story(row, name) for name in STORY if name in epochs.measures}
 
 
-@_route("/api/neighbors/{row}")
-def _neighbors(query: Query) -> Any:
-    return sample_detail.neighbors(query.page.sheet, query.row())
-
-
 @_route("/api/cosines")
 def _cosines(query: Query) -> Any:
-    cosines = sample_detail.cosines(query.page.sheet)
+    cosines = sample_detail.cosines(query.page.display)
     if cosines is None:
         raise _Refused("there is no head, or too many classes to show each pair")
     return cosines.astype("<f4").tobytes()
@@ -365,9 +351,9 @@ def _marks(page: Page) -> dict[str, Any]:
 
 
 def placed_marks(page: Page) -> list[dict[str, Any]]:
-    """All marks on samples of the sheet, by row."""
+    """All marks on samples of the display, by row."""
     _, marks = page.review.current()
-    rows = rows_of(pa.array(list(marks), pa.string()), page.sheet.ids).tolist()
+    rows = rows_of(pa.array(list(marks), pa.string()), page.display.ids).tolist()
     return [
         {"row": row, "mark": mark.mark, "suggestion": mark.suggestion}
         for row, mark in zip(rows, marks.values(), strict=True)
@@ -402,9 +388,9 @@ def _agreement(query: Query) -> Any:
 @_route("/api/rounds", "POST")
 def _rounds(query: Query) -> Any:
     """What each method of self-training kept of the selection, round by round."""
-    if query.page.sheet.rounds is None:
+    if query.page.display.rounds is None:
         raise _Refused("there was no self-training")
-    return query.page.sheet.rounds.summary(query.selection())
+    return query.page.display.rounds.summary(query.selection())
 
 
 @_route("/api/map/{method}", "POST")
@@ -426,11 +412,11 @@ def _mark(query: Query) -> Any:
     query.check_markable()
     page, change = query.page, query.fields()
     row, mark, suggestion = change.get("row"), change.get("mark"), change.get("suggestion")
-    if not isinstance(row, int) or isinstance(row, bool) or not 0 <= row < len(page.sheet):
+    if not isinstance(row, int) or isinstance(row, bool) or not 0 <= row < len(page.display):
         raise _Refused("there is no such row")
     if not isinstance(mark, str | None) or isinstance(suggestion, bool) or not isinstance(suggestion, int | None):
         raise _Refused("mark must be a word or null, suggestion a class index or null", 400)
-    page.review.put(_tab(change), page.sheet.ids[row].as_py(), mark, suggestion)
+    page.review.put(_tab(change), page.display.ids[row].as_py(), mark, suggestion)
     return _marks(page)
 
 
@@ -449,14 +435,14 @@ def _tab(fields: dict[str, Any]) -> str:
 def _mark_all(query: Query) -> Any:
     """Mark all unmarked samples of a selection: as fine, or as wrong with the class that is suggested for each."""
     query.check_markable()
-    mark, sheet, chosen = query.text("mark"), query.page.sheet, query.selection()
-    suggested = np.full(len(sheet), -1)
+    mark, display, chosen = query.text("mark"), query.page.display, query.selection()
+    suggested = np.full(len(display), -1)
     if mark == "wrong label":
-        suggested = signed(sheet.columns["suggested_label"]) if "suggested_label" in sheet.columns else suggested
-        chosen &= (suggested >= 0) & (suggested != sheet.labels())
+        suggested = signed(display.columns["suggested_label"]) if "suggested_label" in display.columns else suggested
+        chosen &= (suggested >= 0) & (suggested != display.labels)
     rows = np.flatnonzero(chosen)
     classes = [None if code < 0 else code for code in suggested[rows].tolist()]
-    ids = sheet.ids.take(pa.array(rows)).to_pylist()
+    ids = display.ids.take(pa.array(rows)).to_pylist()
     marked = query.page.review.put_all(query.text("tab")[:64], mark, dict(zip(ids, classes, strict=True)))
     return _marks(query.page) | {"marked": marked}
 
@@ -475,7 +461,7 @@ def _export(query: Query) -> Any:
     """The selection or the review as a file."""
     page, form = query.page, query.text("format")
     if query.text("what") == "review":
-        table = downloads.review_table(page.sheet, page.review)
+        table = downloads.review_table(page.display, page.review)
     else:
-        table = downloads.selection_table(page.sheet, np.flatnonzero(query.selection()), page.review)
+        table = downloads.selection_table(page.display, np.flatnonzero(query.selection()), page.review)
     return _file(downloads.as_file(table, form, page.pictures.roots), downloads.FORMATS[form])

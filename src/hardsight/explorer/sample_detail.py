@@ -12,21 +12,21 @@ import pyarrow.compute as pc
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
 from hardsight.explorer.columns import rows_of
-from hardsight.explorer.sheet import Sheet
+from hardsight.explorer.display import Display
 
 NEAREST_CLASSES, NEIGHBORS, MOST_VERSIONS = 8, 12, 60
 MOST_COSINES = 1000  # classes whose whole matrix is shown
 
 
-def nearest_classes(sheet: Sheet, rows: Sequence[int]) -> dict[int, list[dict[str, Any]]]:
+def nearest_classes(display: Display, rows: Sequence[int]) -> dict[int, list[dict[str, Any]]]:
     """The nearest classes of each row by angle, plus its label and its predicted class wherever they rank."""
-    if sheet.snapshot is None or sheet.snapshot.head is None:
+    if display.snapshot is None or display.snapshot.head is None:
         return {}
     nearest: dict[int, list[dict[str, Any]]] = {}
-    labels, predicted = sheet.labels(), sheet.predicted()
-    for row, feature in features_of(sheet, rows).items():
+    labels, predicted = display.labels, display.predicted
+    for row, feature in features_of(display, rows).items():
         try:
-            theta = sheet.snapshot.head.angles(feature[None])[0]  # (c,)
+            theta = display.snapshot.head.angles(feature[None])[0]  # (c,)
         except InputError:  # a feature of zeros has no direction
             continue
         if np.isfinite(theta).all():
@@ -43,12 +43,12 @@ def _by_angle(theta: np.ndarray, label: int, predicted: int) -> list[dict[str, A
     ]
 
 
-def top_classes(sheet: Sheet, row: int) -> list[int]:
+def top_classes(display: Display, row: int) -> list[int]:
     """The most likely classes by the model, its prediction first; none without a head, logits or probabilities."""
-    snapshot = sheet.snapshot
+    snapshot = display.snapshot
     if snapshot is None or (snapshot.source.evidence == "features" and snapshot.head is None):
         return []
-    values = _values_of(sheet, [row]).get(row)
+    values = _values_of(display, [row]).get(row)
     if values is None:
         return []
     try:
@@ -58,17 +58,17 @@ def top_classes(sheet: Sheet, row: int) -> list[int]:
     return np.argsort(-likely, kind="stable")[:NEAREST_CLASSES].tolist() if np.isfinite(likely).all() else []
 
 
-def neighbors(sheet: Sheet, row: int) -> list[dict[str, Any]]:
+def neighbors(display: Display, row: int) -> list[dict[str, Any]]:
     """The samples with the most similar features by cosine, read a batch at a time."""
-    feature = features_of(sheet, [row]).get(row)
-    if feature is None or sheet.snapshot is None:
+    feature = features_of(display, [row]).get(row)
+    if feature is None or display.snapshot is None:
         return []
     unit = _unit(feature[None])[0]  # (d,)
-    sheet_rows = _sheet_rows(sheet)
+    display_rows = _display_rows(display)
     best_rows, best = np.zeros(0, np.int64), np.zeros(0)
-    for batch in sheet.snapshot.batches():
+    for batch in display.snapshot.batches():
         cosine = _unit(to_numpy(batch.values)) @ unit  # (b,)
-        rows = sheet_rows[batch.start : batch.start + len(batch)]
+        rows = display_rows[batch.start : batch.start + len(batch)]
         cosine = np.where(np.isfinite(cosine) & (rows != row) & (rows >= 0), cosine, -np.inf)
         few = np.argpartition(-cosine, min(NEIGHBORS, len(cosine) - 1))[:NEIGHBORS]
         best_rows, best = np.concatenate([best_rows, rows[few]]), np.concatenate([best, cosine[few]])
@@ -77,13 +77,13 @@ def neighbors(sheet: Sheet, row: int) -> list[dict[str, Any]]:
     return [{"row": int(near), "cosine": float(value)} for near, value in zip(best_rows, best, strict=True) if np.isfinite(value)]
 
 
-def versions(sheet: Sheet, row: int) -> list[dict[str, Any]]:
+def versions(display: Display, row: int) -> list[dict[str, Any]]:
     """The degraded versions of the same image, by kind and level."""
-    how, level = sheet.columns.get("degradation"), sheet.columns.get("level")
-    if sheet.base_ids is None or how is None or level is None or how.names is None:
+    how, level = display.columns.get("degradation"), display.columns.get("level")
+    if display.base_ids is None or how is None or level is None or how.names is None:
         return []
-    base = sheet.base_ids[row].as_py()
-    rows = np.flatnonzero(pc.fill_null(pc.equal(sheet.base_ids, pa.scalar(base)), False).to_numpy(zero_copy_only=False))
+    base = display.base_ids[row].as_py()
+    rows = np.flatnonzero(pc.fill_null(pc.equal(display.base_ids, pa.scalar(base)), False).to_numpy(zero_copy_only=False))
     if base is None or len(rows) < 2:
         return []
     versions = [
@@ -93,53 +93,53 @@ def versions(sheet: Sheet, row: int) -> list[dict[str, Any]]:
     return sorted(versions, key=lambda version: (version["degradation"] or "", version["level"] or 0.0))
 
 
-def originals(sheet: Sheet, rows: Sequence[int]) -> dict[int, dict[str, Any]]:
+def originals(display: Display, rows: Sequence[int]) -> dict[int, dict[str, Any]]:
     """Row -> the id of the sample that it duplicates, and that sample's row or None; other rows are left out."""
-    if sheet.suspects is None:
+    if display.suspects is None:
         return {}
-    ids = {row: id for row in rows if (id := sheet.suspects.duplicate_of[row].as_py()) is not None}
-    places = rows_of(pa.array(list(ids.values()), pa.string()), sheet.ids).tolist()
+    ids = {row: id for row in rows if (id := display.suspects.duplicate_of[row].as_py()) is not None}
+    places = rows_of(pa.array(list(ids.values()), pa.string()), display.ids).tolist()
     return {row: {"id": id, "row": None if place < 0 else place} for (row, id), place in zip(ids.items(), places, strict=True)}
 
 
-def cosines(sheet: Sheet) -> np.ndarray | None:
+def cosines(display: Display) -> np.ndarray | None:
     """(c, c) cosines between the class vectors; None without a head, or with more than `MOST_COSINES` classes."""
-    if sheet.snapshot is None or sheet.snapshot.head is None:
+    if display.snapshot is None or display.snapshot.head is None:
         return None
-    weight = to_numpy(sheet.snapshot.head.directions)
+    weight = to_numpy(display.snapshot.head.directions)
     if len(weight) > MOST_COSINES:
         return None
     unit = _unit(weight)
     return np.clip(unit @ unit.T, -1, 1).astype(np.float32)
 
 
-def features_of(sheet: Sheet, rows: Sequence[int]) -> dict[int, np.ndarray]:
+def features_of(display: Display, rows: Sequence[int]) -> dict[int, np.ndarray]:
     """(d,) features of the given rows, by row."""
-    return _values_of(sheet, rows) if sheet.snapshot is not None and sheet.snapshot.source.evidence == "features" else {}
+    return _values_of(display, rows) if display.snapshot is not None and display.snapshot.source.evidence == "features" else {}
 
 
-def _values_of(sheet: Sheet, rows: Sequence[int]) -> dict[int, np.ndarray]:
+def _values_of(display: Display, rows: Sequence[int]) -> dict[int, np.ndarray]:
     """(d,) features, or (c,) logits or probabilities, of the given rows; each piece of the files is read once."""
-    assert sheet.snapshot is not None
-    row_of = {row if sheet.snapshot_rows is None else int(sheet.snapshot_rows[row]): row for row in rows}
+    assert display.snapshot is not None
+    row_of = {row if display.snapshot_rows is None else int(display.snapshot_rows[row]): row for row in rows}
     wanted = sorted(index for index in row_of if index >= 0)
     values: dict[int, np.ndarray] = {}
-    for piece in sheet.snapshot.pieces():
+    for piece in display.snapshot.pieces():
         inside = [index for index in wanted if piece.start <= index < piece.stop]
-        for batch in sheet.snapshot.batches(inside[0], inside[-1] + 1) if inside else ():
+        for batch in display.snapshot.batches(inside[0], inside[-1] + 1) if inside else ():
             for index in inside:
                 if batch.start <= index < batch.start + len(batch):
                     values[row_of[index]] = np.asarray(to_numpy(batch.values[index - batch.start]), np.float64)
     return values
 
 
-def _sheet_rows(sheet: Sheet) -> np.ndarray:
-    """(rows of the snapshot,) the sheet's row of each, -1 for none."""
-    if sheet.snapshot_rows is None or sheet.snapshot is None:
-        return np.arange(len(sheet))
-    rows = np.full(len(sheet.snapshot), -1, np.int64)
-    there = sheet.snapshot_rows >= 0
-    rows[sheet.snapshot_rows[there]] = np.flatnonzero(there)
+def _display_rows(display: Display) -> np.ndarray:
+    """(rows of the snapshot,) the display's row of each, -1 for none."""
+    if display.snapshot_rows is None or display.snapshot is None:
+        return np.arange(len(display))
+    rows = np.full(len(display.snapshot), -1, np.int64)
+    there = display.snapshot_rows >= 0
+    rows[display.snapshot_rows[there]] = np.flatnonzero(there)
     return rows
 
 

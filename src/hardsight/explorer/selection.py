@@ -39,17 +39,24 @@ def groups_of(column: Column, chosen: np.ndarray, most: int = MOST_CURVES) -> tu
 
 
 def curves_of_groups(epochs: Epochs, measure: str, names: list[str], groups: np.ndarray) -> dict[str, Any]:
-    """Mean and standard deviation of each group over the epochs, as the page draws them; empty groups are left out."""
-    curves = epochs.curves(measure, groups, len(names))
+    """Mean and standard deviation of each group over the epochs, as the page draws them; empty groups are left out.
+
+    `groups` (n,) holds codes, indices into the names, -1 for none.
+    """
+    means, spreads, counts = (np.zeros((len(names), len(epochs.files))) for _ in range(3))  # (g, e)
+    for index in range(len(epochs.files)):
+        values = epochs.values(index, measure)
+        counted = (groups >= 0) & np.isfinite(values)
+        value, group = values[counted].astype(np.float64), groups[counted]
+        count = np.bincount(group, minlength=len(names))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = np.bincount(group, value, minlength=len(names)) / count
+            squares = np.bincount(group, (value - mean[group]) ** 2, minlength=len(names))
+            means[:, index], spreads[:, index], counts[:, index] = mean, np.sqrt(squares / count), count
     described = [
-        {
-            "name": name,
-            "mean": _list(curves["mean"][group]),
-            "std": _list(curves["std"][group]),
-            "count": int(curves["count"][group].max(initial=0)),
-        }
-        for group, name in enumerate(names)
-        if curves["count"][group].any()
+        {"name": name, "mean": _list(mean), "std": _list(spread), "count": int(count.max())}
+        for name, mean, spread, count in zip(names, means, spreads, counts, strict=True)
+        if count.any()
     ]
     return {"epochs": epochs.numbers, "groups": described}
 

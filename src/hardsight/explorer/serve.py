@@ -5,21 +5,20 @@ from __future__ import annotations
 import shlex
 import socket
 import webbrowser
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from hardsight.explorer.quick_filters import add_quick_filters
-from hardsight.explorer.review import Review, review_file, why_not_saved
+from hardsight.explorer.display import Display
+from hardsight.explorer.opening import open_page
+from hardsight.explorer.review import Review, review_file
 from hardsight.explorer.routes import Page, build
 from hardsight.explorer.security import Guard
 from hardsight.explorer.server import listen, make_server
 from hardsight.explorer.settings import ExploreSettings, ReportSettings
-from hardsight.explorer.sheet import as_path, can_be_applied, open_sheet, turn_scores
-from hardsight.explorer.suspects import add_suspects
 from hardsight.explorer.thumbnails import Pictures
-from hardsight.explorer.two_runs import compare
+from hardsight.files.kinds import kind_in_file
 from hardsight.options import takes
 from hardsight.screen import Progress
 
@@ -48,7 +47,7 @@ class Started:
 
 @takes(ExploreSettings)
 def start(
-    run: Any, second: Any = None, *, settings: ExploreSettings | None = None, progress: Progress | None = None,
+    x: Any, second: Any = None, *, settings: ExploreSettings | None = None, progress: Progress | None = None,
     in_notebook: bool = False, **options: Any,
 ) -> Started:  # fmt: skip
     """Open a run, or two to compare, and a port to serve it on.
@@ -58,9 +57,7 @@ def start(
     the page reports what is selected.
     """
     settings = ExploreSettings.given(settings, options)
-    run, images = as_path(run, settings.images)
-    second = None if second is None else as_path(second, None)[0]
-    page, notes = _open_page(run, second, replace(settings, images=images), progress)
+    page, notes = _open_page(x, second, settings, progress)
     page.in_notebook = in_notebook
     listener, note = listen(settings.host, settings.port)
     port = listener.getsockname()[1]
@@ -75,39 +72,30 @@ def start(
     return Started(guard, listener, address, page, [*([note] if note else []), *notes])
 
 
-def _open_page(
-    run: str | Path, second: str | Path | None, settings: ExploreSettings, progress: Progress | None
-) -> tuple[Page, list[str]]:
+def _open_page(x: Any, second: Any, settings: ExploreSettings, progress: Progress | None) -> tuple[Page, list[str]]:
     """The page, and notes for the user."""
-    shared: dict[str, Any] = {
-        "class_names": settings.class_names,
-        "split": settings.split,
-        "keep": not settings.read_only,
-        "progress": progress,
-    }
-    sheet = open_sheet(run, human=settings.answers, **shared)
-    sheets = [sheet, *([] if second is None else [open_sheet(second, **shared)])]
-    if settings.hardness:
-        for opened in sheets:
-            turn_scores(opened)
-    comparison = compare(*sheets) if len(sheets) == 2 else None
-    if comparison is None:
-        add_suspects(sheet, settings.split)
-    add_quick_filters(sheet, settings)
-    notes = list(sheet.notes)
-    why_not = "this page was opened with --read-only." if settings.read_only else why_not_saved(sheet.path)
-    review = Review(review_file(sheet.path), sheet.class_names)
-    notes.append(f"Marks are saved in {review.path}." if why_not is None else f"Marks cannot be saved: {why_not}")
-    page = Page(sheet, Pictures(sheet, settings.images), review, why_not, comparison)
-    page.again = _commands(run, second, settings)
-    if why_not is None and can_be_applied(sheet, settings.split):  # clean knows how it read a table
-        page.apply = ["hardsight", "clean", str(run), "--apply", str(review_file(Path(run))), "-o", "labels.csv"]
-    return page, notes
+    display, comparison = open_page(x, settings, second, keep=not settings.read_only, progress=progress)
+    review = Review.of(display)
+    why_not = "this page was opened with --read-only." if settings.read_only else review.why_not_saved()
+    page = Page(display, Pictures(display, settings.images), review, why_not, comparison)
+    if display.path is not None:
+        page.again = _commands(x, second, settings)
+        if why_not is None and settings.split is None and _can_be_applied(display):  # clean knows how it read a table
+            page.apply = ["hardsight", "clean", str(x), "--apply", str(review_file(Path(x))), "-o", "labels.csv"]
+    marks = f"Marks are saved in {page.marks_in}." if why_not is None else f"Marks cannot be saved: {why_not}"
+    return page, [*display.notes, marks]
 
 
-def _commands(run: str | Path, second: str | Path | None, settings: ExploreSettings) -> list[str]:
+def _can_be_applied(display: Display) -> bool:
+    """Whether `hardsight clean --apply` can turn marks on these samples into labels: it reads snapshots and scores tables."""
+    assert display.path is not None
+    readable = display.snapshot is not None or (display.path.is_file() and kind_in_file(display.path) == "scores")
+    return "label" in display.columns and readable
+
+
+def _commands(x: Any, second: Any, settings: ExploreSettings) -> list[str]:
     """Commands that show the same page, with paths as they were written; of one run, also as a report."""
-    runs = [str(path) for path in (run, second) if path is not None]
+    runs = [str(path) for path in (x, second) if isinstance(path, (str, Path))]
     explore = shlex.join(["hardsight", "explore", *runs, *settings.as_words()])
     if second is not None:
         return [explore]

@@ -7,13 +7,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hardsight.errors import InputError
 from hardsight.options import HardnessView, common, option
-
-if TYPE_CHECKING:
-    from hardsight.files.human import Answers
 
 
 def _names(texts: Iterable[str]) -> tuple[str, ...]:
@@ -45,15 +41,6 @@ class ReportSettings(HardnessView):
         None, "Drift to filter by, as hardsight drift writes it. Default: drift.parquet of the run.", metavar="FILE", read=Path
     )
     split: str | None = option(None, "Split to show, as of the last epoch, such as a watched test set; for runs with dynamics.")
-
-    @property
-    def answers(self) -> Answers | None:
-        """The file of human data, if there is one."""
-        if self.human is None:
-            return None
-        from hardsight.files.human import Answers  # imports SciPy, which few pages need
-
-        return Answers(self.human, self.allow_missing)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What `hardsight clean` found, as columns of the sheet: the page then opens with the samples most likely wrong."""
+"""What `hardsight clean` found, as columns of the display: the page then opens with the samples most likely wrong."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hardsight.checks import arrow_numbers
 from hardsight.errors import InputError
-from hardsight.explorer.columns import codes, integers, numbers, replaced
-from hardsight.explorer.sheet import Sheet
+from hardsight.explorer.columns import codes, floats, integers, numbers
+from hardsight.explorer.display import Display
 from hardsight.files.suspects import (
     DUPLICATE,
     DUPLICATE_OF,
@@ -50,41 +49,46 @@ class SuspectsSummary:
         return {"groups": groups, "expected": self.expected, "warnings": self.warnings}
 
 
-def add_suspects(sheet: Sheet, split: str | None = None) -> None:
+def found_suspects(display: Display) -> pa.Table | None:
+    """The table that hardsight clean wrote for the run or file, or that is shown; None if there is none."""
+    return display.clean_table if display.path is None else read_suspects(display.path)
+
+
+def add_suspects(display: Display, split: str | None = None) -> None:
     """Add the columns of the run's suspects, if `hardsight clean` has written any.
 
     Suspects may be of other samples than a `split`, which is shown as of the last epoch; they are then left out.
     """
-    table = read_suspects(sheet.path)
+    table = found_suspects(display)
     if table is None:
         return
-    table = sheet.aligned(table)
+    table = display.aligned(table)
     unseen = table.column("id").null_count
-    if unseen == len(sheet):
+    if unseen == len(display):
         if split is not None:
             return
-        file = suspects_file(sheet.path)
-        raise InputError(f"{file}: none of its ids is among the samples; run hardsight clean again, or remove the file.")
+        where = display.where if display.path is None else suspects_file(display.path)
+        raise InputError(f"{where}: none of its ids is among the samples; run hardsight clean again, or remove the file.")
     for name, (hard, about) in ABOUT.items():
-        values, there = arrow_numbers(table.column(name))
-        sheet.add(replaced(numbers(name, np.where(there, values, np.nan)), hard=hard, about=about))
+        display.add(numbers(name, floats(table.column(name)), about, hard))
     counts = _counts(table)
     verdicts = integers(pc.index_in(table.column("verdict"), value_set=pa.array(VERDICTS)))
-    sheet.add(codes("verdict", verdicts, list(VERDICTS), "What hardsight clean says of the sample."))  # a verdict keeps its color
+    # with the verdicts that do not occur: each keeps its color
+    display.add(codes("verdict", verdicts, list(VERDICTS), "What hardsight clean says of the sample."))
     suggested = integers(table.column("suggested_label"))
-    suggested = np.where(suggested < len(sheet.class_names), suggested, -1)
-    sheet.add(codes("suggested_label", suggested, sheet.class_names, "The class that hardsight clean suggests."))
+    suggested = np.where(suggested < len(display.class_names), suggested, -1)
+    display.add(codes("suggested_label", suggested, display.class_names, "The class that hardsight clean suggests."))
     issue = integers(table.column("is_label_issue"))
-    sheet.add(codes("is_label_issue", issue, ["false", "true"], "Whether the label is above the threshold for errors."))
+    display.add(codes("is_label_issue", issue, ["false", "true"], "Whether the label is above the threshold for errors."))
     has_originals = DUPLICATE_OF in table.column_names
-    originals = table.column(DUPLICATE_OF).combine_chunks() if has_originals else pa.nulls(len(sheet), pa.string())
+    originals = table.column(DUPLICATE_OF).combine_chunks() if has_originals else pa.nulls(len(display), pa.string())
     repeated = integers(originals.is_valid()) == 1
     if repeated.any():
         about = "Whether the sample is nearly the same as an earlier one, whatever its verdict."
-        sheet.add(codes("is_duplicate", repeated * 1, ["false", "true"], about))
+        display.add(codes("is_duplicate", repeated * 1, ["false", "true"], about))
     notes, explanations = suspects_notes(table), table.column("explanation").combine_chunks()
-    sheet.suspects = SuspectsSummary(counts, explanations, repeated, originals, count_in_words(notes), noted_warnings(notes))
-    _note(sheet, unseen, integers(table.column("given_label")))
+    display.suspects = SuspectsSummary(counts, explanations, repeated, originals, count_in_words(notes), noted_warnings(notes))
+    _note(display, unseen, integers(table.column("given_label")))
 
 
 def _counts(suspects: pa.Table) -> dict[str, int]:
@@ -93,10 +97,10 @@ def _counts(suspects: pa.Table) -> dict[str, int]:
     return {verdict: counts[verdict] for verdict in VERDICTS if verdict in counts}
 
 
-def _note(sheet: Sheet, unseen: int, given: np.ndarray) -> None:
+def _note(display: Display, unseen: int, given: np.ndarray) -> None:
     """Note samples that were not looked at, and labels that have changed since."""
     if unseen:
-        sheet.notes.append(f"{unseen} of {len(sheet)} samples were not looked at by hardsight clean.")
-    changed = int(((given >= 0) & (given != sheet.labels())).sum()) if "label" in sheet.columns else 0
+        display.notes.append(f"{unseen} of {len(display)} samples were not looked at by hardsight clean.")
+    changed = int(((given >= 0) & (given != display.labels)).sum()) if "label" in display.columns else 0
     if changed:
-        sheet.notes.append(f"{changed} labels are not those that the suspects were found with; run hardsight clean again.")
+        display.notes.append(f"{changed} labels are not those that the suspects were found with; run hardsight clean again.")

@@ -18,11 +18,11 @@ from hardsight.data import BrokenImage, Degradation, degrade
 from hardsight.data.decoding import MAX_PIXELS, before_pixels
 from hardsight.data.run_images import RunImages
 from hardsight.errors import HardsightError, InputError
+from hardsight.explorer.display import Display
 from hardsight.explorer.memory_limit import Turns
-from hardsight.explorer.sheet import Sheet
 from hardsight.models.preprocessing import Preprocessing
 
-THUMB, LARGE = 128, 768  # longest side in pixels
+THUMB, LARGE = 128, 768  # longest side in pixels, in the grid and in the dialog of one sample
 SMALL = 64  # longest side of images that are encoded without loss
 KEPT = 8192  # thumbnails, of a few kB each
 FIRST = 100  # samples whose images are looked for in the folder that a user named
@@ -30,35 +30,35 @@ AT_ONCE = MAX_PIXELS  # of all images that are decoded and encoded at a time; a 
 
 
 class Pictures:
-    """Images of the samples of a sheet; `thumb(row)` gives a small WebP and keeps it.
+    """Images of the samples of a display; `thumb(row)` gives a small WebP and keeps it.
 
     Args:
-        sheet: the samples.
+        display: the samples.
         images: what a user named with --images: a folder that paths are below, or anything `open_data` reads.
-        source: where the images are, if that is known already; else found from the sheet and `images`.
+        source: where the images are, if that is known already; else found from the display and `images`.
     """
 
-    def __init__(self, sheet: Sheet, images: str | None = None, source: RunImages | None = None) -> None:
-        self.sheet = sheet
-        self.source = source or RunImages(sheet.start.get("sources") or {}, sheet.directory, images)
+    def __init__(self, display: Display, images: str | None = None, source: RunImages | None = None) -> None:
+        self.display = display
+        found = source or (display.images if images is None else None)
+        self.source = found or RunImages(display.start.get("sources") or {}, display.directory, images)
         self.roots = self.source.roots
         self.turns = Turns(AT_ONCE)
         self.thumb = functools.lru_cache(KEPT)(lambda row: self.small(row, THUMB))
-        self._preprocessing = _preprocessing(sheet)
+        self._preprocessing = _preprocessing(display)
         self.source.check_named(images)
         if images is not None:
             self._check_named(images)
 
     def _check_named(self, images: str) -> None:
         """Refuse images that do not exist or are of other samples, with an id of each side."""
-        if self.roots and self.sheet.paths is not None:
-            rows = [row for row in range(min(len(self.sheet), FIRST)) if self.sheet.paths[row].as_py() is not None]
+        if self.roots and self.display.paths is not None:
+            rows = [row for row in range(min(len(self.display), FIRST)) if self.display.image_path(row) is not None]
             if rows and not any(self._exists(row) for row in rows):
-                raise InputError(
-                    f"{images} has none of the images of the first samples: {self.sheet.paths[rows[0]].as_py()!r} is not in it."
-                )
+                first = self.display.image_path(rows[0])
+                raise InputError(f"{images} has none of the images of the first samples: {first!r} is not in it.")
             return
-        self.source.check_ids([self._base(row) for row in range(len(self.sheet))])
+        self.source.check_ids([self._base(row) for row in range(len(self.display))])
 
     def _exists(self, row: int) -> bool:
         with contextlib.suppress(BrokenImage):
@@ -68,17 +68,13 @@ class Pictures:
     @property
     def any(self) -> bool:
         """Whether it is known where images are."""
-        return bool(self.source.specs) or (bool(self.roots) and self.sheet.paths is not None)
+        return bool(self.source.specs) or (bool(self.roots) and self.display.paths is not None)
 
     def warm(self) -> None:
         """Open the images before the first request; an error is reported with that request."""
         with contextlib.suppress(HardsightError):
-            if self.any and not (self.roots and self.sheet.paths is not None):
+            if self.any and not (self.roots and self.display.paths is not None):
                 self.source.open()
-
-    def large(self, row: int) -> bytes:
-        """A WebP for the dialog of one sample."""
-        return self.small(row, LARGE)
 
     def small(self, row: int, side: int) -> bytes:
         """A WebP of at most `side` pixels."""
@@ -97,7 +93,7 @@ class Pictures:
 
         Raises BrokenImage if it is missing or outside the roots.
         """
-        path = None if self.sheet.paths is None else self.sheet.paths[row].as_py()
+        path = self.display.image_path(row)
         if path is None or not self.roots or self._degradation(row) is not None:
             return None
         return self.source.file(path)
@@ -126,8 +122,7 @@ class Pictures:
                 before_pixels.reset(token)
 
     def _image(self, row: int) -> Image.Image:
-        path = None if self.sheet.paths is None else self.sheet.paths[row].as_py()
-        image = self.source.find(path, self._base(row))
+        image = self.source.find(self.display.image_path(row), self._base(row))
         before_pixels.get()(image.width * image.height)  # an image from an array was not decoded
         return self._degraded(row, image)
 
@@ -140,8 +135,8 @@ class Pictures:
             return _placeholder("no image")
 
     def _base(self, row: int) -> str:
-        base = None if self.sheet.base_ids is None else self.sheet.base_ids[row].as_py()
-        return str(base if base is not None else self.sheet.ids[row].as_py())
+        base = None if self.display.base_ids is None else self.display.base_ids[row].as_py()
+        return str(base if base is not None else self.display.ids[row].as_py())
 
     def _degraded(self, row: int, image: Image.Image) -> Image.Image:
         degradation = self._degradation(row)
@@ -152,15 +147,15 @@ class Pictures:
         return degrade(image, degradation, self._base(row))
 
     def _degradation(self, row: int) -> Degradation | None:
-        how, level = self.sheet.columns.get("degradation"), self.sheet.columns.get("level")
+        how, level = self.display.columns.get("degradation"), self.display.columns.get("level")
         if how is None or level is None or how.names is None or how.value(row) is None:
             return None
         return Degradation(how.value(row), round(float(level.values[row]), 6))
 
 
-def _preprocessing(sheet: Sheet) -> Preprocessing | None:
+def _preprocessing(display: Display) -> Preprocessing | None:
     """How images were prepared for the model, if the run records it."""
-    arguments = (sheet.start.get("arguments") or {}).get("preprocessing")
+    arguments = (display.start.get("arguments") or {}).get("preprocessing")
     try:
         return None if arguments is None else Preprocessing.from_dict(arguments)
     except (HardsightError, TypeError, ValueError):

@@ -11,8 +11,8 @@ import numpy as np
 
 from hardsight.errors import InputError
 from hardsight.explorer.adapt_rounds import ABOUT
-from hardsight.explorer.columns import Column, codes, numbers, replaced, rows_of, signed
-from hardsight.explorer.sheet import Sheet
+from hardsight.explorer.columns import Column, codes, numbers, rows_of, signed
+from hardsight.explorer.display import Display
 from hardsight.files.heads import load_head
 from hardsight.head import Head
 from hardsight.scores import SCORES
@@ -30,13 +30,13 @@ class ScoreChanges:
     why_ranks: str | None  # None if every score is on one scale
 
 
-def compare(first: Sheet, second: Sheet) -> ScoreChanges:
-    """Add to the first sheet, for the ids that both have, the second's scores, and each score's change.
+def compare(first: Display, second: Display) -> ScoreChanges:
+    """Add to the first display, for the ids that both have, the second's scores, and each score's change.
 
     A change is the second minus the first, of values or of ranks; `hard` is the end that got harder.
     """
     if first.name == second.name:  # as before/extract and after/extract
-        first.name, second.name = ("/".join(sheet.path.resolve().parts[-2:]) for sheet in (first, second))
+        first.name, second.name = (_longer_name(display) for display in (first, second))
     rows = _rows(first, second)
     why_ranks = why_two_scales(_head(first), _head(second), (first.name, second.name))
     changes: dict[str, str] = {}
@@ -45,12 +45,9 @@ def compare(first: Sheet, second: Sheet) -> ScoreChanges:
         if other is None or name == "label":
             continue
         if column.names is None and other.names is None:
-            after = replaced(
-                numbers(name + SECOND, np.where(rows >= 0, other.values[rows], np.float32(np.nan))),
-                hard=column.hard,
-                about=f"{name} in {second.name}. {column.about}".strip(),
-                unit=column.unit,
-            )
+            values = np.where(rows >= 0, other.values[rows], np.float32(np.nan))
+            about = f"{name} in {second.name}. {column.about}".strip()
+            after = numbers(name + SECOND, values, about, column.hard, column.unit)
             one_scale = why_ranks is None or _on_one_scale(name, len(first.class_names) == len(second.class_names))
             change = _change(name, column, after) if one_scale else _rank_change(name, column, after)
             first.add(after)
@@ -63,12 +60,16 @@ def compare(first: Sheet, second: Sheet) -> ScoreChanges:
     return ScoreChanges(second.name, changes, why_ranks)
 
 
-def _rows(first: Sheet, second: Sheet) -> np.ndarray:
+def _longer_name(display: Display) -> str:
+    return display.name if display.path is None else "/".join(display.path.resolve().parts[-2:])
+
+
+def _rows(first: Display, second: Display) -> np.ndarray:
     """(n,) the row of each sample of the first in the second, -1 for none."""
     rows = rows_of(first.ids, second.ids)
     shared = int((rows >= 0).sum())
     if shared == 0:
-        raise InputError(f"{first.path} and {second.path} share no id; two runs are compared on the same samples.")
+        raise InputError(f"{first.where} and {second.where} share no id; two runs are compared on the same samples.")
     if shared < len(first):
         first.notes.append(f"{len(first) - shared} of {len(first)} samples are not in {second.name}.")
     if shared < len(second):
@@ -76,23 +77,23 @@ def _rows(first: Sheet, second: Sheet) -> np.ndarray:
     return rows
 
 
-def _add_outcome(sheet: Sheet) -> None:
-    if not {"correct", "correct" + SECOND} <= sheet.columns.keys():
+def _add_outcome(display: Display) -> None:
+    if not {"correct", "correct" + SECOND} <= display.columns.keys():
         return
-    before, after = signed(sheet.columns["correct"]), signed(sheet.columns["correct" + SECOND])
+    before, after = signed(display.columns["correct"]), signed(display.columns["correct" + SECOND])
     outcome = np.where((before < 0) | (after < 0), -1, 2 * before + after)
     names = ["right in both", "right, then wrong", "wrong, then right", "wrong in both"]
-    sheet.add(codes("outcome", outcome, names, "Whether the prediction is right, in the first and in the second run."))
+    display.add(codes("outcome", outcome, names, "Whether the prediction is right, in the first and in the second run."))
 
 
 # Scales
 
 
-def _head(sheet: Sheet) -> Head | None:
-    if sheet.snapshot is not None:
-        return sheet.snapshot.head
-    file = sheet.path / "head.safetensors"
-    return load_head(file)[0] if file.is_file() else None
+def _head(display: Display) -> Head | None:
+    if display.snapshot is not None:
+        return display.snapshot.head
+    file = None if display.directory is None else display.directory / "head.safetensors"
+    return load_head(file)[0] if file is not None and file.is_file() else None
 
 
 def _on_one_scale(name: str, same_classes: bool) -> bool:
@@ -103,8 +104,8 @@ def _on_one_scale(name: str, same_classes: bool) -> bool:
 
 
 def _change(name: str, before: Column, after: Column) -> Column:
-    change = numbers(name + CHANGE, after.values - before.values)
-    return replaced(change, hard=before.hard, about=f"{name}: second minus first.", unit=before.unit)
+    about = f"{name}: second minus first."
+    return numbers(name + CHANGE, after.values - before.values, about, before.hard, before.unit)
 
 
 def _rank_change(name: str, before: Column, after: Column) -> Column:
@@ -112,4 +113,4 @@ def _rank_change(name: str, before: Column, after: Column) -> Column:
     change = np.full(len(both), np.nan)
     change[both] = hardness_ranks(after.values[both], before.hard) - hardness_ranks(before.values[both], before.hard)
     about = f"{name}: the share of the samples that are easier, second minus first. Positive: harder than more of them."
-    return replaced(numbers(name + RANK_CHANGE, change), hard="high", about=about)
+    return numbers(name + RANK_CHANGE, change, about)

@@ -14,12 +14,11 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 from scipy.special import softmax
 
-from hardsight.checks import to_numpy
 from hardsight.errors import InputError
-from hardsight.explorer.sheet import Sheet
+from hardsight.explorer.display import Display
+from hardsight.explorer.suspects import found_suspects
 from hardsight.exporting.samples import Material
-from hardsight.files.samples import Batch
-from hardsight.files.suspects import DUPLICATE_OF, read_suspects
+from hardsight.files.suspects import DUPLICATE_OF
 from hardsight.files.table_writing import without_formulas
 from hardsight.files.writing import replacing
 from hardsight.quality.folds import out_of_sample
@@ -36,7 +35,7 @@ ISSUES = (
 def write(material: Material) -> None:
     """Write both files; samples without a label or without probabilities are left out, because cleanlab does not take them."""
     labels = material.labels()
-    unseen, probs = probabilities(material.sheet)
+    unseen, probs = probabilities(material.display)
     probs = probs[material.rows]  # (m, c)
     whole = (labels >= 0) & np.isfinite(probs).all(axis=1)
     _note(material, whole, unseen)
@@ -51,58 +50,36 @@ def write(material: Material) -> None:
     _write_issues(material, whole, material.folder / "label_issues.csv")
 
 
-def probabilities(sheet: Sheet) -> tuple[bool, np.ndarray]:
+def probabilities(display: Display) -> tuple[bool, np.ndarray]:
     """Whether heads fitted without each sample made them, and the (n, c) probabilities; NaN where there are none."""
-    assert sheet.snapshot is not None
-    probs = _out_of_sample(sheet.snapshot)
-    unseen = probs is not None
-    if probs is None:
-        probs = np.concatenate([_of_batch(sheet.snapshot, batch) for batch in sheet.snapshot.batches()])
-    if sheet.snapshot_rows is not None:
-        probs = np.where((sheet.snapshot_rows >= 0)[:, None], probs[sheet.snapshot_rows], np.nan)
+    assert display.snapshot is not None
+    unseen, probs = _of_snapshot(display.snapshot)
+    if display.snapshot_rows is not None:
+        probs = np.where((display.snapshot_rows >= 0)[:, None], probs[display.snapshot_rows], np.nan)
     return unseen, probs
 
 
-def _out_of_sample(snapshot: Snapshot) -> np.ndarray | None:
-    """(n, c) from features without a head, or with one that was trained on them; None where the head must be used."""
-    head = snapshot.head
-    if snapshot.source.evidence != "features" or (head is not None and not _trained_on(snapshot)):
-        return None
-    batch = snapshot.in_memory()
-    features = _values(batch)
-    features = np.where(usable_rows(features)[:, None], features, np.nan)
-    try:
-        probs = out_of_sample(features, batch.labels)
-    except InputError:
-        if head is None:
-            raise
-        return None  # a class with a single sample cannot be left out of a fold
-    without = 0 if head is None else head.num_classes - probs.shape[1]  # classes that no sample is labeled as
-    return np.pad(probs, ((0, 0), (0, without)))
-
-
-def _trained_on(snapshot: Snapshot) -> bool:
-    return "split" in snapshot.column_names and "train" in snapshot.columns(["split"]).column("split").to_pylist()
-
-
-def _of_batch(snapshot: Snapshot, batch: Batch) -> np.ndarray:
-    """(b, c): given, by the head, or the softmax of logits; NaN for a row that is not finite, or a feature of zeros."""
-    values, head = _values(batch), snapshot.head
-    usable = np.isfinite(values).all(axis=1) if head is None else usable_rows(values)
-    probs = np.full((len(values), values.shape[1] if head is None else head.num_classes), np.nan)
-    if not usable.any():
-        return probs
-    if snapshot.source.evidence == "probs":
-        probs[usable] = values[usable]
-    else:
-        probs[usable] = softmax(values[usable], axis=1) if head is None else head_probs(head, values[usable])
-    return probs
-
-
-def _values(batch: Batch) -> np.ndarray:
-    """(b, d) or (b, c) float64, NaN for a missing row."""
-    values = np.asarray(to_numpy(batch.values), dtype=np.float64)
-    return values if batch.missing is None else np.where(batch.missing[:, None], np.nan, values)
+def _of_snapshot(snapshot: Snapshot) -> tuple[bool, np.ndarray]:
+    """The same of all rows: given, of given logits, by heads that have not seen the sample, or by the snapshot's own head."""
+    head, features = snapshot.head, snapshot.features
+    if features is None:
+        given = snapshot.logits if snapshot.probs is None else snapshot.probs
+        values = np.asarray(given, np.float64)
+        values = np.where(np.isfinite(values).all(axis=1, keepdims=True), values, np.nan)
+        return False, values if snapshot.probs is not None else softmax(values, axis=1)
+    usable = usable_rows(features)
+    features = np.where(usable[:, None], features, np.nan).astype(np.float64)
+    if head is None or (snapshot.splits is not None and "train" in snapshot.splits):  # the head has seen them
+        try:
+            probs = out_of_sample(features, snapshot.labels)
+            without = 0 if head is None else head.num_classes - probs.shape[1]  # classes that no sample is labeled as
+            return True, np.pad(probs, ((0, 0), (0, without)))
+        except InputError:
+            if head is None:
+                raise  # else a class with a single sample, which cannot be left out of a fold: the head must do
+    probs = np.full((len(features), head.num_classes), np.nan)
+    probs[usable] = head_probs(head, features[usable])
+    return False, probs
 
 
 def _note(material: Material, whole: np.ndarray, unseen: bool) -> None:
@@ -110,7 +87,7 @@ def _note(material: Material, whole: np.ndarray, unseen: bool) -> None:
         without = int((~whole).sum())
         material.notes.append(f"{without} of {len(whole)} samples have no label or no probabilities and are left out.")
     split = material.table.column("split").to_pylist() if "split" in material.table.column_names else []
-    snapshot = material.sheet.snapshot
+    snapshot = material.display.snapshot
     if "train" in split and snapshot is not None and (snapshot.head is not None or not unseen):
         about = "pred_probs come from heads fitted without the sample, but on features of a network that has seen it."
         expected = "cleanlab expects probabilities from a model that has not seen them."
@@ -119,7 +96,7 @@ def _note(material: Material, whole: np.ndarray, unseen: bool) -> None:
 
 def _write_issues(material: Material, whole: np.ndarray, path: Path) -> None:
     """The table of label issues, if `hardsight clean` has made one."""
-    suspects = read_suspects(material.sheet.path)
+    suspects = found_suspects(material.display)
     if suspects is None:
         material.notes.append("There is no label_issues.csv yet: run hardsight clean first.")
         return

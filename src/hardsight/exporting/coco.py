@@ -35,7 +35,7 @@ def write(material: Material) -> None:
     if unreadable:
         material.notes.append(f"{unreadable} files are not images and are left out.")
     document = {
-        "info": {"description": material.sheet.name, "version": VERSION, "image_root": str(found.root)},
+        "info": {"description": material.display.name, "version": VERSION, "image_root": str(found.root)},
         "licenses": [],
         "images": images,
         "annotations": annotations,

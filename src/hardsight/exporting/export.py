@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import importlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
 from hardsight.data.run_images import RunImages
 from hardsight.errors import InputError, did_you_mean
 from hardsight.explorer.downloads import selection_table
-from hardsight.explorer.review import Review, review_file
-from hardsight.explorer.sheet import open_sheet
+from hardsight.explorer.opening import open_display
+from hardsight.explorer.review import Review
 from hardsight.explorer.suspects import add_suspects
 from hardsight.explorer.thumbnails import Pictures
 from hardsight.exporting.image_files import check_images, check_source
@@ -41,7 +42,7 @@ class Exported:
 
 @takes(ExportSettings)
 def export(
-    run: str | Path,
+    x: Any,
     to: str,
     output: str | Path | None = None,
     *,
@@ -52,35 +53,36 @@ def export(
     """Write a run in the format of another tool: its samples with all scores, and suspects and marks if there are any.
 
     Args:
-        run: a run directory, a scores table or a snapshot, as for `hardsight explore`.
+        x: a run directory, a scores table or a snapshot, or a table in memory, as for `hardsight explore`.
         to: cleanlab, fiftyone, huggingface, coco or labelstudio.
-        output: the folder; by default next to the run, such as run-coco.
+        output: the folder; by default next to the run, such as run-coco; of a table in memory, table-coco.
         settings: all options as one object; each is also a keyword.
         progress: called with rows done and rows in all, while a run without scores is scored.
     """
     settings = ExportSettings.given(settings, options)
     if to not in TOOLS:
         raise InputError(f"to must be one of {', '.join(TOOLS)}, got {to!r}.{did_you_mean(to, TOOLS)}")
-    folder = default_folder(Path(run), to) if output is None else Path(output)
-    check_folder(folder, to, Path(run))
-    source = _images_of(Path(run), to, settings.images)
-    sheet = open_sheet(run, class_names=settings.class_names, keep=False, progress=progress)
-    add_suspects(sheet)
-    rows = sample_rows(settings, len(sheet))
-    table = selection_table(sheet, rows, Review(review_file(sheet.path), sheet.class_names))
-    if sheet.suspects is not None:
-        table = table.append_column("explanation", sheet.suspects.explanations.take(pa.array(rows)))
-    notes = list(sheet.notes)
+    path = Path(x) if isinstance(x, (str, os.PathLike)) else None
+    folder = default_folder(path, to) if output is None else Path(output)
+    check_folder(folder, to, path)
+    source = None if path is None else _images_of(path, to, settings.images)
+    display = open_display(x, class_names=settings.class_names, keep=False, progress=progress)
+    add_suspects(display)
+    rows = sample_rows(settings, len(display))
+    table = selection_table(display, rows, Review.of(display))
+    if display.suspects is not None:
+        table = table.append_column("explanation", display.suspects.explanations.take(pa.array(rows)))
+    notes = list(display.notes)
     if settings.hardness:
         table = as_hardness(table)
         notes.append("as hardness: high is hard in every score")
-    pictures = Pictures(sheet, settings.images, source)
-    material = Material(sheet, pictures, rows, table, folder, settings.image_url, notes)
+    pictures = Pictures(display, settings.images, source)
+    material = Material(display, pictures, rows, table, folder, settings.image_url, notes)
     tool = importlib.import_module(f"hardsight.exporting.{to}")
     check_samples(material, to, TOOLS[to])
     if "images" in TOOLS[to]:
         check_images(material)
-    claim_folder(folder, to, sheet.name, bool(settings.hardness))
+    claim_folder(folder, to, display.name, bool(settings.hardness))
     tool.write(material)
     return Exported(folder, len(rows), tool.OPENS.format(folder=folder), material.notes)
 

@@ -15,10 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hardsight.data import BrokenImage
-from hardsight.errors import FileError
 from hardsight.exporting.image_files import png
-from hardsight.exporting.samples import CLASSES, Material
-from hardsight.files.writing import replacing, why
+from hardsight.exporting.samples import CLASSES, Material, make_folder
+from hardsight.files.writing import replacing
 
 OPENS = 'datasets.load_dataset("{folder}")'
 IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
@@ -28,16 +27,13 @@ ROWS = 100  # images in memory
 
 def write(material: Material) -> None:
     """Write data/SPLIT-00000-of-00001.parquet for every split; a picture that cannot be read is null."""
-    try:
-        (material.folder / "data").mkdir(exist_ok=True)
-    except OSError as error:
-        raise FileError(f"{material.folder / 'data'} could not be created: {why(error)}") from error
+    folder = make_folder(material.folder / "data")
     names = [name for name in material.table.column_names if name.removesuffix("_name") not in CLASSES or name in CLASSES]
     table = material.table.select(names).combine_chunks()
     schema = _schema(table.schema, material.class_names)
     splits = _splits(table)
-    files = {material.folder / "data" / f"{split}-00000-of-00001.parquet": split for split in sorted(set(splits))}
-    for file in {*(material.folder / "data").glob("*-00000-of-00001.parquet")} - files.keys():
+    files = {folder / f"{split}-00000-of-00001.parquet": split for split in sorted(set(splits))}
+    for file in {*folder.glob("*-00000-of-00001.parquet")} - files.keys():
         file.unlink()  # a split of an earlier export
     for file, split in files.items():
         _write_split(material, table, schema, np.flatnonzero(splits == split), file)

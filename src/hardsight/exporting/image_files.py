@@ -17,7 +17,7 @@ from hardsight.data import BrokenImage
 from hardsight.data.decoding import FORMATS
 from hardsight.data.run_images import RunImages
 from hardsight.errors import FileError, InputError
-from hardsight.exporting.samples import Material
+from hardsight.exporting.samples import Material, make_folder
 from hardsight.files.kinds import kind_of
 from hardsight.files.writing import why
 from hardsight.snapshot import Snapshot
@@ -61,7 +61,7 @@ def _base_ids(run: Path) -> list[str]:
 def check_images(material: Material) -> None:
     """The images can be found, and do not lie in the folder of the export."""
     if not material.pictures.any:
-        raise InputError(f"{material.sheet.path} does not say where its images are; give --images.")
+        raise InputError(f"{material.display.where} does not say where its images are; give --images.")
     _refuse_inside(material, [Path(root) for root in material.pictures.roots])
 
 
@@ -82,7 +82,7 @@ def find_images(material: Material, folder: str = "images") -> SampleImages:
     if missing == len(found.files):
         first = material.pictures.trouble(int(material.rows[0]))
         raise InputError(
-            f"{material.sheet.path}: none of the {missing} images can be read (the first: {first}); "
+            f"{material.display.where}: none of the {missing} images can be read (the first: {first}); "
             "give --images with images of the same ids or paths."
         )
     if missing:
@@ -127,21 +127,17 @@ def _clear(folder: Path) -> None:
 
 
 def _written(material: Material, name: str) -> SampleImages:
-    folder = material.folder / name
+    folder = make_folder(material.folder / name)
     files: list[Path | None] = []
-    try:  # many small files that the same command writes again: no need to flush each
-        folder.mkdir(exist_ok=True)
-        for index, row in enumerate(material.rows):
-            try:
-                content = png(material.pictures.image(int(row)))
-            except BrokenImage:
-                files.append(None)
-                continue
-            file = folder / f"{index:06d}.png"
-            file.write_bytes(content)
+    for index, row in enumerate(material.rows):
+        file = folder / f"{index:06d}.png"
+        try:  # many small files that the same command writes again: no need to flush each
+            file.write_bytes(png(material.pictures.image(int(row))))
             files.append(file)
-    except OSError as error:
-        raise FileError(f"{folder} could not be written: {why(error)}") from error
+        except BrokenImage:
+            files.append(None)
+        except OSError as error:
+            raise FileError(f"{folder} could not be written: {why(error)}") from error
     return SampleImages(material.folder, files, True)
 
 

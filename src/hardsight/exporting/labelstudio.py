@@ -43,7 +43,7 @@ def _task(material: Material, found: SampleImages, index: int, sample: dict[str,
     score = sample.get("suggested_probability" if suggested else "predicted_confidence")
     result = {"from_name": "class", "to_name": "image", "type": "choices", "value": {"choices": [printable(chosen or "")]}}
     prediction = {
-        "model_version": "hardsight clean" if suggested else material.sheet.name,
+        "model_version": "hardsight clean" if suggested else material.display.name,
         **({} if score is None else {"score": score}),
         "result": [result],
     }

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.errors import FileError, InputError
-from hardsight.explorer.sheet import Sheet
+from hardsight.explorer.display import Display
 from hardsight.explorer.thumbnails import Pictures
 from hardsight.files.reading import read_json
 from hardsight.files.writing import TEMPORARY, why, write_json
@@ -30,16 +30,16 @@ DIGITS = 7  # of a number in JSON: the columns are float32
 class Material:
     """Samples to export."""
 
-    sheet: Sheet
+    display: Display
     pictures: Pictures
-    rows: np.ndarray  # (m,) of the sheet
+    rows: np.ndarray  # (m,) of the display
     table: pa.Table  # (m rows) id, path, classes by index, scores, verdicts, marks
     folder: Path
     image_url: str | None = None
     notes: list[str] = field(default_factory=list)  # for the user, one sentence each
 
     def __post_init__(self) -> None:
-        self.class_names = distinct_names(self.sheet.class_names)
+        self.class_names = distinct_names(self.display.class_names)
 
     def samples(self) -> Iterator[dict[str, Any]]:
         """Each sample's values for JSON: classes by name, nulls left out."""
@@ -51,15 +51,14 @@ class Material:
 
     def labels(self) -> np.ndarray:
         """(m,) given class, -1 for unlabeled."""
-        return self.sheet.labels()[self.rows]
+        return self.display.labels[self.rows]
 
     def hardest_first(self) -> np.ndarray:
         """(m,) rows of the table, hardest first by the score that the explorer sorts by; those without it last."""
-        if self.sheet.by is None:
-            return np.arange(len(self.rows))
-        column = self.sheet.columns[self.sheet.by]
-        values = column.values[self.rows].astype(np.float64)
-        return np.argsort(np.where(np.isfinite(values), -values if column.hard == "high" else values, np.inf), kind="stable")
+        rank = np.full(len(self.display), len(self.display))  # (n,)
+        hardest = self.display.hardest()
+        rank[hardest] = np.arange(len(hardest))
+        return np.argsort(rank[self.rows], kind="stable")
 
 
 def json_value(value: Any) -> Any:
@@ -69,15 +68,15 @@ def json_value(value: Any) -> Any:
     return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
 
 
-def default_folder(run: Path, tool: str) -> Path:
-    """Next to the run or the file: photo-coco for photo.npz."""
-    path = run.resolve()
+def default_folder(run: Path | None, tool: str) -> Path:
+    """Next to the run or the file: photo-coco for photo.npz; table-coco for a table in memory."""
+    path = Path("table" if run is None else run).resolve()
     return path.parent / f"{path.name if path.is_dir() else path.stem}-{tool}"
 
 
-def check_folder(folder: Path, tool: str, run: Path) -> None:
+def check_folder(folder: Path, tool: str, run: Path | None) -> None:
     """Refuse a folder that contains the run, or anything but an earlier export to the same tool. Nothing is created."""
-    if Path(os.path.realpath(run)).is_relative_to(os.path.realpath(folder)):
+    if run is not None and Path(os.path.realpath(run)).is_relative_to(os.path.realpath(folder)):
         raise FileError(f"{folder} holds {run}, the input of this command; give another -o.")
     try:
         if os.path.lexists(folder) and not folder.is_dir():
@@ -99,21 +98,27 @@ def check_folder(folder: Path, tool: str, run: Path) -> None:
 
 def claim_folder(folder: Path, tool: str, name: str, hardness: bool = False) -> None:
     """Create the folder, and mark it as an export."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"{folder} could not be created: {why(error)}") from error
+    make_folder(folder)
     view = {"as": HARDNESS} if hardness else {}
     write_json(folder / MARKER, {"tool": tool, "run": name, "hardsight": VERSION, **view})
 
 
+def make_folder(folder: Path) -> Path:
+    """Create a folder, unless it is there already."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{folder} could not be created: {why(error)}") from error
+    return folder
+
+
 def check_samples(material: Material, tool: str, needs: tuple[str, ...]) -> None:
     """The samples have the probabilities and labels that a tool needs."""
-    path = material.sheet.path
-    if "probabilities" in needs and material.sheet.snapshot is None:
+    where = material.display.where
+    if "probabilities" in needs and material.display.snapshot is None:
         raise InputError(
-            f"{path}: {tool} needs probabilities, and there are none; "
+            f"{where}: {tool} needs probabilities, and there are none; "
             "export the run or the snapshot that the scores were made from."
         )
     if "labels" in needs and not (material.labels() >= 0).any():
-        raise InputError(f"{path}: an export to {tool} needs labels, and no sample has one.")
+        raise InputError(f"{where}: an export to {tool} needs labels, and no sample has one.")

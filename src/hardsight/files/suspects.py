@@ -55,9 +55,11 @@ def suspects_file(path: AnyPlace) -> AnyPlace:
 def read_suspects(path: Path) -> pa.Table | None:
     """The suspects of a run directory or a file, with ids as strings; None if there are none."""
     file = suspects_file(path)
-    if not file.is_file():
-        return None
-    table = read_parquet(file)
+    return checked_suspects(read_parquet(file), str(file)) if file.is_file() else None
+
+
+def checked_suspects(table: pa.Table, file: str) -> pa.Table:
+    """The columns of a table of suspects, with ids as strings; `file` names it in an error."""
     kinds = {"id": pa.string(), **{column.name: column.type for column in SUSPECTS}, DUPLICATE_OF: pa.string()}
     missing = [name for name in kinds if name not in table.column_names and name != DUPLICATE_OF]
     if missing:
@@ -71,7 +73,7 @@ def read_suspects(path: Path) -> pa.Table | None:
     return table
 
 
-def _check(file: Path, table: pa.Table) -> None:
+def _check(file: str, table: pa.Table) -> None:
     """Check that ids are unique and verdicts are known."""
     check_unique(table.column("id"), str(file))
     verdicts = table.column("verdict").drop_null()
