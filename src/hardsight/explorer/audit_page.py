@@ -16,7 +16,7 @@ from hardsight.data.run_images import RunImages
 from hardsight.explorer.display import Display, text_column
 from hardsight.explorer.thumbnails import Pictures
 from hardsight.files.run import command_line, read_start
-from hardsight.files.writing import check_page_output, replacing
+from hardsight.files.writing import check_page_output, write_text
 from hardsight.groups.audit import HARDEST, AuditedGroups, hardest_rows
 from hardsight.groups.comparing import direction
 from hardsight.groups.grouping import LATENT, group_name
@@ -59,8 +59,7 @@ def write_audit_page(groups: AuditedGroups, path: Path, pictures: Pictures | Non
     name = Path(groups.measures.name).name
     sentence = f"For which groups of {len(groups.measures):,} samples the model is worse. {groups.in_words}"
     content = html_page.page(f"Audit: {name}", sentence, *parts, *_how(groups, pictures is not None), style=NARROW)
-    with replacing(path, "html") as temporary:
-        temporary.write_text(content, encoding="utf-8")
+    write_text(path, content, "html")
 
 
 def _findings(groups: AuditedGroups, rows: list[Row]) -> str:

@@ -28,7 +28,7 @@ from hardsight.explorer.routes import Page, placed_marks
 from hardsight.explorer.selection import HUMAN, agreement, curves_of_groups, groups_of
 from hardsight.explorer.settings import ReportSettings
 from hardsight.explorer.thumbnails import Pictures
-from hardsight.files.writing import check_page_output, replacing
+from hardsight.files.writing import check_page_output, write_text
 from hardsight.options import takes
 from hardsight.render.saving import png_bytes
 from hardsight.screen import Progress, spoken
@@ -78,9 +78,7 @@ def report(
     if display.path is not None:
         page.again = _commands(x, output, settings)
     path = _default_output(display) if output is None else Path(output)
-    content = one_file(_data(page)).encode()
-    with replacing(path, "html") as temporary:
-        temporary.write_bytes(content)
+    write_text(path, one_file(_data(page)), "html")
     return path
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from hardsight.files.checksums import sha256
 from hardsight.files.latex import escaped, tabular
 from hardsight.files.run import Run, check_run_directory
-from hardsight.files.writing import replacing, write_json
+from hardsight.files.writing import write_json, write_text
 from hardsight.human.comparisons import ends_of
 from hardsight.human.correlations import Correlations
 from hardsight.human.settings import CorrelateSettings
@@ -61,17 +61,12 @@ def _write(run: Run, found: Correlations) -> None:
             write_table(table, written[-1])
     for name, text in (("table1", latex_table1(found)), ("pairs", latex_pairs(found))):
         written.append(directory / f"{name}.tex")
-        _write_text(written[-1], text)
+        write_text(written[-1], text)
     folder = run.folder("figures")
     figures = [path for name, figure in found.figures().items() for path in save_figure(figure, folder / f"{name}.png")]
     written += [*figures, directory / "report.html"]
-    _write_text(written[-1], agreement_page(run, found, figures))
+    write_text(written[-1], agreement_page(run, found, figures))
     run.finish(written, found.summary)
-
-
-def _write_text(path: Path, text: str) -> None:
-    with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
 
 
 # ---- the page ----

@@ -13,7 +13,7 @@ import numpy as np
 
 from hardsight.checks import as_matrix, check_count, check_some_columns, to_numpy
 from hardsight.errors import InputError
-from hardsight.named_labels import whole_labels
+from hardsight.labels import whole_labels
 from hardsight.pandas_index import align
 from hardsight.scores.duplicates import find_repeats
 from hardsight.scoring.fitted_head import FOLDS, head_probs, unseen_heads

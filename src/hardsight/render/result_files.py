@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hardsight.errors import InputError
 from hardsight.files.places import place
-from hardsight.files.writing import replacing
+from hardsight.files.writing import write_text
 from hardsight.render import html_page
 from hardsight.render.printed_tables import as_latex, as_markdown
 from hardsight.screen import Sentence, ShownTable, print_line, print_warning, show_table
@@ -46,8 +46,7 @@ def write_document(result: Result, path: str | os.PathLike[str]) -> None:
         text = "\n".join(map(DOCUMENTS[ending], tables))
     else:
         raise InputError(f"{path}: a result is saved as .parquet, .csv, .json, .tex, .md or .html; give one of these endings.")
-    with replacing(target) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_text(target, text)
 
 
 def as_page(result: Result) -> str:

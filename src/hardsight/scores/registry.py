@@ -14,7 +14,7 @@ import numpy as np
 from hardsight.checks import as_matrix, check_count, check_same_space, check_some_columns, given_probs, widened
 from hardsight.errors import InputError, did_you_mean
 from hardsight.head import Head, as_head
-from hardsight.named_labels import whole_labels
+from hardsight.labels import whole_labels
 from hardsight.pandas_index import align, counted_by, in_class_order, same_columns
 from hardsight.scores.probabilities import sweep_probs
 from hardsight.scores.sweep import Sweep, sweep, sweep_logits

@@ -6,12 +6,12 @@
     extra_inputs.py  additional inputs of some scores: a reference, other models, images
     checkpoints.py   image gradients at the epochs that a run kept, for `vog`
     fitted_head.py   calibrated heads fitted by cross-validation if there is none
+    samples.py       the path, the rows of a split and unique ids of samples
     cluster.py       the same on a Dask cluster
     stored.py        `Snapshot.scores`: stored scores are read, others computed
     hardness.py      one score of every sample, oriented so that high is hard, from a run, a snapshot or a table
     comparable.py    two models on the same samples: compared by value, or by rank
     run_images.py    images of the samples, for a table shown in a notebook
-    score_file.py, samples.py   parts of opening that `Snapshot.open` replaces
 
 Names are imported on first use.
 """

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from hardsight.errors import InputError, did_you_mean
 from hardsight.files.places import Place, place
 from hardsight.files.table_writing import check_table_output
-from hardsight.files.wide_tables import take_apart
 from hardsight.options import takes
 from hardsight.result import ScoresTable
 from hardsight.scoring.extra_inputs import listed, open_models, open_reference
@@ -162,18 +161,3 @@ def _written(parts: Iterable[pa.Table], schema: pa.Schema, target: Place, summar
             writer.write(part)
             summary.add(part)
     return target
-
-
-def of_table(table: Any, features: Any, options: dict[str, Any]) -> Snapshot:
-    """The snapshot of a wide table; keywords name the feature columns, labels, ids, a head and so on."""
-    options = {name: value for name, value in options.items() if value is not None}
-    if features is None:
-        if {"predicted", "status"} <= set(map(str, getattr(table, "column_names", None) or table.columns)):
-            raise InputError("this is a table of scores: pass the features it was computed from, or name some of its columns.")
-        return Snapshot(table, **options)
-    wide = take_apart(table, features, options.pop("labels", None), options.pop("ids", None))
-    names, columns = options.pop("class_names", None) or wide.class_names, {**wide.columns, **options.pop("columns", {})}
-    own = {wide.evidence: wide.values, "labels": wide.labels, "ids": wide.ids, "columns": columns, "class_names": names}
-    snapshot = Snapshot(**options, **own)
-    snapshot.source.note = wide.note
-    return snapshot
