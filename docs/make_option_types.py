@@ -15,8 +15,8 @@ from hardsight.domains import select_pseudo_labels
 from hardsight.options import OptionField, Options
 
 VERBS = (
-    "extract", "train", "adapt", "generalize", "clean", "select", "curriculum", "mine", "audit", "drift", "correlate", "attack",
-    "explore", "report", "export",
+    "score", "extract", "train", "adapt", "generalize", "clean", "select", "curriculum", "mine", "audit", "drift", "correlate",
+    "attack", "explore", "report", "export",
 )  # fmt: skip
 HEADER = '''"""The options of every verb, as TypedDicts: made from their settings classes by docs/make_option_types.py."""
 

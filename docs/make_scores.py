@@ -8,7 +8,7 @@ from itertools import groupby
 
 from hardsight.scores import SCORES, Score
 from hardsight.scores.terms import NONFINITE, NONFINITE_LOGIT, OK, ZERO
-from hardsight.scoring.score import ALL_PI, ALL_ZERO, MISSING, NONFINITE_PROBABILITY, UNLABELED
+from hardsight.scoring.job import ALL_PI, ALL_ZERO, MISSING, NONFINITE_PROBABILITY, UNLABELED
 
 TITLES = {
     "angular": "Angles",

@@ -30,14 +30,14 @@ TABLE = hardsight.score(SNAPSHOT).table
 def single(
     found: hardsight.human.Correlations, score: str, kind: str = "spearman", part: str = "all", target: str = "frequency"
 ) -> Any:
-    rows = found.table1().to_pylist()
+    rows = found.table.to_pylist()
     keys = {"score": score, "kind": kind, "bin": part, "target": target}
     (row,) = [row for row in rows if all(row[key] == value for key, value in keys.items())]
     return row
 
 
 def verdicts(found: hardsight.human.Correlations) -> dict[tuple[str, str], Any]:
-    return {(row["model"], row["hypothesis"]): row for row in found.hypotheses().to_pylist()}
+    return {(row["model"], row["hypothesis"]): row for row in found.tables()["hypotheses"].to_pylist()}
 
 
 def made(n: int = 400, seed: int = 0, **how: tuple[float, float]) -> tuple[pa.Table, np.ndarray]:

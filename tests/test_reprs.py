@@ -54,7 +54,7 @@ def test_correlations_and_trainings(tmp_path: Path) -> None:
     result = hardsight.correlate(SNAPSHOT, RNG.random(200), replicates=20)
     assert re.search(r"avh +-?[\d.]+ +-?[\d.]+ +-?[\d.]+", one_screen(result))
     first = result.agreements[0]
-    for inner in (first, first.target, result.opened[0], result.calibration(), result.disagreement()):
+    for inner in (first, first.target, result.models[0], result.calibration(), result.disagreement()):
         one_screen(inner)
     history = [{"epoch": 3, "lr": 0.1, "train": {"accuracy": 0.75, "avh": 0.2}, "test": {"accuracy": 0.5, "avh": 0.3}}]
     text = one_screen(Trained(tmp_path, Head("linear", WEIGHT), history))
@@ -78,7 +78,7 @@ def test_tables_of_clean_select_audit_and_drift() -> None:
     wrong[:5] = (wrong[:5] + 1) % 3
     suspects = hardsight.clean(features=FEATURES, labels=wrong, head=WEIGHT)
     text = one_screen(suspects)
-    assert re.match(r"Result: 200 rows, 11 columns: \d+ ", text) and "first 10 by error_score" in text
+    assert re.match(r"Suspects: 200 rows, 11 columns: \d+ ", text) and "first 10 by error_score" in text
     most = suspects["id"][int(np.argmax(suspects["error_score"]))].as_py()
     rows = text.partition("first 10 by error_score")[2].splitlines()[2:]  # after the names of the columns
     assert rows[0].split()[0] == str(most)

@@ -172,3 +172,16 @@ class Loops:
 
 def test_a_fresh_process_gives_the_result_back() -> None:
     assert in_fresh_process(add, 1, 2) == 3
+
+
+@pytest.mark.filterwarnings("ignore")  # DataLoader's, about forks
+def test_extract_is_measured_against_a_bare_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hardsight.models import open_model
+
+    monkeypatch.setattr(extract, "PHOTOS", 8)
+    photos = extract._photos(tmp_path)
+    lines = extract._against_a_bare_loop("small", open_model(extract.SMALL_NET), photos, tmp_path, rounds=1)
+    assert [(line.what, line.unit) for line in lines] == [
+        (what, unit) for unit in ("ms", "images/s") for what in ("bare loop", "extract")
+    ]
+    assert lines[1].limit == 1.11 and lines[1].ratio is not None

@@ -56,7 +56,7 @@ class PlanarLeNet(nn.Module):
 
 def lgm_vgg13(num_classes: int = 100) -> CifarVGG:
     """The 13 convolutions of the L-GM paper's CIFAR-100 network, with an average over the map at the end."""
-    return CifarVGG(((5, 96), (4, 192), (4, 384)), num_classes)
+    return CifarVGG((5, 4, 4), num_classes, (96, 192, 384))
 
 
 class SphereConv2d(nn.Conv2d):

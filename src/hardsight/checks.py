@@ -180,37 +180,58 @@ def check_same_space(features: Any, weight: Any) -> None:
     raise InputError(message)
 
 
-def check_labels(labels: Any, num_samples: int, num_classes: int | None, first_row: int = 0) -> np.ndarray:
-    """(n,) int64 labels; null and -1 mean unlabeled. Floats must be whole; the error names values out of range.
+class LabelError(InputError):
+    """A label that cannot be read; `row` is the first such row."""
 
-    `first_row` is the row number of the first label, for messages about a part of a file.
+    def __init__(self, message: str, row: int) -> None:
+        super().__init__(message)
+        self.row = row
+
+
+def check_labels(labels: Any, num_samples: int | None, num_classes: int | None, first_row: int = 0) -> np.ndarray:
+    """(n,) int64 class numbers; null and -1 mean unlabeled. Floats must be whole; the error names values out of range.
+
+    `first_row` is the row number of the first label, for messages about a part of a file. `hardsight.labels` reads labels that
+    may be anything else.
     """
     column = to_numpy(_plain_tensor(labels, "labels")) if is_tensor(labels) else _label_array(labels)
     if column.ndim != 1:
         one_hot = column.ndim == 2 and column.dtype.kind in "fiub" and bool(((column == 0) | (column == 1)).all())
         hint = " They look one-hot: pass labels.argmax(1)." if one_hot and column.shape[1] > 1 else ""
         raise InputError(f"labels must be one-dimensional, one class index per sample, got shape {column.shape}.{hint}")
-    if len(column) != num_samples:
+    if num_samples is not None and len(column) != num_samples:
         raise InputError(f"there must be one label per sample, got {len(column)} labels for {num_samples} samples.")
-    if column.dtype.kind == "f":
-        null = np.isnan(column)
-        whole = null | (np.floor(column) == column)
-        if not whole.all():
-            bad = np.flatnonzero(~whole)
-            raise InputError(f"labels must be whole numbers, but {_rows(bad, column, first_row)}.")
-        column = np.where(null, UNLABELED, column)
-    elif column.dtype.kind not in "iu":
-        raise InputError(
-            f"labels must be class indices 0..c-1, got {column.dtype}. "
-            "Names work only where all labels are passed at once; otherwise map them to integers in the order of the head's rows."
-        )
+    column = _whole_numbers(column, first_row)
     top = MOST_CLASSES if num_classes is None else num_classes
     bad = np.flatnonzero((column < UNLABELED) | (column >= top))
     if len(bad):
         message = f"labels must be 0 to {top - 1} (or -1 for unlabeled), but {_rows(bad, column, first_row)}."
         one_row = " A binary scikit-learn coef_ has one row for two classes: pass the classifier itself as head."
-        raise InputError(message + (one_row if num_classes == 1 else counted_from_one(column, num_classes)))
+        hint = one_row if num_classes == 1 else counted_from_one(column, num_classes)
+        raise LabelError(message + hint, first_row + int(bad[0]))
     return column.astype(np.int64)
+
+
+def _whole_numbers(column: np.ndarray, first_row: int) -> np.ndarray:
+    """Numbers without a fraction, NaN as -1; the same in integers as they are."""
+    if column.dtype.kind == "f":
+        null = np.isnan(column)
+        bad = np.flatnonzero(~null & (np.floor(column) != column))
+        if len(bad):
+            raise LabelError(f"labels must be whole numbers, but {_rows(bad, column, first_row)}.", first_row + int(bad[0]))
+        return np.where(null, UNLABELED, column)
+    if column.dtype.kind not in "iu" and len(column):
+        raise LabelError(
+            f"labels must be class indices 0..c-1, got {column.dtype}, in row {first_row} {column[0]}. "
+            "Names work only where all labels are passed at once; else map them to integers in the order of the head's rows.",
+            first_row,
+        )
+    return column if column.dtype.kind in "iu" else column.astype(np.int64)
+
+
+def is_null(value: Any) -> bool:
+    """Whether a single value is None, NaN, or the NA or NaT of pandas."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
 
 
 def counted_from_one(labels: np.ndarray, num_classes: int | None = None) -> str:
@@ -227,18 +248,17 @@ def counted_from_one(labels: np.ndarray, num_classes: int | None = None) -> str:
 
 
 def _label_array(labels: Any) -> np.ndarray:
-    if isinstance(labels, (list, tuple)) and {bool, np.bool_} & set(map(type, labels)):
-        labels = np.array([*labels, None], dtype=object)[:-1]  # NumPy would turn True among numbers into 1
+    if isinstance(labels, (list, tuple)) and {bool, np.bool_, str} & set(map(type, labels)):
+        labels = np.array([*labels, None], dtype=object)[:-1]  # NumPy would turn True among numbers into 1, and 1 into text
     column = as_array(labels, "labels")
     if column.dtype.kind != "O" or column.ndim != 1:
         return column
-    column = np.array([None if type(value).__name__ == "NAType" else value for value in column] + [None], dtype=object)[:-1]
-    for row, value in enumerate(column):  # Python objects: None and pandas' NA are null, anything else must be a number
+    for row, value in enumerate(column):  # Python objects: anything that is not null must be a number
         number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, (bool, np.bool_))
-        if value is not None and not number:
-            raise InputError(f"labels must be class indices 0..c-1, but row {row} holds {value!r}.")
+        if not number and not is_null(value):
+            raise LabelError(f"labels must be class indices 0..c-1, but row {row} holds {value!r}.", row)
     try:
-        return np.array([np.nan if value is None else value for value in column], dtype=np.float64)
+        return np.array([np.nan if is_null(value) else value for value in column], dtype=np.float64)
     except OverflowError as error:
         raise InputError("labels must be class indices 0..c-1, but one has over 300 digits.") from error
 

@@ -32,6 +32,7 @@ from hardsight.files.samples import write_samples
 from hardsight.files.suspects import read_suspects, suspects_file
 from hardsight.files.writing import replacing, why
 from hardsight.render.saving import save_figure
+from hardsight.result import ScoresTable
 from hardsight.scoring.score import score
 from hardsight.screen import Progress, percent
 from hardsight.snapshot import Snapshot
@@ -77,8 +78,8 @@ def load_digits(seed: int) -> Digits:
     return Digits(parts["train"], test, replace(test, kind="npy", images=faint, columns={}, rows=None))
 
 
-def run_demo(directory: str | Path, *, seed: int = 0, progress: Progress | None = None) -> Summary:
-    """Train, score, adapt and write a run directory; if it is already complete, only summarize it."""
+def run_demo(directory: str | Path, *, seed: int = 0, progress: Progress | None = None) -> ScoresTable:
+    """Train, score, adapt and write a run directory; if it is already complete, only read its scores."""
     directory = place_on_disk(directory)
     if check_count(seed, "seed") >= 2**32:
         raise InputError(f"seed must be below 2^32, got {seed}.")
@@ -92,9 +93,7 @@ def run_demo(directory: str | Path, *, seed: int = 0, progress: Progress | None 
         from hardsight.explorer.report import report
 
         report(directory)
-    summary = Summary(num_classes=10)
-    summary.add(read_scores(directory))
-    return summary
+    return ScoresTable(read_scores(directory), NAMES, by="avh")
 
 
 def against_degradation(directory: Path) -> Correlations:
@@ -156,9 +155,8 @@ def _fill(run: Run, seed: int, progress: Progress | None) -> None:
     write_table(_with_levels(degraded), directory / "degraded.parquet")
     _clean(run, snapshot, digits.test, seed)
     _save(run, "overview", _overview(table, digits.test))
-    correlations = against_degradation(directory)
-    for agreement in correlations.agreements:
-        _save(run, agreement.target.key, correlations.draw(agreement))
+    for name, figure in against_degradation(directory).figures().items():
+        _save(run, name.removeprefix("demo-"), figure)
     _adapt(run, digits, seed, progress)
     summary = Summary(num_classes=10)
     summary.add(table)

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.checks import UNLABELED, as_array, as_matrix, is_tensor, to_numpy
+from hardsight.checks import as_matrix, to_numpy
 from hardsight.errors import InputError, first_line
 from hardsight.head import Head, is_estimator
-from hardsight.named_labels import class_numbers
+from hardsight.labels import Classes
 
 SUPPORTED = "LogisticRegression, LinearSVC, RidgeClassifier, SGDClassifier, Perceptron or LinearDiscriminantAnalysis"
 TOLERANCE = 1e-3  # relative to the largest output; float32 layers agree to 1e-6, a wrong layer is off by 0.1 or more
@@ -38,7 +38,7 @@ class FittedEstimator:
         if not hasattr(self.last, "coef_"):
             raise InputError(f"{name} has no coef_, so no class vectors: it must be {SUPPORTED}.{instead}")
         self.classes = np.asarray(self.last.classes_)
-        self.class_names = [str(label) for label in self.classes.tolist()]
+        self.class_names = [str(_whole(label)) for label in self.classes.tolist()]
 
     @property
     def column_names(self) -> list[str] | None:
@@ -91,31 +91,24 @@ class FittedEstimator:
             )
         return head
 
-    def class_numbers(self, labels: Any) -> Any:
-        """(n,) labels as passed to `fit` -> indices into `classes_`; -1 and null stay unlabeled unless -1 is a class."""
-        if labels is None or self.classes.dtype.kind not in "iuf":
-            return class_numbers(labels, self.class_names)[0]
-        column = to_numpy(labels) if is_tensor(labels) else as_array(labels, "labels")
-        if column.dtype.kind not in "iufO" or column.ndim != 1:
-            return class_numbers(labels, self.class_names)[0]
-        place = {float(value): number for number, value in enumerate(self.classes.tolist())}
-        try:
-            values = [np.nan if value is None or type(value).__name__ == "NAType" else float(value) for value in column.tolist()]
-        except (TypeError, ValueError):
-            return class_numbers(labels, self.class_names)[0]
-        unlabeled = {float(UNLABELED)} - set(place)
-        unknown = [value for value in values if value == value and value not in place and value not in unlabeled]
-        if unknown:
-            raise InputError(
-                f"{len(unknown)} of {len(values)} labels are none of the classes that {type(self.last).__name__} was fitted to, "
-                f"such as {unknown[0]:g}; these are {', '.join(self.class_names[:20])}."
-            )
-        return np.array([place.get(value, UNLABELED) for value in values], np.int64)
+    @property
+    def counted(self) -> bool:
+        """Whether its classes are numbers."""
+        return self.classes.dtype.kind in "iuf"
+
+    def known_classes(self) -> Classes:
+        """Its classes, for labels as they were passed to `fit`."""
+        return Classes(self.class_names, integers=self.counted and self.class_names != [str(k) for k in range(len(self.classes))])
 
 
 def fitted_columns(head: Any) -> list[str] | None:
     """Names of the columns that a classifier was fitted to; None if it has none, or is not a classifier."""
     return FittedEstimator(head).column_names if is_estimator(head) else None
+
+
+def _whole(label: Any) -> Any:
+    """A class 1.0 is class 1."""
+    return int(label) if isinstance(label, float) and label.is_integer() else label
 
 
 def _two_rows(x: np.ndarray) -> np.ndarray:

@@ -77,13 +77,27 @@ class AttackOptions(TypedDict, total=False):
     channels: str | None
 
 class AuditOptions(TypedDict, total=False):
-    group: Sequence[str]
-    by: str
-    split: str | None
     least: int
-    level: float
     clusters: int | None
     seed: int
+    top: int
+    by: str
+    split: str | None
+    level: float
+    head: Any
+    labels: Any
+    features: Any
+    label: str | None
+    class_names: Any
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    bias: Any
+    ids: Any
+    columns: Any
+    allow_duplicates: bool
+    limit: int | None
+    first: int | None
 
 class CleanOptions(TypedDict, total=False):
     by: str | None
@@ -92,8 +106,30 @@ class CleanOptions(TypedDict, total=False):
     neighbors: bool
     folds: int
     seed: int
+    probs: Any
+    top: int
+    head: Any
+    features: Any
+    label: str | None
+    class_names: Any
+    logits: Any
+    pred_probs: Any
+    bias: Any
+    ids: Any
+    columns: Any
+    allow_duplicates: bool
+    limit: int | None
+    first: int | None
 
 class CorrelateOptions(TypedDict, total=False):
+    by: str | None
+    superclasses: Any
+    passes: Any
+    unseen: Any
+    epochs: bool
+    epoch_tables: Any
+    images: Any
+    top: int
     against: str | None
     hard: str | None
     scores: Sequence[str] | None
@@ -106,6 +142,17 @@ class CorrelateOptions(TypedDict, total=False):
     split: str | None
     allow_missing: bool
     class_names: Sequence[str] | None
+    head: Any
+    labels: Any
+    features: Any
+    label: str | None
+    allow_duplicates: bool
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    bias: Any
+    ids: Any
+    columns: Any
     limit: int | None
     first: int | None
     hardness: str | bool | None
@@ -133,11 +180,26 @@ class CurriculumOptions(TypedDict, total=False):
     allow_duplicates: bool
 
 class DriftOptions(TypedDict, total=False):
+    unpaired: bool
+    seed: int
+    top: int
+    head: Any
+    labels: Any
     by: str
     split: str | None
-    unpaired: bool
     level: float
-    seed: int
+    features: Any
+    label: str | None
+    class_names: Any
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    bias: Any
+    ids: Any
+    columns: Any
+    allow_duplicates: bool
+    limit: int | None
+    first: int | None
 
 class ExploreOptions(TypedDict, total=False):
     port: int | None
@@ -258,6 +320,34 @@ class ReportOptions(TypedDict, total=False):
     audit: Path | None | str
     drift: Path | None | str
     split: str | None
+    hardness: str | bool | None
+
+class ScoreOptions(TypedDict, total=False):
+    scores: Any
+    reference: Any
+    models: Any
+    images: Any
+    by: str | None
+    top: int
+    shard: Any
+    strict: bool
+    allow_duplicates: bool
+    summary_only: bool
+    cluster: str | None
+    tls_ca: str | None
+    tls_cert: str | None
+    tls_key: str | None
+    features: Any
+    label: str | None
+    class_names: Any
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    bias: Any
+    ids: Any
+    columns: Any
+    limit: int | None
+    first: int | None
     hardness: str | bool | None
 
 class SelectOptions(TypedDict, total=False):

@@ -42,11 +42,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def option(
-    default: Any, help: str, *, least: float | None = None, above: float | None = None, most: float | None = None,
-    below: float | None = None, choices: Sequence[str] | None = None, flag: str | Sequence[str] | None = None,
-    metavar: str | None = None, read: Callable[[Any], Any] | None = None, repeat: bool = False, decides: bool = True,
-    word: str | None = None, python: bool = False,
-) -> Any:  # fmt: skip
+    default: Any, help: str, *, choices: Sequence[str] | None = None, flag: str | Sequence[str] | None = None, **about: Any
+) -> Any:
     """One option: a dataclass field that knows its bounds and its help.
 
     Args:
@@ -65,11 +62,7 @@ def option(
         python: whether it is an argument in Python alone, such as an array, and not an option of the command.
     """
     flags = () if flag is None else (flag,) if isinstance(flag, str) else tuple(flag)
-    about = _About(
-        help, least, above, most, below, tuple(choices) if choices else None, flags, metavar, read, repeat, decides, word,
-        python,
-    )  # fmt: skip
-    return _field(default, about)
+    return _field(default, _About(help, tuple(choices) if choices else None, flags, **about))
 
 
 def _device(value: Any) -> str:
@@ -124,18 +117,18 @@ def _field(default: Any, about: _About) -> Any:
 @dataclass(frozen=True)
 class _About:
     help: str
-    least: float | None
-    above: float | None
-    most: float | None
-    below: float | None
     choices: tuple[str, ...] | None
     flags: tuple[str, ...]
-    metavar: str | None
-    read: Callable[[Any], Any] | None
-    repeat: bool
-    decides: bool
-    word: str | None
-    python: bool
+    least: float | None = None
+    above: float | None = None
+    most: float | None = None
+    below: float | None = None
+    metavar: str | None = None
+    read: Callable[[Any], Any] | None = None
+    repeat: bool = False
+    decides: bool = True
+    word: str | None = None
+    python: bool = False
 
 
 @dataclass(frozen=True)
@@ -234,8 +227,12 @@ class Options:
         return _field(default, dataclasses.replace(about, **changes))
 
     @classmethod
-    def given(cls, settings: Self | None, options: Mapping[str, Any]) -> Self:
-        """Settings from a settings object, from single options, or from an object with some options overridden."""
+    def given(cls, settings: Self | None, options: Mapping[str, Any], **arguments: Any) -> Self:
+        """Settings from a settings object, from single options, or from an object with some options overridden.
+
+        `arguments` are options that a verb also takes by position; None where they were not given.
+        """
+        options = {**options, **{name: value for name, value in arguments.items() if value is not None}}
         unknown = [name for name in options if name not in {field.name for field in cls.fields()}]
         if unknown:
             names = [field.name for field in cls.fields()]
@@ -303,21 +300,6 @@ class SampleOptions(Options):
     def all_samples(self) -> bool:
         """Whether no sample is left out."""
         return self.limit is None and self.first is None
-
-
-@dataclass(frozen=True)
-class TableColumns(Options):
-    """Which columns of a wide table to use, for commands that also take a head and labels."""
-
-    features: Any = option(
-        None, "Columns of a wide table that hold the features: names or patterns, such as 'f*'.", metavar="COLUMNS"
-    )
-    label: str | None = option(None, "Column of a wide table that holds the labels. Default: label.", metavar="COLUMN")
-
-    def check(self) -> None:
-        """Labels may come from one source only."""
-        if self.label is not None and getattr(self, "labels", None) is not None:
-            raise InputError("--label names a column and --labels a file: use only one of them.")
 
 
 def _array(help: str) -> Any:

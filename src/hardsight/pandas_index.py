@@ -10,18 +10,19 @@ passes a pandas object has already imported it.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 
 from hardsight.errors import InputError
-from hardsight.named_labels import class_numbers, names_that_hold
+from hardsight.labels import INTEGER, Classes, names_in, read_labels
 
 
 def index_of(x: Any) -> Any:
     """The index of a pandas frame or series; None for anything else."""
-    pandas = sys.modules.get("pandas")
-    if pandas is None or not isinstance(x, (pandas.DataFrame, pandas.Series)):
+    if not (nw.dependencies.is_pandas_dataframe(x) or nw.dependencies.is_pandas_series(x)):
         return None
     return x.index.to_flat_index()  # a MultiIndex becomes tuples
 
@@ -81,43 +82,67 @@ def align(x: Any, name: str, to: Any, to_name: str, ids: Any = None) -> Any:
 
 def same_columns(x: Any, to: Any) -> Any:
     """A frame with its columns in the order of another's, if they have the same names; otherwise unchanged."""
-    names, wanted = _column_names(x), _column_names(to)
+    names, wanted = column_names(x), column_names(to)
     if names is None or wanted is None or names == wanted or sorted(names) != sorted(wanted) or len(set(names)) < len(names):
         return x
     return _columns_at(x, [names.index(name) for name in wanted])
 
 
-def in_class_order(x: Any) -> Any:
-    """A frame of logits or probabilities with its columns in order, if their names are the class numbers 0 to c - 1.
+def in_class_order(x: Any, class_names: Sequence[str] | None = None, axis: int = 1) -> Any:
+    """A frame of one row or column per class in the order of the class names, if it names the same classes.
 
-    As text they often sort differently: "0", "1", "10", "2".
+    Columns named by the class numbers 0 to c - 1 are put in order, too. As text they often sort differently: "0", "1", "10", "2".
     """
-    names = _column_names(x)
+    names = _names_along(x, axis)
     if names is None:
         return x
-    count = [str(k) for k in range(len(names))]
-    return x if names == count or sorted(names) != sorted(count) else _columns_at(x, [names.index(k) for k in count])
+    for wanted in (list(class_names or ()), [str(k) for k in range(len(names))] if axis == 1 else []):
+        if names != wanted and sorted(names) == sorted(wanted):
+            places = [names.index(name) for name in wanted]
+            return _columns_at(x, places) if axis == 1 else x.iloc[places]
+    return x
+
+
+def classes_in(x: Any, axis: int, labels: Any) -> Classes:
+    """The classes that the rows (axis 0) or columns (axis 1) of a frame name, if the labels mean these names.
+
+    Names that are integers other than 0 to c - 1 are meant by integer labels. Names that no label has name something else.
+    """
+    names = class_names_in(x, axis)
+    if names is None or labels is None:
+        return Classes()
+    classes = Classes(names, integers=all(INTEGER.fullmatch(name) for name in names))
+    held = names_in(labels, classes)
+    if held is not None:
+        return classes if set(held) & set(names) else Classes()
+    if not classes.integers:
+        return Classes()
+    meant = {str(number) for number in np.unique(read_labels(labels).numbers).tolist()} - {"-1"}
+    return classes if axis == 1 or meant <= set(names) else Classes()  # the rows of a weight may just be some rows of another
 
 
 def counted_by(labels: Any, x: Any, axis: int) -> Any:
     """Labels that name a frame's rows or columns, as their positions; other labels unchanged."""
-    names = names_that_hold(labels, class_names_in(x, axis))
-    return labels if names is None else class_numbers(labels, names)[0]
+    classes = classes_in(x, axis, labels)
+    return labels if classes.names is None else read_labels(labels, classes).numbers
 
 
 def class_names_in(x: Any, axis: int) -> list[str] | None:
     """The unique names of a frame's rows (axis 0) or columns (axis 1); None for anything else, and for default names."""
-    if axis == 1:
-        names = _column_names(x)
-    else:
-        names = None if index_of(x) is None or x.ndim != 2 else [str(name) for name in x.index]
+    names = _names_along(x, axis)
     if names is None or len(set(names)) < len(names) or names == [str(k) for k in range(len(names))]:
         return None
     return names
 
 
-def _column_names(x: Any) -> list[str] | None:
-    """The columns of a pandas or polars frame or an Arrow table, as text; None for anything else."""
+def _names_along(x: Any, axis: int) -> list[str] | None:
+    if axis == 1:
+        return column_names(x)
+    return None if index_of(x) is None or x.ndim != 2 else [str(name) for name in x.index]
+
+
+def column_names(x: Any) -> list[str] | None:
+    """The columns of a frame of any library, an Arrow table or a Hugging Face dataset, as text; None for anything else."""
     names = getattr(x, "column_names", None)
     if names is None and hasattr(x, "shape"):
         names = getattr(x, "columns", None)
@@ -125,10 +150,7 @@ def _column_names(x: Any) -> list[str] | None:
 
 
 def _columns_at(x: Any, places: list[int]) -> Any:
-    if index_of(x) is not None:
-        return x.iloc[:, places]
-    names = _column_names(x) or []
-    return x.select([names[place] for place in places])
+    return nw.from_native(x, eager_only=True)[:, places].to_native()
 
 
 def _same_values(a: Any, b: Any) -> bool:

@@ -23,8 +23,18 @@ from hardsight.files.suspects import count_in_words, noted_warnings
 from hardsight.files.table_writing import FORMATS
 from hardsight.render.table_views import TableView, as_html, as_text
 from hardsight.scores import SCORES
-from hardsight.screen import Sentence, ShownTable
-from hardsight.table import UNLABELED, Summary, hardest, noted_class_names, plain, read_scores, with_class_names, write_table
+from hardsight.screen import Sentence, ShownTable, line, number, percent
+from hardsight.table import (
+    UNLABELED,
+    Summary,
+    as_hardness,
+    hardest,
+    noted_class_names,
+    plain,
+    read_scores,
+    with_class_names,
+    write_table,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -101,7 +111,7 @@ class Result:
     def table(self) -> pa.Table:
         """The main table, read from its file where it was written to one."""
         if not isinstance(self._table, pa.Table):
-            self._table = read_scores(self._table)
+            self._table = read_scores(self._table, self.class_names)
         return self._table
 
     def of(self, snapshot: Any, pictures: PictureSource | None = None) -> Self:
@@ -245,7 +255,7 @@ class ScoresTable(Result):
     It shows a summary and the hardest samples, with thumbnails if there are images.
 
     Args:
-        table: the table.
+        table: the table, or the file that it was written to.
         class_names: (c,) names to show instead of class indices.
         pictures: source of images by sample id.
         by: score to rank by for display. Default: `avh`, if present.
@@ -257,19 +267,83 @@ class ScoresTable(Result):
         ([0.1, 0.3], 1)
     """
 
+    fitted_head: str | None = None  # in words, where there was no head
+    all_means: bool = False  # whether the printed tables have the mean of every score
+
     def __init__(
         self,
-        table: pa.Table,
+        table: pa.Table | str | os.PathLike[str],
         class_names: Sequence[str] | None = None,
         pictures: PictureSource | None = None,
         by: str | None = None,
         num_classes: int | None = None,
     ) -> None:
         super().__init__(table)
-        self.by = by
-        self.class_names = list(class_names) if class_names is not None else noted_class_names(table.schema)
-        self.pictures = pictures
-        self.num_classes = num_classes if self.class_names is None else len(self.class_names)
+        names = noted_class_names(table.schema) if class_names is None and isinstance(table, pa.Table) else class_names
+        self.by, self.pictures = by, pictures
+        self.class_names = None if names is None else list(names)
+        self.num_classes = num_classes if names is None else len(names)
+        self._gathered: Summary | None = None
+
+    @property
+    def table(self) -> pa.Table:
+        """The table, read from its file where it was written to one; a hardness table stays one."""
+        in_file = not isinstance(self._table, pa.Table)
+        if in_file and self._gathered is not None and self._gathered.hardness:
+            self._table = as_hardness(super().table)
+        return super().table
+
+    @property
+    def gathered(self) -> Summary:
+        """Counts, accuracy, means and the hardest samples: gathered while the table was written, or from the table."""
+        if self._gathered is None:
+            self._gathered = Summary(by=self.ranked_by or "avh", num_classes=self.num_classes)
+        if self._gathered.num_samples == 0 and len(self):
+            self._gathered.add(self.table)
+        return self._gathered
+
+    def summarized(self, summary: Summary) -> Self:
+        """The same table with its summary, or an empty one that says what to rank by."""
+        self._gathered = summary
+        return self
+
+    def lines(self) -> Iterator[Sentence | ShownTable]:
+        """The hardest samples, counts and accuracy; with `all_means`, the mean of every score."""
+        summary = self.gathered
+        if summary.top:
+            yield self._hardest_shown(summary)
+        accuracy, mean = summary.accuracy, summary.means.get(summary.ranked_by)
+        words = [f"n = {summary.num_samples}", f"c = {number(summary.num_classes)}"]
+        words += ["accuracy = –" if accuracy is None else f"accuracy = {percent(accuracy)} %"]
+        words += [f"mean {summary.ranked_by} = {number(mean)}"] if mean is not None else []
+        yield line("   ".join(words), **summary.as_dict())
+        odd = sorted((name, count) for name, count in summary.statuses.items() if name != "ok")
+        if odd:
+            yield line("not fully scored: " + ", ".join(f"{count} {name}" for name, count in odd))
+        if summary.hardness:
+            yield line("as hardness: high is hard in every score", hardness=True)
+        if self.all_means:
+            ends = {name: "high" if summary.hardness else SCORES[name].hard for name in summary.means}
+            means = [(name, number(mean), ends[name]) for name, mean in summary.means.items()]
+            yield ShownTable("means", ("score", "mean", "hard end"), means)
+        if self.fitted_head is not None:
+            yield line(f"no head given. head: {self.fitted_head}")
+
+    def _hardest_shown(self, summary: Summary) -> Sentence | ShownTable:
+        table, by = summary.hardest, summary.ranked_by
+        if table is None or len(table) == 0:
+            return line(f"no sample has a value of {summary.by} to rank by")
+        others = ("avh", "confidence", "angular_gap") if by not in UNLABELED else UNLABELED
+        scores = list(dict.fromkeys([by, *(name for name in others if name in table.column_names)]))
+        rows = [
+            (number(row["id"]), *map(self._name_of, (row["label"], row["predicted"])), *(number(row[name]) for name in scores))
+            for row in table.to_pylist()
+        ]
+        header = ("id", "label", "predicted", *scores)
+        return ShownTable("hardest", header, rows, title=f"hardest {len(rows)} by {by}", words=3)
+
+    def _name_of(self, label: int | None) -> str:
+        return number(label) if self.class_names is None or label is None else self.class_names[label]
 
     def with_images(self, images: Sequence[Any] | np.ndarray) -> ScoresTable:
         """The same table with images: one per row, as arrays (h, w) or (h, w, 3), or PIL images.

@@ -276,6 +276,13 @@ def warn(sentence: str) -> None:
         print_warning(sentence)
 
 
+def warn_in_python(sentences: Sequence[str]) -> None:
+    """A `UserWarning` each where no command runs, which prints the notes of its result itself."""
+    if _shown is _outside:
+        for sentence in sentences:
+            warnings.warn(sentence, stacklevel=3)
+
+
 def print_wrote(path: Any, more: str = "") -> None:
     """Report which file was written."""
     _shown.files.append(str(path))

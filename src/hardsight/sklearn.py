@@ -79,8 +79,7 @@ class HardnessScorer(BaseEstimator):
             values = score(X, self.head_, labels, scores=[self.by]).column(self.by)
         except InputError as error:
             raise ValueError(str(error)) from error
-        hardness = values.to_numpy(zero_copy_only=False).astype(np.float64)
-        return hardness if SCORES[self.by].hard == "high" else -hardness
+        return SCORES.harder(self.by, values.to_numpy(zero_copy_only=False).astype(np.float64))
 
     def _labels(self, X: np.ndarray, y: Any | None) -> np.ndarray:
         """(n,) class indices: the given labels, or the predicted ones."""

@@ -17,17 +17,17 @@ import pyarrow.compute as pc
 
 from hardsight.checks import check_count
 from hardsight.errors import FileError, InputError, did_you_mean, first_line
-from hardsight.files.formats import kind_by_name
-from hardsight.files.kinds import COLUMNS, LIST_COLUMNS
+from hardsight.files.kinds import are_scores
 from hardsight.files.label_column import as_text, holds_names
 from hardsight.files.parquet import read_parquet, table_notes
 from hardsight.files.places import Place, place
 from hardsight.files.reading import existing_file, read_json, reading
 from hardsight.files.run import not_a_run
-from hardsight.files.table_files import read_csv
-from hardsight.files.table_writing import FORMATS, RowsWriter
+from hardsight.files.table_files import read_csv, with_ids
+from hardsight.files.table_writing import FORMATS, RowsWriter, with_formulas
 from hardsight.files.wide_tables import as_arrow, is_pandas, is_table
-from hardsight.pandas_index import index_ids
+from hardsight.labels import is_missing, natural_key
+from hardsight.pandas_index import column_names, index_ids
 from hardsight.scores import SCORES
 
 CLASSES = ("label", "predicted", "given_label", "suggested_label", "predicted_label")  # columns of class numbers
@@ -69,21 +69,8 @@ def plain(table: Any) -> Any:
 
 
 def is_scores(table: Any, by: str | None = None) -> bool:
-    """Whether a table in memory is a table of scores: the one rule of it; `by` is a column that the caller ranks by."""
-    names = {str(name) for name in getattr(table, "column_names", None) or table.columns}
-    if names & set(LIST_COLUMNS):
-        return False
-    if names <= {"id", "label", "split", "path"}:  # nothing that could be a feature
-        return True
-    return {"predicted", "status"} <= names or any(name in SCORES for name in names) or (by is not None and by in names)
-
-
-def has_scores(path: Place, by: str | None = None) -> bool:
-    """The same of a file, by its columns alone."""
-    read = COLUMNS.get(kind_by_name(path))
-    if read is None or not path.is_file():
-        return False
-    return is_scores(pa.table({name: [] for name in dict.fromkeys(read(path))}), by)
+    """Whether a table in memory is a table of scores; `by` is a column that the caller ranks by."""
+    return are_scores(column_names(table) or (), by)
 
 
 def scores_given(source: Any) -> Any:
@@ -173,18 +160,17 @@ def with_class_names(table: pa.Table, names: Sequence[str] | None = None) -> pa.
     return table
 
 
-def with_class_numbers(table: pa.Table) -> pa.Table:
-    """The inverse, of a table that was read from a format without metadata: names in sorted order become the classes."""
+def with_class_numbers(table: pa.Table, names: Sequence[str] | None = None) -> pa.Table:
+    """The inverse, of a table that was read from a format without metadata; by default, the classes are the names in order."""
     held = [name for name in CLASSES if name in table.column_names and holds_names(table.schema.field(name).type)]
     if not held or not _is_result(table):
         return table
-    names = sorted({word for name in held for word in as_text(table.column(name)).unique().to_pylist() if word})
+    words = {word for name in held for word in as_text(table.column(name)).unique().to_pylist() if word is not None}
+    names = names or sorted({word for word in words if not is_missing(word)}, key=natural_key)
     for name in held:
-        numbers = pc.index_in(as_text(table.column(name)), value_set=pa.array(names, pa.string()), skip_nulls=True).cast(
-            pa.int64()
-        )
-        table = table.set_column(table.column_names.index(name), name, numbers)
-    return table.replace_schema_metadata(_noted(table.schema, {**table_notes(table.schema), "class_names": names}))
+        numbers = pc.index_in(as_text(table.column(name)), value_set=pa.array(names, pa.string()), skip_nulls=True)
+        table = table.set_column(table.column_names.index(name), name, numbers.cast(pa.int64()))
+    return table.replace_schema_metadata(_noted(table.schema, {**table_notes(table.schema), "class_names": list(names)}))
 
 
 def _is_result(table: pa.Table) -> bool:
@@ -197,19 +183,20 @@ def _noted(schema: pa.Schema, notes: dict[str, Any]) -> dict[bytes, bytes] | Non
     return {**others, **({b"hardsight": json.dumps(notes).encode()} if notes else {})} or None
 
 
-def read_scores(path: str | os.PathLike[str]) -> pa.Table:
+def read_scores(path: str | os.PathLike[str], class_names: Sequence[str] | None = None) -> pa.Table:
     """A scores table from Parquet, CSV (or .tsv) or JSON, or from the run directory that holds it.
 
-    Scores have their original signs: a hardness table is converted back.
+    Scores have their original signs: a hardness table is converted back. `class_names` numbers the classes of formats that have
+    no metadata; by default they are numbered in the order of their names.
     """
     path = place(path)
     if path.is_dir() and not (path / "scores.parquet").is_file() and not (path / "run.json").is_file():
         raise FileError(not_a_run(path))
     path = path / "scores.parquet" if path.is_dir() else path
     if path.suffix.lower() in (".csv", ".tsv"):
-        return as_measured(_without_mark(with_class_numbers(_read_csv(existing_file(path)))))
+        return as_measured(_without_mark(with_class_numbers(_read_csv(existing_file(path)), class_names)))
     if path.suffix.lower() == ".json":
-        return as_measured(_without_mark(with_class_numbers(_read_json(existing_file(path)))))
+        return as_measured(_without_mark(with_class_numbers(_read_json(existing_file(path)), class_names)))
     return as_measured(read_parquet(path))
 
 
@@ -235,12 +222,9 @@ def _read_csv(path: Place) -> pa.Table:
             with reading(path, "not a readable scores table"):
                 column = as_text(column) if kind == pa.string() else column.cast(kind)
             table = table.set_column(table.column_names.index(name), name, column)
-    if "label" in table.column_names and holds_names(table.schema.field("label").type) and not _is_result(table):
+    if "label" in table.column_names and holds_names(table.schema.field("label").type) and not are_scores(table.column_names):
         raise FileError(f"{path}: a table of scores has class numbers in label. Score a table of features first: {SCORE_IT}.")
-    ids = table.column("id") if "id" in table.column_names else None
-    if ids is not None and len(ids) and pc.all(pc.match_substring_regex(ids, "^(0|[1-9][0-9]{0,17})$"), skip_nulls=False).as_py():
-        table = table.set_column(table.column_names.index("id"), "id", ids.cast(pa.int64()))  # ids in a CSV are read as text
-    return table
+    return table if "id" not in table.column_names else with_ids(table, with_formulas(table.column("id")))
 
 
 def _read_json(path: Place) -> pa.Table:

@@ -38,7 +38,7 @@ class SeenIds:
             row, id = repeated[0]
             raise InputError(
                 f"{where}: ids must be unique, but {len(repeated)} are repeated; row {first_row + row} repeats {id!r:.80} of row "
-                f"{first_row + first_seen[id]}. Fix them, or allow duplicates to keep both rows."
+                f"{first_row + first_seen[id]}. Fix them; hardsight score --allow-duplicates keeps both rows."
             )
 
 

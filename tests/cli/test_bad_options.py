@@ -36,9 +36,9 @@ ASK: dict[str, Callable[[Any], Any]] = {
 NOT_WHOLE = ["3", 2.5, 3.0, True, False, np.True_, [3], {}, 1 + 2j, b"3"]
 NO_SHARDS = [3, "3", "a/b", "1/2/3", "", " 0/2", "0/2\n", "²/3", (0,), (0, 1, 2), {0, 2}, 0.5, True]
 REFUSED = [
-    *((name, value, "must be a whole number, got ") for name in ("limit", "k", "top") for value in NOT_WHOLE),
+    *((name, value, "must be a whole number") for name in ("limit", "k", "top") for value in NOT_WHOLE),
     *(("shard", shard, "must be a whole number, got ") for value in NOT_WHOLE for shard in ((value, 3), (0, value))),
-    ("limit", -1, "limit must not be negative, got -1"),
+    ("limit", -1, "limit must be a whole number of 1 or more, got -1"),
     ("top", -1, "top must not be negative, got -1"),
     ("k", 0, "k must be at least 1, got 0"),
     *(("covariance", value, 'covariance must be "diagonal" or "identity"') for value in ("full", 3, None, np.eye(2))),

@@ -30,7 +30,7 @@ ARRAYS = {
     "score empty.npz": "not a readable .npz archive",
     "score good.npz --scores ahv": "Did you mean avh?",
     "score good.npz --limt 3": "no such option: --limt. Did you mean --limit? See hardsight score --help.",
-    "score from_one.npz": "Labels look counted from 1: subtract 1.",
+    "score beyond.npz": "labels must be 0 to 2 (or -1 for unlabeled)",
     "score transposed.npz": "pass features.T",
     "score bare.npz": "pass a head, or labels to fit one to.",
     "score bare.npz --head turned.npy": "pass weight.T",
@@ -74,8 +74,8 @@ ARRAYS = {
     "select good.npz --budget 500 -o s.csv": "more than the 30 samples",
     "select good.npz -o s.csv": "give --budget N",
     "select good.npz --budget 5": "missing option '-o' / '--output'",
-    "select votes.csv --budget 1 -o s.csv": "Score it first",
-    "select table.csv --budget 1 -o s.csv": "--features 'f*' --label NAME",
+    "select votes.csv --budget 1 -o s.csv": "which columns are the features",
+    "select table.csv --budget 1 -o s.csv": "which columns are the features",
     "select hole.npz --budget 4 --per-class -o s.csv": "class 1 has no samples",
     "mine bare.npz": "give --labels FILE",
     "mine good.npz --label site": "--label names a column",
@@ -133,7 +133,6 @@ SHOWN = {
     "broken.parquet": "not a readable",
     "twice.parquet": "unique",
     "none.parquet": "no samples",
-    "words.parquet": "class indices",
 }
 NAMES = {
     "two.txt": "got 2 for 3 classes",
@@ -303,7 +302,7 @@ def _hurried(folder: Path, rng: np.random.Generator) -> None:
         "good": {"features": features, "weight": weight, "labels": labels, "ids": ids, "site": np.repeat(["a", "b"], 15)},
         "bare": {"features": features},
         "unlabeled": {"features": features, "weight": weight, "ids": ids},
-        "from_one": {"features": features, "weight": weight, "labels": labels + 1},
+        "beyond": {"features": features, "weight": weight, "labels": labels * 2},
         "transposed": {"features": features.T, "weight": weight, "labels": labels},
         "percent": {"probs": np.full((30, 4), 25.0), "labels": labels},
         "nan": {"features": odd, "weight": weight, "labels": labels},
@@ -353,7 +352,6 @@ def _hurried(folder: Path, rng: np.random.Generator) -> None:
         "table": {"id": [1, 2], "features": [[0.5, 1.0], [1.0, 0.5]], "label": [0, 1]},
         "twice": {"id": ["a", "a"], "avh": [0.1, 0.2]},
         "none": {"id": pa.array([], pa.string()), "avh": pa.array([], pa.float64())},
-        "words": {"id": ["a"], "label": ["cat"], "avh": [0.2]},
     }
     for name, columns in tables.items():
         pq.write_table(pa.table(columns), folder / f"{name}.parquet")

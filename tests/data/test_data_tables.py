@@ -15,7 +15,7 @@ from PIL import Image
 
 from hardsight.data import BrokenImage, open_data
 from hardsight.data.files import path_below
-from hardsight.data.labels import names_by_label, read_labels
+from hardsight.data.labels import Written, names_by_label, read_labels
 from hardsight.data.opening import check_files
 from hardsight.errors import FileError, InputError
 
@@ -47,9 +47,9 @@ def test_list(tmp_path: Path) -> None:
 
 def test_list_counted_from_one_is_said(tmp_path: Path) -> None:
     data = listed(tmp_path, "a.png 1\nb.png 3\nc.png -1\n")
-    assert labels(data) == [0, 2, -1]
-    assert "1 was subtracted" in data.notes[0]
-    assert labels(listed(tmp_path, "a.png 2\nb.png 3\n")) == [2, 3]  # a part of a list: not counted from 2
+    assert labels(data) == [1, 3, -1] and "counted from 1" in data.notes[0]  # nothing says how many classes there are
+    named = listed(tmp_path, "cat/a.png 1\ndog/b.png 2\n")
+    assert labels(named) == [0, 1] and named.class_names == ["cat", "dog"] and "1 was subtracted" in named.notes[0]
 
 
 def test_list_of_names_or_without_labels(tmp_path: Path) -> None:
@@ -165,13 +165,13 @@ def test_csv_labels(tmp_path: Path) -> None:
     assert named.class_names == ["cat", "wolf"] and labels(named) == [1, -1, 0]
     assert csv(tmp_path, "path,label,class_name\na.png,1,wolf\nb.png,0,cat\n").class_names == ["cat", "wolf"]
     assert csv(tmp_path, "path,label\ncat/a.png,0\ndog/b.png,1\n").class_names == ["cat", "dog"]
-    assert labels(csv(tmp_path, "path,label\na.png,1.0\nb.png,2.0\n")) == [0, 1]
+    assert labels(csv(tmp_path, "path,label\na.png,1.0\nb.png,2.0\n")) == [1, 2]
     assert csv(tmp_path, "path\na.png\n").labels is None
     assert csv(tmp_path, "path,label\na.png,\n").labels is None
     assert len(csv(tmp_path, "path,label\n")) == 0
     assert listed(tmp_path, "path\tlabel\na, b.png\t0\n", "x.tsv").ids == ["a, b.png"]
     for bad in ("3.7", "-2", "2147483648", "9" * 30):
-        with pytest.raises(InputError, match=r"row 2: a label must be"):
+        with pytest.raises(InputError, match=r"row 2: labels must be"):
             csv(tmp_path, f"path,label\na.png,0\nb.png,{bad}\n")
 
 
@@ -220,8 +220,5 @@ def test_names_need_one_word_per_label(numbers: list[int], words: str) -> None:
 @given(st.lists(st.integers(-1, 9)))
 def test_labels_read_back_whatever_their_type(values: list[int]) -> None:
     """As numbers, whole floats or text, the same labels come out."""
-    kinds: list[list[Any]] = [values, [float(v) for v in values], [str(v) for v in values]]
-    results = [read_labels(kind, str).index.tolist() for kind in kinds]
-    assert results[0] == results[1] == results[2]
-    if 0 in values:
-        assert results[0] == values
+    kinds: list[list[Any]] = [values, [float(v) for v in values], Written(str(v) for v in values)]
+    assert [read_labels(kind, str).numbers.tolist() for kind in kinds] == [values] * 3

@@ -35,7 +35,8 @@ from hardsight.explorer.serve import _open_page
 from hardsight.explorer.settings import ExploreSettings, ReportSettings
 from hardsight.explorer.sheet import Sheet, default_axes, open_sheet
 from hardsight.explorer.suspects import add_suspects
-from hardsight.groups.group_files import audit_to_file, drift_to_file
+from hardsight.groups.audit import audit
+from hardsight.groups.drift import drift
 from hardsight.snapshot import Snapshot
 from hardsight.table import write_table
 
@@ -50,8 +51,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pens = [1 if row % 3 else 2 for row in range(N)]  # numbers, which are an axis unless an audit says they are groups
     run = digits_run(folder / "run", n=N, columns={"pen": pens})
     before = digits_run(folder / "before", n=N, noise=3.0)
-    audit_to_file(run, group="pen")
-    drift_to_file(before, run, folder / "drift.parquet")
+    with pytest.warns(UserWarning, match="trained on"):
+        audit(run, "pen", output=run / "audit.parquet")
+    drift(before, run, output=folder / "drift.parquet")
     reasons = ["hardest of its class" if row % 2 else "spread" for row in range(30)]
     write_table(pa.table({"id": [str(row) for row in range(30)], "reason": reasons}), folder / "subset.parquet")
     return run

@@ -133,7 +133,7 @@ def test_a_mark_that_cannot_be_written_was_not_made(review: Any, monkeypatch: py
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("hardsight.explorer.review.pq.write_table", full)
+    monkeypatch.setattr("pyarrow.parquet.write_table", full)
     with pytest.raises(FileError, match="No space left"):
         review.put("tab", "b", "drop")
     assert set(review.current()[1]) == {"a"} == set(rows(review.path))

@@ -238,7 +238,7 @@ def test_label_studio_tasks_come_most_suspect_first(run: Path, tmp_path: Path) -
 
 
 @pytest.mark.slow  # three seconds of imports
-@pytest.mark.parametrize("names", [NAMES, ["</View>\"'&<x>", "a\x1bb", "crane", "crane", *NAMES[4:]]])
+@pytest.mark.parametrize("names", [NAMES, ["</View>\"'&<x>", "a\x1bb", *NAMES[2:]]])
 def test_label_studio_itself_takes_the_interface_and_every_task(names: list[str], tmp_path: Path) -> None:
     studio = pytest.importorskip("label_studio_sdk.label_interface", reason="make nightly installs label-studio-sdk")
     run = digits_run(tmp_path / "run", n=N, names=names)
@@ -259,12 +259,12 @@ def test_label_studio_itself_takes_the_interface_and_every_task(names: list[str]
 
 
 def test_hostile_class_names_reach_label_studio_as_text(tmp_path: Path) -> None:
-    hostile = ["</View>\"'&<x>", "a\x1bb", "crane", "crane", *NAMES[4:]]
+    hostile = ["</View>\"'&<x>", "a\x1bb", *NAMES[2:]]
     run = digits_run(tmp_path / "run", n=12, names=hostile)
     export(run, "labelstudio", tmp_path / "out", limit=5, image_url="https://example.org/i/")
     choices = [choice.get("value") for choice in ET.parse(tmp_path / "out" / "labeling-config.xml").iter("Choice")]
     tasks = read(tmp_path / "out" / "tasks.json")
-    assert choices[:4] == [hostile[0], "a\\x1bb", "crane (2)", "crane (3)"]
+    assert choices[:2] == [hostile[0], "a\\x1bb"]
     assert len(tasks) == 5 and all(task["data"]["image"].startswith("https://example.org/i/images/0000") for task in tasks)
     assert {task["predictions"][0]["result"][0]["value"]["choices"][0] for task in tasks} <= set(choices)
     avh = [task["data"]["avh"] for task in tasks]

@@ -9,6 +9,7 @@ import sys
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -420,8 +421,9 @@ def test_numbers_of_other_classes_than_the_models(here: Path, cli: Cli) -> None:
 def test_numbers_counted_from_one(here: Path) -> None:
     np.savez(here / "data.npz", images=np.stack([np.asarray(picture(row)) for row in range(4)]), labels=[1, 2, 2, 1])
     said: list[str] = []
-    assert hardsight.extract("tiny_nets:two", here / "data.npz", here / "run", say=said.append).head is None
-    assert said[0] == "Labels look counted from 1: subtract 1." and "its head is left out" in said[1]
+    snapshot = hardsight.extract("tiny_nets:two", here / "data.npz", here / "run", say=said.append)
+    assert snapshot.num_classes == 2 and snapshot.labels.tolist() == [0, 1, 1, 0]
+    assert "1 was subtracted" in said[1]
 
 
 def test_a_head_of_zeros_has_confidences_and_no_angles(here: Path, cli: Cli) -> None:
@@ -488,13 +490,11 @@ def test_wrong_options(here: Path, cli: Cli, words: list[str], message: str) -> 
     assert done.code == 2 and message in done.err and not (here / "run").exists()
 
 
-def test_a_forecast_is_given_before_a_long_run(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter(range(0, 10_000, 10))  # ten seconds between batches of two
-    monkeypatch.setattr(sizes.time, "monotonic", lambda: float(next(clock)))  # type: ignore[attr-defined]
+def test_a_disk_without_room_is_named_before_the_run(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sizes.shutil, "disk_usage", lambda folder: SimpleNamespace(free=10))  # type: ignore[attr-defined]
     said: list[str] = []
-    run = here / "run"
-    hardsight.extract("tiny_nets:two", class_folders(here / "photos", per_class=20), run, batch_size=2, say=said.append)
-    assert said == ["about 3 min and 1 MB for 40 images"]
+    hardsight.extract("tiny_nets:two", class_folders(here / "photos"), here / "run", say=said.append)
+    assert said == [f"the features need 1 MB, but {here / 'run'} has only 1 MB free"]
 
 
 def test_progress_counts_every_image(here: Path) -> None:
@@ -512,17 +512,3 @@ def test_the_largest_batch_that_fits() -> None:
     assert sizes.largest_that_fits(attempt) == 64
     with pytest.raises(RuntimeError, match="other"):
         sizes.largest_that_fits(lambda size: (_ for _ in ()).throw(RuntimeError("other")))
-
-
-@pytest.mark.filterwarnings("ignore")  # DataLoader's, about forks
-def test_the_benchmark_measures_both_sides(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from benchmarks import extract as bench
-    from hardsight.models import open_model
-
-    monkeypatch.setattr(bench, "PHOTOS", 8)
-    photos = bench._photos(here)
-    lines = bench._against_a_bare_loop("small", open_model(bench.SMALL_NET), photos, here, rounds=1)
-    assert [(line.what, line.unit) for line in lines] == [
-        (what, unit) for unit in ("ms", "images/s") for what in ("bare loop", "extract")
-    ]
-    assert lines[1].limit == 1.11 and lines[1].ratio is not None

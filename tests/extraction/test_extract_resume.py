@@ -26,8 +26,6 @@ from hardsight.extraction import sizes
 from hardsight.files import samples
 from hardsight.files.run import Run
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="kill -9 is a Unix thing")
-
 IMAGES, PARTS = 48, 6
 
 # A run in a process of its own, with six small parts; each batch takes a moment, so that a parent can aim.

@@ -113,13 +113,13 @@ def test_correlate_reads_the_directory_of_passes(run: Path) -> None:
         "passes_information": entropy(mean) - entropy(probs).mean(0),
         "passes_variance": probs.var(0).sum(1),
     }
-    told = found.opened[0].table
+    told = found.models[0].columns()
     for name, values in expected.items():
         assert np.allclose(told.column(name).to_numpy(), values, atol=1e-5)
         assert np.allclose(pass_scores(probs)[name], values, atol=1e-7)
     assert "passes_information" not in found.main[0].scores and "passes_aleatoric" in found.main[0].scores
     rows = np.arange(N)[::-1][:30]  # fewer samples, in another order: joined by id
-    few_rows = hardsight.correlate(plain.take(rows), passes=[str(run / "passes")], **few).opened[0].table
+    few_rows = hardsight.correlate(plain.take(rows), passes=[str(run / "passes")], **few).models[0].columns()
     assert np.allclose(few_rows.column("passes_variance").to_numpy(), expected["passes_variance"][rows], atol=1e-5)
 
 

@@ -32,7 +32,6 @@ MAIN = "from hardsight.cli import main; main()"
 RNG = np.random.default_rng(0)
 TABLE = pa.table({"id": [f"image {i}" for i in range(5000)], "avh": RNG.random(5000)})
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc and /dev/full are Linux's")
-unix = pytest.mark.skipif(os.name == "nt", reason="signals and file size limits are Unix's")
 
 
 @pytest.fixture
@@ -54,7 +53,7 @@ def test_a_directory_that_takes_no_files(cli: Cli, snapshot: Path, ending: str) 
 
 def test_a_directory_of_others_is_noticed_first(cli: Cli, snapshot: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.access", lambda *_: False)  # root may write anywhere
-    monkeypatch.setattr("hardsight.scoring.score_file.open_with_columns", lambda *_: pytest.fail("the samples were opened first"))
+    monkeypatch.setattr(Snapshot, "open", lambda *_, **__: pytest.fail("the samples were opened first"))
     out = snapshot.with_name("t.csv")
     refused(cli("score", snapshot, "-o", out), f"{out} could not be written: no write permission for {out.parent}")
 
@@ -97,7 +96,6 @@ def test_what_the_system_refuses(
     assert out.read_text() == old and sorted(snapshot.parent.iterdir()) == sorted([out, snapshot])
 
 
-@unix
 @pytest.mark.parametrize("ending", ["csv", "parquet", "json"])
 def test_a_disk_that_is_full_half_way(fresh_python: Callable[..., Any], tmp_path: Path, ending: str) -> None:
     pq.write_table(TABLE, tmp_path / "whole.parquet")
@@ -122,7 +120,6 @@ def test_a_screen_that_is_full(snapshot: Path, words: list[str]) -> None:
     assert (done.returncode, done.stderr) == (2, "hardsight: standard output: No space left on device.\n")
 
 
-@unix
 def test_a_screen_that_is_gone(tmp_path: Path, snapshot: Path) -> None:
     words = [sys.executable, "-c", MAIN, "score", str(snapshot), "-o", str(tmp_path / "o.csv")]
     closed = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *words], stderr=subprocess.PIPE, text=True, timeout=60)
@@ -184,7 +181,6 @@ def stopped(words: list[str], when: Callable[[], bool], number: int) -> tuple[in
 STOPS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
 
 
-@unix
 @pytest.mark.parametrize(("number", "code"), STOPS)
 def test_score_is_stopped(tmp_path: Path, number: int, code: int) -> None:
     weight = RNG.normal(size=(600, 64)).astype(np.float32)
@@ -192,7 +188,7 @@ def test_score_is_stopped(tmp_path: Path, number: int, code: int) -> None:
     slow = (  # 600 parts, each a moment apart: a minute's work
         "import time\n"
         "from hardsight import snapshot\n"
-        "from hardsight.scoring.score import Job\n"
+        "from hardsight.scoring.job import Job\n"
         "snapshot.snapshot.BATCH_BYTES = 256  # one row\n"
         "scored = Job.part\n"
         "Job.part = lambda *a, **k: (time.sleep(0.1), scored(*a, **k))[1]\n"
@@ -203,7 +199,6 @@ def test_score_is_stopped(tmp_path: Path, number: int, code: int) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["s.npz"]
 
 
-@unix
 @pytest.mark.parametrize(("number", "code"), STOPS)
 def test_extract_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, code: int) -> None:
     monkeypatch.chdir(tmp_path)
@@ -234,7 +229,6 @@ def test_extract_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, num
     assert not list(run.rglob("*.tmp")) and not (run / "run.json").exists()
 
 
-@unix
 def test_the_handlers_are_put_back(cli: Cli) -> None:
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     assert cli("--version").code == 0

@@ -26,7 +26,8 @@ from hardsight.files.epochs import read_moment
 from hardsight.files.heads import load_head, save_head
 from hardsight.files.human import read_people
 from hardsight.files.samples import write_samples
-from hardsight.human.models import open_models
+from hardsight.human import CorrelateSettings
+from hardsight.human.models import open_models, with_scores
 from hardsight.table import read_scores, write_table
 
 RNG = np.random.default_rng(0)
@@ -52,6 +53,11 @@ def images(path: Path) -> None:
             data.image(row)
         except BrokenImage:
             pass
+
+
+def models(path: Path) -> None:
+    for model in open_models(path, CorrelateSettings()):
+        with_scores(model, CorrelateSettings())
 
 
 def sheet(path: Path) -> None:
@@ -102,12 +108,12 @@ KINDS: dict[str, tuple[Callable[[Path], object], list[Reader]]] = {
         lambda path: write_samples(path, FEATURES, {"id": IDS, "label": LABELS, "site": IDS}),
         [everything, open_domain],
     ),
-    "scores.parquet": (write_scores, [read_scores, open_models, sheet]),
+    "scores.parquet": (write_scores, [read_scores, models, sheet]),
     "epoch=0001.parquet": (write_moment, [read_moment]),
     "people.parquet": (lambda path: pq.write_table(pa.table({"id": IDS, "frequency": RNG.random(40)}), path), [read_people]),
     "images.parquet": (lambda path: pq.write_table(pa.table({"path": IDS, "label": LABELS}), path), [images]),
-    "table.csv": (write_text, [images, open_models, sheet, read_people]),
-    "scores.json": (write_scores, [open_models]),
+    "table.csv": (write_text, [images, models, sheet, read_people]),
+    "scores.json": (write_scores, [models]),
     "run.json": (write_run, [run_of]),
     "people.json": (lambda path: path.write_text(json.dumps(dict(zip(IDS, [0.5] * 40, strict=True)))), [read_people]),
     "head.safetensors": (lambda path: save_head(path, HEAD, ["a", "b", "c"]), [load_head]),

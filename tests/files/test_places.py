@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+import hardsight
 from hardsight.data import BrokenImage, open_data
 from hardsight.errors import FileError, InputError
 from hardsight.files import places
@@ -26,7 +27,6 @@ from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
 from hardsight.files.writing import replacing
 from hardsight.head import Head
-from hardsight.scoring.score import Job
 from hardsight.snapshot import Snapshot
 from refusals import refused
 
@@ -171,15 +171,13 @@ def test_a_store_with_directories_renames_at_the_end(tmp_path: Path) -> None:
 
 def test_a_cluster_reads_and_writes_the_store(bucket: Any, files: Path, endpoint: str) -> None:
     distributed = pytest.importorskip("distributed", reason="the cluster extra is not installed")
-    from hardsight.scoring.cluster import score_on_cluster
-
     upload(bucket, files)
-    job = Job(Snapshot.load("s3://bucket/samples.parquet", head="s3://bucket/head.safetensors"))
+    sources = ("s3://bucket/samples.parquet", "s3://bucket/head.safetensors")
     options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "protocol": "tcp", "dashboard_address": ":0"}
     with distributed.LocalCluster(**options) as running:
-        score_on_cluster(job, "s3://bucket/out/scores.parquet", running.scheduler_address)
+        hardsight.score(*sources, output="s3://bucket/out/scores.parquet", cluster=running.scheduler_address)
     with bucket.open_input_file("bucket/out/scores.parquet") as file:
-        assert pq.read_table(file).equals(pa.concat_tables(job.parts()))
+        assert pq.read_table(file).equals(hardsight.score(*sources).table)
     left = bucket.get_file_info(pafs.FileSelector("bucket/out", recursive=True))
     assert [info.path for info in left] == ["bucket/out/scores.parquet"]
 

@@ -101,7 +101,6 @@ with Run(Path(sys.argv[1]), "hardsight demo", {}, {}).only_writer():
 """
 
 
-@pytest.mark.skipif(os.name == "nt", reason="a locked file cannot be read there")
 def test_a_second_writer_is_refused_until_the_first_ends(tmp_path: Path) -> None:
     directory = tmp_path / "run"
     command = [sys.executable, "-c", HOLD, str(directory)]

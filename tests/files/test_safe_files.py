@@ -42,7 +42,6 @@ LABELS = np.arange(40) % 3
 HEAD = Head("linear", FEATURES[:3])
 TABLE = pa.table({"id": ["a", "b", "c"], "avh": [0.25, 0.5, None]})
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
-unix = pytest.mark.skipif(os.name == "nt", reason="links, locks and signals as Unix has them")
 
 
 @pytest.fixture
@@ -75,7 +74,6 @@ def flip(path: Path, at: int) -> None:
 # ---- what a command reads ----
 
 
-@unix
 def test_an_output_that_is_a_link_stays_one(cli: Cli, snapshot: Path, tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     link, file = tmp_path / "scores.csv", tmp_path / "disk" / "real.csv"
@@ -171,7 +169,6 @@ def test_the_other_writers_do_neither(cli: Cli, snapshot: Path, run: Path) -> No
     assert snapshot.read_bytes() == before
 
 
-@unix
 @pytest.mark.parametrize("way", ["itself", "by a link"])
 def test_what_is_no_file_is_not_replaced(cli: Cli, snapshot: Path, tmp_path: Path, way: str) -> None:
     """As root, `-o /dev/null` would take it from the whole machine."""
@@ -183,7 +180,6 @@ def test_what_is_no_file_is_not_replaced(cli: Cli, snapshot: Path, tmp_path: Pat
         assert stat.S_ISFIFO((tmp_path / name).stat().st_mode)
 
 
-@unix
 def test_links_that_lead_nowhere_are_refused_before_anything_is_computed(cli: Cli, run: Path, tmp_path: Path) -> None:
     for name, target in {"circle.csv": "circle.csv", "void.csv": "no/where.csv"}.items():
         os.symlink(target, tmp_path / name)
@@ -207,7 +203,6 @@ def test_an_empty_file_and_an_older_output_are_replaced(cli: Cli, snapshot: Path
     assert path.stat().st_size > 1000
 
 
-@unix
 @pytest.mark.parametrize("link", ["directory", "file", "samples elsewhere"])
 def test_no_part_of_a_run_is_replaced_through_a_link(cli: Cli, run: Path, snapshot: Path, link: str) -> None:
     part = run / "samples" / "part-00000.parquet"
@@ -401,7 +396,6 @@ def test_an_unchanged_file_is_read_once(tmp_path: Path, monkeypatch: pytest.Monk
 # ---- what killed processes leave ----
 
 
-@unix
 def test_what_a_killed_process_left_is_swept(tmp_path: Path) -> None:
     code = (
         "import sys, time\nfrom hardsight.files.writing import replacing\n"
@@ -421,7 +415,6 @@ def test_what_a_killed_process_left_is_swept(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["y.json"]
 
 
-@unix
 def test_names_that_are_not_ours_are_not_swept(tmp_path: Path) -> None:
     kept = [".notes.tmp", "x.json.1.aa.tmp", ".x.json.1.aa.tmp.gz", ".x.json.one.aa.tmp"]
     for name in [*kept, ".x.json.1.aa.tmp"]:
@@ -430,7 +423,6 @@ def test_names_that_are_not_ours_are_not_swept(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"x.json", *kept}
 
 
-@unix
 def test_without_locks_only_old_files_of_dead_processes_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk without locks that another machine may be writing to."""
     monkeypatch.setattr("hardsight.files.locking.lock", lambda descriptor, wait: None)
@@ -445,7 +437,6 @@ def test_without_locks_only_old_files_of_dead_processes_go(tmp_path: Path, monke
     assert {path.name for path in tmp_path.iterdir()} == {"x.json", names["young"], names["alive"]}
 
 
-@unix
 def test_a_lock_file_keeps_everybody_else_out(tmp_path: Path) -> None:
     """Four processes increment a number a hundred times each: a lock on a removed file must not count."""
     code = (
@@ -463,7 +454,6 @@ def test_a_lock_file_keeps_everybody_else_out(tmp_path: Path) -> None:
     assert (tmp_path / "number").read_text() == "400" and not (tmp_path / ".lock").exists()
 
 
-@unix
 def test_a_full_disk_is_not_noticed_by_the_lock(tmp_path: Path) -> None:
     """What a lock says of its holder is not worth an error: the first file that is written gets a better one."""
     import resource
@@ -480,7 +470,6 @@ def test_a_full_disk_is_not_noticed_by_the_lock(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@unix
 def test_a_lock_that_leads_elsewhere_empties_nothing(tmp_path: Path) -> None:
     (tmp_path / "diary").write_text("mine")
     run = Run(tmp_path / "run", "a test", {}, {})

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from scipy import stats as scipy_stats
 from scipy.stats import binomtest, fisher_exact, ttest_ind
 
 import hardsight
@@ -21,10 +20,8 @@ from hardsight.data import BrokenImage
 from hardsight.data.run_images import RunImages
 from hardsight.errors import FileError, InputError
 from hardsight.groups.comparing import corrected
-from hardsight.groups.group_files import audit_to_file
 from hardsight.groups.latent import k_means, nearest
-from hardsight.stats import design_effect, mean_interval, share_difference, sign_test, welch, wilson
-from hardsight.stats import fisher_exact as our_fisher
+from hardsight.stats import design_effect
 from hardsight.table import write_table
 
 Cli = Callable[..., Any]
@@ -78,21 +75,6 @@ def test_a_measure_that_is_also_the_hardness_is_tested_once() -> None:
     differences = {"accuracy_difference": -0.1, "norm_difference": -1.0}
     (judged,) = corrected([row | differences], "norm", 0.95)
     assert [judged[name] for name in ("accuracy_p", "norm_p", "overconfidence_p")] == pytest.approx([0.03, 0.04, 0.5])
-
-
-def test_statistics_against_scipy() -> None:
-    rng = np.random.default_rng(0)
-    first, second = rng.normal(size=17), rng.normal(0.3, 2.0, size=31)
-    ours, oracle = welch(first, second), ttest_ind(first, second, equal_var=False)
-    assert ours.p == pytest.approx(oracle.pvalue)
-    assert (ours.low, ours.high) == pytest.approx(tuple(oracle.confidence_interval(0.95)))
-    ends = scipy_stats.t.interval(0.95, 16, first.mean(), scipy_stats.sem(first))
-    assert (mean_interval(first).low, mean_interval(first).high) == pytest.approx(ends)
-    assert our_fisher((3, 4), (1, 9)) == pytest.approx(fisher_exact([[3, 1], [1, 8]]).pvalue)
-    assert sign_test(8, 2) == pytest.approx(binomtest(8, 10).pvalue)
-    assert welch(1e150 * first, 1e150 * second).p == pytest.approx(oracle.pvalue)  # no square of a variance overflows
-    assert wilson(0, 0) == (0.0, 1.0) and wilson(0, 5)[0] == 0.0 and wilson(5, 5)[1] == 1.0
-    assert [round(end, 4) for end in share_difference((56, 70), (48, 80))[1:]] == [0.0524, 0.3339]  # Newcombe (1998), method 10
 
 
 def test_copies_of_one_image_are_one_image() -> None:
@@ -185,11 +167,14 @@ def test_latent_groups_are_found_and_tested_on_other_samples() -> None:
 def test_the_page_of_latent_groups_shows_their_hardest_pictures(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hardsight.explorer.audit_page._figure", lambda audit, rows: "")  # drawn where docs/act.md is run
+    monkeypatch.setattr("hardsight.groups.audit.AuditedGroups.figures", lambda groups: {})  # drawn where docs/act.md is run
     given = hidden_group()
     np.savez(tmp_path / "x.npz", features=given["features"], labels=given["labels"], weight=given["head"])
     np.savez(tmp_path / "images.npz", images=np.arange(520 * 64).reshape(520, 8, 8).astype(np.uint8))
     words = ["audit", tmp_path / "x.npz", "-o", tmp_path / "latent.parquet"]
+    np.savez(tmp_path / "other.npz", images=np.zeros((2, 8, 8), np.uint8), ids=["a", "b"])
+    refused = cli(*words, "--images", tmp_path / "other.npz")
+    assert refused.code == 2 and "'a'" in refused.err and not (tmp_path / "latent.parquet").exists()
     assert cli(*words, "--images", tmp_path / "images.npz").code == 0
     page = (tmp_path / "latent.html").read_text("utf-8")
     hardest = page.split("Hardest of 0, cluster 1")[1].partition("</div>")[0]
@@ -261,7 +246,7 @@ def test_huge_features_and_classes_too_small_to_divide(cli: Cli, tmp_path: Path)
         ({"group": "site", "columns": {"site": [None] * 100}}, "holds nothing|cannot be shown"),
         ({"group": "none", "columns": {"none": [np.inf] * 100}}, "the column 'none' holds no finite number"),
         ({"group": "site", "split": "val"}, "there is no split 'val'; splits: none"),
-        ({"source": Snapshot(np.eye(3), np.eye(3), [0, 1, 2]), "head": np.eye(3)}, "goes with arrays"),
+        ({"x": Snapshot(np.eye(3), np.eye(3), [0, 1, 2]), "head": np.eye(3)}, "can only be used with arrays"),
     ],
 )
 def test_bad_input_is_one_line(change: dict[str, Any], said: str) -> None:
@@ -271,7 +256,7 @@ def test_bad_input_is_one_line(change: dict[str, Any], said: str) -> None:
 
 
 def test_the_command_writes_three_files(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hardsight.explorer.audit_page._figure", lambda audit, rows: "")  # drawn where docs/act.md is run
+    monkeypatch.setattr("hardsight.groups.audit.AuditedGroups.figures", lambda groups: {})  # drawn where docs/act.md is run
     given = two_sites()
     np.savez(tmp_path / "x.npz", probs=given["probs"], labels=given["labels"], site=given["columns"]["site"])
     done = cli("audit", tmp_path / "x.npz", "--group", "site", "-o", tmp_path / "audit.parquet")
@@ -288,7 +273,7 @@ def test_the_command_writes_three_files(cli: Cli, tmp_path: Path, monkeypatch: p
 
 
 def test_a_run_and_a_table_of_scores(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hardsight.explorer.audit_page._figure", lambda audit, rows: "")  # drawn where docs/act.md is run
+    monkeypatch.setattr("hardsight.groups.audit.AuditedGroups.figures", lambda groups: {})  # drawn where docs/act.md is run
     run = digits_run(tmp_path / "run", n=200, columns={"pen": ["red" if row % 3 else "blue" for row in range(200)]})
     done = cli("audit", run, "--group", "pen", "--split", "test", "-o", tmp_path / "audit.csv")
     assert done.code == 0 and "n = 40 " in done.out and done.err == "", done.err
@@ -310,6 +295,8 @@ def test_a_run_and_a_table_of_scores(tmp_path: Path, cli: Cli, monkeypatch: pyte
     ]  # fmt: skip
     for name in ("n", "accuracy", "mean_avh", "avh_p", "mean_norm"):
         assert plain[name].to_pylist() == frame[name].to_pylist() == pytest.approx(table[name].to_pylist())
+    other = audit(run, "pen", head=-np.asarray(Snapshot.load(run).head.weight), split="test")  # not the scores that are stored
+    assert other["mean_avh"][0].as_py() > table["mean_avh"][0].as_py() + 0.01
 
 
 def test_labels_are_groups_by_class_name() -> None:
@@ -319,7 +306,7 @@ def test_labels_are_groups_by_class_name() -> None:
 
 
 def test_what_makes_no_groups_is_refused_before_a_head_is_fitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hardsight.groups.opening.Job", None)
+    monkeypatch.setattr("hardsight.groups.audit.Measures", None)
     known: dict[str, Any] = {"features": np.eye(4), "labels": [0, 1, 0, 1]}
     np.savez(tmp_path / "a.npz", **known, site=np.eye(4), day=np.arange(3), uid=["same"] * 4)
     said_of = {"site": r"'site' has shape \(4, 4\)", "day": r"shape \(3,\)", "uid": "uid", "udi": "Did you mean uid"}
@@ -332,10 +319,10 @@ def test_what_makes_no_groups_is_refused_before_a_head_is_fitted(tmp_path: Path,
 
 def test_an_audit_by_other_columns_says_what_it_replaced(tmp_path: Path) -> None:
     given = two_sites()
-    snapshot = {"probs": given["probs"], "labels": np.zeros(100, int), "site": given["columns"]["site"], "day": ["a", "b"] * 50}
-    np.savez(tmp_path / "x.npz", **snapshot)
-    replaced = [audit_to_file(tmp_path / "x.npz", group=by).replaced for by in ("site", "site", "day")]
-    assert replaced == [None, None, "site"]
+    given["columns"]["day"] = ["a", "b"] * 50
+    groups = {by: audit(**given, group=by) for by in ("site", "day")}
+    groups["site"].save(tmp_path / "audit.parquet")
+    assert [groups[by].replaced(tmp_path / "audit.parquet") for by in groups] == [None, "site"]
 
 
 def test_k_means_finds_clusters_that_are_apart() -> None:

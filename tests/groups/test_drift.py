@@ -225,6 +225,8 @@ def test_without_heads_what_cannot_be_one_model_is_refused(tmp_path: Path) -> No
     before = Snapshot(features, labels=labels)
     with pytest.warns(UserWarning, match="neither has a head: one is fitted to the first snapshot, by cross-validation"):
         drift(before, Snapshot(features, labels=labels))
+    with pytest.raises(InputError, match="row 1 repeats 'a'"):
+        drift(*[Snapshot(features, WEIGHT, labels, ids=["a"] * 90, allow_duplicates=True)] * 2)
     with pytest.raises(InputError, match="one has 8 features, the other 7"):
         drift(before, Snapshot(features[:, :7], labels=labels), unpaired=True)
     with pytest.raises(InputError, match="does not know class 3 of the second: give --head"):
@@ -265,5 +267,5 @@ def test_bad_input_is_one_line(cli: Cli, tmp_path: Path, monkeypatch: pytest.Mon
     assert not (tmp_path / "drift.parquet").exists()
     assert "to compare: store them with the samples." in cli("drift", tmp_path / "a.npz", tmp_path / "c.npz").err
     assert "is given twice" in cli("drift", tmp_path / "a.npz", tmp_path / "a.npz").err
-    monkeypatch.setattr("hardsight.groups.drift.open_measured", None)  # nothing is scored before both are there
+    monkeypatch.setattr("hardsight.groups.drift.Measures", None)  # nothing is scored before both are there
     assert cli("drift", tmp_path / "a.npz", tmp_path / "nowhere.npz").err.endswith("nowhere.npz does not exist.\n")

@@ -14,13 +14,13 @@ import hardsight
 from agreement_data import COUNTS, FEATURES, FEW, FREQUENCY, LABELS, SNAPSHOT, TABLE, WEIGHT, C, D, N, made, single
 from hardsight import Snapshot, correlate
 from hardsight.errors import InputError
-from hardsight.files.human import read_people
-from hardsight.human.granularity import coarse_people, read_superclasses
+from hardsight.human.granularity import read_superclasses
 
 
 def test_superclasses_by_a_plain_loop() -> None:
     mapping = {"ant": "insect", "bee": "insect", "cat": "mammal", "dog": "mammal"}
-    found = correlate(SNAPSHOT, COUNTS, superclasses=mapping, **FEW)
+    found = correlate(SNAPSHOT, COUNTS, superclasses=mapping, **FEW).coarse
+    assert found is not None
     above = [0, 0, 1, 1]
     theta = hardsight.geometry.angles(FEATURES, WEIGHT)
     probs = softmax(FEATURES @ WEIGHT.T, axis=1)
@@ -30,18 +30,17 @@ def test_superclasses_by_a_plain_loop() -> None:
         avh.append(nearest[above[y]] / sum(nearest))
         confidence.append(sum(probs[i, k] for k in range(C) if above[k] == above[y]))
         hsf.append(sum(COUNTS[i, k] for k in range(C) if above[k] == above[y]) / COUNTS[i].sum())
-    np.testing.assert_allclose(found.of().values, hsf)
-    np.testing.assert_allclose(found.of().scores["avh"], avh)
-    np.testing.assert_allclose(found.of().scores["confidence"], confidence, rtol=1e-6)
+    np.testing.assert_allclose(found.agreement().values, hsf)
+    np.testing.assert_allclose(found.agreement().scores["avh"], avh)
+    np.testing.assert_allclose(found.agreement().scores["confidence"], confidence, rtol=1e-6)
     inside = hardsight.scores.norm_in_class(FEATURES, np.array(above)[LABELS])
-    np.testing.assert_allclose(found.of().scores["norm_in_class"], inside, atol=1e-9)
+    np.testing.assert_allclose(found.agreement().scores["norm_in_class"], inside, atol=1e-9)
     assert {row["group"] for row in found.within("label").to_pylist()} == {"insect", "mammal"}
 
 
 def test_superclasses_that_are_refused(tmp_path: Path) -> None:
     (tmp_path / "m.csv").write_text("class,superclass\n0,a\n1,a\n2,b\n3,b\n")
-    assert read_superclasses(tmp_path / "m.csv", None, 4).sizes.tolist() == [2, 2]
-    assert coarse_people(read_people(COUNTS), read_superclasses(tmp_path / "m.csv", None, 4)).counts.sum() == COUNTS.sum()  # type: ignore[union-attr]
+    assert read_superclasses(tmp_path / "m.csv", None, 4).of_class.tolist() == [0, 0, 1, 1]
     (tmp_path / "n.csv").write_text("class,above\n0,a\n")
     for source, match in (
         ({"mouse": "a"}, "'mouse' is not a class"),

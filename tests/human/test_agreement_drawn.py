@@ -14,7 +14,7 @@ from agreement_data import FEW, degraded, single
 from hardsight import correlate
 from hardsight.errors import InputError
 from hardsight.files.latex import escaped
-from hardsight.human.study_files import latex_pairs, latex_table1
+from hardsight.human.run_files import latex_pairs, latex_table1
 from hardsight.render.agreement import count_colors, side_by_side
 
 
@@ -34,7 +34,7 @@ def test_plots_have_the_coefficient_and_interval_in_their_titles(correlations: h
 def test_every_sample_is_in_the_picture(correlations: hardsight.human.Correlations) -> None:
     for one in (correlations, correlate(degraded(), against="level", scores="avh", **FEW)):
         mesh = one.plot("avh").axes[0].collections[0]
-        assert mesh.get_array().sum() == one.of().n  # type: ignore[union-attr]
+        assert mesh.get_array().sum() == one.agreement().n  # type: ignore[union-attr]
 
 
 def test_a_single_sample_stands_out_from_the_paper() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,6 +20,7 @@ from hardsight import Snapshot, correlate
 from hardsight.errors import InputError
 from hardsight.files.epochs import COLUMNS
 from hardsight.files.human import read_people
+from hardsight.table import write_table
 
 
 def test_ids_join_in_any_order(correlations: hardsight.human.Correlations) -> None:
@@ -52,12 +54,13 @@ def human_forms(folder: Path) -> dict[str, Any]:
         "array": COUNTS,
         "frame": frame,
         "arrow": pa.table({"id": IDS, "counts": list(COUNTS)}),
+        "polars": pl.DataFrame({"id": IDS, "counts": COUNTS.tolist()}),
     }
 
 
 def test_every_form_of_counts_says_the_same(tmp_path: Path, correlations: hardsight.human.Correlations) -> None:
     forms = human_forms(tmp_path)
-    assert len(forms) == 12
+    assert len(forms) == 13
     for name, source in forms.items():
         again = correlate(SNAPSHOT, source, scores="avh", **FEW)
         assert single(again, "avh")["agreement"] == pytest.approx(single(correlations, "avh")["agreement"]), name
@@ -76,7 +79,7 @@ def test_forms_of_frequency(tmp_path: Path) -> None:
         row = single(correlate(TABLE, tmp_path / name, scores="avh", **FEW), "avh")
         assert row["agreement"] == pytest.approx(expected["agreement"])
         assert (row["share_of_ceiling"] is not None) == (name == "f.csv")  # a ceiling needs the number of people
-    reasons = correlate(TABLE, FREQUENCY, scores="avh", **FEW).ceilings().column("reason").to_pylist()
+    reasons = correlate(TABLE, FREQUENCY, scores="avh", **FEW).tables()["ceilings"].column("reason").to_pylist()
     assert all("needs counts, or the number of answers" in reason for reason in reasons)
 
 
@@ -97,15 +100,13 @@ def test_a_pandas_index_and_integers_in_a_csv_are_ids(tmp_path: Path) -> None:
 
 
 def test_models_come_as_paths_of_every_kind(tmp_path: Path, correlations: hardsight.human.Correlations) -> None:
-    from hardsight.table import write_table
-
     SNAPSHOT.save(tmp_path / "snapshot.npz")
     for ending in ("parquet", "csv", "json"):
         write_table(TABLE, tmp_path / f"scores.{ending}")
     for path in tmp_path.iterdir():
         again = correlate(path, COUNTS, scores=["avh", "norm_in_class"], **FEW)
         assert single(again, "avh")["agreement"] == pytest.approx(single(correlations, "avh")["agreement"]), path.name
-        assert again.of().model == path.stem
+        assert again.agreement().model == path.stem
     frame = correlate(TABLE.to_pandas(), COUNTS, scores="avh", **FEW)
     assert single(frame, "avh")["agreement"] == single(correlations, "avh")["agreement"]
 
@@ -136,11 +137,11 @@ def test_one_split_of_a_run_is_as_if_there_were_no_other(correlations: hardsight
     )  # fmt: skip
     epoch = pa.table({name: TABLE.column(name) for name in ("id", "label", "avh", "norm")})
     epoch = pa.concat_tables([epoch.append_column("split", pa.array([name] * N)) for name in ("train", "test")])
-    told = correlate(both, COUNTS, split="test", epochs={"1": epoch}, **FEW)
-    assert told.table1().drop_columns(["model"]).equals(correlations.table1().drop_columns(["model"]))
-    assert told.pairs().drop_columns(["model"]).equals(correlations.pairs().drop_columns(["model"]))
+    told = correlate(both, COUNTS, split="test", epoch_tables={"1": epoch}, **FEW)
+    assert told.table.drop_columns(["model"]).equals(correlations.table.drop_columns(["model"]))
+    assert told.tables()["pairs"].drop_columns(["model"]).equals(correlations.tables()["pairs"].drop_columns(["model"]))
     assert told.calibration().temperature == pytest.approx(correlations.calibration().temperature)
-    rows = {row["score"]: row for row in told.checkpoints().to_pylist()}
+    rows = {row["score"]: row for row in told.tables()["checkpoints"].to_pylist()}
     assert rows["norm_in_class"]["agreement"] == pytest.approx(single(correlations, "norm_in_class")["agreement"])
     with pytest.raises(InputError, match=r"300 rows without ids for 350 samples of .*splits train, test: choose one with split"):
         correlate(both, COUNTS, **FEW)
@@ -164,12 +165,14 @@ def test_a_watched_set_that_only_the_dynamics_know(tmp_path: Path) -> None:
         pq.write_table(table, tmp_path / "run" / "dynamics" / f"epoch={epoch:04d}.parquet")
     found = correlate(tmp_path / "run", COUNTS, split="test", scores="avh,norm", **FEW)
     for name in ("avh", "norm"):
-        assert found.of().single(name)["agreement"] == pytest.approx(expected.of().single(name)["agreement"], abs=1e-6)
+        assert found.agreement().single(name)["agreement"] == pytest.approx(
+            expected.agreement().single(name)["agreement"], abs=1e-6
+        )
     pq.write_table(table.slice(1), tmp_path / "run" / "dynamics" / "epoch=0003.parquet")  # a number is missing
     with pytest.raises(InputError, match="are in no defined order; pass human data with ids"):
         correlate(tmp_path / "run", COUNTS[1:], split="test", scores="avh", **FEW)
     joined = pa.table({"id": names, "counts": COUNTS.tolist()})
-    assert correlate(tmp_path / "run", joined, split="test", scores="avh", allow_missing=True, **FEW).of().n == N - 1
+    assert correlate(tmp_path / "run", joined, split="test", scores="avh", allow_missing=True, **FEW).agreement().n == N - 1
 
 
 def test_answers_in_another_order_are_noticed(correlations: hardsight.human.Correlations) -> None:
@@ -182,11 +185,14 @@ def test_an_image_that_is_no_copy_is_its_own_base(correlations: hardsight.human.
     """`hardsight train` writes a column of nulls if nothing is degraded."""
     nothing = TABLE.append_column("base_id", pa.nulls(N, pa.string()))
     told = correlate(nothing, COUNTS, **FEW)
-    assert told.table1().drop_columns(["model"]).equals(correlations.table1().drop_columns(["model"])) and not told.of().clustered
+    assert (
+        told.table.drop_columns(["model"]).equals(correlations.table.drop_columns(["model"]))
+        and told.agreement().clusters is None
+    )
     copies = TABLE.slice(0, 5).set_column(0, "id", pa.array([f"{one}#noise=1" for one in IDS[:5]]))
     copies = copies.append_column("base_id", pa.array(IDS[:5]))
-    some = correlate(pa.concat_tables([nothing, copies]), pa.table({"id": IDS, "counts": COUNTS.tolist()}), **FEW).of()
-    assert some.n == N + 5 and some.clustered
+    some = correlate(pa.concat_tables([nothing, copies]), pa.table({"id": IDS, "counts": COUNTS.tolist()}), **FEW).agreement()
+    assert some.n == N + 5 and some.clusters is not None
 
 
 def test_many_classes_with_names_are_no_mistake(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,6 @@ from hardsight import Snapshot, correlate
 from hardsight.errors import FileError, InputError
 from hardsight.files.class_names import read_class_names
 from hardsight.files.human import read_people
-from hardsight.human import study
 
 
 @pytest.mark.parametrize(
@@ -31,7 +30,7 @@ from hardsight.human import study
         (COUNTS[:, :2], "counts have 2 classes, but labels go up to 3"),
         (COUNTS[None], r"got shape \(1, 300, 4\)"),
         (np.array(["a"] * N), "must be numbers"),
-        ({"id": [*IDS[:-1], IDS[0]], "frequency": FREQUENCY}, "ids must be unique, but 'img-000' is at rows 0 and 299"),
+        ({"id": [*IDS[:-1], IDS[0]], "frequency": FREQUENCY}, "row 299 repeats 'img-000' of row 0"),
         ({"id": IDS, "Frequency": FREQUENCY}, "'Frequency' must be named 'frequency'"),
         ({"id": IDS, "frequency": FREQUENCY[:-1]}, "of the same length"),
         ({"id": IDS}, "there is no human data here"),
@@ -83,10 +82,10 @@ MISSING = r"5 of 300 samples have no human data \(the first: 'img-000'\) and 1 o
         (TABLE, {"superclasses": ONE}, "need angles to every class"),
         (SNAPSHOT, {"superclasses": ONE, "human": None, "against": "norm"}, "need human data"),
         (SNAPSHOT, {"split": "test"}, "no split 'test'; splits: none"),
-        (pa.concat_tables([TABLE.slice(0, 2), TABLE.slice(1, 1)]), {"human": FREQUENCY[:3]}, "'img-001' is at rows 1 and 2"),
+        (pa.concat_tables([TABLE.slice(0, 2), TABLE.slice(1, 1)]), {"human": FREQUENCY[:3]}, "row 2 repeats 'img-001' of row 1"),
         (TABLE.slice(0, 0), {"human": []}, "has no samples"),
         ([], {}, "there is no model"),
-        (7, {}, "got int"),
+        (7, {}, "must be two-dimensional.*got shape"),
         (Snapshot(FEATURES, WEIGHT, ids=IDS), {}, "has no labels: with counts, the given class of each sample"),
         (SNAPSHOT, {"human": 0 * COUNTS}, "selection frequency and all of avh.*: 300 without selection frequency.$"),
         (SNAPSHOT, {"human": FEWER}, "Use --allow-missing to keep the 295 that both have"),
@@ -116,7 +115,7 @@ def test_wrong_options_are_refused_before_the_bootstrap(
 ) -> None:
     monkeypatch.setattr("hardsight.human.correlate.agree", lambda *_, **__: pytest.fail("it computed first"))
     with pytest.raises((FileError, InputError), match=match):
-        study(SNAPSHOT, COUNTS, **options)
+        correlate(SNAPSHOT, COUNTS, **options)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import hardsight
 from agreement_data import COUNTS, FEATURES, FEW, FREQUENCY, LABELS, SNAPSHOT, TABLE, N, made, single, verdicts
 from hardsight import correlate, stats
 from hardsight.errors import InputError
-from hardsight.human import StudySettings, study
+from hardsight.human import CorrelateSettings
 
 
 def test_coefficients_are_scipys_and_signs_say_whether_people_agree(correlations: hardsight.human.Correlations) -> None:
@@ -48,21 +48,21 @@ def test_bins_count_every_sample_once_and_state_their_edges(correlations: hardsi
     raw = scipy_stats.spearmanr(TABLE.column("avh").to_numpy()[inside], FREQUENCY[inside]).statistic
     assert single(correlations, "avh", part="[0.6, 0.8)")["raw"] == pytest.approx(raw)
     own = correlate(SNAPSHOT, COUNTS, bins=[0, 0.5, 1], **FEW)
-    assert {row["bin"] for row in own.table1().to_pylist() if row["target"] == "frequency"} == {"all", "[0, 0.5)", "[0.5, 1]"}
+    assert {row["bin"] for row in own.table.to_pylist() if row["target"] == "frequency"} == {"all", "[0, 0.5)", "[0.5, 1]"}
 
 
 def test_the_share_of_the_ceiling(correlations: hardsight.human.Correlations) -> None:
     ceiling = stats.noise_ceiling(COUNTS, LABELS, kind="pearson", splits=5)
     row = single(correlations, "avh", "pearson")
     assert row["share_of_ceiling"] == pytest.approx(row["agreement"] / ceiling.ceiling)
-    told = correlations.ceilings().to_pylist()
+    told = correlations.tables()["ceilings"].to_pylist()
     assert {(row["target"], row["kind"]) for row in told} == {
         (t, k) for t in ("frequency", "entropy") for k in ("spearman", "pearson", "kendall")
     }
 
 
 def test_pairs_are_the_tests_of_their_coefficients(correlations: hardsight.human.Correlations) -> None:
-    rows = correlations.pairs().to_pylist()
+    rows = correlations.tables()["pairs"].to_pylist()
     assert len(rows) == 3 * 21 and {row["target"] for row in rows} == {"frequency"}
     for row in rows:
         a, b, c = row["r_first"], row["r_second"], row["r_between"]
@@ -80,13 +80,13 @@ def test_pairs_are_the_tests_of_their_coefficients(correlations: hardsight.human
     between = scipy_stats.spearmanr(-TABLE.column("avh").to_numpy(), TABLE.column("norm").to_numpy()).statistic
     assert one["r_between"] == pytest.approx(between)
     assert one["verdict"] == "avh agrees more" and one["permutation_p"] == pytest.approx(1 / 41)
-    assert "bootstrap" in correlations.trust and "independent" in correlations.trust
+    assert "bootstrap" in correlations.to_dict()["trust"] and "independent" in correlations.to_dict()["trust"]
 
 
 def test_equal_scores_have_no_test_but_a_reason() -> None:
     table, easy = made(avh=(1, 0.5))
     table = table.append_column("own_angle", table.column("avh"))
-    rows = correlate(table, easy, scores="avh,own_angle", **FEW).pairs().to_pylist()
+    rows = correlate(table, easy, scores="avh,own_angle", **FEW).tables()["pairs"].to_pylist()
     assert all(row["williams_t"] is None and "rank the samples identically" in row["reason"] for row in rows)
     assert all(row["verdict"] == "no difference shown" and row["trusted_p"] == 1 for row in rows)
 
@@ -117,7 +117,7 @@ def test_discovery_5_over_models() -> None:
 
 
 def nulls(found: hardsight.human.Correlations) -> dict[tuple[str, str], str]:
-    return {(row["score"], row["bin"]): row["reason"] for row in found.table1().to_pylist() if row["agreement"] is None}
+    return {(row["score"], row["bin"]): row["reason"] for row in found.table.to_pylist() if row["agreement"] is None}
 
 
 def test_constant_columns_are_null_with_a_reason() -> None:
@@ -125,10 +125,10 @@ def test_constant_columns_are_null_with_a_reason() -> None:
     found = correlate(table, COUNTS, scores="avh,confidence,norm", **FEW)
     assert nulls(found)["avh", "all"] == "avh is the same for all 300 samples"
     assert single(found, "confidence")["agreement"] is not None
-    assert {row["first"] for row in found.pairs().to_pylist()} == {"confidence"}
+    assert {row["first"] for row in found.tables()["pairs"].to_pylist()} == {"confidence"}
     same = correlate(TABLE, np.full(N, 0.9), scores="avh,confidence", **FEW)
     assert nulls(same)["avh", "all"] == "selection frequency is the same for all 300 samples"
-    assert len(same.pairs()) == 0
+    assert len(same.tables()["pairs"]) == 0
     assert verdicts(same)["model", "H1"]["verdict"] == "not tested"
     empty = TABLE.set_column(TABLE.column_names.index("avh"), "avh", pa.nulls(N, pa.float64()))
     assert nulls(correlate(empty, COUNTS, scores="avh,norm", **FEW))["avh", "all"] == "avh has no value for any sample"
@@ -148,43 +148,45 @@ def test_rows_without_numbers_are_left_out_and_counted() -> None:
     frequency[:3], broken[2:7] = np.nan, np.nan
     table = TABLE.set_column(TABLE.column_names.index("avh"), "avh", [broken])
     found = correlate(table, frequency, scores="avh,norm", **FEW)
-    assert found.of().left_out == {"without selection frequency": 3, "without avh": 4} and found.of().n == N - 7
+    assert found.agreement().left_out == {"without selection frequency": 3, "without avh": 4} and found.agreement().n == N - 7
     assert single(found, "norm")["n"] == N - 7  # the same samples for all, so that they can be compared
     assert any("293 samples used; left out: 3 without" in note for note in found.notes)
     counts = COUNTS.copy()
     counts[:4] = 0  # nobody looked
-    assert correlate(TABLE, counts, scores="avh", **FEW).of().left_out == {"without selection frequency": 4}
+    assert correlate(TABLE, counts, scores="avh", **FEW).agreement().left_out == {"without selection frequency": 4}
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_few_samples_are_null_with_a_reason(n: int) -> None:
     found = correlate(TABLE.slice(0, n), FREQUENCY[:n], scores="avh,norm", **FEW)
-    assert nulls(found)["avh", "all"].startswith(f"{n} sample") and len(found.pairs()) == 0
+    assert nulls(found)["avh", "all"].startswith(f"{n} sample") and len(found.tables()["pairs"]) == 0
     json.dumps(found.to_dict(), allow_nan=False)
 
 
-def test_a_study_computes_what_the_data_allows() -> None:
-    whole = study(SNAPSHOT, COUNTS, by="label", top=2, settings=StudySettings(**FEW))
+def test_further_analyses_are_those_that_the_data_allows() -> None:
+    whole = correlate(SNAPSHOT, COUNTS, by="label", top=2, settings=CorrelateSettings(**FEW))
     assert [one.model for one in whole.calibrations] == [one.model for one in whole.disagreements] == ["model"]
-    assert len(whole.disagreements[0].model_hard) == 2 and {row["group"] for row in whole.groups} == {"ant", "bee", "cat", "dog"}
-    assert whole.coarse is None and whole.open_set == []
-    assert whole.correlations.to_dict() == correlate(SNAPSHOT, COUNTS, **FEW).to_dict()
-    table = study(TABLE, COUNTS, **FEW)
+    assert len(whole.disagreements[0].model_hard) == 2 and {row["group"] for row in whole.group_rows} == {
+        "ant",
+        "bee",
+        "cat",
+        "dog",
+    }
+    assert whole.coarse is None and whole.unseen_rows == []
+    table = correlate(TABLE, COUNTS, **FEW)
     assert table.calibrations == [] and len(table.disagreements) == 1  # a table has no logits
-    column = study(TABLE, against="norm", scores="avh", **FEW)
+    column = correlate(TABLE, against="norm", scores="avh", **FEW)
     assert not column.calibrations and not column.disagreements  # there are no people to disagree with
-    with pytest.raises(InputError, match="no option 'tops'. Did you mean top"):
-        study(TABLE, COUNTS, tops=3)
     with pytest.raises(InputError, match="has no dynamics"):
-        study(TABLE, COUNTS, epochs=True, **FEW)
+        correlate(TABLE, COUNTS, epochs=True, **FEW)
 
 
 def test_same_seed_same_numbers_over_all_models_and_in_json() -> None:
     models = {"one": TABLE, "two": TABLE.slice(0)}
     one, two, other = (correlate(models, COUNTS, scores="avh,confidence,norm", seed=seed, **FEW) for seed in (0, 0, 1))
     assert one.to_dict() == two.to_dict() != other.to_dict()
-    rows = one.pairs().to_pylist()
+    rows = one.tables()["pairs"].to_pylist()
     assert len(rows) == 2 * 3 * 3
     np.testing.assert_allclose([row["holm_p"] for row in rows], stats.holm([row["trusted_p"] for row in rows]))
     told = json.loads(json.dumps(one.to_dict(), allow_nan=False))
-    assert told["seed"] == 0 and len(told["table1"]) == len(one.table1()) and told["targets"][0]["hard"] == "low"
+    assert told["seed"] == 0 and len(told["table1"]) == len(one.table) and told["targets"][0]["hard"] == "low"

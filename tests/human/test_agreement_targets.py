@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +32,6 @@ from agreement_data import (
 )
 from hardsight import Snapshot, correlate, stats
 from hardsight.errors import InputError
-from hardsight.human import CorrelateSettings
-from hardsight.human.correlate import prepare
 
 
 def test_levels_of_degradation_by_kind_with_whole_images_drawn() -> None:
@@ -56,9 +53,9 @@ def test_levels_of_degradation_by_kind_with_whole_images_drawn() -> None:
 def test_people_judge_the_image_that_copies_were_made_of() -> None:
     table = degraded()
     found = correlate(table, {"id": IDS, "frequency": FREQUENCY}, scores="avh", **FEW)
-    assert found.of().n == 5 * N
-    assert found.of().values.tolist() == np.tile(FREQUENCY, 5).tolist()
-    assert correlate(table, FREQUENCY, scores="avh", **FEW).of().values.tolist() == found.of().values.tolist()
+    assert found.agreement().n == 5 * N
+    assert found.agreement().values.tolist() == np.tile(FREQUENCY, 5).tolist()
+    assert correlate(table, FREQUENCY, scores="avh", **FEW).agreement().values.tolist() == found.agreement().values.tolist()
     groups = found.within("level").to_pylist()
     assert [row["group"] for row in groups] == ["0.2", "0.6", "1.0", "0.0", "0.3"]
     neutral = next(row for row in groups if row["group"] == "1.0")
@@ -73,23 +70,19 @@ def test_any_numeric_column_is_a_target() -> None:
     assert single(easy, "avh", target="noise")["agreement"] == -single(found, "avh", target="noise")["agreement"]
 
 
-def single_of(found: hardsight.human.Correlations, model: str, score: str) -> Any:
-    return next(one for one in found.main if one.model == model).single(score)
-
-
 def test_models_side_by_side_make_an_ensemble() -> None:
     other = Snapshot(FEATURES, WEIGHT + 0.3 * np.random.default_rng(1).normal(size=WEIGHT.shape), LABELS, ids=IDS)
     found = correlate({"one": SNAPSHOT, "two": other}, COUNTS, **FEW)
     assert [one.model for one in found.main] == ["one", "two", "ensemble"]
     probs = np.stack([softmax(FEATURES @ s.head.weight.T, axis=1) for s in (SNAPSHOT, other)])  # type: ignore[union-attr]
     variance = probs.var(0).sum(1)
-    assert single_of(found, "ensemble", "passes_variance")["raw"] == pytest.approx(
+    assert found.agreement("ensemble").single("passes_variance")["raw"] == pytest.approx(
         scipy_stats.spearmanr(variance, FREQUENCY).statistic, abs=1e-4
     )
-    rows = {(row["model"], row["score"]): row for row in found.models().to_pylist()}
+    rows = {(row["model"], row["score"]): row for row in found.tables()["models"].to_pylist()}
     assert rows["one", "avh"]["mean"] == pytest.approx(np.mean(TABLE.column("avh").to_numpy()))
     assert rows["one", "avh"]["accuracy"] == pytest.approx(np.mean(TABLE.column("predicted").to_numpy() == LABELS))
-    assert not any(row["model"] == "ensemble" for row in found.hypotheses().to_pylist())
+    assert not any(row["model"] == "ensemble" for row in found.tables()["hypotheses"].to_pylist())
 
 
 def test_models_with_text_and_integer_ids_are_joined_as_text() -> None:
@@ -99,10 +92,10 @@ def test_models_with_text_and_integer_ids_are_joined_as_text() -> None:
     by_id = {"id": np.arange(N), "counts": list(COUNTS)}
     found = correlate({"run": text, "arrays": numbers}, by_id, **FEW)
     assert [agreement.model for agreement in found.main] == ["run", "arrays", "ensemble"]
-    assert found.of("arrays").ids.tolist() == [str(row) for row in mixed]
+    assert found.agreement("arrays").ids.tolist() == [str(row) for row in mixed]
     probs = np.stack([softmax(scale * FEATURES @ WEIGHT.T, axis=1) for scale in (1, 0.5)])
     expected = scipy_stats.spearmanr(probs.var(0).sum(1), FREQUENCY).statistic
-    assert single_of(found, "ensemble", "passes_variance")["raw"] == pytest.approx(expected, abs=1e-4)
+    assert found.agreement("ensemble").single("passes_variance")["raw"] == pytest.approx(expected, abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -121,9 +114,8 @@ def test_models_with_text_and_integer_ids_are_joined_as_text() -> None:
 )
 def test_an_absent_ensemble_is_explained(other: Any, why: str) -> None:
     human = COUNTS if len(other) == N else {"id": IDS, "counts": list(COUNTS)}
-    comparison = prepare({"one": SNAPSHOT, "two": other}, human, settings=CorrelateSettings(allow_missing=True, **FEW))
-    assert [model.name for model in comparison.models] == ["one", "two"] and re.search(why, comparison.notes[0])
-    assert replace(comparison, joined=comparison.joined[:1]).computed().to_dict()["notes"][0] == comparison.notes[0]
+    found = correlate({"one": SNAPSHOT, "two": other}, human, allow_missing=True, **FEW)
+    assert [model.name for model in found.models] == ["one", "two"] and re.search(why, found.notes[0])
 
 
 def test_passes_become_scores(tmp_path: Path) -> None:
@@ -142,7 +134,7 @@ def test_passes_become_scores(tmp_path: Path) -> None:
     for bad, match in (
         (probs[:, :-1], "299 samples"),
         (probs[:1], "at least two"),
-        ([Snapshot(probs=probs[0], labels=LABELS)] * 2, "its ids are not those of"),
+        ([Snapshot(probs=probs[0], labels=LABELS)] * 2, "samples of model are not in"),
     ):
         with pytest.raises(InputError, match=match):
             correlate(SNAPSHOT, COUNTS, passes=bad, **FEW)
@@ -155,12 +147,12 @@ def test_epochs(correlations: hardsight.human.Correlations) -> None:
         seen = pa.table({"id": IDS, "label": LABELS, "avh": noisy, "norm": TABLE.column("norm")})
         unseen = pa.table({"id": ["train-1"], "label": [0], "avh": [0.5], "norm": [1.0]})
         tables[f"{epoch}"] = pa.concat_tables([seen, unseen])
-    told = correlate(SNAPSHOT, COUNTS, epochs=tables, **FEW).checkpoints().to_pylist()
+    told = correlate(SNAPSHOT, COUNTS, epoch_tables=tables, **FEW).tables()["checkpoints"].to_pylist()
     avh = [row for row in told if row["score"] == "avh"]
     assert [row["model"] for row in avh] == ["0", "1", "2"] and {row["n"] for row in avh} == {N}
     assert (
         avh[2]["agreement"] == pytest.approx(single(correlations, "avh")["agreement"])
         and avh[0]["agreement"] < avh[2]["agreement"]
     )
-    d5 = verdicts(correlate(SNAPSHOT, COUNTS, epochs=tables, **FEW))["all", "D5"]
+    d5 = verdicts(correlate(SNAPSHOT, COUNTS, epoch_tables=tables, **FEW))["all", "D5"]
     assert "over 4 models and epochs" in d5["note"]

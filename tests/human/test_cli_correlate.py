@@ -16,8 +16,9 @@ import pytest
 from PIL import Image
 
 import hardsight
-from agreement_data import COUNTS, FEATURES, FREQUENCY, IDS, LABELS, SNAPSHOT, TABLE, WEIGHT, C, D, degraded
+from agreement_data import COUNTS, FEATURES, FEW, FREQUENCY, IDS, LABELS, SNAPSHOT, TABLE, WEIGHT, C, D, degraded
 from hardsight import Snapshot
+from hardsight.screen import ShownTable
 from hardsight.table import write_table
 from undrawn import undrawn
 
@@ -39,7 +40,7 @@ def test_the_screen_says_it_all(cli: Cli, here: Path) -> None:
     done = cli("correlate", "net.npz", "--human", "counts.npy", *QUICK, "--verbose")
     assert done.code == 0 and done.err == ""
     found = hardsight.correlate(SNAPSHOT, COUNTS, replicates=40, permutations=40, splits=5)
-    row = found.of().single("avh")
+    row = found.agreement().single("avh")
     assert "net against selection frequency: n = 300, hard where low, accuracy" in done.out
     assert re.search(rf"avh +\+{row['agreement']:.3f} +\[\+{row['bootstrap_low']:.3f}, \+{row['bootstrap_high']:.3f}\]", done.out)
     for word in ("[0.8, 1]", "Williams", "Steiger", "Meng", "Holm p", "permut. p", "H1", "H2", "H3", "H4", "D5", "ECE"):
@@ -115,17 +116,18 @@ def test_degradation_levels(cli: Cli, here: Path) -> None:
     assert {path.name for path in (here / "out" / "figures").iterdir()} == {"degraded-contrast.png", "degraded-noise.png"}
 
 
-def test_epochs_of_a_run(cli: Cli, here: Path) -> None:
+def test_epochs_of_a_run_in_python(here: Path) -> None:
     run = here / "run"
     (run / "dynamics").mkdir(parents=True)
     write_table(TABLE, run / "scores.parquet")
     for epoch in (1, 2, 10):
         columns = TABLE.select(["id", "label", "avh", "norm", "confidence"])
         pq.write_table(columns, run / "dynamics" / f"epoch={epoch:04d}.parquet")
-    done = cli("correlate", "run", "--human", "counts.npy", *QUICK, "--scores", "avh,norm", "--each-epoch", "-o", "out")
-    assert done.code == 0 and "Epochs (Observation 3)" in done.out, done.err
-    assert re.search(r"^ 10 +300 +\+0\.\d{3} \[", done.out, re.MULTILINE)  # a row per epoch
-    assert (here / "out" / "figures" / "epochs.png").is_file() and (here / "out" / "checkpoints.csv").is_file()
+    found = hardsight.correlate("run", "counts.npy", output="out", scores="avh,norm", epochs=True, **FEW)
+    (shown,) = [item for item in found.lines() if isinstance(item, ShownTable) and item.name == "epochs"]
+    assert [row[0] for row in shown.rows] == ["1", "2", "10"] and found.run == Path("out")
+    assert {path.stem for path in Path("out/figures").iterdir()} == set(found.figures()) == {"run-frequency", "epochs"}
+    assert {path.stem for path in Path("out").glob("*.csv")} == {name for name, table in found.tables().items() if len(table)}
 
 
 def test_a_table_of_scores_alone_is_enough(cli: Cli, here: Path) -> None:

@@ -53,9 +53,9 @@ def test_two_networks_against_people(runs: Path, monkeypatch: pytest.MonkeyPatch
     }
     for model, scores in expected.items():
         for name, both in scores.items():
-            told = [found.of(model).single(name, kind)["agreement"] for kind in ("spearman", "pearson")]  # type: ignore[arg-type]
+            told = [found.agreement(model).single(name, kind)["agreement"] for kind in ("spearman", "pearson")]  # type: ignore[arg-type]
             assert told == pytest.approx(both, abs=0.0006), (model, name)
-    verdict = {(row["model"], row["hypothesis"]): row["verdict"] for row in found.hypotheses().to_pylist()}
+    verdict = {(row["model"], row["hypothesis"]): row["verdict"] for row in found.tables()["hypotheses"].to_pylist()}
     assert verdict["resnet20", "H3"] == "null not rejected" and verdict["resnet32", "H3"] == "null rejected, the other way"
     check_the_page(done.out)
 

@@ -45,7 +45,7 @@ def test_labels_mean_what_they_meant_to_fit(labels: np.ndarray) -> None:
     assert table.column("label").to_pylist() == np.repeat([0, 1, 2], 20).tolist()
     assert table.column("confidence").to_pylist() == pytest.approx(confidences(model, X, labels))
     snapshot = Snapshot(X, model, list(labels))
-    assert snapshot.class_names == [str(label) for label in model.classes_]
+    assert snapshot.class_names == [str(label).removesuffix(".0") for label in model.classes_]
 
 
 def test_flags() -> None:
@@ -92,7 +92,7 @@ def test_bad_classifiers() -> None:
         (X, KNeighborsClassifier().fit(X, NAMES), NAMES, r"is not a linear classifier.*scored: probs=model.predict_proba\(X\)"),
         (X[:, :3], model, NAMES, "features and weight must have the same number of columns"),
         (X, model, np.repeat("elk", 60), "1 of 1 names among the labels are none of the classes, such as 'elk'"),
-        (X, numbers, np.repeat([3, 7, 5], 20), "20 of 60 labels are none of the classes .* such as 5; these are 3, 7, 9"),
+        (X, numbers, np.repeat([3, 7, 5], 20), "none of the classes, such as '5'; the classes are 3, 7, 9"),
         (model, X, NAMES, r"the samples come first, and the model after them: score\(X, model, y\)"),
         (X, NAMES, None, r"the second argument is the head, .* labels go by name: score\(X, labels=y\)"),
         (X[:, :3], pipeline, NAMES, "StandardScaler does not take these features: X has 3 features"),

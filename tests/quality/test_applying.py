@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+from hardsight import Snapshot
 from hardsight.data import open_data
 from hardsight.errors import FileError
 from hardsight.explorer.review import Review
@@ -84,12 +85,14 @@ def test_class_names_and_paths_of_a_stranger_stay_in_the_folder(tmp_path: Path) 
     run = photographs(tmp_path)
     (tmp_path / "secret.png").write_bytes(b"secret")
     ids = ["a", "b", "c"]
-    table = pa.table({"id": ids, "label": [0, 1, 2], "path": ["train/cat/0.png", "train/dog/1.png", "train/dog/2.png"]})
+    paths = ["train/cat/0.png", "train/dog/1.png", "train/dog/2.png"]
+    samples, outside = (
+        Snapshot(np.eye(3), None, [0, 1, 2], ids=ids, columns={"path": p}) for p in (paths, ["../secret.png"] * 3)
+    )
     pq.write_table(pa.table({"id": ["c"], "mark": ["fine"], "suggestion": pa.array([None], pa.int64())}), tmp_path / "r.parquet")
-    applied = apply_review(table, tmp_path / "r.parquet", ["../up", "a/b", "a/b"])
+    applied = apply_review(samples, tmp_path / "r.parquet", ["../up", "a/b", "a/b"])
     assert write_images(applied, run, tmp_path / "out") == 3
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["_._up", "a_b (1)", "a_b (2)"]
-    outside = table.set_column(2, "path", pa.array(["../secret.png"] * 3))
     with pytest.raises(FileError, match="an image was not found"):
         write_images(apply_review(outside, tmp_path / "r.parquet"), run, tmp_path / "out2")
 

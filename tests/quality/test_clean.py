@@ -24,7 +24,6 @@ from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
 from hardsight.files.suspects import SUSPECTS, read_suspects
 from hardsight.head import Head
-from hardsight.quality.clean import find_suspects
 from hardsight.quality.error_model import (
     SHIFT,
     SLOPE,
@@ -32,16 +31,15 @@ from hardsight.quality.error_model import (
     _Fit,
     count_errors,
     fit_error_model,
-    flagged,
     learned_by_heart,
     seen_in_training,
 )
-from hardsight.quality.evidence import Evidence, right_since, samples_of
+from hardsight.quality.evidence import Evidence, right_since
+from hardsight.quality.flagged_labels import flagged
 from hardsight.quality.neighbors import Nearby, Neighborhood, far_out, mixed, votes_by_probs
 from hardsight.quality.noise import confident_counts, noise_factors
 from hardsight.quality.ranking import by_epochs, confidence, margin, posterior
 from hardsight.quality.review import apply_review
-from hardsight.quality.settings import CleanSettings
 from hardsight.quality.verdicts import VERDICTS, Judged, judged, verdict_codes
 from hardsight.scores.duplicates import Repeats
 from hardsight.scoring.fitted_head import fold_rows
@@ -383,7 +381,7 @@ FACTS = Judged(
     right=None,
 )
 NEAR = Neighborhood(
-    Nearby(np.zeros((6, 1), dtype=int), np.array([1.0, 1.0, 9.0, 1.1, 1.2, np.nan]), in_reference=False),
+    Nearby(np.zeros((6, 1), dtype=int), np.array([1.0, 1.0, 9.0, 1.1, 1.2, np.nan])),
     Repeats(np.array([1, 0, -1, -1, -1, -1]), np.full(6, 0.01), np.full(6, -1)),
 )
 
@@ -411,7 +409,8 @@ def test_a_sample_that_was_learned_late_is_not_ambiguous() -> None:
     epochs = {"cartography_confidence": np.full(2, 0.6), "cartography_correctness": right}
     epochs["right_since_learned"] = right_since(right, first, np.array([5, 6, 7]))
     half = np.full((2, 2), 0.5)
-    facts = judged(Evidence("epochs", "epochs", half, half, None, True, epochs), np.array([0, 1]), np.zeros(2, dtype=bool))
+    evidence = Evidence("epochs", "epochs", np.arange(2), np.array([0, 1]), half, half, None, True, epochs)
+    facts = judged(evidence, np.zeros(2, dtype=bool))
     np.testing.assert_array_equal(facts.ambiguous, [False, True])
 
 
@@ -528,10 +527,7 @@ def test_classes_with_large_gaps_are_numbered_first() -> None:
     labels, _ = flipped(right, 0.1)
     labels[5] = -1
     gaps = np.where(labels < 0, -1, 10**6 * labels)
-    table = hardsight.clean(features=features, labels=labels)
-    suspects = find_suspects(samples_of(Snapshot(features, labels=gaps)), CleanSettings())
-    far = suspects.table
-    assert suspects.evidence.probs.shape == (120, 4)
+    table, far = (hardsight.clean(features=features, labels=given).table for given in (labels, gaps))
     np.testing.assert_array_equal(column(far, "error_score"), column(table, "error_score"))
     for name in ("given_label", "suggested_label", "predicted_label"):
         np.testing.assert_array_equal(column(far, name), 10**6 * column(table, name))
@@ -664,12 +660,8 @@ def test_a_run_with_dynamics_is_judged_by_its_epochs(run: Path, cli: Cli) -> Non
 
 def test_a_review_is_applied(run: Path, cli: Cli, tmp_path: Path) -> None:
     review = Review(run / "review.parquet", ["ant", "bee", "cat"])
-    for id, mark, suggestion in (
-        ("s00", "wrong label", 0),
-        ("s01", "drop", None),
-        ("s02", "wrong label", None),
-        ("s03", "fine", None),
-    ):
+    marks = [("s00", "wrong label", 0), ("s01", "drop", None), ("s02", "wrong label", None), ("s03", "fine", None)]
+    for id, mark, suggestion in marks:
         review.put("tab", id, mark, suggestion)
     done = cli("clean", run, "--apply", run / "review.parquet", "-o", tmp_path / "labels.parquet")
     assert done.code == 0 and "88 samples: 1 labels changed, 1 samples dropped, 1 left out" in done.out
@@ -701,7 +693,7 @@ def test_a_review_of_classes_or_ids_that_are_not_there_is_refused(tmp_path: Path
     marks: list[tuple[Snapshot, list[str], list[Any], str]] = [
         (snapshot, ["0", "1", "0"], [1, 2, 2], "one mark per sample, but 1 ids have several, such as '0'"),
         (snapshot, ["0"], ["cat"], "not a review: suggestions must be class indices"),
-        (twice, ["a"], [1], "'a' is at rows 0 and 2"),
+        (twice, ["a"], [1], "row 2 repeats 'a' of row 0"),
         (snapshot, ["0"], [3], "'0' is marked as class 3, and classes are 0 to 2"),
     ]
     for samples, ids, suggestions, match in marks:
@@ -744,8 +736,9 @@ def test_the_suspects_of_a_file_are_where_the_explorer_looks(cli: Cli, tmp_path:
     assert elsewhere.code == 0 and "next:" not in elsewhere.out and read_suspects(photo) is None
     done = cli("clean", photo)
     assert f"wrote {tmp_path}/photo.suspects.parquet" in done.out and f"next: hardsight explore {photo}" in done.out
-    found = read_suspects(photo)
-    assert found is not None and len(found) == 30
+    found, again = read_suspects(photo), hardsight.clean(photo, output=tmp_path / "again.parquet")
+    assert found is not None and len(found) == again.summary["samples"] == 30 and list(again.tables())[0] == "verdicts"
+    assert pq.read_table(tmp_path / "again.parquet").equals(again.table)
     refused(cli("clean", tmp_path / "no" / "such.npz"), "such.npz")
 
 
@@ -801,10 +794,13 @@ POINTS, CLASSES, EVEN = *blobs(n=40), np.full((40, 4), 0.25)
     [
         ("one row of probs per sample, got 39 rows for 40", {"features": POINTS, "probs": EVEN[:39]}),
         ("got 3 for 4 classes", {"features": POINTS, "head": np.eye(8)[:4], "probs": EVEN[:, :3] / 0.75}),
-        ("features goes with arrays", {"source": Snapshot(probs=EVEN, labels=CLASSES), "labels": None, "features": POINTS}),
-        ("there are probs already", {"source": Snapshot(probs=EVEN, labels=CLASSES), "labels": None, "probs": EVEN}),
-        ("features must be two-dimensional, one row per sample", {"source": [1], "labels": None}),
-        ("clean needs samples: a run, a file, a Snapshot or a table; or labels= with features=", {}),
+        (
+            "features can only be used with arrays",
+            {"x": Snapshot(probs=EVEN, labels=CLASSES), "labels": None, "features": POINTS},
+        ),
+        ("there are probs already", {"x": Snapshot(probs=EVEN, labels=CLASSES), "labels": None, "probs": EVEN}),
+        ("features must be two-dimensional, one row per sample", {"x": [1], "labels": None}),
+        ("features, logits or probs, got none of them", {}),
         ("no sample of the reference has finite features", {"features": POINTS, "reference": np.full((3, 8), np.nan)}),
     ],
 )
@@ -820,6 +816,6 @@ def test_bad_input_is_one_clear_line(case: str, cli: Cli, tmp_path: Path, monkey
     np.savez("x.npz", **arrays)
     np.savez("other.npz", features=np.random.default_rng(1).normal(size=(4, 5)), weight=2 * np.eye(5)[:2])
     Review(Path("review.parquet"), ["a", "b", "c"]).put("tab", "elsewhere", "drop")
-    monkeypatch.setattr("hardsight.quality.clean.find_repeats", lambda *_: pytest.fail("duplicates were searched first"))
+    monkeypatch.setattr("hardsight.quality.neighbors.find_repeats", lambda *_: pytest.fail("duplicates were searched first"))
     refused(cli("clean", "x.npz", *words), said)
     assert not Path("x.suspects.parquet").exists() and not Path("labels.parquet").exists()

@@ -19,10 +19,11 @@ import pytest
 
 from hardsight.errors import InputError, RunError
 from hardsight.scoring import cluster
-from hardsight.scoring.cluster import TLS, Cluster, _read_part, part_name, score_on_cluster, score_part
-from hardsight.scoring.score import Job
+from hardsight.scoring.cluster import _read_part, part_name, score_part
+from hardsight.scoring.job import Job
+from hardsight.scoring.score import score
 from hardsight.snapshot import Snapshot
-from hardsight.table import TableWriter
+from hardsight.table import write_table
 from refusals import refused
 
 distributed = pytest.importorskip("distributed", reason="the cluster extra is not installed")
@@ -80,16 +81,16 @@ def write_samples(folder: Path, ids: list[str], bad_row: int | None = None) -> P
     return folder / "samples.parquet"
 
 
-def job_of(samples: Path, **options: Any) -> Job:
-    return Job(Snapshot.load(samples, head=samples.with_name("weight.npy")), **options)
+def on_cluster(samples: Path, address: str, **options: Any) -> Path:
+    """Score on a cluster; where the table is."""
+    output = samples.with_name("scores.parquet")
+    score(samples, samples.with_name("weight.npy"), output=output, cluster=address, **options)
+    return output
 
 
-def local_bytes(job: Job, name: str = "local.parquet") -> bytes:
-    output = Path(str(job.snapshot.name)).with_name(name)
-    with TableWriter(output, job.schema) as writer:
-        for part in job.parts():
-            writer.write(part)
-    return output.read_bytes()
+def local_bytes(samples: Path, head: Path | None = None) -> bytes:
+    score(samples, head, output=samples.with_name("local.parquet"))
+    return samples.with_name("local.parquet").read_bytes()
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "json"])
@@ -110,23 +111,19 @@ def test_arrays_and_limit(workers: Any, samples: Path, monkeypatch: pytest.Monke
     features = np.random.default_rng(1).standard_normal((N, D), dtype=np.float32)
     np.save(samples.with_name("features.npy"), features)
     np.save(samples.with_name("labels.npy"), np.arange(N) % C)
-    files: dict[str, Any] = {"head": samples.with_name("weight.npy"), "labels": samples.with_name("labels.npy")}
-    job = Job(Snapshot.load(samples.with_name("features.npy"), **files), first=N - 10, scores="avh,loss")
-    output = samples.with_name("scores.parquet")
-    summary = score_on_cluster(job, output, workers.scheduler_address)
-    assert summary.num_samples == N - 10
-    assert pq.read_metadata(output).num_row_groups == len(job.pieces()) == 4
-    expected = pa.concat_tables(job.parts())
-    assert pq.read_table(output).equals(expected)
+    options: dict[str, Any] = {"labels": samples.with_name("labels.npy"), "first": N - 10, "scores": "avh,loss"}
+    output = on_cluster(samples.with_name("features.npy"), workers.scheduler_address, **options)
+    assert pq.read_metadata(output).num_row_groups == 4
+    expected = score(samples.with_name("features.npy"), samples.with_name("weight.npy"), **options)
+    assert len(expected) == N - 10 and pq.read_table(output).equals(expected.table)
 
 
 def test_the_last_bit_does_not_depend_on_cores(workers: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)  # workers have one core; a product shared over two rounds otherwise for this shape
     features, weight = rng.standard_normal((257, 512), dtype=np.float32), rng.standard_normal((1000, 512), dtype=np.float32)
     Snapshot(features, weight, rng.integers(0, 1000, 257)).save(tmp_path / "wide.npz")
-    job = Job(Snapshot.load(tmp_path / "wide.npz"))
-    score_on_cluster(job, tmp_path / "scores.parquet", workers.scheduler_address)
-    assert (tmp_path / "scores.parquet").read_bytes() == local_bytes(job)
+    score(tmp_path / "wide.npz", output=tmp_path / "scores.parquet", cluster=workers.scheduler_address)
+    assert (tmp_path / "scores.parquet").read_bytes() == local_bytes(tmp_path / "wide.npz")
 
 
 def slow_part(number: int, piece: range, request: Any) -> int:
@@ -136,7 +133,6 @@ def slow_part(number: int, piece: range, request: Any) -> int:
 
 def test_a_worker_killed_in_the_middle_changes_nothing(victims: Any, samples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "score_part", slow_part)
-    job, output = job_of(samples), samples.with_name("scores.parquet")
     victim = next(iter(victims.workers.values())).pid
     done: list[int] = []
 
@@ -145,9 +141,9 @@ def test_a_worker_killed_in_the_middle_changes_nothing(victims: Any, samples: Pa
         if len(done) == 2:  # the first call tells what was there before
             os.kill(victim, signal.SIGKILL)
 
-    score_on_cluster(job, output, victims.scheduler_address, progress=kill_after_the_first)
+    output = on_cluster(samples, victims.scheduler_address, progress=kill_after_the_first)
     assert done[-1] == N
-    assert output.read_bytes() == local_bytes(job)
+    assert output.read_bytes() == local_bytes(samples, samples.with_name("weight.npy"))
     assert len(set(pq.read_table(output).column("id").to_pylist())) == N
 
 
@@ -159,42 +155,38 @@ def poisoned_part(number: int, piece: range, request: Any) -> int:
 
 def test_a_part_that_kills_its_workers_is_named(victims: Any, samples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "score_part", poisoned_part)
-    output = samples.with_name("scores.parquet")
+    monkeypatch.setattr(cluster, "PATIENCE", 5.0)
     with pytest.raises(RunError, match=r"part-0000\d\.parquet"):  # by Dask's count of deaths, or when none is left to die
-        score_on_cluster(job_of(samples), output, Cluster(victims.scheduler_address, patience=5))
-    assert not output.exists()
+        on_cluster(samples, victims.scheduler_address)
+    assert not samples.with_name("scores.parquet").exists()
 
 
 def test_a_part_that_fails_is_named_with_its_reason(workers: Any, tmp_path: Path) -> None:
     samples = write_samples(tmp_path, [f"{row}" for row in range(N)], bad_row=2500)
     with pytest.raises(InputError, match=r"part-00002\.parquet \(rows 2000 to 2999\) failed 3 times: .*row 2500 .*nonfinite"):
-        score_on_cluster(job_of(samples, strict=True), tmp_path / "scores.parquet", workers.scheduler_address)
+        on_cluster(samples, workers.scheduler_address, strict=True)
 
 
 def test_started_again_only_missing_parts_are_computed(workers: Any, samples: Path) -> None:
-    job, output = job_of(samples), samples.with_name("scores.parquet")
     parts = samples.with_name("scores.parquet.parts")
-    score_on_cluster(job, output, workers.scheduler_address)
+    output = on_cluster(samples, workers.scheduler_address)
     expected = output.read_bytes()
 
     with pytest.raises(RunError, match="no Dask scheduler answers"):  # begun, and nothing computed
-        score_on_cluster(job, output, NOBODY)
-    local = Snapshot.load(samples, head=samples.with_name("weight.npy"))
+        on_cluster(samples, NOBODY)
+    job = Job(Snapshot.load(samples, head=samples.with_name("weight.npy")))
     for number in (0, 3, 4, 5):
-        with TableWriter(parts / part_name(number), job.schema) as writer:
-            writer.write(Job(local).part(job.pieces()[number]))
+        write_table(job.part(job.pieces()[number]), parts / part_name(number))
     calls: list[int] = []
-    score_on_cluster(job, output, workers.scheduler_address, progress=lambda rows, total: calls.append(rows))
+    on_cluster(samples, workers.scheduler_address, progress=lambda rows, total: calls.append(rows))
     assert calls == [4000, 5000, 6000]  # two of six parts
     assert output.read_bytes() == expected
 
 
 def test_a_damaged_part_is_named(samples: Path) -> None:
     """The column id is renamed in the footer, which page checksums do not cover."""
-    job = job_of(samples)
     part = samples.with_name(part_name(0))
-    with TableWriter(part, job.schema) as writer:
-        writer.write(Job(Snapshot.load(samples, head=samples.with_name("weight.npy"))).part(job.pieces()[0]))
+    write_table(Job(Snapshot.load(samples, head=samples.with_name("weight.npy"))).part(range(1000)), part)
     assert len(_read_part(part, 1000)) == 1000
     part.write_bytes(part.read_bytes().replace(b"predicted", b"predicteD"))
     with pytest.raises(RunError, match="part-00000.parquet: damaged.*Remove it, and run the same command again"):
@@ -202,40 +194,43 @@ def test_a_damaged_part_is_named(samples: Path) -> None:
 
 
 def test_parts_of_other_inputs_or_arguments_are_refused(samples: Path) -> None:
-    output = samples.with_name("scores.parquet")
     with pytest.raises(RunError, match="no Dask scheduler answers"):
-        score_on_cluster(job_of(samples), output, NOBODY)
+        on_cluster(samples, NOBODY)
     with pytest.raises(RunError, match="started with other scores"):
-        score_on_cluster(job_of(samples, scores="avh"), output, NOBODY)
+        on_cluster(samples, NOBODY, scores="avh")
     os.utime(samples, (1, 1))
     with pytest.raises(RunError, match="started with other inputs.*Remove it"):
-        score_on_cluster(job_of(samples), output, NOBODY)
+        on_cluster(samples, NOBODY)
 
 
 def test_duplicate_ids_are_refused_as_here(workers: Any, tmp_path: Path) -> None:
     samples = write_samples(tmp_path, [f"{row % (N - 1)}" for row in range(N)])
-    output = tmp_path / "scores.parquet"
     with pytest.raises(InputError, match=r"row 5999 repeats '0' of row 0"):
-        score_on_cluster(job_of(samples), output, workers.scheduler_address)
-    assert not output.exists()
-    score_on_cluster(job_of(samples, allow_duplicates=True), output, workers.scheduler_address)
+        on_cluster(samples, workers.scheduler_address)
+    assert not samples.with_name("scores.parquet").exists()
+    output = on_cluster(samples, workers.scheduler_address, allow_duplicates=True)
     assert pq.read_metadata(output).num_rows == N
 
 
 def test_what_a_cluster_cannot_do_is_refused(samples: Path) -> None:
-    whole, bare = job_of(samples, scores="knn_agreement"), Job(Snapshot.load(samples))
-    in_memory = Job(Snapshot(np.eye(3), np.eye(3)))
-    for job, match in ((whole, "not available on a cluster"), (bare, "cannot be fitted on a cluster"), (in_memory, "in files")):
-        with pytest.raises(InputError, match=match):
-            score_on_cluster(job, samples.with_name("scores.parquet"), NOBODY)
+    there: dict[str, Any] = {"output": samples.with_name("scores.parquet"), "cluster": NOBODY}
+    with pytest.raises(InputError, match="not available on a cluster"):
+        on_cluster(samples, NOBODY, scores="knn_agreement")
+    with pytest.raises(InputError, match="cannot be fitted on a cluster"):
+        score(samples, **there)
+    with pytest.raises(InputError, match="in files"):
+        score(np.eye(3), np.eye(3), **there)
     with pytest.raises(InputError, match="three files"):
-        TLS.given("ca.pem", None, None)
+        score(samples, **there, tls_ca="ca.pem")
+    with pytest.raises(InputError, match="output"):
+        score(samples, cluster=NOBODY)
 
 
-def test_no_workers_is_an_error_and_not_a_wait(samples: Path) -> None:
+def test_no_workers_is_an_error_and_not_a_wait(samples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "PATIENCE", 1.0)
     with distributed.LocalCluster(n_workers=0, processes=False, protocol="tcp", dashboard_address=":0") as empty:
         with pytest.raises(RunError, match="no worker for 1 s"):
-            score_on_cluster(job_of(samples), samples.with_name("scores.parquet"), Cluster(empty.scheduler_address, patience=1))
+            on_cluster(samples, empty.scheduler_address)
 
 
 def test_tls(samples: Path, cli: Callable[..., Any]) -> None:
@@ -244,12 +239,11 @@ def test_tls(samples: Path, cli: Callable[..., Any]) -> None:
     names = {"ca": secure.tls_ca_file, "cert": secure.tls_client_cert, "key": secure.tls_client_key}
     for name, text in names.items():
         samples.with_name(f"{name}.pem").write_text(text)
-    files = TLS(*(str(samples.with_name(f"{name}.pem")) for name in names))
     words = ("score", samples, "--head", samples.with_name("weight.npy"), "-o", samples.with_name("scores.parquet"))
     options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "protocol": "tls", "dashboard_address": ":0"}
     with distributed.LocalCluster(security=secure, **options) as running:
-        with_tls = ("--tls-ca", files.ca, "--tls-cert", files.cert, "--tls-key", files.key)
+        with_tls = [word for name in names for word in (f"--tls-{name}", samples.with_name(f"{name}.pem"))]
         done = cli(*words, "--cluster", running.scheduler_address, *with_tls)
         assert done.code == 0, done.err
         refused(cli(*words, "--cluster", running.scheduler_address), "--tls-ca")
-    assert samples.with_name("scores.parquet").read_bytes() == local_bytes(job_of(samples))
+    assert samples.with_name("scores.parquet").read_bytes() == local_bytes(samples, samples.with_name("weight.npy"))

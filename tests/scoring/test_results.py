@@ -27,7 +27,7 @@ from hardsight.files.samples import write_samples
 from hardsight.head import Head
 from hardsight.render.table_views import MOST_BYTES, thumbnails
 from hardsight.result import ScoresTable
-from hardsight.scoring.score import Job
+from hardsight.scoring.job import Job
 from hardsight.table import hardest, noted_class_names, read_scores, write_table
 
 FEATURES = np.array([[2.0, 0.0], [1.0, 1.0], [0.0, 3.0]])
@@ -92,7 +92,7 @@ def test_whatever_takes_a_table_takes_it(table: ScoresTable) -> None:
     rng = np.random.default_rng(0)
     many = score(rng.normal(size=(30, 4)), rng.normal(size=(3, 4)), rng.integers(0, 3, 30))
     human = rng.random(30)
-    ours, bare = (hardsight.correlate(scores, human, replicates=20).table1() for scores in (many, many.table))
+    ours, bare = (hardsight.correlate(scores, human, replicates=20).table for scores in (many, many.table))
     assert repr(ours.to_pylist()) == repr(bare.to_pylist())
 
 

@@ -22,8 +22,6 @@ from hardsight import SCORES, Dynamics, Head, Snapshot, score
 from hardsight.domains.opening import open_domain
 from hardsight.domains.pseudo_labels import select_pseudo_labels
 from hardsight.errors import InputError
-from hardsight.scoring.score_file import score_to_file
-from hardsight.scoring.settings import ScoreSettings
 from hardsight.stats import fit_temperature, selection_frequency
 from hardsight.table import read_scores
 from hardsight.training.inputs import ArrayInputs
@@ -55,13 +53,27 @@ def test_the_default_table_is_every_row_score() -> None:
 
 def test_to_a_file_and_what_is_said_of_it(tmp_path: Path) -> None:
     Snapshot(FEATURES, WEIGHT, LABELS).save(tmp_path / "net.npz")
-    scored = score_to_file(tmp_path / "net.npz", tmp_path / "scores.parquet", scores="avh,loss", top=3, by="loss")
-    assert scored.path == tmp_path / "scores.parquet" and not scored.fitted_head
-    same(read_scores(tmp_path / "scores.parquet"), score(FEATURES, WEIGHT, LABELS, scores="avh,loss"))
-    assert scored.summary.hardest is not None and len(scored.summary.hardest) == 3
-    assert scored.summary.hardest.column("loss").to_pylist() == sorted(WHOLE.column("loss").to_pylist())[:-4:-1]
-    assert score_to_file(tmp_path / "net.npz", settings=ScoreSettings(limit=5)).summary.num_samples == 5
+    written = score(tmp_path / "net.npz", output=tmp_path / "scores.parquet", scores="avh,loss", top=3, by="loss")
+    expected = score(FEATURES, WEIGHT, LABELS, scores="avh,loss", top=3, by="loss")
+    same(written.table, expected.table)
+    same(read_scores(tmp_path / "scores.parquet"), expected.table)
+    assert written.summary == expected.summary and written.summary["samples"] == 23
+    hardest = written.tables()["hardest"]["loss"].to_pylist()
+    assert hardest == sorted(WHOLE.column("loss").to_pylist())[:-4:-1]
+    alone = score(tmp_path / "net.npz", scores="avh,loss", top=3, by="loss", summary_only=True)
+    assert len(alone) == 0 and alone.summary == written.summary
     assert {path.name for path in tmp_path.iterdir()} == {"net.npz", "scores.parquet"}  # nothing else is written
+
+
+@pytest.mark.parametrize("hardness", [False, True])
+@pytest.mark.parametrize("ending", ["parquet", "csv", "json"])
+def test_a_table_in_a_file_is_the_table_in_memory(tmp_path: Path, ending: str, hardness: bool) -> None:
+    """Also where the file holds names, which are not in the order of the classes."""
+    options: dict[str, Any] = {"class_names": ["dog", "cat", "emu", "ant"], "hardness": hardness}
+    expected = score(FEATURES, WEIGHT, LABELS, **options)
+    written = score(FEATURES, WEIGHT, LABELS, output=tmp_path / f"scores.{ending}", **options)
+    same(written.table, expected.table)
+    assert repr(written) == repr(expected) and written.summary == expected.summary
 
 
 @pytest.mark.parametrize("name", OF_A_SNAPSHOT)
@@ -70,7 +82,7 @@ def test_a_score_alone_is_the_same_as_among_all(name: str) -> None:
     same(score(FEATURES, WEIGHT, LABELS, scores=[name]), together.select(["id", "label", "predicted", "status", name]))
 
 
-@pytest.mark.parametrize("count", [0, 1, 10, 23, 99])
+@pytest.mark.parametrize("count", [1, 10, 23, 99])
 def test_first_is_the_first_rows_and_limit_is_spread(count: int) -> None:
     same(score(FEATURES, WEIGHT, LABELS, first=count), WHOLE.slice(0, count))
     rows = [place * 23 // count for place in range(count)] if count < 23 else list(range(23))

@@ -288,3 +288,37 @@ def test_columns_that_no_table_can_hold(tmp_path: Path) -> None:
     np.savez(tmp_path / "s.npz", features=np.eye(2), phase=np.array([1j, 2j]))
     with pytest.raises(InputError, match="s.npz: the column phase cannot be shown in a table"):
         Snapshot.load(tmp_path / "s.npz").columns()
+
+
+def test_joined_by_id_in_the_order_of_the_first(tmp_path: Path) -> None:
+    ids = ["3", "10", "7", "8"]
+    first = Snapshot(np.eye(4), labels=["cat", "dog", "dog", "cat"], ids=ids)
+    second = Snapshot(np.eye(3), labels=[0, 1, 0], ids=[7, 3, 99], class_names=["dog", "cat"])  # integers, and other numbers
+    both = first.joined(second)
+    assert both.first.ids.tolist() == ["3", "7"] and both.second.ids.tolist() == [3, 7]
+    assert (both.only_first, both.only_second) == (2, 1)
+    assert both.note is not None and "'10'" in both.note and "99" in both.note
+    assert [labels.tolist() for labels in both.labels] == [[0, 1], [0, 1]]  # cat, dog in both, by name
+    assert first.joined(first).note is None and len(first.joined(first).second) == 4
+    with pytest.raises(InputError, match="'3'.*'x'"):
+        first.joined(Snapshot(np.eye(1), ids=["x"]))
+    with pytest.raises(InputError, match="'a'"):
+        first.joined(Snapshot(np.eye(2), ids=["a", "a"], allow_duplicates=True))
+
+
+def test_a_large_part_of_files_stays_in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    table = {"features": rng.normal(size=(50, 3)).tolist(), "label": rng.integers(0, 2, 50), "split": ["train", "test"] * 25}
+    pq.write_table(pa.table(table), tmp_path / "s.parquet", row_group_size=7)
+    whole = Snapshot.load(tmp_path / "s.parquet")
+    in_memory = whole.of_split("test")
+    monkeypatch.setattr("hardsight.snapshot.snapshot.LEFT_IN_FILES", 0)
+    in_files = whole.of_split("test")
+    assert type(in_files.source) is not type(in_memory.source) and len(in_files) == 25
+    for part in (in_files, in_files.first(10), in_files.take([3, 1])):
+        same = in_memory.take([3, 1]) if len(part) == 2 else in_memory.first(len(part))
+        assert part.ids.tolist() == same.ids.tolist() and part.labels.tolist() == same.labels.tolist()
+        assert part.features is not None and same.features is not None and (part.features == same.features).all()
+        assert part.columns().equals(same.columns())
+    rows = [row for batch in in_files.batches(3, 9, rows=4) for row in batch.ids.tolist()]
+    assert rows == in_memory.ids[3:9].tolist()

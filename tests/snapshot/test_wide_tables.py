@@ -152,9 +152,7 @@ def test_commands_name_columns_of_a_csv(tmp_path: Path, cli: Callable[..., Any],
     scans().iloc[::-1].to_csv("later.csv", index=False)
     done = cli("drift", "scans.csv", "later.csv", *wide, "--head", "head.npy")
     assert done.code == 0 and "of 60 samples got harder" in done.out and Path("later.drift.parquet").is_file(), done.err
-    assert (
-        "name the columns for hardsight audit: --features 'f*' --label NAME" in cli("audit", "scans.csv", "--group", "site").err
-    )
+    assert "--features 'f*'" in cli("audit", "scans.csv", "--group", "site").err
     assert "next: hardsight score scans.csv --features 'f*' --label y -o scores.parquet" in cli("score", "scans.csv", *wide).out
 
 
@@ -215,3 +213,19 @@ def test_a_column_that_outweighs_all_others_is_warned_of(tmp_path: Path, cli: Ca
 def test_arrays_by_position() -> None:
     x, y = embeddings()[[f"f{k}" for k in range(12)]].to_numpy(), np.arange(60) % 3
     assert clean(x, y).equals(clean(features=x, labels=y))
+
+
+def frames() -> list[Any]:
+    """The same table in every library that is here."""
+    dask = pytest.importorskip("dask.dataframe")
+    frame = pd.DataFrame(COLUMNS)
+    return [pa.table(COLUMNS), pl.DataFrame(COLUMNS), pl.LazyFrame(COLUMNS), dask.from_pandas(frame, npartitions=2)]
+
+
+def test_frames_of_every_library() -> None:
+    wanted = Snapshot.open(pd.DataFrame(COLUMNS), features="f*", labels="y")
+    for frame in frames():
+        found = Snapshot.open(frame, features="f*", labels="y")
+        assert found.features is not None and wanted.features is not None and (found.features == wanted.features).all()
+        assert found.labels.tolist() == wanted.labels.tolist() and found.class_names == wanted.class_names
+        assert found.ids.tolist() == wanted.ids.tolist() and found.column_names == wanted.column_names

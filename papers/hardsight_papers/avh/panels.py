@@ -189,8 +189,8 @@ def compared(context: Context, panel: Panel) -> dict[str, list[Row]]:
             correlations = correlate(panel.tables, human, progress=progress, **options)
         else:
             correlations = correlate(panel.tables, against="level", progress=progress, **options)
-        names = ("table1", "pairs", "hypotheses", "models")
-        return {name: getattr(correlations, name)().to_pylist() for name in names}
+        tables = correlations.tables()
+        return {name: tables[name].to_pylist() for name in ("table1", "pairs", "hypotheses", "models")}
 
     ids = {name: len(table) for name, table in panel.tables.items()}
     key: dict[str, Any] = {"panel": panel.name, "rows": ids, "target": panel.target.tolist(), "scores": SCORES}

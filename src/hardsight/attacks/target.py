@@ -26,6 +26,7 @@ from hardsight.data.opening import check_files
 from hardsight.errors import InputError
 from hardsight.files.checksums import check
 from hardsight.files.reading import read_json, reading
+from hardsight.labels import counted_from_zero
 from hardsight.models.opening import check_model_name, open_model
 from hardsight.models.trained import trained_directory
 from hardsight.models.weights import check_weights_file
@@ -178,8 +179,9 @@ def in_classes_of(model: Network, data: ImageData) -> ImageData:
     ours, theirs = data.class_names, model.class_names
     if ours is not None and theirs is not None and list(theirs) != ours and set(ours) <= set(theirs):
         data = replace(data, labels=renumbered(np.asarray(data.labels), ours, theirs), class_names=list(theirs))
-    check_labels(data.labels, len(data), model.head.num_classes)
-    return data
+    labels, notes = (data.labels, ()) if data.labels is None else counted_from_zero(data.labels, model.head.num_classes)
+    check_labels(labels, len(data), model.head.num_classes)
+    return replace(data, labels=labels, notes=data.notes + notes)
 
 
 def saved_centers(directory: Path | None, num_features: int) -> np.ndarray | None:

@@ -43,5 +43,5 @@ def adapt(
     from hardsight.training import processes
 
     if processes.leave():
-        show_lines(adapted)
+        show_lines(adapted.lines())
         print_wrote(output / "report.html")

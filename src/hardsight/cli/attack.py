@@ -34,5 +34,5 @@ def attack(
 
     with progress_bar("attacking") as progress:
         done = attack_run(run, output, settings=settings, progress=progress, say=print_line)
-    show_lines(done)
+    show_lines(done.lines())
     print_wrote(output, ": attack.parquet, epsilons.parquet, detection.parquet, trajectories.parquet, figures/")

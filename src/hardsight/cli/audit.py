@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import typer
 
 from hardsight.cli import command
-from hardsight.groups.settings import AuditFileSettings
-
-if TYPE_CHECKING:
-    from hardsight.groups.audit import Audit
-    from hardsight.screen import Cell
+from hardsight.groups.settings import AuditSettings
 
 
-@command(AuditFileSettings)
+@command(AuditSettings)
 def audit(
-    settings: AuditFileSettings,
+    settings: AuditSettings,
     source: str = typer.Argument(
         ..., metavar="RUN_OR_FILE", help="A run directory, a snapshot (.npz, .parquet) or a scores table (.parquet, .csv, .json)."
     ),
@@ -47,67 +42,26 @@ def audit(
         hardsight audit run --split test
     """
     from hardsight.explorer.audit_page import page_beside, pictures_of, write_audit_page
-    from hardsight.groups.group_files import audit_to_file
+    from hardsight.groups.audit import audit, checked_target
+    from hardsight.groups.outputs import default_output
+    from hardsight.render.result_files import show
     from hardsight.screen import print_line, print_wrote, progress_bar
 
     with progress_bar("auditing") as progress:
         page = page_beside(output, report, images)
-        named = None if images is None else lambda audit: pictures_of(audit, Path(source), images)
-        audited = audit_to_file(source, output, settings=settings, progress=progress, check=named)
-    print_audit(audited.audit, settings.top)
-    if audited.path is None and page is None:
+        target = checked_target(output or default_output(source, "audit", whole=settings.whole), source, settings)
+        groups = audit(source, settings=settings, progress=progress)
+        pictures = pictures_of(groups, images)  # wrong ones are refused before anything is written
+    show(groups)
+    if target is not None:
+        if (before := groups.replaced(target)) is not None:
+            print_line(f"replaced the earlier audit by {before}; -o another.parquet keeps both")
+        groups.save(target)
+        print_wrote(target)
+        page = page or target.with_suffix(".html")
+    if page is None:
         print_line("nothing was written: give -o audit.parquet")
         return
-    if audited.replaced is not None:
-        print_line(f"replaced the earlier audit by {audited.replaced}; -o another.parquet keeps both")
-    if audited.path is not None:
-        print_wrote(audited.path)
-    page = page or (None if audited.path is None else audited.path.with_suffix(".html"))
-    if page is not None:
-        with progress_bar("drawing"):
-            write_audit_page(audited.audit, page, source, images)
-        print_wrote(page)
-
-
-def print_audit(audited: Audit, top: int) -> None:
-    """What `hardsight audit` says on the screen: the groups, worst first."""
-    from hardsight.groups.audit import groups_in_words, worst_first
-    from hardsight.screen import number, print_line, print_table, print_warning
-
-    for sentence in audited.warnings:
-        print_warning(sentence)
-    n = len(audited.measured)
-    print_line(f"n = {n}   hardness: {audited.hardness}   {groups_in_words(audited)}", samples=n, hardness=audited.hardness)
-    rows = worst_first(audited.table).slice(0, top).to_pylist()
-    if not rows:
-        return
-    header = ("by", "group", "n", "accuracy", "difference", f"mean {audited.hardness}", "overconfidence", "verdict")
-    shown = [
-        (row["by"], row["group"], number(row["n"]), _percent(row, "accuracy", "accuracy", ".1f"),
-         _difference(row), number(row.get(f"mean_{audited.hardness}"), ".4f"), _percent(row, "overconfidence", None, "+z.1f"),
-         row["verdict"])
-        for row in rows
-    ]  # fmt: skip
-    print_table(header, shown, words=2, name="groups")
-
-
-def _percent(row: dict[str, Any], name: str, ends: str | None, digits: str) -> Cell:
-    from hardsight.screen import Cell, number
-
-    if row.get(name) is None:
-        return number(None)
-    text = Cell(f"{100 * row[name]:{digits}}", row[name])
-    if ends is None:
-        return text
-    low, high = row[ends + "_low"], row[ends + "_high"]
-    return Cell(f"{text} [{100 * low:{digits}}, {100 * high:{digits}}]", {"": row[name], "low": low, "high": high})
-
-
-def _difference(row: dict[str, Any]) -> Cell:
-    from hardsight.screen import Cell, beside, interval, number
-
-    difference = row.get("accuracy_difference")
-    if difference is None:
-        return number(None)
-    ends = interval(row["accuracy_difference_low"], row["accuracy_difference_high"], 1, factor=100)
-    return beside(Cell(f"{100 * difference:+.1f}", difference), ends)
+    with progress_bar("drawing"):
+        write_audit_page(groups, page, pictures)
+    print_wrote(page)

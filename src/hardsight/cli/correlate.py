@@ -7,15 +7,13 @@ from pathlib import Path
 import typer
 
 from hardsight.cli import command
-from hardsight.human.settings import StudySettings
+from hardsight.human.settings import CorrelateSettings
 from hardsight.options import COMMON
 
-COMMAND = "hardsight correlate"
 
-
-@command(StudySettings, figures=True)
+@command(CorrelateSettings, figures=True)
 def correlate(
-    settings: StudySettings,
+    settings: CorrelateSettings,
     runs: list[Path] = typer.Argument(
         ..., metavar="RUN...", help="Runs, snapshots or tables of scores; several are compared side by side."
     ),
@@ -36,30 +34,16 @@ def correlate(
         hardsight correlate run --human counts.npy -o agreement
         hardsight correlate degraded --against level
     """
-    from hardsight.files.checksums import sha256
-    from hardsight.files.run import Run, check_run_directory
-    from hardsight.human.printing import print_study
-    from hardsight.human.study import study
-    from hardsight.human.study_files import save
+    from hardsight.human.correlate import correlate
+    from hardsight.render.result_files import show_lines
     from hardsight.screen import print_line, print_wrote, progress_bar
 
-    def begin() -> Run:
-        arguments = {"runs": list(map(str, runs)), "human": None if human is None else str(human), **settings.as_dict()}
-        files = [Path(file) for file in (human, settings.superclasses) if file is not None]
-        inputs = {str(file): sha256(file) for file in files if file.is_file()}
-        return Run(output, COMMAND, arguments, inputs)
-
-    if output is not None:  # what would be refused at the end is refused now
-        check_run_directory(output, COMMAND)
-        if output.is_dir() and any(output.iterdir()):
-            begin()
     with progress_bar("bootstrap") as progress:
-        result = study(list(runs), human, settings=settings, progress=progress)
-    print_study(result, verbose)
+        found = correlate(list(runs), human, output=output, settings=settings, progress=progress)
+    show_lines(found.lines(verbose))
+    for note in found.notes:
+        print_line(f"note: {note}", notes=found.notes)
     if output is None and not verbose:
         print_line("--verbose prints every table; -o DIRECTORY writes them, with figures")
     if output is not None:
-        run = begin()
-        with run.only_writer():
-            save(run, result)
         print_wrote(output, ": correlations.json, table1 and pairs as .csv and .tex, figures/, report.html")

@@ -31,13 +31,13 @@ def demo(
     Example:
         hardsight demo -o hardsight-demo
     """
-    from hardsight.cli.summary import print_summary
-    from hardsight.demo import NAMES, against_degradation, before_and_after, found_errors, run_demo
+    from hardsight.demo import against_degradation, before_and_after, found_errors, run_demo
+    from hardsight.render.result_files import show
     from hardsight.screen import Cell, interval, number, percent, print_line, print_table, progress_bar
 
     with progress_bar("training") as progress:
-        summary = run_demo(output, seed=settings.seed, progress=progress)
-    print_summary(summary, NAMES)
+        scores = run_demo(output, seed=settings.seed, progress=progress)
+    show(scores)
     rows = []
     for agreement in against_degradation(Path(output)).agreements:
         for name in agreement.scores:

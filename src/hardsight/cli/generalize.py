@@ -38,5 +38,5 @@ def generalize(
     from hardsight.training import processes
 
     if processes.leave():
-        show_lines(generalized)
+        show_lines(generalized.lines())
         print_wrote(output / "report.html")

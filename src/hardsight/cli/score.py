@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 import typer
 
 from hardsight.cli import command
 from hardsight.scoring.settings import ScoreSettings
-
-if TYPE_CHECKING:
-    from hardsight.files.places import Place
 
 
 @command(ScoreSettings)
@@ -37,30 +31,25 @@ def score(
         hardsight score table.csv --features 'f*' --label species
         hardsight score test/ --reference train/ --scores energy,vim,knn_distance
     """
-    from hardsight.cli.summary import print_summary
-    from hardsight.scoring.score import CROSS_VALIDATED
-    from hardsight.scoring.score_file import score_to_file
-    from hardsight.screen import print_line, print_wrote, progress_bar
-
-    with progress_bar("scoring") as progress:
-        scored = score_to_file(snapshot, output, settings=settings, progress=progress)
-    print_summary(scored.summary, scored.class_names, verbose)
-    if scored.fitted_head:
-        print_line(f"no head given. head: {CROSS_VALIDATED}")
-    if not verbose and len(scored.summary.means) > 1:
-        print_line(f"--verbose prints the mean of each of {len(scored.summary.means)} scores")
-    if scored.path is not None:
-        print_wrote(scored.path)
-    print_what_follows(snapshot, scored.path, settings.as_words())
-
-
-def print_what_follows(snapshot: str, written: Place | None, words: Sequence[str] = ()) -> None:
-    """Look at the table; or, where none was written, keep it."""
     from hardsight.files.places import Remote, place
-    from hardsight.screen import print_next
+    from hardsight.render.result_files import show
+    from hardsight.scoring.score import score
+    from hardsight.screen import print_line, print_next, print_wrote, progress_bar
 
     source = place(snapshot)  # whose text is without secrets
-    if written is None:
-        print_next("hardsight", "score", source, *words, "-o", "scores.parquet")
-    elif not isinstance(written, Remote):
-        print_next("hardsight", "explore", source if written == source / "scores.parquet" else written)
+    target = None if output is None else place(output)
+    whole = settings.scores is None and settings.all_samples and settings.shard is None
+    if target is None and whole and source.is_dir() and (source / "run.json").is_file():  # not into a folder of shards
+        target = source / "scores.parquet"
+    with progress_bar("scoring") as progress:
+        scored = score(snapshot, output=target, settings=settings, summary_only=target is None, progress=progress)
+    scored.all_means = verbose
+    show(scored)
+    if not verbose and len(scored.gathered.means) > 1:
+        print_line(f"--verbose prints the mean of each of {len(scored.gathered.means)} scores")
+    if target is None:
+        print_next("hardsight", "score", source, *settings.as_words(), "-o", "scores.parquet")
+        return
+    print_wrote(target)
+    if not isinstance(target, Remote):
+        print_next("hardsight", "explore", source if target == source / "scores.parquet" else target)

@@ -14,14 +14,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO
 
-import numpy as np
 from PIL import Image
 
-from hardsight.checks import UNLABELED, counted_from_one
 from hardsight.data.dataset import ImageData
 from hardsight.data.decoding import BrokenImage, decode
 from hardsight.data.files import hash_lines, is_image_name
-from hardsight.data.labels import MAX_LABEL, class_index, order_note, split_name
+from hardsight.data.labels import Written, read_labels, split_name
 from hardsight.data.layout import Layout, read_layout
 from hardsight.errors import FileError, InputError
 from hardsight.files.places import Place, Remote, address, place, utf8_name
@@ -111,18 +109,8 @@ def read_tars(paths: Sequence[Place], level: int | None = None) -> ImageData:
 def _of_classes(members: Sequence[Member], classes: dict[tuple[int, str], str], paths: Sequence[Place]) -> Layout:
     """Labels from .cls files: numbers counted from 0, or names; an image without one is unlabeled."""
     texts = [classes.get((member.archive, _key(member.name))) for member in members]
-    if all(text is None or re.fullmatch(r"-?[0-9]{1,10}", text) for text in texts):
-        labels = np.array([UNLABELED if text is None else int(text) for text in texts], np.int64)
-        outside = np.flatnonzero((labels < UNLABELED) | (labels > MAX_LABEL))
-        if len(outside):
-            member = members[outside[0]]
-            raise InputError(
-                f"{paths[member.archive]}: the class of {member.name!r} must be 0 or more, got {labels[outside[0]]}."
-            )
-        hint = counted_from_one(labels)
-        return Layout(labels, None, {}, (hint.strip(),) if hint else ())
-    index, names = class_index(texts)
-    return Layout(index, names, {}, tuple(order_note(names)))
+    labels = read_labels(Written(texts), lambda row: f"{paths[members[row].archive]}, class of {members[row].name!r}")
+    return Layout(labels.numbers, labels.class_names, {}, labels.notes)
 
 
 def _splits(members: Sequence[Member], paths: Sequence[Place]) -> dict[str, list[str | None]]:

@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from hardsight.checks import check_ids, check_labels, counted_from_one
+from hardsight.checks import check_ids
 from hardsight.data.dataset import ImageData
-from hardsight.data.labels import SPLITS, natural_key
+from hardsight.data.labels import SPLITS, read_labels
 from hardsight.errors import InputError
 from hardsight.files.npy import RowsOnDisk, open_npy, open_npz
-from hardsight.named_labels import class_numbers
+from hardsight.labels import Labels, check_names, natural_key
 
 Load = Callable[[], np.ndarray]  # a picklable way to get (n, h, w[, 3]) uint8
 
@@ -129,12 +129,20 @@ def read_npz(path: Path, label_key: str | None = None) -> ImageData:
             labels[arrays[labels_key].name] = values
     if labels and len(labels) != len(parts):
         raise InputError(f"{path}: either every split has labels or none, got {', '.join(arrays)}.")
-    class_names = [str(name) for name in np.asarray(arrays["class_names"]).ravel()] if "class_names" in arrays else None
-    joined, class_names = _joined(labels, parts, class_names) if labels else (None, class_names)
-    hint = counted_from_one(joined) if joined is not None and class_names is None else ""
-    data = array_data("npz", parts, [path], joined, class_names)
-    data = _with_columns(data, arrays, label_key) if parts[0].split is None else data
-    return replace(data, notes=(hint.strip(),)) if hint else data
+    class_names = _class_names(arrays)
+    joined = _joined(labels, parts, class_names) if labels else None
+    if joined is None:
+        data = array_data("npz", parts, [path], None, class_names)
+    else:
+        data = replace(array_data("npz", parts, [path], joined.numbers, joined.class_names), notes=joined.notes)
+    return _with_columns(data, arrays, label_key) if parts[0].split is None else data
+
+
+def _class_names(arrays: Mapping[str, RowsOnDisk]) -> list[str] | None:
+    if "class_names" not in arrays:
+        return None
+    names = arrays["class_names"]
+    return [str(name) for name in _checked(names.name, check_names, np.asarray(names).ravel().tolist())]
 
 
 def _with_columns(data: ImageData, arrays: Mapping[str, RowsOnDisk], label_key: str | None) -> ImageData:
@@ -147,19 +155,13 @@ def _with_columns(data: ImageData, arrays: Mapping[str, RowsOnDisk], label_key: 
     return replace(data, ids=ids, columns={key: np.asarray(rows).tolist() for key, rows in further.items()})
 
 
-def _joined(
-    labels: dict[str, np.ndarray], splits: Sequence[ArrayPart], class_names: list[str] | None
-) -> tuple[np.ndarray, list[str] | None]:
-    """(n,) labels of all splits, and the class names: names among the labels are counted together."""
-    parts: Any = list(labels.values())
-    if all(values.ndim == 1 and values.dtype.kind in "USb" for values in parts):
-        numbers, class_names = _checked(", ".join(labels), class_numbers, np.concatenate(parts), class_names)
-        parts = np.split(numbers, np.cumsum([len(values) for values in parts])[:-1])
-    checked = [
-        _checked(where, check_labels, values, split.count, None)
-        for where, values, split in zip(labels, parts, splits, strict=True)
-    ]
-    return np.concatenate(checked), class_names
+def _joined(labels: dict[str, np.ndarray], parts: Sequence[ArrayPart], class_names: list[str] | None) -> Labels:
+    """The labels of all splits, read together."""
+    for (where, values), part in zip(labels.items(), parts, strict=True):
+        if values.shape != (part.count,):
+            raise InputError(f"{where}: there must be one label per image, got shape {values.shape} for {part.count} images.")
+    names = ", ".join(labels)
+    return read_labels(np.concatenate(list(labels.values())), lambda row: f"{names}, row {row}", class_names=class_names)
 
 
 def _pixels(path: Path, key: str | None = None) -> np.ndarray:

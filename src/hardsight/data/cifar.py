@@ -14,8 +14,8 @@ import numpy as np
 
 from hardsight.data.arrays import ArrayPart, array_data
 from hardsight.data.dataset import ImageData
-from hardsight.data.labels import natural_key
 from hardsight.errors import FileError, InputError
+from hardsight.labels import natural_key
 
 CLASS_NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 PIXELS = 3 * 32 * 32

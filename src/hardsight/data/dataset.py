@@ -13,6 +13,7 @@ import numpy as np
 from PIL import Image
 
 from hardsight.errors import InputError
+from hardsight.unique_ids import check_unique
 
 
 class Images(Protocol):
@@ -64,7 +65,7 @@ class ImageData:
         wrong = {name: length for name, length in lengths.items() if length != n}
         if wrong:
             raise InputError(f"every column needs one entry per image, {n} here, got {wrong}.")
-        _check_unique(self.ids)
+        check_unique(np.array([*self.ids, None], dtype=object)[:-1], "the data")
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -113,16 +114,3 @@ def num_classes(data: ImageData) -> int:
     if data.class_names is not None:
         return len(data.class_names)
     return 0 if data.labels is None else int(data.labels.max(initial=-1)) + 1
-
-
-def _check_unique(ids: Sequence[str]) -> None:
-    if len(set(ids)) == len(ids):
-        return
-    first: dict[str, int] = {}
-    for row, name in enumerate(ids):
-        if name in first:
-            raise InputError(
-                f"ids must be unique, but rows {first[name]} and {row} (from 0) are both {name!r}. "
-                "Drop one of them, or give each row its own `id` column."
-            )
-        first[name] = row

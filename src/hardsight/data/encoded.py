@@ -25,13 +25,14 @@ from hardsight.data.arrays import row_ids
 from hardsight.data.dataset import ImageData, Images
 from hardsight.data.decoding import BrokenImage, decode
 from hardsight.data.files import hash_lines
-from hardsight.data.labels import Labels, read_labels, split_name
+from hardsight.data.labels import read_labels, split_name
 from hardsight.errors import FileError, InputError
 from hardsight.files.label_column import class_label_names
 from hardsight.files.parquet import open_parquet, read_parquet
 from hardsight.files.places import Place, place
 from hardsight.files.reading import FileState, check_unchanged, file_state, read_json, reading
 from hardsight.files.table_files import check_once
+from hardsight.labels import Labels, numbers_among
 
 CACHE_BYTES = 2**28  # of row groups that a process holds
 LABELS = ("label", "labels", "fine_label", "class")  # of several columns that may hold the labels, the first is taken
@@ -135,7 +136,7 @@ def read_dataset(dataset: Any, label_column: str | None = None) -> ImageData:
     others = [name for name in schema.names if name != column]
     table = dataset.select_columns(others).with_format("arrow")[:] if others else None
     images = DatasetImages(dataset.with_format("arrow"), column)
-    return _data([_Part(table, None, len(dataset))], schema, images, "the dataset", label_column)
+    return _data([_Part(table, schema, None, len(dataset))], images, "the dataset", label_column)
 
 
 def image_column(schema: pa.Schema) -> str | None:
@@ -201,26 +202,27 @@ def read_shards(files: Sequence[Place], label_column: str | None = None) -> Imag
         table = _arrow_file(file).select(others) if _is_arrow(file) else read_parquet(file, others) if others else None
         counts = _counts(file)
         shards.append(Shard(file, _split_of(file), counts, file_state(file)))
-        parts.append(_Part(table, shards[-1].split, sum(counts)))
-    return _data(parts, _schema(files[0]), EncodedImages(shards, column), files[0], label_column)
+        parts.append(_Part(table, schema, shards[-1].split, sum(counts)))
+    return _data(parts, EncodedImages(shards, column), files[0], label_column)
 
 
 class _Part(NamedTuple):
     """The columns of one file, without its images."""
 
     table: pa.Table | None  # None if there is no other column
+    schema: pa.Schema
     split: str | None
     rows: int
 
 
-def _data(parts: Sequence[_Part], schema: pa.Schema, images: Images, where: Any, label_column: str | None) -> ImageData:
+def _data(parts: Sequence[_Part], images: Images, where: Any, label_column: str | None) -> ImageData:
     """Ids, labels and columns of files that follow each other."""
     tables = [part.table for part in parts if part.table is not None]
     with reading(where):
         columns = pa.concat_tables(tables, promote_options="permissive").to_pydict() if tables else {}
     name = label_column or next((name for name in LABELS if name in columns), None)
     if name is not None and name not in columns:
-        raise InputError(f"{where}: --labels {name} is not one of its columns; it has {', '.join(schema.names)}.")
+        raise InputError(f"{where}: --labels {name} is not one of its columns; it has {', '.join(parts[0].schema.names)}.")
     splits = [part.split for part in parts for _ in range(part.rows)]
     splits = splits if None not in splits else []  # of all or none
     ids = [str(id) for id in columns.pop("id")] if "id" in columns else row_ids(splits or [None] * len(images))
@@ -229,18 +231,27 @@ def _data(parts: Sequence[_Part], schema: pa.Schema, images: Images, where: Any,
     data = ImageData("hugging face", ids, images, columns={"split": splits, **columns} if splits else columns)
     if name is None or values is None:
         return data
-    labels = _labels(values, class_label_names(schema, name), where)
-    return replace(data, labels=labels.index, class_names=labels.class_names, notes=labels.notes)
+    labels = _labels(values, parts, name, where)
+    return replace(data, labels=labels.numbers, class_names=labels.class_names, notes=labels.notes)
 
 
-def _labels(values: Sequence[Any], names: list[str] | None, where: Any) -> Labels:
-    """Labels as read; numbers that the schema names are taken as they are, not as counted from 1."""
-    if names is None:
-        return read_labels(values, lambda row: f"{where}, row {row + 1}")
-    for row, value in enumerate(values, start=1):
-        if value is not None and not (isinstance(value, int | float) and value % 1 == 0 and -1 <= value < len(names)):
-            raise InputError(f"{where}, row {row}: the label {value} is none of its {len(names)} classes.")
-    return Labels(np.array([-1 if value is None else value for value in values], np.int64), names)
+def _labels(values: list[Any], shards: Sequence[_Part], name: str, where: Any) -> Labels:
+    """The labels of all shards: where their schemas name the classes in another order, by the names of the first."""
+    counted = [class_label_names(shard.schema, name) for shard in shards]
+    first = next((names for names in counted if names is not None), None)
+
+    def row_of(row: int) -> str:
+        return f"{where}, column {name}, row {row + 1}"
+
+    if first is None or all(names in (None, first) for names in counted):
+        return read_labels(values, row_of, first)
+    start, parts = 0, []
+    for names, shard in zip(counted, shards, strict=True):
+        part = read_labels(values[start : start + shard.rows], row_of, names)
+        mapping = None if names is None else numbers_among(names, first)
+        parts.append(part.numbers if mapping is None else mapping[part.numbers])
+        start += shard.rows
+    return Labels(np.concatenate(parts), first)
 
 
 def _split_of(file: Place) -> str | None:

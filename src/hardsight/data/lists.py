@@ -17,7 +17,7 @@ import numpy as np
 
 from hardsight.data.dataset import ImageData
 from hardsight.data.files import ImageFiles, is_image_name, path_below
-from hardsight.data.labels import names_by_label, read_labels, split_name
+from hardsight.data.labels import Written, named, names_by_label, read_labels, split_name
 from hardsight.data.layout import read_layout
 from hardsight.errors import FileError, InputError
 from hardsight.files.places import utf8_name
@@ -105,17 +105,15 @@ def _from_lines(
     if level is not None:
         layout = read_layout(paths, level)
         return replace(data, labels=layout.labels, class_names=layout.class_names, notes=layout.notes)
-    labels = read_labels([line.label for line in lines], lambda row: lines[row].where)
+    labels = read_labels(Written(line.label for line in lines), lambda row: lines[row].where)
     if labels.class_names is not None:
-        return replace(data, labels=labels.index, class_names=labels.class_names, notes=labels.notes)
-    class_names, folder_columns = name_from_folders(paths, labels.index)
+        return replace(data, labels=labels.numbers, class_names=labels.class_names, notes=labels.notes)
+    class_names, folder_columns = name_from_folders(paths, labels.numbers)
+    under = named(labels, class_names)
     for part in parts:  # a list whose folders say nothing (test/trunk0/...) does not spoil the names from another
-        if class_names is None:
-            class_names, _ = name_from_folders(paths[part], labels.index[part])
-            class_names = class_names if class_names and len(class_names) > labels.index.max() else None
-    return replace(
-        data, labels=labels.index, class_names=class_names, columns={**folder_columns, **data.columns}, notes=labels.notes
-    )
+        under = under if under.class_names else named(labels, name_from_folders(paths[part], labels.numbers[part])[0])
+    columns = {**folder_columns, **data.columns}
+    return replace(data, labels=under.numbers, class_names=under.class_names, columns=columns, notes=under.notes)
 
 
 def name_from_folders(paths: Sequence[str], labels: np.ndarray) -> tuple[list[str] | None, dict[str, list[Any]]]:

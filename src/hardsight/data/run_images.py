@@ -16,7 +16,7 @@ from hardsight.data.decoding import BrokenImage
 from hardsight.data.files import ImageFiles, path_below
 from hardsight.data.opening import open_data
 from hardsight.errors import HardsightError, InputError
-from hardsight.files.npy import open_npz
+from hardsight.files.kinds import holds_features
 
 
 class RunImages:
@@ -104,11 +104,10 @@ def _of_training(sources: Mapping[str, Any]) -> list[str]:
     """What a run was trained on, and what it watched, as far as that is images."""
     watched = sources.get("watch")
     specs = [sources.get("train"), *(watched.values() if isinstance(watched, Mapping) else ())]
-    return [spec for spec in specs if isinstance(spec, str) and not _holds_features(spec)]
+    return [spec for spec in specs if isinstance(spec, str) and not _is_snapshot(spec)]
 
 
-def _holds_features(spec: str) -> bool:
-    path = Path(spec)
+def _is_snapshot(spec: str) -> bool:
     with contextlib.suppress(HardsightError):  # a damaged one is told of when its images are asked for
-        return path.suffix == ".npz" and path.is_file() and "features" in open_npz(path)
+        return holds_features(Path(spec))
     return False

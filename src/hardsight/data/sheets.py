@@ -14,7 +14,7 @@ from typing import Any
 
 from hardsight.data.dataset import ImageData
 from hardsight.data.files import ImageFiles, path_below
-from hardsight.data.labels import names_by_label, read_labels
+from hardsight.data.labels import Written, named, names_by_label, read_labels
 from hardsight.data.layout import read_layout
 from hardsight.data.lists import name_from_folders
 from hardsight.errors import InputError, did_you_mean, nearest
@@ -52,13 +52,11 @@ def read_sheet(path: Path, level: int | None = None, label_column: str | None = 
     values = columns.get(label_column or "label")
     if values is None:
         return data
-    labels = read_labels(values, where)
-    class_names = labels.class_names
-    if class_names is None and "class_name" in columns:
-        class_names = names_by_label(labels.index, columns["class_name"])
-    if class_names is None:
-        class_names, _ = name_from_folders(paths, labels.index)
-    return replace(data, labels=labels.index, class_names=class_names, notes=labels.notes)
+    labels = read_labels(values if kind == "parquet" else Written(values), where)
+    if "class_name" in columns:
+        labels = named(labels, names_by_label(labels.numbers, columns["class_name"]))
+    labels = named(labels, name_from_folders(paths, labels.numbers)[0])
+    return replace(data, labels=labels.numbers, class_names=labels.class_names, notes=labels.notes)
 
 
 def _path_column(lowered: dict[str, str]) -> str | None:

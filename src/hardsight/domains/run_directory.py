@@ -14,7 +14,7 @@ from hardsight.domains.settings import DomainOptions
 from hardsight.errors import require_installed
 from hardsight.files.reading import read_json
 from hardsight.files.run import Run, check_run_directory
-from hardsight.files.writing import replacing, write_json
+from hardsight.files.writing import write_json, write_text
 from hardsight.models.network_names import check_network_name
 from hardsight.models.weights import check_weights_file
 from hardsight.screen import Progress
@@ -120,6 +120,5 @@ def _finish_run(
         path for name, figure in result.figures().items() for path in save_figure(figure, run.folder("figures") / f"{name}.png")
     ]
     report = run.directory / "report.html"
-    with replacing(report) as temporary:
-        temporary.write_text(result.page(run.start, drawn), encoding="utf-8")
+    write_text(report, result.page(run.start, drawn))
     run.finish([*parts, *drawn, report], result.summary)

@@ -16,14 +16,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from hardsight.checks import as_matrix, as_numbers, check_count, check_ids, to_numpy
 from hardsight.dynamics.batch_sweep import WaitingBatch, alike, batch_to_wait, head_of, join, sweep_batch, sweep_batches
 from hardsight.dynamics.kept_features import KeptFeatures, from_bytes, to_bytes
 from hardsight.errors import InputError, RunError
 from hardsight.files.epochs import COLUMNS, EXTRA, PREDICTED, Moment, moments, read_moment
-from hardsight.files.writing import replacing
+from hardsight.files.parquet import write_parquet
 from hardsight.pandas_index import align
 from hardsight.scores import SCORES
 from hardsight.scores.registry import values
@@ -178,8 +177,7 @@ class Dynamics:
         measures = {split or "": features.measures() for split, features in sorted(kept.items(), key=lambda item: item[0] or "")}
         notes = {"version": VERSION, "epoch": moment.epoch, "step": moment.step, "measures": measures}
         table = _sorted_once_each(table).replace_schema_metadata({"hardsight": json.dumps(notes)})
-        with replacing(path) as temporary:
-            pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
+        write_parquet(path, table)
         self._close(moment)
         return path
 

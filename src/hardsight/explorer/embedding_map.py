@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hardsight.checks import to_numpy
 from hardsight.errors import FileError, HardsightError, InputError, first_line
@@ -31,9 +30,8 @@ from hardsight.explorer import embedding_process
 from hardsight.explorer.columns import Column
 from hardsight.explorer.sheet import Sheet
 from hardsight.files.checksums import entries, sha256
-from hardsight.files.parquet import read_parquet
+from hardsight.files.parquet import read_parquet, write_parquet
 from hardsight.files.places import table_path
-from hardsight.files.writing import replacing
 from hardsight.snapshot import Snapshot
 from hardsight.threads import even_rows
 
@@ -252,8 +250,7 @@ class Maps:
         try:
             if not os.access(file.parent, os.W_OK):
                 raise FileError(f"{file.parent} cannot be written to.")
-            with replacing(file) as temporary:
-                pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
+            write_parquet(file, table)
         except FileError as error:
             return f"The map is not saved: {first_line(error)}"
         return ""

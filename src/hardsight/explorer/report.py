@@ -30,7 +30,7 @@ from hardsight.explorer.settings import ReportSettings
 from hardsight.explorer.sheet import Sheet, as_path, open_sheet, turn_scores
 from hardsight.explorer.suspects import add_suspects
 from hardsight.explorer.thumbnails import Pictures
-from hardsight.files.writing import check_page_output, replacing
+from hardsight.files.writing import check_page_output, write_text
 from hardsight.options import takes
 from hardsight.render.saving import png_bytes
 from hardsight.screen import Progress, spoken
@@ -87,9 +87,7 @@ def report(
     review = Review(review_file(sheet.path), sheet.class_names)
     page = Page(sheet, Pictures(sheet, settings.images), review, "a report is not written to.")
     page.again = _commands(run, output, settings)
-    content = one_file(_data(page)).encode()
-    with replacing(path, "html") as temporary:
-        temporary.write_bytes(content)
+    write_text(path, one_file(_data(page)), "html")
     return path
 
 

@@ -17,12 +17,11 @@ from pathlib import Path
 from threading import Lock
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hardsight.errors import FileError, InputError, first_line
 from hardsight.files.locking import lock_file
-from hardsight.files.parquet import read_parquet
-from hardsight.files.writing import REVIEW_ENDING, owning, replacing
+from hardsight.files.parquet import read_parquet, write_parquet
+from hardsight.files.writing import REVIEW_ENDING, owning
 
 MARKS = ("fine", "wrong label", "ambiguous", "drop")
 SCHEMA = pa.schema(
@@ -165,8 +164,8 @@ class Review:
             try:
                 yield
                 if self.path is not None and self.version != version:
-                    with owning(self.path), replacing(self.path) as temporary:
-                        pq.write_table(self.table(), temporary, compression="zstd", write_page_checksum=True)
+                    with owning(self.path):
+                        write_parquet(self.path, self.table())
                     self._seen = _stamp(self.path)
             except BaseException:
                 self.marks, self.version = kept, version  # a mark that is not on disk does not count

@@ -219,7 +219,7 @@ def _snapshot(where: Path) -> Snapshot | None:
         return Snapshot.load(where) if (where / "samples").is_dir() and (where / "run.json").is_file() else None
     columns = clean_columns(where)
     if columns is not None and kind_in_file(where) != "scores":  # a wide table, read with the columns that hardsight clean used
-        return Snapshot.load(where, features=columns["features"], labels=columns["label"])
+        return Snapshot.load(where, **columns)
     if where.suffix.lower() in TABLES and kind_of(where) != "snapshot":
         return None
     return Snapshot.load(where) if where.suffix.lower() in SNAPSHOTS else None

@@ -12,7 +12,7 @@ from xml.sax.saxutils import quoteattr
 
 from hardsight.exporting.image_files import SampleImages, find_images
 from hardsight.exporting.samples import CLASSES, Material
-from hardsight.files.writing import replacing, write_json
+from hardsight.files.writing import write_json, write_text
 from hardsight.screen import printable
 
 OPENS = "Label Studio: Settings, Labeling Interface: paste {folder}/labeling-config.xml; then Import {folder}/tasks.json"
@@ -25,8 +25,7 @@ def write(material: Material) -> None:
     samples = list(material.samples())
     order = [int(index) for index in material.hardest_first() if found.files[index] is not None]
     write_json(material.folder / "tasks.json", [_task(material, found, index, samples[index]) for index in order])
-    with replacing(material.folder / "labeling-config.xml", "text") as temporary:
-        temporary.write_text(_config(material.class_names), encoding="utf-8")
+    write_text(material.folder / "labeling-config.xml", _config(material.class_names), "text")
     if material.image_url is None:
         material.notes.append(
             "Start Label Studio with LABEL_STUDIO_LOCAL_FILES_SERVING_ENABLED=true and "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ from hardsight.explorer.sheet import Sheet
 from hardsight.explorer.thumbnails import Pictures
 from hardsight.files.reading import read_json
 from hardsight.files.writing import TEMPORARY, why, write_json
+from hardsight.labels import distinct_names
 from hardsight.table import HARDNESS
 from hardsight.version import VERSION
 
@@ -39,7 +39,7 @@ class Material:
     notes: list[str] = field(default_factory=list)  # for the user, one sentence each
 
     def __post_init__(self) -> None:
-        self.class_names = unique(self.sheet.class_names)
+        self.class_names = distinct_names(self.sheet.class_names)
 
     def samples(self) -> Iterator[dict[str, Any]]:
         """Each sample's values for JSON: classes by name, nulls left out."""
@@ -67,17 +67,6 @@ def json_value(value: Any) -> Any:
     if not isinstance(value, float):
         return value
     return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
-
-
-def unique(names: list[str]) -> list[str]:
-    """Class names made unique: other tools identify a class by its name.
-
-    Example:
-        >>> unique(["crane", "bat", "crane"])
-        ['crane (0)', 'bat', 'crane (2)']
-    """
-    counts = Counter(names)
-    return [name if counts[name] == 1 else f"{name} ({index})" for index, name in enumerate(names)]
 
 
 def default_folder(run: Path, tool: str) -> Path:

@@ -33,7 +33,7 @@ from hardsight.extraction.loader import COMMAND as LOADER_COMMAND
 from hardsight.extraction.loader import extract_loader, stack
 from hardsight.extraction.passes import PASSES, ImagePass, image_passes, layer_parts
 from hardsight.extraction.settings import ExtractSettings
-from hardsight.extraction.sizes import Forecast, fitting_batch_size, images_per_part, size_begun_with
+from hardsight.extraction.sizes import check_space, fitting_batch_size, images_per_part, size_begun_with
 from hardsight.files.checksums import check
 from hardsight.files.class_names import given_class_names
 from hardsight.files.heads import save_head
@@ -42,6 +42,7 @@ from hardsight.files.places import place_on_disk
 from hardsight.files.reading import reading
 from hardsight.files.run import Run, check_run_directory
 from hardsight.files.samples import OWN_COLUMNS, write_samples
+from hardsight.labels import counted_from_zero
 from hardsight.models import Model, open_model
 from hardsight.models.model import refuse
 from hardsight.models.weights import check_weights_file
@@ -214,6 +215,8 @@ class _Job:
             )
             if len(missing) < len(parts):
                 self.say(f"resuming: {len(parts) - len(missing)} of {len(parts)} parts are complete, {run.kept()}")
+            numbers = self.copies * (1 + len(self.passes)) * self.model.head.num_features  # per image
+            check_space(output, 4 * numbers * sum(len(part.rows) for part in missing), self.say)
             self._write_parts(missing, progress)
             if self.data.fingerprint() != inputs["data"]:
                 raise RunError(f"the {self.noun} changed while they were read: remove {output} and start over.")
@@ -242,6 +245,11 @@ class _Job:
         c, theirs = self.model.head.num_classes, self._names_of_model()
         self._follow_names_of_model(theirs)
         ours = self.data.class_names
+        if ours is None and self.data.labels is not None:
+            labels, notes = counted_from_zero(self.data.labels, c)
+            self.data = replace(self.data, labels=labels)
+            for note in notes:
+                self.say(note)
         count = self.data.num_classes if isinstance(self.data, Features) else num_classes(self.data)
         fits = count <= c if ours is None else count == c
         if not fits and not self.settings.keep_head:
@@ -314,10 +322,7 @@ class _Job:
 
     def _write_parts(self, missing: list[_Part], progress: Progress | None) -> None:
         """Decode ahead, run the model, and write each part after its last image."""
-        to_do = sum(len(part.rows) for part in missing)
-        done = already = len(self.data) - to_do
-        bytes_per_image = 4 * self.copies * (1 + len(self.passes)) * self.model.head.num_features
-        forecast = Forecast(to_do, bytes_per_image, self.say)
+        done = len(self.data) - sum(len(part.rows) for part in missing)
         order = (row for part in missing for row in part.rows)
         with (
             ThreadPoolExecutor(self.workers, thread_name_prefix="decode") as pool,
@@ -335,7 +340,6 @@ class _Job:
                     while len(waiting) >= self.batch_size or (waiting and row == part.rows[-1]):
                         self._run_model(part, stack(waiting[: self.batch_size]))
                         del waiting[: self.batch_size]
-                        forecast(done - already, part.file.parent)
                         if progress is not None:
                             progress(done, len(self.data))
                 self._write_part(part)

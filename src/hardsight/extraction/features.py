@@ -20,14 +20,12 @@ import pyarrow as pa
 
 from hardsight.checks import check_labels, to_numpy
 from hardsight.errors import InputError, did_you_mean
-from hardsight.files.kinds import kind_of
+from hardsight.files import kinds
 from hardsight.files.npy import open_npz
-from hardsight.files.parquet import parquet_columns
 from hardsight.files.places import Place, Remote, place
 from hardsight.snapshot import Snapshot
 
 COLUMNS = ("domain", "domains")
-IMAGE_COLUMNS = {"path", "image", "img"}  # of a table of images, whatever else it holds
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +82,7 @@ def holds_features(data: Any) -> bool:
     if not os.fspath(data):
         return False  # no name: whoever reads images says so
     path = place(split_domain(os.fspath(data))[0])
-    if isinstance(path, Remote) or path.suffix.lower() in (".csv", ".tsv") or kind_of(path) != "snapshot":
-        return False
-    return path.suffix.lower() not in (".parquet", ".pq") or not IMAGE_COLUMNS & set(parquet_columns(path))
+    return not isinstance(path, Remote) and kinds.holds_features(path)
 
 
 def open_features(data: Any, *, labels: Any = None) -> Features:

@@ -22,8 +22,8 @@ from hardsight.files.heads import save_head
 from hardsight.files.places import place_on_disk
 from hardsight.files.run import Run
 from hardsight.files.samples import rows_per_part, write_samples
+from hardsight.labels import class_numbers, names_in
 from hardsight.models import Model
-from hardsight.named_labels import class_numbers
 from hardsight.snapshot import Snapshot
 
 COMMAND = "hardsight.extract"
@@ -147,9 +147,9 @@ def _batches(loader: Iterable[Any], batch_size: int, class_names: list[str] | No
 def _numbers(labels: Any, class_names: list[str] | None) -> np.ndarray:
     """Labels of a batch; names are mapped to the model's class names, if it has them: a batch does not contain all names."""
     values = to_numpy(labels)
-    if class_names is None or values.dtype.kind not in "USO":
+    if class_names is None or names_in(values.reshape(-1)) is None:
         return values
-    return np.asarray(class_numbers(values.reshape(-1), class_names)[0]).reshape(values.shape)
+    return class_numbers(values.reshape(-1), class_names)[0].reshape(values.shape)
 
 
 def _samples(loader: Any) -> Iterator[Any]:

@@ -95,10 +95,6 @@ class PreprocessingOptions(Options):
         if self.scaling is not None and (self.mean is not None or self.std is not None):
             raise InputError("scaling contradicts mean and std: use one or the other.")
 
-    def preprocessing_given(self) -> list[str]:
-        """Names of the options that override the model's."""
-        return [field.name for field in PreprocessingOptions.fields() if getattr(self, field.name) is not None]
-
     def preprocessing(self) -> dict[str, Any]:
         """Fields of the model's preprocessing to override."""
         names = ("mean", "std", "resize", "crop_pct", "interpolation", "channels")

@@ -1,10 +1,9 @@
-"""How much at a time: images per batch and per part of a run, and an estimate of the time and space of all of them."""
+"""How much at a time: images per batch and per part of a run, and whether all of them fit on the disk."""
 
 from __future__ import annotations
 
 import math
 import shutil
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,10 +13,9 @@ from hardsight.errors import FileError
 from hardsight.files.reading import read_json
 from hardsight.files.samples import rows_per_part
 from hardsight.models import Model
-from hardsight.screen import Say, time_in_words
+from hardsight.screen import Say
 
 PART_ROWS, MOST_PARTS = 256, 1000  # only complete parts are kept, so they are small, but not so small that there are many more
-LONG_RUN, LISTEN = 60.0, 5.0  # seconds: shortest run worth an estimate, and how long to measure before giving it
 
 
 def size_begun_with(output: Path, name: str) -> int | None:
@@ -68,26 +66,11 @@ def images_per_part(images: int, copies: int, batch_size: int, num_features: int
     return max(1, min(math.ceil(rows / copies), rows_per_part(num_features) // (copies * passes)))
 
 
-class Forecast:
-    """Estimates once, a few seconds into a long run, how much time and disk space it needs."""
-
-    def __init__(self, images: int, bytes_per_image: int, say: Say) -> None:
-        self.images, self.bytes, self.say = images, images * bytes_per_image, say
-        self.first: tuple[float, int] | None = None  # when the first batch was done, and its images
-        self.reported = False
-
-    def __call__(self, done: int, folder: Path) -> None:
-        clock = time.monotonic()
-        if self.first is None:
-            self.first = clock, done  # the first batch is slow: start the clock after it
-        elif not self.reported and clock - self.first[0] >= LISTEN:
-            self.reported = True
-            seconds = (clock - self.first[0]) / max(1, done - self.first[1]) * self.images
-            if seconds > LONG_RUN:
-                self.say(f"about {time_in_words(seconds)} and {megabytes(self.bytes)} for {self.images:,} images")
-            free = shutil.disk_usage(folder).free
-            if free < self.bytes:
-                self.say(f"but {folder} has only {megabytes(free)} free")
+def check_space(folder: Path, size: int, say: Say) -> None:
+    """Say so if so many bytes do not fit on the disk of a folder."""
+    free = shutil.disk_usage(folder).free
+    if free < size:
+        say(f"the features need {megabytes(size)}, but {folder} has only {megabytes(free)} free")
 
 
 def megabytes(count: float) -> str:

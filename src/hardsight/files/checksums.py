@@ -22,7 +22,6 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -41,8 +40,6 @@ SETTLED = 2 * 10**9  # nanoseconds: a newer file could change again within one t
 LEVELS = 6  # directories between a file and its run.json
 NOT_AS_LISTED = "damaged, or changed since it was written: it does not match the checksum in its run.json"
 NOT_AS_SEALED = "damaged, or changed since it was written: it does not match its own checksum"
-
-BytesRead = Callable[[int], None]
 
 
 class Entry(NamedTuple):
@@ -83,36 +80,36 @@ def _fault_if_any(path: Path) -> str | None:
         return None
 
 
-def fault_in(path: Path, entry: Entry | None, progress: BytesRead | None = None) -> str | None:
+def fault_in(path: Path, entry: Entry | None) -> str | None:
     """What is wrong with a file, by its entry in a run.json or else by its embedded checksum; None if nothing is.
 
     Raises:
         NoChecksum: it has neither.
     """
-    if entry is not None and sha256(path, progress) == entry.sha256:
+    if entry is not None and sha256(path) == entry.sha256:
         return None
     if entry is not None and entry.part:
         return NOT_AS_LISTED
-    matches = own_checksum(path, progress)
+    matches = own_checksum(path)
     if matches is None and entry is None:
         raise NoChecksum
     return None if matches else NOT_AS_SEALED if entry is None else NOT_AS_LISTED
 
 
-def sha256(path: Path, progress: BytesRead | None = None) -> str:
+def sha256(path: Path) -> str:
     """Hex digest of a file."""
     with path.open("rb") as file:
-        return _digest(file, None, progress)
+        return _digest(file, None)
 
 
-def own_checksum(path: Path, progress: BytesRead | None = None) -> bool | None:
+def own_checksum(path: Path) -> bool | None:
     """Whether a file matches its embedded checksum; None if it has none."""
     with path.open("rb") as file:
         start, content = _around_seal(file, kind_by_name(path))
         found = SEAL.search(content)
         if found is None:
             return False if MARK in content else None
-        return _digest(file, start + found.start(1), progress) == found[1].decode()
+        return _digest(file, start + found.start(1)) == found[1].decode()
 
 
 def seal(path: Path, kind: str) -> None:
@@ -235,7 +232,7 @@ def _read(file: IO[bytes], start: int, length: int) -> bytes:
     return file.read(length)
 
 
-def _digest(file: IO[bytes], digits: int | None, progress: BytesRead | None = None) -> str:
+def _digest(file: IO[bytes], digits: int | None) -> str:
     """sha256 of a file; the digits of its seal, at that offset, are read as zeros."""
     digest, position = hashlib.sha256(), 0
     file.seek(0)
@@ -244,6 +241,4 @@ def _digest(file: IO[bytes], digits: int | None, progress: BytesRead | None = No
             block = ZEROS + block[len(ZEROS) :]
         digest.update(block)
         position += len(block)
-        if progress is not None:
-            progress(len(block))
     return digest.hexdigest()

@@ -9,6 +9,7 @@ from typing import Any
 from hardsight.checks import as_array, is_text
 from hardsight.errors import FileError, InputError
 from hardsight.files.reading import existing_file, reading
+from hardsight.labels import check_names
 
 
 def read_class_names(path: str | os.PathLike[str], num_classes: int | None = None) -> list[str]:
@@ -40,7 +41,7 @@ def _lines(text: str) -> list[str]:
 
 
 def check_class_names(names: Any, num_classes: int | None) -> list[str]:
-    """The names as a list of strings, one per class if the number of classes is known."""
+    """The names as a list of strings, all different, one per class if the number of classes is known."""
     values = names if isinstance(names, (list, tuple)) else as_array(names, "class names").tolist()
     if not isinstance(values, (list, tuple)):
         raise InputError(f"class names must be a list of strings, got {type(names).__name__}.")
@@ -50,4 +51,4 @@ def check_class_names(names: Any, num_classes: int | None) -> list[str]:
             raise InputError(f"class names must be text, but the name of class {number} is {name!r:.80}.")
     if num_classes is not None and len(names) != num_classes:
         raise InputError(f"there must be one class name per class, got {len(names)} for {num_classes} classes.")
-    return [str(name) for name in names]
+    return check_names(str(name) for name in names)

@@ -24,8 +24,10 @@ from hardsight.files.epochs import rows_named
 from hardsight.files.npy import open_npy
 from hardsight.files.reading import existing_file, reading
 from hardsight.files.table_files import read_columns
+from hardsight.files.wide_tables import as_arrow, is_pandas, is_table
 from hardsight.pandas_index import index_ids, index_of
 from hardsight.stats.answers import check_counts, selection_frequency
+from hardsight.unique_ids import check_unique
 
 FORMS = (
     "(n, c) counts, an (n,) selection frequency, or a table with `id` and one of: `frequency` (and `answers`, how many "
@@ -98,59 +100,75 @@ class People:
 
 
 def read_people(source: Any, class_names: Sequence[str] | None = None) -> People:
-    """Human data from an array, a table (Arrow, pandas or a dict of columns), or a .npy, .csv, .parquet or .json file."""
+    """Human data from an array, a table (Arrow, pandas, polars or a dict of columns), or a file of one of READERS."""
     if isinstance(source, People):
         return source
     if not isinstance(source, (str, os.PathLike)):
-        return _from_anything(source, "human", class_names)
+        return _people(source, "human", class_names)
     path = Path(source)
+    read = READERS.get(existing_file(path).suffix.lower())
+    if read is None:
+        raise FileError(f"{path}: human data must be a {', '.join(list(READERS)[:-1])} or {list(READERS)[-1]} file.")
     try:
         with reading(path, "not readable as human data"):
-            if path.suffix.lower() in (".csv", ".tsv", ".parquet"):
-                existing_file(path)
-                return _from_columns(read_columns(path), str(path), class_names)
-            return _from_anything(_read(path), str(path), class_names)
+            return read(path, class_names)
     except InputError as error:
         message = str(error)
         raise InputError(message if message.startswith(str(path)) else f"{path}: {message}") from error
 
 
-def _read(path: Path) -> Any:
-    existing_file(path)
-    ending = path.suffix.lower()
-    if ending == ".npy":
-        return np.asarray(open_npy(path))
-    if ending == ".json":
-        with reading(path, "not readable as JSON"):
-            return json.loads(path.read_text(encoding="utf-8"))
-    raise FileError(f"{path}: human data must be a .npy, .csv, .tsv, .parquet or .json file.")
+def _read_npy(path: Path, class_names: Sequence[str] | None) -> People:
+    return _from_array(np.asarray(open_npy(path)), str(path))
 
 
-def _from_anything(source: Any, name: str, class_names: Sequence[str] | None) -> People:
-    people = _without_index(source, name, class_names)
+def _read_table(path: Path, class_names: Sequence[str] | None) -> People:
+    return _from_columns(read_columns(path), str(path), class_names)
+
+
+def _read_json(path: Path, class_names: Sequence[str] | None) -> People:
+    with reading(path, "not readable as JSON"):
+        document = json.loads(path.read_text(encoding="utf-8"))
+    return _people(document, str(path), class_names)
+
+
+READERS = {".npy": _read_npy, ".csv": _read_table, ".tsv": _read_table, ".parquet": _read_table, ".json": _read_json}
+
+
+def _people(source: Any, name: str, class_names: Sequence[str] | None) -> People:
+    columns = _as_columns(source)
+    people = _from_array(source, name) if columns is None else _from_columns(columns, name, class_names)
     if people.ids is not None or index_of(source) is None:
         return people
     ids = index_ids(source)
     return replace(people, numbered=True) if ids is None else replace(people, ids=_unique(ids))
 
 
-def _without_index(source: Any, name: str, class_names: Sequence[str] | None) -> People:
-    if hasattr(source, "to_pydict"):  # an Arrow table
-        source = source.to_pydict()
-    elif hasattr(source, "to_dict") and hasattr(source, "columns"):  # a pandas frame
-        source = {str(column): source[column].tolist() for column in source.columns}
-    if isinstance(source, list) and source and isinstance(source[0], dict):  # JSON rows
-        for number, row in enumerate(source):
-            if not isinstance(row, dict):
-                raise InputError(f"every row must be an object with the same keys, but row {number} is {row!r:.80}.")
-        names = list(dict.fromkeys(key for row in source for key in row))
-        source = {key: [row.get(key) for row in source] for key in names}
-    if isinstance(source, Mapping):
-        if source and not any(isinstance(value, (list, tuple, np.ndarray)) for value in source.values()):
-            source = {"id": list(source), "frequency": list(source.values())}  # {id: frequency}
-        elif source and not _looks_like_columns(source):
-            source = {"id": list(source), "counts": list(source.values())}  # {id: [counts]}
-        return _from_columns({str(key): column for key, column in source.items()}, name, class_names)
+def _as_columns(source: Any) -> dict[str, Any] | None:
+    """A table in any form as columns by name; None for an array."""
+    if is_pandas(source) and hasattr(source, "columns"):
+        return {str(column): source[column].tolist() for column in source.columns}
+    if is_table(source):
+        return as_arrow(source).to_pydict()
+    if isinstance(source, list) and source and isinstance(source[0], dict):
+        return _columns_of_rows(source)
+    if not isinstance(source, Mapping):
+        return None
+    if source and not any(isinstance(value, (list, tuple, np.ndarray)) for value in source.values()):
+        return {"id": list(source), "frequency": list(source.values())}  # {id: frequency}
+    if source and not {str(key).lower() for key in source} & {"id", "frequency", "counts", "annotator", "answer"}:
+        return {"id": list(source), "counts": list(source.values())}  # {id: [counts]}
+    return {str(key): column for key, column in source.items()}
+
+
+def _columns_of_rows(rows: list[Any]) -> dict[str, Any]:
+    for number, row in enumerate(rows):
+        if not isinstance(row, dict):
+            raise InputError(f"every row must be an object with the same keys, but row {number} is {row!r:.80}.")
+    names = dict.fromkeys(key for row in rows for key in row)
+    return {str(key): [row.get(key) for row in rows] for key in names}
+
+
+def _from_array(source: Any, name: str) -> People:
     array = to_numpy(source) if is_tensor(source) else _rectangular(source)
     if array.ndim == 1:
         return People(name, None, frequency=_check_frequency(array))
@@ -159,11 +177,25 @@ def _without_index(source: Any, name: str, class_names: Sequence[str] | None) ->
     raise InputError(f"human data must be {FORMS}; got shape {array.shape}.")
 
 
-def _looks_like_columns(source: Mapping[str, Any]) -> bool:
-    return bool({"id", "frequency", "counts", "annotator", "answer"} & {str(key).lower() for key in source})
-
-
 def _from_columns(columns: dict[str, Any], name: str, class_names: Sequence[str] | None) -> People:
+    _check_columns(columns)
+    if "answer" in columns or "annotator" in columns:
+        return _from_answers(columns, name, class_names)
+    rest = {key: column for key, column in columns.items() if key != "id"}
+    if not rest or not len(next(iter(rest.values()))):
+        raise InputError(f"there is no human data here: pass {FORMS}.")
+    ids = _unique(columns["id"]) if "id" in columns else None
+    if "frequency" in rest:
+        answers = _numbers(rest["answers"], "answers") if "answers" in rest else None
+        return People(name, ids, frequency=_check_frequency(_numbers(rest["frequency"], "frequency")), answers=answers)
+    if "counts" in rest:
+        return People(name, ids, counts=check_counts(_rectangular(list(rest["counts"]))))
+    order = _class_columns(list(rest), class_names)
+    return People(name, ids, counts=check_counts(np.stack([_numbers(rest[key], key) for key in order], axis=1)))
+
+
+def _check_columns(columns: dict[str, Any]) -> None:
+    """Reject columns that are no lists, of different lengths, or whose name is almost that of one we know."""
     for key, column in columns.items():
         if isinstance(column, (str, bytes, Mapping)) or not hasattr(column, "__len__") or getattr(column, "ndim", 1) == 0:
             raise InputError(f"the column {key} must be a list with one value per row, got {column!r:.80}.")
@@ -174,19 +206,6 @@ def _from_columns(columns: dict[str, Any], name: str, class_names: Sequence[str]
         near = [key for key in columns if key != wanted and key.lower() == wanted]
         if near and wanted not in columns:
             raise InputError(f"the column {near[0]!r} must be named {wanted!r}.")
-    if "answer" in columns or "annotator" in columns:
-        return _from_answers(columns, name, class_names)
-    rest = {key: column for key, column in columns.items() if key != "id"}
-    if not rest or not next(iter(lengths.values())):
-        raise InputError(f"there is no human data here: pass {FORMS}.")
-    ids = _unique(columns["id"]) if "id" in columns else None
-    if "frequency" in rest:
-        answers = _numbers(rest["answers"], "answers") if "answers" in rest else None
-        return People(name, ids, frequency=_check_frequency(_numbers(rest["frequency"], "frequency")), answers=answers)
-    if "counts" in rest:
-        return People(name, ids, counts=check_counts(_rectangular(list(rest["counts"]))))
-    order = _class_columns(list(rest), class_names)
-    return People(name, ids, counts=check_counts(np.stack([_numbers(rest[key], key) for key in order], axis=1)))
 
 
 def _class_columns(names: list[str], class_names: Sequence[str] | None) -> list[str]:
@@ -226,13 +245,8 @@ def _answer_classes(values: list[Any], class_names: Sequence[str] | None, most: 
     class_of = {name: k for k, name in enumerate(class_names or [])}
     classes = np.empty(len(values), dtype=np.int64)
     for row, value in enumerate(values):
-        if isinstance(value, str) and value in class_of:
-            index = class_of[value]
-        elif isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= 0:
-            index = int(value)
-        elif isinstance(value, str) and value.isdecimal():
-            index = int(value) if len(value) < 20 else most
-        else:
+        index = _class_index(value, class_of)
+        if index is None:
             hint = "" if class_names else " To use names, pass --class-names or a run that has class names."
             raise InputError(f"an answer must be a class index or a class name, but row {row} holds {value!r:.80}.{hint}")
         if index >= most:
@@ -242,12 +256,19 @@ def _answer_classes(values: list[Any], class_names: Sequence[str] | None, most: 
     return classes
 
 
+def _class_index(value: Any, class_of: Mapping[str, int]) -> int | None:
+    """The class that an answer names or numbers; None if it does neither."""
+    if isinstance(value, str):
+        if value in class_of:
+            return class_of[value]
+        return None if not value.isdecimal() else int(value) if len(value) < 20 else MOST_CLASSES
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    return int(value) if whole and value >= 0 else None
+
+
 def _unique(values: Any) -> np.ndarray:
     ids = _plain_ids(values)
-    seen: dict[Any, int] = {}
-    for row, id in enumerate(ids.tolist()):
-        if seen.setdefault(id, row) != row:
-            raise InputError(f"ids must be unique, but {id!r} is at rows {seen[id]} and {row}.")
+    check_unique(ids, "the answers")
     return ids
 
 
@@ -358,11 +379,12 @@ def _same_kind(people: People, ids: np.ndarray) -> list[Any]:
     """The human ids converted to the type of the sample ids: a CSV may hold text or integers."""
     assert people.ids is not None
     known = people.ids.tolist()
-    if ids.dtype.kind in "iu" and known and isinstance(known[0], str):
-        if not all(re.fullmatch("-?(0|[1-9][0-9]*)", id) for id in known):
-            bad = next(id for id in known if not re.fullmatch("-?(0|[1-9][0-9]*)", id))
-            raise InputError(f"{people.name}: the samples have integer ids, but {bad!r} is not an integer.")
-        return [int(id) for id in known]
-    if ids.dtype.kind not in "iu" and known and isinstance(known[0], int):
+    in_text, wanted_in_text = people.ids.dtype.kind not in "iu", ids.dtype.kind not in "iu"
+    if in_text == wanted_in_text:
+        return known
+    if wanted_in_text:
         return [str(id) for id in known]
-    return known
+    bad = [id for id in known if not re.fullmatch("-?(0|[1-9][0-9]*)", id)]
+    if bad:
+        raise InputError(f"{people.name}: the samples have integer ids, but {bad[0]!r} is not an integer.")
+    return [int(id) for id in known]

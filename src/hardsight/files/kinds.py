@@ -16,6 +16,7 @@ from hardsight.files.npy import open_npy, open_npz
 from hardsight.files.parquet import parquet_columns
 from hardsight.files.places import Place
 from hardsight.files.reading import reading
+from hardsight.scores import SCORES
 
 Kind = Literal["snapshot", "scores", "images"]
 
@@ -52,7 +53,35 @@ def _kind_of_columns(names: Iterable[str]) -> Kind:
     held = set(names)
     if held & set(LIST_COLUMNS):
         return "snapshot"
-    return "images" if held & {"path", "image", "img"} and not held & {"predicted", "status"} else "scores"
+    return "images" if held & IMAGE_COLUMNS and not held & {"predicted", "status"} else "scores"
+
+
+def are_scores(names: Iterable[str], by: str | None = None) -> bool:
+    """Whether columns of these names are a table of scores: the one rule of it; `by` is a column that the caller ranks by."""
+    held = set(names)
+    if held & set(LIST_COLUMNS):
+        return False
+    if held <= {"id", "label", "split", "path"}:  # nothing that could be a feature
+        return True
+    return {"predicted", "status"} <= held or any(name in SCORES for name in held) or (by is not None and by in held)
+
+
+def holds_scores(path: Place, by: str | None = None) -> bool:
+    """Whether a file is a table of scores, by its columns, or a directory has one and nothing to score."""
+    if path.is_dir():
+        return isinstance(path, Path) and kind_of(path) == "scores"
+    read = COLUMNS.get(kind_by_name(path))
+    if read is None or not path.is_file():
+        return False
+    with reading(path):
+        return are_scores(read(path), by)
+
+
+def holds_features(path: Path) -> bool:
+    """Whether a run or a file is a snapshot of features rather than images, or a table that both could read."""
+    if path.suffix.lower() in (".csv", ".tsv") or kind_of(path) != "snapshot":
+        return False
+    return path.suffix.lower() not in (".parquet", ".pq") or not IMAGE_COLUMNS & set(parquet_columns(path))
 
 
 def _header(path: Path) -> list[str]:
@@ -61,6 +90,7 @@ def _header(path: Path) -> list[str]:
         return [name.strip() for name in next(csv.reader(file, delimiter=delimiter), [])]
 
 
+IMAGE_COLUMNS = {"path", "image", "img"}  # of a table of images, whatever else it holds
 LIST_COLUMNS = ("features", "logits", "probs", "pred_probs")  # in samples; the last two are synonyms
 SAMPLES = "samples with features"
 FIRST_COLUMNS = {  # the first columns of each of our tables

@@ -1,69 +1,43 @@
-"""The label column of Parquet files: class numbers, class names, or numbers with names in the schema."""
+"""The label column of Arrow tables and Parquet files: class numbers, class names, or numbers with names in the schema."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hardsight.checks import UNLABELED
+from hardsight.checks import UNLABELED, check_labels
 from hardsight.errors import InputError
 from hardsight.files.parquet import table_notes
-from hardsight.named_labels import class_numbers
+from hardsight.labels import LabelRule, check_names
 
 
-class LabelColumn:
-    """How the values of the column map to class numbers: by their names, or by the order of another list of names."""
+def label_numbers(column: Any, rule: LabelRule, first_row: int = 0) -> np.ndarray:
+    """(n,) int64 class numbers of a part of a column, -1 for null."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if rule.position is not None and holds_names(column.type):
+        words = pa.array(list(rule.position), pa.string())
+        numbers = pa.array(list(rule.position.values()), pa.int64())
+        found = numbers.take(pc.index_in(as_text(column), value_set=words, skip_nulls=True))
+        return np.asarray(pc.fill_null(found, UNLABELED))
+    return rule.of_numbers(whole_numbers(column, first_row))
 
-    def __init__(self, names: list[str] | None = None, renumbered: np.ndarray | None = None) -> None:
-        self.names, self.renumbered = names, renumbered
 
-    @classmethod
-    def joined(
-        cls, schema: pa.Schema, name: str, values: Iterable[Any], known: tuple[list[str] | None, int | None]
-    ) -> tuple[LabelColumn, list[str] | None]:
-        """The column of that name matched to the known class names or number of classes, and the resulting class names.
-
-        `values` returns the distinct values, which are read only if they are names.
-        """
-        class_names, num_classes = known
-        if holds_names(schema.field(name).type):
-            _, names = class_numbers(list(values), class_names, num_classes)
-            return cls(names), names
-        own = class_label_names(schema, name)
-        if own is None or class_names is None:
-            fits = own is not None and num_classes in (None, len(own))
-            return cls(), own if class_names is None and fits else class_names
-        if set(own) <= set(class_names):  # otherwise the two lists use different words for the same classes
-            return cls(renumbered=np.array([*(class_names.index(word) for word in own), UNLABELED])), class_names
-        return cls(), class_names
-
-    def numbers(self, column: Any) -> np.ndarray:
-        """(n,) numbers, not validated yet; null is -1, or NaN among floats."""
-        if pa.types.is_null(column.type):
-            return np.full(len(column), UNLABELED)
-        if isinstance(column, pa.ChunkedArray):
-            column = column.combine_chunks()
-        if holds_names(column.type):
-            column = as_text(column)
-            if self.names is None:
-                column = pc.if_else(pc.equal(column, ""), None, column).cast(pa.int64())
-            else:
-                column = pc.index_in(column, value_set=pa.array(self.names, pa.string()), skip_nulls=True)
-        elif pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
-        if pa.types.is_signed_integer(column.type):
-            column = pc.fill_null(column, UNLABELED)
-        numbers = np.asarray(column.to_numpy(zero_copy_only=False))  # other numbers with nulls become floats with NaN
-        if self.renumbered is None or numbers.dtype.kind not in "iu":
-            return numbers
-        outside = (numbers < UNLABELED) | (numbers >= len(self.renumbered) - 1)
-        return np.where(outside, numbers, self.renumbered[np.where(outside, UNLABELED, numbers)])
+def whole_numbers(column: Any, first_row: int = 0) -> np.ndarray:
+    """(n,) int64 labels of a part of a column that holds numbers, -1 for null; fractions, dates and the like are refused."""
+    if pa.types.is_null(column.type):
+        return np.full(len(column), UNLABELED)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_signed_integer(column.type):
+        column = pc.fill_null(column, UNLABELED)
+    values = column.to_numpy() if isinstance(column, pa.ChunkedArray) else column.to_numpy(zero_copy_only=False)
+    return check_labels(values, None, None, first_row)  # other numbers with nulls are floats with NaN
 
 
 def holds_names(kind: pa.DataType) -> bool:
@@ -87,8 +61,9 @@ def class_label_names(schema: pa.Schema, name: str) -> list[str] | None:
     with contextlib.suppress(ValueError, TypeError, KeyError, RecursionError):
         column = json.loads(metadata.get(b"huggingface", b"null"))["info"]["features"][name]
         names = column["names"] if column["_type"] == "ClassLabel" else names
-    if isinstance(names, list) and names and all(isinstance(word, str) for word in names):
-        if len(set(names)) != len(names):
-            raise InputError(f"the class names of {name} must be unique, but {len(names) - len(set(names))} are repeated.")
-        return names
-    return None
+    if not isinstance(names, list) or not names or not all(isinstance(word, str) for word in names):
+        return None
+    try:
+        return check_names(names)
+    except InputError as error:
+        raise InputError(f"column {name}: {error}") from error

@@ -13,6 +13,7 @@ from hardsight.errors import FileError
 from hardsight.files.checksums import check
 from hardsight.files.places import Place, Remote, readable
 from hardsight.files.reading import existing_file, reading
+from hardsight.files.writing import replacing
 
 UNREADABLE = "not a readable Parquet file"
 SUSPICIOUS_ROWS, ROWS_PER_BYTE = 2**24, 2**14  # more rows than this in less space than run lengths and zstd need
@@ -64,6 +65,12 @@ def read_parquet(path: str | os.PathLike[str], columns: list[str] | None = None)
             raise FileError(f"{path}: damaged: it claims {file.metadata.num_rows} rows but holds {len(table)}.")
         table.validate(full=True)  # otherwise invalid UTF-8 would fail far from here
         return table
+
+
+def write_parquet(path: str | os.PathLike[str], table: pa.Table) -> None:
+    """Write a table, compressed and with checksums of its pages."""
+    with replacing(path) as temporary:
+        pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
 
 
 def parquet_columns(path: str | os.PathLike[str]) -> list[str]:

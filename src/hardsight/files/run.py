@@ -248,19 +248,11 @@ def not_a_run(path: Place) -> str:
 
 
 def images_hint(path: Place) -> str:
-    """A hint for a folder of images; empty for others."""
-    if isinstance(path, Path) and any(each.suffix.lower() in IMAGE_ENDINGS for each in _some_files(path)):
+    """A hint for a folder of images, or of folders of them; empty for others."""
+    some = [each for depth in ("*", "*/*") for each in itertools.islice(path.glob(depth), SOME)] if isinstance(path, Path) else []
+    if any(each.suffix.lower() in IMAGE_ENDINGS for each in some):
         return f" It holds images: hardsight extract MODEL {path} -o run makes a run of them."
     return ""
-
-
-def _some_files(folder: Path) -> Iterator[Path]:
-    """The first files of a folder and its subfolders, as far as listing them is fast."""
-    below = [each for each in itertools.islice(folder.iterdir(), SOME)]
-    yield from (each for each in below if each.is_file())
-    for inside in below[:3]:
-        if inside.is_dir():
-            yield from itertools.islice(inside.iterdir(), SOME)
 
 
 def command_line() -> str:

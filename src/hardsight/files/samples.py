@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,11 +23,12 @@ from hardsight.checks import check_ids, check_labels, list_matrix, to_numpy
 from hardsight.errors import FileError, InputError, first_line
 from hardsight.files.checksums import check
 from hardsight.files.kinds import LIST_COLUMNS, SAMPLES
-from hardsight.files.label_column import LabelColumn, as_text
+from hardsight.files.label_column import as_text, class_label_names, holds_names, label_numbers, whole_numbers
 from hardsight.files.parquet import open_parquet, read_parquet
 from hardsight.files.places import Place
 from hardsight.files.reading import check_unchanged, existing_file, file_state, reading
 from hardsight.files.writing import replacing
+from hardsight.labels import Classes, LabelRule, UnknownName, is_missing, rule_for_names, rule_for_numbers
 
 OWN_COLUMNS = {  # in every part that we write, after id and label
     "split": pa.string(),
@@ -129,12 +130,12 @@ class SampleFiles:
     """One or more Parquet files with the same columns, read as one sequence of rows."""
 
     itemsize = 8
-    named = False  # whether the labels are names, set by `name_classes`
+    named = False  # whether class numbers depend on the names of the classes, set by `read_labels`
     of_epochs = False
     note: str | None = None
 
-    def __init__(self, files: list[Place]) -> None:
-        self.files = files
+    def __init__(self, files: list[Place], *, of_run: bool = False) -> None:
+        self.files, self.of_run = files, of_run  # of a run of ours, whose labels are counted from 0
         self.states = {str(file): file_state(existing_file(file)) for file in files}
         self.groups: list[tuple[Place, int, range]] = []  # file, row group, rows
         row = 0
@@ -149,7 +150,7 @@ class SampleFiles:
         self.schema_names = schema.names
         self.held_as = self._check_columns(files[0], schema.names)  # the column of the values
         self.evidence = evidence_of(self.held_as)
-        self.label_column = LabelColumn()
+        self.rules: dict[str, LabelRule] = {}  # what the labels of each file mean, set by `read_labels`
         self.labeled, self.has_ids = "label" in schema.names, "id" in schema.names
         kind = schema.field("id").type if self.has_ids else pa.int64()
         integer = pa.types.is_integer(kind.value_type if pa.types.is_dictionary(kind) else kind)
@@ -203,19 +204,59 @@ class SampleFiles:
         with reading(self.files[0]):
             return pa.concat_tables(parts, promote_options="permissive").select(names)
 
-    def name_classes(self, class_names: list[str] | None, num_classes: int | None) -> list[str] | None:
-        """Map named labels to the class names, and return those; without class names, return the names of the labels."""
+    def read_labels(self, classes: Classes) -> tuple[list[str] | None, tuple[str, ...]]:
+        """Decide what the labels mean, given what is known of the classes; return the class names, and notes."""
         if not self.labeled:
-            return class_names
-        schema, known = self._open(self.files[0]).schema_arrow, (class_names, num_classes)
-        self.label_column, names = LabelColumn.joined(schema, "label", self._distinct_labels(), known)
-        self.named = self.label_column.names is not None
-        return names
+            return None if classes.names is None else list(classes.names), ()
+        schemas = [(file, self._open(file).schema_arrow) for file in self.files]
+        schemas = [(file, schema) for file, schema in schemas if "label" in schema.names]
+        counted = [(file, class_label_names(schema, "label")) for file, schema in schemas]
+        kinds = [(file, schema.field("label").type) for file, schema in schemas]
+        named = [file for file, kind in kinds if holds_names(kind)]
+        numbered = [file for file, kind in kinds if not holds_names(kind) and not pa.types.is_null(kind)]
+        if named and numbered:
+            raise InputError(
+                f"{named[0]} has names in the column label, {numbered[0]} has numbers: use one of them in all files."
+            )
+        self.rules = self._rules_of_names(classes, named, counted[0][1]) if named else self._rules_of_numbers(classes, counted)
+        self.named = any(rule.changes for rule in self.rules.values())
+        found = next(iter(self.rules.values()))
+        return found.class_names, found.notes
 
-    def _distinct_labels(self) -> Iterator[Any]:
-        """The distinct values of the label column, file by file."""
-        for file in self.files:
-            yield from as_text(read_parquet(file, ["label"]).column("label")).unique().to_pylist()
+    def _rules_of_names(self, classes: Classes, files: list[Place], counted: list[str] | None) -> dict[str, LabelRule]:
+        """One rule for all files, made from the distinct names in them."""
+        classes = classes.under(counted)
+        known = frozenset(classes.names or ())
+        columns = [(file, as_text(self._label_column(file))) for file in files]
+        words = {word for _, column in columns for word in column.unique().drop_null().to_pylist()}
+        try:
+            rule = rule_for_names({word for word in words if not is_missing(word, known)}, classes)
+        except UnknownName as error:
+            file, row = next((file, row) for file, column in columns if (row := pc.index(column, error.name).as_py()) >= 0)
+            raise InputError(f"{file}, column label, row {row}: {error}") from error
+        spelled = sorted(word for word in words if is_missing(word, known) and word.strip())
+        notes = (f"Labels such as {spelled[0]!r} mean that there is none: unlabeled.",) if spelled else ()
+        return {str(file): replace(rule, notes=rule.notes + notes) for file in files}
+
+    def _rules_of_numbers(self, classes: Classes, counted: list[tuple[Place, list[str] | None]]) -> dict[str, LabelRule]:
+        """A rule for each file: numbers count the names in its own schema, which are joined to those of the first file."""
+        file_of, first = next(((file, names) for file, names in counted if names is not None), (None, None))
+        if any(names not in (None, first) for _, names in counted):
+            classes = classes.under(first)
+        may_count_from_one = first is None and classes.number is not None and not self.of_run
+        numbers = [np.unique(whole_numbers(self._label_column(file))) for file, _ in counted] if may_count_from_one else []
+        rules = {}
+        for file, names in counted:
+            try:
+                rules[str(file)] = rule_for_numbers(np.concatenate([np.empty(0, np.int64), *numbers]), classes, names)
+            except InputError as error:
+                raise InputError(
+                    f"{file}: {error}" + (f" {file_of} names the classes first." if file_of != file else "")
+                ) from error
+        return rules
+
+    def _label_column(self, file: Place) -> Any:
+        return read_parquet(file, ["label"]).column("label").combine_chunks()
 
     def _cast_ids(self, column: Any, file: Place) -> Any:
         try:
@@ -262,11 +303,13 @@ class SampleFiles:
     def _labels(self, column: Any, num_classes: int | None, first_row: int, file: Place) -> np.ndarray:
         """(n,) int64 labels of a column, -1 for null."""
         try:
-            return check_labels(self.label_column.numbers(column), len(column), num_classes, first_row)
+            rule = self.rules.get(str(file), LabelRule())
+            c = len(rule.class_names) if num_classes is None and rule.class_names is not None else num_classes
+            return check_labels(label_numbers(column, rule, first_row), len(column), c, first_row)
         except pa.ArrowException as error:
             raise InputError(f"{file}: the column label must hold class numbers or names: {first_line(error)}.") from error
         except InputError as error:
-            raise InputError(f"{file}: {error}") from error
+            raise InputError(f"{file}, column label: {error}") from error
 
     def _open(self, file: Place) -> pq.ParquetFile:
         check_unchanged(file, self.states[str(file)])

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePath
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.errors import FileError, first_line
 from hardsight.files.parquet import open_parquet, read_parquet, table_notes
+from hardsight.files.places import Place, Remote
+from hardsight.unique_ids import check_unique
 
 MISLABELED, AMBIGUOUS, HARD = "likely mislabeled", "ambiguous", "hard but right"
 OUTLIER, DUPLICATE = "outlier", "near duplicate"
@@ -33,20 +35,21 @@ SUSPECTS = pa.schema(
     ]
 )
 DUPLICATE_OF = "duplicate_of"  # id of the earlier sample that it repeats, null for none; older files do not have it
-BESIDE = ".suspects.parquet"
 WIDE = (".csv", ".tsv", ".parquet", ".pq")  # files that may hold a wide table
 CANNOT_TELL = "cannot tell"
 MOST_WARNINGS = 20  # that are shown
 
+AnyPlace = TypeVar("AnyPlace", Path, Remote, Place)
 
-def suspects_file(path: Path) -> Path:
+
+def suspects_file(path: AnyPlace) -> AnyPlace:
     """Path of the suspects of a run directory or a file.
 
     Example:
         >>> suspects_file(Path("photo.npz")).name
         'photo.suspects.parquet'
     """
-    return path / "suspects.parquet" if path.is_dir() else path.with_suffix(BESIDE)
+    return path / "suspects.parquet" if path.is_dir() else path.with_name(PurePath(path.name).stem + ".suspects.parquet")
 
 
 def read_suspects(path: Path) -> pa.Table | None:
@@ -70,10 +73,7 @@ def read_suspects(path: Path) -> pa.Table | None:
 
 def _check(file: Path, table: pa.Table) -> None:
     """Check that ids are unique and verdicts are known."""
-    counted = pc.value_counts(table.column("id"))
-    twice = counted.filter(pc.greater(counted.field("counts"), 1))
-    if len(twice):
-        raise FileError(f"{file}: ids must be unique, but {twice[0]['values'].as_py()!r:.80} appears {twice[0]['counts']} times.")
+    check_unique(table.column("id"), str(file))
     verdicts = table.column("verdict").drop_null()
     unknown = verdicts.filter(pc.invert(pc.is_in(verdicts, value_set=pa.array(VERDICTS))))
     if len(unknown):
@@ -85,7 +85,7 @@ def suspects_notes(suspects: pa.Table) -> dict[str, Any]:
     return table_notes(suspects.schema)
 
 
-def _notes_beside(path: Path) -> dict[str, Any]:
+def _notes_next_to(path: Path) -> dict[str, Any]:
     """The notes of the suspects of a run directory or a file, from the footer alone."""
     file = suspects_file(path)
     if not file.is_file():
@@ -95,23 +95,24 @@ def _notes_beside(path: Path) -> dict[str, Any]:
 
 
 def clean_columns(path: Path) -> dict[str, Any] | None:
-    """Which columns of a wide table `hardsight clean` was told to take: features and label; None if there is no such table."""
-    said = _notes_beside(path).get("columns") if path.is_file() and path.suffix.lower() in WIDE else None
-    if not isinstance(said, dict) or not all(isinstance(said.get(name), str | None) for name in ("features", "label")):
+    """Which columns of a wide table `hardsight clean` was told to take, as keywords of `Snapshot.open`; None for other files."""
+    columns = _notes_next_to(path).get("columns") if path.is_file() and path.suffix.lower() in WIDE else None
+    if not isinstance(columns, dict):
         return None
-    return {name: said.get(name) for name in ("features", "label")}
+    named = {"features": columns.get("features"), "labels": columns.get("label")}
+    return named if all(isinstance(name, str | None) for name in named.values()) else None
 
 
 def clean_class_names(path: Path) -> list[str] | None:
     """The class names that `hardsight clean` knew; None if it knew none."""
-    names = _notes_beside(path).get("class_names")
+    names = _notes_next_to(path).get("class_names")
     return names if isinstance(names, list) and names and all(isinstance(name, str) for name in names) else None
 
 
 def noted_warnings(notes: Mapping[str, Any]) -> list[str]:
     """The sentences that a person must read before the suspects."""
-    said = notes.get("warnings")
-    return [text for text in said if isinstance(text, str)][:MOST_WARNINGS] if isinstance(said, list) else []
+    warnings = notes.get("warnings")
+    return [text for text in warnings if isinstance(text, str)][:MOST_WARNINGS] if isinstance(warnings, list) else []
 
 
 def precision_in_words(precision: Any) -> str:

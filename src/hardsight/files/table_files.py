@@ -8,11 +8,12 @@ from __future__ import annotations
 import csv
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from hardsight.errors import FileError, InputError
@@ -20,11 +21,24 @@ from hardsight.files.parquet import read_parquet
 from hardsight.files.places import Place, utf8_name
 from hardsight.files.reading import existing_file, reading
 
+WHOLE_ID = "^(0|-?[1-9][0-9]{0,17})$"
 
-def read_table(path: str | os.PathLike[str]) -> pa.Table:
-    """The whole table; in a CSV an empty cell is null, and ids are text unless all are whole numbers."""
+
+def read_table(path: str | os.PathLike[str], text: Iterable[str | None] = ()) -> pa.Table:
+    """The whole table; in a CSV an empty cell is null, ids are as written, and columns named in `text` are text."""
     path = existing_file(path)
-    return read_parquet(path) if path.suffix.lower() in (".parquet", ".pq") else read_csv(path, "not a readable CSV file")
+    if path.suffix.lower() in (".parquet", ".pq"):
+        return read_parquet(path)
+    table = read_csv(path, "not a readable CSV file", {name: pa.string() for name in ("id", *text) if name is not None})
+    return table if "id" not in table.column_names else with_ids(table, table.column("id"))
+
+
+def with_ids(table: pa.Table, ids: Any) -> pa.Table:
+    """The table with the ids of a file without types: as written, or integers if each is written as one usually is."""
+    ids = pc.fill_null(ids, "")
+    if len(ids) and pc.all(pc.match_substring_regex(ids, WHOLE_ID)).as_py():
+        ids = ids.cast(pa.int64())
+    return table.set_column(table.column_names.index("id"), "id", ids)
 
 
 def read_csv(path: Place, fault: str, types: dict[str, pa.DataType] | None = None) -> pa.Table:

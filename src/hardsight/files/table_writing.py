@@ -20,7 +20,7 @@ from hardsight.files.places import Place, place
 from hardsight.files.writing import check_output, replacing
 
 FORMATS = (".parquet", ".csv", ".json")
-FORMULA = r"^[=+\-@\t\r]"  # a spreadsheet would execute these
+FORMULA = r"^'*[=+\-@\t\r]"  # a spreadsheet would execute these, but for the apostrophes, which are doubled so that none is lost
 
 
 def check_format(path: Place) -> str:
@@ -91,6 +91,12 @@ def finite_or_null(table: pa.Table) -> pa.Table:
             values = table.column(index)
             table = table.set_column(index, column, pc.if_else(pc.is_finite(values), values, None))
     return table
+
+
+def with_formulas(text: Any) -> Any:
+    """The inverse of `without_formulas` for a column that was read from a CSV of ours."""
+    escaped = pc.fill_null(pc.match_substring_regex(text, r"^'+[=+\-@\t\r]"), False)
+    return pc.if_else(escaped, pc.utf8_slice_codeunits(text, 1), text)
 
 
 def without_formulas(table: pa.Table) -> pa.Table:

@@ -77,12 +77,10 @@ def _compare(
 ) -> Verification:
     """Compare files with their listed checksums, or else with their own. Entries of a damaged run.json are not trusted."""
     result = Verification()
-    sizes = {name: path.stat().st_size for name, path in files.items()}
-    bytes_read = _BytesRead(sum(sizes.values()), progress)
+    done, total = 0, sum(path.stat().st_size for path in files.values())
     for name, path in files.items():
-        end = bytes_read.done + sizes[name]
         try:
-            fault = _fault(path, listed.get(name), trusted, bytes_read)
+            fault = _fault(path, listed.get(name), trusted)
         except _Unchecked as reason:
             result.unchecked[name] = str(reason)
         else:
@@ -90,34 +88,20 @@ def _compare(
                 result.sound.append(name)
             else:
                 result.damaged[name] = fault
-        bytes_read.reach(end)  # a file may be read in part, or twice
+        done += path.stat().st_size
+        if progress is not None:
+            progress(done, total)
     return result
-
-
-class _BytesRead:
-    """Counts the bytes that were read."""
-
-    def __init__(self, total: int, progress: Progress | None) -> None:
-        self.done, self.total, self.progress = 0, total, progress
-
-    def __call__(self, count: int) -> None:
-        self.reach(self.done + count)
-
-    def reach(self, done: int) -> None:
-        """Set the count, and report it."""
-        self.done = done
-        if self.progress is not None:
-            self.progress(min(done, self.total), self.total)
 
 
 class _Unchecked(Exception):
     """A file could not be verified."""
 
 
-def _fault(path: Path, entry: Entry | None, trusted: bool, bytes_read: _BytesRead) -> str | None:
+def _fault(path: Path, entry: Entry | None, trusted: bool) -> str | None:
     """What is wrong with a file, or None."""
     try:
-        fault = fault_in(path, entry, bytes_read)
+        fault = fault_in(path, entry)
         if fault is not None and entry is not None and not trusted and _nearly_equal(sha256(path), entry.sha256):
             raise _Unchecked("its checksum in run.json is damaged")
         return fault

@@ -1,20 +1,21 @@
 """Wide tables, with one column per dimension, such as data frames and CSV files, split into features, labels and ids.
 
-The input is a pandas or polars frame, an Arrow table or anything else that provides an Arrow stream of columns. A column of
-lists, named features, logits, probs or as requested, is used unchanged.
+The input is a frame of any library that narwhals knows (pandas, polars, modin, dask, duckdb, ...), an Arrow table, a Hugging Face
+dataset, or anything else that provides an Arrow stream of columns. A column of lists, named features, logits, probs or as
+requested, is used unchanged.
 """
 
 from __future__ import annotations
 
 import fnmatch
 import re
-import sys
 import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
@@ -23,6 +24,7 @@ from hardsight.errors import InputError, did_you_mean
 from hardsight.files.kinds import LIST_COLUMNS
 from hardsight.files.label_column import as_text, class_label_names, holds_names
 from hardsight.files.samples import evidence_of
+from hardsight.pandas_index import column_names
 from hardsight.screen import warn
 
 SERIES = 8  # columns that are numbered alike, as few as make a series
@@ -45,18 +47,22 @@ class Parts:
 
 
 def is_table(x: Any) -> bool:
-    """Whether x has named columns: a pandas or polars frame, an Arrow table or a Hugging Face dataset."""
-    if is_pandas(x) or isinstance(x, (pa.Table, pa.RecordBatch)):
-        return True
-    if isinstance(x, (pa.Array, pa.ChunkedArray, np.ndarray)) or isinstance(x, type):
+    """Whether x has named columns: a frame of any library, an Arrow table or a Hugging Face dataset."""
+    if isinstance(x, (np.ndarray, pa.Array, pa.ChunkedArray, type)):
         return False
-    return hasattr(x, "__arrow_c_stream__") and hasattr(x, "columns") or hasattr(x, "with_format") and hasattr(x, "features")
+    if is_pandas(x) or isinstance(x, (pa.Table, pa.RecordBatch)) or _is_dataset(x):
+        return True
+    stream = hasattr(x, "__arrow_c_stream__") and hasattr(x, "columns")
+    return stream or isinstance(nw.from_native(x, pass_through=True), (nw.DataFrame, nw.LazyFrame))
 
 
 def is_pandas(x: Any) -> bool:
     """Whether x is a pandas frame, without importing pandas."""
-    pandas = sys.modules.get("pandas")
-    return pandas is not None and isinstance(x, pandas.DataFrame)
+    return bool(nw.dependencies.is_pandas_dataframe(x))
+
+
+def _is_dataset(x: Any) -> bool:
+    return hasattr(x, "with_format") and hasattr(x, "features")
 
 
 def snapshot_hint(x: Any) -> str:
@@ -67,7 +73,7 @@ def snapshot_hint(x: Any) -> str:
 def names_columns(table: Any, features: Any, *others: Any) -> bool:
     """Whether a column is requested by name, or the table has columns with our names."""
     asked = features is not None or any(isinstance(other, str) for other in others)
-    return asked or (not is_pandas(table) and any(name in LIST_COLUMNS for name in _column_names(table)))
+    return asked or (not is_pandas(table) and any(name in LIST_COLUMNS for name in column_names(table) or ()))
 
 
 def take_apart(table: Any, features: Any = None, labels: Any = None, ids: Any = None) -> Parts:
@@ -81,39 +87,34 @@ def take_apart(table: Any, features: Any = None, labels: Any = None, ids: Any = 
         labels: a column name, or (n,) labels from outside the table. Default: the column `label`, if there is one.
         ids: a column name, or (n,) ids from outside the table. Default: the column `id`, if there is one.
     """
-    pandas = is_pandas(table)
-    held = table if pandas else as_arrow(table)
-    names = _column_names(held)
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InputError(f"column names must differ, but {twice[0]!r} appears more than once.")
+    held = as_frame(table)
+    names = held.columns
     label, id = _named(names, labels, "label", "labels"), _named(names, ids, "id", "ids")
-    chosen = _features(held, names, features, {label, id})
-    values, evidence = _values(held, names, chosen)
-    further = {
-        name: _column(held, names, name) for name in names if name not in (*chosen, label, id, "label", "id", *LIST_COLUMNS)
-    }
+    chosen = _features(held, features, {label, id})
+    values, evidence = _values(held, chosen)
+    taken = (*chosen, label, id, "label", "id", *LIST_COLUMNS)
+    further = {name: _column(held, name) for name in names if name not in taken}
     return Parts(
         evidence,
         values,
-        _column(held, names, label) if label is not None else labels,
-        _column(held, names, id) if id is not None else ids,
+        _column(held, label) if label is not None else labels,
+        _column(held, id) if id is not None else ids,
         {name: column for name, column in further.items() if _is_flat(column) and not set(name) & set("/\\")},
-        None if pandas or label is None else class_label_names(held.schema, label),
+        None if is_pandas(table) or label is None else class_label_names(held.to_native().schema, label),
         chosen,
-        _described(chosen, [name for name in further if name not in OWN and _holds_numbers(held, names, name)]),
+        _described(chosen, [name for name in further if name not in OWN and _holds_numbers(held, name)]),
     )
 
 
 def check_columns(table: Any) -> list[str]:
     """The names of a table's columns, all of them features: refused if one does not hold numbers."""
-    table = table if is_pandas(table) else as_arrow(table)
-    names = _column_names(table)
-    wrong = [name for name in names if not _holds_numbers(table, names, name)]
+    held = as_frame(table)
+    names = held.columns
+    wrong = [name for name in names if not _holds_numbers(held, name)]
     if wrong and len(names) > 1:
         raise InputError(
             f"all columns of this table are features, but {wrong[0]!r} does not hold numbers"
-            f"{_first_word(table, names, wrong[0])}: drop it, or say which columns are what: labels='y', features='f*'."
+            f"{_first_word(held, wrong[0])}: drop it, or say which columns are what: labels='y', features='f*'."
         )
     return names
 
@@ -144,25 +145,31 @@ def _described(chosen: Sequence[str], left_out: Sequence[str]) -> str:
     return f"{said}; numbers that are not used: {more}" if left_out else said
 
 
+def as_frame(table: Any) -> nw.DataFrame[Any]:
+    """Any table as a frame: of pandas as it is, with its index, of all others as Arrow."""
+    held = table.set_axis([str(name) for name in table.columns], axis=1) if is_pandas(table) else as_arrow(table)
+    names = column_names(held) or []
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"column names must differ, but {twice[0]!r} appears more than once.")
+    return nw.from_native(held, eager_only=True)
+
+
 def as_arrow(table: Any) -> pa.Table:
     """Any table except a pandas frame as an Arrow table; a Hugging Face dataset keeps its row order."""
-    if hasattr(table, "with_format") and hasattr(table, "features"):
+    if _is_dataset(table):
         schema = table.features.arrow_schema
-        held = table.with_format("arrow")[:]
-        return held.replace_schema_metadata(schema.metadata)
-    held = pa.table(table)
+        return table.with_format("arrow")[:].replace_schema_metadata(schema.metadata)
+    frame = None if isinstance(table, (pa.Table, pa.RecordBatch)) else nw.from_native(table, pass_through=True)
+    if isinstance(frame, nw.LazyFrame):
+        return frame.collect("pyarrow").to_native()
+    held = frame.to_arrow() if isinstance(frame, nw.DataFrame) else pa.table(table)
     return held.cast(pa.schema([_plain_text(field) for field in held.schema], held.schema.metadata))
 
 
 def _plain_text(field: pa.Field) -> pa.Field:
-    """The field with the standard text type: polars uses another, which few tools support."""
-    return field.with_type(pa.string()) if field.type == pa.string_view() else field
-
-
-def _column_names(table: Any) -> list[str]:
-    if is_pandas(table):
-        return [str(name) for name in table.columns]
-    return list(getattr(table, "column_names", None) or table.columns)
+    """The field with the standard text type: polars uses others, which few tools support."""
+    return field.with_type(pa.string()) if field.type in (pa.string_view(), pa.large_string()) else field
 
 
 def _named(names: Sequence[str], asked: Any, usual: str, what: str) -> str | None:
@@ -176,24 +183,32 @@ def _named(names: Sequence[str], asked: Any, usual: str, what: str) -> str | Non
     return asked
 
 
-def _features(table: Any, names: Sequence[str], asked: Any, taken: set[str | None]) -> list[str]:
+def _features(table: nw.DataFrame[Any], asked: Any, taken: set[str | None]) -> list[str]:
     """Names of the columns with the features, in the order of the table."""
-    if asked is None:
-        lists = [name for name in LIST_COLUMNS if name in names]
-        if lists:
-            return lists[:1]
-        free = [name for name in names if name not in taken and name not in OWN]
-        numeric = [name for name in free if _holds_numbers(table, names, name)]
-        if not numeric:
-            raise InputError(f"no column of the table holds numbers for features: {_there(names)}")
-        series = _series(numeric)
-        odd = [name for name in free if name not in numeric and len(series) >= SERIES and _numbered(name) == _numbered(series[0])]
-        if odd:
-            word = _first_word(table, names, odd[0])
-            raise InputError(
-                f"{series[0]}, {series[1]}, ... are the features, but {odd[0]!r} is not numeric{word}: mend or drop it."
-            )
-        return series
+    return _usual_features(table, taken) if asked is None else _requested_features(table, asked, taken)
+
+
+def _usual_features(table: nw.DataFrame[Any], taken: set[str | None]) -> list[str]:
+    """The column of lists; else every numeric column, or the numbered series that most of them belong to."""
+    names = table.columns
+    lists = [name for name in LIST_COLUMNS if name in names]
+    if lists:
+        return lists[:1]
+    free = [name for name in names if name not in taken and name not in OWN]
+    numeric = [name for name in free if _holds_numbers(table, name)]
+    if not numeric:
+        raise InputError(f"no column of the table holds numbers for features: {_there(names)}")
+    series = _series(numeric)
+    odd = [name for name in free if name not in numeric and len(series) >= SERIES and _numbered(name) == _numbered(series[0])]
+    if odd:
+        word = _first_word(table, odd[0])
+        raise InputError(f"{series[0]}, {series[1]}, ... are the features, but {odd[0]!r} is not numeric{word}: mend or drop it.")
+    return series
+
+
+def _requested_features(table: nw.DataFrame[Any], asked: Any, taken: set[str | None]) -> list[str]:
+    """The columns of these names or patterns: in the order of the table, or in that of a list."""
+    names = table.columns
     patterns = [word.strip() for word in asked.split(",")] if isinstance(asked, str) else [str(word) for word in asked]
     picked: dict[str, None] = {}
     for pattern in patterns:
@@ -202,9 +217,9 @@ def _features(table: Any, names: Sequence[str], asked: Any, taken: set[str | Non
             raise InputError(f"features {pattern!r} matches no column of the table: {_there(names, pattern)}")
         picked |= dict.fromkeys(sorted(matched, key=list(names).index))
     chosen = [name for name in names if name in picked] if isinstance(asked, str) else list(picked)
-    wrong = [name for name in chosen if not _holds_numbers(table, names, name)]
+    wrong = [name for name in chosen if not _holds_numbers(table, name)]
     if wrong and len(chosen) > 1:
-        word = _first_word(table, names, wrong[0])
+        word = _first_word(table, wrong[0])
         raise InputError(f"features must be numeric columns, but {wrong[0]!r} is not{word}: change {', '.join(patterns)}.")
     return chosen
 
@@ -227,28 +242,25 @@ def _numbered(name: str) -> str:
     return re.sub("[0-9]+", "#", name)
 
 
-def _values(table: Any, names: Sequence[str], chosen: Sequence[str]) -> tuple[Any, str]:
+def _values(table: nw.DataFrame[Any], chosen: Sequence[str]) -> tuple[Any, str]:
     """The columns as an (n, d) matrix; or the single column of lists, unchanged."""
-    if len(chosen) == 1 and not _holds_numbers(table, names, chosen[0]):
-        return _column(table, names, chosen[0]), evidence_of(chosen[0]) if chosen[0] in LIST_COLUMNS else "features"
-    if is_pandas(table):
-        return table.iloc[:, [names.index(name) for name in chosen]], "features"
-    columns = [np.asarray(table.column(name).to_numpy()) for name in chosen]  # nulls become NaN
-    return np.column_stack(columns), "features"
+    if len(chosen) == 1 and not _holds_numbers(table, chosen[0]):
+        return _column(table, chosen[0]), evidence_of(chosen[0]) if chosen[0] in LIST_COLUMNS else "features"
+    values = table.select(chosen)
+    return values.to_native() if is_pandas(values.to_native()) else values.to_numpy(), "features"  # nulls become NaN
 
 
-def _column(table: Any, names: Sequence[str], name: str) -> Any:
-    if is_pandas(table):
-        return table.iloc[:, list(names).index(name)]
-    column = table.column(name).combine_chunks()
+def _column(table: nw.DataFrame[Any], name: str) -> Any:
+    column = table.get_column(name).to_native()
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    column = column.combine_chunks()
     return as_text(column) if pa.types.is_dictionary(column.type) and holds_names(column.type) else column
 
 
-def _holds_numbers(table: Any, names: Sequence[str], name: str) -> bool:
-    column = table.iloc[:, list(names).index(name)] if is_pandas(table) else table.column(name)
-    if is_pandas(table):
-        return getattr(column.dtype, "kind", "O") in "iuf"
-    return bool(pa.types.is_integer(column.type) or pa.types.is_floating(column.type))
+def _holds_numbers(table: nw.DataFrame[Any], name: str) -> bool:
+    kind = table.get_column(name).dtype
+    return bool(kind.is_integer() or kind.is_float())
 
 
 def _is_flat(column: Any) -> bool:
@@ -266,9 +278,9 @@ def _there(names: Sequence[str], asked: str | None = None) -> str:
     return f"it has {', '.join(names[:20])}{more}.{hint}"
 
 
-def _first_word(table: Any, names: Sequence[str], name: str) -> str:
+def _first_word(table: nw.DataFrame[Any], name: str) -> str:
     """The first entry of a column that is not a number, with its row, if it is text."""
-    for row, value in enumerate(_column(table, names, name).tolist()):
+    for row, value in enumerate(table.get_column(name).to_list()):
         if isinstance(value, str):
             try:
                 float(value)

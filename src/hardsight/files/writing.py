@@ -253,8 +253,13 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
     """Write a human-readable JSON document; NaN, which JSON does not have, is not allowed."""
     if formats.kind_by_name(place(path)) != "json":
         raise FileError(f"{path}: JSON must be written to a name that ends in .json.")
-    with replacing(path) as temporary:
-        temporary.write_text(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
+
+
+def write_text(path: str | os.PathLike[str], text: str, kind: str | None = None) -> None:
+    """Write a text in UTF-8; `kind` is as for `replacing`."""
+    with replacing(path, kind) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def _sync(path: Path) -> None:

@@ -14,7 +14,7 @@
     verdict                   in words
 
 The rest are the other samples of the same grouping; for a latent group, those of its class. The metadata of the schema, under
-`hardsight`, says how many tests were corrected for.
+`hardsight`, says how many tests were corrected for. The page of an audit is explorer/audit_page.py.
 """
 
 from __future__ import annotations
@@ -22,83 +22,147 @@ from __future__ import annotations
 import json
 import math
 import os
-import warnings
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hardsight.errors import InputError
-from hardsight.files.wide_tables import is_table
-from hardsight.groups.comparing import COPIES, NO_DIFFERENCE, TOO_FEW, Measures, Row, compare, corrected
-from hardsight.groups.grouping import Grouping, describe, groupings_of
+from hardsight.files.parquet import read_parquet, table_notes
+from hardsight.files.places import place
+from hardsight.groups.comparing import COPIES, NO_DIFFERENCE, TOO_FEW, Row, compare, corrected, direction, null_for_nan
+from hardsight.groups.grouping import LATENT, Grouping, group_name, groupings_of, left_out
 from hardsight.groups.latent import find_latent
-from hardsight.groups.opening import Measured, check_labeled, check_labels_of, measured_by, of_split, open_measured, with_groups
+from hardsight.groups.measures import OVERCONFIDENCE, Measures, check_labeled
+from hardsight.groups.outputs import checked_output, save_second
 from hardsight.groups.settings import AuditSettings
 from hardsight.options import takes
 from hardsight.result import Result
 from hardsight.scores import SCORES
-from hardsight.scoring.score import of_table
-from hardsight.screen import Progress, brief
+from hardsight.screen import (
+    Cell,
+    Progress,
+    Sentence,
+    ShownTable,
+    beside,
+    interval,
+    line,
+    number,
+    percent,
+    spoken,
+    warn_in_python,
+)
 from hardsight.snapshot import Snapshot
-from hardsight.table import is_scores
 from hardsight.version import VERSION
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from hardsight.option_types import AuditOptions
+    from hardsight.render.groups import GroupPanel
 
 
 HARDEST = 12  # ids kept of a group
 FIRST = ("group", "n", "accuracy", "accuracy_low", "accuracy_high", "mean_avh", "by", "labeled")  # columns, before all others
-LATENT = "latent"
+MOST_DRAWN = 30  # groups in the figure
 TRAINED_ON = "some of these samples were trained on (split is train), where a model is right more often than elsewhere"
 
 
-@dataclass(frozen=True)
-class Audit:
-    """The table, with what it was made from."""
+class AuditedGroups(Result):
+    """One row per group; `members` has each sample's groups, and `measures` what was compared of every sample."""
 
-    __repr__ = brief
+    counted, shown = "verdict", ("group", "n", "accuracy", "mean_avh", "verdict")
 
-    table: pa.Table  # one row per group
-    members: pa.Table  # id, and one column per grouping with each sample's group
-    measured: Measured
-    hardness: str  # the score
-    tests: int  # that were corrected for
-    warnings: tuple[str, ...]
-    level: float = 0.95
+    def __init__(self, table: pa.Table, members: pa.Table, measures: Measures, settings: AuditSettings, notes: list[str]) -> None:
+        super().__init__(table, notes, measures.samples.run)
+        self.members, self.measures, self.settings = members, measures, settings
+
+    def worst_first(self) -> list[Row]:
+        """The groups that are worse than the rest, then other differences, none found, too few to say; least accurate first."""
+
+        def key(row: Row) -> tuple[int, float]:
+            last = {NO_DIFFERENCE: 2, TOO_FEW: 3}.get(row["verdict"], 1)
+            return 0 if direction(row["verdict"]) == 1 else last, 2.0 if row["accuracy"] is None else row["accuracy"]
+
+        return sorted(self.table.to_pylist(), key=key)
+
+    @property
+    def in_words(self) -> str:
+        """How many groups there are, in one sentence."""
+        n, few = len(self), self["verdict"].to_pylist().count(TOO_FEW)
+        if n == 0:
+            return "no latent groups: no cluster looks worse than the rest of its class, or the classes are too small to divide."
+        if few == n:
+            return f"{_counted(n, 'group')}, too small to test."
+        tests = _counted(table_notes(self.table.schema)["tests"], "test")
+        small = f", {few} of them too small to test" if few else ""
+        return f"{_counted(n, 'group')}{small}. {tests}, with p values corrected by Holm's method."
+
+    def lines(self) -> Iterator[Sentence | ShownTable]:
+        """How many groups by what, and the worst of them."""
+        n, hardness = len(self.measures), self.measures.hardness
+        yield line(f"n = {n}   hardness: {hardness}   {self.in_words}", samples=n, hardness=hardness)
+        header = ("by", "group", "n", "accuracy", "difference", f"mean {hardness}", "overconfidence", "verdict")
+        rows = [
+            (row["by"], row["group"], number(row["n"]), _accuracy(row), _difference(row),
+             number(row.get(f"mean_{hardness}"), ".4f"), _points(row.get(OVERCONFIDENCE)), row["verdict"])
+            for row in self.worst_first()[: self.settings.top]
+        ]  # fmt: skip
+        if rows:
+            yield ShownTable("groups", header, rows, words=2)
+
+    def figures(self) -> dict[str, Figure]:
+        """Accuracy, hardness and overconfidence of the worst groups, with intervals."""
+        from hardsight.render.groups import groups_with_intervals
+
+        rows = self.worst_first()[:MOST_DRAWN]
+        if not rows:
+            return {}
+        counts, directions = np.array([row["n"] for row in rows]), np.array([direction(row["verdict"]) for row in rows])
+        return {"groups": groups_with_intervals([group_name(row) for row in rows], counts, self._panels(rows), directions)}
+
+    def _panels(self, rows: list[Row]) -> list[GroupPanel]:
+        """The measures of each group; of latent groups, their differences from the rest of the class."""
+        measures, hardness = self.measures, self.measures.hardness
+        accuracy = float(np.nanmean(measures.correct))
+        panels = [
+            _panel(rows, "accuracy (%)", "accuracy", 100.0, accuracy),
+            _panel(rows, f"mean {spoken(hardness)}", hardness, 1.0, float(np.nanmean(measures.hard))),
+        ]
+        if measures.confidence is not None:
+            overall = float(np.nanmean(measures.confidence)) - accuracy
+            panels.append(_panel(rows, "overconfidence (points)", OVERCONFIDENCE, 100.0, overall))
+        return panels
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """As a `Result`; with a table also the groups of each sample: audit.samples.parquet next to audit.parquet."""
+        super().save(path)
+        save_second(self.members, path, "samples")
+
+    def replaced(self, path: str | os.PathLike[str]) -> str | None:
+        """The columns of an earlier audit in a file, if this one has others."""
+        target = place(path)
+        if not target.is_file() or target.suffix.lower() != ".parquet":
+            return None
+        before, now = (table_notes(schema).get("group") for schema in (read_parquet(target).schema, self.table.schema))
+        return None if before is None or before == now else before if isinstance(before, str) else ", ".join(before)
 
 
 @takes(AuditSettings)
 def audit(
-    source: Any = None,
-    *,
-    features: Any = None,
-    labels: Any = None,
-    probs: Any = None,
-    pred_probs: Any = None,
-    logits: Any = None,
-    head: Any = None,
-    ids: Any = None,
-    columns: dict[str, Any] | None = None,
-    settings: AuditSettings | None = None,
-    progress: Progress | None = None,
-    **options: Unpack[AuditOptions],
-) -> Result:
+    x: Any = None, group: str | Sequence[str] | None = None, *, output: str | os.PathLike[str] | None = None,
+    settings: AuditSettings | None = None, progress: Progress | None = None, **options: Unpack[AuditOptions],
+) -> AuditedGroups:  # fmt: skip
     """Compare groups of samples: accuracy, hardness, norm and calibration with intervals, one row per group.
 
     Args:
-        source: a run directory, a file (a snapshot or a scores table), a `Snapshot` or a table of scores; a wide table, such as a
-            pandas frame; or nothing, and arrays by keyword.
-        features: (n, d) inputs of the last linear layer; of a table, names or patterns of columns: "f*".
-        labels: (n,) given class; -1 or null for unlabeled. Of a table, the name of a column.
-        probs: (n, c) instead of features; `pred_probs` is another name of them.
-        logits: (n, c) instead of features.
-        head: a `Head`, or the (c, d) weight of a linear one. Without it, heads are fitted by folds.
-        ids: (n,) unique strings or integers. Default: the index of a pandas frame, or row numbers.
-        columns: (n,) arrays by name, among which `group` chooses.
+        x: a run directory, a file, (n, d) features, a frame, a `Snapshot` or a table of scores; or nothing, and features, logits
+            or probs by keyword.
+        group: the column that holds the groups, or up to three, whose intersections are compared, too. Default: find latent
+            groups in the features.
+        output: .parquet, .csv or .json to write the groups to; each sample's groups are written next to it.
         settings: all options as one object; each is also a keyword of its own, see below.
         progress: called with the rows scored and the rows in all, then with the groups compared and those in all.
 
@@ -114,64 +178,47 @@ def audit(
         >>> table.select(["group", "accuracy", "verdict"]).to_pylist()[1]
         {'group': 'B', 'accuracy': 0.0, 'verdict': 'less accurate, harder, more overconfident'}
     """
-    settings = AuditSettings.given(settings, options)
-    arrays = {"features": features, "labels": labels, "probs": probs, "pred_probs": pred_probs, "logits": logits, "head": head}
-    given = {name: value for name, value in (arrays | {"ids": ids, "columns": columns}).items() if value is not None}
-    if is_table(source) and (given.keys() & {"features", "labels"} or not is_scores(source)):
-        source, given = of_table(source, given.pop("features", None), given), {}
-    files = {name: given.pop(name) for name in ("head", "labels") if source is not None and name in given}
-    if source is not None and given:
-        raise InputError(f"{next(iter(given))} goes with arrays; a snapshot holds its own.")
-    if files and not isinstance(source, (str, os.PathLike)):
-        raise InputError(f"{next(iter(files))} goes with arrays; a snapshot holds its own.")
-    opened = with_groups(Snapshot(**given) if source is None else source, settings.group, **files)
-    check_groups(opened, settings)
-    measured = open_measured(opened, settings.by, **files, progress=progress)
-    result = find_groups(measured, settings, progress)
-    for sentence in result.warnings:
-        warnings.warn(sentence, stacklevel=3)
-    groups = Result(result.table)
-    groups.counted, groups.shown = "verdict", ("group", "n", "accuracy", "mean_avh", "verdict")
+    settings = AuditSettings.given(settings, options if group is None else {**options, "group": group})
+    target = checked_target(output, x, settings)
+    samples = Snapshot.open(x, by=settings.by, **settings.keywords()).first(settings.first).spread(settings.limit)
+    groups = _compared(samples, settings, progress)
+    warn_in_python(groups.notes)
+    if target is not None:
+        groups.save(target)
     return groups
 
 
-def check_groups(source: Any, settings: AuditSettings) -> None:
-    """Refuse columns that make no groups before a snapshot is scored, where all of its samples are compared."""
-    whole = settings.split is None and getattr(settings, "all_samples", True)
-    if not isinstance(source, Snapshot) or not settings.group or not whole:
-        return
-    check_labels_of(source)
-    columns = source.columns()
-    if all(name in columns.column_names for name in settings.group):
-        labels = columns.column("label").fill_null(-1).to_numpy()
-        none = np.full(len(labels), -1)
-        groupings_of(Measured(source.name or "the snapshot", columns.column("id").combine_chunks(), labels, none, {}, columns,
-                              source.class_names), settings.group)  # fmt: skip
+def checked_target(output: str | os.PathLike[str] | None, x: Any, settings: AuditSettings) -> Path | None:
+    """The file to write to, checked before anything slow."""
+    return checked_output(output, "groups of an audit", "samples", (x, settings.head, settings.labels, settings.class_names))
 
 
-def find_groups(measured: Measured, settings: AuditSettings, progress: Progress | None = None) -> Audit:
-    """Compare the groups of opened samples: what `audit` computes; `progress` gets the groups compared and their total."""
-    measured = of_split(measured, settings.split)
-    check_labeled(measured)
-    hardness = measured_by(measured, settings.by)
-    measures = Measures.of(measured, hardness)
-    if settings.group:
-        rows, groupings = _by_columns(measured, measures, settings, progress)
+def _compared(samples: Snapshot, settings: AuditSettings, progress: Progress | None) -> AuditedGroups:
+    part = samples.of_split(settings.split)
+    check_labeled(part)
+    groupings = groupings_of(part, settings.group)  # what makes no groups is refused before anything is scored
+    if not groupings:
+        _check_features(part)
+    measures = Measures.of(samples, settings.by, progress=progress).at(part)  # a head is fitted to the samples of all splits
+    measures.check()
+    if groupings:
+        rows = _by_columns(groupings, measures, settings, progress)
     else:
-        rows, groupings = _by_features(measured, measures, settings)
-    p_values = [value for row in rows for name, value in row.items() if name.endswith("_p")]
-    tests = sum(value is not None and math.isfinite(value) for value in p_values)
-    rows = corrected(rows, hardness, settings.level)
-    notes = _notes(measured, settings, hardness, tests)
-    members = pa.table({"id": measured.ids, **{grouping.by: _words(grouping) for grouping in groupings}})
-    sentences = (*(describe(groupings) if settings.group else ()), *_cautions(measured, settings))
-    return Audit(_table(rows, notes), members, measured, hardness, tests, sentences, settings.level)
+        rows, groupings = _by_features(measures, settings)
+    members = {grouping.by: grouping.words() for grouping in groupings}
+    members_table = pa.table({"id": part.columns(["id"]).column(0), **members})
+    return AuditedGroups(
+        _table(rows, measures, settings), members_table, measures, settings, _notes(groupings, measures, settings)
+    )
 
 
-def _by_columns(
-    measured: Measured, measures: Measures, settings: AuditSettings, progress: Progress | None
-) -> tuple[list[Row], list[Grouping]]:
-    groupings = groupings_of(measured, settings.group)
+def _check_features(samples: Snapshot) -> None:
+    if samples.source.evidence != "features":
+        there = ", ".join(name for name in samples.column_names if name not in ("id", *SCORES))
+        raise InputError(f"{samples.where}: latent groups are found in features, and there are none: give --group ({there}).")
+
+
+def _by_columns(groupings: list[Grouping], measures: Measures, settings: AuditSettings, progress: Progress | None) -> list[Row]:
     rows: list[Row] = []
     total = sum(len(grouping.names) for grouping in groupings)
     for grouping in groupings:
@@ -179,113 +226,101 @@ def _by_columns(
         for group, name in enumerate(grouping.names):
             mine = grouping.members(group)
             row = compare(measures, mine, grouped & ~mine, least=settings.least, level=settings.level)
-            rows.append({"by": grouping.by, "group": name, **row, "hardest": _hardest(measured, measures, np.flatnonzero(mine))})
+            rows.append({"by": grouping.by, "group": name, **row, "hardest": _hardest(measures, np.flatnonzero(mine))})
             if progress is not None:
                 progress(len(rows), total)
-    return rows, groupings
+    return rows
 
 
-def _by_features(measured: Measured, measures: Measures, settings: AuditSettings) -> tuple[list[Row], list[Grouping]]:
-    features = measured.features()
-    if features is None:
-        there = ", ".join(name for name in measured.columns.column_names if name not in ("id", *SCORES))
-        raise InputError(f"{measured.name}: latent groups are found in features, and there are none: give --group ({there}).")
-    order = np.asarray(pc.array_sort_indices(measured.ids)).astype(np.int64)
-    groups = find_latent(features, measures, order, settings)
+def _by_features(measures: Measures, settings: AuditSettings) -> tuple[list[Row], list[Grouping]]:
+    groups = find_latent(measures, settings)
     # Worst first, and numbered within the class: "cat 1" is the worst cluster of cats.
     groups.sort(key=lambda group: group.row["accuracy"] if group.row["accuracy"] is not None else 2.0)
-    codes, names, rows = np.full(len(measured), -1), list[str](), list[Row]()
-    for place, group in enumerate(groups):
-        number = sum(other.label == group.label for other in groups[: place + 1])
-        names.append(f"{measured.class_name(group.label)}, cluster {number}")
-        codes[group.members] = place
-        more = {"hardest": _hardest(measured, measures, group.members), "members": len(group.members)}
+    codes, names, rows = np.full(len(measures), -1), list[str](), list[Row]()
+    for place_of_group, group in enumerate(groups):
+        number_in_class = sum(other.label == group.label for other in groups[: place_of_group + 1])
+        names.append(f"{measures.class_name(group.label)}, cluster {number_in_class}")
+        codes[group.members] = place_of_group
+        more = {"hardest": _hardest(measures, group.members), "members": len(group.members)}
         rows.append({"by": LATENT, "group": names[-1], **group.row, **more})
     return rows, [Grouping(LATENT, names, codes)]
 
 
-def _hardest(measured: Measured, measures: Measures, rows: np.ndarray) -> list[str]:
-    values = measures.means[measures.hardness][rows]
-    order = np.argsort(-values if SCORES[measures.hardness].hard == "high" else values, kind="stable")
-    chosen = rows[order[: min(HARDEST, int(np.isfinite(values).sum()))]]
-    return [str(id) for id in measured.ids.take(pa.array(chosen)).to_pylist()]
+def _hardest(measures: Measures, rows: np.ndarray) -> str:
+    """Ids of the hardest among some rows."""
+    return ", ".join(str(id) for id in measures.ids[hardest_rows(measures, rows, HARDEST)])
 
 
-def _words(grouping: Grouping) -> pa.Array:
-    return pa.DictionaryArray.from_arrays(
-        pa.array(grouping.codes, mask=grouping.codes < 0), pa.array(grouping.names, pa.string())
-    ).cast(pa.string())
+def hardest_rows(measures: Measures, rows: np.ndarray, most: int) -> np.ndarray:
+    """The hardest among some rows, those with a value of the score."""
+    values = measures.harder[rows]
+    order = np.argsort(-values, kind="stable")
+    return rows[order[: min(most, int(np.isfinite(values).sum()))]]
 
 
-def _table(rows: list[Row], notes: dict[str, Any]) -> pa.Table:
+def _table(rows: list[Row], measures: Measures, settings: AuditSettings) -> pa.Table:
     """The rows as Arrow: NaN becomes null, and mean_avh is there even where only the loss is known."""
-    texts = ("by", "group", "verdict", "hardest")
-    measured = [name for name in (rows[0] if rows else ()) if name not in (*FIRST, "hardest", "verdict")]
-    columns = {name: [_plain(row.get(name)) for row in rows] for name in (*FIRST, *measured, "hardest", "verdict")}
-    kinds = {
-        name: pa.string() if name in texts else pa.int64() if name in ("n", "labeled", "members") else pa.float64()
-        for name in columns
-    }
-    schema = pa.schema(list(kinds.items()), metadata={"hardsight": json.dumps(notes)})
-    return pa.table(columns, schema=schema)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, list):
-        return ", ".join(value)
-    return None if isinstance(value, float) and math.isnan(value) else value
-
-
-def _notes(measured: Measured, settings: AuditSettings, hardness: str, tests: int) -> dict[str, Any]:
-    return {
+    p_values = [value for row in rows for name, value in row.items() if name.endswith("_p")]
+    notes = {
         "version": VERSION,
-        "hardness": hardness,
-        "samples": len(measured),
+        "hardness": measures.hardness,
+        "samples": len(measures),
         "group": list(settings.group) or LATENT,
         "level": settings.level,
         "least": settings.least,
-        "tests": tests,
+        "tests": sum(value is not None and math.isfinite(value) for value in p_values),
         "correction": "Holm, over all tests of the table",
         "split": settings.split,
     }
+    rows = [null_for_nan(row) for row in corrected(rows, measures.hardness, settings.level)]
+    last = ("hardest", "verdict")
+    measured = [name for name in (rows[0] if rows else ()) if name not in (*FIRST, *last)]
+    kinds = {name: pa.float64() for name in (*FIRST, *measured, *last)}
+    kinds |= dict.fromkeys(("by", "group", *last), pa.string())
+    kinds |= dict.fromkeys([name for name in ("n", "labeled", "members") if name in kinds], pa.int64())
+    schema = pa.schema(list(kinds.items()), metadata={"hardsight": json.dumps(notes)})
+    return pa.Table.from_pylist(rows, schema)
 
 
-def _cautions(measured: Measured, settings: AuditSettings) -> list[str]:
-    sentences = []
-    if settings.split is None and "split" in measured.columns.column_names:
-        splits = set(pc.unique(measured.columns.column("split")).to_pylist())
+def _notes(groupings: list[Grouping], measures: Measures, settings: AuditSettings) -> list[str]:
+    """What a person should know: samples in no group, samples that were trained on, copies."""
+    sentences = list(left_out(groupings)) if settings.group else []
+    splits = set() if settings.split is not None or measures.samples.splits is None else set(measures.samples.splits)
+    if "train" in splits:
         others = sorted(splits - {"train", None}, key=lambda split: (split != "test", split))
-        if "train" in splits:
-            sentences.append(f"{TRAINED_ON}: try --split {others[0]}." if others else f"{TRAINED_ON}.")
-    if measured.units is not None:
-        sentences.append(COPIES)
-    return sentences
+        sentences.append(f"{TRAINED_ON}: try --split {others[0]}." if others else f"{TRAINED_ON}.")
+    return [*sentences, COPIES] if measures.units is not None else sentences
 
 
-def worst_first(table: pa.Table) -> pa.Table:
-    """The groups that were told apart from the rest first, then the others, those too small to say last; least accurate first."""
+def _panel(rows: list[Row], title: str, measure: str, factor: float, overall: float) -> GroupPanel:
+    from hardsight.render.groups import GroupPanel
 
-    def key(row: Row) -> tuple[int, float]:
-        verdict = row["verdict"]
-        bad = "less accurate" in verdict or "harder" in verdict
-        rank = 0 if bad else 2 if verdict == NO_DIFFERENCE else 3 if verdict == TOO_FEW else 1
-        return rank, 2.0 if row["accuracy"] is None else row["accuracy"]
-
-    rows = table.to_pylist()
-    return table.take(pa.array(sorted(range(len(rows)), key=lambda at: key(rows[at])), pa.int64()))
+    names = [measure if measure in rows[0] else f"mean_{measure}", f"{measure}_low", f"{measure}_high"]
+    if rows[0]["by"] == LATENT:
+        title, overall = f"{title.split(' (')[0]}, difference" + (" (points)" if factor > 1 else ""), 0.0
+        names = [f"{measure}_difference{end}" for end in ("", "_low", "_high")]
+    value, low, high = (factor * np.array([math.nan if row[name] is None else row[name] for row in rows]) for name in names)
+    return GroupPanel(title, value, low, high, factor * overall)
 
 
-def groups_in_words(audit: Audit) -> str:
-    """How many groups there are, in one sentence."""
-    table = audit.table
-    if len(table) == 0:
-        return "no latent groups: no cluster looks worse than the rest of its class, or the classes are too small to divide."
-    too_few = sum(verdict == TOO_FEW for verdict in table.column("verdict").to_pylist())
-    if too_few == len(table):
-        return f"{_counted(too_few, 'group')}, too small to test."
-    few = f", {too_few} of them too small to test" if too_few else ""
-    tests = f"{_counted(audit.tests, 'test')}, with p values corrected by Holm's method"
-    return f"{_counted(len(table), 'group')}{few}. {tests}."
+def _accuracy(row: Row) -> Cell:
+    if row["accuracy"] is None:
+        return number(None)
+    low, high = row["accuracy_low"], row["accuracy_high"]
+    ends = Cell(f"[{100 * low:.1f}, {100 * high:.1f}]", {"low": low, "high": high})
+    return beside(percent(row["accuracy"], digits=1), ends)
+
+
+def _difference(row: Row) -> Cell:
+    difference = row["accuracy_difference"]
+    if difference is None:
+        return number(None)
+    ends = interval(row["accuracy_difference_low"], row["accuracy_difference_high"], 1, factor=100)
+    return beside(Cell(f"{100 * difference:+.1f}", difference), ends)
+
+
+def _points(share: float | None) -> Cell:
+    return number(None) if share is None else Cell(f"{100 * share:+z.1f}", share)  # z: no -0.0
 
 
 def _counted(n: int, word: str) -> str:

@@ -12,53 +12,21 @@ Samples that are copies of one image (degraded versions) are no independent evid
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from hardsight.groups.opening import CONFIDENCE, NORM, Measured
+from hardsight.groups.measures import OVERCONFIDENCE, Measures
 from hardsight.scores import SCORES
 from hardsight.stats.calibration import ece_by_chance, reliability
 from hardsight.stats.coefficients import holm
 from hardsight.stats.means import design_effect, mean_interval, welch
 from hardsight.stats.proportions import fisher_exact, share_difference, wilson
 
-OVERCONFIDENCE = "overconfidence"
 TOO_FEW, NO_DIFFERENCE = "too few to say", "no difference found"
 COPIES = "some samples are copies of one image (base_id): intervals and tests count them by their design effect."
 
 Row = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Measures:
-    """What is compared, (n,) each, NaN where a sample has no value."""
-
-    correct: np.ndarray
-    hardness: str  # the score that measures it
-    means: dict[str, np.ndarray]  # hardness, norm and overconfidence, those that there are
-    confidence: np.ndarray | None
-    labels: np.ndarray
-    units: np.ndarray | None  # samples of one unit are copies of one image
-
-    @staticmethod
-    def of(measured: Measured, hardness: str) -> Measures:
-        """The measures of some samples."""
-        means = {hardness: measured.scores[hardness]}
-        if NORM in measured.scores and hardness != NORM:
-            means[NORM] = measured.scores[NORM]
-        confidence = measured.scores.get(CONFIDENCE)
-        if confidence is not None:
-            means[OVERCONFIDENCE] = confidence - measured.correct
-        return Measures(measured.correct, hardness, means, confidence, measured.labels, measured.units)
-
-    def take(self, rows: np.ndarray) -> Measures:
-        """The same of some samples."""
-        means = {name: values[rows] for name, values in self.means.items()}
-        confidence = None if self.confidence is None else self.confidence[rows]
-        units = None if self.units is None else self.units[rows]
-        return Measures(self.correct[rows], self.hardness, means, confidence, self.labels[rows], units)
 
 
 def compare(measures: Measures, group: np.ndarray, rest: np.ndarray, *, least: int, level: float) -> Row:
@@ -128,7 +96,7 @@ def _of_the_same_classes(measures: Measures, group: np.ndarray, rest: np.ndarray
     """What the rest reaches with the group's mix of classes; NaN where it lacks one of them."""
     classes = int(measures.labels.max(initial=-1)) + 1
     row: Row = {}
-    for name, values in (("accuracy", measures.correct), (measures.hardness, measures.means[measures.hardness])):
+    for name, values in (("accuracy", measures.correct), (measures.hardness, measures.hard)):
         known = np.isfinite(values) & (measures.labels >= 0)
         mine, others = known & group, known & rest
         mix = np.bincount(measures.labels[mine], minlength=classes)
@@ -167,3 +135,17 @@ def _verdict(row: Row, hardness: str, alpha: float) -> str:
         if row.get(f"{name}_p", math.nan) <= alpha:
             words.append(below if row[f"{name}_difference"] < 0 else above)
     return ", ".join(words) or NO_DIFFERENCE
+
+
+def direction(verdict: str) -> float:
+    """1 for worse than the rest, -1 for better, 0 for no difference found, NaN for too few samples."""
+    if verdict == TOO_FEW:
+        return math.nan
+    if "less accurate" in verdict or "harder" in verdict:
+        return 1.0
+    return -1.0 if "accurate" in verdict or "easier" in verdict else 0.0
+
+
+def null_for_nan(row: Row) -> Row:
+    """A row for Arrow and JSON."""
+    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}

@@ -23,90 +23,119 @@ The metadata of the schema, under `hardsight`, has the classes and whether the f
 from __future__ import annotations
 
 import json
-import math
-import warnings
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hardsight.checks import to_numpy
 from hardsight.errors import InputError
-from hardsight.groups.comparing import COPIES, TOO_FEW, counted, design_of, with_holm
-from hardsight.groups.feature_shift import ComparedFeatures, compare_features
-from hardsight.groups.opening import (
-    Measured,
-    check_labeled,
-    check_labels_of,
-    loaded,
-    measured_by,
-    no_head_of,
-    of_split,
-    open_measured,
-    shared_heads,
-    with_class_names,
-)
-from hardsight.groups.settings import DriftFileSettings, DriftSettings
+from hardsight.files.parquet import table_notes
+from hardsight.files.places import place
+from hardsight.groups.changes import Changes, Pair, paired_changes, unpaired_changes
+from hardsight.groups.comparing import COPIES, Row, null_for_nan
+from hardsight.groups.feature_shift import features_in_words
+from hardsight.groups.measures import Measures, check_labeled
+from hardsight.groups.outputs import checked_output, save_second
+from hardsight.groups.settings import DriftSettings
+from hardsight.groups.shared_heads import is_headless, shared_heads
 from hardsight.options import takes
 from hardsight.result import Result
 from hardsight.scores import SCORES
-from hardsight.scoring.comparable import hardness_ranks, of_probabilities, why_two_scales
-from hardsight.scoring.samples import check_unique_ids
-from hardsight.scoring.score import FoldHeads
-from hardsight.screen import Progress, brief
+from hardsight.scoring.comparable import of_probabilities, why_two_scales
+from hardsight.scoring.job import CROSS_VALIDATED
+from hardsight.screen import Cell, Progress, Sentence, ShownTable, interval, line, number, warn_in_python
 from hardsight.snapshot import Snapshot
-from hardsight.stats.means import Difference, mean_interval, welch
-from hardsight.stats.proportions import fisher_exact, share_difference, sign_test
-from hardsight.threads import sample_rows
+from hardsight.snapshot.sources import TableSource
+from hardsight.unique_ids import check_unique
 from hardsight.version import VERSION
 
 if TYPE_CHECKING:
     from hardsight.option_types import DriftOptions
 
 
-OUTCOMES = np.array(["right in both", "right, then wrong", "wrong, then right", "wrong in both", None], dtype=object)
-FEWEST = 10  # samples of a class that is tested
-BEYOND = 0.45  # unpaired: a rank this far above the middle is among the hardest twentieth
-TWENTY = 20  # samples of a class that have a hardest twentieth
-ALL = "all"
+Sides = tuple[Snapshot, Snapshot]  # the first, and the second
 TWO_MODELS = "If the features are of two models, give each its own head."
 
-Row = dict[str, Any]
 
+class Drift(Result):
+    """One row per sample; `classes` has a row for all samples and for every class, `feature_shift` whether the features moved."""
 
-@dataclass(frozen=True)
-class Drift:
-    """The table of samples, with the classes and the test of the features."""
+    by, counted = "change", "harder"
 
-    __repr__ = brief
+    def __init__(self, pair: Pair, changes: Changes, notes: list[str]) -> None:
+        classes = [null_for_nan(row) for row in changes.classes]
+        super().__init__(_table(pair, changes, classes), notes, pair.second.samples.run)
+        self.pair, self.feature_shift, self.easier = pair, changes.features, changes.easier
+        self.classes = pa.Table.from_pylist(classes, _class_schema(classes))
 
-    table: pa.Table
-    classes: pa.Table
-    by: str  # the score
-    why_ranks: str | None  # None where values are compared
-    features: ComparedFeatures  # whether they moved
-    sides: tuple[Measured, Measured]
-    warnings: tuple[str, ...]
-    settings: DriftSettings
-    easier: int | None = None  # samples that got easier; not counted unpaired
+    def lines(self) -> Iterator[Sentence | ShownTable]:
+        """How many samples got harder, which classes and which samples most, and whether the features moved."""
+        top = self.pair.settings.top
+        yield line(self.in_words)
+        rows = [
+            (
+                number(row["class"]),
+                number(row["n"]),
+                _before_and_after(row["accuracy_before"], row["accuracy_after"]),
+                number(row["mean_change"]),
+                interval(row["change_low"], row["change_high"], 4),
+                row["verdict"],
+            )
+            for row in self.classes.to_pylist()[: top + 1]  # all samples, then the classes
+        ]
+        yield ShownTable("classes", ("class", "n", "accuracy", "mean change", Cell("interval", "change"), "verdict"), rows)
+        yield from self._hardest(top)
+        yield line(features_in_words(self.feature_shift, self.pair.settings.level))
+
+    @property
+    def in_words(self) -> str:
+        """How many samples got harder, by what, in one sentence."""
+        harder, score = self["harder"], self.pair.second.hardness
+        known, count = len(harder) - harder.null_count, pc.sum(harder).as_py() or 0
+        share = f"{count} of {known} samples got harder ({100 * count / max(known, 1):.1f} %)"
+        if self.easier is None:
+            return f"{share}: harder than 95 % of the first snapshot's samples of their class by {score}, where 5 % are expected."
+        outcomes = self["outcome"].to_pylist()
+        wrong, right = outcomes.count("right, then wrong"), outcomes.count("wrong, then right")
+        how = f"rank of {score}, because {self.pair.why_ranks}" if self.pair.why_ranks else score
+        share += f", {self.easier} easier ({100 * self.easier / max(known, 1):.1f} %)"
+        return f"{share}: {wrong} turned wrong, {right} turned right; the others are compared by {how}."
+
+    def _hardest(self, top: int) -> Iterator[ShownTable]:
+        """The samples that got harder the most, with their predictions."""
+        second = self.pair.second
+        score_end = "ascending" if SCORES[second.hardness].hard == "low" else "descending"
+        order = [("change", "descending"), ("after", score_end)]  # many unpaired samples share the largest change
+        hardest = self.table.filter(self["harder"]).sort_by(order).slice(0, top)
+        shown = [name for name in ("label", "predicted_before", "predicted_after") if name in hardest.column_names]
+        rows = [
+            (str(row["id"]), *(_class_shown(second, row[name]) for name in shown), number(row["change"]))
+            for row in hardest.to_pylist()
+        ]
+        header = ("id", *("class" if name == "label" else name.replace("_", " ") for name in shown), "change")
+        if rows:
+            yield ShownTable("samples", header, rows, f"{len(rows)} largest increases in hardness", words=len(header) - 1)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """As a `Result`; with a table also the classes: drift.classes.parquet next to drift.parquet."""
+        super().save(path)
+        save_second(self.classes, path, "classes")
 
 
 @takes(DriftSettings)
 def drift(
-    first: Any,
-    second: Any,
-    *,
-    settings: DriftSettings | None = None,
-    progress: Progress | None = None,
-    **options: Unpack[DriftOptions],
-) -> Result:
+    a: Any, b: Any, *, output: str | os.PathLike[str] | None = None, settings: DriftSettings | None = None,
+    progress: Progress | None = None, **options: Unpack[DriftOptions],
+) -> Drift:  # fmt: skip
     """Say which samples got harder between two models or two dates: one row per sample that both have.
 
     Args:
-        first, second: a run directory, a file (a snapshot or a scores table), a `Snapshot` or a table of scores; joined by id.
+        a, b: before and after: a run directory, a file, a frame, a `Snapshot` or a table of scores each; joined by id.
+        output: .parquet, .csv or .json to write the samples to; the classes are written next to it.
         settings: all options as one object; each is also a keyword of its own, see below.
         progress: called with the rows scored and the rows in all.
 
@@ -122,356 +151,147 @@ def drift(
         [{'id': 'a', 'harder': True, 'outcome': 'right, then wrong'}, {'id': 'b', 'harder': True, 'outcome': 'right in both'}]
     """
     settings = DriftSettings.given(settings, options)
-    result = find_drift(*opened(first, second, settings, progress), settings)
-    for sentence in result.warnings:
-        warnings.warn(sentence, stacklevel=3)
-    drifted = Result(result.table)
-    drifted.by, drifted.counted = "change", "harder"
+    _check_two(a, b)
+    target = checked_output(output, "what drifted", "classes", (a, b, settings.head, settings.class_names))
+    first, second = (Snapshot.open(x, by=settings.by, **settings.keywords()) for x in (a, b))
+    drifted = _compared((first, second), settings, progress)
+    warn_in_python(drifted.notes)
+    if target is not None:
+        drifted.save(target)
     return drifted
 
 
-def opened(first: Any, second: Any, settings: DriftSettings, progress: Progress | None = None) -> tuple[Measured, Measured, str]:
-    """Both, and the score that they are compared by: the loss where one of them has no features."""
-    more: dict[str, Any] = {}
-    head = class_names = None
-    if isinstance(settings, DriftFileSettings):
-        more, head, class_names = {"sampling": settings}, settings.head, settings.class_names
-    first, second = (loaded(source, head) for source in (first, second))
-    for source in (first, second):
-        if isinstance(source, Snapshot):
-            check_labels_of(source, "store them with the samples")
-    if not settings.unpaired:
-        _check_shared(first, second)  # before they are scored, which may take long
-    sources = [first, second]
-    if isinstance(settings, DriftFileSettings):  # rows of a scores table are chosen when it is opened
-        sources = [x.of_rows(sample_rows(settings, len(x))) if isinstance(x, Snapshot) else x for x in sources]
-    heads = _fitted_heads(*sources, paired=not settings.unpaired)
+def _check_two(a: Any, b: Any) -> None:
+    """Refuse the same run or file twice."""
+    if all(isinstance(x, (str, os.PathLike)) for x in (a, b)) and place(a).resolve() == place(b).resolve():
+        raise InputError(f"{a} is given twice: drift compares two runs or files.")
 
-    def measured(by: str) -> list[Measured]:
-        pairs = zip(sources, heads, strict=True)
-        return [open_measured(source, by, head=own or head, progress=progress, **more) for source, own in pairs]
 
-    sides = measured(settings.by)
+def _compared(sides: Sides, settings: DriftSettings, progress: Progress | None) -> Drift:
     for side in sides:
-        check_labeled(side)
-    names = [measured_by(side, settings.by) for side in sides]
-    if names[0] != names[1]:
-        sides = measured("loss")
-        names = [measured_by(side, "loss") for side in sides]
-    if sides[0].name == sides[1].name:
-        sides = [replace(side, name=f"the {which} snapshot") for side, which in zip(sides, ("first", "second"), strict=True)]
-    before, after = (with_class_names(side, class_names) for side in sides)
-    return before, after, names[0]
+        check_labeled(side, "store them with the samples")
+    own_heads = [_scored_by_own_head(side) for side in sides]
+    sides = _both(side.first(settings.first).spread(settings.limit) for side in sides)
+    parts = _both(side.of_split(settings.split) for side in sides)
+    joined_parts = parts if settings.unpaired else joined(*parts)  # what shares no id is refused before anything is scored
+    heads = shared_heads(*sides, paired=not settings.unpaired)
+    measures = _measures(sides, heads, settings.by, progress)
+    first, second = (side.at(part) for side, part in zip(measures, joined_parts, strict=True))
+    one_head = heads[0] is not None
+    pair = Pair(first, second, _why_ranks(first, second, one_head), settings)
+    notes = [f"neither has a head: one is fitted to {first.name}, by cross-validation, and scores both. {TWO_MODELS}"] * one_head
+    if settings.unpaired:
+        _check_one_model(pair, [] if one_head else own_heads)
+        changes = unpaired_changes(pair)
+    else:
+        changes = paired_changes(pair)
+        notes += _left_out(parts, pair)
+    if first.units is not None or second.units is not None:
+        notes.append(COPIES)
+    return Drift(pair, changes, notes)
 
 
-def _fitted_heads(first: Any, second: Any, *, paired: bool) -> tuple[FoldHeads | None, FoldHeads | None]:
-    """One head for both, where they have none and as many features; else each has its own, given or fitted."""
-    if not all(isinstance(side, Snapshot) and no_head_of(side) for side in (first, second)):
-        return None, None
-    widths = first.source.width, second.source.width
-    if widths[0] == widths[1]:
-        return shared_heads(first, second, paired=paired)
-    if not paired:
-        raise InputError(
-            f"different samples are compared by one model, but one has {widths[0]} features, the other {widths[1]}: "
-            "leave out --unpaired."
-        )
-    return None, None
+def _both(sides: Iterator[Snapshot]) -> Sides:
+    first, second = sides
+    return first, second
 
 
-def find_drift(first: Measured, second: Measured, by: str, settings: DriftSettings) -> Drift:
-    """Compare two opened sets of samples: what `drift` computes."""
-    first, second = of_split(first, settings.split), of_split(second, settings.split)
-    one_head = _one_fitted_head(first, second)
-    why_ranks = None if one_head else why_two_scales(first.head, second.head, (first.name, second.name))
-    if of_probabilities(by) and first.num_classes == second.num_classes:
-        why_ranks = None
-    find = _unpaired if settings.unpaired else _paired
-    result = find(first, second, by, why_ranks, settings)
-    sentences = (f"neither has a head: one is fitted to {first.name}, by cross-validation, and scores both. {TWO_MODELS}",)
-    return replace(result, warnings=sentences + result.warnings) if one_head else result
-
-
-def _one_fitted_head(first: Measured, second: Measured) -> bool:
-    return first.fitted is not None and second.fitted is not None and first.fitted.heads is second.fitted.heads
-
-
-# The same samples twice
-
-
-def _paired(first: Measured, second: Measured, by: str, why_ranks: str | None, settings: DriftSettings) -> Drift:
-    first, second, sentences = _joined(first, second)
-    before, after = first.scores[by], second.scores[by]
-    change = _change(before, after, by, why_ranks is None)
-    outcome = _outcome(first, second)
-    beyond = np.zeros(len(first)) if why_ranks else _rounding(first, second) * np.maximum(np.abs(before), np.abs(after))  # (n,)
-    side = np.where(np.isnan(change), np.nan, np.sign(change) * (np.abs(change) > beyond))  # 1 harder, -1 easier, 0 the same
-    side = np.select([outcome == 1, outcome == 2], [1.0, -1.0], side)
-    features = compare_features(first, second, settings)
-    columns: Row = {
-        "id": first.ids,
-        "harder": pa.array(side == 1, mask=np.isnan(side)),
-        "change": _nulled(change),
-        "label": pa.array(first.labels, mask=first.labels < 0),
-        "before": _nulled(before),
-        "after": _nulled(after),
-        "predicted_before": pa.array(first.predicted, mask=first.predicted < 0),
-        "predicted_after": pa.array(second.predicted, mask=second.predicted < 0),
-        "outcome": pa.array(OUTCOMES[outcome], pa.string()),
-        "feature_angle": _nulled(np.full(len(first), np.nan) if features.angle is None else features.angle),
-    }
-    classes = _corrected(
-        [_paired_row(first, second, change, label, settings.level) for label in _labels(first)],
-        1 - settings.level,
-        ranked=why_ranks is not None,
-    )
-    result = _drift(columns, classes, (first, second), (by, why_ranks, features), settings, sentences)
-    return replace(result, easier=int((side == -1).sum()))
-
-
-def _rounding(first: Measured, second: Measured) -> float:
-    """Relative change of a score that rounding of the features alone may cause: a few units of the coarser of the two."""
-    kinds = [np.dtype(np.float32)]
+def joined(first: Snapshot, second: Snapshot) -> Sides:
+    """The samples that both have, by id, in the order of the first."""
     for side in (first, second):
-        if side.snapshot is not None:
-            kinds.append(np.asarray(to_numpy(side.snapshot.in_memory(0, 1).values)).dtype)
-    return 4 * max(float(np.finfo(kind).eps) for kind in kinds if kind.kind == "f")
-
-
-def _check_shared(first: Any, second: Any) -> None:
-    """Refuse two snapshots that have no sample in common."""
-    if isinstance(first, Snapshot) and isinstance(second, Snapshot):
-        ids = [side.columns(["id"]).column(0).combine_chunks().cast(pa.string()) for side in (first, second)]
-        if len(ids[0]) and len(ids[1]) and not pc.any(pc.is_in(*ids)).as_py():
-            raise _apart(first.name or "the first snapshot", second.name or "the second snapshot", *ids)
-
-
-def _apart(first: str, second: str, *ids: pa.Array) -> InputError:
-    return InputError(
-        f"{first} and {second} share no id (such as {ids[0][0].as_py()!r:.60} and {ids[1][0].as_py()!r:.60}): "
-        "two snapshots are joined by id. For different samples of one model, add --unpaired."
-    )
-
-
-def _joined(first: Measured, second: Measured) -> tuple[Measured, Measured, list[str]]:
-    """Both with the samples that both have, in the order of the first, and what a person should know of the others."""
-    ids = [side.ids.cast(pa.string()) for side in (first, second)]
-    for side, names in zip((first, second), ids, strict=True):
-        check_unique_ids(names.to_pylist(), side.name)
-    row_in_second = pc.fill_null(pc.index_in(ids[0], value_set=ids[1]), -1).to_numpy(zero_copy_only=False).astype(np.int64)
-    shared = np.flatnonzero(row_in_second >= 0)
+        check_unique(side.ids, side.where)  # also where duplicates are allowed
+    ids = [pa.array(side.ids).cast(pa.string()) for side in (first, second)]
+    rows = pc.fill_null(pc.index_in(ids[0], value_set=ids[1]), -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    shared = np.flatnonzero(rows >= 0)
     if len(shared) == 0:
-        raise _apart(first.name, second.name, *ids)
-    sentences = []
-    if len(shared) < len(first) or len(shared) < len(second):
-        sentences.append(
-            f"{len(shared)} samples are in both; {len(first)} are in {first.name} and {len(second)} in {second.name}."
+        names = first.name or "the first snapshot", second.name or "the second snapshot"
+        raise InputError(
+            f"{names[0]} and {names[1]} share no id (such as {ids[0][0].as_py()!r:.60} and {ids[1][0].as_py()!r:.60}): "
+            "two snapshots are joined by id. For different samples of one model, add --unpaired."
         )
-    first, second = first.take(shared), second.take(row_in_second[shared])
+    in_order = len(shared) == len(second) and (np.diff(rows[shared]) > 0).all()
+    return first.of_rows(shared), second if in_order else second.take(rows[shared])
+
+
+def _left_out(parts: Sides, pair: Pair) -> list[str]:
+    """Sentences on samples that only one side has, and on labels that differ."""
+    first, second, sizes, sentences = pair.first, pair.second, [len(part) for part in parts], []
+    if len(first) < max(sizes):
+        sentences.append(f"{len(first)} samples are in both; {sizes[0]} are in {first.name} and {sizes[1]} in {second.name}.")
     differing = int(((first.labels != second.labels) & (second.labels >= 0)).sum())
     if differing:
         sentences.append(f"{differing} labels differ between the two; outcomes and scores are of each one's own label.")
-    return first, second, sentences
+    return sentences
 
 
-def _change(before: np.ndarray, after: np.ndarray, by: str, one_scale: bool) -> np.ndarray:
-    """(n,) how much harder: of values, or of ranks among the samples that have both."""
-    hard = SCORES[by].hard
-    if one_scale:
-        return (after - before) * (1.0 if hard == "high" else -1.0)
-    both = np.isfinite(before) & np.isfinite(after)
-    change = np.full(len(before), np.nan)
-    change[both] = hardness_ranks(after[both], hard) - hardness_ranks(before[both], hard)
-    return change
+def _measures(sides: Sides, heads: tuple[Any, Any], by: str, progress: Progress | None) -> list[Measures]:
+    """The measures of both by one score: the loss where one of them has no features."""
+    measures = [Measures.of(side, by, head, progress) for side, head in zip(sides, heads, strict=True)]
+    if measures[0].hardness != measures[1].hardness:
+        measures = [Measures.of(side, "loss", head, progress) for side, head in zip(sides, heads, strict=True)]
+    for side in measures:
+        side.check()
+    if measures[0].name == measures[1].name:
+        measures = [
+            replace(side, name=f"the {which} snapshot") for side, which in zip(measures, ("first", "second"), strict=True)
+        ]
+    return measures
 
 
-def _outcome(first: Measured, second: Measured) -> np.ndarray:
-    """(n,) place in OUTCOMES."""
-    right = [side.correct for side in (first, second)]
-    known = np.isfinite(right[0]) & np.isfinite(right[1])
-    return np.where(known, 2 * (right[0] == 0) + (right[1] == 0), 4).astype(np.int64)
+def _why_ranks(first: Measures, second: Measures, one_head: bool) -> str | None:
+    """Why ranks are compared; None where the values of the two are on one scale."""
+    if one_head or (of_probabilities(first.hardness) and first.num_classes == second.num_classes):
+        return None
+    return why_two_scales(first.samples.head, second.samples.head, (first.name, second.name))
 
 
-def _paired_row(first: Measured, second: Measured, change: np.ndarray, label: int | None, level: float) -> Row:
-    """One class, or all: accuracy before and after with the exact sign test of those that turned, and the mean change."""
-    mine = np.ones(len(first), bool) if label is None else first.labels == label
-    known = mine & np.isfinite(first.correct) & np.isfinite(second.correct)
-    gain = second.correct[known] - first.correct[known]
-    changed = mine & np.isfinite(change)
-    values = change[changed]
-    designs = design_of(first.units, known, gain), design_of(first.units, changed, values)
-    turned, mean = mean_interval(gain, level, designs[0]), mean_interval(values, level, designs[1])
-    tested = len(gain) >= FEWEST
-    better, worse = (float((sign * gain > 0).sum()) / designs[0] for sign in (1, -1))
-    accuracies = _mean(first.correct[known]), _mean(second.correct[known])
-    difference = Difference(turned.value, turned.low, turned.high, sign_test(better, worse) if tested else math.nan)
-    p = _one_sample_p(values, designs[1]) if tested and len(values) > 1 else math.nan
-    return _class_row(first, label, int(mine.sum()), accuracies, difference, Difference(mean.value, mean.low, mean.high, p))
+def _scored_by_own_head(samples: Snapshot) -> bool:
+    """Whether the scores are by heads fitted to these very samples."""
+    if isinstance(samples.source, TableSource):
+        return bool(table_notes(samples.source.table.schema).get("head") == CROSS_VALIDATED)
+    return is_headless(samples)
 
 
-def _one_sample_p(values: np.ndarray, design: float) -> float:
-    """Student's t test that the mean is 0."""
-    from scipy.special import stdtr
-
-    n = len(values) / design
-    error = values.std(ddof=1) / math.sqrt(n)
-    if error == 0:
-        return 1.0 if values.mean() == 0 else 0.0
-    return float(2 * stdtr(max(n - 1, 1e-9), -abs(values.mean()) / error))
-
-
-# Different samples of one model
-
-
-def _unpaired(first: Measured, second: Measured, by: str, why_ranks: str | None, settings: DriftSettings) -> Drift:
-    _check_one_model(first, second, why_ranks)
-    sign = 1.0 if SCORES[by].hard == "high" else -1.0
-    before, after = sign * first.scores[by], sign * second.scores[by]
-    change, enough = np.full(len(second), np.nan), np.zeros(len(second), bool)
-    for label in np.unique(second.labels[second.labels >= 0]):
-        known = np.sort(before[(first.labels == label) & np.isfinite(before)])
-        mine = (second.labels == label) & np.isfinite(after)
-        if len(known):
-            easier = (np.searchsorted(known, after[mine], "left") + np.searchsorted(known, after[mine], "right")) / 2
-            change[mine] = easier / len(known) - 0.5
-            enough[mine] = len(known) >= TWENTY
-    features = compare_features(first, second, settings)
-    columns: Row = {
-        "id": second.ids,
-        "harder": pa.array(change > BEYOND, mask=~enough),
-        "change": _nulled(change),
-        "label": pa.array(second.labels, mask=second.labels < 0),
-        "after": _nulled(second.scores[by]),
-        "predicted_after": pa.array(second.predicted, mask=second.predicted < 0),
-    }
-    rows = [_unpaired_row(first, second, (before, after), label, settings.level) for label in _labels(second)]
-    return _drift(columns, _corrected(rows, 1 - settings.level), (first, second), (by, why_ranks, features), settings, [])
-
-
-def _check_one_model(first: Measured, second: Measured, why_ranks: str | None) -> None:
+def _check_one_model(pair: Pair, own_heads: list[bool]) -> None:
     """Refuse different samples by different heads: each of two heads finds its own samples easier or harder."""
-    why = None if first.head is None and second.head is None else why_ranks
-    for side in (first, second):
-        if why is None and side.fitted is not None and not _one_fitted_head(first, second):
+    sides = pair.first, pair.second
+    why = None if all(side.samples.head is None for side in sides) else pair.why_ranks
+    for side, own in zip(sides, own_heads, strict=False):
+        if why is None and own:
             why = f"{side.name} was scored by a head fitted to its own samples"
     if why is not None:
         raise InputError(f"different samples are compared by one model, but {why}: leave out --unpaired, or give one head.")
 
 
-def _unpaired_row(
-    first: Measured, second: Measured, hardness: tuple[np.ndarray, np.ndarray], label: int | None, level: float
-) -> Row:
-    sides, counts, values, designs = (first, second), list[tuple[float, float]](), list[np.ndarray](), list[float]()
-    for side, score in zip(sides, hardness, strict=True):
-        mine = np.ones(len(side), bool) if label is None else side.labels == label
-        scored = mine & np.isfinite(score)
-        counts.append(counted(side.correct, side.units, mine))
-        values.append(score[scored])
-        designs.append(design_of(side.units, scored, score[scored]))
-    tested = min(counts[0][1], counts[1][1]) >= FEWEST
-    there = min(counts[0][1], counts[1][1]) > 0
-    ends = share_difference(counts[1], counts[0], level) if there else (math.nan,) * 3
-    difference = Difference(*ends, fisher_exact(counts[0], counts[1]) if tested else math.nan)
-    mean = welch(values[1], values[0], level, (designs[1], designs[0]))
-    accuracies = [right / labeled if labeled else math.nan for right, labeled in counts]
-    n = len(second) if label is None else int((second.labels == label).sum())
-    return _class_row(second, label, n, accuracies, difference, mean if tested else replace(mean, p=math.nan))
-
-
-# Both
-
-
-def _labels(measured: Measured) -> list[int | None]:
-    """All samples first, then every class."""
-    return [None, *np.unique(measured.labels[measured.labels >= 0]).tolist()]
-
-
-def _class_row(
-    measured: Measured, label: int | None, n: int, accuracies: Sequence[float], accuracy: Difference, change: Difference
-) -> Row:
-    """One class, or all: its accuracies before and after, their difference, and the mean change of the score."""
-    return {
-        "class": ALL if label is None else measured.class_name(label),
-        "label": label,
-        "n": n,
-        "accuracy_before": accuracies[0],
-        "accuracy_after": accuracies[1],
-        "accuracy_difference": accuracy.value,
-        "accuracy_difference_low": accuracy.low,
-        "accuracy_difference_high": accuracy.high,
-        "accuracy_p": accuracy.p,
-        "mean_change": change.value,
-        "change_low": change.low,
-        "change_high": change.high,
-        "change_p": change.p,
-    }
-
-
-def _corrected(rows: list[Row], alpha: float, ranked: bool = False) -> list[Row]:
-    """p values after Holm's correction for all tests of the table, and a verdict by those up to alpha."""
-    judged = []
-    for row in with_holm(rows, ["accuracy_p", "change_p"]):
-        accuracy_p, change_p, words = row["accuracy_p"], row["change_p"], []
-        if accuracy_p <= alpha:
-            words.append("less accurate" if row["accuracy_difference"] < 0 else "more accurate")
-        if change_p <= alpha:
-            words.append(("ranked " if ranked else "") + ("harder" if row["mean_change"] > 0 else "easier"))
-        if ranked:  # the mean change of all ranks is 0 but for rounding
-            row = row | {"mean_change": round(row["mean_change"], 12) + 0.0}  # and not -0
-        few = math.isnan(accuracy_p) and math.isnan(change_p)
-        judged.append(row | {"verdict": TOO_FEW if few else ", ".join(words) or "no change found"})
-    return judged
-
-
-def _drift(
-    columns: Row, classes: list[Row], sides: tuple[Measured, Measured],
-    how: tuple[str, str | None, ComparedFeatures], settings: DriftSettings, sentences: list[str],
-) -> Drift:  # fmt: skip
-    by, why_ranks, features = how
-    plain = [{name: None if isinstance(v, float) and math.isnan(v) else v for name, v in row.items()} for row in classes]
+def _table(pair: Pair, changes: Changes, classes: list[Row]) -> pa.Table:
+    features = changes.features
     notes = {
         "version": VERSION,
-        "first": sides[0].name,
-        "second": sides[1].name,
-        "by": by,
-        "compared": "ranks" if why_ranks else "values",
-        "why_ranks": why_ranks,
-        "unpaired": settings.unpaired,
-        "level": settings.level,
+        "first": pair.first.name,
+        "second": pair.second.name,
+        "by": pair.first.hardness,
+        "compared": "ranks" if pair.why_ranks else "values",
+        "why_ranks": pair.why_ranks,
+        "unpaired": pair.settings.unpaired,
+        "level": pair.settings.level,
         "correction": "Holm, over all tests of the classes",
         "features_moved": None if features.moved is None else asdict(features.moved),
         "neighbors_kept": None if features.kept is None else asdict(features.kept),
         "features_not_compared": features.why_not,
-        "classes": plain,
+        "classes": classes,
     }
-    table = pa.table(columns).replace_schema_metadata({"hardsight": json.dumps(notes)})
-    kinds = [("class", pa.string()), ("label", pa.int64()), ("n", pa.int64())]
-    kinds += [(name, pa.float64()) for name in (plain[0] if plain else {}) if name not in ("class", "label", "n", "verdict")]
-    of_classes = pa.Table.from_pylist(plain, pa.schema([*kinds, ("verdict", pa.string())]))
-    if any(side.units is not None for side in sides):
-        sentences = [*sentences, COPIES]
-    return Drift(table, of_classes, by, why_ranks, features, sides, tuple(sentences), settings)
+    return pa.table(changes.columns).replace_schema_metadata({"hardsight": json.dumps(notes)})
 
 
-def samples_in_words(drift: Drift) -> str:
-    """How many samples got harder, by what, in one sentence."""
-    harder = drift.table.column("harder")
-    known = len(harder) - harder.null_count
-    count = pc.sum(harder).as_py() or 0
-    share = f"{count} of {known} samples got harder ({100 * count / max(known, 1):.1f} %)"
-    if drift.settings.unpaired:
-        return f"{share}: harder than 95 % of the first snapshot's samples of their class by {drift.by}, where 5 % are expected."
-    turned = drift.table.column("outcome").to_pylist()
-    wrong, right = turned.count("right, then wrong"), turned.count("wrong, then right")
-    how = f"rank of {drift.by}, because {drift.why_ranks}" if drift.why_ranks else drift.by
-    share += f", {drift.easier} easier ({100 * (drift.easier or 0) / max(known, 1):.1f} %)"
-    return f"{share}: {wrong} turned wrong, {right} turned right; the others are compared by {how}."
+def _class_schema(classes: list[Row]) -> pa.Schema:
+    kinds = {"class": pa.string(), "label": pa.int64(), "n": pa.int64(), "verdict": pa.string()}
+    return pa.schema([(name, kinds.get(name, pa.float64())) for name in classes[0]])
 
 
-def _nulled(values: np.ndarray) -> pa.Array:
-    values = np.asarray(to_numpy(values), np.float64)
-    return pa.array(values, mask=~np.isfinite(values))
+def _class_shown(measures: Measures, label: int | None) -> str:
+    return "–" if label is None else measures.class_name(label)
 
 
-def _mean(values: np.ndarray) -> float:
-    return float(values.mean()) if len(values) else math.nan
+def _before_and_after(before: float | None, after: float | None) -> Cell:
+    shares = ["–" if share is None else f"{100 * share:.1f} %" for share in (before, after)]
+    return Cell(" → ".join(shares), {"before": before, "after": after})

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.groups.opening import Measured
+from hardsight.groups.measures import Measures
 from hardsight.groups.settings import DriftSettings
 from hardsight.scoring.comparable import why_two_scales
 from hardsight.stats.means import Mean, mean_interval
@@ -198,15 +198,15 @@ class ComparedFeatures:
     why_not: str | None = None  # why features were not compared as those of one space
 
 
-def compare_features(first: Measured, second: Measured, settings: DriftSettings) -> ComparedFeatures:
+def compare_features(first: Measures, second: Measures, settings: DriftSettings) -> ComparedFeatures:
     """Compare the features of two snapshots; if paired, row by row of the same samples."""
     for side in (first, second):
-        if side.snapshot is None or side.snapshot.source.evidence != "features":
+        if side.samples.source.evidence != "features":
             return ComparedFeatures(why_not=f"{side.name} holds no features")
     why_two = _two_spaces(first, second)
     if why_two is not None and settings.unpaired:
         return ComparedFeatures(why_not=why_two)
-    before, after = _on_one_scale(first.features(), second.features())
+    before, after = _on_one_scale(first.features, second.features)
     rows = _one_of_each_image(first), _one_of_each_image(second if settings.unpaired else first)
     if why_two is not None:
         kept = neighbors_kept(before[rows[0]], after[rows[1]], level=settings.level, seed=settings.seed)
@@ -224,21 +224,19 @@ def _on_one_scale(before: np.ndarray | None, after: np.ndarray | None) -> tuple[
     return (before / largest, after / largest) if largest > 0 else (before, after)
 
 
-def _two_spaces(first: Measured, second: Measured) -> str | None:
+def _two_spaces(first: Measures, second: Measures) -> str | None:
     """Why the features of the two are not in one space; None where one model made both, as far as can be seen."""
-    assert first.snapshot is not None and second.snapshot is not None
-    widths = [side.snapshot.source.width for side in (first, second) if side.snapshot is not None]
+    widths = [side.samples.source.width for side in (first, second)]
     if widths[0] != widths[1]:
         return f"one has {widths[0]} features, the other {widths[1]}"
-    if first.head is None and second.head is None:
-        return None
-    return why_two_scales(first.head, second.head, (first.name, second.name))
+    heads = first.samples.head, second.samples.head
+    return None if heads == (None, None) else why_two_scales(*heads, (first.name, second.name))
 
 
-def _one_of_each_image(measured: Measured) -> np.ndarray:
+def _one_of_each_image(measures: Measures) -> np.ndarray:
     """Rows of the first copy of each image: copies are no independent evidence."""
-    units = measured.units
-    return np.arange(len(measured)) if units is None else np.sort(np.unique(units, return_index=True)[1])
+    units = measures.units
+    return np.arange(len(measures)) if units is None else np.sort(np.unique(units, return_index=True)[1])
 
 
 def features_in_words(features: ComparedFeatures, level: float) -> str:

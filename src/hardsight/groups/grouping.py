@@ -7,19 +7,24 @@ without a value belong to no group.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hardsight.errors import InputError
-from hardsight.groups.opening import Measured, check_column
+from hardsight.errors import InputError, did_you_mean
+from hardsight.files.npy import open_npz
+from hardsight.snapshot import Snapshot
+from hardsight.snapshot.snapshot import EVIDENCE
+from hardsight.table import read_scores
 
 MOST_NUMBERS = 50  # different numbers up to which each is a group
 MOST_WORDS = 2000  # different words; more name samples and not groups
 TIMES = " × "
+LATENT = "latent"  # in the place of a column, for groups that no column names
 
 
 @dataclass(frozen=True)
@@ -34,10 +39,30 @@ class Grouping:
         """(n,) bool: who is in a group."""
         return self.codes == group
 
+    def words(self) -> pa.Array:
+        """(n,) the group of every sample by name, null for none."""
+        codes = pa.array(self.codes, mask=self.codes < 0)
+        return pa.DictionaryArray.from_arrays(codes, pa.array(self.names, pa.string())).cast(pa.string())
 
-def groupings_of(measured: Measured, columns: Sequence[str]) -> list[Grouping]:
+
+def group_name(row: Mapping[str, Any]) -> str:
+    """A group for people, from its row of the audit.
+
+    Example:
+        >>> group_name({"by": "site × age", "group": "B × old"})
+        'site = B, age = old'
+    """
+    if row["by"] == LATENT:
+        return str(row["group"])
+    names, values = str(row["by"]).split(TIMES), str(row["group"]).split(TIMES)
+    if len(names) != len(values):  # a value that holds the sign itself
+        return f"{row['by']} = {row['group']}"
+    return ", ".join(f"{name} = {value}" for name, value in zip(names, values, strict=True))
+
+
+def groupings_of(samples: Snapshot, columns: Sequence[str]) -> list[Grouping]:
     """Every column alone, then every intersection of two, then of three."""
-    single = [_of_column(measured, name) for name in columns]
+    single = [_of_column(samples, name) for name in columns]
     return [_crossed(crossed) for count in range(1, len(single) + 1) for crossed in itertools.combinations(single, count)]
 
 
@@ -54,35 +79,56 @@ def _crossed(groupings: Sequence[Grouping]) -> Grouping:
     return Grouping(TIMES.join(grouping.by for grouping in groupings), names, codes)
 
 
-def _of_column(measured: Measured, name: str) -> Grouping:
-    if name == "label" and (measured.labels >= 0).any():
-        labels = measured.labels
-        names = [measured.class_name(label) for label in range(int(labels.max()) + 1)]
-        return _checked(measured, _without_empty(Grouping(name, names, labels)))
-    check_column(name, measured.columns.column_names, measured.name)
-    column = measured.columns.column(name).combine_chunks()
-    return _checked(measured, _grouped(measured, name, column))
+def _of_column(samples: Snapshot, name: str) -> Grouping:
+    if name == "label":
+        labels = samples.labels
+        names = samples.class_names or [str(label) for label in range(int(labels.max()) + 1)]
+        return _checked(samples.where, _without_empty(Grouping(name, names, labels)))
+    return _checked(samples.where, _grouped(samples.where, name, _column(samples, name).combine_chunks()))
 
 
-def _grouped(measured: Measured, name: str, column: pa.Array) -> Grouping:
+def _column(samples: Snapshot, name: str) -> pa.ChunkedArray:
+    """A column of the samples, or one that a user added to the scores.parquet of their run, by id."""
+    if name in samples.column_names and name != "id":
+        return samples.columns([name]).column(0)
+    scores = read_scores(samples.run) if samples.run is not None and (samples.run / "scores.parquet").is_file() else pa.table({})
+    if name not in scores.column_names or name == "id":
+        raise InputError(_no_column(samples, name, [*samples.column_names, *scores.column_names]))
+    ids = samples.columns(["id"]).column(0).cast(pa.string())
+    rows = pc.index_in(ids, value_set=scores.column("id").cast(pa.string()).combine_chunks())
+    return scores.column(name).take(rows)
+
+
+def _no_column(samples: Snapshot, name: str, columns: Sequence[str]) -> str:
+    """What there is instead of a column; an array of an .npz may be there, but not have one value per sample."""
+    path, n = samples.path, len(samples)
+    arrays = open_npz(path) if path is not None and path.suffix.lower() == ".npz" else {}
+    if name in arrays and name not in EVIDENCE:
+        return f"{path}: a column has one value per sample, shape ({n},), but {name!r} has shape {arrays[name].shape}."
+    there = [column for column in dict.fromkeys(columns) if column != "id"]
+    shown = ", ".join(there[:20]) + (", ..." if len(there) > 20 else "")
+    return f"{samples.where}: there is no column {name!r}; it has {shown or 'none'}.{did_you_mean(name, there)}"
+
+
+def _grouped(where: str, name: str, column: pa.Array) -> Grouping:
     kind = column.type
     if pa.types.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type
     if column.null_count == len(column):
-        raise InputError(f"{measured.name}: the column {name!r} holds nothing.")
+        raise InputError(f"{where}: the column {name!r} holds nothing.")
     if pa.types.is_boolean(kind):
         return _of_words(name, pc.if_else(column, "true", "false"))
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         values = pc.fill_null(column.cast(pa.float64()), np.nan).to_numpy(zero_copy_only=False)
         distinct = np.unique(values[np.isfinite(values)])
         if len(distinct) == 0:
-            raise InputError(f"{measured.name}: the column {name!r} holds no finite number.")
+            raise InputError(f"{where}: the column {name!r} holds no finite number.")
         if len(distinct) <= MOST_NUMBERS:
             return Grouping(name, _told_apart(distinct), _places(values, distinct))
         return _in_fifths(name, values)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         return _of_words(name, column)
-    raise InputError(f"{measured.name}: a group is text, a number or a date, and the column {name!r} holds {kind}.")
+    raise InputError(f"{where}: a group is text, a number or a date, and the column {name!r} holds {kind}.")
 
 
 def _places(values: np.ndarray, distinct: np.ndarray) -> np.ndarray:
@@ -127,21 +173,21 @@ def _without_empty(grouping: Grouping) -> Grouping:
     return Grouping(grouping.by, [grouping.names[at] for at in there], codes)
 
 
-def _checked(measured: Measured, grouping: Grouping) -> Grouping:
+def _checked(where: str, grouping: Grouping) -> Grouping:
     """Two groups at least, and not one per sample."""
     sizes = np.bincount(grouping.codes[grouping.codes >= 0], minlength=len(grouping.names))
-    where = f"{measured.name}: the column {grouping.by!r}"
+    column = f"{where}: the column {grouping.by!r}"
     if len(grouping.names) == 1:
-        raise InputError(f"{where} holds one group only ({grouping.names[0]!r:.60}): there is nothing to compare it with.")
+        raise InputError(f"{column} holds one group only ({grouping.names[0]!r:.60}): there is nothing to compare it with.")
     if sizes.max() == 1:
-        raise InputError(f"{where} has a group of one for each of {len(sizes)} samples: it names samples and not groups.")
+        raise InputError(f"{column} has a group of one for each of {len(sizes)} samples: it names samples and not groups.")
     if len(grouping.names) > MOST_WORDS:
-        raise InputError(f"{where} holds {len(grouping.names)} different values; groups are {MOST_WORDS} at most.")
+        raise InputError(f"{column} holds {len(grouping.names)} different values; groups are {MOST_WORDS} at most.")
     return grouping
 
 
-def describe(groupings: Sequence[Grouping]) -> Iterator[str]:
-    """What a person should know: samples in no group."""
+def left_out(groupings: Sequence[Grouping]) -> Iterator[str]:
+    """A sentence for each column that some samples have no value of."""
     for grouping in groupings:
         out = int((grouping.codes < 0).sum())
         if out and TIMES not in grouping.by:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from hardsight.geometry import safe_row_norms
-from hardsight.groups.comparing import Measures, Row, compare
+from hardsight.groups.comparing import Row, compare
+from hardsight.groups.measures import Measures
 from hardsight.groups.settings import AuditSettings
-from hardsight.scores import SCORES
 
 SAMPLES_PER_CLUSTER, FEWEST, MOST = 80, 2, 8  # clusters of a class
 ROUNDS = 25  # of k-means
@@ -26,19 +26,17 @@ class LatentGroup:
 
     label: int
     members: np.ndarray  # rows of both halves
-    tested: np.ndarray  # rows of the second half
     row: Row  # its figures in the second half, against the rest of its class
 
 
-def find_latent(features: np.ndarray, measures: Measures, order: np.ndarray, settings: AuditSettings) -> list[LatentGroup]:
+def find_latent(measures: Measures, settings: AuditSettings) -> list[LatentGroup]:
     """Clusters that look worse than their class in one half of the samples, with their figures in the other.
 
-    Args:
-        features: (n, d); rows that are not finite are left out.
-        measures: of the same samples.
-        order: (n,) rows in the order of their ids, so that rows in another order give the same groups.
-        settings: clusters per class, least, level and seed.
+    Rows of features that are not finite are left out.
     """
+    features = measures.features  # (n, d)
+    assert features is not None  # checked before anything was scored
+    order = np.argsort(measures.ids, kind="stable")  # rows in another order give the same groups
     rng = np.random.default_rng(settings.seed)
     first = np.zeros(len(features), bool)
     first[order[rng.permutation(len(order))[: len(order) // 2]]] = True
@@ -49,21 +47,20 @@ def find_latent(features: np.ndarray, measures: Measures, order: np.ndarray, set
     groups = []
     for label in np.unique(measures.labels[usable]):
         rows = order[usable[order] & (measures.labels[order] == label)]
-        groups += _of_class(rows, unit[rows], first[rows], measures, settings, rng)
+        clusters = settings.clusters or int(np.clip(len(rows) // SAMPLES_PER_CLUSTER, FEWEST, MOST))
+        found_by = int(first[rows].sum())
+        if found_by >= max(settings.least, clusters) and len(rows) - found_by >= settings.least:
+            centers = k_means(unit[rows][first[rows]], clusters, rng)
+            groups += _worse_clusters(measures, settings, rows, first[rows], nearest(unit[rows], centers))
     return groups
 
 
-def _of_class(
-    rows: np.ndarray, unit: np.ndarray, first: np.ndarray, measures: Measures, settings: AuditSettings, rng: np.random.Generator
+def _worse_clusters(
+    measures: Measures, settings: AuditSettings, rows: np.ndarray, first: np.ndarray, cluster: np.ndarray
 ) -> list[LatentGroup]:
-    """Those of one class: its rows, their (n, d) directions, and whether each is of the first half."""
-    clusters = settings.clusters or int(np.clip(len(rows) // SAMPLES_PER_CLUSTER, FEWEST, MOST))
-    if first.sum() < max(settings.least, clusters) or (~first).sum() < settings.least:
-        return []
-    centers = k_means(unit[first], clusters, rng)
-    cluster = nearest(unit, centers)
+    """The clusters of one class that look worse: of its rows, whether each is of the first half, and the cluster of each."""
     groups = []
-    for number in range(len(centers)):
+    for number in range(int(cluster.max()) + 1):
         mine = cluster == number
         if not _looks_worse(measures, rows[mine & first], rows[~mine & first], settings.least // 2):
             continue
@@ -72,7 +69,7 @@ def _of_class(
         if rest.sum() < settings.least:  # the cluster is the class
             continue
         row = compare(measures, tested, rest, least=settings.least, level=settings.level)
-        groups.append(LatentGroup(int(measures.labels[rows[0]]), rows[mine], rows[mine & ~first], row))
+        groups.append(LatentGroup(int(measures.labels[rows[0]]), rows[mine], row))
     return groups
 
 
@@ -86,10 +83,8 @@ def _looks_worse(measures: Measures, mine: np.ndarray, others: np.ndarray, least
     """Whether a cluster looks worse in the first half: less often right, or harder, than the rest of its class."""
     if len(mine) < max(least, 1) or len(others) == 0:
         return False
-    hardness = measures.means[measures.hardness]
-    sign = 1 if SCORES[measures.hardness].hard == "high" else -1
-    known = [values[np.isfinite(values)] for values in (hardness[mine], hardness[others])]
-    harder = bool(len(known[0]) and len(known[1])) and sign * (known[0].mean() - known[1].mean()) > 0
+    known = [values[np.isfinite(values)] for values in (measures.harder[mine], measures.harder[others])]
+    harder = bool(len(known[0]) and len(known[1])) and known[0].mean() > known[1].mean()
     return bool(harder or measures.correct[mine].mean() < measures.correct[others].mean())
 
 

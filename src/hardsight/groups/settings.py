@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hardsight.errors import InputError
-from hardsight.options import Options, SampleOptions, TableColumns, common, option
+from hardsight.options import OpeningOptions, SampleOptions, common, option
 
 MOST_COLUMNS = 3  # of one audit: with their intersections, three columns are seven groupings
 
@@ -24,7 +24,21 @@ def _names(given: Any) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class AuditSettings(Options):
+class ComparingOptions(OpeningOptions, SampleOptions):
+    """What both share: the samples, and the score."""
+
+    by: str = option("avh", "Score to measure hardness by. Default: avh, or loss without features.", metavar="SCORE")
+    split: str | None = option(None, "Compare only the samples of this split. Default: all samples.")
+    level: float = common("level")
+
+    @property
+    def whole(self) -> bool:
+        """Whether no sample is left out."""
+        return self.all_samples and self.split is None
+
+
+@dataclass(frozen=True)
+class AuditSettings(ComparingOptions):
     """Which groups are compared, and by what."""
 
     group: tuple[str, ...] = option(
@@ -35,45 +49,26 @@ class AuditSettings(Options):
         repeat=True,
         read=_names,
     )
-    by: str = option("avh", "Score to measure hardness by. Default: avh, or loss without features.", metavar="SCORE")
-    split: str | None = option(None, "Audit only the samples of this split. Default: all samples.")
     least: int = option(
         10, "Minimum number of labeled samples for a group to be tested; smaller groups are listed as too few to say.", least=2
     )
-    level: float = common("level")
     clusters: int | None = option(
         None, "Clusters per class, for latent groups. Default: one per 80 samples of a class, 2 to 8.", least=2, most=100
     )
     seed: int = common("seed", help="Random seed of the search for latent groups.")
-
-
-@dataclass(frozen=True)
-class AuditFileSettings(AuditSettings, TableColumns, SampleOptions):
-    """The same with what stands in further files, and what is printed."""
-
-    head: Any = common("head")
-    labels: Any = common("labels")
-    class_names: Any = common("class_names")
     top: int = option(20, "Number of groups to print.", least=0)
 
 
 @dataclass(frozen=True)
-class DriftSettings(Options):
+class DriftSettings(ComparingOptions):
     """How two snapshots are compared."""
 
-    by: str = option("avh", "Score to measure hardness by. Default: avh, or loss without features.", metavar="SCORE")
-    split: str | None = option(None, "Compare only the samples of this split. Default: all samples.")
     unpaired: bool = option(
         False, "Compare different samples of one model, such as those of two dates, without joining ids.", flag="--unpaired"
     )
-    level: float = common("level")
     seed: int = common("seed", help="Random seed of the test for a shift of the features.")
-
-
-@dataclass(frozen=True)
-class DriftFileSettings(DriftSettings, TableColumns, SampleOptions):
-    """The same with head, class names and columns of files, and how much is printed."""
-
-    head: Any = common("head", help="Head of both, if the snapshots have none: .safetensors, .npz or .npy.")
-    class_names: Any = common("class_names")
     top: int = option(10, "Number of samples and classes to print.", least=0)
+    head: Any = OpeningOptions.redefine(
+        "head", None, help="Head of both, if the snapshots have none: .safetensors, .npz or .npy."
+    )
+    labels: Any = OpeningOptions.redefine("labels", None, help="(n,) labels of both.", python=True)

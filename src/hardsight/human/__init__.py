@@ -1,13 +1,13 @@
 """Do scores agree with people? Human data joined to scores, with coefficients and tests.
 
+    correlate.py      the verb: opens, joins and compares
+    correlations.py   its result: Table 1, every other table, figures; lines.py is what it prints, figures.py what it draws
+    run_files.py      the result as a run directory: JSON, CSV, LaTeX, figures, a page
     settings.py       options of `correlate`, in Python and on the command line
-    models.py         runs, snapshots and tables as scores tables; predictions.py adds ensembles and several passes
+    models.py         the models: snapshots with their scores; predictions.py has logits, several passes and ensembles
     targets.py        what scores are compared with: human answers or a numeric column
-    comparisons.py      coefficients and tests of one model against one target
-    correlate.py   `correlate`: all models and targets as one result; hypotheses.py gives verdicts, tables.py the columns
-    calibration.py, disagreement.py, granularity.py, open_set_detection.py   additional analyses
-    study.py       `study`: decides which analyses the data allows, and runs them
-    printing.py, study_files.py   a study on the terminal and as files
+    comparisons.py    coefficients and tests of one model against one target; hypotheses.py gives verdicts, tables.py the columns
+    calibration.py, disagreement.py, granularity.py, open_set_detection.py   further analyses
 
 Names are imported on first use.
 """

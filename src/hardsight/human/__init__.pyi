@@ -1,11 +1,7 @@
-from .correlate import Correlations
-from .settings import CorrelateSettings, StudySettings
-from .study import Study, study
+from .correlations import Correlations
+from .settings import CorrelateSettings
 
 __all__ = [
     "CorrelateSettings",
     "Correlations",
-    "Study",
-    "StudySettings",
-    "study",
 ]

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import log_softmax
 
 from hardsight.errors import InputError
-from hardsight.human.comparisons import Agreement, turned
-from hardsight.human.models import ScoredModel, hard_end
+from hardsight.human.comparisons import Agreement, easy_by
 from hardsight.human.predictions import all_logits
 from hardsight.human.tables import Row
-from hardsight.screen import brief
+from hardsight.screen import brief, plain_json
+from hardsight.snapshot import Snapshot
 from hardsight.stats.calibration import Reliability, fit_temperature, reliability
 from hardsight.stats.coefficients import KINDS, Kind, correlate_columns
+
+FEWEST_LABELED = 8  # minimum samples to fit a temperature on one half and evaluate it on the other
 
 
 @dataclass(frozen=True)
@@ -31,21 +34,28 @@ class Calibration:
     judged_on: int
     effects: list[Row]  # score, kind, before, after
 
+    def to_dict(self) -> dict[str, Any]:
+        """Everything for JSON; bins without samples have null."""
+        known = {key: getattr(self, key) for key in ("model", "temperature", "fitted_to", "judged_on", "effects")}
+        for key, curve in (("before", self.before), ("after", self.after)):
+            known[key] = {name: plain_json(getattr(curve, name)) for name in ("ece", "edges", "count", "confidence", "accuracy")}
+        return known
 
-def calibration(model: ScoredModel, agreement: Agreement, seed: int = 0) -> Calibration:
+
+def calibration(model: Snapshot, agreement: Agreement, seed: int = 0) -> Calibration:
     """Fit a temperature on a random half of the labeled samples and evaluate it on the other half."""
-    logits = all_logits(model.snapshot, "calibration")[: len(model.table)].astype(np.float64)
+    logits = all_logits(model, "calibration").astype(np.float64)  # (n, c)
     labels = model.labels
     usable = np.flatnonzero((labels >= 0) & np.isfinite(logits).all(1))
-    if len(usable) < 8:
-        raise InputError(f"{model.name}: calibration needs at least 8 labeled samples, got {len(usable)}.")
+    if len(usable) < FEWEST_LABELED:
+        raise InputError(f"{model.name}: calibration needs at least {FEWEST_LABELED} labeled samples, got {len(usable)}.")
     order = np.random.default_rng(seed).permutation(usable)
     fit, judge = np.sort(order[: len(order) // 2]), np.sort(order[len(order) // 2 :])
     temperature = fit_temperature(logits[fit], labels[fit])
     logs = (log_softmax(logits[judge] / t, axis=1) for t in (1.0, temperature))
     before, after = (reliability(np.exp(log.max(1)).clip(0, 1), log.argmax(1) == labels[judge]) for log in logs)
     effects = _effects(logits[agreement.rows], labels[agreement.rows], agreement, temperature)
-    return Calibration(model.name, temperature, before, after, len(fit), len(judge), effects)
+    return Calibration(agreement.model, temperature, before, after, len(fit), len(judge), effects)
 
 
 def _effects(logits: np.ndarray, labels: np.ndarray, agreement: Agreement, temperature: float) -> list[Row]:
@@ -56,7 +66,7 @@ def _effects(logits: np.ndarray, labels: np.ndarray, agreement: Agreement, tempe
     for name in (*before, *(name for name in agreement.scores if name not in before)):
         for kind in KINDS:
             if name in before:
-                values = [_coefficient(kind, turned(scores[name], hard_end(name)), target) for scores in (before, after)]
+                values = [_coefficient(kind, easy_by(name, scores[name]), target) for scores in (before, after)]
             else:
                 values = [agreement.single(name, kind)["agreement"]] * 2
             rows.append({"model": agreement.model, "score": name, "kind": kind, "before": values[0], "after": values[1]})

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 from hardsight.data import open_data
 from hardsight.errors import HardsightError, InputError
 from hardsight.human.comparisons import Agreement
-from hardsight.human.models import ScoredModel, score_words
+from hardsight.human.models import base_ids, score_words, words_of
 from hardsight.human.tables import Row
+from hardsight.result import PictureSource
+from hardsight.scoring.run_images import pictures_of
 from hardsight.screen import brief
+from hardsight.snapshot import Snapshot
 
 BOTH_EASY, BOTH_HARD = "easy for both", "hard for both"
 MODEL_HARD, PEOPLE_HARD = "easy for people, hard for the model", "hard for people, easy for the model"
@@ -40,8 +40,16 @@ class Disagreement:
         """The clearest cases, by quadrant."""
         return {MODEL_HARD: self.model_hard, PEOPLE_HARD: self.people_hard}
 
+    def rows(self) -> list[Row]:
+        """The clearest cases as rows of one table."""
+        return [
+            {"model": self.model, "quadrant": quadrant, **{key: value for key, value in case.items() if key != "row"}}
+            for quadrant, cases in self.cases.items()
+            for case in cases
+        ]
 
-def disagreement(agreement: Agreement, model: ScoredModel, score: str = "avh", top: int = 12) -> Disagreement:
+
+def disagreement(agreement: Agreement, model: Snapshot, score: str = "avh", top: int = 12) -> Disagreement:
     """Quadrants: hard for people if fewer than 80 % chose the given class, hard by the score in its harder half.
 
     A split into halves would not work for people, since they agree on most images. Ties in the score stay together. The
@@ -51,102 +59,87 @@ def disagreement(agreement: Agreement, model: ScoredModel, score: str = "avh", t
 
     if score not in agreement.scores:
         raise InputError(f"{agreement.model} has no score {score!r} to disagree by; it has {', '.join(agreement.scores)}.")
-    n = agreement.n
-    label, predicted = (_names(model, column) for column in ("label", "predicted"))
-    people = (rankdata(agreement.easy_target) - 0.5) / n  # (n,) in (0, 1): 1 is easy
-    by_score = (rankdata(agreement.easy(score)) - 0.5) / n
+    people = (rankdata(agreement.easy_target) - 0.5) / agreement.n  # (n,) in (0, 1): 1 is easy
+    by_score = (rankdata(agreement.easy(score)) - 0.5) / agreement.n
     hard_for_people, easy_people = "in their harder half", people >= 0.5
     if agreement.target.key == "frequency":
         hard_for_people, easy_people = f"fewer than {100 * AGREED:.0f} % chose the given class", agreement.values >= AGREED
     easy_model = by_score >= 0.5
-    counts = {
-        BOTH_EASY: int((easy_people & easy_model).sum()),
-        MODEL_HARD: int((easy_people & ~easy_model).sum()),
-        PEOPLE_HARD: int((~easy_people & easy_model).sum()),
-        BOTH_HARD: int((~easy_people & ~easy_model).sum()),
+    quadrants = {
+        BOTH_EASY: easy_people & easy_model,
+        MODEL_HARD: easy_people & ~easy_model,
+        PEOPLE_HARD: ~easy_people & easy_model,
+        BOTH_HARD: ~easy_people & ~easy_model,
     }
-    apart = people - by_score
 
-    def cases(inside: np.ndarray, sign: int) -> list[Row]:
-        far = rankdata(sign * people[inside]) - rankdata(sign * by_score[inside])  # easier for people and harder for the model
-        rows = []
-        for at in np.flatnonzero(inside)[np.argsort(-far, kind="stable")][:top].tolist():
-            row, name = int(agreement.rows[at]), agreement.ids[at]
-            seen = {"id": name.item() if isinstance(name, np.generic) else name, "row": row}
-            seen |= {"label": label[row], "predicted": predicted[row], agreement.target.key: float(agreement.values[at])}
-            rows.append(seen | {score: float(agreement.scores[score][at]), "apart": float(apart[at])})
-        return rows
+    def clearest(quadrant: str, sign: int) -> list[Row]:
+        """The cases that are the easiest for one side and the hardest for the other."""
+        inside = np.flatnonzero(quadrants[quadrant])
+        far = rankdata(sign * people[inside]) - rankdata(sign * by_score[inside])
+        chosen = inside[np.argsort(-far, kind="stable")][:top]
+        return _cases(agreement, model, score, chosen, (people - by_score)[chosen])
 
     return Disagreement(
         agreement.model,
         score,
         f"hard for people: {hard_for_people}; hard for the model: in the harder half by {score_words(score)}",
-        counts,
-        cases(easy_people & ~easy_model, 1),
-        cases(~easy_people & easy_model, -1),
+        {words: int(inside.sum()) for words, inside in quadrants.items()},
+        clearest(MODEL_HARD, 1),
+        clearest(PEOPLE_HARD, -1),
     )
 
 
-def _names(model: ScoredModel, column: str) -> list[Any]:
-    """The class of each sample as text: its name, or else its number."""
-    if not model.has(column):
-        return [None] * len(model.table)
-    names = model.class_names
-    return [None if k is None else str(k) if names is None else names[k] for k in model.table.column(column).to_pylist()]
+def _cases(agreement: Agreement, model: Snapshot, score: str, chosen: np.ndarray, apart: np.ndarray) -> list[Row]:
+    """What to show of the chosen samples: classes, target and score, and how far apart people and the score are."""
+    rows = agreement.rows[chosen].tolist()
+    label, predicted = (
+        words_of(model, name) if name in model.column_names else [None] * len(model) for name in ("label", "predicted")
+    )
+    columns = {
+        "id": agreement.ids[chosen].tolist(),
+        "row": rows,
+        "label": [label[row] for row in rows],
+        "predicted": [predicted[row] for row in rows],
+        agreement.target.key: agreement.values[chosen].tolist(),
+        score: agreement.scores[score][chosen].tolist(),
+        "apart": apart.tolist(),
+    }
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
-def images_of(source: Any, model: ScoredModel) -> Callable[[Any], Any] | None:
-    """A function from id to thumbnail, for data that `hardsight extract` reads, or for the images in the run itself.
+class DataImages:
+    """Thumbnails by sample id, from data that `hardsight extract` reads; degraded copies are shown as their original."""
 
-    The function returns None for an image that is missing or damaged. Without images, there is no function.
-    """
-    if source is None:
-        return _images_of_run(model)
-    data = open_data(source)
-    row_of = {name: row for row, name in enumerate(data.ids)}
-    base = {}
-    if model.has("base_id"):
-        base = dict(zip(model.ids.tolist(), model.table.column("base_id").to_pylist(), strict=True))
-    if not {str(base.get(name, name)) for name in model.ids.tolist()} & set(row_of):
-        raise InputError(
-            f"{source}: no image has the id of a sample; its ids look like {data.ids[0]!r}, the samples' like {model.ids[0]!r}."
-        )
+    def __init__(self, source: Any, model: Snapshot) -> None:
+        self.data = open_data(source)
+        self.row_of = {name: row for row, name in enumerate(self.data.ids)}
+        ids = model.ids.tolist()
+        self.base_of = dict(zip(ids, base_ids(model) or map(str, ids), strict=True))
+        if not set(self.base_of.values()) & set(self.row_of):
+            raise InputError(
+                f"{source}: no image has the id of a sample; its ids look like {self.data.ids[0]!r}, "
+                f"the samples' like {ids[0]!r}."
+            )
 
-    def image(name: Any) -> Any:
-        row = row_of.get(str(base.get(name, name)))
-        if row is None:
+    def image(self, id: Any) -> Any:
+        """The image of a sample as a PIL image, or None."""
+        row = self.row_of.get(self.base_of.get(id, str(id)))
+        return None if row is None else self.data.image(row)
+
+
+def images_of(source: Any, model: Snapshot) -> PictureSource | None:
+    """Where the images of a model's samples are: in the data that were given, or where its run records it."""
+    return pictures_of(model) if source is None else DataImages(source, model)
+
+
+def thumbnail(images: PictureSource, id: Any) -> np.ndarray | None:
+    """A small image of a sample, (h, w) or (h, w, 3); None if it is missing or damaged."""
+    try:
+        picture = images.image(id)
+        if picture is None:
             return None
-        try:
-            return _thumbnail(data.image(row))
-        except (HardsightError, OSError):
-            return None
-
-    return image
-
-
-def _images_of_run(model: ScoredModel) -> Callable[[Any], Any] | None:
-    loaded = model.snapshot.loaded_from if model.snapshot is not None else None
-    if loaded is None or not model.has("path") or not isinstance(loaded["path"], Path):
+        picture = picture.convert("L" if picture.mode == "L" else "RGB")
+    except (HardsightError, OSError, ValueError):
         return None
-    root = loaded["path"].resolve()
-    path_of = dict(zip(model.ids.tolist(), model.table.column("path").to_pylist(), strict=True))
-    if not any((root / path).is_file() for path in list(path_of.values())[:1] if path):
-        return None
-
-    def image(name: Any) -> Any:
-        path = (root / path_of[name]).resolve()
-        if not path.is_relative_to(root) or not path.is_file():
-            return None
-        try:
-            with Image.open(path) as opened:
-                return _thumbnail(opened)
-        except (OSError, ValueError):
-            return None
-
-    return image
-
-
-def _thumbnail(picture: Image.Image) -> np.ndarray:
-    picture = picture.convert("L" if picture.mode == "L" else "RGB")
     picture.thumbnail((96, 96))
     return np.asarray(picture)

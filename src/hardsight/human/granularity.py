@@ -20,13 +20,14 @@ from hardsight.checks import to_numpy
 from hardsight.errors import InputError
 from hardsight.files.human import People
 from hardsight.files.table_files import read_columns
-from hardsight.human.comparisons import Agreement, check_varied
-from hardsight.human.models import ScoredModel
+from hardsight.human.comparisons import Agreement, check_varied, easy_by
+from hardsight.human.models import words_of
 from hardsight.human.tables import Row
 from hardsight.scores import SCORES
 from hardsight.scores.probabilities import sweep_probs
 from hardsight.scores.registry import values
 from hardsight.scores.sweep import Sweep
+from hardsight.snapshot import Snapshot
 from hardsight.stats.coefficients import spearman
 
 COARSE_SCORES = ("avh", "angular_gap", "confidence", "loss", "entropy", "norm")
@@ -39,41 +40,36 @@ class Superclasses:
     of_class: np.ndarray  # (c,) index of the superclass
     names: list[str]  # (s,)
 
-    @property
-    def sizes(self) -> np.ndarray:
-        """(s,) number of classes in each superclass."""
-        return np.bincount(self.of_class, minlength=len(self.names))
-
 
 def read_superclasses(source: Any, class_names: Sequence[str] | None, num_classes: int) -> Superclasses:
     """From a CSV with the columns `class` (index or name) and `superclass`, or a dict of the same."""
-    name = "superclasses"
-    if isinstance(source, (str, os.PathLike)):
-        name = str(source)
-        columns = read_columns(Path(source))
-        if not {"class", "superclass"} <= set(columns):
-            raise InputError(f"{name}: needs the columns class and superclass, got {', '.join(columns)}.")
-        pairs = list(zip(columns["class"], columns["superclass"], strict=True))
-    else:
-        pairs = list(dict(source).items())
+    where, pairs = _pairs(source)
     index_of = {class_name: k for k, class_name in enumerate(class_names or [])}
     superclass_of: dict[int, str] = {}
     for key, superclass in pairs:
-        k = index_of.get(key, None) if isinstance(key, str) else None
-        if k is None:
-            try:
-                k = int(key)
-            except (TypeError, ValueError) as error:
-                raise InputError(f"{name}: {key!r} is not a class: give an index or a class name of the model.") from error
+        try:
+            k = index_of[key] if isinstance(key, str) and key in index_of else int(key)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"{where}: {key!r} is not a class: give an index or a class name of the model.") from error
         if not 0 <= k < num_classes:
-            raise InputError(f"{name}: class {k} is not among 0 to {num_classes - 1}.")
+            raise InputError(f"{where}: class {k} is not among 0 to {num_classes - 1}.")
         if superclass_of.setdefault(k, str(superclass)) != str(superclass):
-            raise InputError(f"{name}: class {k} has two superclasses, {superclass_of[k]!r} and {superclass!r}.")
+            raise InputError(f"{where}: class {k} has two superclasses, {superclass_of[k]!r} and {superclass!r}.")
     missing = [k for k in range(num_classes) if k not in superclass_of]
     if missing:
-        raise InputError(f"{name}: every class needs a superclass; {len(missing)} have none, the first is class {missing[0]}.")
+        raise InputError(f"{where}: every class needs a superclass; {len(missing)} have none, the first is class {missing[0]}.")
     names = list(dict.fromkeys(superclass_of[k] for k in range(num_classes)))
     return Superclasses(np.array([names.index(superclass_of[k]) for k in range(num_classes)]), names)
+
+
+def _pairs(source: Any) -> tuple[str, list[tuple[Any, Any]]]:
+    """What to call the mapping in a message, and its classes with their superclasses."""
+    if not isinstance(source, (str, os.PathLike)):
+        return "superclasses", list(dict(source).items())
+    columns = read_columns(Path(source))
+    if not {"class", "superclass"} <= set(columns):
+        raise InputError(f"{source}: needs the columns class and superclass, got {', '.join(columns)}.")
+    return str(source), list(zip(columns["class"], columns["superclass"], strict=True))
 
 
 def coarse_people(people: People, superclasses: Superclasses) -> People:
@@ -92,19 +88,18 @@ def coarse_people(people: People, superclasses: Superclasses) -> People:
     return replace(people, counts=together)
 
 
-def coarse_model(model: ScoredModel, superclasses: Superclasses) -> ScoredModel:
+def coarse_model(model: Snapshot, superclasses: Superclasses) -> Snapshot:
     """Scores of the superclass of each label, using the formulas of `SCORES`."""
-    snapshot = model.snapshot
-    if snapshot is None or snapshot.source.evidence != "features" or snapshot.head is None:
+    if model.source.evidence != "features" or model.head is None:
         raise InputError(
             f"{model.name}: superclasses need angles to every class: give a run or a snapshot with features and a head."
         )
     members = [np.flatnonzero(superclasses.of_class == k) for k in range(len(superclasses.names))]
     batches = []
-    for batch in snapshot.batches():
+    for batch in model.batches():
         features = to_numpy(batch.values)
-        theta = snapshot.head.angles(features)  # (b, c)
-        probs = softmax(to_numpy(snapshot.head.logits(batch.values)).astype(np.float64), axis=1)  # (b, c)
+        theta = model.head.angles(features)  # (b, c)
+        probs = softmax(to_numpy(model.head.logits(batch.values)).astype(np.float64), axis=1)  # (b, c)
         rows = _swept(
             np.stack([theta[:, which].min(1) for which in members], axis=1),  # (b, s)
             np.stack([probs[:, which].sum(1) for which in members], axis=1),  # (b, s)
@@ -116,9 +111,9 @@ def coarse_model(model: ScoredModel, superclasses: Superclasses) -> ScoredModel:
         batches.append(pa.table({"label": label, "predicted": rows.predicted, **scores}))
     table = pa.concat_tables(batches)
     for name in ("base_id", "id"):
-        if model.has(name):
-            table = table.add_column(0, name, model.table.column(name))
-    return ScoredModel(model.name, table, None, superclasses.names)
+        if name in model.column_names:
+            table = table.add_column(0, name, model.columns([name]).column(0))
+    return Snapshot.open(table, class_names=superclasses.names, allow_duplicates=True).with_columns({}, model.name)
 
 
 def _swept(theta: np.ndarray, probs: np.ndarray, labels: np.ndarray, norm: np.ndarray) -> Sweep:
@@ -131,19 +126,26 @@ def _swept(theta: np.ndarray, probs: np.ndarray, labels: np.ndarray, norm: np.nd
     return replace(rows, norm=norm, **angular)
 
 
-def within_groups(agreement: Agreement, groups: np.ndarray) -> list[Row]:
-    """Spearman of each score within each group of (n,) samples; null, with the reason, if undefined."""
+def groups_of(agreement: Agreement, model: Snapshot, column: str) -> dict[str, np.ndarray]:
+    """The samples of an agreement that share a value of a column, by that value as text."""
+    words = words_of(model, column)
+    groups = np.array([str(words[row]) for row in agreement.rows], dtype=object)  # (n,)
+    return {group: np.flatnonzero(groups == group) for group in dict.fromkeys(groups.tolist())}
+
+
+def within_groups(agreement: Agreement, model: Snapshot, column: str) -> list[Row]:
+    """Spearman of each score within each group of samples that share a value of a column; null, with the reason, if undefined."""
     rows: list[Row] = []
-    for group in dict.fromkeys(groups.tolist()):
-        inside = groups == group
+    for group, inside in groups_of(agreement, model, column).items():
         target = agreement.easy_target[inside]
-        for name, column in agreement.scores.items():
+        for name, column_of_score in agreement.scores.items():
+            score = column_of_score[inside]
             row: Row = {"model": agreement.model, "group": group, "score": name, "n": len(target), "agreement": None}
-            row |= {"mean": float(column[inside].mean()), "reason": None}
+            row |= {"mean": float(score.mean()), "reason": None}
             try:
-                check_varied(name, column[inside])
+                check_varied(name, score)
                 check_varied(agreement.target.words, target)
-                row["agreement"] = spearman(agreement.easy(name)[inside], target)
+                row["agreement"] = spearman(easy_by(name, score), target)
             except InputError as error:
                 row["reason"] = str(error)
             rows.append(row)

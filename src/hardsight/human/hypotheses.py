@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hardsight.human.comparisons import Agreement
+from hardsight.human.comparisons import Agreement, ends_of
 from hardsight.human.tables import Row
 
 STATEMENTS = {
@@ -41,7 +41,7 @@ def _correlated(key: str, agreement: Agreement) -> Row:
     single = agreement.single(name)
     if single["agreement"] is None:
         return row | {"verdict": "not tested", "note": single["reason"]}
-    low, high = _ends(single)
+    low, high = ends_of(single)
     row |= {"effect": single["agreement"], "low": low, "high": high, "p": single["p"]}
     row["share_of_ceiling"] = single["share_of_ceiling"]
     if row["low"] <= 0 <= row["high"]:
@@ -74,7 +74,7 @@ def _consistent(agreements: Sequence[Agreement], epochs: Sequence[Row]) -> Row:
     name = STATEMENTS["D5"][0]
     row = _start("D5", agreements[0]) | {"model": "all"}
     singles = [agreement.single(name) for agreement in agreements if name in agreement.scores]
-    known = [(single["agreement"], *_ends(single)) for single in singles if single["agreement"] is not None]
+    known = [(single["agreement"], *ends_of(single)) for single in singles if single["agreement"] is not None]
     known += [(at["agreement"], at["low"], at["high"]) for at in epochs if at["score"] == name and at["agreement"] is not None]
     if len(known) < 2:
         return row | {"verdict": "not tested", "note": "it needs several models, or epochs of one"}
@@ -85,10 +85,3 @@ def _consistent(agreements: Sequence[Agreement], epochs: Sequence[Row]) -> Row:
     if largest_low <= smallest_high:  # all intervals share a value
         return row | {"verdict": "does not hold here: no change beyond chance", "note": note}
     return row | {"verdict": f"holds: the {'sign' if largest_low > 0 > smallest_high else 'size'} changes", "note": note}
-
-
-def _ends(single: Row) -> tuple[float, float]:
-    """The bootstrap's interval if there is one, otherwise Fisher's."""
-    if single["bootstrap_low"] is None:
-        return single["low"], single["high"]
-    return single["bootstrap_low"], single["bootstrap_high"]

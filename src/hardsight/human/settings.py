@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hardsight.errors import InputError
-from hardsight.options import HardnessView, SampleOptions, common, option
+from hardsight.options import HardnessView, OpeningOptions, SampleOptions, common, option
 
 
 def _names(value: str | Iterable[str]) -> tuple[str, ...]:
@@ -32,10 +32,33 @@ def _class_names(value: str | os.PathLike[str] | Iterable[str]) -> tuple[str, ..
     return tuple(value)
 
 
-@dataclass(frozen=True)
-class CorrelateSettings(SampleOptions, HardnessView):
-    """What scores are compared with, on which samples, and how."""
+def _in_python(name: str, default: Any = None) -> Any:
+    return OpeningOptions.redefine(name, default, decides=False, python=True)
 
+
+@dataclass(frozen=True)
+class CorrelateSettings(OpeningOptions, SampleOptions, HardnessView):
+    """What scores are compared with, on which samples, how, and which further analyses are made."""
+
+    by: str | None = option(
+        None, "Column that holds the groups; each gets its own coefficients: label, level, ...", flag="--group", metavar="COLUMN"
+    )
+    superclasses: Any = option(
+        None, "CSV with the columns class and superclass: repeat the analysis for the coarser classes.", metavar="CSV"
+    )
+    passes: Any = option(
+        None,
+        "Snapshots of several passes or ensemble members, a directory of them such as run/passes (its dropout draws, or all if "
+        "there are none), or one .npy (passes, n, c); repeatable.",
+        repeat=True,
+    )
+    unseen: Any = option(None, "Snapshot of classes that the same model has not seen: also compute AUROC.", metavar="SNAPSHOT")
+    epochs: bool = option(False, "Repeat the analysis for every epoch of the run's dynamics.", flag="--each-epoch")
+    epoch_tables: Any = option(None, "Tables of scores by epoch, instead of the run's dynamics.", decides=False, python=True)
+    images: Any = option(
+        None, "Images, as extract takes them, to show samples on which people and the model disagree.", metavar="DATA"
+    )
+    top: int = option(12, "Number of samples to show, those on which people and the model disagree most.", least=0)
     against: str | None = option(None, "Numeric column to compare with instead of people, such as level.", metavar="COLUMN")
     hard: str | None = option(None, "Hard end of the --against column: low or high. Default: high.", choices=("low", "high"))
     scores: tuple[str, ...] | None = option(
@@ -52,33 +75,20 @@ class CorrelateSettings(SampleOptions, HardnessView):
     split: str | None = option(None, "Use only the samples of one split, such as the test set of a training run.")
     allow_missing: bool = common("allow_missing")
     class_names: tuple[str, ...] | None = common("class_names", read=_class_names)
+    head: Any = _in_python("head")
+    labels: Any = _in_python("labels")
+    features: Any = _in_python("features")
+    label: str | None = _in_python("label")
+    allow_duplicates: bool = _in_python("allow_duplicates", False)
+
+    @property
+    def compared(self) -> str | None:
+        """A column that every table must have: the target, or the first of the chosen scores."""
+        return self.against or next(iter(self.scores or ()), None)
 
     def check(self) -> None:
         """Bin edges must be increasing."""
+        super().check()
         edges = self.bins or ()
         if len(edges) == 1 or any(not low < high for low, high in itertools.pairwise(edges)):
             raise InputError(f"bins must be increasing edges, such as 0,0.2,0.4,0.6,0.8,1, got {edges}.")
-
-
-@dataclass(frozen=True)
-class StudySettings(CorrelateSettings):
-    """The same, plus additional analyses."""
-
-    by: str | None = option(
-        None, "Column that holds the groups; each gets its own coefficients: label, level, ...", flag="--group", metavar="COLUMN"
-    )
-    superclasses: Any = option(
-        None, "CSV with the columns class and superclass: repeat the analysis for the coarser classes.", metavar="CSV"
-    )
-    passes: Any = option(
-        None,
-        "Snapshots of several passes or ensemble members, a directory of them such as run/passes (its dropout draws, or all if "
-        "there are none), or one .npy (passes, n, c); repeatable.",
-        repeat=True,
-    )
-    unseen: Any = option(None, "Snapshot of classes that the same model has not seen: also compute AUROC.", metavar="SNAPSHOT")
-    epochs: bool = option(False, "Repeat the analysis for every epoch of the run's dynamics.", flag="--each-epoch")
-    images: Any = option(
-        None, "Images, as extract takes them, to show samples on which people and the model disagree.", metavar="DATA"
-    )
-    top: int = option(12, "Number of samples to show, those on which people and the model disagree most.", least=0)

@@ -9,8 +9,10 @@ import numpy as np
 
 from hardsight.errors import InputError
 from hardsight.files.human import People, match, match_bases
-from hardsight.human.models import ScoredModel
+from hardsight.human.models import base_ids, numbers_of, splits_of
+from hardsight.human.settings import CorrelateSettings
 from hardsight.screen import brief
+from hardsight.snapshot import Snapshot
 from hardsight.stats.answers import Measure, answer_entropy, selection_frequency
 
 HARD_LEVEL = {"contrast": "low", "brightness": "low", "sharpness": "low", "noise": "high", "blur": "high"}
@@ -47,7 +49,15 @@ class Target:
         return replace(self, rows=self.rows[kept], values=self.values[kept], counts=counts, labels=labels)
 
 
-def human_targets(model: ScoredModel, people: People, allow_missing: bool) -> list[Target]:
+def targets_of(model: Snapshot, people: People | None, settings: CorrelateSettings, allow_missing: bool) -> list[Target]:
+    """What the scores of a model are compared with: human data, or a column of its own."""
+    if people is not None:
+        return human_targets(model, people, allow_missing)
+    assert settings.against is not None
+    return list(column_targets(model, settings.against, settings.hard))
+
+
+def human_targets(model: Snapshot, people: People, allow_missing: bool) -> list[Target]:
     """Selection frequency, and the entropy of the answers if counts are known."""
     rows, of_people = match_people(model, people, allow_missing)
     people = people.take(of_people)
@@ -59,8 +69,6 @@ def human_targets(model: ScoredModel, people: People, allow_missing: bool) -> li
             None if counts is None else np.zeros(len(rows), dtype=np.int64), "frequency", why,
         )  # fmt: skip
         return [target]
-    if not model.has("label"):
-        raise InputError(f"{model.name} has no label column: with counts, the given class must be known.")
     labels = model.labels[rows]
     if len(labels) and labels.max() < 0:
         raise InputError(f"{model.name} has no labels: with counts, the given class of each sample must be known.")
@@ -73,19 +81,15 @@ def human_targets(model: ScoredModel, people: People, allow_missing: bool) -> li
     ]
 
 
-def match_people(model: ScoredModel, people: People, allow_missing: bool) -> tuple[np.ndarray, np.ndarray]:
+def match_people(model: Snapshot, people: People, allow_missing: bool) -> tuple[np.ndarray, np.ndarray]:
     """Matching rows of the model and of the human data; degraded copies belong to their base image."""
-    if people.ids is None and not model.ordered:
-        raise InputError(f"{people.name}: the samples of {model.name} are in no defined order; pass human data with ids.")
-    splits = model.splits
-    if people.ids is None and len(people) != len(model.table) and len(splits) > 1 and not model.has("base_id"):
+    bases, splits = base_ids(model), splits_of(model)
+    if people.ids is None and len(people) != len(model) and len(splits) > 1 and bases is None:
         raise InputError(
-            f"{people.name}: {len(people)} rows without ids for {len(model.table)} samples of {model.name}, which are of the "
+            f"{people.name}: {len(people)} rows without ids for {len(model)} samples of {model.name}, which are of the "
             f"splits {', '.join(splits)}: choose one with split."
         )
-    if not model.has("base_id"):
-        return match(people, model.ids, allow_missing)
-    return match_bases(people, model.table.column("base_id").to_pylist(), allow_missing)
+    return match(people, model.ids, allow_missing) if bases is None else match_bases(people, bases, allow_missing)
 
 
 def _counts_from_frequency(people: People) -> tuple[np.ndarray | None, str]:
@@ -110,11 +114,11 @@ def _counts_from_frequency(people: People) -> tuple[np.ndarray | None, str]:
     return np.stack([own, answers.astype(np.int64) - own], axis=1), ""
 
 
-def column_targets(model: ScoredModel, name: str, hard: str | None) -> Iterator[Target]:
+def column_targets(model: Snapshot, name: str, hard: str | None) -> Iterator[Target]:
     """A numeric column as the target; for degradation levels, one target per kind."""
-    values = model.column(name)
-    if name == "level" and model.has("degradation"):
-        kinds = np.array([kind or "" for kind in model.table.column("degradation").to_pylist()], dtype=object)
+    values = numbers_of(model, name)
+    if name == "level" and "degradation" in model.column_names:
+        kinds = np.array([kind or "" for kind in model.columns(["degradation"]).column(0).to_pylist()], dtype=object)
         for kind in dict.fromkeys(kinds.tolist()):
             rows = np.flatnonzero(kinds == kind)
             words = f"{kind} level" if kind else "level"

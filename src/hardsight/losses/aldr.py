@@ -7,12 +7,13 @@ used as a score: they show which samples the network finds hard, or mislabeled.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from hardsight.errors import InputError
-from hardsight.losses.contract import LogitLoss, Reduction, check_not_negative, check_positive, checked_logits, reduce_plain
+from hardsight.losses.contract import LogitLoss, check_not_negative, check_positive, checked_logits, reduce_plain
 from hardsight.losses.ldr import Normalize, ldr_loss, margin_gaps, normalized
 
 
@@ -49,9 +50,9 @@ class ALDRLoss(LogitLoss):
         alpha: float = 2.0,
         margin: float = 1.0,
         normalize: Normalize = "l1",
-        reduction: Reduction = "mean",
+        **common: Any,
     ) -> None:
-        super().__init__(reduction=reduction)
+        super().__init__(**common)
         check_positive("num_samples", num_samples)
         if not alpha > 1:
             raise InputError(f"alpha must be above 1, so that every lambda stays positive, got {alpha}.")

@@ -19,7 +19,7 @@ from torch.autograd.function import once_differentiable
 
 from hardsight.errors import InputError
 from hardsight.head import Head
-from hardsight.losses.contract import Loss, Reduction, check_batch, check_not_negative, check_positive, reduce_plain
+from hardsight.losses.contract import Loss, check_batch, check_not_negative, check_positive, reduce_plain
 from hardsight.losses.factored_weight import WIDE, FactoredWeight
 from hardsight.losses.znorm import check_target
 
@@ -58,9 +58,9 @@ class ZNormLinearLoss(Loss):
         sharpness: float = 1.0,
         target: float | None = None,
         bias: bool = True,
-        reduction: Reduction = "mean",
+        **common: Any,
     ) -> None:
-        super().__init__(reduction=reduction)
+        super().__init__(**common)
         check_positive("num_features", num_features)
         if num_classes < 3:
             raise InputError(f"with fewer than three classes every z-score is 1 or -1, got num_classes = {num_classes}.")

@@ -6,6 +6,8 @@ layer's input by a 1 x 1 convolution and halves the channels between blocks.
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -35,7 +37,7 @@ class Layer(nn.Module):
 class CifarDenseNet(nn.Module):
     """(b, 3, 32, 32) -> (b, c) logits; three blocks of `layers` layers."""
 
-    def __init__(self, layers: int, growth: int, narrow: bool, num_classes: int) -> None:
+    def __init__(self, layers: int, growth: int, narrow: bool, num_classes: int = 10) -> None:
         super().__init__()
         self.preprocessing = Preprocessing(size=(32, 32), mean=IMAGENET_MEAN, std=IMAGENET_STD)
         channels = 2 * growth if narrow else 16
@@ -61,11 +63,5 @@ class CifarDenseNet(nn.Module):
         return logits
 
 
-def cifar_densenet40(num_classes: int = 10) -> CifarDenseNet:
-    """DenseNet of 40 layers, growth 12."""
-    return CifarDenseNet(12, 12, False, num_classes)
-
-
-def cifar_densenet_bc100(num_classes: int = 10) -> CifarDenseNet:
-    """DenseNet-BC of 100 layers, growth 12."""
-    return CifarDenseNet(16, 12, True, num_classes)
+cifar_densenet40 = partial(CifarDenseNet, 12, 12, False)
+cifar_densenet_bc100 = partial(CifarDenseNet, 16, 12, True)

@@ -6,6 +6,8 @@ map and doubles the channels, every second pixel is kept and the new channels ar
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -63,26 +65,8 @@ class CifarResNet(nn.Module):
         return logits
 
 
-def cifar_resnet20(num_classes: int = 10) -> CifarResNet:
-    """ResNet of 20 layers."""
-    return CifarResNet(3, num_classes)
-
-
-def cifar_resnet32(num_classes: int = 10) -> CifarResNet:
-    """ResNet of 32 layers."""
-    return CifarResNet(5, num_classes)
-
-
-def cifar_resnet44(num_classes: int = 10) -> CifarResNet:
-    """ResNet of 44 layers."""
-    return CifarResNet(7, num_classes)
-
-
-def cifar_resnet56(num_classes: int = 10) -> CifarResNet:
-    """ResNet of 56 layers."""
-    return CifarResNet(9, num_classes)
-
-
-def cifar_resnet110(num_classes: int = 10) -> CifarResNet:
-    """ResNet of 110 layers."""
-    return CifarResNet(18, num_classes)
+cifar_resnet20 = partial(CifarResNet, 3)
+cifar_resnet32 = partial(CifarResNet, 5)
+cifar_resnet44 = partial(CifarResNet, 7)
+cifar_resnet56 = partial(CifarResNet, 9)
+cifar_resnet110 = partial(CifarResNet, 18)

@@ -6,6 +6,8 @@ are the features.
 
 from __future__ import annotations
 
+from functools import partial
+
 from torch import Tensor, nn
 
 from hardsight.models.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
@@ -16,14 +18,14 @@ WIDTHS = (64, 128, 256, 512, 512)
 
 
 class CifarVGG(nn.Module):
-    """(b, 3, 32, 32) -> (b, c) logits. `groups` says how many convolutions of how many channels, group by group."""
+    """(b, 3, 32, 32) -> (b, c) logits. `groups` says how many convolutions there are of each of the `widths`."""
 
-    def __init__(self, groups: tuple[tuple[int, int], ...], num_classes: int) -> None:
+    def __init__(self, groups: tuple[int, ...], num_classes: int = 10, widths: tuple[int, ...] = WIDTHS) -> None:
         super().__init__()
         self.preprocessing = Preprocessing(size=(32, 32), mean=IMAGENET_MEAN, std=IMAGENET_STD)
         layers: list[nn.Module] = []
         channels_in = 3
-        for convolutions, channels in groups:
+        for convolutions, channels in zip(groups, widths, strict=True):
             for _ in range(convolutions):
                 convolution = nn.Conv2d(channels_in, channels, 3, padding=1, bias=False)
                 layers += [convolution, nn.BatchNorm2d(channels), nn.ReLU()]
@@ -42,25 +44,7 @@ class CifarVGG(nn.Module):
         return logits
 
 
-def _vgg(counts: tuple[int, ...], num_classes: int) -> CifarVGG:
-    return CifarVGG(tuple(zip(counts, WIDTHS, strict=True)), num_classes)
-
-
-def cifar_vgg11(num_classes: int = 10) -> CifarVGG:
-    """VGG of 11 layers with batch normalization, one linear layer."""
-    return _vgg((1, 1, 2, 2, 2), num_classes)
-
-
-def cifar_vgg13(num_classes: int = 10) -> CifarVGG:
-    """VGG of 13 layers with batch normalization, one linear layer."""
-    return _vgg((2, 2, 2, 2, 2), num_classes)
-
-
-def cifar_vgg16(num_classes: int = 10) -> CifarVGG:
-    """VGG of 16 layers with batch normalization, one linear layer."""
-    return _vgg((2, 2, 3, 3, 3), num_classes)
-
-
-def cifar_vgg19(num_classes: int = 10) -> CifarVGG:
-    """VGG of 19 layers with batch normalization, one linear layer."""
-    return _vgg((2, 2, 4, 4, 4), num_classes)
+cifar_vgg11 = partial(CifarVGG, (1, 1, 2, 2, 2))
+cifar_vgg13 = partial(CifarVGG, (2, 2, 2, 2, 2))
+cifar_vgg16 = partial(CifarVGG, (2, 2, 3, 3, 3))
+cifar_vgg19 = partial(CifarVGG, (2, 2, 4, 4, 4))

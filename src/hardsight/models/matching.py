@@ -40,7 +40,6 @@ class Matrix:
     bias: np.ndarray | None = None  # (c,)
     log_variance: np.ndarray | None = None
     log_prior: np.ndarray | None = None
-    plain: bool = False  # known to be a linear layer: nothing else is tried
     scale: float | None = None  # of cosines or angles, where the layer has one: a few images do not tell it
 
 
@@ -69,8 +68,6 @@ def _formulas(
     weight, bias = matrix.weight.astype(np.float64), matrix.bias
     shift = 0.0 if bias is None else bias.astype(np.float64)
     yield features @ weight.T + shift, lambda: Head("linear", matrix.weight, bias)
-    if matrix.plain:
-        return
     if bias is not None:
         yield features @ weight.T, lambda: Head("linear", matrix.weight)
     unit = _unit(weight)

@@ -12,6 +12,7 @@ import numpy as np
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
 from hardsight.head import Head
+from hardsight.labels import distinct_names
 from hardsight.models.matching import way_forward
 from hardsight.models.preprocessing import Preprocessing
 
@@ -53,7 +54,7 @@ class Model(ABC):
     def __init__(self, name: str, preprocessing: Preprocessing, class_names: tuple[str, ...] | None = None) -> None:
         self.name = name
         self.preprocessing = preprocessing
-        self.class_names = class_names
+        self.class_names = None if class_names is None else tuple(distinct_names(class_names))
         self._head: Head | None = None
         self._check_every_batch = True  # but not where the user chose the layer, or where precision is reduced
 

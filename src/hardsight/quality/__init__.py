@@ -1,14 +1,16 @@
 """`clean` finds what is wrong with the data: wrong labels, duplicates, outliers, and the labels after a review.
 
-    clean.py        `clean`: the table of suspects; settings.py has its options
-    evidence.py        the evidence: epochs of a training, out-of-sample probabilities, a head
-    ranking.py         how likely each label is wrong; noise.py: which class is labeled as which other
-    error_model.py     how likely each label is wrong, and how many are
-    neighbors.py   outliers, from features alone, and what neighbors' labels say
-    verdicts.py        one verdict per sample, in plain words
-    folds.py           predictions of models that have not seen the sample: heads on features; fold_models.py: whole networks
-    review.py        a person's marks applied to the labels
-    clean_file.py         what `hardsight clean` does
+    clean.py            `clean`: from samples to suspects, step by step; settings.py has its options
+    evidence.py         what labels are judged by: epochs of a training, out-of-sample probabilities, a head
+    flagged_labels.py   why a label is flagged; its parts are the next three
+    ranking.py          `error_score`: the formulas that rank labels
+    noise.py            which class is labeled as which other
+    error_model.py      the probability that a label is wrong, and how many are
+    neighbors.py        near duplicates and outliers, from features alone, and what neighbors' labels say
+    verdicts.py         one verdict per sample, and its explanation in plain words
+    suspects.py         `Suspects`: the table, and what is printed of it
+    folds.py            predictions of models that have not seen the sample: heads on features; fold_models.py: whole networks
+    review.py           a person's marks applied to the labels
 
 Names load when first used.
 """

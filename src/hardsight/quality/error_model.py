@@ -1,4 +1,4 @@
-"""How likely each label is wrong, and how many are: a model of right and wrong labels, fitted by maximum likelihood.
+"""The probability that a label is wrong, and how many are: a model of right and wrong labels, fitted by maximum likelihood.
 
     q_k    = softmax_k(sum_v w_v log p_vk)                what the sample is, by one or two predictions p_v, (n, c) each
     P(y)   = (1 - rate) q_y + rate sum_{k != y} q_k N_ky  a label is right, or wrong: N_ky says how class k is mislabeled
@@ -16,7 +16,6 @@ Constants were chosen on one half of the settings of `python -m benchmarks clean
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -39,7 +38,6 @@ CHANCE = 2.0  # standard errors
 LEAST_HIGH = 3.0  # upper end where no error is seen: the rule of three
 SURE, BY_HEART = 0.2, 0.5  # doubt of the neighbors at most; share of the heads' doubts that they call errors at least
 FAR_APART = 0.2  # of all samples: ends that are further apart tell nothing
-FEW = 0.02  # of all samples: flagged at most where there may be no error at all
 
 
 @dataclass(frozen=True)
@@ -256,21 +254,6 @@ def count_errors(model: ErrorModel, wrong: np.ndarray) -> ErrorCount:
     low = share - np.hypot(chance, BELOW * model.doubt**2)
     high = share + np.hypot(chance, ABOVE * model.doubt)
     return ErrorCount(n * share, max(0.0, n * low), min(float(n), max(LEAST_HIGH, n * high)), n)
-
-
-def flagged(wrong: np.ndarray, count: ErrorCount) -> np.ndarray:
-    """(n,) whether a label is more likely wrong than right; where there may be no error at all, only the likeliest of them.
-
-    Example:
-        >>> flagged(np.array([0.9, 0.6, 0.4]), ErrorCount(2, 1, 3, 3))
-        array([ True,  True, False])
-    """
-    likely = wrong > 0.5
-    if count.low == 0 and len(wrong):
-        most = math.ceil(FEW * len(wrong))
-        limit = np.sort(wrong)[-most]
-        likely &= wrong >= limit if (wrong >= limit).sum() <= 2 * most + 1 else wrong > limit  # a few ties are flagged together
-    return np.asarray(likely)
 
 
 def seen_in_training(wrong: np.ndarray, right: np.ndarray) -> np.ndarray:

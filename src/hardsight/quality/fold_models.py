@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.checks import check_count, to_numpy
 from hardsight.data import ImageData
 from hardsight.errors import InputError
 from hardsight.files.places import place_on_disk
@@ -32,39 +31,36 @@ OURS = ("watch", "snapshot")  # options that the folds decide
 OF_DATA = ("split", "labels_from", "limit")  # options that say which samples: the folds are cut from those
 
 
-def predict_by_folds(
-    data: Any, labels: Any, model: Any, output: str | os.PathLike[str] | None, *,
-    folds: int, seed: int, progress: Progress | None, training: Mapping[str, Any],
-) -> np.ndarray:  # fmt: skip
-    """(n, c) probabilities of each labeled sample of the data, in its order; NaN for an image that could not be read."""
-    if model is None or output is None:
-        raise InputError("to train networks by folds, give model= and output=; heads on features take neither, and no options.")
-    taken = [name for name in OURS if name in training]
-    if taken:
-        raise InputError(f"{taken[0]} is decided by the folds and cannot be given.")
-    samples = _samples(data if labels is None else (data, labels), TrainSettings.given(None, {"watch": {}, **training}))
-    c = count_classes(samples)
-    directory = place_on_disk(output)
-    given = np.asarray(samples.labels)
-    count = check_count(folds, "folds", 2)
-    parts = list(fold_rows(given, count, seed, _copies(samples, count)))
-    result = np.full((len(samples), c), np.nan)
-    place_of = {id: row for row, id in enumerate(samples.ids)}
-    for number, (train, test) in enumerate(parts):
-        predicted = _train(_take(samples, train), _take(samples, test), model, directory / f"fold-{number}", training)
-        for id, probs in predicted.items():
-            result[place_of[id], : len(probs)] = probs
-        if progress is not None:
-            progress(number + 1, len(parts))
-    names = None if samples.class_names is None else list(samples.class_names)
-    together = Snapshot(probs=result, labels=given, ids=list(samples.ids), class_names=names)
-    together.save(directory / "out-of-sample.npz")
-    return result
+class FoldRuns:
+    """Networks that are each trained without one fold, in runs below `output`."""
 
+    def __init__(self, model: Any, output: str | os.PathLike[str] | None, training: Mapping[str, Any]) -> None:
+        if model is None or output is None:
+            raise InputError(
+                "to train networks by folds, give model= and output=; heads on features take neither, and no options."
+            )
+        taken = [name for name in OURS if name in training]
+        if taken:
+            raise InputError(f"{taken[0]} is decided by the folds and cannot be given.")
+        self.model, self.directory, self.training = model, place_on_disk(output), training
 
-def _samples(data: Any, settings: TrainSettings) -> ImageData | ArrayInputs:
-    """What `hardsight train` would train on."""
-    return open_sets(data, settings).train
+    def predict(self, data: Any, folds: int, seed: int, progress: Progress | None) -> np.ndarray:
+        """(n, c) probabilities of each labeled sample of the data, in its order; NaN for an image that could not be read."""
+        samples = open_sets(data, TrainSettings.given(None, {"watch": {}, **self.training})).train
+        labels, ids = np.asarray(samples.labels), list(samples.ids)
+        result = np.full((len(samples), count_classes(samples)), np.nan)
+        row_of = {id: row for row, id in enumerate(ids)}
+        parts = list(fold_rows(labels, folds, seed, _copies(samples, folds)))
+        for number, (train, test) in enumerate(parts):
+            run = self.directory / f"fold-{number}"
+            predicted = _train(_take(samples, train), _take(samples, test), self.model, run, self.training)
+            for id, probs in predicted.items():
+                result[row_of[id], : len(probs)] = probs
+            if progress is not None:
+                progress(number + 1, len(parts))
+        names = None if samples.class_names is None else list(samples.class_names)
+        Snapshot(probs=result, labels=labels, ids=ids, class_names=names).save(self.directory / "out-of-sample.npz")
+        return result
 
 
 def _copies(samples: ImageData | ArrayInputs, folds: int) -> np.ndarray | None:
@@ -90,13 +86,9 @@ def _train(kept: Any, test: Any, model: Any, directory: Path, training: Mapping[
     options = {name: value for name, value in training.items() if name not in OF_DATA}
     watch = {HELD_OUT: _one_split(test)}
     train(_one_split(kept), copy.deepcopy(model), directory, watch=watch, snapshot=True, **options)  # each starts from the same
-    snapshot = Snapshot.load(directory)
-    assert snapshot.head is not None
-    held_out = np.array(snapshot.columns(["split"]).column("split").to_pylist()) == HELD_OUT
-    rows = np.flatnonzero(held_out)
-    fold = snapshot.take(rows).in_memory()
-    probs = head_probs(snapshot.head, to_numpy(fold.values))  # (b, c)
-    return dict(zip(map(str, fold.ids), probs, strict=True))
+    fold = Snapshot.load(directory).of_split(HELD_OUT)
+    assert fold.head is not None and fold.features is not None
+    return dict(zip(map(str, fold.ids), head_probs(fold.head, fold.features), strict=True))
 
 
 def _one_split(samples: Any) -> Any:

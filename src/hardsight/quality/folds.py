@@ -13,7 +13,7 @@ import numpy as np
 
 from hardsight.checks import as_matrix, check_count, check_some_columns, to_numpy
 from hardsight.errors import InputError
-from hardsight.named_labels import whole_labels
+from hardsight.labels import whole_labels
 from hardsight.pandas_index import align
 from hardsight.scores.duplicates import find_repeats
 from hardsight.scoring.fitted_head import FOLDS, head_probs, unseen_heads
@@ -43,9 +43,10 @@ def out_of_sample(
         array([0, 0, 0, 1, 1, 1])
     """
     if model is not None or output is not None or training:
-        from hardsight.quality.fold_models import predict_by_folds
+        from hardsight.quality.fold_models import FoldRuns
 
-        return predict_by_folds(features, labels, model, output, folds=folds, seed=seed, progress=progress, training=training)
+        data = features if labels is None else (features, labels)
+        return FoldRuns(model, output, training).predict(data, check_count(folds, "folds", 2), seed, progress)
     matrix = as_matrix(features, "features")
     check_some_columns(matrix, "features")
     if labels is None:

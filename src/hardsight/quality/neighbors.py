@@ -11,12 +11,14 @@ the ten have. Copies of one sample count once among them, and never for each oth
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from hardsight.scores.duplicates import Repeats, directions, first_rows
+from hardsight.scores.duplicates import Repeats, directions, find_repeats, first_rows
+from hardsight.screen import Progress
 from hardsight.threads import blocks, even_rows, share
 
 K, SAMPLE = 10, 2000
@@ -32,22 +34,16 @@ class Nearby:
 
     rows: np.ndarray  # (n, k) which they are, nearest first; -1 for none
     distance: np.ndarray  # (n,) to the last of them, NaN unknown
-    in_reference: bool  # whether they are rows of the reference
 
     def take(self, rows: np.ndarray) -> Nearby:
         """Distances of some samples, or of all in another order; which the neighbors are is no longer known."""
-        return Nearby(np.full((len(rows), self.rows.shape[1]), -1), self.distance[rows], self.in_reference)
-
-    @cached_property
-    def limit(self) -> float:
-        """The distance beyond which a sample is an outlier."""
-        return far_out(self.distance)
+        return Nearby(np.full((len(rows), self.rows.shape[1]), -1), self.distance[rows])
 
     @cached_property
     def far(self) -> np.ndarray:
         """(n,) whether a sample is an outlier."""
         with np.errstate(invalid="ignore"):
-            return self.distance > self.limit
+            return self.distance > far_out(self.distance)
 
 
 @dataclass(frozen=True)
@@ -57,11 +53,22 @@ class Neighborhood:
     nearby: Nearby
     repeats: Repeats
     leaked: Repeats | None = None  # near duplicates of samples of a reference
+    reference_ids: Sequence[str] = ()  # (m,) of that reference
+    originals: np.ndarray | None = None  # (n,) rows that stand for copies
 
     @cached_property
     def repeated(self) -> np.ndarray:
         """(n,) whether a sample is a near duplicate of another before it, or of one in the reference."""
         return self.repeats.repeated if self.leaked is None else self.repeats.repeated | self.leaked.repeated
+
+
+def find_neighborhood(features: np.ndarray, labels: np.ndarray, folds: int, progress: Progress) -> Neighborhood:
+    """Near duplicates and neighbors of (n, d) features; copies of a sample are together in one of the folds."""
+    progress(0, "searching duplicates")
+    repeats = find_repeats(features)
+    originals = repeats.originals(labels, folds)
+    progress(1, "searching neighbors")
+    return Neighborhood(find_nearby(features, originals=originals), repeats, originals=originals)
 
 
 def find_nearby(features: np.ndarray, reference: np.ndarray | None = None, originals: np.ndarray | None = None) -> Nearby:
@@ -79,7 +86,7 @@ def find_nearby(features: np.ndarray, reference: np.ndarray | None = None, origi
     distance, nearest = np.full(len(features), np.nan), np.full((len(features), K), -1)
     k = min(K, len(sample) - (reference is None))
     if k < 1:
-        return Nearby(nearest, distance, reference is not None)
+        return Nearby(nearest, distance)
     candidates = Candidates()
     candidates.add(among.unit[sample], among.rows[sample])
 
@@ -90,7 +97,7 @@ def find_nearby(features: np.ndarray, reference: np.ndarray | None = None, origi
         distance[rows] = np.sqrt(np.maximum(2 - 2 * similarity[:, -1].astype(np.float64), 0.0))
 
     share(work, blocks(len(own.rows), QUERIES))
-    return Nearby(nearest, distance, reference is not None)
+    return Nearby(nearest, distance)
 
 
 def far_out(distance: np.ndarray) -> float:
@@ -138,11 +145,11 @@ def mixed(probs: np.ndarray, others: np.ndarray, labels: np.ndarray) -> np.ndarr
     return best * probs + (1 - best) * others
 
 
-def votes_by_probs(probs: np.ndarray, labels: np.ndarray, originals: np.ndarray | None = None) -> np.ndarray:
+def votes_by_probs(probs: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """What the labels of the ten samples that are predicted most alike say: (n, c), (n,) -> (n, c).
 
     Alike are centered log-probabilities of nearly the same direction.
     """
     logs = np.log(np.maximum(probs, TINY))
-    nearby = find_nearby(logs - logs.mean(axis=1, keepdims=True), originals=originals)
+    nearby = find_nearby(logs - logs.mean(axis=1, keepdims=True))
     return neighbor_probs(nearby.rows, labels, probs.shape[1])

@@ -1,4 +1,4 @@
-"""How likely a label is wrong: the formulas. Higher = more likely wrong.
+"""`error_score`: the formulas that rank labels. Higher = more likely wrong.
 
 From the probabilities p of one sample, for every label y it could have:
 

@@ -14,8 +14,7 @@ import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -25,32 +24,63 @@ import pyarrow as pa
 from hardsight.data.decoding import BrokenImage
 from hardsight.data.run_images import RunImages
 from hardsight.errors import FileError, InputError, first_line
+from hardsight.files.class_names import check_class_names, given_class_names
 from hardsight.files.parquet import read_parquet
-from hardsight.files.places import Place, place
+from hardsight.files.places import place
 from hardsight.files.run import read_start
+from hardsight.files.suspects import clean_class_names, clean_columns
+from hardsight.files.table_writing import check_table_output
 from hardsight.files.writing import why
-from hardsight.scoring.samples import check_unique_ids
+from hardsight.quality.verdicts import class_name
+from hardsight.result import Result
+from hardsight.screen import Sentence, ShownTable, line
 from hardsight.snapshot import Snapshot
+from hardsight.table import write_table
+from hardsight.unique_ids import check_unique
 
 KEPT, WRONG, DROPPED = ("fine", "ambiguous"), "wrong label", "drop"
 COLUMNS = ("id", "mark", "suggestion")
 
 
-@dataclass(frozen=True)
-class Applied:
-    """Labels after a review: id, label, given_label and changed, label_name and path where known; and what was done."""
+class CorrectedLabels(Result):
+    """Labels after a review: id, label, given_label and changed, label_name and path where known; and what was done.
 
-    table: pa.Table
-    changed: int
-    dropped: int  # marked so
-    unknown: int  # marked wrong, without the right class: left out as well
-    class_names: list[str] | None = None
+    Args:
+        table: the table.
+        changed: how many labels were changed.
+        dropped: how many samples were marked so.
+        unknown: how many were marked wrong, without the right class: left out as well.
+    """
+
+    images: int | None = None  # in the folder, if that is what was written
+
+    def __init__(self, table: pa.Table, changed: int, dropped: int, unknown: int) -> None:
+        super().__init__(table)
+        self.changed, self.dropped, self.unknown = changed, dropped, unknown
+
+    def lines(self) -> Iterator[Sentence | ShownTable]:
+        """How many labels were changed, and how many samples left out."""
+        yield line(
+            f"{len(self)} samples: {self.changed} labels changed, {self.dropped} samples dropped, "
+            f"{self.unknown} left out whose label is wrong and the right one not known",
+            samples=len(self), changed=self.changed, dropped=self.dropped, unknown=self.unknown,
+        )  # fmt: skip
 
 
-def apply_review(source: Any, review: str | os.PathLike[str], class_names: Sequence[str] | None = None) -> Applied:
-    """The labels of a run, a file or a `Snapshot` after the marks of a `review.parquet`.
+def apply_review(
+    x: Any, review: str | os.PathLike[str], class_names: Any = None, *,
+    output: str | os.PathLike[str] | None = None, **opening: Any,
+) -> CorrectedLabels:  # fmt: skip
+    """The labels of anything a snapshot opens after the marks of a `review.parquet`.
 
     The classes are those of the head, else those of the class names, else those up to the highest label.
+
+    Args:
+        x: a run, a file, a `Snapshot`, a table. A wide table is read with the columns that `hardsight clean` was told to take.
+        review: the marks, as the explorer saves them.
+        class_names: (c,) names, or a file of them.
+        output: .parquet, .csv or .json to write; or a new folder, for the images by class.
+        **opening: further keywords of `Snapshot.open`, such as features and labels.
 
     Example:
         >>> import pyarrow.parquet as pq, tempfile
@@ -61,62 +91,64 @@ def apply_review(source: Any, review: str | os.PathLike[str], class_names: Seque
         >>> done.table.to_pydict()
         {'id': [0, 1], 'label': [0, 0], 'given_label': [0, 1], 'changed': [False, True]}
     """
-    samples = _labeled(source)
-    columns, names = samples.columns, samples.class_names if class_names is None else list(class_names)
-    labels = columns.column("label").fill_null(-1).to_numpy().astype(np.int64)  # (n,)
-    marks = _read_marks(review)
-    rows = _join(columns.column("id"), marks, samples.name, review)
-    after, kept = labels.copy(), np.ones(len(labels), dtype=bool)
-    dropped = unknown = 0
+    folder, path = _image_folder(output), Path(x) if isinstance(x, (str, os.PathLike)) else None
+    if folder is not None:
+        check_new_folder(folder)
+    elif output is not None:
+        check_table_output(place(output), "labels after a review", (x, review, class_names, *opening.values()))
+    if folder is not None and path is None:
+        raise InputError(f"{folder} is for images, which only a run or a file leads to; write a table: output='labels.csv'.")
+    columns = None if path is None or opening.keys() & {"features", "labels"} else clean_columns(path)
+    samples = Snapshot.open(x, **opening, **(columns or {}))
+    names = given_class_names(class_names) or samples.class_names or (None if path is None else clean_class_names(path))
+    corrected = _corrected(samples, review, None if names is None else check_class_names(names, samples.num_classes))
+    if folder is not None and path is not None:
+        corrected.images = write_images(corrected, path, folder)
+    elif output is not None:
+        write_table(corrected.table, output)
+    return corrected
+
+
+def _image_folder(output: str | os.PathLike[str] | None) -> Path | None:
+    """The folder that images are written to: an output without an extension, or a folder that is there; None for a table."""
+    target = None if output is None else place(output)
+    return target if isinstance(target, Path) and (target.suffix == "" or target.is_dir()) else None
+
+
+def _corrected(samples: Snapshot, review: str | os.PathLike[str], names: list[str] | None) -> CorrectedLabels:
+    """Marks by id applied to the labels."""
+    labels, marks = samples.labels, _read_marks(review)  # (n,)
+    rows = _join(samples, marks, review)
+    after, kept, dropped = labels.copy(), np.ones(len(labels), dtype=bool), 0
     c = samples.num_classes or (int(labels.max(initial=-1)) + 1 or None if names is None else len(names))
     for row, (id, mark, suggestion) in zip(rows, marks, strict=True):
         if mark == WRONG and suggestion is not None:
-            if suggestion < 0 or (c is not None and suggestion >= c):
-                last = "0 and up" if c is None else f"0 to {c - 1}"
-                raise InputError(f"{review}: {id!r} is marked as class {suggestion}, and classes are {last}.")
+            _check_class(suggestion, c, f"{review}: {id!r} is marked as")
             after[row] = suggestion
-        elif mark == WRONG or mark == DROPPED:
-            kept[row] = False
-            dropped, unknown = dropped + (mark == DROPPED), unknown + (mark == WRONG)
+        elif mark in (WRONG, DROPPED):
+            kept[row], dropped = False, dropped + (mark == DROPPED)
         elif mark not in KEPT:
             raise InputError(f"{review}: {id!r} has the mark {mark!r}; marks are {', '.join([*KEPT, WRONG, DROPPED])}.")
-    changed = after != labels
-    paths = columns.column("path") if "path" in columns.column_names else None
-    table = pa.table(
-        {
-            "id": columns.column("id"),
-            "label": pa.array(after, mask=after < 0),
-            "given_label": pa.array(labels, mask=labels < 0),
-            "changed": pa.array(changed),
-            **({} if names is None else {"label_name": pa.array([None if k < 0 else _name(k, names) for k in after.tolist()])}),
-            **({"path": paths} if paths is not None and paths.null_count < len(paths) else {}),
-        }
-    ).filter(pa.array(kept))
-    return Applied(table, int((changed & kept).sum()), dropped, unknown, names)
+    columns = {
+        "id": samples.columns(["id"]).column(0),
+        "label": pa.array(after, mask=after < 0),
+        "given_label": pa.array(labels, mask=labels < 0),
+        "changed": pa.array(after != labels),
+    }
+    if names is not None:
+        columns["label_name"] = pa.array([None if label < 0 else class_name(label, names) for label in after.tolist()])
+    paths = samples.columns(["path"]).column(0) if "path" in samples.column_names else pa.nulls(0)
+    if paths.null_count < len(paths):
+        columns["path"] = paths
+    changed, unknown = int(((after != labels) & kept).sum()), int((~kept).sum()) - dropped
+    corrected = CorrectedLabels(pa.table(columns).filter(pa.array(kept)), changed, dropped, unknown)
+    corrected.class_names = names
+    return corrected
 
 
-def _name(label: int, names: Sequence[str] | None) -> str:
-    return str(label) if names is None or label >= len(names) else names[label]
-
-
-@dataclass(frozen=True)
-class _Labeled:
-    """What marks are applied to."""
-
-    columns: pa.Table  # id and label; path where there is one
-    class_names: list[str] | None
-    num_classes: int | None
-    name: str
-
-
-def _labeled(source: Any) -> _Labeled:
-    """Of a snapshot, or of what one is loaded from; a table of scores has labels as well, and no features are needed."""
-    if isinstance(source, pa.Table):
-        there = [name for name in ("id", "label", "path") if name in source.column_names]
-        return _Labeled(source.select(there), None, None, "the table")
-    snapshot = source if isinstance(source, Snapshot) else Snapshot.load(source)
-    there = ["id", "label", *(["path"] if "path" in snapshot.column_names else [])]
-    return _Labeled(snapshot.columns(there), snapshot.class_names, snapshot.num_classes, snapshot.name or "the snapshot")
+def _check_class(suggestion: int, c: int | None, start: str) -> None:
+    if suggestion < 0 or (c is not None and suggestion >= c):
+        raise InputError(f"{start} class {suggestion}, and classes are {'0 and up' if c is None else f'0 to {c - 1}'}.")
 
 
 def _read_marks(review: str | os.PathLike[str]) -> list[tuple[str, str, int | None]]:
@@ -136,31 +168,31 @@ def _read_marks(review: str | os.PathLike[str]) -> list[tuple[str, str, int | No
     return [(str(id), mark, suggestion) for id, mark, suggestion in zip(ids, marks, suggestions, strict=True)]
 
 
-def _join(ids: Any, marks: list[tuple[str, str, int | None]], name: str, review: str | os.PathLike[str]) -> list[int]:
+def _join(samples: Snapshot, marks: list[tuple[str, str, int | None]], review: str | os.PathLike[str]) -> list[int]:
     """The row of each mark, by its id as text."""
-    names = [str(id) for id in ids.to_pylist()]
-    check_unique_ids(names, name)
-    row_of = {id: row for row, id in enumerate(names)}
+    ids = samples.ids
+    check_unique(ids, samples.where)  # also where a snapshot allows duplicates
+    row_of = {str(id): row for row, id in enumerate(ids.tolist())}
     missing = [id for id, _, _ in marks if id not in row_of]
     if missing:
         like = f"; its ids look like {next(iter(row_of))!r}" if row_of else ""
         raise InputError(
-            f"{review} is of other samples: {len(missing)} of its {len(marks)} ids are not in {name}, "
+            f"{review} is of other samples: {len(missing)} of its {len(marks)} ids are not in {samples.where}, "
             f"such as {missing[0]!r:.80}{like}."
         )
     return [row_of[id] for id, _, _ in marks]
 
 
-def write_images(applied: Applied, source: Place, folder: Path) -> int:
+def write_images(corrected: CorrectedLabels, source: Path, folder: Path) -> int:
     """Write the images of a run, or of a table with paths, as a new folder of classes; how many there are.
 
     Files are linked (hard links, which take no room and which every tool reads), or copied to another disk; images that are no
     files are written as PNG. An image keeps its path but for the folder of its class: train/cat/1.png becomes train/dog/1.png.
     """
-    images = RunImages(read_start(Path(source)).get("sources") or {}, None if source.is_file() else Path(source))
-    images.roots = images.roots or ([str(Path(source).resolve().parent)] if source.is_file() else [])
-    rows = [row for row in applied.table.to_pylist() if row["label"] is not None]
-    folders = _folders(applied, rows)
+    images = RunImages(read_start(source).get("sources") or {}, None if source.is_file() else source)
+    images.roots = images.roots or ([str(source.resolve().parent)] if source.is_file() else [])
+    rows = [row for row in corrected.table.to_pylist() if row["label"] is not None]
+    folders = _folders(corrected, rows)
     taken: set[PurePosixPath] = set()
     unfinished = folder.with_name(f".{folder.name}.unfinished")
     try:
@@ -199,10 +231,10 @@ def check_new_folder(folder: Path) -> None:
         raise FileError(f"{folder}: the directory {folder.parent} does not exist; create it first.")
 
 
-def _folders(applied: Applied, rows: list[dict[str, Any]]) -> dict[int, str]:
+def _folders(corrected: CorrectedLabels, rows: list[dict[str, Any]]) -> dict[int, str]:
     """Class -> a folder's name of its own: no separators, nothing hidden, none twice."""
     classes = sorted({row[name] for row in rows for name in ("label", "given_label") if row[name] is not None})
-    names = {k: re.sub(r"[/\\\x00-\x1f\x7f]|^\.", "_", _name(k, applied.class_names)) or "_" for k in classes}
+    names = {k: re.sub(r"[/\\\x00-\x1f\x7f]|^\.", "_", class_name(k, corrected.class_names)) or "_" for k in classes}
     counts = Counter(names.values())
     return {k: name if counts[name] == 1 else f"{name} ({k})" for k, name in names.items()}
 

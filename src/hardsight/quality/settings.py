@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
-from hardsight.options import Options, SampleOptions, TableColumns, common, option
+from hardsight.options import OpeningOptions, SampleOptions, common, option
 
 RANKINGS = ("posterior", "confidence", "margin", "epochs", "aum", "cartography_confidence", "aldr_lambda")
 
 
 @dataclass(frozen=True)
-class CleanSettings(Options):
+class CleanSettings(OpeningOptions, SampleOptions):
     """What labels are judged by, and what else is looked for."""
 
     by: str | None = option(
@@ -32,24 +33,17 @@ class CleanSettings(Options):
     )
     folds: int = option(5, "Cross-validation folds, where heads are fitted to features and labels.", least=2)
     seed: int = common("seed")
-
-
-@dataclass(frozen=True)
-class CleanFileSettings(CleanSettings, TableColumns, SampleOptions):
-    """The same with what stands in further files, and what is printed."""
-
-    head: Any = common("head")
-    labels: Any = common("labels")
     probs: Any = option(
         None,
         "Out-of-sample probabilities as .npy or .npz, in the order of the samples.",
         flag=("--probs", "--pred-probs"),
         metavar="FILE",
     )
-    class_names: Any = common("class_names")
     top: int = option(10, "Number of suspects to print.", least=0)
-    apply: Any = option(
-        None,
-        "Review to apply, as the explorer saves it (review.parquet): writes corrected labels instead of suspects.",
-        metavar="FILE",
-    )
+
+    @property
+    def named_columns(self) -> dict[str, str | None]:
+        """The columns of a wide table that were named, for whoever reads it after `clean`."""
+        column = isinstance(self.labels, str) and not os.path.exists(self.labels)
+        features = self.features if isinstance(self.features, str) else None
+        return {"features": features, "label": self.labels if column else self.label}

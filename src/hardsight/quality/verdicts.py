@@ -1,4 +1,4 @@
-"""One verdict per sample at most, and why, in plain words. The first that applies:
+"""The verdict of a sample, one at most, and its explanation in plain words. The first that applies:
 
 likely mislabeled   the label is more likely wrong than right
 near duplicate      nearly the same as a sample before it, or as one of the reference
@@ -10,20 +10,33 @@ hard but right      the model gives it less than one half, or had it wrong in mo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from hardsight.files.suspects import AMBIGUOUS, DUPLICATE, HARD, MISLABELED, OUTLIER
-from hardsight.quality.evidence import RIGHT_SINCE, Evidence, Samples
+from hardsight.quality.evidence import RIGHT_SINCE, Evidence
 from hardsight.quality.neighbors import Neighborhood
 from hardsight.scores.duplicates import Repeats
+from hardsight.snapshot import Snapshot
 
 VERDICTS = (MISLABELED, DUPLICATE, OUTLIER, AMBIGUOUS, HARD)  # the first that applies is given
 FACTOR = 2.0  # between two classes that are about as likely
 EVEN = 0.5  # a probability below it is less than even odds
 OFTEN = 0.75  # share of epochs: wrong in fewer, and right in fewer once it was right, is back and forth
+BY_PROBS = {
+    MISLABELED: "labeled {given}, but the model gives {rival} with probability {other:.2f} (own class {own:.2f})",
+    AMBIGUOUS: "labeled {given}, and {rival} is about as likely ({own:.2f} against {other:.2f})",
+    HARD: "labeled {given} and probably right, though the model gives it only {own:.2f} ({rival}: {other:.2f})",
+}
+BY_EPOCHS = {
+    MISLABELED: "labeled {given}, but in training its probability was {own:.2f} on average (right in {right:.0f} % of the "
+    "epochs); next is {rival}",
+    AMBIGUOUS: "labeled {given}; the model went back and forth, right in {since:.0f} % of the epochs since it first was; "
+    "next is {rival}",
+    HARD: "labeled {given} and probably right, though its probability was only {own:.2f} on average in training",
+}
 
 
 @dataclass(frozen=True)
@@ -52,12 +65,13 @@ class Judged:
         return missed if self.right is None else missed | (self.right <= 1 - OFTEN)
 
 
-def judged(evidence: Evidence, labels: np.ndarray, issue: np.ndarray) -> Judged:
+def judged(evidence: Evidence, issue: np.ndarray) -> Judged:
     """From the probabilities and the epochs, if any; `issue` (n,) says whether a label is more likely wrong than right."""
+    labels = evidence.labels
     probs = np.where(np.isfinite(evidence.probs), evidence.probs, 0.0)  # (n, c)
-    at, given = np.arange(len(labels)), np.maximum(labels, 0)
-    own = probs[at, given].astype(np.float64)
-    probs[at, given] = -1.0
+    rows, given = np.arange(len(labels)), np.maximum(labels, 0)
+    own = probs[rows, given].astype(np.float64)
+    probs[rows, given] = -1.0
     rival = probs.argmax(axis=1)
     known = (labels >= 0) & np.isfinite(evidence.probs).all(axis=1)
     right = since = None
@@ -65,7 +79,7 @@ def judged(evidence: Evidence, labels: np.ndarray, issue: np.ndarray) -> Judged:
         own, right = evidence.epochs["cartography_confidence"], evidence.epochs["cartography_correctness"]
         since = evidence.epochs[RIGHT_SINCE]
         known = known & np.isfinite(own)
-    other = probs[at, rival].astype(np.float64)
+    other = probs[rows, rival].astype(np.float64)
     return Judged(known, issue, own, rival, other, right, since)
 
 
@@ -82,25 +96,41 @@ def verdict_codes(facts: Judged, near: Neighborhood | None) -> np.ndarray:
     return codes
 
 
+def class_name(label: int, names: Sequence[str] | None) -> str:
+    """The name of a class, or its number where it has none."""
+    return str(label) if names is None or label >= len(names) else names[label]
+
+
 class Explainer:
     """Sentences for verdicts."""
 
-    def __init__(self, samples: Samples, facts: Judged, near: Neighborhood | None, reference_ids: list[str] | None) -> None:
-        self.samples, self.facts, self.near = samples, facts, near
-        self.reference_ids = reference_ids
+    def __init__(self, samples: Snapshot, evidence: Evidence, facts: Judged, near: Neighborhood | None) -> None:
+        self.labels, self.facts, self.near = evidence.labels, facts, near
+        self.ids, self.splits = samples.ids, samples.splits
+        self.names = [class_name(label, samples.class_names) for label in evidence.classes.tolist()]
         known = np.empty(0) if near is None else near.nearby.distance[np.isfinite(near.nearby.distance)]
         self.usual = float(np.median(known)) if len(known) else float("nan")  # distance to the tenth nearest
 
-    def __call__(self, row: int, code: int) -> str:
+    def __call__(self, row: int, verdict: str) -> str:
         """Why a sample has its verdict."""
-        explain: dict[str, Callable[[int], str]] = {
-            MISLABELED: self._mislabeled,
-            DUPLICATE: self._duplicate,
-            OUTLIER: self._outlier,
-            AMBIGUOUS: self._ambiguous,
-            HARD: self._hard,
-        }
-        return explain[VERDICTS[code]](row) + (self._besides(row) if VERDICTS[code] == MISLABELED else "")
+        if verdict == DUPLICATE:
+            return self._duplicate(row)
+        if verdict == OUTLIER:
+            return self._outlier(row)
+        return self._label(row, verdict) + (self._besides(row) if verdict == MISLABELED else "")
+
+    def _label(self, row: int, verdict: str) -> str:
+        """What the model says of the label."""
+        facts = self.facts
+        by_epochs = facts.right is not None and facts.since is not None
+        return (BY_EPOCHS if by_epochs else BY_PROBS)[verdict].format(
+            given=self.names[self.labels[row]],
+            rival=self.names[facts.rival[row]],
+            own=facts.own[row],
+            other=facts.rival_probability[row],
+            right=0 if facts.right is None else 100 * facts.right[row],
+            since=0 if facts.since is None else 100 * facts.since[row],
+        )
 
     def _besides(self, row: int) -> str:
         """What a mislabeled sample is as well: a verdict names one thing only."""
@@ -110,57 +140,27 @@ class Explainer:
             return f"; it is also {self._outlier(row)}"
         return ""
 
-    def _name(self, label: int) -> str:
-        names = self.samples.class_names
-        return str(label) if names is None else names[label]
-
-    def _labels(self, row: int) -> tuple[str, str, float, float]:
-        facts = self.facts
-        given, rival = self._name(int(self.samples.labels[row])), self._name(int(facts.rival[row]))
-        return given, rival, float(facts.own[row]), float(facts.rival_probability[row])
-
-    def _mislabeled(self, row: int) -> str:
-        given, rival, own, other = self._labels(row)
-        if self.facts.right is None:
-            return f"labeled {given}, but the model gives {rival} with probability {other:.2f} (own class {own:.2f})"
-        right = f"right in {100 * float(self.facts.right[row]):.0f} % of the epochs"
-        return f"labeled {given}, but in training its probability was {own:.2f} on average ({right}); next is {rival}"
-
-    def _ambiguous(self, row: int) -> str:
-        given, rival, own, other = self._labels(row)
-        if self.facts.since is None:
-            return f"labeled {given}, and {rival} is about as likely ({own:.2f} against {other:.2f})"
-        right = f"right in {100 * float(self.facts.since[row]):.0f} % of the epochs since it first was"
-        return f"labeled {given}; the model went back and forth, {right}; next is {rival}"
-
-    def _hard(self, row: int) -> str:
-        given, rival, own, other = self._labels(row)
-        if self.facts.right is None:
-            return f"labeled {given} and probably right, though the model gives it only {own:.2f} ({rival}: {other:.2f})"
-        return f"labeled {given} and probably right, though its probability was only {own:.2f} on average in training"
-
     def _duplicate(self, row: int) -> str:
         assert self.near is not None
         same = []
         if self.near.leaked is not None and self.near.leaked.repeated[row]:
-            which = "a sample" if self.reference_ids is None else self.reference_ids[int(self.near.leaked.nearest[row])]
-            same.append(f"as {which} of the reference (distance {self.near.leaked.distance[row]:.2g})")
+            original = self.near.reference_ids[self.near.leaked.nearest[row]]
+            same.append(f"as {original} of the reference (distance {self.near.leaked.distance[row]:.2g})")
         if self.near.repeats.repeated[row]:
             same.append(self._as_another(row, self.near.repeats))
         return f"nearly the same {' and '.join(same)}"
 
     def _as_another(self, row: int, repeats: Repeats) -> str:
         """Which other sample it is the same as, and how they differ."""
-        twin, samples, words = int(repeats.nearest[row]), self.samples, []
-        if samples.labels[row] >= 0 and samples.labels[twin] >= 0 and samples.labels[row] != samples.labels[twin]:
-            words.append(f"labeled {self._name(int(samples.labels[twin]))} (this one {self._name(int(samples.labels[row]))})")
-        if samples.splits is not None and samples.splits[row] != samples.splits[twin]:
-            words.append(f"in split {samples.splits[twin]}, not {samples.splits[row]}")
+        twin, labels, splits, words = int(repeats.nearest[row]), self.labels, self.splits, []
+        if labels[row] >= 0 and labels[twin] >= 0 and labels[row] != labels[twin]:
+            words.append(f"labeled {self.names[labels[twin]]} (this one {self.names[labels[row]]})")
+        if splits is not None and splits[row] != splits[twin]:
+            words.append(f"in split {splits[twin]}, not {splits[row]}")
         further = f", which is {' and '.join(words)}" if words else ""
-        return f"as {samples.ids[twin].as_py()} (distance {repeats.distance[row]:.2g}){further}"
+        return f"as {self.ids[twin]} (distance {repeats.distance[row]:.2g}){further}"
 
     def _outlier(self, row: int) -> str:
         assert self.near is not None
         distance = float(self.near.nearby.distance[row])
-        usual = self.usual
-        return f"far from all others: {distance:.2g} to its tenth nearest, where {usual:.2g} is usual"
+        return f"far from all others: {distance:.2g} to its tenth nearest, where {self.usual:.2g} is usual"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from hardsight.files.run import command_line, read_start
-from hardsight.files.writing import replacing
+from hardsight.files.writing import write_text
 from hardsight.render import html_page
 from hardsight.screen import number
 
@@ -27,8 +27,7 @@ def write_dynamics_page(description: Description, run: Path, path: Path) -> None
     sentence = "When AVH settles, whether angles settle before norms, and how far features collapse."
     content = html_page.page(f"Dynamics: {run.resolve().name}", sentence, *parts, style=".step { margin: .2rem 0 .2rem 1.5rem }")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path, "html") as temporary:
-        temporary.write_text(content, encoding="utf-8")
+    write_text(path, content, "html")
 
 
 def _is_tabular(line: str) -> bool:

@@ -17,7 +17,7 @@ from hardsight.errors import FileError, InputError
 from hardsight.files.latex import escaped, numbers, tabular
 from hardsight.files.places import place
 from hardsight.files.table_writing import FORMATS
-from hardsight.files.writing import check_output, is_same_file, replacing
+from hardsight.files.writing import check_output, is_same_file, write_text
 from hardsight.screen import Shown, ShownTable, printable, spoken
 from hardsight.table import write_table
 
@@ -51,8 +51,7 @@ def write_tables(tables: Sequence[ShownTable], path: Path, outputs: Sequence[str
         return _write_rows(Shown(tables=list(tables)).records(), path, outputs)
     _check_not_an_output(path, outputs)
     text = "\n".join(map(as_latex if path.suffix.lower() == ".tex" else as_markdown, tables))
-    with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_text(path, text)
     return [path]
 
 

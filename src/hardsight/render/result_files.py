@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from hardsight.errors import InputError
 from hardsight.files.places import place
-from hardsight.files.writing import replacing
+from hardsight.files.writing import write_text
 from hardsight.render import html_page
 from hardsight.render.printed_tables import as_latex, as_markdown
 from hardsight.screen import Sentence, ShownTable, print_line, print_warning, show_table
@@ -22,12 +23,12 @@ def show(result: Result) -> None:
     """Print a result: its notes, its sentences and its tables."""
     for note in result.notes:
         print_warning(note)
-    show_lines(result)
+    show_lines(result.lines())
 
 
-def show_lines(result: Result) -> None:
-    """Print the sentences and tables of a result whose notes were printed while it was made."""
-    for item in result.lines():
+def show_lines(lines: Iterable[Sentence | ShownTable]) -> None:
+    """Print sentences and tables."""
+    for item in lines:
         if isinstance(item, Sentence):
             print_line(item.text, **item.facts)
         else:
@@ -45,8 +46,7 @@ def write_document(result: Result, path: str | os.PathLike[str]) -> None:
         text = "\n".join(map(DOCUMENTS[ending], tables))
     else:
         raise InputError(f"{path}: a result is saved as .parquet, .csv, .json, .tex, .md or .html; give one of these endings.")
-    with replacing(target) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_text(target, text)
 
 
 def as_page(result: Result) -> str:

@@ -1,7 +1,7 @@
 """Figures as files: PNG always, because pages show it; PDF and SVG next to it, and a width in inches, on request.
 
 with figures_as("svg", width=3.3):  # a column of a paper
-    hardsight.human.study_files.save(run, study)  # figures/*.png and figures/*.svg
+    save_figure(figure, folder / "models.png")  # models.png and models.svg
 """
 
 from __future__ import annotations

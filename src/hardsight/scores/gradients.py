@@ -8,7 +8,7 @@ import numpy as np
 
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
-from hardsight.named_labels import whole_labels
+from hardsight.labels import whole_labels
 from hardsight.scores.registry import plain_score
 
 

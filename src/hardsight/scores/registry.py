@@ -14,7 +14,7 @@ import numpy as np
 from hardsight.checks import as_matrix, check_count, check_same_space, check_some_columns, given_probs, widened
 from hardsight.errors import InputError, did_you_mean
 from hardsight.head import Head, as_head
-from hardsight.named_labels import whole_labels
+from hardsight.labels import whole_labels
 from hardsight.pandas_index import align, counted_by, in_class_order, same_columns
 from hardsight.scores.probabilities import sweep_probs
 from hardsight.scores.sweep import Sweep, sweep, sweep_logits
@@ -288,24 +288,23 @@ def reference_score(
     return register
 
 
-def _fit_with(fit: Callable[..., Fitted], k: int | None, head: Head | None) -> Fitted:
-    return fit(head, k)
-
-
 def _fitted_score(score: Score, ask: Any, fit: Callable[..., Fitted]) -> Callable[..., np.ndarray]:
     """Put a score that is fitted into the registry, with what it takes of a sweep and its other k."""
     score.function.__annotations__ = {**ask.__annotations__, "return": np.ndarray}
     number = inspect.signature(ask).parameters.get("k")
 
+    def fit_at(k: int | None) -> Callable[[Head | None], Fitted]:
+        return lambda head: fit(head, k)
+
     def at(k: int) -> Score:
         ask_with = _function_with(score.function, check_count(k, "k", least=1))
         return replace(
             SCORES[score.name], name=f"{score.name}:{k}", formula=_with_k(score.formula, k), function=ask_with,
-            fit=functools.partial(_fit_with, fit, k), k=k, at=None,
+            fit=fit_at(k), k=k, at=None,
         )  # fmt: skip
 
     if number is not None:
-        score = replace(score, fit=functools.partial(_fit_with, fit, number.default), k=number.default, at=at)
+        score = replace(score, fit=fit_at(number.default), k=number.default, at=at)
     else:
         score = replace(score, fit=fit)
     assert score.fit is not None
@@ -331,15 +330,7 @@ def swept(inputs: ScoreInputs, terms: frozenset[str], name: str) -> Sweep:
         raise InputError(f"{name} needs one of features, logits or probs, got {' and '.join(passed) or 'none'}.")
     labels = align(inputs.labels, "labels", getattr(inputs, passed[0]), passed[0])
     if inputs.features is None:
-        if terms & OF_FEATURES or not terms:
-            raise InputError(f"{name} needs features and a head; {passed[0]} alone do not have it.")
-        if inputs.probs is not None and name in SCORES and SCORES[name].needs_logits:
-            raise InputError(f"{name} needs logits: probabilities know them only up to a constant.")
-        given = in_class_order(inputs.logits if inputs.probs is None else inputs.probs)
-        table = as_matrix(given, passed[0])
-        check_some_columns(table, passed[0])
-        labels = check_labels_or_none(counted_by(labels, given, 1), *table.shape)
-        return sweep_probs(table, labels, terms) if inputs.logits is None else sweep_logits(widened(table), labels, terms)
+        return _swept_outputs(passed[0], getattr(inputs, passed[0]), labels, terms, name)
     features = as_matrix(inputs.features, "features")
     check_some_columns(features, "features")
     if inputs.head is None:
@@ -352,6 +343,19 @@ def swept(inputs: ScoreInputs, terms: frozenset[str], name: str) -> Sweep:
         raise InputError(not_linear(name, head.kind))
     labels = check_labels_or_none(counted_by(labels, inputs.head, 0), len(features), head.num_classes)
     return sweep(features, head, labels, terms)
+
+
+def _swept_outputs(evidence: str, given: Any, labels: Any, terms: frozenset[str], name: str) -> Sweep:
+    """The pass over logits or probabilities, which are the output of a head."""
+    if terms & OF_FEATURES or not terms:
+        raise InputError(f"{name} needs features and a head; {evidence} alone do not have it.")
+    if evidence == "probs" and name in SCORES and SCORES[name].needs_logits:
+        raise InputError(f"{name} needs logits: probabilities know them only up to a constant.")
+    given = in_class_order(given)
+    table = as_matrix(given, evidence)
+    check_some_columns(table, evidence)
+    labels = check_labels_or_none(counted_by(labels, given, 1), *table.shape)
+    return sweep_probs(table, labels, terms) if evidence == "probs" else sweep_logits(widened(table), labels, terms)
 
 
 def not_linear(name: str, kind: str) -> str:

@@ -239,6 +239,17 @@ class _Rows(NamedTuple):
     magnitude: Any  # (s, 1) or None
 
 
+def _check_directions(inverse_norms: np.ndarray, kind: str) -> None:
+    """Angles need class vectors that are not zero: (c,) one over their norms."""
+    zero = np.flatnonzero(~np.isfinite(inverse_norms))
+    if len(zero):
+        where = "the mean of the class means" if kind == "gaussian" else "the origin"
+        raise InputError(
+            f"angles need class vectors with a direction, but class {zero[0]} is at {where}. "
+            "Leave the angular scores out: --scores confidence,loss."
+        )
+
+
 class _Pass:
     """One pass over some rows: the head made ready for it, the size of its tiles, and memory to work in.
 
@@ -266,17 +277,9 @@ class _Pass:
         self.only_sums = terms == {ANGLES} and self.by_cosines and self.width == c
         with np.errstate(divide="ignore"):
             self.inverse_w = 1 / safe_row_norms(self.head.weight, xp)  # (c,), infinite for a Gaussian at the center
-        if self.angular and not bool(xp.isfinite(self.inverse_w).all()):
-            zero = int(np.flatnonzero(~np.isfinite(to_numpy(self.inverse_w)))[0])
-            where = "the mean of the class means" if head.kind == "gaussian" else "the origin"
-            raise InputError(
-                f"angles need class vectors with a direction, but class {zero} is at {where}. "
-                "Leave the angular scores out: --scores confidence,loss."
-            )
-        # With the bias left out, the softmax terms are the same ones times e^-bias: no second exponential.
-        bias = self.head.bias
-        shared = NOBIAS in terms and bias is not None and _close_together(bias)
-        self.unbias = xp.exp(bias.mean() - bias) if shared else None  # (c,)
+        if self.angular:
+            _check_directions(to_numpy(self.inverse_w), head.kind)
+        self.unbias = _unbias(self.head.bias, xp) if NOBIAS in terms else None  # (c,)
 
         def buffer(rows: int) -> Any:
             return xp.empty((rows * self.width,), dtype=self.dtype, device=x.device)
@@ -421,6 +424,11 @@ def _block_rows(c: int, d: int, xp: ModuleType) -> int:
     if xp is not np:
         return min(4096, max(512, BLOCK // max(c, d)))
     return int(2 ** np.clip(np.log2(2**17 / c) // 1, 10, 11))
+
+
+def _unbias(bias: Any, xp: ModuleType) -> Any:
+    """(c,) e^-bias, with which softmax terms lose their bias without a second exponential; None if biases are far apart."""
+    return None if bias is None or not _close_together(bias) else xp.exp(bias.mean() - bias)
 
 
 def _close_together(bias: Any) -> bool:

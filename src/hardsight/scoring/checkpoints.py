@@ -14,9 +14,7 @@ from hardsight.data import BrokenImage, ImageData, open_data
 from hardsight.data.run_images import RunImages
 from hardsight.errors import HardsightError, InputError, require
 from hardsight.files.reading import read_json
-from hardsight.files.samples import Batch
 from hardsight.scores.gradients import within_class
-from hardsight.scores.sweep import Sweep
 
 BATCH = 64  # images per gradient computation
 
@@ -54,9 +52,9 @@ class GradientVariance:
             raise InputError(f"{spec}: none of the images can be read.")
         self.values = within_class(values, labels)
 
-    def of(self, batch: Batch, x: Any, rows: Sweep) -> np.ndarray:
-        """(b,) variance of gradients of each row."""
-        places = pc.index_in(pa.array(batch.ids, type=self.ids.type), value_set=self.ids)
+    def of(self, ids: Any) -> np.ndarray:
+        """(b,) variance of gradients of these samples."""
+        places = pc.index_in(pa.array(ids, type=self.ids.type), value_set=self.ids)
         return self.values[places.to_numpy(zero_copy_only=False).astype(np.int64)]
 
 

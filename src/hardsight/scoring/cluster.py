@@ -28,10 +28,10 @@ from hardsight.files.reading import read_json
 from hardsight.files.samples import SampleFiles
 from hardsight.files.table_writing import check_table_output
 from hardsight.files.writing import write_json
-from hardsight.scoring.score import Job
+from hardsight.scoring.job import Job
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
-from hardsight.table import Summary, write_table
+from hardsight.table import write_table
 from hardsight.unique_ids import SeenIds
 from hardsight.version import VERSION
 
@@ -104,45 +104,26 @@ def part_name(number: int) -> str:
 
 @dataclass(frozen=True)
 class Cluster:
-    """A Dask cluster: the address of its scheduler, certificates, and the seconds to wait without any worker."""
+    """A Dask cluster: the address of its scheduler, such as tcp://host:8786, and certificates for tls://."""
 
     address: str
     tls: TLS | None = None
-    patience: float = PATIENCE
-
-
-def score_on_cluster(
-    job: Job,
-    output: str | os.PathLike[str],
-    cluster: str | Cluster,
-    *,
-    summary: Summary | None = None,
-    progress: Progress | None = None,
-) -> Summary:
-    """Run a scoring job on a Dask cluster, and write the same bytes as a local `hardsight score`.
-
-    After an interrupt, it resumes with the missing parts.
-
-    Args:
-        job: row scores of a loaded snapshot, whose files the workers can open under the same paths: on a shared disk, or s3://.
-        output: .parquet, .csv or .json, in a location that workers can write to; parts are next to it until it is complete.
-        cluster: the scheduler, such as tcp://host:8786; or a `Cluster`, for tls:// or another timeout.
-        summary: collects counts, means and the hardest samples.
-        progress: called with the rows done and the total.
-    """
-    summary = summary or Summary(num_classes=job.snapshot.num_classes)
-    with parts_on_cluster(job, output, cluster, progress) as parts:
-        job.write(parts, output, summary)
-    return summary
 
 
 @contextlib.contextmanager
 def parts_on_cluster(
-    job: Job, output: str | os.PathLike[str], cluster: str | Cluster, progress: Progress | None = None
+    job: Job, output: str | os.PathLike[str], cluster: Cluster, progress: Progress | None = None
 ) -> Iterator[Iterator[pa.Table]]:
-    """The table of a job, computed on a cluster, piece by piece and in order.
+    """The table of a job, computed on a Dask cluster, piece by piece and in order: byte for byte that of `Job.parts`.
 
-    The parts stay next to the output until the block ends without an error; by then the output must be complete.
+    The parts stay next to the output until the block ends without an error; by then the output must be complete. After an
+    interrupt, only the missing parts are computed.
+
+    Args:
+        job: row scores of a loaded snapshot, whose files the workers can open under the same paths: on a shared disk, or s3://.
+        output: a location that workers can write to.
+        cluster: where to compute.
+        progress: called with the rows done and the total.
     """
     _refuse_what_needs_all_rows(job)
     files = _files(job)
@@ -159,7 +140,7 @@ def parts_on_cluster(
         inputs=json.dumps(_fingerprints(job, files)),
     )
     _begin(folder, request, pieces)
-    _compute_missing(request, pieces, cluster if isinstance(cluster, Cluster) else Cluster(cluster), progress)
+    _compute_missing(request, pieces, cluster, progress)
     if json.dumps(_fingerprints(job, files)) != request.inputs:
         raise RunError(f"{job.snapshot.name} changed while it was scored. Remove {folder} and start again.")
     yield _in_order(folder, pieces, job)
@@ -243,7 +224,7 @@ def _compute_missing(request: Request, pieces: list[range], cluster: Cluster, pr
     if not missing:
         return
     with _connected(cluster) as client:
-        for rows in _computed(client, missing, request, cluster.patience):
+        for rows in _computed(client, missing, request):
             done += rows
             if progress is not None:
                 progress(done, total)
@@ -268,7 +249,7 @@ def _connected(cluster: Cluster) -> Iterator[Any]:
         yield client
 
 
-def _computed(client: Any, missing: list[tuple[int, range]], request: Request, patience: float) -> Iterator[int]:
+def _computed(client: Any, missing: list[tuple[int, range]], request: Request) -> Iterator[int]:
     """Compute the missing parts on the cluster; yield the number of rows of each when it is complete."""
     numbers, pieces = zip(*missing, strict=True)
     futures = client.map(score_part, numbers, pieces, request=request, retries=RETRIES, pure=False)
@@ -278,7 +259,7 @@ def _computed(client: Any, missing: list[tuple[int, range]], request: Request, p
         future.add_done_callback(finished.put)
     try:
         for _ in futures:
-            future = _next(finished, client, patience, [number for number, _ in part_of.values()])
+            future = _next(finished, client, [number for number, _ in part_of.values()])
             number, piece = part_of.pop(future.key)
             if future.status in ("error", "cancelled"):
                 raise _failure(future, number, piece)
@@ -289,16 +270,16 @@ def _computed(client: Any, missing: list[tuple[int, range]], request: Request, p
             client.cancel(futures)
 
 
-def _next(finished: queue.SimpleQueue[Any], client: Any, patience: float, left: list[int]) -> Any:
+def _next(finished: queue.SimpleQueue[Any], client: Any, left: list[int]) -> Any:
     """The next part that is done or has failed. Dask would wait for a worker forever; we time out."""
     alone_since: float | None = None
     while True:
         with contextlib.suppress(queue.Empty):
             return finished.get(timeout=1.0)
         alone_since = None if _has_workers(client) else alone_since or time.monotonic()
-        if alone_since is not None and time.monotonic() - alone_since > patience:
+        if alone_since is not None and time.monotonic() - alone_since > PATIENCE:
             raise RunError(
-                f"the cluster has had no worker for {patience:.0f} s; parts left: {len(left)}, the first {part_name(left[0])}. "
+                f"the cluster has had no worker for {PATIENCE:.0f} s; parts left: {len(left)}, the first {part_name(left[0])}. "
                 "Complete parts are kept: start workers, and run the same command again."
             )
 
@@ -335,7 +316,7 @@ def _in_order(folder: Place, pieces: list[range], job: Job) -> Iterator[pa.Table
         part = _read_part(folder / part_name(number), len(piece))
         seen_ids.add(part.column("id").to_numpy())
         yield part
-    if not job.allow_duplicates:
+    if not job.snapshot.allow_duplicates:
         seen_ids.refuse_repeated(job.ids, job.snapshot.name or "ids", job.rows.start)
 
 

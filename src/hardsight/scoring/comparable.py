@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from hardsight.checks import to_numpy
+from hardsight.files.heads import ARRAYS
 from hardsight.head import Head
 from hardsight.scores import SCORES
 from hardsight.scores.terms import INPUT, SOFTMAX, TOP
-
-PARTS = ("weight", "bias", "scale", "log_variance", "log_prior")  # of a head
 
 
 def why_two_scales(first: Head | None, second: Head | None, names: tuple[str, str]) -> str | None:
@@ -35,14 +34,21 @@ def why_two_scales(first: Head | None, second: Head | None, names: tuple[str, st
             f"one head has {first.num_classes} classes and {first.num_features} features, "
             f"the other {second.num_classes} and {second.num_features}"
         )
-    same = all(_equal(getattr(first, part), getattr(second, part)) for part in PARTS)
-    return None if same else "the two heads differ in their weights"
+    return None if same_head(first, second) else "the two heads differ in their weights"
 
 
-def _equal(first: Any, second: Any) -> bool:
+def same_head(first: Head, second: Head, tolerance: float = 0.0) -> bool:
+    """Whether two heads are of one kind with the same numbers, up to a tolerance relative to the largest."""
+    if first.kind != second.kind or (first.scale or 1.0) != (second.scale or 1.0):
+        return False
+    return all(_close(getattr(first, name), getattr(second, name), tolerance) for name in ARRAYS)
+
+
+def _close(first: Any, second: Any, tolerance: float) -> bool:
     if first is None or second is None:
         return first is second
-    return bool(np.array_equal(to_numpy(first), to_numpy(second)))
+    a, b = to_numpy(first), to_numpy(second)
+    return a.shape == b.shape and np.allclose(a, b, rtol=tolerance, atol=tolerance * float(np.abs(a).max(initial=0)))
 
 
 def of_probabilities(name: str) -> bool:

@@ -16,7 +16,6 @@ from hardsight.data.files import is_image_name
 from hardsight.data.run_images import RunImages
 from hardsight.errors import HardsightError
 from hardsight.files.reading import read_json
-from hardsight.scoring.samples import path_of
 from hardsight.snapshot import Snapshot
 
 COLUMNS = ("id", "path", "base_id", "degradation", "level")
@@ -74,8 +73,7 @@ class RunPictures:
 
 def pictures_of(snapshot: Snapshot, images: Any = None) -> RunPictures | None:
     """Where to find the images of a snapshot's samples; None if nothing could lead to them."""
-    path = path_of(snapshot)
-    directory = path if path is not None and path.is_dir() else None
+    directory = snapshot.run
     image_path = str(images) if isinstance(images, (str, Path)) else None
     located = "path" in snapshot.column_names or pa.types.is_string(snapshot.source.id_type)
     return RunPictures(snapshot, directory, image_path) if located or directory is not None or image_path is not None else None

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from hardsight.errors import InputError
-from hardsight.options import HardnessView, SampleOptions, TableColumns, common, option
+from hardsight.options import HardnessView, OpeningOptions, SampleOptions, option
 
 
 @dataclass(frozen=True)
-class ScoreSettings(TableColumns, SampleOptions, HardnessView):
+class ScoreSettings(OpeningOptions, SampleOptions, HardnessView):
     """Which scores of which rows, what to report, and where to compute."""
 
-    head: Any = common("head")
-    labels: Any = common("labels")
     scores: Any = option(None, "Comma-separated score names, such as avh,avh_nearest:10, or all. Default: the usual row scores.")
     reference: Any = option(None, "Snapshot of the model's training data, to fit reference scores to.", metavar="TRAIN")
     models: Any = option(
@@ -25,10 +23,10 @@ class ScoreSettings(TableColumns, SampleOptions, HardnessView):
     )
     by: str | None = option(None, "Score to rank the hardest samples by. Default: avh, or loss without angles.")
     top: int = option(10, "Number of the hardest samples to print.", least=0)
-    class_names: Any = common("class_names")
     shard: Any = option(None, "Score one shard of the rows: i/n is part i of n equal parts, counted from 0.")
     strict: bool = option(False, "Stop at a row that cannot be scored instead of recording its status.")
     allow_duplicates: bool = option(False, "Accept repeated ids.")
+    summary_only: bool = option(False, "Keep no table but only its summary, in little memory.", python=True)
     cluster: str | None = option(
         None, "Score on a Dask cluster: the scheduler's address, such as tcp://host:8786.", metavar="ADDRESS"
     )
@@ -37,7 +35,7 @@ class ScoreSettings(TableColumns, SampleOptions, HardnessView):
     tls_key: str | None = option(None, "Private key of the client certificate, for tls:// clusters.", metavar="FILE")
 
     def check(self) -> None:
-        """TLS options need a cluster; labels may come from one source only."""
+        """Options of a cluster go together; labels may come from one source only."""
         super().check()
         if self.cluster is not None and self.limit is not None:
             raise InputError("--cluster scores whole files: use --first or --shard instead of --limit.")

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from hardsight.errors import InputError, did_you_mean
 from hardsight.scores import SCORES
-from hardsight.scoring.score import Job
+from hardsight.scoring.job import Job
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
 from hardsight.snapshot.sources import TableSource
@@ -28,14 +28,16 @@ def scores_of(snapshot: Snapshot, names: Sequence[str], progress: Progress | Non
     unknown = [name for name in names if name not in SCORES]
     if unknown:
         raise InputError(SCORES.refusal(unknown[0]))
-    job = Job(snapshot, names, allow_duplicates=snapshot.allow_duplicates)
+    job = Job(snapshot, names)
     parts = list(job.parts(progress))
     return pa.concat_tables(parts) if parts else job.schema.empty_table()
 
 
 def _stored_in_run(snapshot: Snapshot, names: Sequence[str]) -> pa.Table | None:
-    """The scores in the run's scores.parquet, by id; None if it lacks one of them or one of the samples."""
-    if snapshot.run is None or not (snapshot.run / "scores.parquet").is_file():
+    """The scores in the run's scores.parquet, by id; None if it lacks some, or if they are of another head or other labels."""
+    loaded = snapshot.loaded_from or {}
+    replaced = loaded.get("head") is not None or loaded.get("labels") is not None
+    if snapshot.run is None or replaced or not (snapshot.run / "scores.parquet").is_file():
         return None
     table = read_scores(snapshot.run)
     if not {"id", *names} <= set(table.column_names):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,8 @@ import pyarrow as pa
 from hardsight.checks import is_list_column, list_matrix
 from hardsight.errors import FileError, InputError
 from hardsight.files.epochs import epoch_means, has_dynamics
-from hardsight.files.heads import ARRAYS, head_from_arrays, load_head
-from hardsight.files.kinds import LIST_COLUMNS, kind_of
+from hardsight.files.heads import head_from_arrays, load_head
+from hardsight.files.kinds import LIST_COLUMNS, holds_scores
 from hardsight.files.npy import RowsOnDisk, open_npy, open_npz
 from hardsight.files.places import Place, missing, place
 from hardsight.files.reading import reading
@@ -21,31 +23,44 @@ from hardsight.files.run import read_manifest
 from hardsight.files.samples import SampleFiles, evidence_of
 from hardsight.files.table_files import read_table
 from hardsight.files.wide_tables import take_apart
-from hardsight.head import Head, as_head, is_estimator
+from hardsight.head import as_head, is_estimator
+from hardsight.labels import Classes, Written, check_agree
 from hardsight.pandas_index import align
+from hardsight.snapshot.arrays import OWN_NAMES, Opened, behind_estimator
 from hardsight.snapshot.sources import ArraySource, Source
-from hardsight.table import has_scores, read_scores
-
-OWN_NAMES = (*ARRAYS, "kind", "scale", "labels", "ids", "class_names")  # arrays in an .npz other than features
-
-Opened = tuple[Source, Head | None, list[str] | None]  # rows, head, class names
+from hardsight.table import read_scores
 
 
 def open_path(path: Place, features: Any, labels: Any) -> Opened:
     """The rows of a run or file; `features` names columns of a wide table, and `labels` a column, a .npy file, or an array."""
     wide = path.suffix.lower() in (".csv", ".tsv") or features is not None or is_column(path, labels)
     column = labels if wide and isinstance(labels, str) and not place(labels).is_file() else None
-    source, head, names = open_table(path, features, column) if wide else open_files(path)
+    opened = open_table(path, features, column) if wide else open_files(path)
     if labels is not None and column is None:
-        source = relabeled(source, labels)
-    return source, head, names
+        if isinstance(labels, str) and not wide and not place(labels).suffix and not place(labels).exists():
+            raise InputError(f"{path}: --label names a column, got {labels!r}, but this is no .csv or .parquet table.")
+        opened = replace(opened, source=relabeled(opened.source, labels))
+    return opened
 
 
-def opened_head(own: Head | None, head: Any) -> tuple[Head | None, list[str] | None]:
-    """The head of the run, or the one that overrides it: a Head, a weight, or a file, which may name the classes."""
+def under_head(opened: Opened, head: Any, class_names: Sequence[str] | None) -> Opened:
+    """The same rows with the head that overrides their own (a Head, a weight, a file, a classifier), and other class names."""
+    source, names = opened.source, opened.classes.names
+    if is_estimator(head):
+        if not isinstance(source, ArraySource):
+            raise InputError("a scikit-learn classifier goes with arrays and wide tables; this file is read in parts.")
+        return behind_estimator(source, head, np.asarray(source.values), class_names)
+    of_head = names if opened.head is not None else None
     if isinstance(head, (str, os.PathLike)):
-        return load_head(head)
-    return (own if head is None or is_estimator(head) else as_head(head)), None
+        head, of_head = load_head(head)
+    elif head is not None:
+        head, of_head = as_head(head), None
+    if class_names is not None and of_head is not None:
+        check_agree(class_names, of_head, "class_names", "the head")
+    known = class_names or of_head or names
+    if isinstance(source, ArraySource) and known != names:
+        source.label_names = source.label_names or names  # label numbers count the names in their own file
+    return Opened(source, opened.head if head is None else head, Classes(known))
 
 
 def open_scores(path: Place, by: str | None = None) -> pa.Table | None:
@@ -54,9 +69,7 @@ def open_scores(path: Place, by: str | None = None) -> pa.Table | None:
         raise FileError(missing(path))
     if not isinstance(path, Path):
         return None
-    if path.is_dir():
-        return read_scores(path) if kind_of(path) == "scores" else None
-    return read_scores(path) if has_scores(path, by) else None
+    return read_scores(path) if holds_scores(path, by) else None
 
 
 def open_files(path: Place) -> Opened:
@@ -66,13 +79,13 @@ def open_files(path: Place) -> Opened:
         if _is_tracked(path):
             return _from_epochs(path)
         shards = _shards(path)
-        return (SampleFiles(shards), None, None) if shards else _from_run(path)
+        return Opened(SampleFiles(shards)) if shards else _from_run(path)
     if ending == ".npz":
         return _from_npz(path)
     if ending == ".npy":
-        return ArraySource("features", _matrix_on_disk(open_npy(path)), None, None, {}), None, None
+        return Opened(ArraySource("features", _matrix_on_disk(open_npy(path)), None, None, {}))
     if ending in (".parquet", ".pq"):
-        return SampleFiles([path]), None, None
+        return Opened(SampleFiles([path]))
     if not path.exists():
         raise FileError(missing(path))
     raise FileError(
@@ -92,7 +105,7 @@ def _from_epochs(path: Place) -> Opened:
     held = epoch_means(path)
     source = ArraySource("probs", held.probs, held.labels, held.ids.to_numpy(zero_copy_only=False), {"split": held.splits})
     source.of_epochs = True
-    return source, None, None
+    return Opened(source)
 
 
 def _instead(ending: str) -> str:
@@ -106,6 +119,10 @@ def relabeled(source: Source, labels: Any) -> ArraySource:
     """The same rows with different labels: an array, or a .npy file."""
     if not isinstance(source, ArraySource):
         raise InputError("labels= works with .npz and .npy files only; a Parquet file has its own label column.")
+    if isinstance(labels, str) and not place(labels).exists():
+        raise InputError(
+            f"there is no file {labels!r}: --labels takes a .npy file, and --label names a column of a .csv or .parquet table."
+        )
     own = np.asarray(open_npy(labels)) if isinstance(labels, (str, os.PathLike)) else labels
     own = align(own, "labels", source.values, source.evidence, source.ids)
     return ArraySource(source.evidence, source.values, own, source.ids, source.further, source.missing)
@@ -134,7 +151,8 @@ def _from_npz(path: Place) -> Opened:
     n = len(values)
     columns = {name: arrays[name] for name in arrays if name not in (*OWN_NAMES, *LIST_COLUMNS) and arrays[name].shape == (n,)}
     try:
-        return ArraySource(evidence_of(present[0]), values, small.get("labels"), small.get("ids"), columns), head, names
+        source = ArraySource(evidence_of(present[0]), values, small.get("labels"), small.get("ids"), columns)
+        return Opened(source, head, Classes(names))
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
 
@@ -154,8 +172,9 @@ def is_column(path: Place, labels: Any) -> bool:
 def open_table(path: Place, features: Any, column: str | None) -> Opened:
     """A wide table, or one with another label column, read into memory."""
     if path.suffix.lower() not in (".csv", ".tsv", ".parquet", ".pq"):
-        raise InputError(f"{path}: features names columns of a .csv or .parquet table, but this is not one.")
-    table = read_table(path)
+        raise InputError(f"{path}: --features names columns (features= in Python), but this is no .csv or .parquet table.")
+    untyped = path.suffix.lower() in (".csv", ".tsv")
+    table = read_table(path, text=("label", column))
     if features is None and column is None and not set(LIST_COLUMNS) & set(table.column_names):
         raise InputError(
             f"{path}: which columns are the features? Name them with --features 'f*' (features= in Python), and the labels with "
@@ -164,9 +183,10 @@ def open_table(path: Place, features: Any, column: str | None) -> Opened:
     try:
         parts = take_apart(table, features, column)
         values, gaps = list_matrix(parts.values, str(path)) if is_list_column(parts.values) else (parts.values, None)
-        source = ArraySource(parts.evidence, values, parts.labels, parts.ids, parts.columns, gaps)
-        source.note, source.feature_names = parts.note, parts.names
-        return source, None, parts.class_names
+        labels = Written(parts.labels.to_pylist()) if untyped and parts.labels is not None else parts.labels
+        source = ArraySource(parts.evidence, values, labels, parts.ids, parts.columns, gaps)
+        source.note, source.feature_names, source.label_names = parts.note, parts.names, parts.class_names
+        return Opened(source)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
 
@@ -184,7 +204,7 @@ def _from_run(path: Place) -> Opened:
     if not files or not own:
         raise FileError(f"{manifest}: lists no samples.")
     head, names = load_head(path / "head.safetensors") if (path / "head.safetensors").is_file() else (None, None)
-    samples = SampleFiles(files)
+    samples = SampleFiles(files, of_run=True)
     if counted is not None and counted != len(samples):
         raise FileError(f"{path} was changed: its run.json lists {counted} rows, its samples hold {len(samples)}.")
-    return samples, head, names
+    return Opened(samples, head, Classes(names))

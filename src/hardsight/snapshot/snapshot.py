@@ -7,10 +7,10 @@ batch by batch. Extraction and training produce snapshots; scoring reads them.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -20,37 +20,35 @@ from hardsight.checks import (
     as_array,
     as_matrix,
     check_count,
-    check_ids,
     check_same_space,
     check_some_columns,
-    from_stream,
     given_probs,
-    is_list_column,
     is_text,
-    list_matrix,
     to_numpy,
 )
 from hardsight.errors import InputError, did_you_mean
 from hardsight.files.class_names import check_class_names, given_class_names
 from hardsight.files.heads import ARRAYS
-from hardsight.files.kinds import LIST_COLUMNS, SAMPLES
+from hardsight.files.kinds import SAMPLES
 from hardsight.files.places import place
 from hardsight.files.samples import Batch, SampleFiles
-from hardsight.files.wide_tables import check_columns, is_table, names_columns, take_apart, warn_of_scales
+from hardsight.files.wide_tables import is_table, warn_of_scales
 from hardsight.files.writing import check_output, replacing
-from hardsight.fitted_estimator import FittedEstimator, fitted_columns
-from hardsight.head import as_head, is_estimator
-from hardsight.named_labels import names_that_hold
-from hardsight.pandas_index import align, class_names_in, in_class_order, index_ids, same_columns
-from hardsight.screen import Progress, print_in_command, printable, wrapped
-from hardsight.snapshot.opening import OWN_NAMES, Opened, open_path, open_scores, opened_head
-from hardsight.snapshot.sources import SCORES_ALONE, ArraySource, Source, TableSource
+from hardsight.fitted_estimator import fitted_columns
+from hardsight.labels import Classes
+from hardsight.pandas_index import in_class_order
+from hardsight.screen import Progress, print_in_command, printable, warn, wrapped
+from hardsight.snapshot.arrays import EVIDENCE as EVIDENCE
+from hardsight.snapshot.arrays import ArrayOptions, Arrays, Opened, open_arrays
+from hardsight.snapshot.joining import Joined, joined
+from hardsight.snapshot.opening import open_path, open_scores, under_head
+from hardsight.snapshot.sources import SCORES_ALONE, ArraySource, SelectedRows, Source, TableSource
 from hardsight.table import is_scores, noted_class_names, plain, scores_given
 from hardsight.threads import even_rows
 from hardsight.unique_ids import check_unique, id_array
 
 BATCH_BYTES = 32 * 2**20  # features per batch when reading from files
-EVIDENCE = ("features", "logits", "probs")
+LEFT_IN_FILES = 2**28  # a larger part of files is not read into memory at once
 SNAPSHOTS = (".npz", ".npy", ".parquet", ".pq")  # extensions of snapshot files
 
 
@@ -62,7 +60,7 @@ class Snapshot:
         head: a `Head`, the (c, d) weight of a linear head (with a separate `bias`), or a fitted scikit-learn linear
             classifier: the earlier steps of a pipeline are applied to the features, and its classes name the labels.
         labels: (n,) class numbers or names; -1 or null for unlabeled. Names are matched to the known class names; if there
-            are none, classes are numbered in sorted order of their names.
+            are none, classes are numbered in natural order of their names.
         ids: (n,) unique strings or integers. Default: the index of a pandas frame, or row numbers.
         logits, probs: (n, c), instead of features; `pred_probs` is an alias of `probs`.
         class_names: (c,) class names.
@@ -82,69 +80,9 @@ class Snapshot:
     read_from: tuple[Any, ...] = ()  # source files of the rows, also after `take`: `save` replaces none of them
     allow_duplicates: bool = False
 
-    def __init__(
-        self,
-        features: Any = None,
-        head: Any = None,
-        labels: Any = None,
-        *,
-        bias: Any = None,
-        logits: Any = None,
-        probs: Any = None,
-        pred_probs: Any = None,
-        ids: Any = None,
-        class_names: Any = None,
-        columns: dict[str, Any] | None = None,
-        allow_duplicates: bool = False,
-    ) -> None:
-        probs = given_probs(probs, pred_probs)
-        if is_estimator(features):
-            raise InputError("the samples come first, and the model after them: score(X, model, y).")
-        note: str | None = None
-        names: Sequence[str] = ()
-        class_names = given_class_names(class_names)
-        if is_table(features) and names_columns(features, None, labels, ids):
-            parts = take_apart(features, fitted_columns(head), labels, ids)
-            class_names, columns = class_names or parts.class_names, {**parts.columns, **(columns or {})}
-            features, labels, ids, note, names = None, parts.labels, parts.ids, parts.note, parts.names
-            if parts.evidence == "features":
-                features = parts.values
-            else:
-                logits, probs = (parts.values if parts.evidence == name else None for name in EVIDENCE[1:])
-        arrays = {name: x for name, x in zip(EVIDENCE, (features, logits, probs), strict=True) if x is not None}
-        if not arrays or len(arrays) == 2 and "features" not in arrays or len(arrays) > 2:
-            raise InputError(f"a snapshot holds features, logits or probs, got {' and '.join(arrays) or 'none of them'}.")
-        evidence, values = next(iter(arrays.items()))
-        if evidence == "features" and is_table(values):
-            names = check_columns(values)
-        if bias is not None and head is None:
-            raise InputError("bias goes with a weight, and there is none: give head= as well.")
-        missing, values = None, from_stream(values)
-        head, values = (same_columns(head, values), values) if evidence == "features" else (head, in_class_order(values))
-        if is_list_column(values):
-            values, missing = list_matrix(values, evidence)
-        matrix = as_matrix(values, evidence)
-        if labels is None and _looks_like_labels(head, len(matrix)):
-            raise InputError("the second argument is the head, a model or its weight; labels go by name: score(X, labels=y).")
-        ids = index_ids(values) if ids is None else align(ids, "ids", values, evidence)
-        ids = None if ids is None else check_ids(ids, len(matrix))
-        labels = align(labels, "labels", values, evidence, ids)
-        further = {
-            name: align(column, f"column {name}", values, evidence, ids)
-            for name, column in _check_columns(columns or {}, len(matrix)).items()
-        }
-        if class_names is None:
-            named = class_names_in(head, 0) if evidence == "features" else class_names_in(values, 1)
-            class_names = names_that_hold(labels, named)
-        source = ArraySource(evidence, matrix, labels, ids, further, missing)
-        source.note = note
-        if head is None and names:
-            warn_of_scales(matrix, names)
-        if is_estimator(head):
-            head, class_names = source.behind(FittedEstimator(head), values, class_names)
-        self._set((source, None if head is None else as_head(head, bias), class_names), None, allow_duplicates)
-        for name in list(arrays)[1:]:
-            self._add_evidence(name, align(arrays[name], name, values, evidence, ids))
+    def __init__(self, features: Any = None, head: Any = None, labels: Any = None, **options: Unpack[ArrayOptions]) -> None:
+        given = Arrays(features, head, labels, **options)
+        self._set(open_arrays(given), None, given.allow_duplicates)
 
     @classmethod
     def open(
@@ -179,15 +117,9 @@ class Snapshot:
         named = features is not None or isinstance(labels, str)
         if is_table(x) and not named and head is None and is_scores(x, by):
             return cls.of_scores(scores_given(x), **options)
-        if features is None:
-            return cls(x, **options)
-        if not is_table(x):
-            raise InputError(f"features names columns of a table, but the samples are {type(x).__name__}: use one of them.")
-        parts = take_apart(x, features, options.pop("labels", None), options.pop("ids", None))
-        names, columns = options.pop("class_names", None) or parts.class_names, {**parts.columns, **options.pop("columns", {})}
-        own = {parts.evidence: parts.values, "labels": parts.labels, "ids": parts.ids, "columns": columns, "class_names": names}
-        snapshot = cls(**options, **own)
-        snapshot.source.note = parts.note
+        arrays = Arrays(x, **options)
+        snapshot = cls.__new__(cls)
+        snapshot._set(open_arrays(arrays, features), None, arrays.allow_duplicates)
         return snapshot
 
     def _with_options(self, options: dict[str, Any]) -> Snapshot:
@@ -213,7 +145,7 @@ class Snapshot:
 
     @classmethod
     def _of_path(cls, path: Any, options: dict[str, Any], features: Any, by: str | None) -> Snapshot:
-        beside = {name: options.pop(name) for name in ("probs", "pred_probs") if name in options}
+        beside: dict[str, Any] = {name: options.pop(name) for name in ("probs", "pred_probs") if name in options}
         files = ("head", "labels", "class_names", "allow_duplicates")
         extra = [name for name in options if name not in files]
         if extra:
@@ -236,15 +168,16 @@ class Snapshot:
         snapshot = cls.__new__(cls)
         try:
             names = given_class_names(class_names) or noted_class_names(table.schema)
-            snapshot._set((TableSource(table), None, names), name, allow_duplicates)
+            snapshot._set(Opened(TableSource(table), None, Classes(names)), name, allow_duplicates)
         except InputError as error:
             raise InputError(f"{name}: {error}" if name else str(error)) from error
         return snapshot
 
     def _set(self, opened: Opened, name: str | None, allow_duplicates: bool = False) -> None:
-        source, head, class_names = opened
+        source, head = opened.source, opened.head
         self.source, self.head, self.name, self.allow_duplicates = source, head, name, allow_duplicates
         self.others: dict[str, np.ndarray] = {}  # further evidence, such as probabilities next to features
+        self.added: dict[str, Any] = {}  # (n,) columns of `with_columns`
         if isinstance(source, ArraySource) and source.ids is not None and not allow_duplicates:
             check_unique(source.ids, self.where)
         if isinstance(source, SampleFiles) and len(source) == 0 and source.width == 0 and head is not None:
@@ -255,8 +188,12 @@ class Snapshot:
             if source.evidence != "features":
                 raise InputError(f"a head goes with features; {source.evidence} are already its output.")
             check_same_space(_Shape((source.num_samples, source.width)), head.weight)
-        given = None if class_names is None else check_class_names(class_names, self.num_classes)
-        self.class_names = source.name_classes(given, self.num_classes)
+        names = None if opened.classes.names is None else check_class_names(opened.classes.names, self.num_classes)
+        self.class_names, notes = source.read_labels(replace(opened.classes, names=names, count=self.num_classes))
+        for note in notes:
+            warn(note)
+        for evidence, values in opened.others.items():
+            self._add_evidence(evidence, values)
 
     def _again(self, source: Source) -> Snapshot:
         """The same model's view of other rows."""
@@ -264,8 +201,19 @@ class Snapshot:
         other.__dict__.update(self.__dict__ | {"source": source, "others": dict(self.others)})
         return other
 
+    def with_columns(self, columns: Mapping[str, Any], name: str | None = None) -> Snapshot:
+        """The same samples with further (n,) Arrow columns, or others in the place of their own; also under another name.
+
+        Example:
+            >>> Snapshot(np.eye(2)).with_columns({"site": pa.array(["a", "b"])}).columns(["id", "site"]).to_pydict()
+            {'id': [0, 1], 'site': ['a', 'b']}
+        """
+        other = self._again(self.source)
+        other.added, other.name = {**self.added, **columns}, name or self.name
+        return other
+
     def _add_evidence(self, name: str, values: Any) -> None:
-        matrix = to_numpy(as_matrix(in_class_order(values), name))
+        matrix = to_numpy(as_matrix(in_class_order(values, self.class_names), name))
         check_some_columns(matrix, name)
         if len(matrix) != len(self):
             raise InputError(f"there must be one row of {name} per sample, got {len(matrix)} rows for {len(self)} samples.")
@@ -293,15 +241,15 @@ class Snapshot:
     def ids(self) -> np.ndarray:
         """(n,) strings or integers, proven to be unique unless duplicates are allowed."""
         ids = id_array(self.columns(["id"]).column(0))
-        if isinstance(self.source, SampleFiles) and not self.allow_duplicates:  # those in memory were checked when opened
+        if not isinstance(self.source, ArraySource) and not self.allow_duplicates:  # those in memory were checked when opened
             check_unique(ids, self.where)
         return ids
 
     @property
     def labels(self) -> np.ndarray:
         """(n,) class numbers, -1 for unlabeled."""
-        if isinstance(self.source, ArraySource):
-            return self.source.class_numbers(self.num_classes)
+        if isinstance(self.source, ArraySource) and "label" not in self.added:
+            return np.asarray(self.source.labels)
         values, valid = arrow_numbers(self.columns(["label"]).column(0))
         return np.where(valid, values, -1).astype(np.int64)
 
@@ -415,8 +363,8 @@ class Snapshot:
         return max(1, BATCH_BYTES // max(1, self.source.width * self.source.itemsize))
 
     def in_memory(self, start: int = 0, stop: int | None = None) -> Batch:
-        """All the rows as one batch."""
-        parts = list(self.batches(start, stop))
+        """All the rows as one batch; what is in memory is not copied."""
+        parts = list(self.batches(start, stop, len(self) if isinstance(self.source, ArraySource) else None))
         if not parts:
             return Batch(start, np.zeros((0, self.source.width), np.float32), None, np.zeros(0, np.int64), np.zeros(0, np.int64))
         return Batch.joined(parts)
@@ -424,7 +372,7 @@ class Snapshot:
     @property
     def column_names(self) -> list[str]:
         """Names of the columns other than features: id, label, then any others."""
-        return self.source.column_names
+        return list(dict.fromkeys([*self.source.column_names, *self.added]))
 
     def columns(self, names: Sequence[str] | None = None) -> pa.Table:
         """The columns of `column_names` as an Arrow table, or those of `names` in that order.
@@ -443,7 +391,9 @@ class Snapshot:
                 f"{self.name or 'the snapshot'} has no column {unknown[0]!r}; it has {', '.join(known)}."
                 + did_you_mean(unknown[0], known)
             )
-        return self.source.columns(list(dict.fromkeys(known if names is None else names)), self.num_classes)
+        wanted = list(dict.fromkeys(known if names is None else names))
+        stored = self.source.columns([name for name in wanted if name not in self.added], self.num_classes)
+        return pa.table({name: self.added[name] if name in self.added else stored.column(name) for name in wanted})
 
     def take(self, rows: Any) -> Snapshot:
         """A snapshot in memory of the given rows, in the given order, with their labels, ids and other columns.
@@ -455,7 +405,9 @@ class Snapshot:
         """
         rows = _check_rows(rows, len(self))
         if isinstance(self.source, TableSource):
-            return self._again(TableSource(self.columns().take(rows)))
+            some = self._again(TableSource(self.columns().take(rows)))
+            some.added = {}
+            return some
         order = np.argsort(rows, kind="stable")
         ascending = rows[order]
         values: np.ndarray | None = None
@@ -479,18 +431,38 @@ class Snapshot:
         source = ArraySource(self.source.evidence, values, labels, ids, further, missing if missing.any() else None)
         source.of_epochs, source.note = self.source.of_epochs, self.source.note
         taken = Snapshot.__new__(Snapshot)
-        taken._set((source, self.head, self.class_names), self.name, self.allow_duplicates)
+        taken._set(Opened(source, self.head, Classes(self.class_names)), self.name, self.allow_duplicates)
         taken.read_from = self.read_from
         taken.others = {name: matrix[rows] for name, matrix in self.others.items()}
         return taken
 
     def of_rows(self, rows: Any) -> Snapshot:
-        """`take` for increasing rows that keeps track of the source run; the snapshot itself if these are all rows."""
+        """`take` for increasing rows that keeps track of the source run; the snapshot itself if these are all rows.
+
+        Rows in files stay there if they would take more than 256 MB.
+        """
         if len(rows) == len(self):
             return self
-        taken = self.take(rows)
+        in_files = isinstance(self.source, (SampleFiles, SelectedRows))
+        if in_files and len(rows) * self.source.width * self.source.itemsize > LEFT_IN_FILES:
+            taken = self._again(SelectedRows(self.source, _check_rows(rows, len(self))))
+            taken.others = {name: matrix[rows] for name, matrix in self.others.items()}
+            taken.added = {name: column.take(pa.array(rows)) for name, column in self.added.items()}
+        else:
+            taken = self.take(rows)
         taken.loaded_from, taken.whole = self.loaded_from, False
         return taken
+
+    def joined(self, other: Snapshot) -> Joined:
+        """The samples that both have, by id and in this order; refused if there are none.
+
+        Example:
+            >>> old, new = Snapshot(np.eye(3), ids=["a", "b", "c"]), Snapshot(np.eye(2), ids=["c", "a"])
+            >>> both = old.joined(new)
+            >>> both.second.ids, both.only_first
+            (array(['a', 'c'], dtype=object), 1)
+        """
+        return joined(self, other)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write as `.npz`, with the standard names as keys."""
@@ -499,7 +471,7 @@ class Snapshot:
         check_output(place(path), table=SAMPLES, inputs=self.read_from)
         everything = self.in_memory()
         arrays: dict[str, Any] = {self.source.evidence: to_numpy(everything.values), "labels": everything.labels}
-        arrays["ids"] = np.asarray(everything.ids) if everything.ids.dtype.kind == "i" else np.asarray(everything.ids, dtype=str)
+        arrays["ids"] = everything.ids if everything.ids.dtype.kind == "i" else _as_text_array("id", everything.ids)
         if self.head is not None:
             arrays["kind"] = np.array(self.head.kind)
             held = {name: getattr(self.head, name) for name in (*ARRAYS, "scale")}
@@ -507,7 +479,9 @@ class Snapshot:
         if self.class_names is not None:
             arrays["class_names"] = np.array(self.class_names, dtype=str)
         if isinstance(self.source, ArraySource):
-            arrays |= {name: _plain_column(name, column) for name, column in self.source.further.items() if not _all_null(column)}
+            further = {**self.source.further, **self.added}
+            names = [name for name, column in further.items() if name not in ("id", "label") and not _all_null(column)]
+            arrays |= {name: _plain_column(name, further[name]) for name in names}
         with replacing(path, table=SAMPLES) as temporary, temporary.open("wb") as file:
             np.savez(file, allow_pickle=False, **arrays)
 
@@ -535,24 +509,19 @@ class Snapshot:
             allow_duplicates: accept repeated ids.
         """
         path = place(path)
-        source, own_head, names = open_path(path, features or fitted_columns(head), labels)
-        own_head, head_names = opened_head(own_head, head)
-        names = given_class_names(class_names) or names or head_names
+        opened = open_path(path, features or fitted_columns(head), labels)
+        source = opened.source
         if isinstance(source, ArraySource):
             source.name = str(path)
             if source.note is not None:
                 print_in_command(source.note)
-                if own_head is None and head is None and source.evidence == "features":
+                if opened.head is None and head is None and source.evidence == "features":
                     warn_of_scales(source.values, source.feature_names)
         snapshot = cls.__new__(cls)
         try:
-            if is_estimator(head):
-                if not isinstance(source, ArraySource):
-                    raise InputError("a scikit-learn classifier goes with arrays and wide tables; this file is read in parts.")
-                own_head, names = source.behind(FittedEstimator(head), np.asarray(source.values), given_class_names(class_names))
-            snapshot._set((source, own_head, names), str(path), allow_duplicates)
+            snapshot._set(under_head(opened, head, given_class_names(class_names)), str(path), allow_duplicates)
         except InputError as error:
-            raise InputError(str(error) if str(error).startswith(f"{path}: ") else f"{path}: {error}") from error
+            raise InputError(str(error) if str(error).startswith(str(path)) else f"{path}: {error}") from error
         wide = isinstance(source, ArraySource) and source.note is not None
         if not wide and not (source.named and class_names is not None):
             snapshot.loaded_from = {"path": path, "head": head, "labels": labels}
@@ -563,27 +532,6 @@ class Snapshot:
 @dataclass(frozen=True)
 class _Shape:
     shape: tuple[int, int]
-
-
-def _looks_like_labels(head: Any, n: int) -> bool:
-    """Whether the argument passed as head is actually one label per sample: a list, an array or a pandas column."""
-    flat = np.ndim(head) == 1 if isinstance(head, list) else getattr(head, "ndim", None) == 1
-    return flat and n > 0 and len(head) == n
-
-
-def _check_columns(columns: Any, num_samples: int) -> dict[str, Any]:
-    """Other columns: names that are not reserved, one value per sample."""
-    if not isinstance(columns, dict):
-        raise InputError(f"columns must be a dict of names and (n,) arrays, got {type(columns).__name__}.")
-    for name, column in columns.items():
-        if not is_text(name) or not name or set(name) & set("/\\"):
-            raise InputError(f"columns need names of text without slashes, got {name!r}.")
-        if name in (*OWN_NAMES, *LIST_COLUMNS):
-            raise InputError(f"{name} is a reserved name in a snapshot and cannot be a further column.")
-        shape = as_array(column, f"column {name}").shape
-        if shape != (num_samples,):
-            raise InputError(f"column {name} must have one entry per sample, got shape {shape} for {num_samples} samples.")
-    return columns
 
 
 def _check_rows(rows: Any, num_samples: int) -> np.ndarray:
@@ -610,4 +558,12 @@ def _plain_column(name: str, column: Any) -> np.ndarray:
         raise InputError(
             f"column {name} must hold numbers or text to be saved as .npz, which holds no other objects and no nulls."
         )
-    return plain.astype(str)
+    return _as_text_array(f"column {name}", plain)
+
+
+def _as_text_array(name: str, values: np.ndarray) -> np.ndarray:
+    """Text as NumPy holds it, without NUL at its end, which would be lost."""
+    cut = [value for value in values if str(value).endswith("\0")]
+    if cut:
+        raise InputError(f"{name} {cut[0]!r:.80} ends in NUL, which .npz cannot hold.")
+    return values.astype(str)

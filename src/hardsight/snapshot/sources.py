@@ -15,7 +15,7 @@ from hardsight.errors import InputError, first_line
 from hardsight.files.samples import Batch
 from hardsight.fitted_estimator import FittedEstimator
 from hardsight.head import Head
-from hardsight.named_labels import class_numbers
+from hardsight.labels import Classes, read_labels
 from hardsight.threads import blocks
 from hardsight.unique_ids import id_array
 
@@ -30,7 +30,7 @@ class Source(Protocol):
     width: int  # number of columns of the values
     itemsize: int
     labeled: bool
-    named: bool  # whether the labels were given as names
+    named: bool  # whether class numbers depend on the names of the classes
     note: str | None  # which columns of a table the values are
     of_epochs: bool  # whether the values are means over the epochs of a training, and nothing else is known
     id_type: pa.DataType
@@ -52,8 +52,8 @@ class Source(Protocol):
         """The named columns of all rows."""
         ...
 
-    def name_classes(self, class_names: list[str] | None, num_classes: int | None) -> list[str] | None:
-        """Map named labels to the class names, and return those; without class names, return the names of the labels."""
+    def read_labels(self, classes: Classes) -> tuple[list[str] | None, tuple[str, ...]]:
+        """Decide what the labels mean, given what is known of the classes; return the class names, and notes."""
         ...
 
 
@@ -61,8 +61,9 @@ class ArraySource:
     """Rows in memory, or in arrays on disk that can be sliced; `name` is the file, for messages."""
 
     name: str | None = None
-    named = False  # whether the labels were given as names
+    named = False
     of_epochs = False
+    label_names: Sequence[str] | None = None  # names that the label numbers count, where the labels come with some
     note: str | None = None
     feature_names: Sequence[str] = ()
 
@@ -74,7 +75,6 @@ class ArraySource:
         self.itemsize = values.dtype.itemsize
         self.labeled = labels is not None
         self.labels = np.full(self.num_samples, -1) if labels is None else labels
-        self.checked: tuple[int | None, np.ndarray] | None = None
         self.ids = None if ids is None else check_ids(ids, self.num_samples)
         self.id_type = pa.string() if self.ids is not None and self.ids.dtype == object else pa.int64()
 
@@ -84,12 +84,11 @@ class ArraySource:
 
     def read(self, start: int, stop: int, rows: int, num_classes: int | None) -> Iterator[Batch]:
         """Rows start..stop in order, in batches of at most `rows`."""
-        labels = self.class_numbers(num_classes)
         for part in blocks(stop - start, rows):
             cut = slice(start + part.start, start + part.stop)
             ids = np.arange(cut.start, cut.stop) if self.ids is None else self.ids[cut]
             missing = None if self.missing is None else self.missing[cut]
-            yield Batch(cut.start, self.values[cut], missing, labels[cut], ids)
+            yield Batch(cut.start, self.values[cut], missing, self.labels[cut], ids)
 
     @property
     def column_names(self) -> list[str]:
@@ -98,34 +97,34 @@ class ArraySource:
 
     def columns(self, names: list[str], num_classes: int | None) -> pa.Table:
         """The named columns of all rows."""
-        return pa.table({name: self._column(name, num_classes) for name in names})
+        return pa.table({name: self._column(name) for name in names})
 
-    def name_classes(self, class_names: list[str] | None, num_classes: int | None) -> list[str] | None:
-        """Turn named labels into class numbers; return the class names, if there are any."""
-        numbers, names = class_numbers(self.labels, class_names, num_classes)
-        self.named, self.labels = self.named or numbers is not self.labels, numbers
-        return names
+    def read_labels(self, classes: Classes) -> tuple[list[str] | None, tuple[str, ...]]:
+        """Turn labels into class numbers; return the class names, if there are any, and notes."""
+        if not self.labeled:
+            names = self.label_names if classes.names is None and classes.count is None else classes.names
+            return None if names is None else list(names), ()
+        try:
+            read = read_labels(self.labels, classes, self.label_names)
+            self.labels = check_labels(read.numbers, self.num_samples, None)
+        except InputError as error:
+            raise InputError(f"{self.name}: {error}" if self.name else str(error)) from error
+        self.named, self.label_names = self.named or read.changed, None
+        return read.class_names, read.notes
 
-    def behind(self, estimator: FittedEstimator, rows: Any, class_names: list[str] | None) -> tuple[Head, list[str] | None]:
-        """Transform rows and labels as a pipeline would before its classifier; return the head and class names."""
+    def behind(self, estimator: FittedEstimator, rows: Any) -> Head:
+        """Transform the rows as a pipeline would before its classifier; return its head."""
         if self.evidence != "features":
             raise InputError(f"a classifier needs features; {self.evidence} are already its output.")
-        counted = estimator.classes.dtype.kind in "iuf"
-        if class_names is not None and not counted and list(class_names) != estimator.class_names:
-            raise InputError(f"a classifier has its own class names: {', '.join(estimator.class_names[:20])}.")
         self.values = as_matrix(estimator.features(rows), "features")
         self.width, self.itemsize = int(self.values.shape[1]), self.values.dtype.itemsize
-        head = estimator.head(self.values)
-        if self.labeled:
-            self.labels = estimator.class_numbers(self.labels)
-        return head, class_names or estimator.class_names
+        return estimator.head(self.values)
 
-    def _column(self, name: str, num_classes: int | None) -> Any:
+    def _column(self, name: str) -> Any:
         if name == "id":
             return pa.array(np.arange(self.num_samples) if self.ids is None else self.ids, self.id_type)
         if name == "label":
-            labels = self.class_numbers(num_classes)
-            return pa.array(labels, mask=labels < 0)
+            return pa.array(self.labels, mask=self.labels < 0)
         column = self.further[name]
         try:
             return column if isinstance(column, (pa.Array, pa.ChunkedArray)) else _arrow_column(name, column)
@@ -133,19 +132,47 @@ class ArraySource:
             where = f"{self.name}: " if self.name else ""
             raise InputError(f"{where}the column {name} cannot be shown in a table: {first_line(error)}") from error
 
-    def class_numbers(self, num_classes: int | None) -> np.ndarray:
-        """(n,) labels, checked: class numbers, -1 for unlabeled."""
-        if self.checked is None or self.checked[0] != num_classes:  # validate once, not for every piece
-            try:
-                self.checked = num_classes, check_labels(self.labels, self.num_samples, num_classes)
-            except InputError as error:
-                raise InputError(f"{self.name}: {error}" if self.name else str(error)) from error
-        return self.checked[1]
-
 
 def _arrow_column(name: str, column: Any) -> pa.Array:
     plain = as_array(column, f"column {name}")
     return pa.array(plain, from_pandas=plain.dtype == object)  # NaN among text is pandas' null
+
+
+class SelectedRows:
+    """Some rows of another source, in its order: they are picked from each batch as it is read."""
+
+    def __init__(self, source: Source, rows: np.ndarray) -> None:
+        self.source, self.rows = source, rows
+        self.num_samples = len(rows)
+        self.evidence, self.width, self.itemsize, self.id_type = source.evidence, source.width, source.itemsize, source.id_type
+        self.labeled, self.named, self.note, self.of_epochs = source.labeled, source.named, source.note, source.of_epochs
+
+    def pieces(self, rows: int) -> list[range]:
+        """Ranges of `rows` rows each; the last may be shorter."""
+        return [range(part.start, part.stop) for part in blocks(self.num_samples, rows)]
+
+    def read(self, start: int, stop: int, rows: int, num_classes: int | None) -> Iterator[Batch]:
+        """Rows start..stop in order, in batches of at most `rows`."""
+        wanted = self.rows[start:stop]
+        for batch in self.source.read(int(wanted[0]), int(wanted[-1]) + 1, rows, num_classes) if len(wanted) else ():
+            first, last = np.searchsorted(wanted, (batch.start, batch.start + len(batch)))
+            here = wanted[first:last] - batch.start
+            missing = None if batch.missing is None else batch.missing[here]
+            if len(here):
+                yield Batch(start + int(first), batch.values[here], missing, batch.labels[here], batch.ids[here])
+
+    @property
+    def column_names(self) -> list[str]:
+        """Those of the other source."""
+        return self.source.column_names
+
+    def columns(self, names: list[str], num_classes: int | None) -> pa.Table:
+        """The named columns of these rows."""
+        return self.source.columns(names, num_classes).take(self.rows)
+
+    def read_labels(self, classes: Classes) -> tuple[list[str] | None, tuple[str, ...]]:
+        """Nothing to decide: the other source has read its labels."""
+        return None if classes.names is None else list(classes.names), ()
 
 
 class TableSource(ArraySource):
@@ -158,10 +185,8 @@ class TableSource(ArraySource):
         super().__init__(SCORES_ALONE, np.empty((len(table), 0)), labels, ids, further)
         self.table = table
 
-    def _column(self, name: str, num_classes: int | None) -> Any:
-        if name == "id" and "id" in self.table.column_names:
-            return self.table.column("id")
-        return super()._column(name, num_classes)
+    def _column(self, name: str) -> Any:
+        return self.table.column("id") if name == "id" and "id" in self.table.column_names else super()._column(name)
 
     def read(self, start: int, stop: int, rows: int, num_classes: int | None) -> Iterator[Batch]:
         """Refused: there is nothing but scores."""

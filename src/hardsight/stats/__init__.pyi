@@ -1,9 +1,8 @@
 from .answers import Ceiling, answer_entropy, noise_ceiling, selection_frequency
 from .calibration import Reliability, fit_temperature, reliability
 from .coefficients import Coefficient, correlate_columns, fisher_z, holm, interval, kendall, pearson, spearman
-from .concordance import compare_kendall, kendall_influence
-from .correlation_tests import dunn_clark, hittner, meng, meng_interval, steiger, williams, zou
-from .correlation_tests import Outcome, fisher_test
+from .concordance import compare_influences, kendall_influence
+from .correlation_tests import Outcome, fisher_test, meng, steiger, williams, zou
 from .means import Difference, Mean, design_effect, mean_interval, welch
 from .open_set import Auroc, auroc
 from .permutation import swap_test
@@ -23,22 +22,19 @@ __all__ = [
     "answer_entropy",
     "auroc",
     "bootstrap",
-    "compare_kendall",
+    "compare_influences",
     "correlate_columns",
     "design_effect",
-    "dunn_clark",
     "fisher_exact",
     "fisher_test",
     "fisher_z",
     "fit_temperature",
-    "hittner",
     "holm",
     "interval",
     "kendall",
     "kendall_influence",
     "mean_interval",
     "meng",
-    "meng_interval",
     "noise_ceiling",
     "pass_scores",
     "pearson",

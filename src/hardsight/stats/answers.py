@@ -10,7 +10,7 @@ import numpy as np
 
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
-from hardsight.named_labels import whole_labels
+from hardsight.labels import whole_labels
 from hardsight.pandas_index import align, counted_by, in_class_order
 from hardsight.stats.coefficients import COEFFICIENTS, Kind
 from hardsight.stats.uncertainty import entropy_of

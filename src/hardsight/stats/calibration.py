@@ -13,7 +13,7 @@ from scipy.special import log_softmax
 
 from hardsight.checks import as_matrix, to_numpy
 from hardsight.errors import InputError
-from hardsight.named_labels import whole_labels
+from hardsight.labels import whole_labels
 from hardsight.pandas_index import align, counted_by, in_class_order
 
 

@@ -37,18 +37,14 @@ def kendall_influence(x: Any, y: Any) -> tuple[float, np.ndarray]:
     return float(tau), influence
 
 
-def compare_kendall(first: Any, second: Any, target: Any, clusters: Any = None) -> tuple[Outcome, float, float]:
-    """z test of two taus with one target on the same samples, plus their difference and its standard error.
-
-    Rows with the same value in (n,) `clusters`, such as degraded copies of one image, count as one unit.
-    """
-    return compare_influences(kendall_influence(first, target), kendall_influence(second, target), clusters)
-
-
 def compare_influences(
     first: tuple[float, np.ndarray], second: tuple[float, np.ndarray], clusters: Any = None
 ) -> tuple[Outcome, float, float]:
-    """The same from the results of `kendall_influence`."""
+    """z test of two taus with one target on the same samples, plus their difference and its standard error.
+
+    Each is a result of `kendall_influence`. Rows with the same value in (n,) `clusters`, such as degraded copies of one image,
+    count as one unit.
+    """
     (a, influence_a), (b, influence_b) = first, second
     n = len(influence_a)
     moved = influence_a - influence_b

@@ -10,8 +10,7 @@ of the same samples. All other tests here are for those, two dependent, overlapp
 
 Orient the scores so that both should correlate with the target in the same direction: -AVH and confidence. All of these
 tests assume normal data and Pearson's coefficient. For ranks they are approximations; prefer `bootstrap`.
-Formulas after Williams (1959), Dunn and Clark (1969), Steiger (1980), Meng, Rosenthal and Rubin (1992), Hittner et al.
-(2003) and Zou (2007).
+Formulas after Williams (1959), Steiger (1980), Meng, Rosenthal and Rubin (1992) and Zou (2007).
 """
 
 from __future__ import annotations
@@ -33,11 +32,6 @@ class Outcome:
     p: float  # two-sided
     p_greater: float  # one-sided: the first is larger
     df: int | None = None  # of Student's t; None for the normal
-
-    @property
-    def p_less(self) -> float:
-        """One-sided p: the first is smaller."""
-        return 1 - self.p_greater
 
 
 def outcome(statistic: float, df: int | None = None) -> Outcome:
@@ -76,36 +70,20 @@ def williams(a: float, b: float, c: float, n: int) -> Outcome:
 
 
 def steiger(a: float, b: float, c: float, n: int) -> Outcome:
-    """Steiger's z: Dunn and Clark's, with the covariance at the mean of the two coefficients."""
+    """Steiger's z: the difference of Fisher's z's over its error, their covariance taken at the mean of the two coefficients."""
     _check(a, b, c, n)
     mean = (a + b) / 2
-    return _fisher_difference(a, b, _covariance(mean, mean, c), n)
-
-
-def dunn_clark(a: float, b: float, c: float, n: int) -> Outcome:
-    """Dunn and Clark's z: the difference of Fisher's z's over its error, their covariance taken at a and b."""
-    _check(a, b, c, n)
-    return _fisher_difference(a, b, _covariance(a, b, c), n)
-
-
-def hittner(a: float, b: float, c: float, n: int) -> Outcome:
-    """Hittner's z: Steiger's, with the mean taken in Fisher's z."""
-    _check(a, b, c, n)
-    mean = math.tanh((fisher_z(a) + fisher_z(b)) / 2)
-    return _fisher_difference(a, b, _covariance(mean, mean, c), n)
+    s = _covariance(mean, mean, c)
+    return outcome((fisher_z(a) - fisher_z(b)) * math.sqrt((n - 3) / (2 - 2 * s)))
 
 
 def meng(a: float, b: float, c: float, n: int) -> Outcome:
     """Meng, Rosenthal and Rubin's z."""
     _check(a, b, c, n)
-    return outcome((fisher_z(a) - fisher_z(b)) / _meng_error(a, b, c, n))
-
-
-def meng_interval(a: float, b: float, c: float, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Meng, Rosenthal and Rubin's interval of atanh(a) - atanh(b)."""
-    _check(a, b, c, n)
-    difference, half = fisher_z(a) - fisher_z(b), normal_quantile(level) * _meng_error(a, b, c, n)
-    return difference - half, difference + half
+    square = (a**2 + b**2) / 2
+    f = min(1.0, (1 - c) / (2 * (1 - square)))
+    h = (1 - f * square) / (1 - square)
+    return outcome((fisher_z(a) - fisher_z(b)) / math.sqrt(2 * (1 - c) * h / (n - 3)))
 
 
 def zou(a: float, b: float, c: float, n: int, level: float = 0.95) -> tuple[float, float]:
@@ -128,17 +106,6 @@ def zou(a: float, b: float, c: float, n: int, level: float = 0.95) -> tuple[floa
 def _covariance(a: float, b: float, c: float) -> float:
     """Correlation of the errors of atanh a and atanh b."""
     return (c * (1 - a**2 - b**2) - a * b * (1 - a**2 - b**2 - c**2) / 2) / ((1 - a**2) * (1 - b**2))
-
-
-def _fisher_difference(a: float, b: float, s: float, n: int) -> Outcome:
-    return outcome((fisher_z(a) - fisher_z(b)) * math.sqrt((n - 3) / (2 - 2 * s)))
-
-
-def _meng_error(a: float, b: float, c: float, n: int) -> float:
-    square = (a**2 + b**2) / 2
-    f = min(1.0, (1 - c) / (2 * (1 - square)))
-    h = (1 - f * square) / (1 - square)
-    return math.sqrt(2 * (1 - c) * h / (n - 3))
 
 
 def _check(a: float, b: float, c: float, n: int) -> float:

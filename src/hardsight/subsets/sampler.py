@@ -10,7 +10,7 @@ from torch.utils.data import Sampler
 
 from hardsight.checks import as_numbers, check_count, to_numpy
 from hardsight.errors import InputError
-from hardsight.named_labels import whole_labels
+from hardsight.labels import whole_labels
 from hardsight.training.pacing import Curriculum, Pacing
 from hardsight.training.settings import PacingOptions
 

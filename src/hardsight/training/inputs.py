@@ -19,8 +19,8 @@ from hardsight.data.dataset import num_classes
 from hardsight.errors import FileError, InputError
 from hardsight.extraction.extract import ahead
 from hardsight.files.samples import is_free
+from hardsight.labels import Classes, read_labels
 from hardsight.models.preprocessing import Preprocessing
-from hardsight.named_labels import class_numbers
 from hardsight.pandas_index import align, index_ids
 
 KEEP_BYTES = 2**30  # pixels of one set held in memory, so that later epochs need no decoding
@@ -80,10 +80,11 @@ class ArrayInputs:
         if not np.isfinite(values).all():
             raise InputError("inputs must be finite numbers.")
         names = None if class_names is None else [str(name) for name in class_names]
-        numbers, self.class_names = class_numbers(labels, names, None if names is None else len(names))
-        self.inputs, self.labels = values, check_labels(np.asarray(numbers), len(values), None)
+        read = read_labels(labels, Classes(names))
+        self.class_names = read.class_names
+        self.inputs, self.labels = values, check_labels(read.numbers, len(values), None)
         hint = "" if self.class_names is not None else counted_from_one(self.labels)
-        self.notes = (hint.strip(),) if hint else ()
+        self.notes = (*read.notes, *([hint.strip()] if hint else []))
         self.ids = [str(id) for id in (range(len(values)) if ids is None else ids)]
         if len(set(self.ids)) != len(values):
             raise InputError(f"ids must be {len(values)} different ones, got {len(set(self.ids))}.")

@@ -1,0 +1,299 @@
+"""`Correlations`: how scores agree with people, or with another target; the result of `correlate`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from hardsight.errors import InputError
+from hardsight.human.calibration import FEWEST_LABELED, Calibration, calibration
+from hardsight.human.comparisons import Agreement
+from hardsight.human.disagreement import Disagreement, disagreement
+from hardsight.human.granularity import within_groups
+from hardsight.human.hypotheses import hypotheses
+from hardsight.human.models import has_logits
+from hardsight.human.open_set_detection import open_set
+from hardsight.human.settings import CorrelateSettings
+from hardsight.human.tables import CEILING, EPOCH, GROUP, HYPOTHESIS, OPEN_SET, PAIR, SIDE, SINGLE, Row, as_table
+from hardsight.render.html_page import as_printed
+from hardsight.render.printed_tables import as_arrow
+from hardsight.result import Result
+from hardsight.screen import Sentence, ShownTable, table_lines
+from hardsight.snapshot import Snapshot
+from hardsight.stats.coefficients import holm
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MOST_SHOWN = 3  # models and notes in the repr
+TRUST = (
+    "Which test to trust: the paired bootstrap (for Kendall the jackknife). Both coefficients come from the same samples and the "
+    "same answers, so the paper's test for independent groups is the wrong model; Williams, Steiger and Meng know that, "
+    "but assume normal data, which tied and bounded numbers are not."
+)
+
+
+class Correlations(Result):
+    """How scores agree with people, or with any other target, for one or several models.
+
+    `table` is Table 1 of the AVH paper: each score with each target, over all samples and in bins, by three coefficients.
+    `tables()` has the others by name: pairs of scores, verdicts on the hypotheses, the models side by side, noise ceilings,
+    and what the options asked for. `agreement` is above 0 if what is hard for people is hard by the score; `raw` is the
+    coefficient with the original signs of the columns.
+
+    Example:
+        >>> from hardsight import correlate
+        >>> table = pa.table({"id": [0, 1, 2, 3, 4], "label": [0] * 5, "avh": [0.1, 0.2, 0.3, 0.4, 0.6]})
+        >>> correlations = correlate(table, [1.0, 0.9, 0.9, 0.5, 0.6], replicates=50)
+        >>> round(correlations.agreement().single("avh")["agreement"], 3)
+        0.872
+    """
+
+    coarse: Correlations | None = None  # the same for superclasses
+
+    def __init__(
+        self,
+        agreements: Sequence[Agreement],
+        settings: CorrelateSettings,
+        models: Sequence[Snapshot],
+        epochs: Sequence[Row] = (),
+        notes: Iterable[str] = (),
+    ) -> None:
+        super().__init__(as_table([row for agreement in agreements for row in agreement.singles], SINGLE), notes)
+        self.agreements, self.settings = tuple(agreements), settings
+        self.models, self.epochs = tuple(models), tuple(epochs)
+
+    # ---- one model ----
+
+    @property
+    def main(self) -> tuple[Agreement, ...]:
+        """One agreement per model, with the first target. Levels of several degradations are separate targets."""
+        return tuple(agreement for agreement in self.agreements if agreement.target.key != "entropy")
+
+    @property
+    def several(self) -> bool:
+        """Whether there are several models."""
+        return len({agreement.model for agreement in self.main}) > 1
+
+    @property
+    def with_people(self) -> bool:
+        """Whether the target is human answers, and not a column."""
+        return self.agreement().target.measure is not None
+
+    def agreement(self, model: str | None = None) -> Agreement:
+        """The agreement of one model, by default the first."""
+        named = [agreement for agreement in self.main if model is None or agreement.model == model]
+        if not named:
+            known = ", ".join(agreement.model for agreement in self.main)
+            raise InputError(f"there is no model {model!r}; choose from {known}.")
+        return named[0]
+
+    def model(self, name: str) -> Snapshot:
+        """The model behind an agreement, with its scores among its columns."""
+        return next(model for model in self.models if model.name == name)
+
+    def disagreement(self, score: str = "avh", model: str | None = None, top: int = 12) -> Disagreement:
+        """Samples easy for people and hard for the model, and the reverse: counts, and the clearest cases."""
+        agreement = self.agreement(model)
+        return disagreement(agreement, self.model(agreement.model), score, top)
+
+    def calibration(self, model: str | None = None) -> Calibration:
+        """Reliability, a temperature fitted on a half, and its effect on each correlation. Needs a run or snapshot."""
+        agreement = self.agreement(model)
+        return calibration(self.model(agreement.model), agreement, self.settings.seed)
+
+    def open_set(self, unseen: Any, model: str | None = None) -> pa.Table:
+        """AUROC of label-free scores for inputs of unseen classes, from another snapshot of the same model."""
+        return as_table(open_set(self.model(self.agreement(model).model), unseen, self.settings.level), OPEN_SET)
+
+    def within(self, column: str, model: str | None = None) -> pa.Table:
+        """Spearman of each score within each group of samples that share a value of a column."""
+        agreement = self.agreement(model)
+        return as_table(within_groups(agreement, self.model(agreement.model), column), GROUP)
+
+    def plot(self, score: str | None = None, model: str | None = None) -> Figure:
+        """2-D histograms against the target (Figures 5 and 16 to 18): one score, or all scores of a model side by side.
+
+        The number above each is its `agreement`, as in the table.
+        """
+        from hardsight.human.figures import histograms
+
+        return histograms(self.agreement(model), self.settings, None if score is None else [score])
+
+    # ---- all models ----
+
+    @functools.cached_property
+    def closer(self) -> list[str]:
+        """The models for which there are further analyses; an ensemble of several has no scores of its own."""
+        scored = [agreement.model for agreement in self.main if {"avh", "confidence"} & set(agreement.scores)]
+        return list(dict.fromkeys(name for name in scored if name != "ensemble" or len(self.models) == 1))
+
+    @functools.cached_property
+    def calibrations(self) -> list[Calibration]:
+        """With human data: the calibration of each model whose logits and labels are known."""
+        models = [self.model(name) for name in self.closer if self.with_people]
+        known = [model.name for model in models if has_logits(model) and (model.labels >= 0).sum() >= FEWEST_LABELED]
+        return [self.calibration(name) for name in known]
+
+    @functools.cached_property
+    def disagreements(self) -> list[Disagreement]:
+        """With human data: where each model disagrees with people, by AVH or else by confidence."""
+        names = self.closer if self.with_people and self.settings.top else []
+        score_of = {name: "avh" if "avh" in self.agreement(name).scores else "confidence" for name in names}
+        return [self.disagreement(score, name, self.settings.top) for name, score in score_of.items()]
+
+    @functools.cached_property
+    def unseen_rows(self) -> list[Row]:
+        """How well scores detect the unseen classes, if a snapshot of them was given."""
+        unseen = self.settings.unseen
+        return [] if unseen is None else self._rows(lambda name: self.open_set(unseen, name))
+
+    @functools.cached_property
+    def group_rows(self) -> list[Row]:
+        """Coefficients within groups, if a column of them was named."""
+        by = self.settings.by
+        return [] if by is None else self._rows(lambda name: self.within(by, name))
+
+    @functools.cached_property
+    def superclass_rows(self) -> list[Row]:
+        """Coefficients within superclasses, if they were given."""
+        coarse = self.coarse
+        return [] if coarse is None else self._rows(lambda name: coarse.within("label", name))
+
+    def _rows(self, table_of: Callable[[str], pa.Table]) -> list[Row]:
+        return [row for name in self.closer for row in table_of(name).to_pylist()]
+
+    # ---- rendered ----
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """How much was compared."""
+        counts = {"models": len(self.main), "samples": self.agreement().n, "coefficients": len(self)}
+        return {**counts, "pairs": sum(len(agreement.pairs) for agreement in self.agreements)}
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Every table by name, with full numbers.
+
+        `table1`, `pairs` (Tables 2 and 6 to 9), `hypotheses`, `models`, `ceilings` and `checkpoints` always; `coarse_table1`,
+        `coarse_pairs`, `disagreement`, `calibration`, `open_set`, `groups` and `superclasses` where there are such.
+        """
+        tables = self._coefficients()
+        if self.coarse is not None:
+            coarse = self.coarse._coefficients()
+            tables |= {"coarse_table1": coarse["table1"], "coarse_pairs": coarse["pairs"]}
+        further = {
+            "disagreement": [row for each in self.disagreements for row in each.rows()],
+            "calibration": [row for each in self.calibrations for row in each.effects],
+            "open_set": self.unseen_rows,
+            "groups": self.group_rows,
+            "superclasses": self.superclass_rows,
+        }
+        return tables | {name: as_arrow(rows).select(list(rows[0])) for name, rows in further.items() if rows}
+
+    def _coefficients(self) -> dict[str, pa.Table]:
+        return {
+            "table1": self.table,
+            "pairs": as_table(self.pair_rows, PAIR),
+            "hypotheses": as_table(self.verdict_rows, HYPOTHESIS),
+            "models": as_table(self.model_rows, SIDE),
+            "ceilings": as_table(self._ceilings(), CEILING),
+            "checkpoints": as_table(self.epochs, EPOCH),
+        }
+
+    @functools.cached_property
+    def pair_rows(self) -> list[Row]:
+        """Each pair of scores, with the paper's test, the correct ones, Holm's correction over all pairs, and a verdict."""
+        rows = [row for agreement in self.agreements for row in agreement.pairs]
+        corrected = holm([row["trusted_p"] for row in rows])
+        return [row | {"holm_p": float(p), "verdict": _verdict(row, float(p))} for row, p in zip(rows, corrected, strict=True)]
+
+    @functools.cached_property
+    def verdict_rows(self) -> list[Row]:
+        """The paper's four hypotheses and the slides' Discovery 5, each with a verdict, effect and interval."""
+        return hypotheses(self.main, self.epochs)
+
+    @functools.cached_property
+    def model_rows(self) -> list[Row]:
+        """The models side by side: accuracy, mean of each score, its correlation (Observation 4)."""
+        rows = []
+        for agreement in self.main:
+            known = {"model": agreement.model, "target": agreement.target.key, "n": agreement.n, "accuracy": agreement.accuracy}
+            for name, column in agreement.scores.items():
+                rows.append({**agreement.single(name), **known, "mean": float(column.mean())})
+        return rows
+
+    def _ceilings(self) -> list[Row]:
+        """How well people agree with each other, which bounds what any score can reach."""
+        rows = []
+        for agreement in self.agreements:
+            for kind, ceiling in agreement.ceilings.items():
+                known = {"reason": ceiling} if isinstance(ceiling, str) else vars(ceiling)
+                rows.append({**known, "model": agreement.model, "target": agreement.target.key, "kind": kind})
+        return rows
+
+    def lines(self, verbose: bool = False) -> Iterator[Sentence | ShownTable]:
+        """The most important parts: one table of all models, the verdicts, and what an option requested.
+
+        `verbose` adds every coefficient, bin, pair and sample behind them.
+        """
+        from hardsight.human.lines import detail_lines, main_lines
+
+        yield from main_lines(self)
+        if verbose:
+            yield from detail_lines(self)
+
+    def figures(self) -> dict[str, Figure]:
+        """Every figure by file name."""
+        from hardsight.human.figures import figures_of
+
+        return figures_of(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything for JSON: undefined numbers are null, with a reason, instead of NaN."""
+        coarse = self.coarse
+        return {
+            **self._document(),
+            "calibration": [each.to_dict() for each in self.calibrations],
+            "disagreement": [asdict(each) for each in self.disagreements],
+            "open_set": self.unseen_rows,
+            "groups": self.group_rows,
+            "coarse": None if coarse is None else coarse._document() | {"superclasses": self.superclass_rows},
+        }
+
+    def _document(self) -> dict[str, Any]:
+        tables = self._coefficients()
+        return {
+            **{name: getattr(self.settings, name) for name in ("level", "replicates", "permutations", "splits", "seed")},
+            "notes": self.notes,
+            "trust": TRUST,
+            "targets": [
+                {"model": agreement.model, "target": agreement.target.key, "words": agreement.target.words}
+                | {"hard": agreement.target.hard, "n": agreement.n, "left_out": agreement.left_out}
+                | {"accuracy": agreement.accuracy}
+                for agreement in self.agreements
+            ],
+            **{name: tables[name].to_pylist() for name in ("ceilings", "table1", "pairs", "hypotheses", "models", "checkpoints")},
+        }
+
+    def __repr__(self) -> str:
+        lines = []
+        for agreement in self.main[:MOST_SHOWN]:
+            singles = [agreement.single(name) for name in agreement.scores]
+            lines.append(f"Correlations: {agreement.model}, {agreement.n:,} samples, with {agreement.target.words}")
+            lines += table_lines(singles, ("score", "agreement", "low", "high"), most=12)
+        more = [f"and {len(self.main) - MOST_SHOWN} more: tables() has all"] if len(self.main) > MOST_SHOWN else []
+        ways = "tables(), figures() and plot() have the rest"
+        return "\n".join([*lines, *more, *(f"note: {note}" for note in self.notes[:MOST_SHOWN]), ways])
+
+    def _repr_html_(self) -> str:
+        return as_printed(repr(self).splitlines())
+
+
+def _verdict(row: Row, holm_p: float) -> str:
+    if not holm_p < 0.05:
+        return "no difference shown"
+    return f"{row['first'] if row['difference'] > 0 else row['second']} agrees more"
