@@ -259,10 +259,10 @@ def test_documents_of_the_long_commands() -> None:
     }
     counts = {"images": 3, "score": "s", "gaussians": "g", "trajectories": {"followed": 0, "switched": 0}}
     with showing(json=True) as shown:
-        show_lines(Adapted("run", tables(adapted)))
-        show_lines(Generalized("run", tables(generalized)))
+        show_lines(Adapted("run", tables(adapted)).lines())
+        show_lines(Generalized("run", tables(generalized)).lines())
         attack = Attack("run", tables(attacked), counts=counts)
-        show_lines(attack)
+        show_lines(attack.lines())
     assert shown.summary == attack.summary == counts
     rows = shown.records()
     assert list(rows) == ["accuracy", "differences", "epsilons", "detection"]
