@@ -172,7 +172,7 @@ class Result:
     def _named(self) -> pa.Table:
         """The table with the class names in its metadata."""
         notes = table_notes(self.table.schema)
-        if self.class_names is None or "class_names" in notes:
+        if self.class_names is None or notes.get("class_names"):
             return self.table
         named = json.dumps({**notes, "class_names": self.class_names}).encode()
         return self.table.replace_schema_metadata({**(self.table.schema.metadata or {}), b"hardsight": named})

@@ -11,6 +11,8 @@ import pyarrow as pa
 from hardsight.checks import arrow_numbers
 from hardsight.errors import InputError
 
+ADVICE = "Fix them; hardsight score --allow-duplicates keeps both rows."
+
 
 class SeenIds:
     """Finds repeated ids with eight bytes per id: if hashes are equal, the ids themselves are compared before one is reported."""
@@ -23,7 +25,7 @@ class SeenIds:
         values = ids.tolist()
         self.hashes.append(np.fromiter(map(hash, values), np.int64, len(values)))
 
-    def refuse_repeated(self, read: Callable[[], np.ndarray], where: str, first_row: int = 0) -> None:
+    def refuse_repeated(self, read: Callable[[], np.ndarray], where: str, first_row: int = 0, advice: str = ADVICE) -> None:
         """Raise an InputError that names a repeated id and its rows; `read` gives all ids again, if some hashes are equal."""
         hashes = np.concatenate(self.hashes) if self.hashes else np.empty(0, np.int64)
         ordered = np.sort(hashes)
@@ -38,7 +40,7 @@ class SeenIds:
             row, id = repeated[0]
             raise InputError(
                 f"{where}: ids must be unique, but {len(repeated)} are repeated; row {first_row + row} repeats {id!r:.80} of row "
-                f"{first_row + first_seen[id]}. Fix them; hardsight score --allow-duplicates keeps both rows."
+                f"{first_row + first_seen[id]}. {advice}"
             )
 
 
@@ -49,9 +51,9 @@ def id_array(column: Any) -> np.ndarray:
     return np.array([*column.to_pylist(), None], dtype=object)[:-1]
 
 
-def check_unique(ids: Any, where: str) -> None:
+def check_unique(ids: Any, where: str, advice: str = ADVICE) -> None:
     """Refuse (n,) ids of which one appears twice, naming it and its rows."""
     ids = id_array(ids) if isinstance(ids, (pa.Array, pa.ChunkedArray)) else ids
     seen = SeenIds()
     seen.add(ids)
-    seen.refuse_repeated(lambda: ids, where)
+    seen.refuse_repeated(lambda: ids, where, advice=advice)

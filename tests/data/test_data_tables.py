@@ -192,7 +192,7 @@ def test_csv_column_as_label(tmp_path: Path) -> None:
         ("path,label,label\na.png,0,1\n", "'label' appears more than once"),
         ("path,label\na.png\n", "row 1: expected 2 values"),
         ("path,label\n,0\n", "row 1: path must be text"),
-        ("path,label\na.png,0\na.png,1\n", "give each row its own `id`"),
+        ("path,label\na.png,0\na.png,1\n", "Give each row its own `id`"),
         ("", "this one is empty"),
         ('path,label\n"a.png,0\n', "not a readable CSV"),
     ],

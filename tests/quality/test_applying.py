@@ -90,7 +90,7 @@ def test_class_names_and_paths_of_a_stranger_stay_in_the_folder(tmp_path: Path) 
         Snapshot(np.eye(3), None, [0, 1, 2], ids=ids, columns={"path": p}) for p in (paths, ["../secret.png"] * 3)
     )
     pq.write_table(pa.table({"id": ["c"], "mark": ["fine"], "suggestion": pa.array([None], pa.int64())}), tmp_path / "r.parquet")
-    applied = apply_review(samples, tmp_path / "r.parquet", ["../up", "a/b", "a/b"])
+    applied = apply_review(samples, tmp_path / "r.parquet", ["../up", "a/b", "a_b"])
     assert write_images(applied, run, tmp_path / "out") == 3
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["_._up", "a_b (1)", "a_b (2)"]
     with pytest.raises(FileError, match="an image was not found"):

@@ -65,7 +65,7 @@ class ImageData:
         wrong = {name: length for name, length in lengths.items() if length != n}
         if wrong:
             raise InputError(f"every column needs one entry per image, {n} here, got {wrong}.")
-        check_unique(np.array([*self.ids, None], dtype=object)[:-1], "the data")
+        check_unique(np.array([*self.ids, None], dtype=object)[:-1], "the data", "Give each row its own `id`.")
 
     def __len__(self) -> int:
         return len(self.ids)

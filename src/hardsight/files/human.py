@@ -268,7 +268,7 @@ def _class_index(value: Any, class_of: Mapping[str, int]) -> int | None:
 
 def _unique(values: Any) -> np.ndarray:
     ids = _plain_ids(values)
-    check_unique(ids, "the answers")
+    check_unique(ids, "the answers", "Keep one row of each.")
     return ids
 
 
