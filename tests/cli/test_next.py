@@ -76,7 +76,7 @@ def test_every_next_line_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     def marked_meanwhile(started: Started, browser: bool) -> None:
         """A person opens the page, marks the hardest sample, and stops the server."""
         display = started.page.display
-        assert started.page.about()["by"] == display.by
+        assert started.page.about()["by"] == display.by and display.path is not None
         Review(review_file(display.path), display.class_names).put("tab", display.ids[0].as_py(), "wrong label", 1)
         started.socket.close()
 

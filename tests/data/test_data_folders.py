@@ -13,9 +13,10 @@ from pictures import encoded, tar_of
 from PIL import Image
 
 from hardsight.data import BrokenImage, open_data
-from hardsight.data.labels import class_index, natural_key
+from hardsight.data.labels import class_index
 from hardsight.data.layout import read_layout
 from hardsight.errors import FileError, HardsightError, InputError
+from hardsight.labels import natural_key
 
 
 def tree(root: Path, *paths: str) -> Path:

@@ -295,7 +295,9 @@ def test_a_run_and_a_table_of_scores(tmp_path: Path, cli: Cli, monkeypatch: pyte
     ]  # fmt: skip
     for name in ("n", "accuracy", "mean_avh", "avh_p", "mean_norm"):
         assert plain[name].to_pylist() == frame[name].to_pylist() == pytest.approx(table[name].to_pylist())
-    other = audit(run, "pen", head=-np.asarray(Snapshot.load(run).head.weight), split="test")  # not the scores that are stored
+    head = Snapshot.load(run).head
+    assert head is not None
+    other = audit(run, "pen", head=-np.asarray(head.weight), split="test")  # not the scores that are stored
     assert other["mean_avh"][0].as_py() > table["mean_avh"][0].as_py() + 0.01
 
 

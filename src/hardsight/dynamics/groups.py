@@ -20,6 +20,7 @@ from hardsight.files.human import Answers, match_bases, read_people
 from hardsight.files.parquet import open_parquet, read_parquet
 from hardsight.scores import SCORES
 from hardsight.table import as_measured
+from hardsight.unique_ids import check_unique
 
 BINS = 5
 FEW = 12  # up to this many distinct numbers, each is its own group
@@ -60,8 +61,7 @@ def by_values(name: str, ids: Any, values: Any, *, edges: Sequence[float] | None
     column = values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(np.asarray(values), from_pandas=True)
     if len(column) != len(wanted):
         raise InputError(f"there must be one {name} per id, got {len(column)} for {len(wanted)} ids.")
-    if len(wanted.unique()) != len(wanted):
-        raise InputError(f"ids must be unique to group samples by {name}.")
+    check_unique(wanted, f"groups by {name}")
     places = by_id.learn(wanted)
     names, codes, ordered = _coded(column, edges)
     code_at = np.empty(len(places) + 1, np.int64)

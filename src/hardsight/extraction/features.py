@@ -24,6 +24,7 @@ from hardsight.files import kinds
 from hardsight.files.npy import open_npz
 from hardsight.files.places import Place, Remote, place
 from hardsight.snapshot import Snapshot
+from hardsight.unique_ids import check_unique
 
 COLUMNS = ("domain", "domains")
 
@@ -114,8 +115,7 @@ def features_of(snapshot: Snapshot, path: Place | None) -> Features:
             f"{name}: features must be finite, but {len(bad)} of {len(values)} rows are not; the first is row {bad[0]}."
         )
     ids = [str(id) for id in whole.ids]
-    if len(set(ids)) != len(ids):
-        raise InputError(f"{name}: ids must be unique.")
+    check_unique(np.array([*ids, None], dtype=object)[:-1], name)
     labels = check_labels(whole.labels, len(values), None if snapshot.class_names is None else len(snapshot.class_names))
     domains = _domains_of(snapshot, path)
     if domains is not None and len(domains) != len(values):
