@@ -411,13 +411,6 @@ class TrainOptions(TypedDict, total=False):
     head_hidden: int | None
     size: int | None
     preprocessing: Mapping[str, Any]
-    resize: str | None
-    crop_pct: float | None
-    scaling: str | None
-    mean: float | Sequence[float] | None | str
-    std: float | Sequence[float] | None | str
-    interpolation: str | None
-    channels: str | None
     batch_size: int
     optimizer: Literal["sgd", "adamw"]
     lr: float | None

@@ -1,7 +1,7 @@
 """`Result`: what a verb found. A main table, the numbers of its headline, notes, named tables and figures.
 
 A verb's result is a small class of its own: it says what its lines and figures are, and everything else is rendered from these:
-terminal text, `--json`, a page, CSV, LaTeX (`hardsight.render`).
+terminal text, a page and LaTeX in `hardsight.render`, the document of `--json` in `hardsight.screen.Shown`.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class Result:
         if place(path).suffix.lower() in FORMATS:
             write_table(self._named(), path)
         else:
-            from hardsight.render.result_files import write_document
+            from hardsight.render.showing import write_document
 
             write_document(self, path)
 

@@ -17,9 +17,9 @@ from typing import Any, NoReturn
 
 import typer
 
+from hardsight.cli.command_options import with_options
 from hardsight.cli.help_page import PACKAGES, PURPOSES, Group, UsageError
 from hardsight.cli.options import command_of
-from hardsight.cli.results import with_options
 from hardsight.cores import avoid_amx, limit_spinning
 from hardsight.errors import HardsightError, did_you_mean
 from hardsight.options import Options
@@ -49,7 +49,7 @@ def version(show: bool = typer.Option(False, "--version", help="Print the versio
 
 
 def command(settings_class: type[Options] | None = None, **shown: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add a command to `app`, with the options that `hardsight.cli.results.with_options` describes."""
+    """Add a command to `app`, with the options that `hardsight.cli.command_options.with_options` describes."""
     add = app.command(cls=command_of(settings_class or Options))
     return lambda function: add(with_options(settings_class, **shown)(function))
 

@@ -35,7 +35,7 @@ def adapt(
         hardsight adapt mnist.npz usps.npz --model lenet --methods cbst+avh -o run
     """
     from hardsight.domains.adapt import adapt as run_adapt
-    from hardsight.render.result_files import show_lines
+    from hardsight.render.showing import show_lines
     from hardsight.screen import print_line, print_wrote, progress_bar
 
     with progress_bar("reading") as progress:

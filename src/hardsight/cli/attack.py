@@ -29,7 +29,7 @@ def attack(
         hardsight attack timm:resnet18 --weights resnet18.safetensors --data photos/ --epsilon 8/255 -o attacked
     """
     from hardsight.attacks.attack import attack as attack_run
-    from hardsight.render.result_files import show_lines
+    from hardsight.render.showing import show_lines
     from hardsight.screen import print_line, print_wrote, progress_bar
 
     with progress_bar("attacking") as progress:

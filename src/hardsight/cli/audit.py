@@ -44,7 +44,7 @@ def audit(
     from hardsight.explorer.audit_page import page_beside, pictures_of, write_audit_page
     from hardsight.groups.audit import audit, checked_target
     from hardsight.groups.outputs import default_output
-    from hardsight.render.result_files import show
+    from hardsight.render.showing import show
     from hardsight.screen import print_line, print_wrote, progress_bar
 
     with progress_bar("auditing") as progress:

@@ -51,7 +51,7 @@ def _find(source: str, output: str | None, settings: CleanSettings) -> None:
     from hardsight.files.places import place
     from hardsight.files.suspects import suspects_file
     from hardsight.quality.clean import clean
-    from hardsight.render.result_files import show
+    from hardsight.render.showing import show
     from hardsight.screen import print_line, print_next, print_wrote, progress_bar
 
     path, target = place(source), None if output is None else place(output)
@@ -75,7 +75,7 @@ def _correct(source: str, output: str | None, review: str, settings: CleanSettin
     from hardsight.errors import InputError
     from hardsight.files.places import place
     from hardsight.quality.review import apply_review
-    from hardsight.render.result_files import show
+    from hardsight.render.showing import show
     from hardsight.screen import print_wrote
 
     if output is None and not place(source).is_dir():

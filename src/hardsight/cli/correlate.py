@@ -35,7 +35,7 @@ def correlate(
         hardsight correlate degraded --against level
     """
     from hardsight.human.correlate import correlate
-    from hardsight.render.result_files import show_lines
+    from hardsight.render.showing import show_lines
     from hardsight.screen import print_line, print_wrote, progress_bar
 
     with progress_bar("bootstrap") as progress:

@@ -33,7 +33,7 @@ def curriculum(
         hardsight curriculum teacher --by avh --epochs 20 -o curriculum.parquet
         hardsight train photos/ --model cifar_resnet20 --curriculum teacher:avh --epochs 20 -o student
     """
-    from hardsight.render.result_files import show
+    from hardsight.render.showing import show
     from hardsight.screen import print_wrote
     from hardsight.subsets.curriculum import curriculum
 

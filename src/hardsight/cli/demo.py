@@ -32,7 +32,7 @@ def demo(
         hardsight demo -o hardsight-demo
     """
     from hardsight.demo import against_degradation, before_and_after, found_errors, run_demo
-    from hardsight.render.result_files import show
+    from hardsight.render.showing import show
     from hardsight.screen import Cell, interval, number, percent, print_line, print_table, progress_bar
 
     with progress_bar("training") as progress:

@@ -32,7 +32,7 @@ def drift(
     """
     from hardsight.groups.drift import drift
     from hardsight.groups.outputs import default_output
-    from hardsight.render.result_files import show
+    from hardsight.render.showing import show
     from hardsight.screen import print_line, print_next, print_wrote, progress_bar
 
     target = output or default_output(after, "drift", whole=settings.whole)

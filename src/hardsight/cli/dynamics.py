@@ -38,7 +38,7 @@ def dynamics(
     from hardsight.dynamics.description import describe_dynamics
     from hardsight.files.human import Answers
     from hardsight.render.dynamics_page import write_dynamics_page
-    from hardsight.render.result_files import show
+    from hardsight.render.showing import show
     from hardsight.screen import keep_table, print_wrote, progress_bar
 
     with progress_bar("reading dynamics") as progress:

@@ -30,7 +30,7 @@ def generalize(
         hardsight generalize PACS/ --model cnn10 --losses avh --scales 5,10,20 -o run
     """
     from hardsight.domains.generalize import generalize as run_generalize
-    from hardsight.render.result_files import show_lines
+    from hardsight.render.showing import show_lines
     from hardsight.screen import print_line, print_wrote, progress_bar
 
     with progress_bar("reading") as progress:

@@ -29,7 +29,7 @@ def mine(
         hardsight mine run --pairs -o pairs.parquet
         hardsight mine table.csv --features 'f*' --label species
     """
-    from hardsight.render.result_files import show
+    from hardsight.render.showing import show
     from hardsight.screen import print_line, print_wrote, progress_bar
     from hardsight.subsets.mine import mine
 

@@ -32,7 +32,7 @@ def score(
         hardsight score test/ --reference train/ --scores energy,vim,knn_distance
     """
     from hardsight.files.places import Remote, place
-    from hardsight.render.result_files import show
+    from hardsight.render.showing import show
     from hardsight.scoring.score import score
     from hardsight.screen import print_line, print_next, print_wrote, progress_bar
 

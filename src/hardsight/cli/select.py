@@ -26,7 +26,7 @@ def select(
         hardsight select run --budget 5000 --method hardest --per-class --curve -o subset.parquet
         hardsight select unlabeled.npz --budget 100 --method margin -o label-next.csv
     """
-    from hardsight.render.result_files import show
+    from hardsight.render.showing import show
     from hardsight.screen import print_next, print_wrote, progress_bar
     from hardsight.subsets.select import select
 

@@ -13,7 +13,7 @@ attacks.py        attacked inputs
 html_page.py      the pieces of a self-contained HTML page
 dynamics_page.py  the page of `hardsight dynamics`
 table_views.py    a table in a terminal and a notebook
-result_files.py   a result on the screen, and as a page or document
+showing.py        a result on the screen, and as a page or document
 printed_tables.py  printed tables as files: .csv, .json, .parquet, .tex, .md
 """
 

@@ -306,7 +306,7 @@ class PacingOptions(Options):
 
 
 @dataclass(frozen=True)
-class TrainSettings(PacingOptions, NetworkOptions, PreprocessingOptions, LearningOptions, ResourceOptions):
+class TrainSettings(PacingOptions, NetworkOptions, LearningOptions, ResourceOptions):
     """The options of `hardsight.train` and `hardsight train`."""
 
     loss: str = option("softmax", "Loss: softmax, avh, lgm, gm, center, l_softmax, arcface, ...: see docs/training.md.")
