@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import hardsight
 from hardsight import Head, Snapshot
 from hardsight.errors import FileError, InputError
 from hardsight.files.heads import save_head
@@ -322,3 +323,32 @@ def test_a_large_part_of_files_stays_in_files(tmp_path: Path, monkeypatch: pytes
         assert part.columns().equals(same.columns())
     rows = [row for batch in in_files.batches(3, 9, rows=4) for row in batch.ids.tolist()]
     assert rows == in_memory.ids[3:9].tolist()
+
+
+def test_features_named_like_scores_are_features_where_labels_are_given() -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(6, 3)), columns=["height", "width", "norm"])
+    snapshot = Snapshot.open(frame, labels=[0, 1, 0, 1, 0, 1])
+    assert snapshot.source.evidence == "features" and snapshot.source.width == 3
+
+
+def test_probabilities_next_to_a_snapshot_are_joined_by_index() -> None:
+    pd = pytest.importorskip("pandas")
+    ids, probs = ["a", "b", "c"], np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
+    snapshot = Snapshot(np.eye(3), labels=[0, 1, 0], ids=ids)
+    joined = Snapshot.open(snapshot, probs=pd.DataFrame(probs, index=ids)[::-1]).probs
+    assert joined is not None and joined.tolist() == probs.tolist()
+
+
+def test_classes_in_another_order_are_not_compared_by_number() -> None:
+    names, features, weight = ["ant", "bee", "cat"], np.eye(3) + 0.1, np.eye(3)
+    first = Snapshot(features, weight, [0, 1, 2], class_names=names)
+    second = Snapshot(features, weight[::-1], [2, 1, 0], class_names=names[::-1])
+    people = np.full((3, 3), 2)
+    for compare in (
+        lambda: hardsight.score(first, scores=["model_agreement"], models=[second]),
+        lambda: hardsight.drift(first, second),
+        lambda: hardsight.correlate([first, second], people, replicates=20),
+    ):
+        with pytest.raises(InputError, match="class 0 is 'ant' in the first and 'cat' in the second"):
+            compare()

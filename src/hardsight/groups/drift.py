@@ -49,6 +49,7 @@ from hardsight.scoring.comparable import of_probabilities, why_two_scales
 from hardsight.scoring.job import CROSS_VALIDATED
 from hardsight.screen import Cell, Progress, Sentence, ShownTable, interval, line, number, warn_in_python
 from hardsight.snapshot import Snapshot
+from hardsight.snapshot.joining import check_class_order
 from hardsight.snapshot.sources import TableSource
 from hardsight.unique_ids import check_unique
 from hardsight.version import VERSION
@@ -154,6 +155,7 @@ def drift(
     _check_two(a, b)
     target = checked_output(output, "what drifted", "classes", (a, b, settings.head, settings.class_names))
     first, second = (Snapshot.open(x, by=settings.by, **settings.keywords()) for x in (a, b))
+    check_class_order(first, second)
     drifted = _compared((first, second), settings, progress)
     warn_in_python(drifted.notes)
     if target is not None:

@@ -13,6 +13,7 @@ from hardsight.errors import InputError
 from hardsight.files.epochs import has_dynamics
 from hardsight.scoring.comparable import same_head
 from hardsight.snapshot import Snapshot
+from hardsight.snapshot.joining import check_class_order
 
 SAME = 1e-4  # relative tolerance: heads saved in another precision count as the same
 
@@ -97,6 +98,7 @@ def check_reference(snapshot: Snapshot, reference: Snapshot) -> None:
 
 def _check_classes(snapshot: Snapshot, other: Snapshot) -> None:
     """Require probabilities over the same classes, by which models are compared."""
+    check_class_order(snapshot, other)
     name = other.name or "the other model"
     if other.source.evidence == "features" and other.head is None:
         raise InputError(f"{name} has no head: models are compared by their probabilities.")

@@ -37,6 +37,18 @@ class Joined:
         return first.labels, second.labels if mapping is None else mapping[second.labels]
 
 
+def check_class_order(first: Snapshot, second: Snapshot) -> None:
+    """Refuse the same class names in another order: what is compared by class number would be of other classes."""
+    names, others = first.class_names, second.class_names
+    if names is None or others is None or names == others or sorted(names) != sorted(others):
+        return
+    number = next(number for number, (name, other) in enumerate(zip(names, others, strict=True)) if name != other)
+    raise InputError(
+        f"{first.where} and {second.where} must have their classes in one order, but class {number} is {names[number]!r:.60} in "
+        f"the first and {others[number]!r:.60} in the second: reorder the head's rows and the labels of one of them."
+    )
+
+
 def joined(first: Snapshot, second: Snapshot) -> Joined:
     """The samples that both have; ids are compared as text where one side has integers and the other text."""
     ids, others = _ids(first), _ids(second)

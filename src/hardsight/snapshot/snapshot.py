@@ -36,7 +36,7 @@ from hardsight.files.wide_tables import is_table, warn_of_scales
 from hardsight.files.writing import check_output, replacing
 from hardsight.fitted_estimator import fitted_columns
 from hardsight.labels import Classes
-from hardsight.pandas_index import in_class_order
+from hardsight.pandas_index import align, in_class_order
 from hardsight.screen import Progress, print_in_command, printable, warn, wrapped
 from hardsight.snapshot.arrays import EVIDENCE as EVIDENCE
 from hardsight.snapshot.arrays import ArrayOptions, Arrays, Opened, open_arrays
@@ -114,7 +114,7 @@ class Snapshot:
         if isinstance(x, (str, os.PathLike)):
             return cls._of_path(x, options, features, by)
         x = plain(x)
-        named = features is not None or isinstance(labels, str)
+        named = features is not None or labels is not None  # a table of scores has its own labels
         if is_table(x) and not named and head is None and is_scores(x, by):
             return cls.of_scores(scores_given(x), **options)
         arrays = Arrays(x, **options)
@@ -135,7 +135,7 @@ class Snapshot:
         if self.source.evidence != "features":
             raise InputError(f"{self.where}: there are {self.source.evidence} already: probs go beside features.")
         both = self._again(self.source)
-        both._add_evidence("probs", probs)
+        both._add_evidence("probs", align(probs, "probs", None, self.source.evidence, self.ids))
         return both
 
     def _allowing_duplicates(self) -> Snapshot:
