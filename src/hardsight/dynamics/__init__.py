@@ -1,6 +1,6 @@
 """Training dynamics of every sample. Only the callbacks need torch.
 
-tracker.py       `Dynamics`: per-sample metrics of every epoch; batch_sweep.py computes them for a batch
+tracker.py       `Dynamics`: per-sample metrics of every epoch
 curves.py        means over the groups of groups.py by epoch, and where they settle; phases.py: angles first, norms later
 description.py   the curves described in text and figures, and a table with one row per epoch
 collapse.py      neural collapse, NC1 to NC4; cosines.py: uniformity, tolerance, histograms

@@ -1,15 +1,14 @@
-from .cifar_vgg import CifarVGG
-from .digits import DigitsCNN
 from .head_layer import HeadLayer
-from .lenet import LeNet
 from .model import Model
+from .networks import DigitsCNN, LeNet
 from .opening import open_model
-from .preprocessing import Preprocessing
+from .preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
 from .torchvision_models import import_torchvision
 
 __all__ = [
-    "CifarVGG",
     "DigitsCNN",
+    "IMAGENET_MEAN",
+    "IMAGENET_STD",
     "HeadLayer",
     "LeNet",
     "Model",
