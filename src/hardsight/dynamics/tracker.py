@@ -18,7 +18,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hardsight.checks import as_matrix, as_numbers, check_count, check_ids, check_labels, check_same_space, namespace, to_numpy
+from hardsight.checks import (
+    as_matrix,
+    as_numbers,
+    check_count,
+    check_ids,
+    check_labels,
+    check_same_space,
+    namespace,
+    to_numpy,
+    widened,
+)
 from hardsight.dynamics.kept_features import KeptFeatures, from_bytes, to_bytes
 from hardsight.errors import InputError, RunError
 from hardsight.files.epochs import COLUMNS, EXTRA, PREDICTED, Moment, moments, read_moment
@@ -264,6 +274,8 @@ def _swept(features: Any, head: Any, labels: Any) -> Sweep:
     """Everything the columns need from each row of a batch: (b, d) features, a head of any form, (b,) labels or -1."""
     labels = align(labels, "labels", features, "features")
     features, head = as_matrix(features, "features"), _as_head(head)
+    if is_tensor(features) and features.device.type == "cpu":  # arrays are faster for small batches
+        features = widened(features).numpy()
     check_same_space(features, head.weight)
     labels = check_labels(labels, len(features), head.num_classes)
     if (to_numpy(namespace(head.directions).amax(abs(head.directions), axis=1)) != 0).all():
