@@ -25,6 +25,7 @@ from hardsight.checks import (
     check_ids,
     check_labels,
     check_same_space,
+    is_tensor,
     namespace,
     to_numpy,
     widened,
