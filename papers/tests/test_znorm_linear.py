@@ -12,9 +12,9 @@ torch = pytest.importorskip("torch")
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 from hardsight.losses import znorm_loss  # noqa: E402
-from hardsight_papers.losses import znorm_linear  # noqa: E402
+from hardsight_papers import znorm_linear  # noqa: E402
 from hardsight_papers.losses.naive_bayes import naive_bayes_head  # noqa: E402
-from hardsight_papers.losses.znorm_linear import ZNormLinearLoss  # noqa: E402
+from hardsight_papers.znorm_linear import ZNormLinearLoss  # noqa: E402
 
 
 @pytest.mark.parametrize("limit", [100.0, 0.0])  # the factors as they are; W written out at every step

@@ -311,7 +311,6 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "k 1": (lambda: losses.TruncatedGCELoss(k=1), "k must"),
     "k -0.1": (lambda: losses.TruncatedGCELoss(k=-0.1), "k must"),
     "warmup_epochs": (lambda: losses.TruncatedGCELoss(warmup_epochs=-1), "warmup_epochs"),
-    "gradients": (lambda: losses.aligned_sum([X], [X, X]), "same number of gradients"),
     "mining": (lambda: losses.triplet_loss(X, Y, mining="hardest"), "all, semihard"),  # type: ignore[arg-type]
     "prototype": (lambda: losses.proto_triplet_loss(X, X[:1], Y), "two prototypes"),
     "neighbors": (lambda: losses.icnn_scores(X, Y, neighbors=0), "one neighbor"),

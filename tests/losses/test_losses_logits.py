@@ -19,7 +19,6 @@ from hardsight.losses import (
     EnsLoss,
     SmoothAdversarialCompSumLoss,
     TruncatedGCELoss,
-    aligned_sum,
     binary_kl_loss,
     comp_sum_loss,
     ens_loss,
@@ -222,46 +221,3 @@ def test_truncated_gce_warms_up_without_truncation() -> None:
     assert float(loss(logits, labels)) == pytest.approx((1 - 0.1**0.7) / 0.7)
     loss.set_epoch(2)
     assert float(loss(logits, labels)) == pytest.approx((1 - 0.5**0.7) / 0.7)
-
-
-# Gradient alignment
-
-
-def test_gradients_that_agree_are_added_and_those_that_do_not_are_turned() -> None:
-    first, second = torch.tensor([3.0, 4.0]), torch.tensor([1.0, 0.0])
-    assert aligned_sum([first], [second])[0].tolist() == [4.0, 4.0]  # type: ignore[union-attr]
-    against = torch.tensor([-5.0, 0.0])  # first . against = -15, |first|^2 = 25: 0.6 of first is taken out again
-    (total,) = aligned_sum([first], [against])
-    assert total.tolist() == pytest.approx([3 - 5 + 1.8, 4 + 2.4])  # type: ignore[union-attr]
-    assert float(first @ (total - first)) == pytest.approx(0.0, abs=1e-5)  # what the teacher adds is at a right angle
-
-
-def test_alignment_sees_all_parameters_as_one_vector() -> None:
-    torch.manual_seed(0)
-    first = [torch.randn(3, 2), torch.randn(4), None, torch.randn(2)]
-    second = [-torch.randn(3, 2), None, torch.randn(5), -first[3]]  # type: ignore[operator]
-    total = aligned_sum(first, second)
-    flat = [
-        torch.cat([torch.zeros(n) if x is None else x.flatten() for x, n in zip(g, (6, 4, 5, 2), strict=True)])
-        for g in (first, second)
-    ]
-    product = float(flat[0] @ flat[1])
-    expected = flat[0] + flat[1] - (product / float(flat[0] @ flat[0]) * flat[0] if product < 0 else 0)
-    assert product < 0 and torch.allclose(torch.cat([x.flatten() for x in total]), expected, atol=1e-6)  # type: ignore[union-attr]
-
-
-def test_aligned_backward_leaves_the_aligned_sum() -> None:
-    torch.manual_seed(0)
-    network = nn.Linear(5, 6)
-    loss = DualHeadLoss(6, 3, hidden=0)
-    inputs, labels, teacher = torch.randn(8, 5), torch.arange(8) % 3, torch.randn(8, 3)
-    parameters = [*network.parameters(), *loss.parameters()]
-    value = loss.aligned_backward(parameters, network(inputs), labels, teacher)
-    aligned = [p.grad.clone() for p in parameters]  # type: ignore[union-attr]
-    first, second = loss.parts(network(inputs), labels, teacher)
-    assert float(value) == pytest.approx(float((first + second).detach()))
-    gradients = [torch.autograd.grad(part, parameters, retain_graph=True, allow_unused=True) for part in (first, second)]
-    for mine, expected in zip(aligned, aligned_sum(*gradients), strict=True):
-        assert torch.allclose(mine, expected)  # type: ignore[arg-type]
-    loss.aligned_backward(parameters, network(inputs), labels, teacher)  # gradients add up, as with backward
-    assert all(torch.allclose(p.grad, 2 * mine, atol=1e-6) for p, mine in zip(parameters, aligned, strict=True))  # type: ignore[arg-type]

@@ -137,7 +137,7 @@ def _batch(c: int) -> tuple[Any, Any]:
 def _z_step(c: int) -> Callable[[], None]:
     import torch
 
-    from hardsight_papers.losses.znorm_linear import ZNormLinearLoss
+    from hardsight_papers.znorm_linear import ZNormLinearLoss
 
     (features, labels), loss = _batch(c), ZNormLinearLoss(torch.nn.Linear(STEP["features"], c))
 

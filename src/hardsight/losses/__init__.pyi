@@ -7,7 +7,7 @@ from .comp_sum import CompSumLoss, comp_sum_loss
 from .contract import HeadLoss
 from .contrastive import ContrastiveLoss, contrastive_loss
 from .cosface import CosFaceLoss, cosface_loss
-from .dual_head import DualHeadLoss, aligned_sum, binary_kl_loss
+from .dual_head import DualHeadLoss, binary_kl_loss
 from .ens import EnsLoss, ens_loss
 from .icnn import ICNNLoss, icnn_loss, icnn_scores
 from .l_softmax import LSoftmaxLoss, l_softmax_loss
@@ -51,7 +51,6 @@ __all__ = [
     "TruncatedGCELoss",
     "ZNormLoss",
     "a_softmax_loss",
-    "aligned_sum",
     "arcface_loss",
     "avh_logits",
     "avh_loss",

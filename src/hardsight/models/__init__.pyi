@@ -7,9 +7,9 @@ from .torchvision_models import import_torchvision
 
 __all__ = [
     "DigitsCNN",
+    "HeadLayer",
     "IMAGENET_MEAN",
     "IMAGENET_STD",
-    "HeadLayer",
     "LeNet",
     "Model",
     "Preprocessing",
