@@ -95,7 +95,6 @@ class AuditOptions(TypedDict, total=False):
     bias: Any
     ids: Any
     columns: Any
-    allow_duplicates: bool
     limit: int | None
     first: int | None
 
@@ -117,7 +116,6 @@ class CleanOptions(TypedDict, total=False):
     bias: Any
     ids: Any
     columns: Any
-    allow_duplicates: bool
     limit: int | None
     first: int | None
 
@@ -177,7 +175,6 @@ class CurriculumOptions(TypedDict, total=False):
     bias: Any
     ids: Any
     columns: Any
-    allow_duplicates: bool
 
 class DriftOptions(TypedDict, total=False):
     unpaired: bool
@@ -197,7 +194,6 @@ class DriftOptions(TypedDict, total=False):
     bias: Any
     ids: Any
     columns: Any
-    allow_duplicates: bool
     limit: int | None
     first: int | None
 
@@ -307,7 +303,6 @@ class MineOptions(TypedDict, total=False):
     bias: Any
     ids: Any
     columns: Any
-    allow_duplicates: bool
     limit: int | None
     first: int | None
 
@@ -371,7 +366,6 @@ class SelectOptions(TypedDict, total=False):
     bias: Any
     ids: Any
     columns: Any
-    allow_duplicates: bool
 
 class SelectionOptions(TypedDict, total=False):
     alpha: float

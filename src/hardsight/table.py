@@ -34,7 +34,7 @@ CLASSES = ("label", "predicted", "given_label", "suggested_label", "predicted_la
 TABLES = (*FORMATS, ".pq", ".tsv")  # extensions of scores tables that can be read
 HARDNESS = "hardness"  # metadata key of a table whose scores are oriented so that high is hard
 HARD_END = "hard_end"  # the equivalent column in formats without metadata
-UNLABELED = ("entropy", "avc_predicted")  # scores that rank samples without labels
+LABEL_FREE = ("entropy", "avc_predicted")  # scores that rank samples without labels
 SCORE_IT = "hardsight score FILE --features 'f*' --label NAME -o scores.parquet"  # for a feature table
 
 
@@ -80,8 +80,9 @@ def scores_given(source: Any) -> Any:
         return source
     try:
         if not is_pandas(source):
-            return as_measured(as_arrow(source))
+            return as_measured(_without_mark(as_arrow(source)))
         table, ids = with_class_numbers(pa.Table.from_pandas(source, preserve_index=False)), index_ids(source)
+        table = as_measured(_without_mark(table))
         return table if ids is None or "id" in table.column_names else table.add_column(0, "id", pa.array(ids))
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise InputError(f"a table of scores has one kind of value per column: {first_line(error)}") from error
@@ -173,6 +174,15 @@ def with_class_numbers(table: pa.Table, names: Sequence[str] | None = None) -> p
     return table.replace_schema_metadata(_noted(table.schema, {**table_notes(table.schema), "class_names": list(names)}))
 
 
+def renumbered(table: pa.Table, numbers: np.ndarray, names: Sequence[str]) -> pa.Table:
+    """The table with class k as `numbers[k]`, and the names of the classes in that order in its metadata."""
+    for index, column in enumerate(table.schema):
+        if column.name in CLASSES and pa.types.is_integer(column.type):
+            known = pc.if_else(pc.greater_equal(table.column(index), 0), table.column(index), None)
+            table = table.set_column(index, column, pc.take(pa.array(numbers, column.type), known))
+    return table.replace_schema_metadata(_noted(table.schema, {**table_notes(table.schema), "class_names": list(names)}))
+
+
 def _is_result(table: pa.Table) -> bool:
     """Whether `score` or `clean` wrote a table: labels of others may be words for anything."""
     return bool(set(table.column_names) & {"predicted", "status", "given_label"})
@@ -224,7 +234,7 @@ def _read_csv(path: Place) -> pa.Table:
             table = table.set_column(table.column_names.index(name), name, column)
     if "label" in table.column_names and holds_names(table.schema.field("label").type) and not are_scores(table.column_names):
         raise FileError(f"{path}: a table of scores has class numbers in label. Score a table of features first: {SCORE_IT}.")
-    return table if "id" not in table.column_names else with_ids(table, with_formulas(table.column("id")))
+    return table if "id" not in table.column_names else with_ids(path, table, with_formulas(table.column("id")))
 
 
 def _read_json(path: Place) -> pa.Table:

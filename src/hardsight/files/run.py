@@ -27,7 +27,7 @@ from hardsight.files.checksums import UNSEALED, sha256
 from hardsight.files.locking import holder, lock_file
 from hardsight.files.places import Place, missing, place_on_disk, utf8_name
 from hardsight.files.reading import read_json
-from hardsight.files.writing import discards, owning, sweep, why, write_json
+from hardsight.files.writing import discards, owning, remove_abandoned, why, write_json
 from hardsight.version import VERSION
 
 IMAGE_ENDINGS, SOME = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"), 50  # to detect a folder of images
@@ -98,7 +98,7 @@ class Run:
             if not ours:
                 raise RunError(f"{self.directory} is being written by {holder(lock)}; wait for it, or use another -o.")
             for directory in (self.directory, *(path for path in self.directory.rglob("*") if path.is_dir())):
-                sweep(directory)
+                remove_abandoned(directory)
             try:
                 with owning(self.directory):
                     yield

@@ -8,6 +8,7 @@ columns are optional.
 
 from __future__ import annotations
 
+import copy
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -222,6 +223,13 @@ class SampleFiles:
         self.named = any(rule.changes for rule in self.rules.values())
         found = next(iter(self.rules.values()))
         return found.class_names, found.notes
+
+    def renumbered(self, numbers: np.ndarray, order: np.ndarray, names: list[str]) -> SampleFiles:
+        """The same rows with label k as `numbers[k]`; of features, whose columns are no classes."""
+        other = copy.copy(self)
+        other.rules = {file: rule.then(numbers, names) for file, rule in self.rules.items()}
+        other.named = True
+        return other
 
     def _rules_of_names(self, classes: Classes, files: list[Place], counted: list[str] | None) -> dict[str, LabelRule]:
         """One rule for all files, made from the distinct names in them."""

@@ -30,15 +30,22 @@ def read_table(path: str | os.PathLike[str], text: Iterable[str | None] = ()) ->
     if path.suffix.lower() in (".parquet", ".pq"):
         return read_parquet(path)
     table = read_csv(path, "not a readable CSV file", {name: pa.string() for name in ("id", *text) if name is not None})
-    return table if "id" not in table.column_names else with_ids(table, table.column("id"))
+    return table if "id" not in table.column_names else with_ids(path, table, table.column("id"))
 
 
-def with_ids(table: pa.Table, ids: Any) -> pa.Table:
-    """The table with the ids of a file without types: as written, or integers if each is written as one usually is."""
+def with_ids(path: Place, table: pa.Table, ids: Any) -> pa.Table:
+    """The table with the ids of a CSV file as written: integers if each is written as one usually is, and without quotes."""
     ids = pc.fill_null(ids, "")
-    if len(ids) and pc.all(pc.match_substring_regex(ids, WHOLE_ID)).as_py():
+    if len(ids) and not _begins_quoted(path, table) and pc.all(pc.match_substring_regex(ids, WHOLE_ID)).as_py():
         ids = ids.cast(pa.int64())
     return table.set_column(table.column_names.index("id"), "id", ids)
+
+
+def _begins_quoted(path: Place, table: pa.Table) -> bool:
+    """Whether ids are the first column, and in quotes: text that may be all digits."""
+    with path.open("rb") as file:
+        file.readline()
+        return table.column_names[0] == "id" and file.read(1) == b'"'
 
 
 def read_csv(path: Place, fault: str, types: dict[str, pa.DataType] | None = None) -> pa.Table:

@@ -93,10 +93,12 @@ def clean(
     near = None if near is None else _put_back(near, order, samples, reference)
     evidence, judgment = evidence.take(back), judgment.take(back)
     table = suspects_table(samples, evidence, judgment, near, settings.named_columns)
-    suspects = Suspects(table, settings.top, unscored).of(samples, pictures_of(samples))
+    suspects = Suspects(table, settings.top, unscored)
+    warnings = list(suspects.notes)  # those of the samples were given when they were opened
+    suspects.of(samples, pictures_of(samples))
     if output is not None:
         suspects.save(output)
-    warn_in_python(suspects.notes)
+    warn_in_python(warnings)
     report(STEPS, STEPS, "done")
     return suspects
 
@@ -106,7 +108,7 @@ def _opened(x: Any, settings: CleanSettings) -> Snapshot:
     keywords = settings.keywords()
     if isinstance(keywords.get("probs"), (str, os.PathLike)):
         keywords["probs"] = _read_probs(keywords["probs"])
-    samples = Snapshot.open(x, **keywords).first(settings.first).spread(settings.limit).of_split(settings.split)
+    samples = Snapshot.open(x, **keywords).selected(settings.split, settings.first, settings.limit)
     if samples.source.evidence == SCORES_ALONE:
         raise InputError(f"{samples.where}: this is a table of scores: pass the features, logits or probs that they are of.")
     if (samples.labels < 0).all():

@@ -32,7 +32,7 @@ from hardsight.screen import Progress
 from hardsight.unique_ids import SeenIds
 from hardsight.version import VERSION
 
-MISSING, UNLABELED, ALL_ZERO, ALL_PI = "missing_feature", "unlabeled", "all_angles_zero", "all_angles_pi"
+MISSING, NO_LABEL, ALL_ZERO, ALL_PI = "missing_feature", "unlabeled", "all_angles_zero", "all_angles_pi"
 NONFINITE_PROBABILITY = "nonfinite_probability"
 UNSCORED = (NONFINITE, NONFINITE_LOGIT, NONFINITE_PROBABILITY, MISSING, ZERO)  # such rows have no scores
 CROSS_VALIDATED = "linear, cross-validated: each sample scored by a head that was not fitted to it"
@@ -249,7 +249,7 @@ class Job(ScoringInputs):
         return FoldHeads(heads, fold_of)
 
     def _refuse_if_strict(self, status: np.ndarray, batch: Batch) -> None:
-        bad = np.flatnonzero((status != OK) & (status != UNLABELED))
+        bad = np.flatnonzero((status != OK) & (status != NO_LABEL))
         if self.strict and len(bad):
             (name,) = batch.ids[bad[:1]].tolist()
             raise InputError(
@@ -293,7 +293,7 @@ def _status(swept: Sweep, batch: Batch, terms: frozenset[str], evidence: str) ->
     if terms & {ANGLES, NEAREST}:
         status[fine & (swept.angle_sum == 0)] = ALL_ZERO
         status[fine & (swept.angle_sum >= swept.num_classes * np.pi * (1 - 1e-15))] = ALL_PI
-    status[(status == OK) & ~swept.labeled] = UNLABELED
+    status[(status == OK) & ~swept.labeled] = NO_LABEL
     return status
 
 

@@ -23,8 +23,7 @@ from hardsight.scoring.settings import ScoreSettings
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
 from hardsight.snapshot.sources import SCORES_ALONE
-from hardsight.table import UNLABELED, Summary, TableWriter, as_hardness, plain
-from hardsight.threads import sample_rows
+from hardsight.table import LABEL_FREE, Summary, TableWriter, as_hardness, plain
 
 if TYPE_CHECKING:
     from hardsight.option_types import ScoreOptions
@@ -100,7 +99,7 @@ def _job(snapshot: Snapshot, settings: ScoreSettings) -> Job:
         raise InputError(f"scores are of one of features, logits or probs, got {both}.")
     reference, models = open_reference(snapshot, settings.reference), open_models(snapshot, settings.models)
     if settings.limit is not None:
-        snapshot = snapshot.of_rows(sample_rows(settings, len(snapshot)))
+        snapshot = snapshot.selected(first=settings.first, limit=settings.limit)
     return Job(
         snapshot, settings.scores, settings.first, settings.shard, settings.strict,
         reference=reference, models=models, images=settings.images,
@@ -115,7 +114,7 @@ def _summary(job: Job, settings: ScoreSettings) -> Summary:
         known = did_you_mean(by, columns) or f" They are: {', '.join(columns)}."
         raise InputError(f"--by {by}: it must be one of the computed scores.{known}")
     free = [score.name for score in job.chosen if not score.labels and settings.by is None]
-    otherwise = next((name for name in (*UNLABELED, *free) if name in free), None)  # ranks unlabeled samples
+    otherwise = next((name for name in (*LABEL_FREE, *free) if name in free), None)  # ranks unlabeled samples
     return Summary(by=by, top=settings.top, otherwise=otherwise, num_classes=job.snapshot.num_classes)
 
 

@@ -44,7 +44,11 @@ def _stored_in_run(snapshot: Snapshot, names: Sequence[str]) -> pa.Table | None:
         return None
     ids = snapshot.columns(["id"]).column(0).cast(pa.string())
     rows = pc.index_in(ids, value_set=table.column("id").cast(pa.string()).combine_chunks())
-    return None if rows.null_count else _with_fixed(_selected(table.take(rows), names, snapshot.where))
+    if rows.null_count:
+        return None
+    stored = Snapshot.of_scores(table.take(rows), allow_duplicates=True).numbered_as(snapshot).source
+    assert isinstance(stored, TableSource)
+    return _with_fixed(_selected(stored.table, names, snapshot.where))
 
 
 def _selected(table: pa.Table, names: Sequence[str], where: str) -> pa.Table:
