@@ -59,7 +59,6 @@ ARRAYS = {
     "score good.npz --scores all --shard 0/2": "not available for a single shard",
     "score good.npz --head absent.npy": "absent.npy does not exist",
     "score good.npz --top -1": "top must",
-    "score good.npz --tls-ca ca.pem": "need --cluster",
     "score good.npz --cluster tcp://127.0.0.1:1": "use -o",
     "score good.npz --limit -1": "limit must be a whole number of 1 or more, got -1",
     "score good.npz --limit many": "limit must be a whole number of 1 or more, got 'many'.",

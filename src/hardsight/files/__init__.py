@@ -1,6 +1,6 @@
 """Files: every format hardsight reads or writes, and the rules for reading and writing them.
 
-places.py        paths, local or remote (s3://, gs://, hdfs://), and default output paths
+places.py        paths, local or remote (s3://, gs://), and default output paths
 formats.py       the format of a file, by its first bytes
 kinds.py         what a file holds: a snapshot, scores, images; which of our tables, so that none replaces another kind
 reading.py       shared by every reader: damage becomes one error that names the file

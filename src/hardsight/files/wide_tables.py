@@ -65,11 +65,6 @@ def _is_dataset(x: Any) -> bool:
     return hasattr(x, "with_format") and hasattr(x, "features")
 
 
-def snapshot_hint(x: Any) -> str:
-    """A hint to append to a message if a table was passed instead of a snapshot."""
-    return " For a table, use hardsight.Snapshot(frame, labels='COLUMN')." if is_table(x) else ""
-
-
 def names_columns(table: Any, features: Any, *others: Any) -> bool:
     """Whether a column is requested by name, or the table has columns with our names."""
     asked = features is not None or any(isinstance(other, str) for other in others)

@@ -124,10 +124,9 @@ def _computed(
     """The table, piece by piece."""
     if settings.cluster is None or target is None:
         return contextlib.nullcontext(job.parts(progress))
-    from hardsight.scoring.cluster import TLS, Cluster, parts_on_cluster
+    from hardsight.scoring.cluster import parts_on_cluster
 
-    tls = TLS.given(settings.tls_ca, settings.tls_cert, settings.tls_key)
-    return parts_on_cluster(job, target, Cluster(settings.cluster, tls), progress)
+    return parts_on_cluster(job, target, settings.cluster, progress)
 
 
 def _with_named_classes(parts: Iterator[pa.Table], snapshot: Snapshot) -> Iterator[pa.Table]:
