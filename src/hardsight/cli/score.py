@@ -1,4 +1,4 @@
-"""`hardsight score`: a snapshot in, scores out."""
+"""`hardsight score`: a snapshot in, scores out. Next: scoring/score.py, which computes and writes them."""
 
 from __future__ import annotations
 

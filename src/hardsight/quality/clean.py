@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hardsight.data.run_images import pictures_of
 from hardsight.errors import InputError
 from hardsight.files.epochs import has_dynamics
 from hardsight.files.npy import open_npy, open_npz
@@ -32,8 +33,7 @@ from hardsight.quality.settings import CleanSettings
 from hardsight.quality.suspects import Suspects, suspects_table
 from hardsight.scores.duplicates import find_repeats
 from hardsight.scores.probabilities import check_distributions
-from hardsight.scoring.extra_inputs import check_reference
-from hardsight.scoring.run_images import pictures_of
+from hardsight.scoring.inputs import check_reference
 from hardsight.screen import Progress, warn_in_python
 from hardsight.snapshot import Snapshot
 from hardsight.snapshot.sources import SCORES_ALONE

@@ -331,7 +331,7 @@ class Snapshot:
             >>> Snapshot(np.eye(2), np.eye(2), [0, 0]).scores(["avh"])["avh"].to_pylist()
             [0.0, 1.0]
         """
-        from hardsight.scoring.stored import scores_of  # the room that computes them comes after this one
+        from hardsight.scoring.job import scores_of  # the room that computes them comes after this one
 
         return scores_of(self, names, progress)
 

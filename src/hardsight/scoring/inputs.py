@@ -1,4 +1,7 @@
-"""What is scored, and what some scores need next to it: a reference to fit to, other models, images."""
+"""What is scored, and what some scores need next to it: a reference to fit to, other models, images.
+
+Read before this: score.py. Next: job.py, which computes scores from these inputs.
+"""
 
 from __future__ import annotations
 
