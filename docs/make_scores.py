@@ -13,15 +13,12 @@ from hardsight.scoring.job import ALL_PI, ALL_ZERO, MISSING, NO_LABEL, NONFINITE
 TITLES = {
     "angular": "Angles",
     "confidence": "Confidence",
-    "depth": "Layers",
     "detectors": "Atypical inputs",
     "dynamics": "Dynamics",
-    "ensembles": "Several models",
-    "gradients": "Gradients",
     "likelihood": "Likelihood",
     "neighbors": "Neighbors",
-    "prototypes": "Prototypes",
-    "within_dataset": "Scaled over the dataset",
+    "several": "Several models, layers or checkpoints",
+    "within_dataset": "Within the dataset",
 }
 
 INPUT = {  # what is sufficient for the scores of a scope

@@ -329,9 +329,6 @@ class ScoreOptions(TypedDict, total=False):
     allow_duplicates: bool
     summary_only: bool
     cluster: str | None
-    tls_ca: str | None
-    tls_cert: str | None
-    tls_key: str | None
     features: Any
     label: str | None
     class_names: Any

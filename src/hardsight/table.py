@@ -8,24 +8,29 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
 
 from hardsight.checks import check_count
 from hardsight.errors import FileError, InputError, did_you_mean, first_line
-from hardsight.files.kinds import are_scores
-from hardsight.files.label_column import as_text, holds_names
+from hardsight.files.class_names import as_text, holds_names
+from hardsight.files.kinds import are_scores, table_kind
 from hardsight.files.parquet import read_parquet, table_notes
 from hardsight.files.places import Place, place
 from hardsight.files.reading import existing_file, read_json, reading
 from hardsight.files.run import not_a_run
 from hardsight.files.table_files import read_csv, with_ids
-from hardsight.files.table_writing import FORMATS, RowsWriter, with_formulas
+from hardsight.files.table_writing import FORMATS, check_format, finite_or_null, with_formulas, without_formulas
 from hardsight.files.wide_tables import as_arrow, is_pandas, is_table
+from hardsight.files.writing import replacing
 from hardsight.labels import is_missing, natural_key
 from hardsight.pandas_index import column_names, index_ids
 from hardsight.scores import SCORES
@@ -316,19 +321,51 @@ class Summary:
         }
 
 
-class TableWriter(RowsWriter):
-    """Write a scores table part by part: Parquet as it is, with class names and the mark of a hardness table in its metadata.
+class TableWriter(AbstractContextManager["TableWriter"]):
+    """Write a table part by part; the file appears under its name only when complete.
 
-    The other formats have no metadata: names stand in place of class numbers, and the mark is a column.
+    Parquet has class names and the mark of a hardness table in its metadata. The other formats have no metadata: names stand in
+    place of class numbers, and the mark is a column.
     """
 
     def __init__(self, path: str | os.PathLike[str], schema: pa.Schema) -> None:
-        self.own_format = place(path).suffix.lower() == ".parquet"
-        super().__init__(path, schema if self.own_format else _as_read(schema.empty_table()).schema)
+        self.path = place(path)
+        self.format = check_format(self.path)
+        self.schema = schema if self.format == ".parquet" else _as_read(schema.empty_table()).schema
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            temporary = stack.enter_context(replacing(self.path, table=table_kind(self.schema.names)))
+            if self.format == ".parquet":
+                writer = pq.ParquetWriter(temporary, self.schema, compression="zstd", write_page_checksum=True)
+                self.parts: Any = stack.enter_context(writer)
+            elif self.format == ".csv":
+                self.parts = stack.enter_context(pacsv.CSVWriter(str(temporary), self.schema))
+            else:
+                self.parts = stack.enter_context(temporary.open("w", encoding="utf-8"))
+                stack.push(self._end_of_list)
+                self.parts.write("[")
+                self.rows_before = False
+            self.stack = stack.pop_all()  # everything is open: from here on __exit__ closes it
+        return self
 
     def write(self, part: pa.Table) -> None:
         """Append rows."""
-        super().write(plain(part) if self.own_format else _as_read(plain(part)))
+        if self.format == ".parquet":
+            self.parts.write_table(plain(part))
+        elif self.format == ".csv":
+            self.parts.write_table(without_formulas(_as_read(plain(part))))
+        else:
+            for row in finite_or_null(_as_read(plain(part))).to_pylist():
+                self.parts.write((",\n" if self.rows_before else "\n") + json.dumps(row, allow_nan=False, ensure_ascii=False))
+                self.rows_before = True
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stack.__exit__(kind, error, trace)
+
+    def _end_of_list(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.parts.write("\n]\n")
 
 
 def _as_read(table: pa.Table) -> pa.Table:

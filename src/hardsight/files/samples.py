@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 from hardsight.checks import check_ids, check_labels, list_matrix, to_numpy
 from hardsight.errors import FileError, InputError, first_line
 from hardsight.files.checksums import check
+from hardsight.files.class_names import as_text, class_label_names, holds_names, label_numbers, whole_numbers
 from hardsight.files.kinds import LIST_COLUMNS, SAMPLES
-from hardsight.files.label_column import as_text, class_label_names, holds_names, label_numbers, whole_numbers
 from hardsight.files.parquet import open_parquet, read_parquet
 from hardsight.files.places import Place
 from hardsight.files.reading import check_unchanged, existing_file, file_state, reading

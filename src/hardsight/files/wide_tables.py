@@ -21,8 +21,8 @@ import pyarrow as pa
 
 from hardsight.checks import is_list_column
 from hardsight.errors import InputError, did_you_mean
+from hardsight.files.class_names import as_text, class_label_names, holds_names
 from hardsight.files.kinds import LIST_COLUMNS
-from hardsight.files.label_column import as_text, class_label_names, holds_names
 from hardsight.files.samples import evidence_of
 from hardsight.pandas_index import column_names
 from hardsight.screen import warn

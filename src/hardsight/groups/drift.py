@@ -148,6 +148,7 @@ def drift(
         classes that got harder and whether the features moved. Warnings are raised as `UserWarning`.
 
     Example:
+        >>> import numpy as np
         >>> from hardsight import Snapshot
         >>> before = Snapshot(probs=np.array([[0.9, 0.1], [0.8, 0.2]]), labels=[0, 0], ids=["a", "b"])
         >>> after = Snapshot(probs=np.array([[0.7, 0.3], [0.4, 0.6]]), labels=[0, 0], ids=["b", "a"])
