@@ -15,9 +15,9 @@ TITLES = {
     "confidence": "Confidence",
     "detectors": "Atypical inputs",
     "dynamics": "Dynamics",
+    "ensembles": "Several models or checkpoints",
     "likelihood": "Likelihood",
     "neighbors": "Neighbors",
-    "several": "Several models, layers or checkpoints",
     "within_dataset": "Within the dataset",
 }
 

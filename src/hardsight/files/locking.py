@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+PAUSE = 0.05  # seconds between attempts, where the system cannot wait for a lock
 LONG_AGO = 3600  # seconds without a change
 WINDOWS = os.name == "nt"
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # the name of a lock may lead to a file of somebody's, which would be emptied
@@ -23,7 +24,7 @@ def lock(descriptor: int, *, wait: bool) -> bool | None:
     try:
         import fcntl
     except ImportError:  # Windows
-        return None
+        return _lock_first_byte(descriptor, wait)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
@@ -31,6 +32,19 @@ def lock(descriptor: int, *, wait: bool) -> bool | None:
     except OSError:
         return None
     return True
+
+
+def _lock_first_byte(descriptor: int, wait: bool) -> bool:
+    import msvcrt
+
+    while True:
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+            return True
+        except OSError:
+            if not wait:
+                return False
+            time.sleep(PAUSE)
 
 
 @contextlib.contextmanager

@@ -28,6 +28,7 @@ from hardsight.files.kinds import LIST_COLUMNS, SAMPLES
 from hardsight.files.parquet import open_parquet, read_parquet
 from hardsight.files.places import Place
 from hardsight.files.reading import check_unchanged, existing_file, file_state, reading
+from hardsight.files.table_files import check_once
 from hardsight.files.writing import replacing
 from hardsight.labels import Classes, LabelRule, UnknownName, is_missing, rule_for_names, rule_for_numbers
 
@@ -183,9 +184,6 @@ class SampleFiles:
 
     def columns(self, names: list[str], num_classes: int | None) -> pa.Table:
         """Columns of all rows. Without ids, row numbers are used; a column missing from a part is null there."""
-        twice = [name for name in names if self.schema_names.count(name) > 1]
-        if twice:
-            raise FileError(f"{self.files[0]}: the column {twice[0]} appears {self.schema_names.count(twice[0])} times.")
         parts, row = [], 0
         for file in self.files:
             with self._open(file) as opened:
@@ -325,9 +323,7 @@ class SampleFiles:
 
     @staticmethod
     def _check_columns(file: Place, names: list[str]) -> str:
-        for name in (*LIST_COLUMNS, "label", "id"):
-            if names.count(name) > 1:
-                raise FileError(f"{file}: the column {name} appears {names.count(name)} times.")
+        check_once(file, names)
         present = [name for name in LIST_COLUMNS if name in names]
         if present == ["probs", "pred_probs"]:
             raise FileError(f"{file}: probs and pred_probs mean the same: keep only one of them.")

@@ -56,9 +56,8 @@ def read_csv(path: Place, fault: str, types: dict[str, pa.DataType] | None = Non
     with reading(path, fault), pa.OSFile(os.fsencode(path)) if isinstance(path, Path) else path.open("rb") as file:
         table = pacsv.read_csv(file, parse_options=parse, convert_options=convert)
         names = table.column_names  # raises here if a name is not text
+    check_once(path, names)
     for name in names:
-        if table.column_names.count(name) > 1:
-            raise FileError(f"{path}: the column {name!r} appears more than once.")
         if pa.types.is_binary(table.schema.field(name).type):
             raise FileError(f"{path}: {fault}: the column {name!r} must hold UTF-8 text.")
     return table
@@ -112,8 +111,8 @@ def _typed(name: str, column: Sequence[str]) -> list[Any]:
     return [utf8_name(cell) if cell else None for cell in column]
 
 
-def check_once(path: Place, names: Sequence[str]) -> None:
+def check_once(where: Any, names: Sequence[str]) -> None:
     """Reject a table with two columns of one name."""
     twice = sorted({name for name in names if list(names).count(name) > 1})
     if twice:
-        raise InputError(f"{path}: column names must differ, but {', '.join(map(repr, twice))} appears more than once.")
+        raise InputError(f"{where}: column names must differ, but {', '.join(map(repr, twice))} appears more than once.")

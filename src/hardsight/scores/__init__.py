@@ -44,10 +44,10 @@ from hardsight.scores.dynamics import (
     mean_avh,
     mean_el2n,
 )
+from hardsight.scores.ensembles import model_agreement, vog
 from hardsight.scores.likelihood import gm_likelihood
-from hardsight.scores.neighbors import knn_agreement
+from hardsight.scores.neighbors import knn_agreement, prediction_depth
 from hardsight.scores.registry import SCORES, Score
-from hardsight.scores.several import model_agreement, prediction_depth, vog
 from hardsight.scores.within_dataset import avh_scaled, norm_in_class, prototypicality
 
 __all__ = [

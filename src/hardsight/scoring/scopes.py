@@ -20,8 +20,9 @@ from hardsight.files.epochs import Stories, recorded
 from hardsight.files.places import Place
 from hardsight.files.run import read_manifest
 from hardsight.files.samples import Batch, SampleFiles
+from hardsight.scores.ensembles import model_agreement
+from hardsight.scores.neighbors import depth_of, neighbors_vote
 from hardsight.scores.registry import Fitted, Score, norms_only, not_linear, values
-from hardsight.scores.several import depth_of, model_agreement, neighbors_vote
 from hardsight.scores.sweep import Sweep, sweep
 from hardsight.scoring.checkpoints import GradientVariance, kept_epochs, trained_on
 from hardsight.scoring.inputs import ScoringInputs
