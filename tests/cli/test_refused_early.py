@@ -83,7 +83,7 @@ ARRAYS = {
     "audit good.npz --group sote": "it has label, site. Did you mean site?",
     "audit hole.npz --group case": "it names samples and not groups",
     "drift good.npz god.npz": "Did you mean good.npz?",
-    "drift good.npz domains.npz": "share no id (such as 's0' and '0')",
+    "drift good.npz domains.npz": "share none",
     "drift good.npz good.npz": "is given twice",
     "drift good.npz unlabeled.npz": "to compare: store them with the samples.",
     "audit good.npz --group site --report other.pdf": "other.pdf: the page is HTML",
