@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hardsight.data.run_images import RunPictures
 from hardsight.errors import FileError, HardsightError, InputError
 from hardsight.explorer.adapt_rounds import Rounds
 from hardsight.explorer.columns import from_arrow, words
@@ -31,7 +32,6 @@ from hardsight.files.places import missing
 from hardsight.files.reading import reading
 from hardsight.files.run import images_hint, read_start
 from hardsight.files.suspects import checked_suspects, clean_class_names, clean_columns
-from hardsight.scoring.run_images import RunPictures
 from hardsight.scoring.score import score
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
