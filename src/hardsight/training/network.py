@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from hardsight.dynamics.gathering import num_processes
 from hardsight.errors import FileError
 from hardsight.head import Head
-from hardsight.models.feature_head import HiddenLayer
-from hardsight.models.head_layer import HeadLayer, shape_of
+from hardsight.models.head_layer import HeadLayer, HiddenLayer, shape_of
 from hardsight.models.network import state_sha256
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable, cut_off, open_trainable
