@@ -273,11 +273,11 @@ def test_bad_arrays_are_refused(inputs: Any, ids: Any, message: str) -> None:
 def test_a_moving_average_begins_as_a_copy_and_counts_are_copied() -> None:
     """By hand: w goes 1 -> 3 -> 5, its average with decay 0.75 goes 1 -> 1.5 -> 2.375, and so does a running mean."""
     from hardsight.models.trainable import open_trainable
-    from hardsight.training.network import CutNetwork
     from hardsight.training.optimization import moving_average
+    from hardsight.training.trainee import LossChoice, Trainee
 
     net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2), torch.nn.Linear(2, 2))
-    network = CutNetwork(open_trainable(net, 2), torch.randn(4, 2))
+    network = Trainee(open_trainable(net, 2), torch.randn(4, 2), LossChoice("softmax", {}, 2, 4))
     norm = network.network[1]  # type: ignore[index]
 
     def become(value: float, count: int) -> None:

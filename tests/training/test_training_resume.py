@@ -59,12 +59,12 @@ logging.getLogger("matplotlib").setLevel("ERROR")  # it says when it looks for f
 folder, replace = Path(sys.argv[1]), os.replace
 
 def train(output):
-    hardsight.train("digits", "nets:with_everything", output, loss="center", epochs=3, limit=40, batch_size=16, size=8,
+    hardsight.train("digits", output, model="nets:with_everything", loss="center", epochs=3, limit=40, batch_size=16, size=8,
                  augment="crop=1", schedule="cosine", schedule_options={"warmup": 1}, every=2, lr=0.05,
                  optimizer_options={"clip": 1.0})
 
 def self_paced(output):  # each epoch's samples are chosen by the network as it is when that epoch begins
-    hardsight.train("digits", "nets:with_everything", output, order="self-paced", pace_start=0.3, epochs=3, limit=40,
+    hardsight.train("digits", output, model="nets:with_everything", order="self-paced", pace_start=0.3, epochs=3, limit=40,
                     batch_size=16, size=8, lr=0.05)
 
 def self_train(output):
@@ -112,7 +112,6 @@ BOTH = """
 import sys
 import numpy as np
 import hardsight
-from hardsight.domains.opening import Features
 
 def both(folder):
     labels = np.arange(60) % 3
@@ -120,7 +119,7 @@ def both(folder):
     options = {"hidden": 8, "batch_size": 15, "device": "cpu", "epochs": 2}
     hardsight.adapt((there, labels), (there * 1.5 + 1, labels), folder + "/adapt", methods="cbst", source_epochs=2,
                     rounds=2, **options)
-    data = Features(there, labels, [str(row) for row in range(60)], None, np.array(["a", "b", "c"])[np.arange(60) // 20])
+    data = hardsight.Snapshot(there, labels=labels, columns={"domain": np.repeat(["a", "b", "c"], 20)})
     hardsight.generalize(data, folder + "/generalize", losses="drm", **options)
 """
 
@@ -259,13 +258,13 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path: Path) -> No
             if stop_after is not None and words.startswith(f"epoch {stop_after + 1}"):
                 raise KeyboardInterrupt
 
-        hardsight.train((inputs, labels), "point_mlp:PointMLP", output, epochs=4, batch_size=10, say=say, progress=stop)
+        hardsight.train((inputs, labels), output, model="point_mlp:PointMLP", epochs=4, batch_size=10, say=say, progress=stop)
 
     train(tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path / "run", stop_after=3)
     with pytest.raises(RunError, match="other inputs: train: its values changed"):
-        hardsight.train((inputs, 1 - labels), "point_mlp:PointMLP", tmp_path / "run", epochs=4, batch_size=10)
+        hardsight.train((inputs, 1 - labels), tmp_path / "run", model="point_mlp:PointMLP", epochs=4, batch_size=10)
     last = tmp_path / "run" / "checkpoints" / "epoch=0003.safetensors"
     last.write_bytes(last.read_bytes()[:-3])
     said: list[str] = []
@@ -282,7 +281,7 @@ def one_process(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
         patch.delitem(sys.modules, "nets", raising=False)
-        hardsight.train("digits", "nets:without_batch_norm", folder / "run", **SETTINGS)
+        hardsight.train("digits", folder / "run", model="nets:without_batch_norm", **SETTINGS)
     sys.modules.pop("nets", None)
     return folder / "run"
 

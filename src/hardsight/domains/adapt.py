@@ -18,8 +18,6 @@ import numpy as np
 from hardsight.data import ImageData, open_data
 from hardsight.domains.adapt_result import Adapted
 from hardsight.domains.opening import (
-    Data,
-    Features,
     check_folder_names,
     check_network_options,
     class_names_of,
@@ -27,17 +25,18 @@ from hardsight.domains.opening import (
     first_few,
     in_classes_of,
     labeled_only,
-    labels_of,
-    only,
     open_domain,
     present_classes,
+    refuse_early,
 )
-from hardsight.domains.run_directory import refuse_early, write_run
+from hardsight.domains.run_directory import finish_run, started_run
 from hardsight.domains.settings import AdaptSettings
 from hardsight.domains.training_length import few_steps
 from hardsight.errors import InputError
+from hardsight.extraction.inputs import Data, labels_of, of_domain
 from hardsight.options import takes
 from hardsight.screen import Progress, Say
+from hardsight.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from hardsight.option_types import AdaptOptions
@@ -80,7 +79,7 @@ def adapt(
     refuse_early(settings, output, COMMAND)
     pairs = _pairs(source, target, settings.limit)
     first, smallest = next(iter(pairs.values()))[0], min(len(labeled) for labeled, _ in pairs.values())
-    kind = "features" if isinstance(first, Features) else "images"
+    kind = "features" if isinstance(first, Snapshot) else "images"
     learned, passes = _is_trained(settings.model), settings.source_epochs
     settings = settings.for_data(kind, learned, smallest)
     check_network_options(first, settings)
@@ -92,10 +91,13 @@ def adapt(
     work = AdaptWork.of(settings, pairs, say or (lambda sentence: None))
     for sentence in _of_one_class(pairs):
         work.say(sentence)
-
     read = partial(Adapted, class_names=names, images=images)
-    warnings = () if learned or passes is None else _undertrained(pairs, settings.batch_size, passes)
-    write_run(output, COMMAND, work, progress, read, warnings)
+    with started_run(output, COMMAND, work) as run:
+        if run is not None:
+            for sentence in () if learned or passes is None else _undertrained(pairs, settings.batch_size, passes):
+                work.say(sentence)
+            tables = work.all(run.directory, progress)
+            finish_run(run, tables, work.trained_files(run.directory), read)
     return read(output)
 
 
@@ -119,7 +121,7 @@ def _pairs(source: Any, target: Any, limit: int | None) -> Pairs:
             there = f"; it has one, {names[0]!r}" if names else ""
             raise InputError(f"without a target the data needs a domain column with at least two domains{there}.")
         check_folder_names(names)
-        parts = {domain: open_domain(only(first, domain), limit=limit)[0] for domain in names}
+        parts = {domain: open_domain(of_domain(first, domain), limit=limit)[0] for domain in names}
         pairs = {f"{a}-to-{b}": (parts[a], parts[b]) for a in names for b in names if a != b}
     return {pair: _checked(pair, labeled_only(a), b) for pair, (a, b) in pairs.items()}
 
@@ -161,7 +163,7 @@ def _undertrained(pairs: Pairs, batch_size: int, passes: int) -> Iterator[str]:
 def _check_alignment(data: Data, settings: AdaptSettings) -> None:
     """Features can be aligned, images cannot."""
     aligning = [method.name for method in settings.all_methods() if method.alignment is not None]
-    if aligning and not isinstance(data, Features):
+    if aligning and not isinstance(data, Snapshot):
         raise InputError(
             f"{aligning[0]} aligns features, and these are images: `hardsight extract` makes features of them, to adapt."
         )

@@ -18,24 +18,26 @@ from hardsight.domains.adapt_training import PairTraining, Report, RoundsResult,
 from hardsight.domains.alignment import Affine
 from hardsight.domains.auto import BEST, CANDIDATES, choose, warning
 from hardsight.domains.methods import Method, models_for
-from hardsight.domains.opening import Data, Features, class_names_of
+from hardsight.domains.opening import class_names_of
 from hardsight.domains.prepare import Standard, image_inputs, network_for, on_raw_features, standards
-from hardsight.domains.run_directory import History, Steps, finish, finished
 from hardsight.domains.settings import AUTO, SOURCE_ONLY, AdaptSettings
-from hardsight.domains.training_length import not_learned
+from hardsight.domains.training_length import Steps, not_learned
 from hardsight.domains.validation import neighbors_before
 from hardsight.errors import InputError
+from hardsight.extraction.inputs import Data, finite_features, ids_of
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable
 from hardsight.scoring.fitted_head import fit_head, unconverged
 from hardsight.screen import Progress, Say, percent
+from hardsight.snapshot import Snapshot
 from hardsight.threads import even_rows
+from hardsight.training.checkpoint import History, finish, finished
+from hardsight.training.forward_passes import all_features, first_sample
 from hardsight.training.inputs import ArrayInputs, Inputs
-from hardsight.training.network import TrainedNetwork, all_features, first_sample, start_fingerprint
 from hardsight.training.optimization import MixedPrecision
-from hardsight.training.processes import by_first, join
+from hardsight.training.processes import by_first, is_first, join
 from hardsight.training.results import write_model
-from hardsight.training.trainee import LossChoice, Trainee
+from hardsight.training.trainee import LossChoice, TrainedNetwork, Trainee, start_fingerprint
 
 BASELINE = "logistic regression"
 BASELINE_ROWS = 20_000  # source samples it is fitted on, at most
@@ -265,7 +267,7 @@ class AdaptWork:
         rounds: Rounds = {}
         starts: Starts = {}
         lengths = [self._length(pair, model) for pair in self.pairs.values() for model in models_for(self.methods)]
-        steps = Steps(progress, len(self.settings.seeds) * sum(lengths))
+        steps = Steps(progress if is_first() else None, len(self.settings.seeds) * sum(lengths))
         for name, pair in self.pairs.items():
             for seed in self.settings.seeds:
                 place = folder / name / f"seed={seed}"
@@ -325,12 +327,13 @@ class AdaptWork:
 def _prepared(settings: AdaptSettings, source: Data, target: Data) -> DomainPair:
     """Two domains as inputs of a network."""
     names, network = class_names_of(source), partial(network_for, source, settings)
-    if isinstance(source, Features):
-        assert isinstance(target, Features)
-        ours, theirs = standards(source.values, target.values, settings.standardize)
-        inputs = [ArrayInputs(how(data.values), data.labels, data.ids, names) for how, data in ((ours, source), (theirs, target))]
+    if isinstance(source, Snapshot) and isinstance(target, Snapshot):
+        features = finite_features(source), finite_features(target)
+        ours, theirs = standards(*features, settings.standardize)
+        of_each = zip((ours, theirs), features, (source, target), strict=True)
+        inputs = [ArrayInputs(how(values), data.labels, ids_of(data), names) for how, values, data in of_each]
         return DomainPair(inputs[0], inputs[1], names, network, first_sample(inputs[0]), theirs)
-    assert isinstance(target, ImageData)
+    assert isinstance(source, ImageData) and isinstance(target, ImageData)
     opened = network()
     images = image_inputs(opened, settings, source, target)
     return DomainPair(

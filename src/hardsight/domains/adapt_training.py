@@ -36,8 +36,8 @@ from hardsight.table import write_table
 from hardsight.threads import even_rows
 from hardsight.training.augmentation import AugmentedInputs
 from hardsight.training.checkpoint import Checkpoints, TrainingState
+from hardsight.training.forward_passes import FORWARD, all_features, as_tensor, forward_pass
 from hardsight.training.inputs import Inputs, even_batches
-from hardsight.training.network import FORWARD, all_features, as_tensor, forward_pass
 from hardsight.training.optimization import Updater, drawn_seed, moving_average, rate_factor
 from hardsight.training.processes import gathered
 from hardsight.training.trainee import Trainee

@@ -20,14 +20,13 @@ from torch import Tensor, nn
 from hardsight.domains.comparison import class_accuracies, known_mean
 from hardsight.domains.drm import DRMTTA, ArrivingHeads, Student
 from hardsight.domains.generalize_result import chosen_epoch
-from hardsight.domains.run_directory import History
 from hardsight.domains.settings import GeneralizeSettings
 from hardsight.domains.training_length import TrainingLength, is_over
 from hardsight.dynamics.gathering import num_processes
 from hardsight.training.augmentation import AugmentedInputs
-from hardsight.training.checkpoint import Checkpoints
+from hardsight.training.checkpoint import Checkpoints, History
+from hardsight.training.forward_passes import FORWARD, as_tensor, forward_pass
 from hardsight.training.inputs import Inputs, even_batches
-from hardsight.training.network import FORWARD, as_tensor, forward_pass
 from hardsight.training.optimization import Updater, drawn_seed, rate_factor
 
 if TYPE_CHECKING:

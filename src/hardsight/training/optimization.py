@@ -14,8 +14,8 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from hardsight.cores import warn_of_amx, warn_of_quota
 from hardsight.errors import InputError, TrainingError
 from hardsight.training import processes
-from hardsight.training.network import CutNetwork
 from hardsight.training.settings import LearningOptions
+from hardsight.training.trainee import Trainee
 
 VARIANCE_RATE = 0.1  # learning-rate multiplier of log-variances: a step changes them by a factor, not by a difference
 DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -54,7 +54,7 @@ class Updater:
     """
 
     def __init__(
-        self, network: CutNetwork, settings: LearningOptions, lr: float | None = None, precision: MixedPrecision | None = None,
+        self, network: Trainee, settings: LearningOptions, lr: float | None = None, precision: MixedPrecision | None = None,
         wrapped: bool = False,
     ) -> None:  # fmt: skip
         warn_of_quota(torch.get_num_threads())
@@ -129,7 +129,7 @@ def drawn_seed(*stream: int) -> int:
     return int(np.random.default_rng(stream).integers(2**31))
 
 
-def parameter_groups(network: CutNetwork, settings: LearningOptions, lr: float | None = None) -> list[dict[str, Any]]:
+def parameter_groups(network: Trainee, settings: LearningOptions, lr: float | None = None) -> list[dict[str, Any]]:
     """Parameters by how they learn.
 
     Matrices and filters decay; biases, norms, slopes and log-variances only where everything is to. The parameters of heads
@@ -152,7 +152,7 @@ def parameter_groups(network: CutNetwork, settings: LearningOptions, lr: float |
     ]
 
 
-def make_optimizer(network: CutNetwork, settings: LearningOptions, lr: float | None = None) -> torch.optim.Optimizer:
+def make_optimizer(network: Trainee, settings: LearningOptions, lr: float | None = None) -> torch.optim.Optimizer:
     """SGD with momentum, or AdamW."""
     groups = parameter_groups(network, settings, lr)
     if settings.optimizer == "adamw":
@@ -161,7 +161,7 @@ def make_optimizer(network: CutNetwork, settings: LearningOptions, lr: float | N
     return torch.optim.SGD(groups, momentum=options.momentum, nesterov=options.uses_nesterov)
 
 
-def moving_average(network: CutNetwork, decay: float) -> AveragedModel:
+def moving_average(network: Trainee, decay: float) -> AveragedModel:
     """A copy that follows a network: average <- decay * average + (1 - decay) * network, at each `update_parameters`.
 
     Buffers such as the statistics of batch normalization are averaged, too; counts and other whole numbers are copied.

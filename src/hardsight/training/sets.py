@@ -216,11 +216,7 @@ def _own_splits(data: ImageData, spec: Any, settings: TrainSettings) -> tuple[Im
         near = did_you_mean(wanted, present)
         raise InputError(f"the data has no split {wanted!r} to train on; it has {', '.join(present) or 'none'}.{near}")
     others = [name for name in present if name != wanted] if settings.watch is None and split is None else []
-    return _of_split(data, wanted, limit), {name: _of_split(data, name, limit) for name in others}
-
-
-def _of_split(data: ImageData, name: str, limit: int | None) -> ImageData:
-    return _limited(data.take([row for row, value in enumerate(data.columns["split"]) if value == name]), limit)
+    return _limited(data.of_split(wanted), limit), {name: _limited(data.of_split(name), limit) for name in others}
 
 
 def _limited(data: ImageData, limit: int | None) -> ImageData:
@@ -234,9 +230,9 @@ def _watched(name: str, spec: Any, limit: int | None) -> AnySet:
         return data
     splits = data.columns.get("split")
     if splits is not None and name in splits:
-        return _of_split(data, name, limit)
+        return _limited(data.of_split(name), limit)
     if splits is not None and "train" in splits and set(splits) != {"train"}:
-        return _limited(data.take([row for row, value in enumerate(splits) if value != "train"]), limit)
+        return _limited(data.of_split(*(set(splits) - {"train"})), limit)
     return _limited(data, limit)
 
 
