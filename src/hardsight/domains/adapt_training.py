@@ -18,8 +18,7 @@ import pyarrow as pa
 import torch
 from safetensors.torch import load_file
 from scipy.special import log_softmax
-from torch import Tensor, nn
-from torch.optim.swa_utils import AveragedModel
+from torch import Tensor
 
 from hardsight.domains.auto import BEST, CANDIDATES, best_round
 from hardsight.domains.comparison import class_accuracies, known_mean
@@ -38,7 +37,7 @@ from hardsight.training.augmentation import AugmentedInputs
 from hardsight.training.checkpoint import Checkpoints, TrainingState
 from hardsight.training.forward_passes import FORWARD, all_features, as_tensor, forward_pass
 from hardsight.training.inputs import Inputs, even_batches
-from hardsight.training.optimization import Updater, drawn_seed, moving_average, rate_factor
+from hardsight.training.optimization import Updater, drawn_seed, rate_factor
 from hardsight.training.processes import gathered
 from hardsight.training.trainee import Trainee
 
@@ -73,24 +72,11 @@ class TargetView:
 
 @dataclass
 class Learning:
-    """A learner in training, its moving average if there is one, and how far it has come."""
+    """A learner in training, and how far it has come."""
 
     learner: Trainee
-    average: AveragedModel | None
     updater: Updater
     state: TrainingState
-
-    @property
-    def judge(self) -> Trainee:
-        """The one that selects and is evaluated."""
-        judge = self.learner if self.average is None else self.average.module
-        assert isinstance(judge, Trainee)
-        return judge
-
-    @property
-    def modules(self) -> nn.ModuleDict:
-        """Everything a checkpoint holds."""
-        return nn.ModuleDict({"learner": self.learner} | ({} if self.average is None else {"average": self.average}))
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +150,7 @@ class PairTraining:
             report(length.passes - length.epochs + number - 1)
             self._source_epoch(learning, number, length)
             if number < epochs:  # not after the last one
-                checkpoints.save(learning.state, learning.modules, learning.updater.optimizer)
+                checkpoints.save(learning.state, learning.learner, learning.updater.optimizer)
         if accuracy is None:
             _, accuracy = self._on_source(learning.learner, even_rows(len(self.source), TRIED))
         view = self.view(learning.learner)
@@ -184,7 +170,7 @@ class PairTraining:
             self._source_epoch(learning, len(history) + 1, length, rest)
             loss, accuracy = self._on_source(learning.learner, held_out)
             history.append({"loss": loss, "accuracy": accuracy})
-            checkpoints.save(learning.state, learning.modules, learning.updater.optimizer)
+            checkpoints.save(learning.state, learning.learner, learning.updater.optimizer)
         best = best_epoch([entry["loss"] for entry in history])
         return best, history[best - 1]["accuracy"]
 
@@ -223,14 +209,14 @@ class PairTraining:
         view = view if learning.state.epoch == 0 else None
         for number in range(learning.state.epoch + 1, s.rounds + 1):
             report(number - 1)
-            entry, view = self._round(learning, number, method.stages[-1], view or self.view(learning.judge), folder)
+            entry, view = self._round(learning, number, method.stages[-1], view or self.view(learning.learner), folder)
             learning.state.epoch = number
             learning.state.history.append(entry)
             if AUTO in s.methods and method.name in CANDIDATES and best_round(learning.state.history) == number:
-                save_state(folder / BEST, learning.judge)
+                save_state(folder / BEST, learning.learner)
             if number < s.rounds:
-                checkpoints.save(learning.state, learning.modules, learning.updater.optimizer)
-        return RoundsResult(learning.judge, learning.state.history, view or self.view(learning.judge))
+                checkpoints.save(learning.state, learning.learner, learning.updater.optimizer)
+        return RoundsResult(learning.learner, learning.state.history, view or self.view(learning.learner))
 
     def _round(
         self, learning: Learning, number: int, name: str, view: TargetView, folder: Path
@@ -249,12 +235,10 @@ class PairTraining:
             folder.mkdir(parents=True, exist_ok=True)
             write_table(pa.table({**self._id_and_label(), **columns}), folder / f"round={number:02d}.parquet")
         for epoch in range(1, s.epochs + 1):
-            if epoch > 1 and s.relabel and chosen is not None:
-                chosen = stage.choose(name, self.view(learning.judge), portion)
             done = (number - 1) * s.epochs + epoch - 1
             self._train(learning, Epoch(rows, (ROUNDS, number, epoch), done + 1, s.rounds * s.epochs, stage, chosen))
-        view = self.view(learning.judge)
-        return {"round": number, "portion": portion, **self._evaluated(learning.judge, view), **selected}, view
+        view = self.view(learning.learner)
+        return {"round": number, "portion": portion, **self._evaluated(learning.learner, view), **selected}, view
 
     # ---- one epoch ----
 
@@ -285,8 +269,6 @@ class PairTraining:
             is_target = torch.arange(len(soft), device=self.device) >= len(source.rows)
             logits, soft, on_target = gathered(learner.logits(as_tensor(inputs, self.device)), soft, is_target.int())
             learning.updater.update(loss_of(logits, soft, on_target > 0))
-            if learning.average is not None:
-                learning.average.update_parameters(learner)
 
     def _source_rows(self, portion: float, stream: int, number: int, among: np.ndarray | None = None) -> np.ndarray:
         """Source samples of a round, drawn without replacement; where classes are to be balanced, as many of each."""
@@ -357,9 +339,8 @@ class PairTraining:
             learner = self.make().to(self.device)
         if start is not None:
             learner.load_state_dict(start)
-        average = moving_average(learner, self.settings.ema) if start is not None and self.settings.ema else None
-        learning = Learning(learner, average, Updater(learner, self.settings, lr), TrainingState())
-        learning.state = checkpoints.resume(learning.modules, learning.updater.optimizer)
+        learning = Learning(learner, Updater(learner, self.settings, lr), TrainingState())
+        learning.state = checkpoints.resume(learning.learner, learning.updater.optimizer)
         return learning
 
 

@@ -278,15 +278,8 @@ class AdaptSettings(DomainOptions):
         "Standardize features by the mean and standard deviation of their own domain, of the source, or not at all (none).",
     )
     balance: bool = option(True, "Draw the same number of source samples from each class.", flag="--balance/--no-balance")
-    relabel: bool = option(False, "Select pseudo-labels before each epoch, not only before each round.")
     reset_optimizer: bool = option(False, "Reset the optimizer's momentum before each round.")
     flip_labels: bool = option(False, "Average the probabilities of each image and its mirror image to choose pseudo-labels.")
-    ema: float = option(
-        0.0,
-        "Decay of a moving average of the weights, which is then used for pseudo-labels and evaluation; 0 for none.",
-        least=0,
-        below=1,
-    )
     target_augment: str | None = option(
         None, "Augmentations of target images, in the form of --augment. Default: those of --augment.", read=read_augment
     )

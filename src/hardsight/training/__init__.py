@@ -9,7 +9,7 @@
     inputs.py          samples as batches of numbers, the same in every run; augmentation.py: flips and crops
     trainee.py         a network cut before its last layer, with a loss; objective.py: the losses, loss_names.py: their names
     forward_passes.py  features without gradients, top-k and ten-crop accuracy
-    optimization.py    optimizer, learning-rate schedule, clipping, precision, moving average
+    optimization.py    optimizer, learning-rate schedule, clipping, precision
     checkpoint.py      the state of a training, in safetensors and JSON
     processes.py       communication between processes
 

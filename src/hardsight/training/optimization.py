@@ -1,4 +1,4 @@
-"""Optimization: optimizer, learning-rate schedule, clipping, precision and moving average, shared by all commands."""
+"""Optimization: optimizer, learning-rate schedule, clipping and precision, shared by all commands."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from hardsight.cores import warn_of_amx, warn_of_quota
 from hardsight.errors import InputError, TrainingError
@@ -159,22 +158,3 @@ def make_optimizer(network: Trainee, settings: LearningOptions, lr: float | None
         return torch.optim.AdamW(groups)
     options = settings.optimizer_options
     return torch.optim.SGD(groups, momentum=options.momentum, nesterov=options.uses_nesterov)
-
-
-def moving_average(network: Trainee, decay: float) -> AveragedModel:
-    """A copy that follows a network: average <- decay * average + (1 - decay) * network, at each `update_parameters`.
-
-    Buffers such as the statistics of batch normalization are averaged, too; counts and other whole numbers are copied.
-    """
-    averaged = get_ema_multi_avg_fn(decay)
-
-    def update(averages: Any, values: Any, count: Any) -> None:
-        if averages[0].is_floating_point():
-            averaged(averages, values, count)
-        else:
-            for average, value in zip(averages, values, strict=True):
-                average.copy_(value)
-
-    average = AveragedModel(network, multi_avg_fn=update, use_buffers=True)
-    average.n_averaged.fill_(1)  # it begins as a copy, so the first update is an average already
-    return average.requires_grad_(False)
