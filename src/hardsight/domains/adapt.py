@@ -7,8 +7,10 @@ From top to bottom: the pairs of domains are opened and checked, here; prepared 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -79,17 +81,17 @@ def adapt(
     refuse_early(settings, output, COMMAND)
     pairs = _pairs(source, target, settings.limit)
     first, smallest = next(iter(pairs.values()))[0], min(len(labeled) for labeled, _ in pairs.values())
-    kind = "features" if isinstance(first, Snapshot) else "images"
+    kind, asked = "features" if isinstance(first, Snapshot) else "images", settings.methods
     learned, passes = _is_trained(settings.model), settings.source_epochs
+    settings = settings if kind == "features" else _for_images(settings)
     settings = settings.for_data(kind, learned, smallest)
     check_network_options(first, settings)
-    _check_alignment(first, settings)
     names, images = class_names_of(first), _pictures(pairs, settings.images)
 
     from hardsight.domains.adapt_models import AdaptWork  # loads torch, which takes seconds
 
     work = AdaptWork.of(settings, pairs, say or (lambda sentence: None))
-    for sentence in _of_one_class(pairs):
+    for sentence in (*(["coral on images is deep-coral"] if settings.methods != asked else []), *_of_one_class(pairs)):
         work.say(sentence)
     read = partial(Adapted, class_names=names, images=images)
     with started_run(output, COMMAND, work) as run:
@@ -160,13 +162,15 @@ def _undertrained(pairs: Pairs, batch_size: int, passes: int) -> Iterator[str]:
             yield f"warning: {pair}: --source-epochs {passes} makes {sentence}. Left out, held-out samples say how many."
 
 
-def _check_alignment(data: Data, settings: AdaptSettings) -> None:
-    """Features can be aligned, images cannot."""
-    aligning = [method.name for method in settings.all_methods() if method.alignment is not None]
-    if aligning and not isinstance(data, Snapshot):
+def _for_images(settings: AdaptSettings) -> AdaptSettings:
+    """The same methods, as far as images have them: CORAL is Deep CORAL there."""
+    deep = replace(settings, methods=tuple(re.sub(r"^coral(?=\+|$)", "deep-coral", method) for method in settings.methods))
+    aligning = [method.name for method in deep.all_methods() if method.alignment is not None]
+    if aligning:
         raise InputError(
             f"{aligning[0]} aligns features, and these are images: `hardsight extract` makes features of them, to adapt."
         )
+    return deep
 
 
 def _pictures(pairs: Pairs, images: Any) -> dict[str, ImageData]:

@@ -23,6 +23,7 @@ from torch import Tensor
 from hardsight.domains.auto import BEST, CANDIDATES, best_round
 from hardsight.domains.comparison import class_accuracies, known_mean
 from hardsight.domains.methods import Method, RoundStage
+from hardsight.domains.paired_steps import PairedMethod, Step
 from hardsight.domains.pseudo_labels import PseudoLabels
 from hardsight.domains.self_training import SelfTraining, self_training_loss
 from hardsight.domains.settings import AUTO, AdaptSettings
@@ -41,7 +42,7 @@ from hardsight.training.optimization import Updater, drawn_seed, rate_factor
 from hardsight.training.processes import gathered
 from hardsight.training.trainee import Trainee
 
-SOURCE, ROUNDS, DRAW, HELD_OUT = 1, 2, 3, 4  # independent streams of random numbers
+SOURCE, ROUNDS, DRAW, HELD_OUT, PARTS, TARGET = 1, 2, 3, 4, 5, 6  # independent streams of random numbers
 TRIED = 2000  # source samples, at most, to test whether they were learned
 HEAD = "objective.classes."  # beginning of the names of the head's tensors in a learner
 Report = Callable[[int], None]  # called with the epochs or rounds that are done
@@ -204,31 +205,33 @@ class PairTraining:
             start: the state of that model.
             view: its view of the target, if known.
         """
-        s, checkpoints = self.settings, Checkpoints(folder / "checkpoints")
-        learning = self._begin(checkpoints, None, start)
+        s, checkpoints, stage = self.settings, Checkpoints(folder / "checkpoints"), self.settings.stage(method.stages[-1])
+        assert isinstance(stage, RoundStage)
+        learning = self._begin(checkpoints, None, start, stage)
         view = view if learning.state.epoch == 0 else None
         for number in range(learning.state.epoch + 1, s.rounds + 1):
             report(number - 1)
-            entry, view = self._round(learning, number, method.stages[-1], view or self.view(learning.learner), folder)
+            before = view or self.view(learning.learner)
+            entry, view = self._round(learning, number, (method.stages[-1], stage), before, folder)
             learning.state.epoch = number
             learning.state.history.append(entry)
             if AUTO in s.methods and method.name in CANDIDATES and best_round(learning.state.history) == number:
                 save_state(folder / BEST, learning.learner)
             if number < s.rounds:
                 checkpoints.save(learning.state, learning.learner, learning.updater.optimizer)
-        return RoundsResult(learning.learner, learning.state.history, view or self.view(learning.learner))
+        learner = _kept(stage, learning.learner)
+        return RoundsResult(learner, learning.state.history, view or self.view(learner))
 
     def _round(
-        self, learning: Learning, number: int, name: str, view: TargetView, folder: Path
+        self, learning: Learning, number: int, named: tuple[str, RoundStage], view: TargetView, folder: Path
     ) -> tuple[dict[str, Any], TargetView]:
         """Select, train, evaluate: the entry of the round, and the view that the next one selects from."""
-        s, stage = self.settings, self.settings.stage(name)
-        assert isinstance(stage, RoundStage)
+        s, (name, stage) = self.settings, named
         if s.reset_optimizer:
             learning.updater.optimizer.state.clear()
         portion = s.portion.at(number)
         rows = self._source_rows(s.source_portion.at(number), ROUNDS, number)
-        chosen = stage.choose(name, view, portion)
+        chosen = None if isinstance(stage, PairedMethod) else stage.choose(name, view, portion)
         selected: dict[str, Any] = {}
         if isinstance(stage, SelfTraining) and chosen is not None:
             columns, selected["selection"] = stage.described(chosen, view, portion, self.target.labels)
@@ -237,13 +240,17 @@ class PairTraining:
         for epoch in range(1, s.epochs + 1):
             done = (number - 1) * s.epochs + epoch - 1
             self._train(learning, Epoch(rows, (ROUNDS, number, epoch), done + 1, s.rounds * s.epochs, stage, chosen))
-        view = self.view(learning.learner)
-        return {"round": number, "portion": portion, **self._evaluated(learning.learner, view), **selected}, view
+        learner = _kept(stage, learning.learner)
+        view = self.view(learner)
+        return {"round": number, "portion": portion, **self._evaluated(learner, view), **selected}, view
 
     # ---- one epoch ----
 
     def _train(self, learning: Learning, epoch: Epoch) -> None:
         """One pass over some source samples and the selected target samples, mixed."""
+        if isinstance(epoch.stage, PairedMethod):
+            self._train_paired(learning, epoch, epoch.stage)
+            return
         learner, source_rows, stage = learning.learner, epoch.source_rows, epoch.stage
         loss_of: Callable[[Tensor, Tensor, Tensor], Tensor] = self_training_loss
         target_rows, labels = np.zeros(0, np.int64), np.zeros((0, self.num_classes), np.float32)
@@ -269,6 +276,28 @@ class PairTraining:
             is_target = torch.arange(len(soft), device=self.device) >= len(source.rows)
             logits, soft, on_target = gathered(learner.logits(as_tensor(inputs, self.device)), soft, is_target.int())
             learning.updater.update(loss_of(logits, soft, on_target > 0))
+
+    def _train_paired(self, learning: Learning, epoch: Epoch, method: PairedMethod) -> None:
+        """One pass over some source samples, and as many of the target, half a batch of each at a time."""
+        count, size = len(epoch.source_rows), max(1, self.settings.batch_size // 2)
+        ours, theirs = (np.random.default_rng([self.seed, which, *epoch.stream]) for which in (DRAW, TARGET))
+        passes = [theirs.permutation(len(self.target)) for _ in range(math.ceil(count / len(self.target)))]
+        source_batches = even_batches(epoch.source_rows[ours.permutation(count)], size)
+        target_batches = even_batches(np.concatenate(passes)[:count], size)
+        learning.learner.train()
+        torch.manual_seed(drawn_seed(self.seed, *epoch.stream))
+        pairs = zip(
+            self.source_batches.batches(source_batches, epoch.number),
+            self.target_batches.batches(target_batches, epoch.number), strict=True,
+        )  # fmt: skip
+        steps = len(source_batches)
+        for number, (source, target) in enumerate(pairs, (epoch.number - 1) * steps):
+            learning.updater.set_rate(rate_factor(self.settings, number, steps, epoch.total))
+            if min(len(source.rows), len(target.rows)) == 0 and num_processes() == 1:
+                continue
+            labels = as_tensor(self.source.labels[source.rows], self.device)
+            inputs = as_tensor(source.inputs, self.device), labels, as_tensor(target.inputs, self.device)
+            method.step(Step(learning.learner, learning.updater, *inputs, progress=number / (epoch.total * steps)))
 
     def _source_rows(self, portion: float, stream: int, number: int, among: np.ndarray | None = None) -> np.ndarray:
         """Source samples of a round, drawn without replacement; where classes are to be balanced, as many of each."""
@@ -332,21 +361,32 @@ class PairTraining:
         labels = self.target.labels
         return {"id": pa.array(self.target.ids, pa.string()), "label": pa.array(labels, mask=labels < 0)}
 
-    def _begin(self, checkpoints: Checkpoints, lr: float | None, start: dict[str, Tensor] | None) -> Learning:
+    def _begin(
+        self, checkpoints: Checkpoints, lr: float | None, start: dict[str, Tensor] | None, stage: RoundStage | None = None
+    ) -> Learning:
         """A training at its beginning, or at the newest checkpoint of a killed run."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             learner = self.make().to(self.device)
-        if start is not None:
-            learner.load_state_dict(start)
+            if start is not None:
+                learner.load_state_dict(start)
+            if isinstance(stage, PairedMethod):
+                torch.manual_seed(drawn_seed(self.seed, PARTS))
+                learner.own.update(stage.parts(learner.num_features, self.num_classes))
+                learner.to(self.device)
         learning = Learning(learner, Updater(learner, self.settings, lr), TrainingState())
         learning.state = checkpoints.resume(learning.learner, learning.updater.optimizer)
         return learning
 
 
+def _kept(stage: RoundStage, learner: Trainee) -> Trainee:
+    """The network that is evaluated and kept."""
+    return stage.kept(learner) if isinstance(stage, PairedMethod) else learner
+
+
 def save_state(path: Path, learner: Trainee) -> None:
-    """The tensors of a learner; in the file, its head is called `last`."""
-    tensors = learner.state_dict().items()
+    """The tensors of a learner, without those that only a method's training needs; in the file, its head is called `last`."""
+    tensors = [(name, x) for name, x in learner.state_dict().items() if not name.startswith("own.")]
     path.parent.mkdir(parents=True, exist_ok=True)
     write_safetensors(path, {f"last.{name.removeprefix(HEAD)}" if name.startswith(HEAD) else name: x for name, x in tensors})
 

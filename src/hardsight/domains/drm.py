@@ -77,7 +77,7 @@ class Student(Trainee):
         gamma: how much more a sure head's vote counts; see `voted`.
     """
 
-    heads = ("objective", "domain_heads")
+    heads = ("objective", "own", "domain_heads")
 
     def __init__(self, source: Trainable, sample: Tensor, loss: LossChoice, num_domains: int = 0, gamma: float = GAMMA) -> None:
         super().__init__(source, sample, loss)

@@ -239,8 +239,8 @@ class AdaptSettings(DomainOptions):
     methods: tuple[str, ...] = option(
         "cbst+avh",
         "Comma-separated methods to compare: cbst, crst, crst-mrkld, crst-lrent, cbst+avh, cbst+SCORE, avc, threshold, weighted, "
-        "depict; coral, subspace and entropy, alone or before one of these (coral+cbst); source is no adaptation, "
-        "auto chooses method and round without labels.",
+        "depict; mmd, deep-coral, dann, mcd, adr, entropy, coral and subspace, alone or before one of these (coral+cbst); "
+        "source is no adaptation, auto chooses method and round without labels.",
         read=read_methods,
     )
     method_options: Mapping[str, Mapping[str, Any]] = named_option(

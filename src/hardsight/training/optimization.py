@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -74,13 +75,13 @@ class Updater:
         for group in self.optimizer.param_groups:
             group["lr"] = self.lr * factor * group["multiplier"]
 
-    def update(self, loss: Tensor) -> None:
-        """One step down the gradient."""
+    def update(self, loss: Tensor, only: Sequence[nn.Parameter] | None = None) -> None:
+        """One step down the gradient; of these parameters alone, if they are named: others keep their momentum, too."""
         if not math.isfinite(value := float(loss.detach())):
             raise TrainingError(f"the loss became {value}: try a smaller lr than {self.lr:g}.")
         self.optimizer.zero_grad()
         scaled = loss if self.scaler is None else self.scaler.scale(loss)
-        scaled.backward()
+        scaled.backward(inputs=None if only is None else list(only))
         if not self.wrapped:
             processes.average_gradients(self.parameters)
         if self.scaler is not None:

@@ -88,12 +88,13 @@ class Trainee(nn.Module):
 
     Attributes:
         heads: names of the submodules that hold class vectors and other parameters of a loss.
+        own: networks that only a method's training needs, such as a discriminator.
         last_head: what the network predicted with before it was cut.
         freeze_statistics: keep the running statistics of batch normalization, and normalize by them in training too.
         autocast: the type of the network's forward pass, if it is a shorter one; features are float32 all the same.
     """
 
-    heads: tuple[str, ...] = ("objective",)
+    heads: tuple[str, ...] = ("objective", "own")
     freeze_statistics: bool = False
     autocast: torch.dtype | None = None
     mean: Tensor
@@ -114,6 +115,7 @@ class Trainee(nn.Module):
             if preprocessing is None:
                 loss = replace(loss, options={**kind.without_range, **loss.options})
         self.objective = loss.objective(self.num_features)
+        self.own = nn.ModuleDict()
 
     @property
     def num_features(self) -> int:
