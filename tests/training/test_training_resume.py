@@ -117,10 +117,10 @@ def both(folder):
     labels = np.arange(60) % 3
     there = (np.eye(3)[labels] * 3 + np.random.default_rng(0).normal(size=(60, 3))).astype(np.float32)
     options = {"hidden": 8, "batch_size": 15, "device": "cpu", "epochs": 2}
-    hardsight.adapt((there, labels), (there * 1.5 + 1, labels), folder + "/adapt", methods="cbst", source_epochs=2,
+    hardsight.adapt((there, labels), (there * 1.5 + 1, labels), folder + "/adapt", methods="cbst,mcd", source_epochs=2,
                     rounds=2, **options)
     data = hardsight.Snapshot(there, labels=labels, columns={"domain": np.repeat(["a", "b", "c"], 20)})
-    hardsight.generalize(data, folder + "/generalize", losses="drm", **options)
+    hardsight.generalize(data, folder + "/generalize", losses="drm,mldg", **options)
 """
 
 # The same by two processes, and then the command that follows. What torchrun calls starts them as forks of a Python that has

@@ -32,7 +32,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hardsight.domains.settings import DRM_NAME, DRM_TTA_NAME
 from hardsight.models.trainable import Trainable
 from hardsight.options import Options, option
 from hardsight.training.objective import Objective
@@ -63,9 +62,6 @@ class DRMTTA(DRM):
     rate: float = option(1.0, "Learning-rate multiplier of the heads on incoming samples.", above=0)
     steps: int = option(1, "Steps on each batch of incoming samples.", least=1)
     batch_size: int = option(32, "Batch size of incoming samples.", least=1)
-
-
-METHODS: dict[str, type[DRM]] = {DRM_NAME: DRM, DRM_TTA_NAME: DRMTTA}
 
 
 class Student(Trainee):

@@ -12,10 +12,11 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from hardsight.domains.drm import DRMTTA, Student, objectives
+from hardsight.domains.drm import DRM, Student, objectives
 from hardsight.domains.fold_training import START, Division, Fold, FoldTraining
 from hardsight.domains.generalize import OpenedDomains
 from hardsight.domains.generalize_result import chosen_epoch, tables_of
+from hardsight.domains.meta_steps import MetaMethod
 from hardsight.domains.opening import class_names_of
 from hardsight.domains.prepare import Standard, image_inputs, network_for, on_raw_features, standards
 from hardsight.domains.settings import EPOCHS, GeneralizeSettings, parts_of
@@ -173,10 +174,10 @@ class GeneralizeWork:
         if history is not None:
             return history
         method, length = self.settings.method_of(task.loss), self._length(fold.training_domains.tolist())
-        training = FoldTraining(
-            fold, self.settings, length, task.seed, self.device, Checkpoints(task.folder / "checkpoints"), report,
-            method if isinstance(method, DRMTTA) else None,
-        )  # fmt: skip
+        if isinstance(method, MetaMethod) and method.in_phases:
+            length = TrainingLength(length.epochs)
+        checkpoints = Checkpoints(task.folder / "checkpoints")
+        training = FoldTraining(fold, self.settings, length, task.seed, self.device, checkpoints, report, method)
         history, student = training.train(self._student(task, fold))
         task.folder.mkdir(parents=True, exist_ok=True)
         if task.kept:
@@ -221,9 +222,13 @@ class GeneralizeWork:
         torch.manual_seed(drawn_seed(task.seed, START))
         loss = LossChoice(parts_of(task.loss).loss, options, self.c, len(fold.train))
         network = network_for(self.data, self.settings, int(sample[0].numel()))
-        if method is None:
-            return Student(network, sample, loss)
-        return Student(network, sample, loss, len(fold.training_domains), method.gamma)
+        count = len(fold.training_domains)
+        if isinstance(method, DRM):
+            return Student(network, sample, loss, count, method.gamma)
+        student = Student(network, sample, loss)
+        if isinstance(method, MetaMethod):
+            student.own.update(method.parts(lambda: loss.objective(student.num_features), student.num_features, count))
+        return student
 
     def _given(self, loss: str) -> dict[str, Any]:
         return dict(self.settings.loss_options.get(loss, {}))

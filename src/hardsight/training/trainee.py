@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from hardsight.errors import InputError
 from hardsight.head import Head
@@ -144,13 +146,13 @@ class Trainee(nn.Module):
                     layer.eval()
         return self
 
-    def features(self, inputs: Tensor) -> Tensor:
-        """(b, ...) inputs -> (b, d) features."""
-        if self.autocast is None:
-            self.network(inputs)
-        else:
-            with torch.autocast(inputs.device.type, self.autocast):
+    def features(self, inputs: Tensor, parameters: Mapping[str, Tensor] | None = None) -> Tensor:
+        """(b, ...) inputs -> (b, d) features; by these parameters in the place of the network's own, if there are any."""
+        with contextlib.nullcontext() if self.autocast is None else torch.autocast(inputs.device.type, self.autocast):
+            if parameters is None:
                 self.network(inputs)
+            else:
+                functional_call(self.network, dict(parameters), (inputs,))
         features, self.cut.features = self.cut.features, None
         assert features is not None
         return features if self.autocast is None else features.float()
