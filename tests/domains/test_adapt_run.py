@@ -18,7 +18,7 @@ from hardsight import adapt as run
 from hardsight.domains import adapt_training
 from hardsight.domains.adapt_result import tables_of
 from hardsight.domains.comparison import paired_difference
-from hardsight.domains.opening import check_folder_names, domain_names, in_classes_of, open_domain
+from hardsight.domains.opening import as_target, check_folder_names, domain_names, open_domain
 from hardsight.domains.pseudo_labels import select_pseudo_labels
 from hardsight.domains.self_training import SelfTraining
 from hardsight.domains.settings import AdaptSettings
@@ -159,7 +159,10 @@ def test_every_pair_of_domains(tmp_path: Path, cli: Callable[..., Any]) -> None:
         (["both.npz:day", "both.npz:night", "--methods", "atuo"], "source, auto or cbst+SCORE, got 'atuo'. Did you mean auto?"),
         (["both.npz:day", "both.npz:night", "--portion", "2"], "portion is written start:step:stop"),
         (["both.npz:day", "both.npz:night", "--flip-labels"], "flip_labels is for images"),
-        (["digits", "digits", "--model", "lenet", "--methods", "coral+cbst"], "coral+cbst aligns features, and these are images"),
+        (
+            ["digits", "digits", "--model", "lenet", "--methods", "subspace+cbst"],
+            "subspace+cbst aligns features, and these are images",
+        ),
         (["one.npz"], "at least two domains; it has one, 'day'"),
         (["both.npz:day", "others.npz"], "the domains share no class: the source has 0, 1, 2, the target 3, 4, 5."),
         (["named.npz", "unlike.npz"], "the domains share no class: the source has ape, bat, cat, the target dog, eel, fox."),
@@ -219,12 +222,12 @@ def test_classes_are_matched_by_name() -> None:
     turned = Snapshot(here, None, 2 - labels, class_names=["owl", "dog", "cat"])
     more = Snapshot(here, None, 3 - labels, class_names=["zebra", "owl", "dog", "cat"])  # no sample is a zebra
     for target in (turned, more):
-        assert in_classes_of(open_domain(target)[0], open_domain(source)[0]).labels.tolist() == labels.tolist()  # type: ignore[union-attr]
+        assert as_target(open_domain(target)[0], open_domain(source)[0]).labels.tolist() == labels.tolist()  # type: ignore[union-attr]
     zebra = Snapshot(here, None, labels, class_names=["zebra", "dog", "owl"])
     with pytest.raises(InputError, match="a class that the source does not have, 'zebra'"):
-        in_classes_of(open_domain(zebra)[0], open_domain(source)[0])
+        as_target(open_domain(zebra)[0], open_domain(source)[0])
     with pytest.raises(InputError, match="labels up to 4, but the source knows classes 0 to 2: number both alike"):
-        in_classes_of(open_domain((here, labels + 2))[0], open_domain((there, labels))[0])
+        as_target(open_domain((here, labels + 2))[0], open_domain((there, labels))[0])
 
 
 def test_values_of_another_kind_are_refused() -> None:

@@ -348,7 +348,7 @@ def test_labels_of_a_watched_set_follow_the_names(tmp_path: Path) -> None:
     rows = pq.read_table(tmp_path / "run" / "dynamics" / "epoch=0001.parquet").to_pylist()
     assert [row["label"] for row in rows if row["split"] == "test"] == [2, 1] * 4 + [2]
     np.savez(tmp_path / "other.npz", images=images, labels=[0, 1] * 4 + [0], class_names=["c", "dog"])
-    with pytest.raises(InputError, match="other has a class .*: 'dog'"):
+    with pytest.raises(InputError, match="other has samples of a class .*, 'dog'"):
         hardsight.train(sets["train"], tmp_path / "no", model="DigitsCNN", epochs=1, watch={"other": sets["other"]})
 
 

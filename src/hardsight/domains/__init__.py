@@ -17,6 +17,8 @@ paired_steps.py     methods that see both domains at every step: mmd.py, deep_co
 pseudo_labels.py    `select_pseudo_labels`: the published rules, on arrays; thresholds.py: the threshold of each class
 validation.py       has adapting helped? validators that need no labels, on arrays; auto.py: the method `auto`
 drm.py              DRM: a head for each training domain, and learning from an unseen domain while its samples arrive
+meta_steps.py       methods that let training domains play the unseen one: mldg.py, metareg.py, feature_critic.py
+generalize_methods.py  the methods of `generalize` by name
 
 Zou et al., ECCV 2018 (CBST) and ICCV 2019 (CRST); Chen et al., ICML 2020 (CBST+AVH); Zhang et al., KDD 2023 (DRM). The functions
 on arrays need no torch.

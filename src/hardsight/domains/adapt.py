@@ -20,12 +20,12 @@ import numpy as np
 from hardsight.data import ImageData, open_data
 from hardsight.domains.adapt_result import Adapted
 from hardsight.domains.opening import (
+    as_target,
     check_folder_names,
     check_network_options,
     class_names_of,
     domain_names,
     first_few,
-    in_classes_of,
     labeled_only,
     open_domain,
     present_classes,
@@ -35,7 +35,7 @@ from hardsight.domains.run_directory import finish_run, started_run
 from hardsight.domains.settings import AdaptSettings
 from hardsight.domains.training_length import few_steps
 from hardsight.errors import InputError
-from hardsight.extraction.inputs import Data, labels_of, of_domain
+from hardsight.extraction.inputs import Data, ids_of, labels_of, of_domain
 from hardsight.options import takes
 from hardsight.screen import Progress, Say
 from hardsight.snapshot import Snapshot
@@ -144,7 +144,7 @@ def _checked(pair: str, source: Data, target: Data) -> tuple[Data, Data]:
             f"{pair}: every target sample is labeled {str(theirs[0])!r}; self-training needs a target with several "
             f"classes. If these labels are placeholders, leave them out."
         )
-    return source, in_classes_of(target, source)
+    return source, as_target(target, source)
 
 
 def _of_one_class(pairs: Pairs) -> Iterator[str]:
@@ -176,11 +176,11 @@ def _for_images(settings: AdaptSettings) -> AdaptSettings:
 def _pictures(pairs: Pairs, images: Any) -> dict[str, ImageData]:
     if images is not None:
         shown = images if isinstance(images, ImageData) else open_data(images)
-        known, targets = set(shown.ids), [target for _, target in pairs.values()]
-        if not any(known.intersection(target.ids) for target in targets):
+        known, targets = set(shown.ids), [ids_of(target) for _, target in pairs.values()]
+        if not any(known.intersection(ids) for ids in targets):
             raise InputError(
                 f"{images if isinstance(images, (str, os.PathLike)) else 'images'}: no image has the id of a target sample; "
-                f"its ids look like {next(iter(shown.ids), '')!r}, the samples' like {targets[0].ids[0]!r}."
+                f"its ids look like {next(iter(shown.ids), '')!r}, the samples' like {targets[0][0]!r}."
             )
         return dict.fromkeys(pairs, shown)
     return {name: target for name, (_, target) in pairs.items() if isinstance(target, ImageData)}

@@ -4,10 +4,11 @@
     B    min over head                L(source) - d(target)     the head becomes sensitive to dropout on the target
     C    min over network, n times    d(target)                 the network moves the target to where it is not
 
-    d = mean over target samples of 1/2 [ KL(p_1 | p_2) + KL(p_2 | p_1) ]
+    d = mean over target samples of 1/(2 c) [ KL(p_1 | p_2) + KL(p_2 | p_1) ]
 
-p_1 and p_2 are the predictions of the same head by two random dropouts of the features. The authors' code lets the gradient
-through one side of each KL only and takes means over classes as well; here it is the paper's formula.
+p_1 and p_2 are the predictions of the same head by two random dropouts of the features. The mean over the c classes is that of the
+authors' code; without it, B wins: from MNIST to USPS accuracy then falls to 17 %. That code also lets the gradient through one
+side of each KL only, which the paper does not say; here it goes through both.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class ADR(PairedMethod):
 
     def _sensitivity(self, step: Step, features: Tensor) -> Tensor:
         first, second = (self._dropped(step, features).log_softmax(1) for _ in range(2))  # (m, c)
-        return ((first.exp() - second.exp()) * (first - second)).sum(1).mean() / 2  # both KL in one
+        return ((first.exp() - second.exp()) * (first - second)).mean() / 2  # both KL in one
 
     def _dropped(self, step: Step, features: Tensor) -> Tensor:
         """(n, c) logits by a random dropout of the (n, d) features."""

@@ -16,11 +16,20 @@ from typing import Any
 import numpy as np
 
 from hardsight.data import ImageData
-from hardsight.data.labels import renumbered
 from hardsight.data.opening import open_any
 from hardsight.domains.settings import DomainOptions
 from hardsight.errors import InputError, require_installed
-from hardsight.extraction.inputs import Data, domains_of, in_memory, labels_of, num_classes, of_domain, split_domain, with_labels
+from hardsight.extraction.inputs import (
+    Data,
+    domains_of,
+    in_memory,
+    labels_among,
+    labels_of,
+    num_classes,
+    of_domain,
+    split_domain,
+    with_labels,
+)
 from hardsight.files.run import check_run_directory
 from hardsight.models.network_names import check_network_name
 from hardsight.models.weights import check_weights_file
@@ -91,32 +100,18 @@ def first_few(names: Sequence[Any], most: int = 5) -> str:
     return ", ".join(map(str, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def in_classes_of(target: Data, source: Data) -> Data:
-    """The target with its labels counted as the source counts them."""
+def as_target(target: Data, source: Data) -> Data:
+    """The target with its labels counted as the source counts them, and as many features."""
     if isinstance(target, Snapshot) != isinstance(source, Snapshot):
         raise InputError("source and target must both be features or both be images.")
-    names, own = source.class_names, target.class_names
-    labels = labels_of(target)
-    if names is not None and own is not None and names != own:
-        unknown = [own[k] for k in np.unique(labels[labels >= 0]) if own[k] not in names]
-        if unknown:
-            raise InputError(
-                f"the target has samples of a class that the source does not have, {unknown[0]!r}: "
-                "leave out these samples, or set their labels to -1."
-            )
-        labels = renumbered(labels, [name if name in names else names[0] for name in own], names)  # the others have no samples
-    c = num_classes(source)
-    if labels.max(initial=-1) >= c:
-        raise InputError(
-            f"the target has labels up to {labels.max()}, but the source knows classes 0 to {c - 1}: "
-            "number both alike, give both class_names, or set those labels to -1."
-        )
     if isinstance(target, Snapshot) and isinstance(source, Snapshot) and target.source.width != source.source.width:
         raise InputError(
             f"source features have {source.source.width} columns, target features {target.source.width}: "
             "extract both with the same network."
         )
-    return with_labels(target, labels, names)
+    labels = labels_among(target, source.class_names, num_classes(source), "the target", "the source")
+    same: Data = with_labels(target, labels, source.class_names)
+    return same
 
 
 def check_network_options(data: Data, settings: DomainOptions) -> None:

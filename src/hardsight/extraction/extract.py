@@ -26,6 +26,7 @@ from hardsight.data import BrokenImage, Degradation, ImageData, degrade, degrade
 from hardsight.data.encoded import is_dataset
 from hardsight.data.labels import renumbered
 from hardsight.errors import FileError, InputError, RunError
+from hardsight.extraction.broken import BROKEN, read_back, write_errors
 from hardsight.extraction.inputs import (
     Data,
     columns_of,
@@ -42,12 +43,9 @@ from hardsight.extraction.loader import extract_loader, stack
 from hardsight.extraction.passes import PASSES, ImagePass, image_passes, layer_parts
 from hardsight.extraction.settings import ExtractSettings
 from hardsight.extraction.sizes import check_space, fitting_batch_size, images_per_part, size_begun_with
-from hardsight.files.checksums import check
 from hardsight.files.class_names import given_class_names
 from hardsight.files.heads import save_head
-from hardsight.files.parquet import open_parquet
 from hardsight.files.places import place_on_disk
-from hardsight.files.reading import reading
 from hardsight.files.run import Run, check_run_directory
 from hardsight.files.samples import OWN_COLUMNS, write_samples
 from hardsight.labels import counted_from_zero
@@ -57,7 +55,6 @@ from hardsight.models.weights import check_weights_file
 from hardsight.options import takes
 from hardsight.screen import Progress, Say
 from hardsight.snapshot import Snapshot
-from hardsight.table import write_table
 from hardsight.threads import num_threads
 
 if TYPE_CHECKING:
@@ -66,8 +63,6 @@ if TYPE_CHECKING:
 
 COMMAND = "hardsight extract"
 AHEAD_BATCHES, AHEAD_BYTES = 4, 2**28  # to decode ahead of the model: maximum batches, approximate bytes
-BROKEN = b"hardsight.errors"  # metadata key for a part's list of broken images
-ERRORS = pa.schema([("id", pa.string()), ("reason", pa.string()), ("message", pa.string())])
 TAKEN = {"id", "label", "features", *OWN_COLUMNS} - {"split", "path"}  # reserved names that a column of the data cannot have
 
 
@@ -418,15 +413,13 @@ class _Job:
 
     def _finish(self, run: Run, parts: list[Path], pass_runs: Sequence[Run]) -> None:
         """Write errors.parquet, the head, the run.json of every pass, and run.json last."""
-        rows, broken = _read_back(parts)
+        rows, broken = read_back(parts)
         written = list(parts)
         layers = self.settings.layers
         written += [layer_parts(part, layers)[layer] for layer in layers for part in parts]
+        written += write_errors(run.directory, broken)
         if broken:
-            path = run.directory / "errors.parquet"
-            write_table(pa.Table.from_pylist(broken, ERRORS), path)
-            written.append(path)
-            self.say(f"{len(broken)} of {len(self.data)} images could not be read: see {path}")
+            self.say(f"{len(broken)} of {len(self.data)} images could not be read: see {run.directory / 'errors.parquet'}")
         written += self._write_head(run.directory)
         counts = {"images": len(self.data), "rows": sum(rows.values()), "broken": len(broken)}
         for pass_run in pass_runs:
@@ -445,20 +438,6 @@ class _Job:
 def _joined(batches: list[np.ndarray], width: int) -> np.ndarray:
     """(n, d) of all batches; `width` is that of no batch at all."""
     return np.concatenate(batches) if batches else np.zeros((0, width), np.float32)
-
-
-def _read_back(parts: list[Path]) -> tuple[dict[str, int], list[dict[str, str]]]:
-    """The rows of each part by name, and the broken images of all: some parts may predate an interrupt."""
-    rows, broken = {}, []
-    for part in parts:
-        try:
-            check(part)
-            with reading(part), open_parquet(part) as file:
-                rows[part.name] = file.metadata.num_rows
-                broken += json.loads((file.schema_arrow.metadata or {}).get(BROKEN, b"[]"))
-        except FileError as error:
-            raise RunError(f"{error} Remove it, and run the same command again.") from error
-    return rows, broken
 
 
 def _no_match(ours: Sequence[str], theirs: Sequence[str] | None, c: int) -> str:

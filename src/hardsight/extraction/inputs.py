@@ -93,6 +93,31 @@ def with_labels(data: Any, labels: np.ndarray | None, class_names: list[str] | N
     return relabeled
 
 
+def labels_among(data: Any, names: list[str] | None, count: int, whose: str, others: str) -> np.ndarray:
+    """(n,) labels of some data, counted as others count their classes; a class that these do not have is refused.
+
+    Args:
+        names: class names of the others, if they have any.
+        count: how many classes they have.
+        whose, others: what to call both in a message.
+    """
+    labels, own = labels_of(data), data.class_names
+    if names is not None and own is not None and names != own:
+        unknown = [own[k] for k in np.unique(labels[labels >= 0]) if own[k] not in names]
+        if unknown:
+            raise InputError(
+                f"{whose} has samples of a class that {others} does not have, {unknown[0]!r}: "
+                "leave out these samples, or set their labels to -1."
+            )
+        labels = renumbered(labels, [name if name in names else names[0] for name in own], names)  # the others have no samples
+    if labels.max(initial=-1) >= count:
+        raise InputError(
+            f"{whose} has labels up to {labels.max()}, but {others} knows classes 0 to {count - 1}: "
+            "number both alike, give both class_names, or set those labels to -1."
+        )
+    return labels
+
+
 def with_class_names(data: Data, names: list[str]) -> Data:
     """The data with these class names: its own are found among them, unless they are other words for as many classes."""
     ours, labels = data.class_names, data.labels

@@ -21,7 +21,7 @@ from torch import Tensor
 from hardsight.dynamics import gathering
 from hardsight.dynamics.tracker import Dynamics
 from hardsight.errors import InputError, RunError, TrainingError
-from hardsight.extraction.extract import ERRORS
+from hardsight.extraction.broken import ERRORS, write_errors
 from hardsight.files.run import Run
 from hardsight.files.tensors import write_safetensors
 from hardsight.models.model import BuiltNetwork, Model, ModelOptions
@@ -428,8 +428,9 @@ class Training:
         title = f"{self.settings.loss}, epoch {self.state.epoch}"
         if parts:
             results.draw_embeddings(run, parts, network.head, names, title)
-        written += results.write_errors(run, self.state.broken)
-        if self.state.broken:
+        broken = [{"id": id, "reason": why, "message": text} for id, (why, text) in sorted(self.state.broken.items())]
+        written += write_errors(run.directory, broken)
+        if broken:
             self.say(f"{len(self.state.broken)} samples could not be read: see {run.directory / 'errors.parquet'}")
         written += sorted((run.directory / "dynamics").glob("*.parquet"))
         written += sorted((run.directory / "epochs").glob("*.safetensors"))

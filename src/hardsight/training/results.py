@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hardsight.extraction.extract import ERRORS
 from hardsight.files.heads import load_head, save_head
 from hardsight.files.parquet import read_parquet
 from hardsight.files.run import Run, read_manifest
@@ -28,7 +27,6 @@ from hardsight.files.writing import write_json
 from hardsight.head import Head
 from hardsight.result import RunResult
 from hardsight.screen import Sentence, ShownTable, line, percent
-from hardsight.table import write_table
 from hardsight.threads import even_rows
 from hardsight.training.inputs import Inputs
 
@@ -115,15 +113,6 @@ def write_part(
         column = inputs.columns.get(key)
         columns[key] = pa.nulls(len(rows), kind) if column is None else _arrow([column[row] for row in rows], kind)
     write_samples(path, matrix, columns)
-
-
-def write_errors(run: Run, broken: dict[str, list[str]]) -> list[Path]:
-    """errors.parquet, if there is anything to tell."""
-    if not broken:
-        return []
-    rows = [{"id": id, "reason": reason, "message": message} for id, (reason, message) in sorted(broken.items())]
-    write_table(pa.Table.from_pylist(rows, ERRORS), run.directory / "errors.parquet")
-    return [run.directory / "errors.parquet"]
 
 
 def draw_embeddings(run: Run, parts: Sequence[Path], head: Head, class_names: Sequence[str] | None, title: str) -> list[Path]:
