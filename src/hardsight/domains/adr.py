@@ -6,9 +6,9 @@
 
     d = mean over target samples of 1/(2 c) [ KL(p_1 | p_2) + KL(p_2 | p_1) ]
 
-p_1 and p_2 are the predictions of the same head by two random dropouts of the features. The mean over the c classes is that of the
-authors' code; without it, B wins: from MNIST to USPS accuracy then falls to 17 %. That code also lets the gradient through one
-side of each KL only, which the paper does not say; here it goes through both.
+p_1 and p_2 are the predictions of the same head by two random dropouts of the features. The mean over the c classes is that of
+the authors' code; without it, B wins: from MNIST to USPS accuracy then falls to 17 %. That code also lets the gradient through
+one side of each KL only, which the paper does not say; here it goes through both.
 """
 
 from __future__ import annotations
