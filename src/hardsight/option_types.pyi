@@ -17,10 +17,8 @@ class AdaptOptions(TypedDict, total=False):
     source_portion: Portions | str
     standardize: Literal["domain", "source", "none"]
     balance: bool
-    relabel: bool
     reset_optimizer: bool
     flip_labels: bool
-    ema: float
     target_augment: str | None
     source_lr: float | None
     batch_size: int
@@ -369,8 +367,6 @@ class SelectionOptions(TypedDict, total=False):
     threshold: float | None
     group_by: Literal["predicted", "label"]
     rule: Literal["classification", "segmentation"]
-    kc_value: Literal["conf", "prob"]
-    kc_policy: Literal["cb", "global", "ucb"]
 
 class TrainOptions(TypedDict, total=False):
     loss: str
