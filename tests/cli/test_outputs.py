@@ -200,7 +200,7 @@ COMMANDS: dict[str, tuple[list[str], list[str]]] = {  # words after the input, a
 @pytest.fixture
 def no_page(monkeypatch: pytest.MonkeyPatch) -> None:
     """The page of an audit is another test's."""
-    monkeypatch.setattr("hardsight.explorer.audit_page.write_audit_page", lambda *_: None)
+    monkeypatch.setattr("hardsight.groups.audit_page.write_audit_page", lambda *_: None)
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,8 +19,9 @@ import pyarrow.compute as pc
 from hardsight.errors import InputError
 from hardsight.explorer.columns import is_angle, rows_of
 from hardsight.files.epochs import NUMBERS, moments, number_column, read_moment
-from hardsight.files.parquet import open_parquet
+from hardsight.files.parquet import parquet_columns
 from hardsight.scores import SCORES
+from hardsight.snapshot import Snapshot
 
 KEPT = 200 * 2**20
 
@@ -53,18 +53,17 @@ class Epochs:
     @functools.cached_property
     def measures(self) -> list[str]:
         """The columns that can be drawn over the epochs."""
-        names = set(_schema(self.files[-1][1]).names)
+        names = parquet_columns(self.files[-1][1])
         return [name for name in NUMBERS if name in names]
 
     def last(self, split: str | None = None) -> pa.Table:
-        """The last epoch as a table of samples, each id once; of one split or of all."""
+        """The last epoch as a table of samples; of one split, or of all with each id once: it may be in several splits."""
         path = self.files[-1][1]
-        table = read_moment(path, _schema(path).names, split)
-        if split is not None and not len(table):
-            splits = read_moment(path, ["split"]).column("split").unique().to_pylist()
-            raise InputError(f"{path}: there is no split {split!r}; there are {', '.join(map(str, splits))}.")
-        codes = table.column("id").combine_chunks().dictionary_encode().indices.to_numpy()
-        return table.take(pa.array(np.sort(np.unique(codes, return_index=True)[1])))  # an id may be in several splits
+        table = read_moment(path, parquet_columns(path))
+        samples = Snapshot.of_scores(table, name=str(path), allow_duplicates=True)
+        if split is not None:
+            return samples.of_split(split).columns()
+        return table.take(pa.array(np.sort(np.unique(samples.ids, return_index=True)[1])))
 
     def match(self, ids: pa.Array, split: pa.Array | None = None) -> None:
         """Use these ids, of these splits, as rows: the same id may be another sample in another split."""
@@ -103,11 +102,6 @@ class Epochs:
         """One sample over the epochs."""
         values = [float(self.values(index, measure)[row]) for index in range(len(self.files))]
         return [value if np.isfinite(value) else None for value in values]
-
-
-def _schema(path: Path) -> Any:
-    with open_parquet(path) as file:
-        return file.schema_arrow
 
 
 class ArrayCache:

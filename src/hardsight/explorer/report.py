@@ -22,9 +22,9 @@ from hardsight.explorer import sample_detail
 from hardsight.explorer.columns import Column, numbers, sign
 from hardsight.explorer.display import Display
 from hardsight.explorer.one_file import base64_text, one_file, packed, packed_column
-from hardsight.explorer.opening import open_page
+from hardsight.explorer.opening import open_shown
+from hardsight.explorer.page import Page
 from hardsight.explorer.review import MARKS, Review
-from hardsight.explorer.routes import Page, placed_marks
 from hardsight.explorer.selection import HUMAN, agreement, curves_of_groups, groups_of
 from hardsight.explorer.settings import ReportSettings
 from hardsight.explorer.thumbnails import Pictures
@@ -54,28 +54,29 @@ MOST_FIGURES, LARGEST_FIGURE = 4, 300_000  # figures of the run, and bytes of on
 
 @takes(ReportSettings)
 def report(
-    x: Any,
+    x: Any = None,
     output: str | Path | None = None,
     *,
     settings: ReportSettings | None = None,
     progress: Progress | None = None,
     **options: Unpack[ReportOptions],
 ) -> Path:
-    """Write a run's report as one HTML file, and return its path.
+    """Write a report of samples as one HTML file, and return its path.
 
     Args:
-        x: a run directory, a scores table or a snapshot, as for `hardsight explore`; or a table from score or clean.
+        x: whatever `Snapshot.open` opens: a run directory, a file, arrays, a frame, a table of scores, a `Snapshot`; or a
+            `Result`.
         output: the file. Default: report.html in the run directory or next to the file, or samples.html if the run has another
-            report.html; for a table in memory, report.html in the current directory.
+            report.html; for what is in memory, report.html in the current directory.
         settings: all options as one object; each is also a keyword.
         progress: called with rows done and rows in all, while a run without scores is scored.
     """
     settings = ReportSettings.given(settings, options)
     if output is not None:
         check_page_output(Path(output))
-    display, _ = open_page(x, settings, progress=progress)
+    display, _ = open_shown(x, settings, progress=progress)
     page = Page(display, Pictures(display, settings.images), Review.of(display), "a report is not written to.")
-    if display.path is not None:
+    if isinstance(x, (str, Path)):
         page.again = _commands(x, output, settings)
     path = _default_output(display) if output is None else Path(output)
     write_text(path, one_file(_data(page)), "html")
@@ -104,7 +105,7 @@ def _data(page: Page) -> dict[str, Any]:
     """Everything that js/embedded.js reads: the page's `about`, and what it would request from a server."""
     display = page.display
     hardest = display.hardest()[:THUMBNAILS].tolist()
-    marks, repeated = placed_marks(page), [] if display.suspects is None else np.flatnonzero(display.suspects.duplicates).tolist()
+    marks, repeated = page.marks(), [] if display.suspects is None else np.flatnonzero(display.suspects.duplicates).tolist()
     rows = _rows(len(display), [*hardest, *repeated[:DUPLICATES], *(mark["row"] for mark in marks)])
     position = {int(row): index for index, row in enumerate(rows)}
     maps = page.maps.ready_for_report()
@@ -197,7 +198,7 @@ def _suspects(page: Page, hardest: list[int], repeated: list[int], position: dic
 
 def _reviewed(page: Page) -> str:
     """How many samples are reviewed; empty if none is."""
-    marks = [mark["mark"] for mark in placed_marks(page)]
+    marks = [mark["mark"] for mark in page.marks()]
     counts = [f"{marks.count(name):,} {name}" for name in MARKS if name in marks]
     return f"{len(marks):,} are reviewed: {', '.join(counts)}." if marks else ""
 
