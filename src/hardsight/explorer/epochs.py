@@ -7,10 +7,7 @@ selection, does not read the files again.
 from __future__ import annotations
 
 import functools
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
 from pathlib import Path
-from threading import Lock
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +20,7 @@ from hardsight.files.parquet import parquet_columns
 from hardsight.scores import SCORES
 from hardsight.snapshot import Snapshot
 
-KEPT = 200 * 2**20
+KEPT = 200 * 2**20  # bytes of float32 values
 
 
 class Epochs:
@@ -35,7 +32,6 @@ class Epochs:
         self.split: pa.Array | None = None
         self.hardness = False  # whether high is hard in every score
         self._places: tuple[pa.Array, pa.Array, np.ndarray] | None = None  # the last file's ids and splits, and their rows
-        self._cache = ArrayCache(KEPT)
 
     @classmethod
     def of(cls, where: Path) -> Epochs | None:
@@ -68,12 +64,13 @@ class Epochs:
     def match(self, ids: pa.Array, split: pa.Array | None = None) -> None:
         """Use these ids, of these splits, as rows: the same id may be another sample in another split."""
         self.ids, self.split = ids, split
+        self._cached = functools.lru_cache(KEPT // (4 * max(1, len(ids))))(self._read)
 
     def values(self, index: int, measure: str) -> np.ndarray:
         """(n,) float32 of one epoch, as the page shows them: angles in degrees; NaN for samples without a value."""
         if measure not in self.measures:
             raise InputError(f"there is no dynamics column {measure!r}; there are {', '.join(self.measures)}.")
-        return self._cache((index, measure), lambda: self._read(index, measure))
+        return self._cached(index, measure)
 
     def _read(self, index: int, measure: str) -> np.ndarray:
         assert self.ids is not None, "match() comes first"
@@ -102,24 +99,3 @@ class Epochs:
         """One sample over the epochs."""
         values = [float(self.values(index, measure)[row]) for index in range(len(self.files))]
         return [value if np.isfinite(value) else None for value in values]
-
-
-class ArrayCache:
-    """`cache(key, read)` returns the cached array of a key, or calls `read` and caches what it returns.
-
-    Above `most_bytes` in all, the least recently used go first.
-    """
-
-    def __init__(self, most_bytes: int) -> None:
-        self.most_bytes = most_bytes
-        self._kept: OrderedDict[Hashable, np.ndarray] = OrderedDict()
-        self._lock = Lock()
-
-    def __call__(self, key: Hashable, read: Callable[[], np.ndarray]) -> np.ndarray:
-        with self._lock:
-            if key not in self._kept:
-                self._kept[key] = read()
-                while sum(array.nbytes for array in self._kept.values()) > self.most_bytes and len(self._kept) > 1:
-                    self._kept.popitem(last=False)
-            self._kept.move_to_end(key)
-            return self._kept[key]

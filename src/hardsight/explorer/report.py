@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
-from hardsight.errors import HardsightError
 from hardsight.explorer import sample_detail
 from hardsight.explorer.columns import Column, numbers, sign
 from hardsight.explorer.display import Display
@@ -49,7 +48,6 @@ FIRST = ("error_score", "own_angle", "norm", "avh", "confidence", "angular_gap",
 MEASURES = ("avh", "norm", "own_angle", "confidence", "loss", "correct")  # curves of all samples over the epochs
 MOVING = ("own_angle", "norm", "avh", "confidence", "loss")  # and of each sample, if there is room
 GROUPINGS = ("label", "correct", "degradation", "level", "split", HUMAN, "avh")  # of the curves
-MOST_FIGURES, LARGEST_FIGURE = 4, 300_000  # figures of the run, and bytes of one
 
 
 @takes(ReportSettings)
@@ -242,17 +240,10 @@ def _facts(display: Display) -> list[list[str]]:
 
 
 def _figures(page: Page) -> list[dict[str, str]]:
-    """The overview, and figures of the run."""
-    display = page.display
-    figures = []
-    if {"own_angle", "norm", "avh", "correct"} <= display.columns.keys():
-        figures.append({"title": "The hardest samples, angle against norm, and the spread of AVH", "image": _overview(page)})
-    paths = sorted((display.directory / "figures").glob("*.png")) if display.directory is not None else []
-    for path in [path for path in paths if path.name != "overview.png"][:MOST_FIGURES]:
-        image = _figure_file(path)
-        if image is not None:
-            figures.append({"title": path.stem, "image": image})
-    return figures
+    """The overview, where there is what it draws."""
+    if not {"own_angle", "norm", "avh", "correct"} <= page.display.columns.keys():
+        return []
+    return [{"title": "The hardest samples, angle against norm, and the spread of AVH", "image": _overview(page)}]
 
 
 def _overview(page: Page) -> str:
@@ -273,26 +264,8 @@ def _overview(page: Page) -> str:
         norm_axis=f"norm of the feature{sign(page.display.columns['norm'])}",
         title="The hardest samples by angular visual hardness",
     )
-    return _webp_address(Image.open(io.BytesIO(png_bytes(figure))))
-
-
-def _figure_file(path: Path) -> str | None:
-    from hardsight.data.decoding import decode
-
-    try:
-        if path.stat().st_size > 20 * LARGEST_FIGURE:
-            return None
-        with path.open("rb") as stream:
-            image = decode(stream, path.name)
-    except (HardsightError, OSError):
-        return None
-    address = _webp_address(image)
-    return address if len(address) <= LARGEST_FIGURE else None
-
-
-def _webp_address(image: Image.Image) -> str:
     stream = io.BytesIO()
-    image.convert("RGB").save(stream, "WEBP", quality=88, method=4)
+    Image.open(io.BytesIO(png_bytes(figure))).convert("RGB").save(stream, "WEBP", quality=88, method=4)
     return "data:image/webp;base64," + base64_text(stream.getvalue())
 
 
