@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,14 @@ import numpy as np
 import pytest
 
 import hardsight
+from benchmarks.explore import make_table
 from explorer_asked import Asked, start
 from explorer_browser import drag, expect
 from explorer_runs import digits_run
 from hardsight.errors import MissingExtra
 from hardsight.explorer import explore
 from hardsight.explorer.explore import ServedView
+from hardsight.table import write_table
 from jupyter_lab import PATIENCE, free_port, jupyter_lab, open_notebook, run_cell, wait_for, write_notebook
 
 FRAME = "iframe[title='hardsight explore']"
@@ -193,6 +196,29 @@ def test_jupyterlab_behind_a_prefix_and_another_host_name(chromium: Any, tmp_pat
         expect(run_cell(page, 3)).to_contain_text("'mark': 'drop'")
         assert elsewhere == []
     context.close()
+
+
+@pytest.mark.slow  # about 20 s
+def test_fifty_thousand_points_are_drawn_within_two_seconds(chromium: Any, tmp_path: Path) -> None:
+    pytest.importorskip("jupyterlab", reason="this test needs JupyterLab: pip install jupyterlab")
+    pytest.importorskip("anywidget")
+    write_table(make_table(50_000), tmp_path / "scores.parquet")
+    write_notebook(tmp_path / "large.ipynb", ("import hardsight\nview = hardsight.explore('scores.parquet')", *["view"] * 3))
+    context = chromium.new_context(viewport={"width": 1400, "height": 1000})
+    page, seconds = context.new_page(), list[float]()
+    with jupyter_lab(tmp_path) as address:
+        open_notebook(page, address, "large.ipynb")
+        run_cell(page, 0)
+        expect(page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]")).to_be_attached()
+        for cell in (1, 2, 3):
+            start = time.perf_counter()
+            output = run_cell(page, cell)
+            frame = output.frame_locator(FRAME)
+            frame.locator("html[data-ready=yes]").wait_for(timeout=PATIENCE, state="attached")
+            seconds.append(time.perf_counter() - start)
+            expect(frame.locator("#count")).to_have_text("50,000 samples")
+    context.close()
+    assert min(seconds) < 2.0, seconds  # from Shift+Enter; the best of three, for the machine may be busy
 
 
 def select_some(page: Any, n: int) -> str:
