@@ -137,7 +137,9 @@ def train(
     sets = {name: (pictures.inputs(images), own) for name, (images, own) in (watch or {}).items()}
     how: dict[str, Any] = {"epochs": pictures.epochs, "batch_size": recipe.batch_size, "lr": recipe.lr, **options}
     where: dict[str, Any] = {"device": "cpu", "workers": 1}
-    hardsight.train(data, recipe.network, output, seed=seed, watch=sets, optimizer="adamw", weight_decay=0.0, **how, **where)
+    hardsight.train(
+        data, output, model=recipe.network, seed=seed, watch=sets, optimizer="adamw", weight_decay=0.0, **how, **where
+    )
     return output
 
 

@@ -17,10 +17,8 @@ class AdaptOptions(TypedDict, total=False):
     source_portion: Portions | str
     standardize: Literal["domain", "source", "none"]
     balance: bool
-    relabel: bool
     reset_optimizer: bool
     flip_labels: bool
-    ema: float
     target_augment: str | None
     source_lr: float | None
     batch_size: int
@@ -204,19 +202,39 @@ class ExploreOptions(TypedDict, total=False):
     allow_remote: bool
     allowed_hosts: Sequence[str]
     images: str | None
-    class_names: Path | None | str
     human: Path | None | str
     allow_missing: bool
     subset: Path | None | str
     audit: Path | None | str
     drift: Path | None | str
     split: str | None
+    head: Any
+    labels: Any
+    features: Any
+    label: str | None
+    class_names: Any
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    bias: Any
+    ids: Any
+    columns: Any
     hardness: str | bool | None
 
 class ExportOptions(TypedDict, total=False):
     images: str | None
-    class_names: Path | None | str
     image_url: str | None
+    head: Any
+    labels: Any
+    features: Any
+    label: str | None
+    class_names: Any
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    bias: Any
+    ids: Any
+    columns: Any
     limit: int | None
     first: int | None
     hardness: str | bool | None
@@ -308,13 +326,23 @@ class MineOptions(TypedDict, total=False):
 
 class ReportOptions(TypedDict, total=False):
     images: str | None
-    class_names: Path | None | str
     human: Path | None | str
     allow_missing: bool
     subset: Path | None | str
     audit: Path | None | str
     drift: Path | None | str
     split: str | None
+    head: Any
+    labels: Any
+    features: Any
+    label: str | None
+    class_names: Any
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    bias: Any
+    ids: Any
+    columns: Any
     hardness: str | bool | None
 
 class ScoreOptions(TypedDict, total=False):
@@ -369,8 +397,6 @@ class SelectionOptions(TypedDict, total=False):
     threshold: float | None
     group_by: Literal["predicted", "label"]
     rule: Literal["classification", "segmentation"]
-    kc_value: Literal["conf", "prob"]
-    kc_policy: Literal["cb", "global", "ucb"]
 
 class TrainOptions(TypedDict, total=False):
     loss: str

@@ -222,18 +222,6 @@ class Shown:
             rows.setdefault(table.name, []).extend(table.records())
         return rows
 
-    def document(self, command: str, version: str) -> dict[str, Any]:
-        """Everything as one JSON document."""
-        return {
-            "hardsight": version,
-            "command": command,
-            "warnings": self.warnings,  # before the numbers that they are about
-            "summary": plain_json(self.summary),
-            "tables": self.records(),
-            "files": self.files,
-            "next": self.next,
-        }
-
 
 _shown = _outside = Shown()  # while no command runs
 

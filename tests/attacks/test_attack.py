@@ -152,7 +152,16 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     directory = tmp_path_factory.mktemp("trained") / "run"
     run(
-        "digits", "DigitsCNN", directory, loss="center", epochs=2, optimizer="adamw", lr=0.01, batch_size=16, limit=100, workers=1
+        "digits",
+        directory,
+        model="DigitsCNN",
+        loss="center",
+        epochs=2,
+        optimizer="adamw",
+        lr=0.01,
+        batch_size=16,
+        limit=100,
+        workers=1,
     )
     return directory
 

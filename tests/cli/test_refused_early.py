@@ -95,7 +95,7 @@ ARRAYS = {
     "dynamics other": "pass a run of hardsight train.",
     "export good.npz --to fiftyon": "Did you mean fiftyone?",
     "export good.npz --to coco": "give --images.",
-    "explore table.csv --no-browser": "class numbers in label. Score",
+    "explore table.csv --no-browser": "Name them with --features",
     "explore s3://bucket/run": "copy the run here",
     "explore good.npz --host 0.0.0.0 --no-browser": "--allow-remote",
     "explore good.npz --allowed-host http://x/ --no-browser": "NAME:PORT",
@@ -127,8 +127,8 @@ for command in IMAGES:
     ARRAYS[f"{command} --images photos"] = "its ids look like 'cat/0.png', the samples' like 's0'"
 SHOWN = {
     "gone": "does not exist",
-    "empty": "nothing to show",
-    "letter.txt": "give a run directory",
+    "empty": "It is empty.",
+    "letter.txt": "a snapshot is a run directory",
     "broken.parquet": "not a readable",
     "twice.parquet": "unique",
     "none.parquet": "no samples",

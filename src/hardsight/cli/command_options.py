@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import inspect
 import io
-import json as json_format
 import os
 import re
 import sys
@@ -131,8 +130,8 @@ def _shown_as(
     command: str, others: list[Any], table: Path | None = None, json: bool = False, quiet: bool = False
 ) -> Iterator[None]:
     """What the command prints goes where the options say; tables and the document follow when it has ended."""
+    from hardsight.render.json_document import json_document
     from hardsight.screen import Shown, print_warning, print_wrote, showing
-    from hardsight.version import VERSION
 
     def end(shown: Shown) -> None:
         if os.environ.get("RANK", "0") != "0":  # of several processes, the first speaks
@@ -143,7 +142,7 @@ def _shown_as(
             for path in write_tables(shown.tables, table, shown.files):
                 print_wrote(path)
         if json:
-            print(json_format.dumps(shown.document(command, VERSION), indent=2, allow_nan=False), file=out, flush=True)
+            print(json_document(command, shown), file=out, flush=True)
 
     if table is not None:
         from hardsight.render.printed_tables import check_tables, write_tables

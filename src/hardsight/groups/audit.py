@@ -14,7 +14,7 @@
     verdict                   in words
 
 The rest are the other samples of the same grouping; for a latent group, those of its class. The metadata of the schema, under
-`hardsight`, says how many tests were corrected for. The page of an audit is explorer/audit_page.py.
+`hardsight`, says how many tests were corrected for. The page of an audit is audit_page.py.
 """
 
 from __future__ import annotations
