@@ -68,8 +68,8 @@ for score in SCORES.values():
 - **scope**: what one value depends on. *row*: one sample and the head; *by name* means that it is not in the table unless
   asked for, by name or with `all`. *dataset*: all samples, in a second pass; not for a single shard. *dynamics*: the epochs of a
   training run ([dynamics.md](dynamics.md)). *reference*: another snapshot, what the model was trained on (`--reference TRAIN`).
-  *models*, *layers*, *checkpoints*: `--models RUN2,RUN3`, `extract --layers`, `train --keep-epochs`. All but *row* are asked for like
-  those *by name*.
+  *models*, *layers*, *checkpoints*: `--models RUN2,RUN3`, `extract --layers`, `train --keep-epochs`. All but *row* are asked for
+  like those *by name*.
 - **label**: whether the row needs one. *Not its own*: other rows need one.
 - **input**: what is sufficient.
 
