@@ -29,12 +29,13 @@ def main(data: Path) -> None:
         weights = data / "cifar10_resnet20.safetensors"
         snapshot = hardsight.extract("cifar_resnet20", data / "cifar10_test.npz", f"{folder}/run", weights=weights)
         hardest = hardsight.score(snapshot).hardest("avh", top=SHOWN).to_pylist()
+        names = [name.replace("automobile", "car") for name in snapshot.class_names or []]  # short enough for a caption
         given, changed = with_wrong_labels(np.asarray(snapshot.labels))
         features = snapshot.in_memory().values
-    names = [name.replace("automobile", "car") for name in snapshot.class_names or []]  # short enough for a caption
-    suspects = hardsight.clean(features=features, head=snapshot.head, labels=given, class_names=names).to_pandas()
+        noisy = hardsight.Snapshot(features, snapshot.head, given, ids=snapshot.ids, class_names=names)
+        suspects = hardsight.clean(noisy).to_pandas()
     flagged = suspects[suspects.is_label_issue].sort_values("error_score", ascending=False)
-    right = np.isin(flagged.id, changed).sum()
+    right = np.isin(flagged.id.astype(int), changed).sum()
 
     figure = Figure(figsize=(10.4, 4.75), dpi=130)
     rows: Any = figure.subfigures(2, 1, height_ratios=[1, 1.08])
@@ -43,7 +44,7 @@ def main(data: Path) -> None:
         wrong, f"Wrong labels: we changed {CHANGED} of 10,000. hardsight clean flags {len(flagged)}, {right} of them rightly."
     )
     for axes, row in zip(wrong.subplots(1, SHOWN), flagged.head(SHOWN).itertuples(), strict=True):
-        photo(axes, photos[row.id], [(f"labeled {row.given_label}", RED), (f"hardsight: {row.suggested_label}", GREEN)])
+        photo(axes, photos[int(row.id)], [(f"labeled {row.given_label}", RED), (f"hardsight: {row.suggested_label}", GREEN)])
     heading(hard, "Hard images: the largest angles to their class (AVH), and what people call them most often.")
     for axes, row in zip(hard.subplots(1, SHOWN), hardest, strict=True):
         votes = answers[int(row["id"])].astype(int)
