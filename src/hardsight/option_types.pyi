@@ -93,7 +93,6 @@ class AuditOptions(TypedDict, total=False):
     bias: Any
     ids: Any
     columns: Any
-    allow_duplicates: bool
     limit: int | None
     first: int | None
 
@@ -115,7 +114,6 @@ class CleanOptions(TypedDict, total=False):
     bias: Any
     ids: Any
     columns: Any
-    allow_duplicates: bool
     limit: int | None
     first: int | None
 
@@ -175,7 +173,6 @@ class CurriculumOptions(TypedDict, total=False):
     bias: Any
     ids: Any
     columns: Any
-    allow_duplicates: bool
 
 class DriftOptions(TypedDict, total=False):
     unpaired: bool
@@ -195,7 +192,6 @@ class DriftOptions(TypedDict, total=False):
     bias: Any
     ids: Any
     columns: Any
-    allow_duplicates: bool
     limit: int | None
     first: int | None
 
@@ -206,19 +202,39 @@ class ExploreOptions(TypedDict, total=False):
     allow_remote: bool
     allowed_hosts: Sequence[str]
     images: str | None
-    class_names: Path | None | str
     human: Path | None | str
     allow_missing: bool
     subset: Path | None | str
     audit: Path | None | str
     drift: Path | None | str
     split: str | None
+    head: Any
+    labels: Any
+    features: Any
+    label: str | None
+    class_names: Any
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    bias: Any
+    ids: Any
+    columns: Any
     hardness: str | bool | None
 
 class ExportOptions(TypedDict, total=False):
     images: str | None
-    class_names: Path | None | str
     image_url: str | None
+    head: Any
+    labels: Any
+    features: Any
+    label: str | None
+    class_names: Any
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    bias: Any
+    ids: Any
+    columns: Any
     limit: int | None
     first: int | None
     hardness: str | bool | None
@@ -305,19 +321,28 @@ class MineOptions(TypedDict, total=False):
     bias: Any
     ids: Any
     columns: Any
-    allow_duplicates: bool
     limit: int | None
     first: int | None
 
 class ReportOptions(TypedDict, total=False):
     images: str | None
-    class_names: Path | None | str
     human: Path | None | str
     allow_missing: bool
     subset: Path | None | str
     audit: Path | None | str
     drift: Path | None | str
     split: str | None
+    head: Any
+    labels: Any
+    features: Any
+    label: str | None
+    class_names: Any
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    bias: Any
+    ids: Any
+    columns: Any
     hardness: str | bool | None
 
 class ScoreOptions(TypedDict, total=False):
@@ -332,9 +357,6 @@ class ScoreOptions(TypedDict, total=False):
     allow_duplicates: bool
     summary_only: bool
     cluster: str | None
-    tls_ca: str | None
-    tls_cert: str | None
-    tls_key: str | None
     features: Any
     label: str | None
     class_names: Any
@@ -369,7 +391,6 @@ class SelectOptions(TypedDict, total=False):
     bias: Any
     ids: Any
     columns: Any
-    allow_duplicates: bool
 
 class SelectionOptions(TypedDict, total=False):
     alpha: float

@@ -26,7 +26,7 @@ torch = pytest.importorskip("torch")
 
 import hardsight.attacks.attack as attacking
 from hardsight.attacks import gradient_sign
-from hardsight.models.digits import DigitsCNN
+from hardsight.models.networks import DigitsCNN
 
 RNG = np.random.default_rng(0)
 

@@ -20,6 +20,7 @@ from hardsight.attacks import Attack
 from hardsight.cli.command_options import with_options
 from hardsight.domains import Adapted, Generalized
 from hardsight.errors import InputError
+from hardsight.render.json_document import json_document
 from hardsight.render.printed_tables import as_latex, as_markdown, write_tables
 from hardsight.render.saving import figures_as, save_figure
 from hardsight.render.showing import show_lines
@@ -39,6 +40,7 @@ from hardsight.screen import (
     showing,
 )
 from hardsight.table import Summary, as_hardness, hard_end, hardest, is_hardness, read_scores, write_table
+from hardsight.version import VERSION
 
 Cli = Callable[..., Any]
 
@@ -71,10 +73,10 @@ def said(*, json: bool = False, quiet: bool = False) -> Shown:
 
 
 def test_the_document_has_full_numbers_and_nulls(capsys: pytest.CaptureFixture[str]) -> None:
-    document = said().document("x", "1.0")
+    document = json.loads(json_document("x", said()))
     accuracy = {"accuracy": 0.71234567, "accuracy_low": 0.7, "accuracy_high": 0.8}
     assert document == {
-        "hardsight": "1.0",
+        "hardsight": VERSION,
         "command": "x",
         "summary": {"samples": 2, "share": None},
         "tables": {
@@ -200,7 +202,7 @@ COMMANDS: dict[str, tuple[list[str], list[str]]] = {  # words after the input, a
 @pytest.fixture
 def no_page(monkeypatch: pytest.MonkeyPatch) -> None:
     """The page of an audit is another test's."""
-    monkeypatch.setattr("hardsight.explorer.audit_page.write_audit_page", lambda *_: None)
+    monkeypatch.setattr("hardsight.groups.audit_page.write_audit_page", lambda *_: None)
 
 
 @pytest.fixture

@@ -265,7 +265,7 @@ def test_pooled_differences_are_over_pairs() -> None:
 
 def test_images_with_a_trained_model_and_thumbnails(tmp_path: Path) -> None:
     done = run(
-        "digits:train", "digits:test", tmp_path / "run", methods="source,cbst+avh", model="hardsight.models.digits:DigitsCNN",
+        "digits:train", "digits:test", tmp_path / "run", methods="source,cbst+avh", model="hardsight.models.networks:DigitsCNN",
         rounds=2, epochs=1, source_epochs=12, limit=400, augment="none", lr=2e-3, batch_size=32,
     )  # fmt: skip
     reached = dict(zip(done.accuracy.column("method").to_pylist(), done.accuracy.column("accuracy").to_pylist(), strict=True))

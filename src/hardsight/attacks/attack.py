@@ -79,7 +79,7 @@ def attack(
 
     Example:
         >>> import tempfile
-        >>> from hardsight.models.digits import DigitsCNN
+        >>> from hardsight.models.networks import DigitsCNN
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     done = attack(DigitsCNN(), folder, data="digits", limit=20, epsilon=0.2, trajectories=0)
         >>> done.by_epsilon.select(["method", "epsilon", "n"]).to_pylist()

@@ -265,11 +265,10 @@ class Training:
             words = _words(_means(sums) | {"loss": objective_sum / number})
             self._tell(number, steps, f"epoch {epoch}/{s.epochs}  {words}")
             if s.every is not None and self.state.step % s.every == 0:
-                sums = _added(sums, self.dynamics.settle())
                 self._evaluate(epoch, step=self.state.step)
                 self._write_dynamics(epoch, step=self.state.step)
                 self.model.train()
-        means = _means(processes.summed(_added(sums, self.dynamics.settle()), self.device))
+        means = _means(processes.summed(sums, self.device))
         return {**means, "objective": objective_sum / steps}
 
     def _train_step(self, epoch: int, batch: InputBatch) -> tuple[dict[str, float], float]:
@@ -285,9 +284,8 @@ class Training:
         value = float(loss.detach())
         self._check_loss(value, features, epoch)
         head = self.trainee.objective.classes  # as it was in this forward pass
-        of_batch = epoch, features, head, labels, [train.ids[row] for row in batch.rows]
         columns: dict[str, Any] = dict(self.trainee.objective.loss.per_sample(rows))
-        metrics = self.dynamics.update(*of_batch, **columns) if columns else self.dynamics.collect(*of_batch)
+        metrics = self.dynamics.update(epoch, features, head, labels, [train.ids[row] for row in batch.rows], **columns)
         self.updater.update(loss)
         return metrics, value
 

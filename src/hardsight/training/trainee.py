@@ -15,8 +15,7 @@ from torch.func import functional_call
 
 from hardsight.errors import InputError
 from hardsight.head import Head
-from hardsight.models.feature_head import HiddenLayer
-from hardsight.models.head_layer import HeadLayer, shape_of
+from hardsight.models.head_layer import HeadLayer, HiddenLayer, shape_of
 from hardsight.models.model import Model
 from hardsight.models.network import state_sha256
 from hardsight.models.opening import open_model
