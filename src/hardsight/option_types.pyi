@@ -95,7 +95,6 @@ class AuditOptions(TypedDict, total=False):
     bias: Any
     ids: Any
     columns: Any
-    allow_duplicates: bool
     limit: int | None
     first: int | None
 
@@ -117,7 +116,6 @@ class CleanOptions(TypedDict, total=False):
     bias: Any
     ids: Any
     columns: Any
-    allow_duplicates: bool
     limit: int | None
     first: int | None
 
@@ -177,7 +175,6 @@ class CurriculumOptions(TypedDict, total=False):
     bias: Any
     ids: Any
     columns: Any
-    allow_duplicates: bool
 
 class DriftOptions(TypedDict, total=False):
     unpaired: bool
@@ -197,7 +194,6 @@ class DriftOptions(TypedDict, total=False):
     bias: Any
     ids: Any
     columns: Any
-    allow_duplicates: bool
     limit: int | None
     first: int | None
 
@@ -225,7 +221,6 @@ class ExploreOptions(TypedDict, total=False):
     bias: Any
     ids: Any
     columns: Any
-    allow_duplicates: bool
     hardness: str | bool | None
 
 class ExportOptions(TypedDict, total=False):
@@ -242,7 +237,6 @@ class ExportOptions(TypedDict, total=False):
     bias: Any
     ids: Any
     columns: Any
-    allow_duplicates: bool
     limit: int | None
     first: int | None
     hardness: str | bool | None
@@ -329,7 +323,6 @@ class MineOptions(TypedDict, total=False):
     bias: Any
     ids: Any
     columns: Any
-    allow_duplicates: bool
     limit: int | None
     first: int | None
 
@@ -352,7 +345,6 @@ class ReportOptions(TypedDict, total=False):
     bias: Any
     ids: Any
     columns: Any
-    allow_duplicates: bool
     hardness: str | bool | None
 
 class ScoreOptions(TypedDict, total=False):
@@ -367,9 +359,6 @@ class ScoreOptions(TypedDict, total=False):
     allow_duplicates: bool
     summary_only: bool
     cluster: str | None
-    tls_ca: str | None
-    tls_cert: str | None
-    tls_key: str | None
     features: Any
     label: str | None
     class_names: Any
@@ -404,7 +393,6 @@ class SelectOptions(TypedDict, total=False):
     bias: Any
     ids: Any
     columns: Any
-    allow_duplicates: bool
 
 class SelectionOptions(TypedDict, total=False):
     alpha: float

@@ -245,6 +245,8 @@ def print_line(sentence: str, /, **facts: Any) -> None:
 
 def print_warning(sentence: str) -> None:
     """Print a warning to standard error."""
+    if sentence in _shown.warnings:  # said when the samples were opened, and again by the result
+        return
     _shown.warnings.append(sentence)
     if not _shown.quiet:
         print(f"warning: {printable(sentence)}", file=sys.stderr, flush=True)

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hardsight.data.run_images import RunPictures, pictures_of
 from hardsight.errors import FileError, HardsightError, InputError
 from hardsight.explorer.adapt_rounds import Rounds
 from hardsight.explorer.columns import words
@@ -33,7 +34,6 @@ from hardsight.files.run import read_start
 from hardsight.files.suspects import checked_suspects, clean_class_names, clean_columns
 from hardsight.pandas_index import column_names
 from hardsight.result import Result
-from hardsight.scoring.run_images import RunPictures, pictures_of
 from hardsight.scoring.score import score
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot

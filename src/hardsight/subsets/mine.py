@@ -147,8 +147,9 @@ def mine(
     target = None if output is None else place(output)
     if target is not None:
         check_table_output(target, "pairs" if settings.pairs else "triplets", (x, settings.labels))
-    samples = Snapshot.open(x, **settings.keywords()).of_split(settings.split).first(settings.first).spread(settings.limit)
+    samples = Snapshot.open(x, **settings.keywords()).selected(settings.split, settings.first, settings.limit)
     mined = _mined(samples, settings, progress)
+    mined.notes += samples.notes
     if target is not None:
         mined.save(target)
     return mined
