@@ -224,6 +224,7 @@ class ExploreOptions(TypedDict, total=False):
 class ExportOptions(TypedDict, total=False):
     images: str | None
     image_url: str | None
+    push: str | None
     head: Any
     labels: Any
     features: Any

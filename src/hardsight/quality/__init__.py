@@ -10,7 +10,7 @@
     verdicts.py         one verdict per sample, and its explanation in plain words
     suspects.py         `Suspects`: the table, and what is printed of it
     folds.py            predictions of models that have not seen the sample: heads on features; fold_models.py: whole networks
-    review.py           a person's marks applied to the labels
+    review.py           a person's marks applied to the labels; tool_reviews.py: made in Label Studio or FiftyOne
 
 Names load when first used.
 """
