@@ -36,6 +36,7 @@ class AdaptOptions(TypedDict, total=False):
     pretrained: bool | str
     head_hidden: int | None
     size: int | None
+    exact_decode: bool
     preprocessing: Mapping[str, Any]
     freeze_bn: bool
     schedule: Literal["constant", "step", "cosine"]
@@ -75,6 +76,7 @@ class AttackOptions(TypedDict, total=False):
     std: float | Sequence[float] | None | str
     interpolation: str | None
     channels: str | None
+    exact_decode: bool
 
 class AuditOptions(TypedDict, total=False):
     least: int
@@ -252,6 +254,7 @@ class ExtractOptions(TypedDict, total=False):
     std: float | Sequence[float] | None | str
     interpolation: str | None
     channels: str | None
+    exact_decode: bool
 
 class GeneralizeOptions(TypedDict, total=False):
     losses: Sequence[str]
@@ -274,6 +277,7 @@ class GeneralizeOptions(TypedDict, total=False):
     pretrained: bool | str
     head_hidden: int | None
     size: int | None
+    exact_decode: bool
     preprocessing: Mapping[str, Any]
     optimizer: Literal["sgd", "adamw"]
     lr: float | None
@@ -410,6 +414,7 @@ class TrainOptions(TypedDict, total=False):
     pretrained: bool | str
     head_hidden: int | None
     size: int | None
+    exact_decode: bool
     preprocessing: Mapping[str, Any]
     batch_size: int
     optimizer: Literal["sgd", "adamw"]

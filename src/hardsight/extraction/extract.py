@@ -194,7 +194,7 @@ class _Job:
         if settings.batch_size == "auto":
             self.batch_size = size_begun_with(output, "batch_size") or fitting_batch_size(self.model, sample)
         self.images_per_part = size_begun_with(output, "images_per_part") or images_per_part(
-            len(self.data), self.copies, self.batch_size, self.model.head.num_features, 1 + len(self.passes)
+            len(self.data), self.copies, self.batch_size, self.model.num_features, 1 + len(self.passes)
         )
         fits = AHEAD_BYTES // (self.copies * sample[0].nbytes)
         self.images_ahead = max(2 * self.workers, min(AHEAD_BATCHES * self.batch_size, fits))
@@ -215,7 +215,7 @@ class _Job:
             )
             if len(missing) < len(parts):
                 self.say(f"resuming: {len(parts) - len(missing)} of {len(parts)} parts are complete, {run.kept()}")
-            numbers = self.copies * (1 + len(self.passes)) * self.model.head.num_features  # per image
+            numbers = self.copies * (1 + len(self.passes)) * self.model.num_features  # per image
             check_space(output, 4 * numbers * sum(len(part.rows) for part in missing), self.say)
             self._write_parts(missing, progress)
             if self.data.fingerprint() != inputs["data"]:
@@ -239,6 +239,8 @@ class _Job:
         A head is useless for labels of other classes: labels by the data's own class names, if there are more or fewer of
         them than the model has classes, and label numbers that the model does not have.
         """
+        if not self.model.classifies:
+            return None
         if self.settings.fit_head:
             self.say("leaving the model's head out; score will fit one to the features by cross-validation")
             return None
@@ -350,7 +352,7 @@ class _Job:
             return [self.data.values[row]]
         try:
             prepare = self.model.preprocessing
-            image = prepare.fitted(self.data.image(row))
+            image = prepare.fitted(self.data.image(row, prepare.needed))
             if not self.degradations:
                 return [prepare.numbers(image)]
             # At the input size of the model: shrinking a large image would average the noise away.
@@ -379,7 +381,7 @@ class _Job:
         metadata = {}
         if self.data.class_names is not None:  # with the labels, whatever becomes of the head
             metadata[b"hardsight"] = json.dumps({"class_names": self.data.class_names}).encode()
-        d = self.model.head.num_features
+        d = self.model.num_features
         for each in self.passes:
             each.part(part.file).parent.mkdir(exist_ok=True)
             write_samples(each.part(part.file), _joined(part.passes.get(each, []), d), columns, {BROKEN: b"[]", **metadata})
