@@ -304,7 +304,7 @@ def test_a_large_jpeg_is_decoded_no_larger_than_needed() -> None:
     whole, scaled = (decode(io.BytesIO(content), "x", needed) for needed in (None, within(100)))
     assert whole.size == (803, 601) and whole.info == {}
     assert scaled.size == (201, 151)  # a fourth, rounded up: at least twice as large as needed
-    assert scaled.info == {"box": (0, 0, 803 / 4, 601 / 4)}
+    assert scaled.info == {"box": (0, 0, 803 / 4, 601 / 4), "whole": (803, 601)}
     small = [np.asarray(picture.resize((100, 75), box=picture.info.get("box")), np.float64) for picture in (whole, scaled)]
     assert np.abs(small[0] - small[1]).mean() < 1.0
 
@@ -328,6 +328,6 @@ def test_scaled_and_turned(orientation: int) -> None:
         return (100, 75) if width > height else (75, 100)
 
     whole, scaled = (decode(io.BytesIO(content), "x", each) for each in (None, needed))
-    assert asked == [whole.size]  # as a person sees it
+    assert asked == [whole.size] == [scaled.info["whole"]]  # as a person sees it
     small = [np.asarray(picture.resize((90, 90), box=picture.info.get("box")), np.float64) for picture in (whole, scaled)]
     assert np.abs(small[0] - small[1]).mean() < 1.0

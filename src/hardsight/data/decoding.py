@@ -32,7 +32,7 @@ FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
 SUFFIXES = frozenset(".jpg .jpeg .jpe .jfif .png .webp .gif .bmp .tif .tiff .ppm .pgm .pbm .pnm".split())
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom
-BOX = "box"  # in the info of a picture that came smaller: the part of it that the whole picture fills
+BOX, WHOLE = "box", "whole"  # in the info of a picture that came smaller: the part of it that the whole fills, and its size
 SPARE = 2.0  # times as large as needed, at least: what is then shrunk looks as if it had come whole
 Needed = Callable[[int, int], tuple[int, int]]  # (width, height) of a whole picture -> of what it will be shrunk to
 
@@ -101,7 +101,7 @@ def decode(stream: IO[bytes], name: str, needed: Needed | None = None) -> Image.
         cut_short = isinstance(error, (EOFError, SyntaxError)) or "truncated" in str(error).lower()
         raise BrokenImage("truncated" if cut_short else "unreadable", name, _oneline(error)) from error
     pixels = pixels.copy() if pixels is picture else pixels  # a plain Image, free of its file
-    pixels.info = {} if extent is None else {BOX: extent}  # nobody turns it a second time
+    pixels.info = {} if extent is None else {BOX: extent, WHOLE: _upright_size(picture, (width, height))}  # not turned again
     return pixels
 
 
@@ -149,13 +149,17 @@ def _upright(picture: Image.Image) -> Image.Image:
     return picture if turn is None else picture.transpose(turn)
 
 
+def _upright_size(picture: Image.Image, size: tuple[int, int]) -> tuple[int, int]:
+    return size[::-1] if _turn(picture) in ON_ITS_SIDE else size
+
+
 def _decode_smaller(picture: Image.Image, needed: Needed) -> Box | None:
     """Let the decoder leave out what is not needed, as JPEG's can: the part of the upright result that the picture fills."""
     if picture.format not in ("JPEG", "MPO"):
         return None
     turn = _turn(picture)
     on_its_side = turn in ON_ITS_SIDE
-    width, height = needed(*(picture.size[::-1] if on_its_side else picture.size))
+    width, height = needed(*_upright_size(picture, picture.size))
     smallest = (math.ceil(SPARE * width), math.ceil(SPARE * height))
     drafted = picture.draft(None, smallest[::-1] if on_its_side else smallest)
     if drafted is None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pyarrow as pa
+from PIL import Image
 
 from hardsight.checks import check_labels
 from hardsight.data import BrokenImage, Degradation, ImageData, degrade, degraded_id, parse_degradations
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from hardsight.option_types import ExtractOptions
 
 
+Seen = Callable[[int, Image.Image | BrokenImage], None]
 COMMAND = "hardsight extract"
 AHEAD_BATCHES, AHEAD_BYTES = 4, 2**28  # to decode ahead of the model: maximum batches, approximate bytes
 BROKEN = b"hardsight.errors"  # metadata key for a part's list of broken images
@@ -73,6 +75,7 @@ def extract(
     preprocessing: dict[str, Any] | None = None,
     progress: Progress | None = None,
     say: Say | None = None,
+    seen: Seen | None = None,
     **options: Unpack[ExtractOptions],
 ) -> Snapshot:
     """Run a model over images and store the inputs of its last linear layer.
@@ -89,6 +92,7 @@ def extract(
             options of the same names.
         progress: called with the number of images done and the total.
         say: called with sentences for the user.
+        seen: called with the row of each image and the image as it was decoded, or the error, by several threads.
 
     Example:
         >>> import torch
@@ -120,7 +124,7 @@ def extract(
     opened = _open_model(model, settings, overrides)
     if isinstance(inputs, Features):
         _check_width(opened, inputs)
-    job = _Job(opened, inputs, settings, say, degradations)
+    job = _Job(opened, inputs, settings, say, degradations, seen)
     job.prepare(place_on_disk(output))
     return job.run(place_on_disk(output), sources, progress)
 
@@ -171,6 +175,7 @@ class _Job:
     settings: ExtractSettings
     say: Say
     degradations: list[Degradation]
+    seen: Seen | None = None
 
     def prepare(self, output: Path) -> None:
         """Check the model with a few images, match its classes to the data's, and choose sizes. Nothing is written."""
@@ -352,7 +357,10 @@ class _Job:
             return [self.data.values[row]]
         try:
             prepare = self.model.preprocessing
-            image = prepare.fitted(self.data.image(row, prepare.needed))
+            picture = self.data.image(row, prepare.needed)
+            if self.seen is not None:
+                self.seen(row, picture)
+            image = prepare.fitted(picture)
             if not self.degradations:
                 return [prepare.numbers(image)]
             # At the input size of the model: shrinking a large image would average the noise away.
@@ -360,6 +368,8 @@ class _Job:
         except BrokenImage as error:
             if self.settings.strict:
                 raise FileError(f"{error} Omit --strict to skip such images.") from error
+            if self.seen is not None:
+                self.seen(row, error)
             return error
 
     def _run_model(self, part: _Part, batch: np.ndarray) -> None:
