@@ -68,8 +68,8 @@ def look_at(picture: Image.Image) -> Look:
     small = picture.convert("RGB") if picture.mode != "RGB" else picture
     if max(small.size) > SIDE:
         ratio = SIDE / max(small.size)
-        shape = tuple(max(1, round(ratio * side)) for side in small.size)
-        small = small.resize(shape, Image.Resampling.BILINEAR, reducing_gap=2.0)
+        width_small, height_small = (max(1, round(ratio * side)) for side in small.size)
+        small = small.resize((width_small, height_small), Image.Resampling.BILINEAR, reducing_gap=2.0)
     gray = small.convert("L")
     pixels = np.asarray(small, np.float32)  # (h, w, 3)
     brightness = np.sqrt((pixels / 255) ** 2 @ np.array([0.241, 0.691, 0.068], np.float32))  # (h, w) perceived (HSP color model)
