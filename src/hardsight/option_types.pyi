@@ -101,6 +101,27 @@ class AuditOptions(TypedDict, total=False):
     limit: int | None
     first: int | None
 
+class CheckOptions(TypedDict, total=False):
+    model: Any
+    weights: Path | None | str
+    embedder: str | None
+    device: Any
+    exact_decode: bool
+    group: str | None
+    seed: int
+    fail_on: Sequence[str]
+    head: Any
+    features: Any
+    label: str | None
+    class_names: Any
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    bias: Any
+    ids: Any
+    columns: Any
+    allow_duplicates: bool
+
 class CleanOptions(TypedDict, total=False):
     by: str | None
     split: str | None
@@ -108,6 +129,7 @@ class CleanOptions(TypedDict, total=False):
     neighbors: bool
     folds: int
     seed: int
+    group: str | None
     probs: Any
     top: int
     head: Any

@@ -23,7 +23,7 @@ ROOMS = (
     "extraction", "scoring", "dynamics", "training",
     "domains",
     "sklearn", "torchmetrics",
-    "human", "subsets", "groups", "quality", "attacks", "explorer", "exporting",
+    "human", "subsets", "groups", "quality", "attacks", "explorer", "exporting", "checking",
     "demo", "cli", "__main__",
 )  # fmt: skip
 

@@ -11,6 +11,7 @@ having been learned from (zero-shot, Radford et al., arXiv:2103.00020).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,8 @@ def open_embedder(
         from hardsight.models.efficientnet_lite import efficientnet_lite0
 
         network = efficientnet_lite0()
-        return Embedder(BuiltNetwork(network, network.preprocessing), network.features, DEFAULT, device)
+        whole = replace(network.preprocessing, crop_pct=1.0)  # what is at the edge of a picture counts, too
+        return Embedder(BuiltNetwork(network, whole), network.features, DEFAULT, device)
     if library == "timm" and name:
         return _timm_embedder(name, weights, device)
     if library == "hf" and name:

@@ -86,7 +86,11 @@ def unseen_heads(
     known = np.flatnonzero((labels >= 0) & usable)
     c = int(labels.max(initial=-1)) + 1
     copies = None if originals is None else originals[known]
-    cut = fold_rows(labels[known], folds, seed, copies) if groups is None else group_folds(labels[known], groups[known], folds, seed)
+    cut = (
+        fold_rows(labels[known], folds, seed, copies)
+        if groups is None
+        else group_folds(labels[known], groups[known], folds, seed)
+    )
     parts = [(known[train], known[test]) for train, test in cut]
     rest = np.flatnonzero((labels < 0) & usable)
     jobs = [*parts, (known, rest)] if len(rest) else parts
