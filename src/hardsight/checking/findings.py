@@ -24,6 +24,7 @@ from hardsight.screen import Sentence, ShownTable, line, printable
 WORST = 5  # samples that are printed with why
 SHOWN = 10  # samples in a notebook
 COPIES = ("copy", "near copy")
+ONE = {"duplicates": "duplicate", "leaks between splits": "leak between splits", "outliers": "outlier"}
 
 
 class Checked(Result):
@@ -77,12 +78,16 @@ class Checked(Result):
         expected = f"{notes['expected_errors_low']:.0f} to {notes['expected_errors_high']:.0f} expected"
         sure = precision_in_words(notes.get("precision"))
         agreement = f"{100 * notes['agreement']:.0f} % of the labels are what a model that has not seen them says"
-        return f"{words}: {flagged:,.0f} labels are flagged{sure} ({expected}); {agreement}"
+        return f"{words}: {flagged:,.0f} {'label is' if flagged == 1 else 'labels are'} flagged{sure} ({expected}); {agreement}"
 
     def _of_samples(self) -> str:
         counts = {"duplicates": "duplicates", "leaks": "leaks between splits", "outliers": "outliers", "unreadable": "unreadable"}
         known = {words: self.counts[name] for name, words in counts.items()}
-        said = [f"{value:,.0f} {words}" for words, value in known.items() if value is not None]
+        said = [
+            f"{value:,.0f} {words if value != 1 else ONE.get(words, words)}"
+            for words, value in known.items()
+            if value is not None
+        ]
         quality = Counter(word for words in self.table.column("image_issues").to_pylist() for word in (words or "").split(", "))
         odd = [f"{quality[name]:,} {name}" for name in ISSUES if quality[name] and name not in (*COPIES, "unreadable")]
         return ", ".join(said) + (f"; images: {', '.join(odd)}" if odd else "")
@@ -135,7 +140,7 @@ class Checked(Result):
         for name, value in self.counts.items():
             shown = "cannot tell" if value is None else f"{100 * value:.1f} %" if name == "accuracy" else f"{value:,.0f}"
             rows.append((name, shown))
-        parts = ["# hardsight check", "", *(f"| {name} | {value} |" for name, value in rows), ""]
+        parts = ["**hardsight check**", "", *(f"| {name} | {value} |" for name, value in rows), ""]
         parts += [f"- {_markdown(outcome.sentence)}" for outcome in self.outcomes]
         parts += ["", *(f"- {_markdown(str(row['id']))}: {_markdown(self.why(row))}" for row in self.worst(WORST))]
         parts += ["", *(f"> {_markdown(note)}" for note in self.notes)]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+
 import typer
 
 from hardsight.checking.settings import CheckSettings
 from hardsight.cli import command
+
+EXAMPLE = "--fail-on 'label_errors > 2%' --fail-on 'leaks > 0'"
 
 
 @command(CheckSettings, prints="lines")
@@ -49,7 +53,7 @@ def check(
         print_wrote(file)
     print_wrote(checked.report)
     print_next("hardsight", "explore", folder)
-    print_line(f"then: hardsight clean {folder} --apply {folder}/review.parquet -o labels.csv")
-    print_line(f"and in CI: hardsight check {x} --fail-on 'label_errors > 2%' --fail-on 'leaks > 0'")
+    print_line(f"then: {shlex.join(['hardsight', 'clean', folder, '--apply', f'{folder}/review.parquet', '-o', 'labels.csv'])}")
+    print_line(f"in CI: {shlex.join(['hardsight', 'check', x, *settings.as_words()])} {EXAMPLE}")
     if checked.failed:
         raise typer.Exit(1)
