@@ -22,8 +22,8 @@ ROOMS = (
     "data", "models",
     "extraction", "scoring", "dynamics", "training",
     "domains",
-    "sklearn", "torchmetrics",
-    "human", "subsets", "groups", "quality", "attacks", "explorer", "exporting", "checking",
+    "torchmetrics",
+    "human", "subsets", "groups", "quality", "sklearn", "attacks", "explorer", "exporting", "checking",
     "demo", "cli", "__main__",
 )  # fmt: skip
 

@@ -30,6 +30,7 @@ from hardsight.data.decoding import within
 from hardsight.data.encoded import image_column, is_dataset
 from hardsight.data.image_quality import SIDE, Quality, given_away
 from hardsight.data.opening import DIGITS
+from hardsight.data.run_images import pictures_of
 from hardsight.errors import HardsightError, InputError, require_installed
 from hardsight.explorer.report import report
 from hardsight.files.heads import save_head
@@ -46,7 +47,6 @@ from hardsight.quality.evidence import group_numbers
 from hardsight.quality.folds import joined_groups
 from hardsight.quality.unlabeled import unlabeled_suspects
 from hardsight.scores.duplicates import first_rows
-from hardsight.scoring.run_images import pictures_of
 from hardsight.scoring.score import score
 from hardsight.screen import Progress, Say, warn_in_python
 from hardsight.snapshot import Snapshot

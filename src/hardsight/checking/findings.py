@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pyarrow as pa
 
-from hardsight.checking.rules import Outcome
+from hardsight.checking.rules import RuleOutcome
 from hardsight.data.image_quality import ISSUES
 from hardsight.files.places import place
 from hardsight.files.suspects import DUPLICATE_OF, OUTLIER, precision_in_words, suspects_notes
@@ -43,14 +43,14 @@ class Checked(Result):
     shown = ("id", "given_label", "suggested_label", "verdict", "explanation", "image_issues")
 
     def __init__(
-        self, table: pa.Table, figures: Mapping[str, float | None], outcomes: Sequence[Outcome] = (), *,
+        self, table: pa.Table, figures: Mapping[str, float | None], outcomes: Sequence[RuleOutcome] = (), *,
         noun: str = "samples", notes: Sequence[str] = (), run: Path | None = None,
     ) -> None:  # fmt: skip
         super().__init__(table, notes, run)
         self.counts, self.outcomes, self.noun = dict(figures), list(outcomes), noun
 
     @property
-    def failed(self) -> list[Outcome]:
+    def failed(self) -> list[RuleOutcome]:
         """The rules that failed."""
         return [outcome for outcome in self.outcomes if outcome.failed]
 

@@ -17,7 +17,7 @@ def hardsight_check(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., A
     """`hardsight.check`, which fails the test where a rule fails; it writes to a temporary directory unless given `output`."""
 
     def checked(x: Any = None, *, fail_on: str | Sequence[str], **options: Any) -> Any:
-        from hardsight import check
+        from hardsight.checking.check import check
 
         options.setdefault("output", tmp_path_factory.mktemp("hardsight") / "run")
         found = check(x, fail_on=fail_on, **options)

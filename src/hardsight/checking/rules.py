@@ -52,17 +52,17 @@ class Rule:
         share = bool(percent) or figure == "accuracy"  # accuracy < 0.9 and accuracy < 90% mean the same
         return cls(text.strip(), figure, compare, float(number) / 100 if percent else float(number), share)
 
-    def outcome(self, figures: Mapping[str, float | None], samples: int) -> Outcome:
+    def outcome(self, figures: Mapping[str, float | None], samples: int) -> RuleOutcome:
         """What the rule makes of the figures; accuracy is a share already."""
         value = figures.get(self.figure)
         if value is None:
-            return Outcome(self, None, None)
+            return RuleOutcome(self, None, None)
         compared = value / max(1, samples) if self.share and self.figure != "accuracy" else value
-        return Outcome(self, value, bool(COMPARE[self.compare](compared, self.limit)))
+        return RuleOutcome(self, value, bool(COMPARE[self.compare](compared, self.limit)))
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RuleOutcome:
     """A rule, the value of its figure, and whether it failed; None where that cannot be told."""
 
     rule: Rule

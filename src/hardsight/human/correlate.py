@@ -108,6 +108,7 @@ def _opened(x: Any, human: Any, settings: CorrelateSettings) -> _Comparison:
     class_names = settings.class_names or next((model.class_names for model in models if model.class_names), None)
     people = None if human is None else read_people(human, class_names)
     models = [of_split(model, settings.split, in_order=people is not None and people.ids is None) for model in models]
+    models = [model.numbered_as(models[0]) for model in models]
     if people is not None:
         _check_people(people, models, settings.allow_missing)  # before scoring, which may be slow
     models = ids_of_one_type([with_scores(model, settings) for model in models])
