@@ -19,6 +19,7 @@ import tarfile
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,10 @@ from hardsight import extract, score
 from hardsight.data.image_quality import Quality
 from hardsight.errors import InputError
 from hardsight.files.parquet import read_parquet
-from hardsight.models import open_model
+from hardsight.head import as_head
+from hardsight.models.embedder import open_embedder
 
 PARTS = ("labels", "decoding", "quality")
-NETWORK = "hardsight.models.efficientnet_lite:efficientnet_lite0"
 DRAWN, WRONG = 800, 0.06
 FIRST, ALL, PRECISION, RECALL, FALSE = 10.0, 90.0, 0.9, 0.8, 0.01
 LARGE, SIDE = 60, 3000  # images, and their shortest side
@@ -154,14 +155,16 @@ def _upscaled(folder: Path | None, root: Path, n: int) -> Path:
 def _extracted(model: Any, data: Path, output: Path, **options: Any) -> tuple[Any, float, float]:
     """The snapshot, seconds, and seconds of the processor."""
     began, busy = time.perf_counter(), time.process_time()
-    snapshot = extract(model, data, output, keep_head=False, **options)
+    snapshot = extract(model, data, output, **options)
     return snapshot, time.perf_counter() - began, time.process_time() - busy
 
 
 def _decoding(data: Path, root: Path) -> list[Measurement]:
-    model = open_model(NETWORK)
+    model = open_embedder()
+    head = as_head(model.module.head)
     extract(model, data, root / "warm", first=8)
-    held = {exact: _extracted(model, data, root / f"exact-{exact}", exact_decode=exact) for exact in (True, False)}
+    runs = {exact: root / f"exact-{exact}" for exact in (True, False)}
+    held = {exact: _extracted(open_embedder(), data, run, exact_decode=exact) for exact, run in runs.items()}
     case, count = "12-megapixel JPEGs, EfficientNet-Lite0", len(held[True][0])
     lines = []
     for exact, (_, seconds, busy) in held.items():
@@ -170,12 +173,12 @@ def _decoding(data: Path, root: Path) -> list[Measurement]:
         lines.append(Measurement(case, f"{what} decoding, processor", busy, "s", busy / held[True][2], limit))
         lines.append(Measurement(case, what, count / seconds, "images/s"))
     features = {exact: np.asarray(snapshot.features) for exact, (snapshot, _, _) in held.items()}
-    logits = {exact: np.asarray(model.head.logits(values)) for exact, values in features.items()}
+    logits = {exact: np.asarray(head.logits(values)) for exact, values in features.items()}
     top = {exact: values.argmax(axis=1) for exact, values in logits.items()}
     lines.append(Measurement(case, "predictions changed", float((top[True] != top[False]).mean()), "share", limit=CHANGED))
     a, b = (values / np.linalg.norm(values, axis=1, keepdims=True) for values in features.values())
     lines.append(Measurement(case, "distance of features, 1 - cosine", float(1 - (a * b).sum(axis=1).mean()), ""))
-    hard = [score(features[exact], model.head, top[True], scores=["avh"])["avh"].to_numpy() for exact in (True, False)]
+    hard = [score(features[exact], head, top[True], scores=["avh"])["avh"].to_numpy() for exact in (True, False)]
     lines.append(
         Measurement(case, "change of AVH, in standard deviations", float(np.abs(hard[0] - hard[1]).mean() / hard[0].std()), "")
     )
@@ -183,7 +186,7 @@ def _decoding(data: Path, root: Path) -> list[Measurement]:
 
 
 def _quality(data: Path, root: Path, what: str) -> list[Measurement]:
-    model, case = open_model(NETWORK), f"quality of images of {what}"
+    model, case = open_embedder(), f"quality of images of {what}"
     alone = _extracted(model, data, root / f"alone {what}")
     looks = Quality(len(alone[0]))
     both = _extracted(model, data, root / f"both {what}", seen=looks.see)
@@ -196,11 +199,7 @@ def _quality(data: Path, root: Path, what: str) -> list[Measurement]:
     from cleanvision import Imagelab
 
     busy = time.process_time()
-    with open(os.devnull, "w") as nothing:
-        stdout, sys.stdout = sys.stdout, nothing
-        try:
-            Imagelab(data_path=str(data)).find_issues(n_jobs=1, verbose=False)
-        finally:
-            sys.stdout = stdout
+    with open(os.devnull, "w") as nothing, redirect_stdout(nothing), redirect_stderr(nothing):
+        Imagelab(data_path=str(data)).find_issues(n_jobs=1, verbose=False)
     seconds = time.process_time() - busy
     return [*lines, Measurement(case, "CleanVision, processor", seconds, "s", seconds / alone[2])]

@@ -28,6 +28,7 @@ from hardsight.models.torchvision_models import import_with_torchvision
 
 PROMPT = "a photo of a {}."
 DEFAULT = "efficientnet_lite0"
+FEW = 4  # images at a time on a processor: their activations stay in the cache, which takes half the time of 32
 
 
 class Embedder(Model):
@@ -77,9 +78,10 @@ class Embedder(Model):
 
     def _run(self, batch: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         images = torch.from_numpy(np.ascontiguousarray(batch)).to(self.device).contiguous(memory_format=torch.channels_last)
+        few = FEW if self.device.type == "cpu" else len(images)
         with torch.inference_mode():
             try:
-                x = self._pooled(images)
+                x = torch.cat([self._pooled(part) for part in images.split(few)])
             except (RuntimeError, ValueError, TypeError, AttributeError, IndexError, KeyError) as error:
                 reason = first_line(error)
                 raise InputError(f"{self.name} could not run on images of shape {batch.shape[1:]}: {reason}") from error
