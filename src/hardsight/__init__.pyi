@@ -26,6 +26,7 @@ from .groups.audit import audit
 from .groups.drift import drift
 from .head import Head
 from .human.correlate import correlate
+from .human.people import people
 from .quality.clean import clean
 from .scores import SCORES, avh
 from .result import Result
@@ -59,6 +60,7 @@ __all__ = [
     "extract",
     "generalize",
     "mine",
+    "people",
     "report",
     "score",
     "select",

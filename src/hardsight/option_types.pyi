@@ -156,6 +156,8 @@ class CorrelateOptions(TypedDict, total=False):
     limit: int | None
     first: int | None
     hardness: str | bool | None
+    maybe: float
+    raters: Literal["equal", "dawid-skene"]
 
 class CurriculumOptions(TypedDict, total=False):
     by: str | None
@@ -310,6 +312,14 @@ class MineOptions(TypedDict, total=False):
     allow_duplicates: bool
     limit: int | None
     first: int | None
+
+class PeopleOptions(TypedDict, total=False):
+    split: str | None
+    ask: int
+    level: float
+    seed: int
+    maybe: float
+    raters: Literal["equal", "dawid-skene"]
 
 class ReportOptions(TypedDict, total=False):
     images: str | None
