@@ -15,6 +15,7 @@ from hardsight.scores.angular import (
     norm,
     own_angle,
 )
+from hardsight.scores.class_gaussians import qda_confidence
 from hardsight.scores.confidence import (
     confidence,
     confidence_nobias,
@@ -47,9 +48,11 @@ from hardsight.scores.dynamics import (
 )
 from hardsight.scores.ensembles import model_agreement
 from hardsight.scores.gradients import vog
+from hardsight.scores.human_hardness import human_hardness
 from hardsight.scores.likelihood import gm_likelihood
 from hardsight.scores.neighbors import knn_agreement
 from hardsight.scores.prototypes import prototypicality
+from hardsight.scores.reference_angles import angular_confidence, neighbor_ratio
 from hardsight.scores.registry import SCORES, Score
 from hardsight.scores.within_dataset import avh_scaled, norm_in_class
 
@@ -57,6 +60,7 @@ __all__ = [
     "SCORES",
     "Score",
     "aldr_lambda",
+    "angular_confidence",
     "angular_gap",
     "aum",
     "avc_label",
@@ -79,6 +83,7 @@ __all__ = [
     "gen",
     "gm_likelihood",
     "grand",
+    "human_hardness",
     "knn_agreement",
     "knn_distance",
     "logit_margin",
@@ -92,6 +97,7 @@ __all__ = [
     "model_agreement",
     "near_duplicates",
     "nearest_angle",
+    "neighbor_ratio",
     "norm",
     "norm_in_class",
     "own_angle",
@@ -99,6 +105,7 @@ __all__ = [
     "prediction_depth",
     "probability_margin",
     "prototypicality",
+    "qda_confidence",
     "vim",
     "vog",
 ]
