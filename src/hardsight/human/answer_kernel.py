@@ -104,7 +104,7 @@ def _of_model(model: Snapshot, reference: Snapshot | None) -> tuple[np.ndarray, 
         raise InputError(f"{model.where}: people needs features and a head; it holds {model.source.evidence} without one.")
     views = [model, *_flipped(model)]
     tables = [_scored(view, reference) for view in views]
-    features = np.mean([view.features for view in views], axis=0)  # (n, d)
+    features = np.mean([np.asarray(view.features) for view in views], axis=0)  # (n, d)
     names = [name for name in tables[0].column_names if name in SCORES]
     columns = {name: np.mean([_hard(table, name) for table in tables], axis=0) for name in names}
     complete = np.isfinite(np.stack(list(columns.values()))).all(0)

@@ -6,13 +6,15 @@ import functools
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import cholesky, eigh, solve_triangular
 
 from hardsight.human.answer_kernel import Known, kernel, own_kernel, squared_distances
 from hardsight.threads import blocks
 
-LANDMARKS = 1000  # answered samples that span the model: more change nothing that can be measured
+LANDMARKS = 2000  # answered samples that span the model; the time grows with their cube
 PENALTIES = 10.0 ** np.arange(-1.5, 3.01, 0.25)
-ROWS = 4096  # predicted at a time
+JITTER = 1e-6  # of the mean diagonal, so that two equal samples can be landmarks
+ROWS = 2048  # predicted at a time
 NEAREST = 50  # least number of errors, of samples with similar predictions, that an interval is made of
 POOL = 5000  # most samples among which the next to ask are chosen
 
@@ -35,13 +37,16 @@ class LandmarkMap:
         self.landmarks = landmarks
         apart = squared_distances(landmarks.features, landmarks.features)
         self.median = float(np.median(apart[~np.eye(len(apart), dtype=bool)])) or 1.0
-        values, vectors = np.linalg.eigh(kernel(landmarks, landmarks, self.median))
-        some = values > 1e-7 * values[-1]
-        self.root = vectors[:, some] / np.sqrt(values[some])  # (m, r)
+        own = kernel(landmarks, landmarks, self.median)
+        self.root = cholesky(own + JITTER * np.mean(np.diag(own)) * np.eye(len(own)), lower=True)  # (m, m)
 
     def __call__(self, known: Known) -> np.ndarray:
-        """(n, r)."""
-        return kernel(known, self.landmarks, self.median) @ self.root
+        """(n, m)."""
+        return np.asarray(solve_triangular(self.root, kernel(self.landmarks, known, self.median), lower=True).T)
+
+    def times(self, known: Known, weights: np.ndarray) -> np.ndarray:
+        """(n,) phi . weights, without phi."""
+        return kernel(known, self.landmarks, self.median) @ solve_triangular(self.root, weights, lower=True, trans="T")
 
     def left_out(self, known: Known, phi: np.ndarray) -> np.ndarray:
         """(n,) k(a, a) - |phi(a)|^2: what of a sample no landmark knows."""
@@ -54,6 +59,10 @@ class HardnessMap:
     def __call__(self, known: Known) -> np.ndarray:
         """(n, 1)."""
         return known.hardness[:, None]
+
+    def times(self, known: Known, weights: np.ndarray) -> np.ndarray:
+        """(n,)."""
+        return known.hardness * weights[0]
 
     def left_out(self, known: Known, phi: np.ndarray) -> np.ndarray:
         """(n,) how unusual its hardness is: the line is pinned down by both ends."""
@@ -76,7 +85,7 @@ class Ridge:
     def fit(cls, phi: np.ndarray, target: np.ndarray) -> Ridge:
         """Fit (n, r) coordinates to an (n,) target."""
         mean, intercept = phi.mean(0), float(target.mean())
-        values, vectors = np.linalg.eigh((phi - mean).T @ (phi - mean))
+        values, vectors = eigh((phi - mean).T @ (phi - mean), driver="evd")
         along, y = (phi - mean) @ vectors, target - intercept  # (n, r), (n,)
         products, best = along.T @ y, None
         for penalty in PENALTIES:
@@ -90,9 +99,15 @@ class Ridge:
         assert best is not None
         return cls(mean, intercept, vectors, best[2], float(best[1]), best[3], best[4])
 
-    def predict(self, phi: np.ndarray) -> np.ndarray:
-        """(n,)."""
-        return np.asarray(self.intercept + (phi - self.mean) @ self.vectors @ self.weights)
+    @property
+    def slope(self) -> np.ndarray:
+        """(r,) weights of the coordinates."""
+        return np.asarray(self.vectors @ self.weights)
+
+    @property
+    def start(self) -> float:
+        """The prediction where all coordinates are zero."""
+        return float(self.intercept - self.mean @ self.slope)
 
 
 class AnswerModel:
@@ -112,7 +127,7 @@ class AnswerModel:
     ) -> None:
         self.known, self.rows, self.target, self.answers = known, rows, target, answers
         chosen = np.random.default_rng(seed).permutation(len(rows))[:LANDMARKS]
-        self.map = LandmarkMap(known.take(rows[chosen])) if learned else HardnessMap()
+        self.map: LandmarkMap | HardnessMap = LandmarkMap(known.take(rows[chosen])) if learned else HardnessMap()
         self.phi = self.map(known.take(rows))  # (n, r)
         self.ridge = Ridge.fit(self.phi, target)
         self.errors = target - self.ridge.left_out  # (n,)
@@ -120,10 +135,14 @@ class AnswerModel:
     @functools.cached_property
     def stable(self) -> np.ndarray:
         """(n,) predictions of all samples; of an answered one, by the answers about the others."""
-        parts = [self.ridge.predict(self.map(self.known.take(part))) for part in blocks(len(self.known), ROWS)]
-        stable = np.concatenate(parts)
+        stable = self.predict(self.known)
         stable[self.rows] = self.ridge.left_out
         return stable
+
+    def predict(self, known: Known) -> np.ndarray:
+        """(n,) stabilized frequencies of samples that nobody was asked about."""
+        parts = [self.map.times(known.take(part), self.ridge.slope) for part in blocks(len(known), ROWS)]
+        return self.ridge.start + np.concatenate(parts)
 
     def expected(self, stable: np.ndarray) -> np.ndarray:
         """(n,) mean frequency over the errors: a frequency is bounded, so the frequency of the mean would be too far out."""

@@ -117,7 +117,7 @@ class PredictedAnswers(Result):
     def _of_some(self, order: np.ndarray, size: int) -> float:
         few, rest = order[:size], order[size:]
         ridge = Ridge.fit(self.model.phi[few], self.model.target[few])
-        predicted = ridge.predict(self.model.phi[rest])
+        predicted = ridge.start + self.model.phi[rest] @ ridge.slope
         return correlate_columns("spearman", predicted, self.answered.frequency[rest]).value
 
     @functools.cached_property
