@@ -76,9 +76,11 @@ def squared_distances(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def known_of(models: Sequence[Snapshot], references: Sequence[Snapshot]) -> Known:
     """What one or several models know of the same samples; their features and scores lie side by side."""
+    labels = models[0].labels
+    if not (labels >= 0).any():
+        raise InputError(f"{models[0].where} has no labels: people are asked about the label of a sample.")
     each = [_of_model(model, references[number] if references else None) for number, model in enumerate(models)]
     features, scores, hardness, similarity, correct = zip(*each, strict=True)
-    labels = models[0].labels
     complete = np.isfinite(np.concatenate([*features, *scores], axis=1)).all(1) & (labels >= 0)
     if not complete.any():
         raise InputError(f"{models[0].where}: no sample has a label, features and finite scores.")

@@ -52,6 +52,10 @@ class LandmarkMap:
         """(n,) k(a, a) - |phi(a)|^2: what of a sample no landmark knows."""
         return np.maximum(own_kernel(known) - np.vecdot(phi, phi), 0.0)
 
+    def left_out_with(self, known: Known, phi: np.ndarray, row: int) -> np.ndarray:
+        """(n,) k(a, b) - phi(a) . phi(b), with one of the samples."""
+        return kernel(known, known.take(np.array([row])), self.median)[:, 0] - phi @ phi[row]
+
 
 class HardnessMap:
     """The known hardness as the one coordinate: with few answers, better than everything else together."""
@@ -65,8 +69,12 @@ class HardnessMap:
         return known.hardness * weights[0]
 
     def left_out(self, known: Known, phi: np.ndarray) -> np.ndarray:
-        """(n,) how unusual its hardness is: the line is pinned down by both ends."""
-        return np.abs(phi[:, 0])
+        """(n,) zero: there is nothing else."""
+        return np.zeros(len(known))
+
+    def left_out_with(self, known: Known, phi: np.ndarray, row: int) -> np.ndarray:
+        """(n,) zero."""
+        return np.zeros(len(known))
 
 
 @dataclass(frozen=True)
@@ -167,14 +175,15 @@ class AnswerModel:
         known, ridge = self.known.take(pool), self.ridge
         phi = self.map(known)
         along = (phi - ridge.mean) @ ridge.vectors / np.sqrt(ridge.values)  # (p, r): the products of rows are covariances
-        unsure = ridge.penalty * np.vecdot(along, along) + self.map.left_out(known, phi)
+        unsure = ridge.penalty * np.vecdot(along, along) + self.map.left_out(known, phi)  # (p,) posterior variance
         chosen: list[int] = []
+        learned: list[np.ndarray] = []  # (p,) each: what the answer about a chosen one tells of the others
         for _ in range(min(count, len(pool))):
             best = int(np.argmax(unsure))
+            shared = ridge.penalty * along @ along[best] + self.map.left_out_with(known, phi, best)
+            shared -= sum(each * each[best] for each in learned)
+            learned.append(shared / np.sqrt(max(shared[best], 0.0) + ridge.penalty))
+            unsure = unsure - learned[-1] ** 2
+            unsure[[*chosen, best]] = -np.inf
             chosen.append(best)
-            own = along[best]
-            shared, size = along @ own, own @ own  # (p,)
-            unsure = unsure - ridge.penalty * shared**2 / (1 + size)
-            unsure[best] = -np.inf
-            along = along - np.outer(shared, own) * ((1 - 1 / np.sqrt(1 + size)) / size if size > 0 else 0.0)
         return pool[chosen]
