@@ -60,12 +60,6 @@ def kernel(a: Known, b: Known, median: float) -> np.ndarray:
     return np.asarray(a.scores @ b.scores.T / a.scores.shape[1] + known + near * (1 + alike) + alike)
 
 
-def own_kernel(a: Known) -> np.ndarray:
-    """(n,) k(a, a)."""
-    alike = a.similarity[a.labels, a.labels]
-    return np.asarray(np.vecdot(a.scores, a.scores) / a.scores.shape[1] + KNOWN_HARDNESS_WEIGHT * a.hardness**2 + 1 + 2 * alike)
-
-
 def squared_distances(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """(n, d), (m, d) -> (n, m)."""
     return np.maximum(np.vecdot(x, x)[:, None] + np.vecdot(y, y) - 2 * x @ y.T, 0)

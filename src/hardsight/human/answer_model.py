@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cholesky, eigh, solve_triangular
 
-from hardsight.human.answer_kernel import Known, kernel, own_kernel, squared_distances
+from hardsight.human.answer_kernel import Known, kernel, squared_distances
 from hardsight.threads import blocks
 
 LANDMARKS = 2000  # answered samples that span the model; the time grows with their cube
@@ -16,7 +16,7 @@ PENALTIES = 10.0 ** np.arange(-1.5, 3.01, 0.25)
 JITTER = 1e-6  # of the mean diagonal, so that two equal samples can be landmarks
 ROWS = 2048  # predicted at a time
 NEAREST = 50  # least number of errors, of samples with similar predictions, that an interval is made of
-POOL = 5000  # most samples among which the next to ask are chosen
+POOL = 1000  # most samples among which the next to ask are chosen
 
 
 def stabilized(chosen: np.ndarray, answers: np.ndarray) -> np.ndarray:
@@ -49,12 +49,8 @@ class LandmarkMap:
         return kernel(known, self.landmarks, self.median) @ solve_triangular(self.root, weights, lower=True, trans="T")
 
     def left_out(self, known: Known, phi: np.ndarray) -> np.ndarray:
-        """(n,) k(a, a) - |phi(a)|^2: what of a sample no landmark knows."""
-        return np.maximum(own_kernel(known) - np.vecdot(phi, phi), 0.0)
-
-    def left_out_with(self, known: Known, phi: np.ndarray, row: int) -> np.ndarray:
-        """(n,) k(a, b) - phi(a) . phi(b), with one of the samples."""
-        return kernel(known, known.take(np.array([row])), self.median)[:, 0] - phi @ phi[row]
+        """(n, n) k(a, b) - phi(a) . phi(b): what of the samples no landmark knows."""
+        return kernel(known, known, self.median) - phi @ phi.T
 
 
 class HardnessMap:
@@ -69,12 +65,8 @@ class HardnessMap:
         return known.hardness * weights[0]
 
     def left_out(self, known: Known, phi: np.ndarray) -> np.ndarray:
-        """(n,) zero: there is nothing else."""
-        return np.zeros(len(known))
-
-    def left_out_with(self, known: Known, phi: np.ndarray, row: int) -> np.ndarray:
-        """(n,) zero."""
-        return np.zeros(len(known))
+        """(n, n) nothing."""
+        return np.zeros((len(known), len(known)))
 
 
 @dataclass(frozen=True)
@@ -170,20 +162,20 @@ class AnswerModel:
         return as_frequency(stable + low, self.answers), as_frequency(stable + high, self.answers)
 
     def worth_asking(self, among: np.ndarray, count: int, seed: int) -> np.ndarray:
-        """(count,) of these rows, the samples of which the model is least sure; each counts as answered for the next."""
-        pool = np.sort(np.random.default_rng(seed).permutation(among)[:POOL])
+        """(count,) of these rows, those whose answers would make all predictions surest, one after the other.
+
+        Each lowers the sum of the posterior variances most. The least sure samples are outliers, which tell little of others.
+        """
+        pool = np.random.default_rng(seed).permutation(among)[:POOL]
         known, ridge = self.known.take(pool), self.ridge
         phi = self.map(known)
-        along = (phi - ridge.mean) @ ridge.vectors / np.sqrt(ridge.values)  # (p, r): the products of rows are covariances
-        unsure = ridge.penalty * np.vecdot(along, along) + self.map.left_out(known, phi)  # (p,) posterior variance
+        along = (phi - ridge.mean) @ ridge.vectors / np.sqrt(ridge.values)  # (p, r)
+        covariance = ridge.penalty * along @ along.T + self.map.left_out(known, phi)  # (p, p) posterior
         chosen: list[int] = []
-        learned: list[np.ndarray] = []  # (p,) each: what the answer about a chosen one tells of the others
         for _ in range(min(count, len(pool))):
-            best = int(np.argmax(unsure))
-            shared = ridge.penalty * along @ along[best] + self.map.left_out_with(known, phi, best)
-            shared -= sum(each * each[best] for each in learned)
-            learned.append(shared / np.sqrt(max(shared[best], 0.0) + ridge.penalty))
-            unsure = unsure - learned[-1] ** 2
-            unsure[[*chosen, best]] = -np.inf
-            chosen.append(best)
+            lowered = np.sum(covariance**2, axis=0) / (np.diag(covariance) + ridge.penalty)
+            lowered[chosen] = -np.inf
+            chosen.append(int(np.argmax(lowered)))
+            shared = covariance[chosen[-1]].copy()  # (p,)
+            covariance -= np.outer(shared, shared) / (shared[chosen[-1]] + ridge.penalty)
         return pool[chosen]

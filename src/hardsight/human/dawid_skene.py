@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-ROUNDS, SMALL_CHANGE = 200, 1e-7  # most rounds of EM; the change of the log-likelihood per vote that ends them
+ROUNDS, SMALL_CHANGE = 1000, 1e-10  # most rounds of EM; the change of the log-likelihood per vote that ends them
 TINY = 1e-10  # a probability that stands for 0
 
 

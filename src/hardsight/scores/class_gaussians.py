@@ -16,6 +16,7 @@ from hardsight.threads import blocks
 SHRINKAGE = 0.1  # least weight of the covariance within all classes in that of one; more where a class has few samples
 RIDGE = 1e-3  # of the mean variance, so that a direction in which a class does not vary counts, too
 NUMBERS = 2**22  # in memory at a time
+SAME = 1e-9  # relative: values that differ by less are equal up to rounding
 SPREAD_ROWS = 10_000  # samples of the reference, evenly spread, by which a temperature is set
 
 
@@ -109,7 +110,8 @@ def own_loss(table: np.ndarray, labels: np.ndarray, temperature: float) -> np.nd
 
 def spread(values: np.ndarray) -> float:
     """The deviation of a class's own evidence in the reference, as a temperature: differences below it say little."""
-    return float(values.std()) or 1.0
+    deviation = float(values.std())
+    return deviation if deviation > SAME * float(np.abs(values).max()) else 1.0
 
 
 class GaussianConfidence(LabeledReference):
