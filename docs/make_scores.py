@@ -12,15 +12,18 @@ from hardsight.scoring.job import ALL_PI, ALL_ZERO, MISSING, NONFINITE_PROBABILI
 
 TITLES = {
     "angular": "Angles",
+    "class_gaussians": "Class Gaussians of a reference",
     "confidence": "Confidence",
     "depth": "Layers",
     "detectors": "Atypical inputs",
     "dynamics": "Dynamics",
     "ensembles": "Several models",
     "gradients": "Gradients",
+    "human_hardness": "What people find hard",
     "likelihood": "Likelihood",
     "neighbors": "Neighbors",
     "prototypes": "Prototypes",
+    "reference_angles": "Angles to a reference",
     "within_dataset": "Scaled over the dataset",
 }
 

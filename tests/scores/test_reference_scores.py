@@ -12,7 +12,7 @@ from sklearn.neighbors import NearestNeighbors
 import hardsight
 from hardsight import Head, Snapshot, score
 from hardsight.errors import InputError
-from hardsight.scores.class_gaussians import ClassGaussians
+from hardsight.scores.class_gaussians import ReferenceGaussians
 from oracles import on_circle
 
 RNG = np.random.default_rng(0)
@@ -45,7 +45,7 @@ def test_qda_by_hand() -> None:
 
 def test_gaussians_are_those_of_the_classes() -> None:
     """Against the written-out density in the principal directions, with the shrinkage written out."""
-    gaussians = ClassGaussians(TRAIN.astype(np.float32), TRAIN_LABELS)
+    gaussians = ReferenceGaussians(TRAIN.astype(np.float32), TRAIN_LABELS)
     size = 6  # 2 sqrt(9)
     assert gaussians.axes.shape == (D, size)
     y = (TRAIN - TRAIN.mean(0)) @ gaussians.axes
@@ -81,7 +81,7 @@ def test_angular_confidence_by_hand() -> None:
 
 def test_human_hardness_is_the_mean_of_three_standardized_parts() -> None:
     def parts(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        gaussians, rows = ClassGaussians(TRAIN.astype(np.float32), TRAIN_LABELS), np.arange(len(y))
+        gaussians, rows = ReferenceGaussians(TRAIN.astype(np.float32), TRAIN_LABELS), np.arange(len(y))
         temperature = gaussians.log_density(TRAIN)[np.arange(N), TRAIN_LABELS].std()
         miss = 1 - softmax(gaussians.log_density(x) / temperature, axis=1)[rows, y]
         logits = HEAD.logits(TRAIN)[np.arange(N), TRAIN_LABELS].std()

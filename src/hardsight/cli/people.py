@@ -26,7 +26,7 @@ def people(
         help="File to write: .parquet, .csv or .json, with columns id, predicted_frequency, low, high and source.",
     ),
 ) -> None:  # fmt: skip
-    """Predict what people would say of every sample from some answers.
+    """Predict what people would say of samples from some answers.
 
     Works from 100 answered samples up; with fewer, it scales a score that needs no answers.
 

@@ -12,6 +12,9 @@ from hardsight.errors import InputError
 from hardsight.options import HardnessView, OpeningOptions, Options, SampleOptions, common, option
 
 
+Raters = Literal["equal", "dawid-skene"]
+
+
 def _names(value: str | Iterable[str]) -> tuple[str, ...]:
     names = value.split(",") if isinstance(value, str) else value
     return tuple(name.strip() for name in names)
@@ -41,7 +44,7 @@ class VoteOptions(Options):
     """How votes of no, maybe and yes become a frequency."""
 
     maybe: float = option(0.0, "Weight of a vote of maybe, from 0 (as no) to 1 (as yes).", least=0, most=1)
-    raters: Literal["equal", "dawid-skene"] = option(
+    raters: Raters = option(
         "equal", "Weight of named annotators in votes: equal, or dawid-skene, by how well each agrees with the others."
     )
 

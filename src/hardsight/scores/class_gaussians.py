@@ -25,6 +25,7 @@ class LabeledReference:
 
     terms: frozenset[str] = frozenset()
     labels = True
+    every_class = True  # whether the reference must have samples of each
 
     def __init__(self) -> None:
         self.parts: list[np.ndarray] = [np.zeros((0, 0), np.float32)]
@@ -56,7 +57,7 @@ def check_every_class(classes: np.ndarray, num_classes: int) -> None:
         )
 
 
-class ClassGaussians:
+class ReferenceGaussians:
     """A Gaussian for each class among the first principal directions of the reference: 2 sqrt(d) of them.
 
     Args:
@@ -117,22 +118,24 @@ def spread(values: np.ndarray) -> float:
 class GaussianConfidence(LabeledReference):
     """The class Gaussians of a reference, and the spread of its samples' own log density."""
 
-    fitted: tuple[ClassGaussians, float] | None = None
+    fitted: tuple[ReferenceGaussians, float] | None = None
 
     def of(self, x: Any, rows: Sweep) -> np.ndarray:
         """(b,) probability of the given class."""
         result = np.full(len(rows.labels), np.nan)
+        if not (rows.labeled & rows.ok).any():
+            return result
         gaussians, temperature = self.fit()
         known = np.flatnonzero(rows.labeled & rows.ok & (rows.labels < len(gaussians.centers)))
         result[known] = np.exp(-own_loss(gaussians.log_density(to_numpy(x[known])), rows.labels[known], temperature))
         return result
 
-    def fit(self) -> tuple[ClassGaussians, float]:
+    def fit(self) -> tuple[ReferenceGaussians, float]:
         """The Gaussians and the temperature."""
         if self.fitted is None:
             features = self.joined()
             check_every_class(self.classes, int(self.classes.max(initial=0)) + 1)
-            gaussians, some = ClassGaussians(features, self.classes), self.spread_rows()
+            gaussians, some = ReferenceGaussians(features, self.classes), self.spread_rows()
             self.fitted = gaussians, spread(own_entries(gaussians.log_density(features[some]), self.classes[some]))
         return self.fitted
 

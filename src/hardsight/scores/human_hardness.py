@@ -9,8 +9,8 @@ import numpy as np
 from hardsight.checks import to_numpy
 from hardsight.head import Head, as_head
 from hardsight.scores.class_gaussians import (
-    ClassGaussians,
     LabeledReference,
+    ReferenceGaussians,
     check_every_class,
     own_entries,
     own_loss,
@@ -29,13 +29,15 @@ class HumanHardness(LabeledReference):
     def __init__(self, head: Head | None) -> None:
         super().__init__()
         self.head = head
-        self.gaussians: ClassGaussians | None = None
+        self.gaussians: ReferenceGaussians | None = None
 
     def of(self, x: Any, rows: Sweep) -> np.ndarray:
         """(b,) mean of the standardized parts."""
+        result, known = np.full(len(rows.labels), np.nan), np.flatnonzero(rows.labeled & rows.ok)
+        if not len(known):
+            return result
         if self.gaussians is None:
             self._fit()
-        result, known = np.full(len(rows.labels), np.nan), np.flatnonzero(rows.labeled & rows.ok)
         near = rows.own_angle[known] / (rows.own_angle[known] + rows.nearest_angle[known])
         parts = self._parts(to_numpy(x[known]), rows.labels[known], near)
         result[known] = ((parts - self.mean[:, None]) / self.scale[:, None]).mean(0)
@@ -46,7 +48,7 @@ class HumanHardness(LabeledReference):
         check_every_class(self.classes, self.head.num_classes)
         features, some = self.joined(), self.spread_rows()
         x, labels = features[some], self.classes[some]  # (r, d), (r,)
-        self.gaussians = ClassGaussians(features, self.classes)
+        self.gaussians = ReferenceGaussians(features, self.classes)
         self.of_density = spread(own_entries(self.gaussians.log_density(x), labels))
         self.of_logits = spread(own_entries(to_numpy(self.head.logits(x)), labels))
         angles = to_numpy(self.head.angles(x)).astype(np.float64)  # (r, c)

@@ -22,6 +22,7 @@ class NeighborRatio:
 
     terms: frozenset[str] = frozenset()
     labels = True
+    every_class = True
 
     def __init__(self, k: int) -> None:
         self.k = check_count(k, "k", least=1)
@@ -83,6 +84,7 @@ class AngularConfidence(LabeledReference):
     """How much the reference's cosines to their own class vectors vary."""
 
     terms = frozenset({ANGLES})
+    every_class = False
     temperature: float | None = None
 
     def __init__(self, head: Head | None) -> None:
@@ -92,12 +94,14 @@ class AngularConfidence(LabeledReference):
     def of(self, x: Any, rows: Sweep) -> np.ndarray:
         """(b,) probability of the given class."""
         assert self.head is not None
+        result, known = np.full(len(rows.labels), np.nan), np.flatnonzero(rows.labeled & rows.ok)
+        if not len(known):
+            return result
         if self.temperature is None:
             some = self.spread_rows()
             cosine = np.cos(to_numpy(self.head.angles(self.joined()[some])))  # (r, c)
             self.temperature = spread(own_entries(cosine, self.classes[some]))
-        result, known = np.full(len(rows.labels), np.nan), np.flatnonzero(rows.labeled & rows.ok)
-        cosine = np.cos(to_numpy(self.head.angles(x[known])).astype(np.float64))
+        cosine = np.cos(self.head.angles(to_numpy(x[known]))).astype(np.float64)
         result[known] = np.exp(-own_loss(cosine, rows.labels[known], self.temperature))
         return result
 
