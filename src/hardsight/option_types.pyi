@@ -175,6 +175,8 @@ class CorrelateOptions(TypedDict, total=False):
     limit: int | None
     first: int | None
     hardness: str | bool | None
+    maybe: float
+    raters: Literal["equal", "dawid-skene"]
 
 class CurriculumOptions(TypedDict, total=False):
     by: str | None
@@ -349,6 +351,14 @@ class MineOptions(TypedDict, total=False):
     columns: Any
     limit: int | None
     first: int | None
+
+class PeopleOptions(TypedDict, total=False):
+    split: str | None
+    ask: int
+    level: float
+    seed: int
+    maybe: float
+    raters: Literal["equal", "dawid-skene"]
 
 class ReportOptions(TypedDict, total=False):
     images: str | None
