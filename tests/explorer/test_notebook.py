@@ -109,6 +109,9 @@ class Channel:
 def widget(run: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     pytest.importorskip("anywidget")
     monkeypatch.setattr(explore, "in_notebook", lambda: True)
+    served = hardsight.explore(run, port=0)  # a console of a kernel shows no widgets
+    assert isinstance(served, ServedView)
+    served.close()
     return hardsight.explore(run)
 
 
