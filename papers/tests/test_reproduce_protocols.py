@@ -14,7 +14,7 @@ from hardsight.errors import FileError
 pytest.importorskip("torch")
 pytest.importorskip("accelerate")
 
-from hardsight.models import cifar_resnet, cnn10
+from hardsight.models import networks
 from hardsight_papers.avh import adaptation, curves, generalization, trainings
 from hardsight_papers.lgm import benchmarks, digit_networks
 from hardsight_papers.running import reproduce
@@ -26,8 +26,8 @@ pytestmark = pytest.mark.slow
 def in_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HARDSIGHT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(cnn10, "GROUPS", ((7, 4, 1), (3, 4, 3), (3, 8, 3), (3, 8, 3)))
-    monkeypatch.setattr(cifar_resnet, "cifar_resnet20", partial(cifar_resnet.CifarResNet, 1))
+    monkeypatch.setattr(networks, "CNN10_GROUPS", ((7, 4, 1), (3, 4, 3), (3, 8, 3), (3, 8, 3)))
+    monkeypatch.setattr(networks, "cifar_resnet20", partial(networks.CifarResNet, 1))
     plain, shortcuts = ("plain", "cifar_resnet20", False, {"lr": 0.01}), ("shortcuts", "cifar_resnet20", True, {"lr": 0.1})
     monkeypatch.setattr(trainings, "IMAGENET_NETWORKS", (plain, shortcuts))
     smaller: list[tuple[dict[str, Any], dict[str, Any]]] = [

@@ -13,6 +13,7 @@ from . import stats as stats
 from . import subsets as subsets
 from . import training as training
 from .attacks.attack import attack
+from .checking.check import check
 from .domains.adapt import adapt
 from .domains.generalize import generalize
 from .dynamics.tracker import Dynamics
@@ -50,6 +51,7 @@ __all__ = [
     "attack",
     "audit",
     "avh",
+    "check",
     "clean",
     "correlate",
     "curriculum",

@@ -17,10 +17,8 @@ class AdaptOptions(TypedDict, total=False):
     source_portion: Portions | str
     standardize: Literal["domain", "source", "none"]
     balance: bool
-    relabel: bool
     reset_optimizer: bool
     flip_labels: bool
-    ema: float
     target_augment: str | None
     source_lr: float | None
     batch_size: int
@@ -36,6 +34,7 @@ class AdaptOptions(TypedDict, total=False):
     pretrained: bool | str
     head_hidden: int | None
     size: int | None
+    exact_decode: bool
     preprocessing: Mapping[str, Any]
     freeze_bn: bool
     schedule: Literal["constant", "step", "cosine"]
@@ -75,6 +74,7 @@ class AttackOptions(TypedDict, total=False):
     std: float | Sequence[float] | None | str
     interpolation: str | None
     channels: str | None
+    exact_decode: bool
 
 class AuditOptions(TypedDict, total=False):
     least: int
@@ -98,6 +98,26 @@ class AuditOptions(TypedDict, total=False):
     limit: int | None
     first: int | None
 
+class CheckOptions(TypedDict, total=False):
+    model: Any
+    weights: Path | None | str
+    embedder: str | None
+    device: Any
+    exact_decode: bool
+    group: str | None
+    seed: int
+    fail_on: Sequence[str]
+    head: Any
+    features: Any
+    label: str | None
+    class_names: Any
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    bias: Any
+    ids: Any
+    columns: Any
+
 class CleanOptions(TypedDict, total=False):
     by: str | None
     split: str | None
@@ -105,6 +125,7 @@ class CleanOptions(TypedDict, total=False):
     neighbors: bool
     folds: int
     seed: int
+    group: str | None
     probs: Any
     top: int
     head: Any
@@ -269,6 +290,7 @@ class ExtractOptions(TypedDict, total=False):
     std: float | Sequence[float] | None | str
     interpolation: str | None
     channels: str | None
+    exact_decode: bool
 
 class GeneralizeOptions(TypedDict, total=False):
     losses: Sequence[str]
@@ -291,6 +313,7 @@ class GeneralizeOptions(TypedDict, total=False):
     pretrained: bool | str
     head_hidden: int | None
     size: int | None
+    exact_decode: bool
     preprocessing: Mapping[str, Any]
     optimizer: Literal["sgd", "adamw"]
     lr: float | None
@@ -400,8 +423,6 @@ class SelectionOptions(TypedDict, total=False):
     threshold: float | None
     group_by: Literal["predicted", "label"]
     rule: Literal["classification", "segmentation"]
-    kc_value: Literal["conf", "prob"]
-    kc_policy: Literal["cb", "global", "ucb"]
 
 class TrainOptions(TypedDict, total=False):
     loss: str
@@ -432,6 +453,7 @@ class TrainOptions(TypedDict, total=False):
     pretrained: bool | str
     head_hidden: int | None
     size: int | None
+    exact_decode: bool
     preprocessing: Mapping[str, Any]
     batch_size: int
     optimizer: Literal["sgd", "adamw"]

@@ -10,7 +10,7 @@ The Python function, the command line and `start.json` are all derived from it:
     def train(data, output, *, settings=None, **options: Unpack[TrainOptions]):  # train(data, "run", epochs=3)
         settings = TrainSettings.given(settings, options)
 
-`hardsight.cli.options` turns the same class into command-line options. Nothing here imports NumPy, so `--help` is fast.
+`hardsight.cli.command_options` turns the same class into command-line options. Nothing here imports NumPy, so `--help` is fast.
 """
 
 from __future__ import annotations

@@ -158,7 +158,7 @@ NETWORKS = {
     f"{TRAIN} --weights small.safetensors": "does not hold the weights of lenet",
     "adapt photos photos --model lenet --weights small.safetensors": "does not hold the weights of lenet",
     "generalize domains --model lenet --weights small.safetensors": "does not hold the weights of lenet",
-    "attack lenet --data photos --weights small.safetensors": "does not hold the weights of hardsight.models.lenet:lenet",
+    "attack lenet --data photos --weights small.safetensors": "does not hold the weights of hardsight.models.networks:lenet",
     "extract timm:resnet81 photos": "no model 'resnet81'. Did you mean resnet18?",
     "train photos --model torchvision:resnet81": "'resnet81'. Did you mean resnet18?",
     "adapt photos photos --model timm:resnet81": "no model 'resnet81'. Did you mean resnet18?",
@@ -346,7 +346,7 @@ def _hurried(folder: Path, rng: np.random.Generator) -> None:
     save_file({"trunk.weight": np.zeros((4, 2), np.float32)}, folder / "small.safetensors")
     save_file({"weight": weight, "bias": np.zeros(3)}, folder / "head.safetensors")
     (folder / "trained").mkdir()
-    (folder / "trained" / "config.json").write_text('{"factory": "hardsight.models.lenet:lenet"}')
+    (folder / "trained" / "config.json").write_text('{"factory": "hardsight.models.networks:lenet"}')
     tables: dict[str, dict[str, Any]] = {
         "table": {"id": [1, 2], "features": [[0.5, 1.0], [1.0, 0.5]], "label": [0, 1]},
         "twice": {"id": ["a", "a"], "avh": [0.1, 0.2]},

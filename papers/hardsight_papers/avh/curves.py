@@ -116,8 +116,8 @@ def figure_14(context: Context) -> Outcome:
 
 
 CIFAR_NETWORKS: tuple[Network, ...] = (
-    ("cifar_alexnet", "cifar_alexnet", False, {"lr": 0.01}),
-    ("cifar_vgg19", "cifar_vgg19", False, {"lr": 0.01}),
+    ("cifar_alexnet", "hardsight_papers.networks:CifarAlexNet", False, {"lr": 0.01}),
+    ("cifar_vgg19", "hardsight_papers.networks:cifar_vgg19", False, {"lr": 0.01}),
     ("cifar_resnet56", "cifar_resnet56", True, {"lr": 0.1}),
 )
 CIFAR: dict[str, Any] = {

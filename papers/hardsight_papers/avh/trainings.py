@@ -31,7 +31,7 @@ WATCHED, TRAINED_ON = 2000, 3000  # of CIFAR-10's test images: those of which pe
 # The paper's rate for plain networks, 0.01, is too low for so few steps: AlexNet ends with 27 % of its training images right, at
 # 0.03 with 42 %, and at 0.1 with 45 %.
 SMALL_NETWORKS: tuple[Network, ...] = (
-    ("AlexNet for CIFAR", "cifar_alexnet", False, {"lr": 0.1}),
+    ("AlexNet for CIFAR", "hardsight_papers.networks:CifarAlexNet", False, {"lr": 0.1}),
     ("ResNet-20 at 16 pixels", "cifar_resnet20", True, {"lr": 0.1, "size": 16}),
 )
 IMAGENET: dict[str, Any] = {

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow.compute as pc
 from safetensors import safe_open
 
 from hardsight.attacks.settings import AttackSettings
@@ -132,7 +131,7 @@ def _opened_data(spec: Any, s: AttackSettings, watched: str | None, trained: boo
     splits = data.columns.get("split", [])
     held_out = next((name for name in HELD_OUT if name in splits), None)
     if s.split is None and held_out is not None:
-        data = data.take([row for row, value in enumerate(splits) if value == held_out])
+        data = data.of_split(held_out)
     elif trained and s.split is None and s.data is None and watched is None:
         notes.append("nothing was held out: the model was trained on these images")
     labeled = np.flatnonzero(np.asarray(data.labels) >= 0)
@@ -200,12 +199,12 @@ def training_features(directory: Path | None, num_features: int) -> tuple[np.nda
     if directory is None or not (directory / "samples").is_dir() or not (directory / "run.json").is_file():
         return None
     snapshot = Snapshot.load(directory)
-    if snapshot.source.width != num_features or "split" not in snapshot.column_names:
+    splits = snapshot.splits
+    if snapshot.source.width != num_features or splits is None or "train" not in splits:
         return None
-    columns = snapshot.columns(["split", "label"])
-    mask = pc.and_(pc.equal(columns["split"], "train"), pc.is_valid(columns["label"]))
-    rows = np.flatnonzero(pc.fill_null(mask, False).to_numpy(zero_copy_only=False))
+    trained = snapshot.of_split("train")
+    rows = np.flatnonzero(trained.labels >= 0)
     if len(rows) == 0:
         return None
-    batch = snapshot.take(rows[even_rows(len(rows), MOST_REFERENCE)]).in_memory()
+    batch = trained.take(rows[even_rows(len(rows), MOST_REFERENCE)]).in_memory()
     return np.asarray(batch.values, np.float64), batch.labels

@@ -15,13 +15,14 @@ import pyarrow as pa
 
 from hardsight.data import ImageData
 from hardsight.domains.auto import CANDIDATES, warning
-from hardsight.domains.comparison import difference_table, known_mean, mean_and_std, rows_by, table_of
-from hardsight.domains.run_directory import History
+from hardsight.domains.comparison import counted, difference_table, known_mean, mean_and_std, rows_by, table_of
 from hardsight.domains.settings import AUTO, SOURCE_ONLY
 from hardsight.domains.validation import VALIDATORS
 from hardsight.render.domains import shown_differences
 from hardsight.result import RunResult
-from hardsight.screen import Cell, Sentence, ShownTable, number, percent
+from hardsight.screen import Cell, Sentence, ShownTable, line, number, percent
+
+History = list[dict[str, Any]]  # one entry per round of a training
 
 STATISTICS = (
     "selected",
@@ -34,6 +35,7 @@ STATISTICS = (
     "only_selected_by_cbst",
 )
 ALL = "all pairs"
+FEW = 6  # methods whose differences are all printed
 Key = tuple[str, str, int]  # pair, method and seed
 Rounds = dict[Key, History]
 Starts = dict[Key, dict[str, Any]]
@@ -183,6 +185,7 @@ class Adapted(RunResult):
 
     def lines(self) -> Iterator[Sentence | ShownTable]:
         """Accuracy, differences, and what the first round selected."""
+        yield line(", ".join(counted(pair=self.pairs, method=self.methods, seed=self.seeds)), **self.summary)
         accuracy = [
             (row["pair"], row["method"], percent(row["accuracy"], row["accuracy std"]), percent(row["oracle_accuracy"]))
             for row in self.table.to_pylist()
@@ -190,7 +193,10 @@ class Adapted(RunResult):
         if accuracy:
             header = ("domains", "method", Cell("last round", "accuracy"), Cell("best (oracle)", "oracle_accuracy"))
             yield ShownTable("accuracy", header, accuracy, "mean class accuracy (%)", 2)
-        yield from shown_differences("differences, run by run", self.differences.to_pylist(), ("pair", "method", "against"))
+        few = len(self.methods) <= FEW
+        shown = [row for row in self.differences.to_pylist() if few or row["against"] == SOURCE_ONLY]
+        title = "differences, run by run" if few else "differences from the source model, run by run; differences.parquet has all"
+        yield from shown_differences(title, shown, ("pair", "method", "against"))
         names = STATISTICS[:6]
         selected = [(row["pair"], row["method"], *(number(row[name]) for name in names)) for row in self.selection.to_pylist()]
         if selected:

@@ -22,6 +22,7 @@ from hardsight.files.samples import is_free
 from hardsight.labels import Classes, read_labels
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.pandas_index import align, index_ids
+from hardsight.unique_ids import check_unique
 
 KEEP_BYTES = 2**30  # pixels of one set held in memory, so that later epochs need no decoding
 AHEAD = 256  # images decoded ahead of the network
@@ -86,8 +87,7 @@ class ArrayInputs:
         hint = "" if self.class_names is not None else counted_from_one(self.labels)
         self.notes = (*read.notes, *([hint.strip()] if hint else []))
         self.ids = [str(id) for id in (range(len(values)) if ids is None else ids)]
-        if len(set(self.ids)) != len(values):
-            raise InputError(f"ids must be {len(values)} different ones, got {len(set(self.ids))}.")
+        check_unique(np.array([*self.ids, None], dtype=object)[:-1], "the inputs", "Give each row its own id.")
         self.columns: dict[str, list[Any]] = {}
         self.broken: dict[str, tuple[str, str]] = {}
 
@@ -202,7 +202,7 @@ class ImageInputs:
         version, base = divmod(row, len(self.data))
         how = self.versions[version]
         try:
-            picture = self.data.image(base)
+            picture = self.data.image(base, self.preprocessing.needed if fit is None else None)
             views = [self.preprocessing.fitted(picture)] if fit is None else fit(row, picture)
             if how is not None:
                 views = [degrade(view, how, self.data.ids[base]) for view in views]
