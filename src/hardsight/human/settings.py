@@ -11,7 +11,6 @@ from typing import Any, Literal
 from hardsight.errors import InputError
 from hardsight.options import HardnessView, OpeningOptions, Options, SampleOptions, common, option
 
-
 Raters = Literal["equal", "dawid-skene"]
 
 
