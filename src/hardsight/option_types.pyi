@@ -141,6 +141,8 @@ class CorrelateOptions(TypedDict, total=False):
     seed: int
     split: str | None
     allow_missing: bool
+    min_answers: int | None
+    only: Any
     class_names: Sequence[str] | None
     head: Any
     labels: Any
