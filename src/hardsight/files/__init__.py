@@ -23,6 +23,7 @@ epochs.py        dynamics/epoch=*.parquet, read back
 suspects.py      suspects.parquet, read back
 latex.py         tables as LaTeX
 human.py         human answers, in every supported format
+human_studies.py  those as studies publish them: ImageNetV2, CIFAR-10H; lists of images
 """
 
 import lazy_loader
