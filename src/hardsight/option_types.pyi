@@ -229,6 +229,7 @@ class ExportOptions(TypedDict, total=False):
 
 class ExtractOptions(TypedDict, total=False):
     weights: Any
+    pretrained: str | None
     num_classes: int | None
     head: str | None
     device: Any
