@@ -254,6 +254,7 @@ def summary(kept: Sequence[Outcome]) -> str:
     kinds = {"real data": "real", "built-in data": "built_in"}
     tallies = {kind: tally(papers, kind) for kind in kinds.values()}
     counts = [[title, str(len(papers[title])), *(tallies[kind][title] for kind in tallies)] for title in papers]
+    counts.append(["all", str(sum(map(len, papers.values()))), *(total(tally.values()) for tally in tallies.values())])
     parts = [
         "Claims that hold / do not hold / are inconclusive / are not comparable; one that several recipes share, with the same "
         "rule and finding, counts once:",
@@ -279,6 +280,17 @@ def tally(papers: dict[str, list[Reproduced]], kind: str) -> dict[str, str]:
         seen |= claims
         cells[title] = " / ".join(str(verdicts.count(verdict)) for verdict in VERDICTS) if claims else ""
     return cells
+
+
+def total(cells: Iterable[str]) -> str:
+    """The sum of tallies.
+
+    Example:
+        >>> total(["1 / 2", "", "3 / 0"])
+        '4 / 2'
+    """
+    numbers = [[int(part) for part in cell.split(" / ")] for cell in cells if cell]
+    return " / ".join(str(sum(column)) for column in zip(*numbers, strict=True))
 
 
 def claim_rows(reproduced: Reproduced) -> list[list[str]]:

@@ -20,6 +20,7 @@ class ReproduceSettings(Options):
     data: Any = option(
         None, "Directory of datasets: mnist.npz, imagenet_val5k.tar, ... Default: built-in and generated data.", metavar="DIR"
     )
+    unchecked: bool = option(False, "Use files in --data whose checksum is not that of our numbers.", decides=False)
     cache: Any = option(
         None,
         "Directory that keeps trainings and extractions for the next recipe. Default: hardsight in your cache directory.",

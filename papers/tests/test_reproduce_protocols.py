@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,13 @@ from typing import Any
 import pytest
 from test_protocols import imagenet, images, pacs, visda
 
-from hardsight.errors import FileError
+from hardsight.errors import FileError, InputError
 
 pytest.importorskip("torch")
 pytest.importorskip("accelerate")
 
 from hardsight.models import cifar_resnet, cnn10
-from hardsight_papers.avh import adaptation, curves, generalization, trainings
+from hardsight_papers.avh import adaptation, curves, full_imagenet, generalization, trainings
 from hardsight_papers.lgm import benchmarks, digit_networks
 from hardsight_papers.running import reproduce
 
@@ -28,6 +29,11 @@ def in_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HARDSIGHT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(cnn10, "GROUPS", ((7, 4, 1), (3, 4, 3), (3, 8, 3), (3, 8, 3)))
     monkeypatch.setattr(cifar_resnet, "cifar_resnet20", partial(cifar_resnet.CifarResNet, 1))
+    released_weights(tmp_path / "torch", monkeypatch)
+    opened = {"plain": ("torchvision:mobilenet_v2", {"pretrained": "V1", "size": 32}),
+              "shortcuts": ("torchvision:mobilenet_v2", {"pretrained": "V2", "size": 32})}  # fmt: skip
+    monkeypatch.setattr(full_imagenet, "NETWORKS", opened)
+    monkeypatch.setattr(full_imagenet, "ON_GPU", {"device": "cpu", "workers": 1})
     plain, shortcuts = ("plain", "cifar_resnet20", False, {"lr": 0.01}), ("shortcuts", "cifar_resnet20", True, {"lr": 0.1})
     monkeypatch.setattr(trainings, "IMAGENET_NETWORKS", (plain, shortcuts))
     smaller: list[tuple[dict[str, Any], dict[str, Any]]] = [
@@ -47,6 +53,20 @@ def in_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         for name, value in changes.items():
             monkeypatch.setitem(settings, name, value)
     monkeypatch.setattr(adaptation, "VISDA_NETWORK", "cifar_resnet20")
+
+
+def released_weights(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two versions of random weights where torchvision keeps what it has downloaded."""
+    import torch
+
+    from hardsight.models import import_torchvision
+
+    models = import_torchvision().models
+    (home / "hub" / "checkpoints").mkdir(parents=True)
+    for seed, version in enumerate(models.get_model_weights("mobilenet_v2")):
+        torch.manual_seed(seed)
+        torch.save(models.mobilenet_v2().state_dict(), home / "hub" / "checkpoints" / Path(version.url).name)
+    monkeypatch.setenv("TORCH_HOME", str(home))
 
 
 def test_curves_by_peoples_frequency(tmp_path: Path) -> None:
@@ -69,12 +89,29 @@ def judged(tmp_path: Path) -> Path:
     for folder in (tmp_path / "imagenet" / "val").iterdir():
         images(folder / "more", 5, ".JPEG")
         for path in (folder / "more").iterdir():
-            path.rename(folder / path.name)
+            path.rename(folder / f"{folder.name}_{path.name}")
         (folder / "more").rmdir()
     paths = sorted((tmp_path / "imagenet" / "val").rglob("*.JPEG"))[1:]
     rows = [f"{path.relative_to(tmp_path / 'imagenet').as_posix()},{k / 16},16" for k, path in enumerate(paths)]
     (tmp_path / "imagenet_frequency.csv").write_text("\n".join(["id,frequency,answers", *rows]))
     return tmp_path
+
+
+def test_people_of_the_study_on_the_validation_images(judged: Path) -> None:
+    """The study's own frequencies by wnid: of ten people or more, joined by file name before a network is opened."""
+    paths = sorted((judged / "imagenet" / "val").rglob("*.JPEG"))[1:]
+    frequency = {path.name: {path.parent.name: k / 16} for k, path in enumerate(paths)}
+    people = {path.name: {path.parent.name: 16 if k else 3} for k, path in enumerate(paths)}
+    (judged / "imagenet_frequency.csv").unlink()
+    document = {"image_fraction_selected": frequency, "image_num_assignments": people}
+    (judged / "imagenet_frequency.json").write_text(json.dumps(document))
+    for number in (1, 2, 6, 7, 8, 9):
+        outcome = reproduce(f"avh/table{number}", judged / f"table{number}", scale="paper", data=judged)
+        assert (judged / f"table{number}" / "report.html").exists() and outcome.claims
+    assert "16 images" in reproduce("avh/table1", scale="paper", data=judged).about
+    (judged / "imagenet_frequency.json").write_text(json.dumps({"other.JPEG": 0.5}))
+    with pytest.raises(InputError, match="no human id matches a sample"):
+        reproduce("avh/fig4", scale="paper", data=judged)  # before any training
 
 
 def test_people_on_the_validation_images(judged: Path) -> None:

@@ -84,6 +84,9 @@ def on_imagenet(context: Context, degradation: str | None = None) -> list[Watche
     imagenet = context.data.require("imagenet", "the full protocol")
     frequency = context.data.find("imagenet_frequency")
     if degradation is None:
+        from hardsight_papers.avh.full_imagenet import judged_images  # which imports this room's panels
+
+        judged_images(context)  # or fail now, not after four trainings
         frequency = context.data.require("imagenet_frequency", "the full protocol")
     levels = {None: (), "noise": (NOISE,), "contrast": (CONTRAST,)}[degradation]
     settings = {**IMAGENET, "degradations": levels}
