@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hardsight_papers.catalog import recipes
 from hardsight_papers.outcome_files import read_claim
 from hardsight_papers.verdicts import VERDICTS, Claim, Effect, claim, over, what_is_missing
 
@@ -167,3 +169,20 @@ def test_verdicts_follow_from_the_effects() -> None:
             assert "does not hold" not in verdicts or "holds" in verdicts, row["id"]
         if kept.verdict == "inconclusive":
             assert row["missing"] or any(effect.n is None for effect in kept.effects), row["id"]
+
+
+# abstracts.md
+
+
+def test_every_abstract_has_a_decision() -> None:
+    lines = (DOCS / "abstracts.md").read_text("utf-8").splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if re.match(r"\| \d", line)]
+    assert [int(row[0]) for row in rows] == list(range(1, 56)) and all(len(row) == 5 and all(row) for row in rows)
+    counts = [sum(row[3] == kind for row in rows) for kind in ("in", "partly", "out")]
+    assert counts == [9, 4, 42] and "Nine are in, four partly, forty-two out." in lines[-1]
+    named = {id for row in rows for id in re.findall(r"`(losses/[a-z-]+)`", row[4])}
+    assert named | {"losses/soft-labels"} == {id for id in recipes() if id.startswith("losses/")}  # of the two that label
+    by_recipe = {id: row[3] for row in rows for id in re.findall(r"`(losses/[a-z-]+)`", row[4])}
+    for row in published():
+        if by_recipe.get(row["id"].partition("#")[0]) == "partly":
+            assert row["verdict"] == "not comparable", row["id"]
