@@ -15,7 +15,6 @@ from hardsight_papers.avh import (
     adversarial_training,
     class_priors,
     consistency,
-    feature_alignment,
     latent_groups,
     negative_mining,
     open_set,
@@ -133,33 +132,6 @@ def test_triplets_by_avh_are_the_worst_of_the_own_class_and_the_nearest_others()
     assert far.shape == (7, 7) and torch.allclose(far[0], far[2]) and torch.all((far[0] + far[3] - 1).abs() < 1e-6)
     assert far[0][:3].argmax() == 2 and far[0][3:].argmin() == 0  # at 40 and at 60 degrees
     assert negative_mining.map_at_r(features.numpy(), labels.numpy()) < 1  # of the sample at 40 degrees, that at 60 is nearest
-
-
-# Alignment on features
-
-
-def test_penalties_by_hand() -> None:
-    torch = pytest.importorskip("torch")
-    a = torch.tensor([[0.0, 0.0], [2.0, 0.0]])
-    assert float(feature_alignment.mmd(a, a)) == pytest.approx(0)
-    far = feature_alignment.mmd(a, a + 100)
-    near = feature_alignment.mmd(a, a + torch.tensor([0.0, 1.0]))
-    assert float(far) > float(near) > 0
-    assert float(feature_alignment.coral(a, a)) == pytest.approx(0)
-    assert float(feature_alignment.coral(a, a + 3)) == pytest.approx(9)  # means 3 apart in both directions, covariances the same
-    assert float(feature_alignment.coral(a, 2 * a)) == pytest.approx(1 / 2 + 36 / 4)  # means 1 and 2, variances 2 and 8
-
-
-def test_the_gradient_is_reversed_below_the_critic() -> None:
-    torch = pytest.importorskip("torch")
-    critic = torch.nn.Linear(2, 2)
-    x = [torch.randn(3, 2, requires_grad=True) for _ in range(2)]
-    plain = torch.nn.functional.cross_entropy(critic(torch.cat(x)), torch.tensor([0, 0, 0, 1, 1, 1]))
-    below, own = torch.autograd.grad(plain, [x[0], critic.weight])
-    turned = feature_alignment._domain_loss(critic, x, 0.5)
-    assert turned.item() == pytest.approx(plain.item())
-    reversed_below, same = torch.autograd.grad(turned, [x[0], critic.weight])
-    assert torch.allclose(reversed_below, -0.5 * below, atol=1e-6) and torch.allclose(same, own, atol=1e-6)
 
 
 # Tables
