@@ -29,7 +29,8 @@ PRINTED: dict[str, list[float]] = {
 SLIDES = {"Baseline CNN-9": [66.46, 67.88, 89.70, 51.72, 68.94], "CNN-9 + AVH": [71.56, 69.25, 89.93, 60.86, 72.90]}
 LOSSES = "softmax,mldg,metareg,feature-critic,drm,avh"
 SMALL: dict[str, Any] = {
-    "losses": f"{LOSSES},cosface", "scales": "5,10,20", "epochs": 8, "hidden": 256, "seeds": 3, "limit": 800, "keep_models": False,
+    "losses": f"{LOSSES},cosface", "scales": "5,10,20", "epochs": 8, "hidden": 256, "seeds": 3, "limit": 800,
+    "keep_models": False,
 }  # fmt: skip
 ON_PACS: dict[str, Any] = {
     "epochs": 30, "batch_size": 40, "lr": 1e-3, "optimizer_options": {"momentum": 0.9, "nesterov": False}, "weight_decay": 5e-4,
