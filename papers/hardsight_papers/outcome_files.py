@@ -16,6 +16,9 @@ from hardsight_papers.recipe import Outcome, Recipe, Table
 from hardsight_papers.verdicts import Claim, Effect
 
 
+NUMBERS = ("estimate", "low", "high")  # of an effect; JSON has no NaN
+
+
 def file_name(text: str) -> str:
     """A name for a file: letters and digits, with dashes between.
 
@@ -57,7 +60,9 @@ def keep(run: Run, recipe: Recipe, outcome: Outcome, seconds: Mapping[str, float
 
 def read_claim(stored: Mapping[str, Any]) -> Claim:
     """A claim from JSON."""
-    return Claim(**{**stored, "effects": tuple(Effect(**effect) for effect in stored["effects"])})
+    effects = ({name: float("nan") if value is None and name in NUMBERS else value for name, value in effect.items()}
+               for effect in stored["effects"])  # fmt: skip
+    return Claim(**{**stored, "effects": tuple(Effect(**effect) for effect in effects)})
 
 
 def read_outcome(directory: Path, id: str) -> Outcome:

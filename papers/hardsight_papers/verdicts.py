@@ -179,9 +179,9 @@ def what_is_missing(claim: Claim) -> str:
     """
     if claim.verdict != "inconclusive":
         return ""
-    if not claim.effects:
-        return "observed once, so without an interval: three seeds would give one"
     open_effects = [effect for effect in claim.effects if effect.verdict == "inconclusive"]
+    if not claim.effects or any(not isfinite(effect.low) for effect in open_effects):
+        return "observed once, so without an interval: three seeds would give one"
     counts = [(effect.enough, effect.unit) for effect in open_effects if effect.n is not None]
     known = [(count, unit) for count, unit in counts if count is not None]
     if not known or len(known) < len(counts):

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hardsight.screen import plain_json
 from hardsight_papers.catalog import recipes
 from hardsight_papers.outcome_files import read_claim
 from hardsight_papers.verdicts import VERDICTS, Claim, Effect, claim, over, what_is_missing
@@ -113,6 +114,8 @@ def test_what_is_missing_is_said() -> None:
     def missing(*effects: Effect) -> str:
         return what_is_missing(claim("c", rule="r", found="f", effects=effects, holds=False))
 
+    nan = float("nan")
+    assert "three seeds" in missing(Effect(2, nan, nan, 0.5, n=1))
     assert "three seeds" in missing() and missing(Effect(2, 1, 3, 0.5, n=3)) == ""
     assert "seeds" in missing(Effect(0.2, -1, 1.4, 0.5, n=5)) and "images" in missing(over(0.1, 0.11, 0.05, 0.17, n=90))
     assert "no number" in missing(over(0.1, 0.1, 0.05, 0.15, n=90))  # exactly at the limit
@@ -121,6 +124,9 @@ def test_what_is_missing_is_said() -> None:
 def test_a_claim_is_read_as_it_was_written() -> None:
     written = claim("c", rule="r", found="f", effects=[Effect(1, 0.5, 2, 0.5, "net", 3)], post_hoc=True)
     assert read_claim(json.loads(json.dumps(asdict(written)))) == written and len({written, written}) == 1
+    without = claim("c", rule="r", found="f", effects=[Effect(1, float("nan"), float("nan"), 0.5)])
+    stored = json.loads(json.dumps(plain_json(asdict(without))))
+    assert stored["effects"][0]["low"] is None and read_claim(stored).effects[0].verdict == "inconclusive"
 
 
 # papers.json
