@@ -15,7 +15,6 @@ from hardsight.screen import plain_json
 from hardsight_papers.recipe import Outcome, Recipe, Table
 from hardsight_papers.verdicts import Claim, Effect
 
-
 NUMBERS = ("estimate", "low", "high")  # of an effect; JSON has no NaN
 
 
@@ -60,8 +59,10 @@ def keep(run: Run, recipe: Recipe, outcome: Outcome, seconds: Mapping[str, float
 
 def read_claim(stored: Mapping[str, Any]) -> Claim:
     """A claim from JSON."""
-    effects = ({name: float("nan") if value is None and name in NUMBERS else value for name, value in effect.items()}
-               for effect in stored["effects"])  # fmt: skip
+    effects: list[dict[str, Any]] = [
+        {name: float("nan") if value is None and name in NUMBERS else value for name, value in effect.items()}
+        for effect in stored["effects"]
+    ]
     return Claim(**{**stored, "effects": tuple(Effect(**effect) for effect in effects)})
 
 
