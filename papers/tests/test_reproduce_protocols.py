@@ -169,7 +169,7 @@ def test_losses_on_a_folder_of_mnist(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_adaptation(tmp_path: Path) -> None:
     visda()
     outcome = reproduce("avh/table3", tmp_path / "table3", scale="paper", data=tmp_path)
-    assert set(adaptation.METHODS.split(",")) <= {row[0] for row in outcome.tables[1].rows} and "VisDA-17" in outcome.about
+    assert set(adaptation.ON_IMAGES.split(",")) <= {row[0] for row in outcome.tables[1].rows} and "VisDA-17" in outcome.about
     assert reproduce("avh/table4", tmp_path / "table4", scale="paper", data=tmp_path).tables[0].rows
     assert all((tmp_path / f"table{number}" / "report.html").exists() for number in (3, 4))
 
