@@ -70,18 +70,25 @@ class Effect:
     @property
     def enough(self) -> int | None:
         """How many seeds or samples would settle it if the estimate is right; None where no number would."""
-        from scipy.stats import t
-
         if self.n is None or self.n < 2 or self.verdict != "inconclusive" or not isfinite(self.high - self.low):
             return None
-        floor = min(self.smallest, 0.0)
-        wanted = max(self.estimate - floor, self.smallest - self.estimate)  # half of an interval that leaves out one of the two
+        below, above = self.estimate - self.low, self.high - self.estimate  # which shrink with the root of n
         if self.within:
-            wanted = abs(abs(self.estimate) - self.smallest)
-        deviation = (self.high - self.low) / 2 * sqrt(self.n) / t.ppf(0.975, self.n - 1)
-        if wanted <= 0 or (first := ceil((1.96 * deviation / wanted) ** 2)) > MANY:
-            return None
-        return next(n for n in range(max(first, 2), MANY + 100) if t.ppf(0.975, n - 1) * deviation / sqrt(n) < wanted)
+            sides = [(max(below, above), abs(abs(self.estimate) - self.smallest))]
+        else:
+            sides = [(below, self.estimate - min(self.smallest, 0.0)), (above, self.smallest - self.estimate)]
+        counts = [_shrunk(self.n, width, wanted) for width, wanted in sides if wanted > 0]
+        return min((count for count in counts if count is not None), default=None)
+
+
+def _shrunk(n: int, width: float, wanted: float) -> int | None:
+    """The least number of samples that takes a side of Student's interval from its width with n of them to less than wanted."""
+    from scipy.stats import t
+
+    deviation = width * sqrt(n) / t.ppf(0.975, n - 1)
+    if (first := ceil((1.96 * deviation / wanted) ** 2)) > MANY:
+        return None
+    return next(k for k in range(max(first, 2), MANY + 100) if t.ppf(0.975, k - 1) * deviation / sqrt(k) < wanted)
 
 
 def over(

@@ -84,6 +84,12 @@ def test_so_many_seeds_settle_it(estimate: float, half: float, n: int) -> None:
     assert verdict(enough - 1) == "inconclusive"
 
 
+def test_a_lopsided_interval_needs_more_not_fewer() -> None:
+    """24 of 24 epochs: Wilson's interval of the share reaches down to 0.862, so more epochs are needed to leave out 0.9."""
+    effect = over(0.9, 1.0, 0.862, 1.0, n=24)
+    assert effect.verdict == "inconclusive" and effect.enough is not None and 40 < effect.enough < 50
+
+
 def test_all_effects_must_hold_and_one_refutes() -> None:
     good, bad, unclear = Effect(2, 1, 3, 0.5), Effect(-2, -3, -1, 0.5), Effect(0, -3, 3, 0.5)
 
