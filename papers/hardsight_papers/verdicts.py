@@ -182,7 +182,7 @@ def what_is_missing(claim: Claim) -> str:
 
     Example:
         >>> what_is_missing(Claim("", "", "", "inconclusive", (Effect(0.3, -0.5, 1.1, 0.5, n=5),)))
-        'about 14 seeds would settle it'
+        'about 21 seeds would settle it'
     """
     if claim.verdict != "inconclusive":
         return ""

