@@ -73,10 +73,12 @@ bench: $(TOOLS) browser  ## our speed against the limits and the peers, and what
 same: $(TOOLS)  ## compare the numbers that commands write with those recorded in tests/same
 	$(BIN)/python tests/same/record.py
 
-dist: $(TOOLS)  ## build the wheel and check it
+dist: $(TOOLS)  ## build the wheels, check them, and install them as README says
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m build --outdir dist papers
 	$(BIN)/twine check --strict dist/*
+	$(BIN)/python tests/project/readme_install.py dist
 
 clean:  ## remove what make made
 	rm -rf $(VENV) dist site htmlcov .coverage hardsight-demo hardsight-bench

@@ -22,7 +22,7 @@ from hardsight import Dynamics
 LIMIT = 1.05  # an epoch of a ResNet-20 with dynamics over one without
 DIGITS, SMALL = 1536, 512  # images per epoch
 TRACKED = "with dynamics"
-DIGITS_CNN, RESNET = "hardsight.models.digits:DigitsCNN", "hardsight.models.cifar_resnet:cifar_resnet20"
+DIGITS_CNN, RESNET = "hardsight.models.networks:DigitsCNN", "hardsight.models.networks:cifar_resnet20"
 
 
 def run(rounds: int = 5) -> list[Measurement]:
@@ -62,7 +62,7 @@ def _epoch(spec: str, shape: tuple[int, ...], batch: int, tracker: Dynamics | No
             loss = F.cross_entropy(network(x), torch.from_numpy(y))
             features = seen.pop()
             if tracker is not None:
-                tracker.collect(number, features, head, y, names)
+                tracker.update(number, features, head, y, names)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

@@ -35,7 +35,7 @@ START_LIMIT = 3.0  # seconds
 MEMORY_LIMIT = 32.0  # MB more for four times the images
 LOOPS, BUSY_IMAGES, BUSY_LIMIT, IDLE_LIMIT = 2, 600, 1.5, 1.03
 POLICIES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "OPENBLAS_THREAD_TIMEOUT")  # how threads wait
-SMALL_NET = "hardsight.models.cifar_resnet:cifar_resnet20"
+SMALL_NET = "hardsight.models.networks:cifar_resnet20"
 
 
 def run(rounds: int = 3, busy: bool = False) -> list[Measurement]:

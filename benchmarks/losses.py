@@ -15,19 +15,17 @@ CLASSES = (1000, 10000, 100000)
 BASELINE = "torch: nn.Linear + cross-entropy"
 TIME_LIMIT = {"AVHLoss": 1.35, "NormFaceLoss": 1.5, "CosFaceLoss": 1.5, "ArcFaceLoss": 1.5, "LGMLoss per class": 3.0}
 MEMORY_LIMIT = {"AVHLoss": 1.1}
-CLASSES_LIMIT = 1.5  # a step of ZNormLinearLoss with the most classes, over one with the fewest
-RATE = 0.1  # of plain SGD
 PEERS = ("NormalizedSoftmaxLoss", "CosFaceLoss", "ArcFaceLoss")
 
 
 def run(rounds: int = 7) -> list[Measurement]:
-    """Times for each number of classes, the Z-loss's scaling with classes, then memory; peers if installed."""
+    """Times for each number of classes, then memory; peers if installed."""
     lines: list[Measurement] = []
     for c in CLASSES:
         work = {name: _step(name, c) for name in _names()}
         lines += compared(f"time, c = {c}", work, rounds, TIME_LIMIT, warm=True)
         del work
-    return lines + _steps_against_c(rounds) + _memory()
+    return lines + _memory()
 
 
 def _names() -> list[str]:
@@ -80,44 +78,6 @@ def _loss(name: str, c: int) -> tuple[Callable[[Any, Any], Any], list[Any]]:
         options = {"covariance": covariance.replace(" ", "_")} if covariance else {}
         module = getattr(losses, word)(FEATURES, c, **options)
     return module, list(module.parameters())
-
-
-def _steps_against_c(rounds: int) -> list[Measurement]:
-    """How the time of a full step of the Z-loss, with plain SGD, grows with the number of classes, for both forms."""
-    lines = []
-    for name in ("nn.Linear, ZNormLoss, SGD", "ZNormLinearLoss"):
-        work = {f"c = {c}": _sgd_step(name, c) for c in CLASSES}
-        limits = {f"c = {CLASSES[-1]}": CLASSES_LIMIT} if name == "ZNormLinearLoss" else {}
-        lines += compared(f"step, {name}", work, rounds, limits, warm=True)
-        del work
-    return lines
-
-
-def _sgd_step(name: str, c: int) -> Callable[[], object]:
-    """Forward, backward to the features, and the update of the class vectors."""
-    import torch
-
-    torch.manual_seed(0)
-    features, labels = torch.randn(BATCH, FEATURES, requires_grad=True), torch.randint(0, c, (BATCH,))
-    if name == "ZNormLinearLoss":
-        loss = losses.ZNormLinearLoss(FEATURES, c)
-
-        def step() -> None:
-            features.grad = None
-            loss(features, labels).backward()
-            loss.step(RATE)
-
-        return step
-    linear = torch.nn.Linear(FEATURES, c)
-    optimizer = torch.optim.SGD(linear.parameters(), lr=RATE)
-
-    def dense_step() -> None:
-        features.grad = None
-        optimizer.zero_grad()
-        losses.znorm_loss(linear(features), labels).backward()
-        optimizer.step()
-
-    return dense_step
 
 
 def _memory() -> list[Measurement]:

@@ -42,9 +42,9 @@ class TrainingRecipe:
 
 
 RECIPES = {
-    "digits": TrainingRecipe(None, ("", ""), "hardsight.models.digits:DigitsCNN", (0.0, 1.0), 10, 4, 32, 2e-3),
+    "digits": TrainingRecipe(None, ("", ""), "hardsight.models.networks:DigitsCNN", (0.0, 1.0), 10, 4, 32, 2e-3),
     "mnist": TrainingRecipe(
-        "mnist.npz", ("train_images", "train_labels"), "hardsight.models.lenet:lenet", (0.1307, 0.3081), 8, 2, 64, 1e-3
+        "mnist.npz", ("train_images", "train_labels"), "hardsight.models.networks:lenet", (0.1307, 0.3081), 8, 2, 64, 1e-3
     ),
     "cifar10": TrainingRecipe(
         "cifar10_train.npz", ("images", "labels"), "benchmarks.small_cnn:small_cnn", (0.5, 0.25), 8, 2, 128, 1e-3
@@ -137,7 +137,9 @@ def train(
     sets = {name: (pictures.inputs(images), own) for name, (images, own) in (watch or {}).items()}
     how: dict[str, Any] = {"epochs": pictures.epochs, "batch_size": recipe.batch_size, "lr": recipe.lr, **options}
     where: dict[str, Any] = {"device": "cpu", "workers": 1}
-    hardsight.train(data, recipe.network, output, seed=seed, watch=sets, optimizer="adamw", weight_decay=0.0, **how, **where)
+    hardsight.train(
+        data, output, model=recipe.network, seed=seed, watch=sets, optimizer="adamw", weight_decay=0.0, **how, **where
+    )
     return output
 
 

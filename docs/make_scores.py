@@ -8,20 +8,17 @@ from itertools import groupby
 
 from hardsight.scores import SCORES, Score
 from hardsight.scores.terms import NONFINITE, NONFINITE_LOGIT, OK, ZERO
-from hardsight.scoring.job import ALL_PI, ALL_ZERO, MISSING, NONFINITE_PROBABILITY, UNLABELED
+from hardsight.scoring.job import ALL_PI, ALL_ZERO, MISSING, NO_LABEL, NONFINITE_PROBABILITY
 
 TITLES = {
     "angular": "Angles",
     "confidence": "Confidence",
-    "depth": "Layers",
     "detectors": "Atypical inputs",
     "dynamics": "Dynamics",
-    "ensembles": "Several models",
-    "gradients": "Gradients",
+    "ensembles": "Several models or checkpoints",
     "likelihood": "Likelihood",
     "neighbors": "Neighbors",
-    "prototypes": "Prototypes",
-    "within_dataset": "Scaled over the dataset",
+    "within_dataset": "Within the dataset",
 }
 
 INPUT = {  # what is sufficient for the scores of a scope
@@ -33,7 +30,7 @@ INPUT = {  # what is sufficient for the scores of a scope
 
 STATUSES = {
     OK: "every score was computed",
-    UNLABELED: "no label: scores that need one are null, the others are computed",
+    NO_LABEL: "no label: scores that need one are null, the others are computed",
     ZERO: "the feature is all zeros (Gaussian head: at the mean of the class means) and has no direction: all scores are null",
     NONFINITE: "the feature contains a NaN or an infinity: all scores are null",
     NONFINITE_LOGIT: "a logit is not finite: all scores are null",

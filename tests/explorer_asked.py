@@ -6,13 +6,21 @@ import http.client
 import json
 from typing import Any
 
-from hardsight.explorer.serve import Started
+from hardsight.explorer.page import open_page
+from hardsight.explorer.server import Server
+from hardsight.explorer.settings import ExploreSettings
+
+
+def start(x: Any, second: Any = None, **options: Any) -> Server:
+    """A server of the page, ready to run."""
+    settings = ExploreSettings.given(None, options)
+    return Server(open_page(x, second, settings), settings)
 
 
 class Asked:
     """A running server, asked by hand."""
 
-    def __init__(self, started: Started) -> None:
+    def __init__(self, started: Server) -> None:
         self.token, self.port = started.guard.token, started.socket.getsockname()[1]
         self.write, self.host = started.guard.write_token, f"127.0.0.1:{self.port}"
         self.cookie = {"Cookie": f"{started.guard.cookie}={self.token}"}

@@ -15,18 +15,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
 
 from benchmarks.explore import find_browser
-from hardsight.explorer.serve import Started, start
-from hardsight.explorer.server import make_server
+from explorer_asked import start
+from hardsight.explorer.server import Server
 
 CHROMIUM = find_browser()
+OTHER_HOST = "notebooks.example"  # a name of this machine, to the browser alone
 PATIENCE = 20_000  # milliseconds, on a busy machine
+
+
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", f"--host-resolver-rules=MAP {OTHER_HOST} 127.0.0.1"]  # no sandbox: root in CI
 
 
 def needed() -> None:
@@ -46,7 +49,7 @@ def browser() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as play:
-        opened = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])  # no sandbox: root in CI
+        opened = play.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         try:
             yield opened
         finally:
@@ -54,18 +57,13 @@ def browser() -> Iterator[Any]:
 
 
 @contextmanager
-def listening(started: Started) -> Iterator[Started]:
+def listening(server: Server) -> Iterator[Server]:
     """Serve in a thread until the end of the block."""
-    up = Event()
-    server = make_server(started.guard, up.set)
-    thread = Thread(target=server.run, kwargs={"sockets": [started.socket]}, daemon=True)
-    thread.start()
-    assert up.wait(20), "the server did not start"
+    server.start()
     try:
-        yield started
+        yield server
     finally:
-        server.should_exit = True
-        thread.join(20)
+        server.close()
 
 
 @contextmanager

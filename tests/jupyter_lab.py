@@ -14,7 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-TOKEN = "lab-of-a-test"
+from explorer_browser import OTHER_HOST
+
+TOKEN, PREFIX = "lab-of-a-test", "/hub/user/somebody/"
 PATIENCE = 60_000  # milliseconds, on a busy machine
 
 
@@ -30,11 +32,10 @@ def write_notebook(path: Path, cells: Sequence[str]) -> None:
 
 @contextmanager
 def jupyter_lab(folder: Path) -> Iterator[str]:
-    """JupyterLab on a folder; its address without a page."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    """JupyterLab on a folder, as behind a proxy: under another host name and a prefix; its address without a page."""
+    port = free_port()
     options = {
+        "ServerApp.base_url": PREFIX, "ServerApp.allow_remote_access": True,
         "ServerApp.port": port, "ServerApp.ip": "127.0.0.1", "ServerApp.root_dir": folder, "IdentityProvider.token": TOKEN,
         "ServerApp.open_browser": False, "ServerApp.allow_root": True, "ServerApp.terminals_enabled": False,
         "LabApp.news_url": "", "LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
@@ -44,14 +45,22 @@ def jupyter_lab(folder: Path) -> Iterator[str]:
     with open(folder / "lab.log", "w", encoding="utf-8") as log:
         process = subprocess.Popen(command, cwd=folder, env={**os.environ, **own}, stdout=log, stderr=subprocess.STDOUT)
         try:
-            _wait(process, f"http://127.0.0.1:{port}/api?token={TOKEN}", folder / "lab.log")
-            yield f"http://localhost:{port}"
+            wait_for(process, f"http://127.0.0.1:{port}{PREFIX}api?token={TOKEN}", folder / "lab.log")
+            yield f"http://{OTHER_HOST}:{port}{PREFIX.rstrip('/')}"
         finally:
             process.terminate()
             process.wait(30)
 
 
-def _wait(process: subprocess.Popen[bytes], address: str, log: Path) -> None:
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def wait_for(process: subprocess.Popen[bytes], address: str, log: Path) -> None:
+    """Wait until a server answers."""
     for _ in range(PATIENCE // 100):
         assert process.poll() is None, log.read_text(encoding="utf-8")
         try:
@@ -59,7 +68,7 @@ def _wait(process: subprocess.Popen[bytes], address: str, log: Path) -> None:
                 return
         except OSError:
             time.sleep(0.1)
-    raise AssertionError("JupyterLab did not start: " + log.read_text(encoding="utf-8"))
+    raise AssertionError("it did not start: " + log.read_text(encoding="utf-8"))
 
 
 def open_notebook(page: Any, address: str, name: str) -> None:

@@ -11,8 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from hardsight.cli.command_options import with_options
-from hardsight.cli.options import command_of
+from hardsight.cli.command_options import command_of, with_options
 from hardsight.errors import InputError
 from hardsight.options import Options, option, takes
 

@@ -14,7 +14,7 @@ from hardsight import Head, Snapshot
 from hardsight.attacks import Attack
 from hardsight.domains.adapt_result import Adapted
 from hardsight.domains.generalize_result import Generalized
-from hardsight.training.train import Trained
+from hardsight.training.results import Trained
 
 RNG = np.random.default_rng(0)
 WEIGHT = RNG.normal(size=(3, 8))

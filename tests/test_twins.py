@@ -6,7 +6,8 @@ from unittest import SkipTest
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_validate
 from sklearn.pipeline import make_pipeline
@@ -15,18 +16,20 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import hardsight
 from adapt_runs import by_sample_domain
-from hardsight.sklearn import HardnessScorer, SelfTrainingClassifier
+from hardsight.sklearn import CleanClassifier, HardnessScorer, SelfTrainingClassifier
 
 RNG = np.random.default_rng(0)
 LABELS = np.arange(60) % 3
 FEATURES = np.eye(3)[LABELS] * 3 + RNG.normal(size=(60, 3))
 
 
-def test_scikit_learns_own_checks() -> None:
+@pytest.mark.parametrize("estimator", [HardnessScorer(), CleanClassifier()], ids=lambda estimator: type(estimator).__name__)
+@pytest.mark.filterwarnings("ignore::UserWarning")  # tiny samples, and clean says so
+def test_scikit_learns_own_checks(estimator: BaseEstimator) -> None:
     passed = 0
-    for estimator, check in estimator_checks_generator(HardnessScorer()):
+    for checked, check in estimator_checks_generator(estimator):
         try:
-            check(estimator)
+            check(checked)
             passed += 1
         except SkipTest:  # checks of array libraries that are not switched on
             continue
@@ -90,3 +93,25 @@ def test_in_a_pipeline_of_skada() -> None:
     for pipeline in (ours, theirs):  # skada's own choice among methods, which sees no label of the target
         found = cross_validate(pipeline, X, masked, cv=folds, params={"sample_domain": domain}, scoring=entropy)
         assert len(found["test_score"]) == 2 and np.isfinite(found["test_score"]).all()
+
+
+def test_a_clean_classifier_learns_from_the_labels_that_are_not_flagged() -> None:
+    rng = np.random.default_rng(1)
+    truth = np.arange(600) % 3
+    X = np.eye(3)[truth] * 4 + rng.normal(size=(600, 3))
+    wrong = rng.choice(600, 60, replace=False)
+    y = truth.copy()
+    y[wrong] = (truth[wrong] + 1) % 3
+    names = np.array(["ant", "bee", "cat"])
+    model = CleanClassifier(RandomForestClassifier(50, random_state=0)).fit(X, names[y])
+    dropped = np.flatnonzero(~model.kept_)
+    assert np.isin(dropped, wrong).mean() > 0.9 and np.isin(wrong, dropped).mean() > 0.8
+    assert model.suspects_ is not None and np.array_equal(dropped, np.flatnonzero(model.suspects_["is_label_issue"]))
+    noisy = RandomForestClassifier(50, random_state=0).fit(X, names[y])
+    assert model.score(X, names[truth]) > noisy.score(X, names[truth]) + 0.05
+    assert model.predict_proba(X[:2]).shape == (2, 3) and not hasattr(model, "decision_function")
+
+
+def test_a_class_of_one_sample_is_kept_and_nothing_is_judged() -> None:
+    model = CleanClassifier().fit([[0.0], [1.0], [1.1]], [0, 1, 1])
+    assert model.suspects_ is None and model.kept_.all()

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import benchmarks
-from benchmarks import adapt, dynamics, explore, extract, hardness, losses, timing
+from benchmarks import adapt, dynamics, explore, extract, hardness, timing
 from benchmarks.__main__ import BENCHMARKS, main, parser_of
 from benchmarks.timing import Measurement, compared, in_fresh_process, report
 from hardsight import Dynamics
@@ -99,21 +99,6 @@ def test_rounds_are_added_while_a_limit_is_too_near_to_tell(
 
 def add(a: Any, b: Any) -> Any:
     return a + b
-
-
-def test_steps_of_the_z_loss_are_compared_over_the_classes(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("torch")
-    for name, value in {"CLASSES": (10, 20), "BATCH": 4, "FEATURES": 3}.items():
-        monkeypatch.setattr(losses, name, value)
-    monkeypatch.setattr(timing, "REST", 0.0)
-    monkeypatch.setattr(timing, "TURN", 1e-9)
-    lines = losses._steps_against_c(rounds=1)
-    assert [(line.case.split()[-1], line.what, line.limit) for line in lines] == [
-        ("SGD", "c = 10", None),
-        ("SGD", "c = 20", None),
-        ("ZNormLinearLoss", "c = 10", None),
-        ("ZNormLinearLoss", "c = 20", losses.CLASSES_LIMIT),
-    ]
 
 
 def test_an_epoch_with_dynamics_is_compared_with_one_without(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,7 +96,7 @@ class Context:
             return read_trained(place)
         words = f"training {model}"
         self.say(words)
-        return hardsight.train(data, model, place, progress=self.progress(words), **{**settings, **self.asked})
+        return hardsight.train(data, place, model=model, progress=self.progress(words), **{**settings, **self.asked})
 
     def extract(self, model: Any, data: Any, **settings: Any) -> Snapshot:
         """Extract features once.

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from hardsight.models import CifarVGG, DigitsCNN, HeadLayer, LeNet, Preprocessing
+from hardsight.models import IMAGENET_MEAN, IMAGENET_STD, DigitsCNN, HeadLayer, LeNet, Preprocessing
 from hardsight.training import Trained
 
 
@@ -53,6 +53,76 @@ class PlanarLeNet(nn.Module):
         """(b, C, H, W) images -> (b, c) logits."""
         logits: Tensor = self.head(self.trunk(images))
         return logits
+
+
+class CifarAlexNet(nn.Module):
+    """AlexNet for 32 x 32 images: (b, 3, 32, 32) -> (b, c) logits on 256 features (Krizhevsky et al., NIPS 2012).
+
+    An 11 x 11 convolution of stride 4 leaves 8 x 8 of a CIFAR image; three poolings leave one pixel of 256 channels, which
+    are the features. The two wide layers of the original, made for ImageNet, are left out.
+    """
+
+    def __init__(self, num_classes: int = 10) -> None:
+        super().__init__()
+        self.preprocessing = Preprocessing(size=(32, 32), mean=IMAGENET_MEAN, std=IMAGENET_STD)
+        self.trunk = nn.Sequential(
+            nn.Conv2d(3, 64, 11, stride=4, padding=5),  # (b, 64, 8, 8)
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(64, 192, 5, padding=2),  # (b, 192, 4, 4)
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(192, 384, 3, padding=1),  # (b, 384, 2, 2)
+            nn.ReLU(),
+            nn.Conv2d(384, 256, 3, padding=1),
+            nn.ReLU(),
+            nn.Conv2d(256, 256, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),  # (b, 256, 1, 1)
+            nn.Flatten(),
+        )
+        self.head = nn.Linear(256, num_classes)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(b, C, H, W) images -> (b, c) logits."""
+        logits: Tensor = self.head(self.trunk(images))
+        return logits
+
+
+class CifarVGG(nn.Module):
+    """VGG for 32 x 32 images: (b, 3, 32, 32) -> (b, c) logits (Simonyan and Zisserman, arXiv:1409.1556).
+
+    `groups` says how many 3 x 3 convolutions with batch normalization there are of each of the `widths`; a pooling follows each
+    group. They end at one pixel, whose channels are the features.
+    """
+
+    def __init__(self, groups: tuple[int, ...], num_classes: int, widths: tuple[int, ...]) -> None:
+        super().__init__()
+        self.preprocessing = Preprocessing(size=(32, 32), mean=IMAGENET_MEAN, std=IMAGENET_STD)
+        layers: list[nn.Module] = []
+        channels_in = 3
+        for convolutions, channels in zip(groups, widths, strict=True):
+            for _ in range(convolutions):
+                convolution = nn.Conv2d(channels_in, channels, 3, padding=1, bias=False)
+                layers += [convolution, nn.BatchNorm2d(channels), nn.ReLU()]
+                channels_in = channels
+            layers.append(nn.MaxPool2d(2))
+        self.trunk = nn.Sequential(*layers)
+        self.head = nn.Linear(channels_in, num_classes)
+        for layer in self.modules():
+            if isinstance(layer, nn.Conv2d):
+                nn.init.kaiming_normal_(layer.weight, mode="fan_out")
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(b, C, H, W) images -> (b, c) logits."""
+        features = self.trunk(images).mean(dim=(2, 3))  # (b, d); one pixel is its own mean
+        logits: Tensor = self.head(features)
+        return logits
+
+
+def cifar_vgg19(num_classes: int = 10) -> CifarVGG:
+    """The 16 convolutions of VGG-19."""
+    return CifarVGG((2, 2, 4, 4, 4), num_classes, (64, 128, 256, 512, 512))
 
 
 def lgm_vgg13(num_classes: int = 100) -> CifarVGG:

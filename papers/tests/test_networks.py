@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from hardsight_papers.networks import SphereDigitsCNN, SphereLeNet, lgm_vgg13  # noqa: E402
+from hardsight_papers.networks import CifarAlexNet, SphereDigitsCNN, SphereLeNet, cifar_vgg19, lgm_vgg13  # noqa: E402
 
 
 @pytest.mark.parametrize(("make", "side"), [(SphereDigitsCNN, 8), (SphereLeNet, 28)])
@@ -28,6 +28,13 @@ def test_hyperspherical_convolutions_are_cosines_of_patches_and_filters(make: An
     images.requires_grad_()
     network(images).sum().backward()
     assert images.grad.isfinite().all()
+
+
+@pytest.mark.parametrize(("make", "features", "millions"), [(CifarAlexNet, 256, 2.47), (cifar_vgg19, 512, 20.04)])
+def test_the_networks_of_cifar_have_the_size_that_their_ports_count(make: Any, features: int, millions: float) -> None:
+    network = make(num_classes=10)
+    assert sum(p.numel() for p in network.parameters()) / 1e6 == pytest.approx(millions, abs=0.006)
+    assert network.head.in_features == features and network.eval()(torch.rand(2, 3, 32, 32)).shape == (2, 10)
 
 
 def test_the_network_of_lgm_has_thirteen_convolutions() -> None:

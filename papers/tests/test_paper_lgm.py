@@ -77,7 +77,7 @@ def test_the_network_of_two_features(context: Context) -> None:
     import torch
     from torch import nn
 
-    from hardsight.models.lenet import lenet
+    from hardsight.models.networks import lenet
 
     name, options, learning = digit_networks.network(context, 2)
     network = lenet(**options)

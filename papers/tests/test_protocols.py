@@ -19,7 +19,7 @@ from doc_blocks import ROOT
 torch = pytest.importorskip("torch")
 pytest.importorskip("accelerate")
 
-from hardsight.models import cifar_resnet, cnn10
+from hardsight.models import networks
 
 PAGE = (ROOT / "papers" / "docs" / "protocols.md").read_text("utf-8")
 SMALLER: dict[str, dict[str, str | None]] = {
@@ -113,8 +113,8 @@ def test_protocol(
     cli: Any,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cnn10, "GROUPS", ((7, 4, 1), (3, 4, 3), (3, 8, 3), (3, 8, 3)))
-    monkeypatch.setattr(cifar_resnet, "cifar_resnet20", partial(cifar_resnet.CifarResNet, 1))  # 8 layers
+    monkeypatch.setattr(networks, "CNN10_GROUPS", ((7, 4, 1), (3, 4, 3), (3, 8, 3), (3, 8, 3)))
+    monkeypatch.setattr(networks, "cifar_resnet20", partial(networks.CifarResNet, 1))  # 8 layers
     stand_in()
     for words in commands(title):
         done = cli(*words)

@@ -15,7 +15,7 @@ from hardsight.errors import FileError, InputError
 pytest.importorskip("torch")
 pytest.importorskip("accelerate")
 
-from hardsight.models import cifar_resnet, cnn10
+from hardsight.models import networks
 from hardsight_papers.avh import adaptation, curves, full_imagenet, generalization, trainings
 from hardsight_papers.lgm import benchmarks, digit_networks
 from hardsight_papers.running import reproduce
@@ -27,8 +27,8 @@ pytestmark = pytest.mark.slow
 def in_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HARDSIGHT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(cnn10, "GROUPS", ((7, 4, 1), (3, 4, 3), (3, 8, 3), (3, 8, 3)))
-    monkeypatch.setattr(cifar_resnet, "cifar_resnet20", partial(cifar_resnet.CifarResNet, 1))
+    monkeypatch.setattr(networks, "CNN10_GROUPS", ((7, 4, 1), (3, 4, 3), (3, 8, 3), (3, 8, 3)))
+    monkeypatch.setattr(networks, "cifar_resnet20", partial(networks.CifarResNet, 1))
     released_weights(tmp_path / "torch", monkeypatch)
     opened = {"plain": ("torchvision:mobilenet_v2", {"pretrained": "V1", "size": 32}),
               "shortcuts": ("torchvision:mobilenet_v2", {"pretrained": "V2", "size": 32})}  # fmt: skip

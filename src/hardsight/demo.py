@@ -145,7 +145,7 @@ def _fill(run: Run, seed: int, progress: Progress | None) -> None:
     digits, directory = load_digits(seed), run.directory
     trained = directory / "train"
     hardsight.train(
-        digits.train, "DigitsCNN", trained, seed=seed, watch={"test": digits.test}, progress=progress, **TRAINING, **LOCAL
+        digits.train, trained, model="DigitsCNN", seed=seed, watch={"test": digits.test}, progress=progress, **TRAINING, **LOCAL
     )
     snapshot = extract(trained, digits.test, directory / "extract", **LOCAL)
     degraded = extract(trained, digits.test, directory / "degraded", degradations=DEGRADATIONS, **LOCAL)

@@ -128,9 +128,8 @@ class Head:
         vectors = self.directions if is_tensor(features) else to_numpy(self.directions)  # (c, d)
         return angles(self.around_origin(features), vectors)
 
-    def classes(self, start: int, stop: int) -> Head:
-        """The same head restricted to classes start..stop-1."""
-        cut = slice(start, stop)
+    def classes(self, cut: slice | np.ndarray) -> Head:
+        """The same head of some classes only, or of all in another order."""
         per_class = self.log_variance is not None and self.log_variance.ndim == 2
         return self._with(
             self.weight[cut],

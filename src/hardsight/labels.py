@@ -78,6 +78,12 @@ class LabelRule:
         """Whether class numbers differ from the labels."""
         return self.position is not None or self.first != 0 or self.renumbered is not None
 
+    def then(self, numbers: np.ndarray, names: list[str]) -> LabelRule:
+        """The same rule for classes in another order: class k is `numbers[k]`, and the last entry is -1."""
+        position = None if self.position is None else {name: int(numbers[k]) for name, k in self.position.items()}
+        renumbered = numbers if self.renumbered is None else numbers[self.renumbered]
+        return replace(self, position=position, renumbered=renumbered, class_names=names)
+
     def of_names(self, names: Sequence[str | None]) -> np.ndarray:
         """(n,) class numbers of names; None is unlabeled."""
         assert self.position is not None

@@ -17,10 +17,8 @@ class AdaptOptions(TypedDict, total=False):
     source_portion: Portions | str
     standardize: Literal["domain", "source", "none"]
     balance: bool
-    relabel: bool
     reset_optimizer: bool
     flip_labels: bool
-    ema: float
     target_augment: str | None
     source_lr: float | None
     batch_size: int
@@ -95,7 +93,6 @@ class AuditOptions(TypedDict, total=False):
     bias: Any
     ids: Any
     columns: Any
-    allow_duplicates: bool
     limit: int | None
     first: int | None
 
@@ -117,7 +114,6 @@ class CleanOptions(TypedDict, total=False):
     bias: Any
     ids: Any
     columns: Any
-    allow_duplicates: bool
     limit: int | None
     first: int | None
 
@@ -179,7 +175,6 @@ class CurriculumOptions(TypedDict, total=False):
     bias: Any
     ids: Any
     columns: Any
-    allow_duplicates: bool
 
 class DriftOptions(TypedDict, total=False):
     unpaired: bool
@@ -199,7 +194,6 @@ class DriftOptions(TypedDict, total=False):
     bias: Any
     ids: Any
     columns: Any
-    allow_duplicates: bool
     limit: int | None
     first: int | None
 
@@ -210,19 +204,39 @@ class ExploreOptions(TypedDict, total=False):
     allow_remote: bool
     allowed_hosts: Sequence[str]
     images: str | None
-    class_names: Path | None | str
     human: Path | None | str
     allow_missing: bool
     subset: Path | None | str
     audit: Path | None | str
     drift: Path | None | str
     split: str | None
+    head: Any
+    labels: Any
+    features: Any
+    label: str | None
+    class_names: Any
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    bias: Any
+    ids: Any
+    columns: Any
     hardness: str | bool | None
 
 class ExportOptions(TypedDict, total=False):
     images: str | None
-    class_names: Path | None | str
     image_url: str | None
+    head: Any
+    labels: Any
+    features: Any
+    label: str | None
+    class_names: Any
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    bias: Any
+    ids: Any
+    columns: Any
     limit: int | None
     first: int | None
     hardness: str | bool | None
@@ -310,19 +324,28 @@ class MineOptions(TypedDict, total=False):
     bias: Any
     ids: Any
     columns: Any
-    allow_duplicates: bool
     limit: int | None
     first: int | None
 
 class ReportOptions(TypedDict, total=False):
     images: str | None
-    class_names: Path | None | str
     human: Path | None | str
     allow_missing: bool
     subset: Path | None | str
     audit: Path | None | str
     drift: Path | None | str
     split: str | None
+    head: Any
+    labels: Any
+    features: Any
+    label: str | None
+    class_names: Any
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    bias: Any
+    ids: Any
+    columns: Any
     hardness: str | bool | None
 
 class ScoreOptions(TypedDict, total=False):
@@ -337,9 +360,6 @@ class ScoreOptions(TypedDict, total=False):
     allow_duplicates: bool
     summary_only: bool
     cluster: str | None
-    tls_ca: str | None
-    tls_cert: str | None
-    tls_key: str | None
     features: Any
     label: str | None
     class_names: Any
@@ -374,15 +394,12 @@ class SelectOptions(TypedDict, total=False):
     bias: Any
     ids: Any
     columns: Any
-    allow_duplicates: bool
 
 class SelectionOptions(TypedDict, total=False):
     alpha: float
     threshold: float | None
     group_by: Literal["predicted", "label"]
     rule: Literal["classification", "segmentation"]
-    kc_value: Literal["conf", "prob"]
-    kc_policy: Literal["cb", "global", "ucb"]
 
 class TrainOptions(TypedDict, total=False):
     loss: str

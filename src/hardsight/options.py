@@ -10,7 +10,7 @@ The Python function, the command line and `start.json` are all derived from it:
     def train(data, output, *, settings=None, **options: Unpack[TrainOptions]):  # train(data, "run", epochs=3)
         settings = TrainSettings.given(settings, options)
 
-`hardsight.cli.options` turns the same class into command-line options. Nothing here imports NumPy, so `--help` is fast.
+`hardsight.cli.command_options` turns the same class into command-line options. Nothing here imports NumPy, so `--help` is fast.
 """
 
 from __future__ import annotations
@@ -323,7 +323,6 @@ class OpeningOptions(Options):
     bias: Any = _array("(c,) bias of a weight that is given as head.")
     ids: Any = _array("(n,) unique strings or integers. Default: the index of a pandas frame, or row numbers.")
     columns: Any = _array("Further (n,) columns by name.")
-    allow_duplicates: bool = option(False, "Accept repeated ids.", python=True)
 
     def check(self) -> None:
         """Labels may come from one source only."""
@@ -333,8 +332,8 @@ class OpeningOptions(Options):
 
     def keywords(self) -> dict[str, Any]:
         """The keywords of `Snapshot.open` that were given."""
-        names = [field.name for field in OpeningOptions.fields() if field.name != "label"]
-        given = {name: getattr(self, name) for name in names} | ({} if self.label is None else {"labels": self.label})
+        names = [*(field.name for field in OpeningOptions.fields() if field.name != "label"), "allow_duplicates"]
+        given = {name: getattr(self, name, None) for name in names} | ({} if self.label is None else {"labels": self.label})
         return {name: value for name, value in given.items() if value is not None and value is not False}
 
 

@@ -1,7 +1,7 @@
 """`Result`: what a verb found. A main table, the numbers of its headline, notes, named tables and figures.
 
 A verb's result is a small class of its own: it says what its lines and figures are, and everything else is rendered from these:
-terminal text, a page and LaTeX in `hardsight.render`, the document of `--json` in `hardsight.screen.Shown`.
+terminal text, a page, LaTeX and the document of `--json` in `hardsight.render`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hardsight.render.table_views import TableView, as_html, as_text
 from hardsight.scores import SCORES
 from hardsight.screen import Sentence, ShownTable, line, number, percent
 from hardsight.table import (
-    UNLABELED,
+    LABEL_FREE,
     Summary,
     as_hardness,
     hardest,
@@ -33,13 +33,14 @@ from hardsight.table import (
     plain,
     read_scores,
     with_class_names,
+    with_mark,
     write_table,
 )
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-RANKED_BY = ("avh", "loss", "confidence", *UNLABELED)  # the first that has values ranks the samples
+RANKED_BY = ("avh", "loss", "confidence", *LABEL_FREE)  # the first that has values ranks the samples
 FIXED = ["id", "label", "predicted", "status"]
 FEW = 12  # maximum number of distinct words to count in a column
 
@@ -117,6 +118,7 @@ class Result:
     def of(self, snapshot: Any, pictures: PictureSource | None = None) -> Self:
         """The same result, with what is known of its samples: class names, feature columns, images."""
         self.class_names, self.features, self.pictures = snapshot.class_names, snapshot.source.note, pictures
+        self.notes = list(dict.fromkeys([*snapshot.notes, *self.notes]))
         return self
 
     def lines(self) -> Iterator[Sentence | ShownTable]:
@@ -156,12 +158,12 @@ class Result:
             write_document(self, path)
 
     def to_pandas(self, **options: Any) -> Any:
-        """The table as a pandas DataFrame, with class names where they are known."""
+        """The table as a pandas DataFrame, with class names where they are known, and a column `hard_end` of a hardness table."""
         try:
             import pandas  # noqa: F401
         except ImportError as error:
             raise MissingExtra(why_missing("to_pandas()", "pandas", error, "pandas")) from error
-        return with_class_names(self._named()).to_pandas(**options)
+        return with_mark(with_class_names(self._named())).to_pandas(**options)
 
     def __repr__(self) -> str:
         return as_text(self._view())
@@ -333,7 +335,7 @@ class ScoresTable(Result):
         table, by = summary.hardest, summary.ranked_by
         if table is None or len(table) == 0:
             return line(f"no sample has a value of {summary.by} to rank by")
-        others = ("avh", "confidence", "angular_gap") if by not in UNLABELED else UNLABELED
+        others = ("avh", "confidence", "angular_gap") if by not in LABEL_FREE else LABEL_FREE
         scores = list(dict.fromkeys([by, *(name for name in others if name in table.column_names)]))
         rows = [
             (number(row["id"]), *map(self._name_of, (row["label"], row["predicted"])), *(number(row[name]) for name in scores))

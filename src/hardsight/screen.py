@@ -222,18 +222,6 @@ class Shown:
             rows.setdefault(table.name, []).extend(table.records())
         return rows
 
-    def document(self, command: str, version: str) -> dict[str, Any]:
-        """Everything as one JSON document."""
-        return {
-            "hardsight": version,
-            "command": command,
-            "warnings": self.warnings,  # before the numbers that they are about
-            "summary": plain_json(self.summary),
-            "tables": self.records(),
-            "files": self.files,
-            "next": self.next,
-        }
-
 
 _shown = _outside = Shown()  # while no command runs
 
@@ -257,6 +245,8 @@ def print_line(sentence: str, /, **facts: Any) -> None:
 
 def print_warning(sentence: str) -> None:
     """Print a warning to standard error."""
+    if sentence in _shown.warnings:  # said when the samples were opened, and again by the result
+        return
     _shown.warnings.append(sentence)
     if not _shown.quiet:
         print(f"warning: {printable(sentence)}", file=sys.stderr, flush=True)

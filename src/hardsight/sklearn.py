@@ -1,6 +1,7 @@
-"""`score` and `adapt` as scikit-learn estimators: they can be cloned and used in pipelines and grid searches.
+"""`score`, `clean` and `adapt` as scikit-learn estimators: they can be cloned and used in pipelines and grid searches.
 
     HardnessScorer().fit(X, y).score_samples(X, y)               one number per sample, high is hard
+    CleanClassifier(clf).fit(X, y)                               any classifier, fitted without the labels that are likely wrong
     SelfTrainingClassifier().fit(X, y, sample_domain=domain)     self-training on an unlabeled domain, as in skada
 
 Invalid input raises ValueError, as in scikit-learn.
@@ -14,12 +15,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from safetensors.numpy import load_file
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.utils import _safe_indexing, get_tags, indexable
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
 from hardsight.domains.prepare import Standard, standards
 from hardsight.errors import InputError, did_you_mean
+from hardsight.quality.clean import clean
 from hardsight.scores import SCORES
 from hardsight.scoring.fitted_head import check_told_apart, fit_head, shrinkage_of, unconverged
 from hardsight.scoring.score import score
@@ -95,6 +101,89 @@ class HardnessScorer(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
+        return tags
+
+
+def _has(method: str) -> Any:
+    """Whether the wrapped classifier has a method: ours is there only then."""
+    return available_if(lambda self: hasattr(self.estimator_ if hasattr(self, "estimator_") else self._base(), method))
+
+
+class CleanClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """A classifier that is fitted without the labels that are likely wrong.
+
+    Each label is judged by `hardsight.clean`, by the probabilities of classifiers that were fitted without its fold. The
+    classifier is then fitted once more, on the samples whose labels are not flagged.
+
+    Args:
+        estimator: any classifier with `predict_proba`; logistic regression by default.
+        folds: number of folds.
+        seed: draws the folds.
+
+    Attributes:
+        classes_: (c,) the labels seen in `fit`.
+        estimator_: the fitted classifier.
+        suspects_: what `hardsight.clean` found, one row per sample; None where a class is too small for two folds.
+        kept_: (n,) whether a sample was trained on.
+
+    Example:
+        >>> X, y = np.repeat([[0.0], [1.0]], 20, axis=0) + np.linspace(0, 0.3, 40)[:, None], np.repeat(["cat", "dog"], 20)
+        >>> y[3] = "dog"
+        >>> np.flatnonzero(~CleanClassifier().fit(X, y).kept_)
+        array([3])
+    """
+
+    def __init__(self, estimator: Any = None, *, folds: int = 5, seed: int = 0) -> None:
+        self.estimator, self.folds, self.seed = estimator, folds, seed
+
+    def _base(self) -> Any:
+        return LogisticRegression(max_iter=1000) if self.estimator is None else self.estimator
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Judge every label out of sample, then fit on those that are not flagged."""
+        if y is None:
+            raise ValueError("CleanClassifier requires y to be passed, but the target y is None.")
+        y = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True)
+        X, y = indexable(X, y)
+        check_classification_targets(y)
+        self.classes_, labels, counts = np.unique(y, return_inverse=True, return_counts=True)
+        self.suspects_, self.kept_ = None, np.ones(len(y), bool)
+        folds = min(self.folds, counts.min())
+        if folds >= 2 and len(self.classes_) >= 2:
+            split = StratifiedKFold(folds, shuffle=True, random_state=self.seed)
+            probs = cross_val_predict(clone(self._base()), X, y, cv=split, method="predict_proba")  # (n, c)
+            self.suspects_ = clean(probs=probs, labels=labels, class_names=[str(name) for name in self.classes_])
+            flagged = np.asarray(self.suspects_["is_label_issue"].to_numpy(zero_copy_only=False), bool)
+            remaining = np.bincount(labels[~flagged], minlength=len(self.classes_))
+            self.kept_ = ~flagged | (remaining == 0)[labels]  # no class is emptied
+        rows = np.flatnonzero(self.kept_)
+        self.estimator_ = clone(self._base()).fit(_safe_indexing(X, rows), y[rows])
+        for name in ("n_features_in_", "feature_names_in_"):  # what X may be is for the classifier to say
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """(n,) labels."""
+        return self._fitted().predict(X)
+
+    @_has("predict_proba")  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """(n, c) probabilities."""
+        return self._fitted().predict_proba(X)
+
+    @_has("decision_function")  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Confidence of the classes, as the classifier has it."""
+        return self._fitted().decision_function(X)
+
+    def _fitted(self) -> Any:
+        check_is_fitted(self)
+        return self.estimator_
+
+    def __sklearn_tags__(self) -> Any:
+        tags, base = super().__sklearn_tags__(), get_tags(self._base())
+        tags.input_tags, tags.classifier_tags = base.input_tags, base.classifier_tags
         return tags
 
 

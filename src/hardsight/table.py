@@ -8,24 +8,29 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
 
 from hardsight.checks import check_count
 from hardsight.errors import FileError, InputError, did_you_mean, first_line
-from hardsight.files.kinds import are_scores
-from hardsight.files.label_column import as_text, holds_names
+from hardsight.files.class_names import as_text, holds_names
+from hardsight.files.kinds import are_scores, table_kind
 from hardsight.files.parquet import read_parquet, table_notes
 from hardsight.files.places import Place, place
 from hardsight.files.reading import existing_file, read_json, reading
 from hardsight.files.run import not_a_run
 from hardsight.files.table_files import read_csv, with_ids
-from hardsight.files.table_writing import FORMATS, RowsWriter, with_formulas
+from hardsight.files.table_writing import FORMATS, check_format, finite_or_null, with_formulas, without_formulas
 from hardsight.files.wide_tables import as_arrow, is_pandas, is_table
+from hardsight.files.writing import replacing
 from hardsight.labels import is_missing, natural_key
 from hardsight.pandas_index import column_names, index_ids
 from hardsight.scores import SCORES
@@ -34,7 +39,7 @@ CLASSES = ("label", "predicted", "given_label", "suggested_label", "predicted_la
 TABLES = (*FORMATS, ".pq", ".tsv")  # extensions of scores tables that can be read
 HARDNESS = "hardness"  # metadata key of a table whose scores are oriented so that high is hard
 HARD_END = "hard_end"  # the equivalent column in formats without metadata
-UNLABELED = ("entropy", "avc_predicted")  # scores that rank samples without labels
+LABEL_FREE = ("entropy", "avc_predicted")  # scores that rank samples without labels
 SCORE_IT = "hardsight score FILE --features 'f*' --label NAME -o scores.parquet"  # for a feature table
 
 
@@ -80,8 +85,9 @@ def scores_given(source: Any) -> Any:
         return source
     try:
         if not is_pandas(source):
-            return as_measured(as_arrow(source))
+            return as_measured(_without_mark(as_arrow(source)))
         table, ids = with_class_numbers(pa.Table.from_pandas(source, preserve_index=False)), index_ids(source)
+        table = as_measured(_without_mark(table))
         return table if ids is None or "id" in table.column_names else table.add_column(0, "id", pa.array(ids))
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise InputError(f"a table of scores has one kind of value per column: {first_line(error)}") from error
@@ -173,6 +179,15 @@ def with_class_numbers(table: pa.Table, names: Sequence[str] | None = None) -> p
     return table.replace_schema_metadata(_noted(table.schema, {**table_notes(table.schema), "class_names": list(names)}))
 
 
+def renumbered(table: pa.Table, numbers: np.ndarray, names: Sequence[str]) -> pa.Table:
+    """The table with class k as `numbers[k]`, and the names of the classes in that order in its metadata."""
+    for index, column in enumerate(table.schema):
+        if column.name in CLASSES and pa.types.is_integer(column.type):
+            known = pc.if_else(pc.greater_equal(table.column(index), 0), table.column(index), None)
+            table = table.set_column(index, column, pc.take(pa.array(numbers, column.type), known))
+    return table.replace_schema_metadata(_noted(table.schema, {**table_notes(table.schema), "class_names": list(names)}))
+
+
 def _is_result(table: pa.Table) -> bool:
     """Whether `score` or `clean` wrote a table: labels of others may be words for anything."""
     return bool(set(table.column_names) & {"predicted", "status", "given_label"})
@@ -224,7 +239,7 @@ def _read_csv(path: Place) -> pa.Table:
             table = table.set_column(table.column_names.index(name), name, column)
     if "label" in table.column_names and holds_names(table.schema.field("label").type) and not are_scores(table.column_names):
         raise FileError(f"{path}: a table of scores has class numbers in label. Score a table of features first: {SCORE_IT}.")
-    return table if "id" not in table.column_names else with_ids(table, with_formulas(table.column("id")))
+    return table if "id" not in table.column_names else with_ids(path, table, with_formulas(table.column("id")))
 
 
 def _read_json(path: Place) -> pa.Table:
@@ -306,19 +321,51 @@ class Summary:
         }
 
 
-class TableWriter(RowsWriter):
-    """Write a scores table part by part: Parquet as it is, with class names and the mark of a hardness table in its metadata.
+class TableWriter(AbstractContextManager["TableWriter"]):
+    """Write a table part by part; the file appears under its name only when complete.
 
-    The other formats have no metadata: names stand in place of class numbers, and the mark is a column.
+    Parquet has class names and the mark of a hardness table in its metadata. The other formats have no metadata: names stand in
+    place of class numbers, and the mark is a column.
     """
 
     def __init__(self, path: str | os.PathLike[str], schema: pa.Schema) -> None:
-        self.own_format = place(path).suffix.lower() == ".parquet"
-        super().__init__(path, schema if self.own_format else _as_read(schema.empty_table()).schema)
+        self.path = place(path)
+        self.format = check_format(self.path)
+        self.schema = schema if self.format == ".parquet" else _as_read(schema.empty_table()).schema
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            temporary = stack.enter_context(replacing(self.path, table=table_kind(self.schema.names)))
+            if self.format == ".parquet":
+                writer = pq.ParquetWriter(temporary, self.schema, compression="zstd", write_page_checksum=True)
+                self.parts: Any = stack.enter_context(writer)
+            elif self.format == ".csv":
+                self.parts = stack.enter_context(pacsv.CSVWriter(str(temporary), self.schema))
+            else:
+                self.parts = stack.enter_context(temporary.open("w", encoding="utf-8"))
+                stack.push(self._end_of_list)
+                self.parts.write("[")
+                self.rows_before = False
+            self.stack = stack.pop_all()  # everything is open: from here on __exit__ closes it
+        return self
 
     def write(self, part: pa.Table) -> None:
         """Append rows."""
-        super().write(plain(part) if self.own_format else _as_read(plain(part)))
+        if self.format == ".parquet":
+            self.parts.write_table(plain(part))
+        elif self.format == ".csv":
+            self.parts.write_table(without_formulas(_as_read(plain(part))))
+        else:
+            for row in finite_or_null(_as_read(plain(part))).to_pylist():
+                self.parts.write((",\n" if self.rows_before else "\n") + json.dumps(row, allow_nan=False, ensure_ascii=False))
+                self.rows_before = True
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stack.__exit__(kind, error, trace)
+
+    def _end_of_list(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.parts.write("\n]\n")
 
 
 def _as_read(table: pa.Table) -> pa.Table:

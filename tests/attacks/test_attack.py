@@ -26,7 +26,7 @@ torch = pytest.importorskip("torch")
 
 import hardsight.attacks.attack as attacking
 from hardsight.attacks import gradient_sign
-from hardsight.models.digits import DigitsCNN
+from hardsight.models.networks import DigitsCNN
 
 RNG = np.random.default_rng(0)
 
@@ -152,7 +152,16 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     directory = tmp_path_factory.mktemp("trained") / "run"
     run(
-        "digits", "DigitsCNN", directory, loss="center", epochs=2, optimizer="adamw", lr=0.01, batch_size=16, limit=100, workers=1
+        "digits",
+        directory,
+        model="DigitsCNN",
+        loss="center",
+        epochs=2,
+        optimizer="adamw",
+        lr=0.01,
+        batch_size=16,
+        limit=100,
+        workers=1,
     )
     return directory
 

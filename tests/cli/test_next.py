@@ -19,7 +19,7 @@ import hardsight.cli
 import hardsight_papers.command
 from hardsight import screen
 from hardsight.explorer.review import Review, review_file
-from hardsight.explorer.serve import Started
+from hardsight.explorer.server import Server
 from hardsight_papers.catalog import single_recipe
 
 Place = tuple[str, int]  # a module of the command line, and the number of a call in it
@@ -73,7 +73,7 @@ def test_every_next_line_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
             shapes.add(shape)
             waiting.append(line)
 
-    def marked_meanwhile(started: Started, browser: bool) -> None:
+    def marked_meanwhile(started: Server, browser: bool) -> None:
         """A person opens the page, marks the hardest sample, and stops the server."""
         display = started.page.display
         assert started.page.about()["by"] == display.by and display.path is not None
@@ -81,7 +81,7 @@ def test_every_next_line_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
         started.socket.close()
 
     monkeypatch.setattr(screen, "print_next", noted)
-    monkeypatch.setattr(Started, "run", marked_meanwhile)
+    monkeypatch.setattr(Server, "run", marked_meanwhile)
     train = ["train", "photos", "--model", "mnist_cnn", "--epochs", "1", "-o"]
 
     def run(*words: str) -> None:

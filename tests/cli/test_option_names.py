@@ -54,7 +54,7 @@ def test_every_command_that_prints_has_json_and_with_tables_also_files_of_them()
 
 
 def test_commands_take_some_samples_alike(tmp_path: Path, cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hardsight.explorer.audit_page.write_audit_page", lambda *_: None)  # another test's
+    monkeypatch.setattr("hardsight.groups.audit_page.write_audit_page", lambda *_: None)  # another test's
     ids = np.array([f"s{row}" for row in range(10)])
     Snapshot(FEATURES, WEIGHT, LABELS, ids=ids).save(tmp_path / "s.npz")
     words = {"score": [], "clean": ["--no-neighbors"], "audit": ["--group", "label", "--least", "2"]}

@@ -59,7 +59,6 @@ ARRAYS = {
     "score good.npz --scores all --shard 0/2": "not available for a single shard",
     "score good.npz --head absent.npy": "absent.npy does not exist",
     "score good.npz --top -1": "top must",
-    "score good.npz --tls-ca ca.pem": "need --cluster",
     "score good.npz --cluster tcp://127.0.0.1:1": "use -o",
     "score good.npz --limit -1": "limit must be a whole number of 1 or more, got -1",
     "score good.npz --limit many": "limit must be a whole number of 1 or more, got 'many'.",
@@ -84,7 +83,7 @@ ARRAYS = {
     "audit good.npz --group sote": "it has label, site. Did you mean site?",
     "audit hole.npz --group case": "it names samples and not groups",
     "drift good.npz god.npz": "Did you mean good.npz?",
-    "drift good.npz domains.npz": "share no id (such as 's0' and '0')",
+    "drift good.npz domains.npz": "share none",
     "drift good.npz good.npz": "is given twice",
     "drift good.npz unlabeled.npz": "to compare: store them with the samples.",
     "audit good.npz --group site --report other.pdf": "other.pdf: the page is HTML",
@@ -96,7 +95,7 @@ ARRAYS = {
     "dynamics other": "pass a run of hardsight train.",
     "export good.npz --to fiftyon": "Did you mean fiftyone?",
     "export good.npz --to coco": "give --images.",
-    "explore table.csv --no-browser": "class numbers in label. Score",
+    "explore table.csv --no-browser": "Name them with --features",
     "explore s3://bucket/run": "copy the run here",
     "explore good.npz --host 0.0.0.0 --no-browser": "--allow-remote",
     "explore good.npz --allowed-host http://x/ --no-browser": "NAME:PORT",
@@ -128,8 +127,8 @@ for command in IMAGES:
     ARRAYS[f"{command} --images photos"] = "its ids look like 'cat/0.png', the samples' like 's0'"
 SHOWN = {
     "gone": "does not exist",
-    "empty": "nothing to show",
-    "letter.txt": "give a run directory",
+    "empty": "It is empty.",
+    "letter.txt": "a snapshot is a run directory",
     "broken.parquet": "not a readable",
     "twice.parquet": "unique",
     "none.parquet": "no samples",
@@ -159,7 +158,7 @@ NETWORKS = {
     f"{TRAIN} --weights small.safetensors": "does not hold the weights of lenet",
     "adapt photos photos --model lenet --weights small.safetensors": "does not hold the weights of lenet",
     "generalize domains --model lenet --weights small.safetensors": "does not hold the weights of lenet",
-    "attack lenet --data photos --weights small.safetensors": "does not hold the weights of hardsight.models.lenet:lenet",
+    "attack lenet --data photos --weights small.safetensors": "does not hold the weights of hardsight.models.networks:lenet",
     "extract timm:resnet81 photos": "no model 'resnet81'. Did you mean resnet18?",
     "train photos --model torchvision:resnet81": "'resnet81'. Did you mean resnet18?",
     "adapt photos photos --model timm:resnet81": "no model 'resnet81'. Did you mean resnet18?",
@@ -347,7 +346,7 @@ def _hurried(folder: Path, rng: np.random.Generator) -> None:
     save_file({"trunk.weight": np.zeros((4, 2), np.float32)}, folder / "small.safetensors")
     save_file({"weight": weight, "bias": np.zeros(3)}, folder / "head.safetensors")
     (folder / "trained").mkdir()
-    (folder / "trained" / "config.json").write_text('{"factory": "hardsight.models.lenet:lenet"}')
+    (folder / "trained" / "config.json").write_text('{"factory": "hardsight.models.networks:lenet"}')
     tables: dict[str, dict[str, Any]] = {
         "table": {"id": [1, 2], "features": [[0.5, 1.0], [1.0, 0.5]], "label": [0, 1]},
         "twice": {"id": ["a", "a"], "avh": [0.1, 0.2]},

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 from safetensors.torch import load_file
 
 import hardsight
-from hardsight.models.cifar_resnet import cifar_resnet20
+from hardsight.models.networks import cifar_resnet20
 from real_data import real
 
 MEAN, STD = np.array([0.485, 0.456, 0.406], np.float32), np.array([0.229, 0.224, 0.225], np.float32)
@@ -23,7 +23,7 @@ MEAN, STD = np.array([0.485, 0.456, 0.406], np.float32), np.array([0.229, 0.224,
 def extracted(output: Path, **options: Any) -> hardsight.Snapshot:
     """`hardsight extract` of the test images."""
     data, weights = real("cifar10_test.npz"), real("cifar10_resnet20.safetensors")
-    model = "hardsight.models.cifar_resnet:cifar_resnet20"
+    model = "hardsight.models.networks:cifar_resnet20"
     return hardsight.extract(model, data, output, weights=weights, split="test", batch_size=50, **options)
 
 

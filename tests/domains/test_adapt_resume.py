@@ -21,7 +21,7 @@ from hardsight.training import checkpoint
 def test_a_killed_run_is_resumed_to_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: Callable[..., list[int]]
 ) -> None:
-    options = {"methods": ("cbst", "crst"), "ema": 0.9}
+    options = {"methods": ("cbst", "crst")}
     whole = adapted(tmp_path / "whole", **options)
     monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN", 0.0)
     calls = killed(

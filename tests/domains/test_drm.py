@@ -13,9 +13,9 @@ torch = pytest.importorskip("torch")
 from hardsight.domains.drm import DRMTTA, ArrivingHeads, Student, voted
 from hardsight.domains.generalize import OpenedDomains
 from hardsight.domains.generalize_models import GeneralizeWork, Task
-from hardsight.domains.opening import Features
 from hardsight.domains.settings import GeneralizeSettings
 from hardsight.models.trainable import open_trainable
+from hardsight.snapshot import Snapshot
 from hardsight.training.trainee import LossChoice
 
 
@@ -86,14 +86,14 @@ def test_nothing_is_learned_from_what_no_head_is_sure_of() -> None:
     assert torch.equal(arriving(x), arriving(x))
 
 
-def turned(n: int = 360) -> Features:
+def turned(n: int = 360) -> Snapshot:
     """Three domains, each turned further than the one before: in the last one, what is sure lies between what was learned and
     what is not sure."""
     rng = np.random.default_rng(0)
     labels, domain = np.arange(n) % 3, np.arange(n) // (n // 3)
     angle = 2 * np.pi * labels / 3 + np.array([0.0, 0.1, 0.95])[domain] + 0.3 * rng.normal(size=n)
     values = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    return Features(values.astype(np.float32), labels, [str(row) for row in range(n)], None, np.array(["a", "b", "c"])[domain])
+    return Snapshot(values.astype(np.float32), labels=labels, columns={"domain": np.array(["a", "b", "c"])[domain]})
 
 
 def history(loss: str, folder: Path, **options: Any) -> Any:

@@ -21,11 +21,11 @@ from hardsight.domains.fold_training import Division
 from hardsight.domains.generalize import OpenedDomains
 from hardsight.domains.generalize_models import GeneralizeWork, Task
 from hardsight.domains.generalize_result import chosen_epoch
-from hardsight.domains.opening import Features
-from hardsight.domains.run_directory import Steps
 from hardsight.domains.settings import GeneralizeSettings
+from hardsight.domains.training_length import Steps
 from hardsight.errors import InputError, RunError
 from hardsight.models.trainable import open_trainable
+from hardsight.snapshot import Snapshot
 from hardsight.training import checkpoint
 from hardsight.training.inputs import ArrayInputs
 from refusals import refused
@@ -33,15 +33,19 @@ from refusals import refused
 QUICK: dict[str, Any] = {"epochs": 3, "hidden": 16, "batch_size": 32, "lr": 0.05}
 
 
-def features(n: int = 240, d: int = 6, c: int = 3) -> Features:
+def features(n: int = 240, d: int = 6, c: int = 3) -> Any:
     """Three domains, each with its own shift."""
     rng = np.random.default_rng(0)
     labels, domain = np.arange(n) % c, np.arange(n) // (n // 3)
     centers, shifts = 2 * rng.normal(size=(c, d)), 0.5 * rng.normal(size=(3, d))
     values = centers[labels] + shifts[domain] + rng.normal(size=(n, d))
-    return Features(
-        values.astype(np.float32), labels, [str(i) for i in range(n)], None, np.array(["sun", "rain", "snow"])[domain]
-    )
+    columns = {"domain": np.array(["sun", "rain", "snow"])[domain]}
+    return Snapshot(values.astype(np.float32), labels=labels, columns=columns)
+
+
+def named(data: Any) -> np.ndarray:
+    """(n,) the domain of each sample."""
+    return np.array(data.columns(["domain"]).column(0).to_pylist(), dtype=object)
 
 
 @pytest.fixture(scope="module")
@@ -80,22 +84,22 @@ def test_rules_by_hand() -> None:
         {"epoch": 2, "validation": 0.9, "test": 0.5},
         {"epoch": 3, "validation": 0.9, "test": 0.6},
     ]
-    assert [chosen_epoch(history, rule)["epoch"] for rule in ("validation", "last", "oracle")] == [2, 3, 1]  # type: ignore[arg-type]
+    assert [chosen_epoch(history, rule)["epoch"] for rule in ("validation", "last", "oracle")] == [2, 3, 1]
     equal = [{"epoch": k, "validation": 1.0, "validation_loss": loss} for k, loss in ((1, 0.3), (2, 0.1), (3, 0.2))]
     assert chosen_epoch(equal, "validation")["epoch"] == 2  # the smaller loss
 
 
 def test_a_fold_keeps_the_unseen_domain_out() -> None:
     data = features()
-    numbers = np.array([["sun", "rain", "snow"].index(name) for name in data.domains])  # type: ignore[union-attr]
+    numbers = np.array([["sun", "rain", "snow"].index(name) for name in named(data)])
     labels = data.labels.copy()
     labels[7] = -1
-    fold = Division(numbers, labels, 0.25).fold(ArrayInputs(data.values, labels, data.ids), 1, [0, 2], seed=3)
+    fold = Division(numbers, labels, 0.25).fold(ArrayInputs(data.features, labels, data.ids), 1, [0, 2], seed=3)
     assert set(numbers[fold.train]) == set(numbers[fold.held_out]) == {0, 2} and set(numbers[fold.unseen]) == {1}
     assert not set(fold.train) & set(fold.held_out) and 7 not in {*fold.train, *fold.held_out}
     assert len(fold.held_out) == 20 + 20 and len(fold.train) == 159 - 40
     numbers = np.arange(240) % 3  # domains that come in turns: rows are not in order, and each still knows its own place
-    fold = Division(numbers, data.labels, 0.25).fold(ArrayInputs(data.values, data.labels, data.ids), 1, [0, 2], seed=3)
+    fold = Division(numbers, data.labels, 0.25).fold(ArrayInputs(data.features, data.labels, data.ids), 1, [0, 2], seed=3)
     rows = fold.train[[100, 3, 50]]
     known_labels, positions, domains = fold.known(rows, torch.device("cpu"))
     assert positions.tolist() == [100, 3, 50] and known_labels.tolist() == data.labels[rows].tolist()
@@ -109,7 +113,7 @@ def test_features_are_standardized_by_the_training_domains_alone() -> None:
     assert seen.mean(0) == pytest.approx(np.zeros(6), abs=1e-5) and seen.std(0) == pytest.approx(np.ones(6), abs=1e-5)
 
 
-def one_training(data: Features, folder: Path, say: Any = print, **options: Any) -> tuple[Any, dict[str, Any]]:
+def one_training(data: Snapshot, folder: Path, say: Any = print, **options: Any) -> tuple[Any, dict[str, Any]]:
     """The history of the training that leaves the second domain out, and the arguments of the run it would be of."""
     work = GeneralizeWork.of(GeneralizeSettings(device="cpu", **options), OpenedDomains(data, ["sun", "rain", "snow"]), say)
     fold = work.division.fold(work._prepared([0, 2])[0], 1, [0, 2], seed=0)
@@ -288,12 +292,12 @@ def test_bad_input_is_one_line_and_no_output(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     data = features()
-    np.savez("three.npz", features=data.values, labels=data.labels, domain=data.domains.astype(str))  # type: ignore[union-attr]
-    np.savez("two.npz", features=data.values, labels=data.labels, domain=np.array(["a", "b"])[data.labels % 2])
-    np.savez("none.npz", features=data.values, labels=data.labels)
-    known: dict[str, Any] = {"features": data.values, "domain": data.domains.astype(str)}  # type: ignore[union-attr]
-    np.savez("one_class.npz", labels=np.where(data.domains == "rain", 0, data.labels), **known)
+    np.savez("three.npz", features=data.features, labels=data.labels, domain=named(data).astype(str))
+    np.savez("two.npz", features=data.features, labels=data.labels, domain=np.array(["a", "b"])[data.labels % 2])
+    np.savez("none.npz", features=data.features, labels=data.labels)
+    known: dict[str, Any] = {"features": data.features, "domain": named(data).astype(str)}
+    np.savez("one_class.npz", labels=np.where(named(data) == "rain", 0, data.labels), **known)
     np.savez("upward.npz", labels=data.labels, **known | {"domain": np.array(["a", "b", "../../x"])[np.arange(240) // 80]})
-    np.savez("apart.npz", labels=np.where(data.domains == "snow", 3, 0) + data.labels, **known)
+    np.savez("apart.npz", labels=np.where(named(data) == "snow", 3, 0) + data.labels, **known)
     refused(cli("generalize", *words, "-o", "out"), message)
     assert not Path("out").exists()

@@ -23,7 +23,6 @@ from hardsight.domains.adapt_models import AdaptWork
 from hardsight.domains.fold_training import Division
 from hardsight.domains.generalize_result import chosen_epoch
 from hardsight.domains.official_lists import read_official_lists
-from hardsight.domains.opening import Features
 from hardsight.domains.settings import AdaptSettings
 from hardsight.errors import FileError, InputError, RunError
 from hardsight.files.heads import load_head
@@ -37,13 +36,24 @@ DOMAINS, CLASSES = ("sun", "rain", "snow"), ("cat", "dog")
 QUICK: dict[str, Any] = {"epochs": 3, "hidden": 8, "batch_size": 16, "lr": 0.05}
 
 
-def features(each: int = 24, shift: float = 3.0) -> Features:
+def features(each: int = 24, shift: float = 3.0) -> Any:
     """Domains far from 0, so that standardizing matters; ids as those of PACS."""
     rng, n = np.random.default_rng(0), 3 * each
     labels, domain = np.arange(n) % 2, np.arange(n) // each
     values = 2 * np.eye(2, 4)[labels] + shift * rng.normal(size=(3, 4))[domain] + rng.normal(size=(n, 4))
     ids = [f"PACS/{DOMAINS[i]}/{CLASSES[k]}/{row}.jpg" for row, (i, k) in enumerate(zip(domain, labels, strict=True))]
-    return Features(values.astype(np.float32), labels, ids, list(CLASSES), np.array(DOMAINS)[domain])
+    return Snapshot(
+        values.astype(np.float32),
+        labels=labels,
+        ids=ids,
+        class_names=list(CLASSES),
+        columns={"domain": np.array(DOMAINS)[domain]},
+    )
+
+
+def named(data: Any) -> np.ndarray:
+    """(n,) the domain of each sample."""
+    return np.array(data.columns(["domain"]).column(0).to_pylist(), dtype=object)
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +69,8 @@ def test_a_kept_model_is_that_of_the_epoch_that_counts(kept: Path, loss: str) ->
     data = features()
     for domain in DOMAINS:
         folder = kept / domain / loss / "seed=0"
-        model, unseen = open_model(folder), data.domains == domain
-        _, logits = model(data.values[unseen])  # features as they are: not standardized
+        model, unseen = open_model(folder), named(data) == domain
+        _, logits = model(data.features[unseen])  # features as they are: not standardized
         reached = chosen_epoch(json.loads((folder / "epochs.json").read_text()), "validation")["test"]
         assert (logits.argmax(1) == data.labels[unseen]).mean() == pytest.approx(reached)
         assert model.class_names == CLASSES and model.head.kind == {"softmax": "linear", "avh": "angular"}[loss]
@@ -71,14 +81,13 @@ def test_drm_keeps_a_head_per_training_domain(kept: Path) -> None:
     heads = {path.stem: load_head(path)[0] for path in (folder / "heads").iterdir()}
     assert set(heads) == {"sun", "snow"}
     assert not np.array_equal(heads["sun"].weight, heads["snow"].weight)
-    _, logits = open_model(folder)(features().values[:5])
+    _, logits = open_model(folder)(features().features[:5])
     assert logits.shape == (5, 2)
 
 
-def save(data: Features, path: Path) -> Path:
-    assert data.domains is not None and data.class_names is not None
-    np.savez(path, features=data.values, labels=data.labels, ids=data.ids, class_names=data.class_names,
-             domain=data.domains.astype(str), split=np.array(["train", "test"])[np.arange(len(data)) % 2])  # fmt: skip
+def save(data: Any, path: Path) -> Path:
+    np.savez(path, features=data.features, labels=data.labels, ids=data.ids.astype(str), class_names=data.class_names,
+             domain=named(data).astype(str), split=np.array(["train", "test"])[np.arange(len(data)) % 2])  # fmt: skip
     return path
 
 
@@ -87,13 +96,13 @@ def test_a_kept_model_is_run_on_features(kept: Path, tmp_path: Path, cli: Callab
     done = cli("extract", folder, path, "-o", tmp_path / "out")
     assert done.code == 0 and "72 rows of 8 features" in done.out, done.err
     snapshot, model = Snapshot.load(tmp_path / "out"), open_model(folder)
-    hidden, logits = model(data.values)  # after the ReLU
+    hidden, logits = model(data.features)  # after the ReLU
     np.testing.assert_allclose(snapshot.in_memory().values, hidden, rtol=1e-5, atol=1e-6)
     assert snapshot.head is not None and snapshot.head.kind == "angular" and snapshot.class_names == list(CLASSES)
     np.testing.assert_allclose(snapshot.head.logits(hidden), logits, rtol=1e-4, atol=1e-4)
     columns = snapshot.columns(["id", "label", "domain", "split"]).to_pydict()
-    assert columns["id"] == data.ids and columns["label"] == data.labels.tolist()
-    assert columns["domain"] == [str(name) for name in data.domains] and columns["split"][:2] == ["train", "test"]  # type: ignore[union-attr]
+    assert columns["id"] == data.ids.tolist() and columns["label"] == data.labels.tolist()
+    assert columns["domain"] == [str(name) for name in named(data)] and columns["split"][:2] == ["train", "test"]
     assert cli("score", tmp_path / "out", "-o", tmp_path / "scores.csv").code == 0
 
     one = cli("extract", folder, f"{path}:rain", "--split", "test", "--limit", 5, "-o", tmp_path / "rain")
@@ -111,7 +120,7 @@ def test_a_kept_model_is_run_on_features(kept: Path, tmp_path: Path, cli: Callab
         ("wide.npz", [], "seed=0 takes 4 features per sample, the data has 7"),
         ("features.npz", ["--size", 8], "size does not apply to features"),
         ("features.npz", ["--passes", "flip"], "passes does not apply to features"),
-        ("features.npz", ["--split", "val"], "there are no features to run the model on in the split 'val'"),
+        ("features.npz", ["--split", "val"], "there is no split 'val'; splits: test, train"),
     ],
 )
 def test_a_kept_model_is_run_on_features_only(
@@ -124,11 +133,11 @@ def test_a_kept_model_is_run_on_features_only(
     assert not Path("out").exists()
 
 
-def write_lists(folder: Path, data: Features, parts: dict[str, slice], *, suffix: str = ".jpg", first: int = 1) -> None:
+def write_lists(folder: Path, data: Any, parts: dict[str, slice], *, suffix: str = ".jpg", first: int = 1) -> None:
     """Lists as PACS has them: paths below the folder of domains, labels counted from 1."""
     folder.mkdir()
     for domain in DOMAINS:
-        rows = np.flatnonzero(data.domains == domain)
+        rows = np.flatnonzero(named(data) == domain)
         for part, some in parts.items():
             paths = [data.ids[row].removeprefix("PACS/").replace(".jpg", suffix) for row in rows[some]]
             lines = [f"{path} {first + label}" for path, label in zip(paths, data.labels[rows[some]], strict=True)]
@@ -142,9 +151,9 @@ PACS_LISTS = {"train_kfold": slice(0, 20), "crossval_kfold": slice(20, 23), "tes
 def test_official_lists_say_what_is_trained_on_held_out_and_tested(tmp_path: Path, suffix: str, first: int) -> None:
     data = features()
     write_lists(tmp_path / "lists", data, PACS_LISTS, suffix=suffix, first=first)
-    lists = read_official_lists(tmp_path / "lists", data.ids, data.domains, data.labels)  # type: ignore[arg-type]
+    lists = read_official_lists(tmp_path / "lists", data.ids, named(data), data.labels)
     number = np.arange(72) // 24
-    fold = Division(number, data.labels, 0.5, lists).fold(ArrayInputs(data.values, data.labels, data.ids), 1, [0, 2], seed=0)
+    fold = Division(number, data.labels, 0.5, lists).fold(ArrayInputs(data.features, data.labels, data.ids), 1, [0, 2], seed=0)
     assert fold.train.tolist() == [*range(20), *range(48, 68)]
     assert fold.held_out.tolist() == [*range(20, 23), *range(68, 71)] and fold.unseen.tolist() == [*range(24, 47)]
     assert lists.notes == ()
@@ -154,12 +163,12 @@ def test_what_lists_leave_open(tmp_path: Path) -> None:
     """Without a list to hold out, a share of the training list is; without one to test on, all of the domain is."""
     data = features()
     write_lists(tmp_path / "lists", data, {"train": slice(0, 20)})
-    lists = read_official_lists(tmp_path / "lists", data.ids[:70], data.domains[:70], data.labels[:70])  # type: ignore[index]
+    lists = read_official_lists(tmp_path / "lists", data.ids[:70], named(data)[:70], data.labels[:70])
     assert lists.test.all() and not lists.held_out.any()
-    inputs = ArrayInputs(data.values[:70], data.labels[:70], data.ids[:70])
+    inputs = ArrayInputs(data.features[:70], data.labels[:70], data.ids[:70])
     fold = Division(np.arange(70) // 24, data.labels[:70], 0.25, lists).fold(inputs, 2, [0, 1], seed=0)
     assert len(fold.train) == 30 and len(fold.held_out) == 10 and len(fold.unseen) == 22
-    missing = read_official_lists(tmp_path / "lists", data.ids[:60], data.domains[:60], data.labels[:60])  # type: ignore[index]
+    missing = read_official_lists(tmp_path / "lists", data.ids[:60], named(data)[:60], data.labels[:60])
     (note,) = missing.notes
     assert note.startswith("8 of the 60 lines in the lists name files that are not in the data; the first is snow/cat/60.jpg")
 
@@ -220,7 +229,7 @@ def test_train_and_adapt_say_that_the_head_is_new(tmp_path: Path) -> None:
     save_file(open_trainable("point_mlp:PointMLP", 5).module.state_dict(), tmp_path / "five.safetensors")
     points, labels = np.random.default_rng(0).normal(size=(12, 3)), np.arange(12) % 2
     options: dict[str, Any] = {"weights": tmp_path / "five.safetensors", "epochs": 1, "snapshot": False, "say": said.append}
-    hardsight.train((points, labels), "point_mlp:PointMLP", tmp_path / "run", **options)
+    hardsight.train((points, labels), tmp_path / "run", model="point_mlp:PointMLP", **options)
     assert any(sentence.startswith("five.safetensors was trained on 5 classes: all layers but") for sentence in said)
     save_file(open_trainable("DigitsCNN", 5).module.state_dict(), tmp_path / "digits.safetensors")
     digits, said = open_data("digits:test", limit=20), []

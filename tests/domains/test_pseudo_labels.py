@@ -314,50 +314,22 @@ FOUR = np.log([[0.5, 0.45, 0.05], [0.3, 0.4, 0.3], [0.8, 0.1, 0.1], [0.2, 0.2, 0
 
 
 @pytest.mark.parametrize(
-    ("value", "policy", "portion", "thresholds", "labels"),
+    ("portion", "thresholds", "labels"),
     [
-        ("conf", "cb", 0.5, [0.8, 0.4, 0.6], [1, -1, -1, -1]),  # .45 / .4 > .5 / .8: the first is taken for 1
-        ("prob", "cb", 0.5, [0.8, 0.45, 0.6], [-1, -1, -1, -1]),  # the largest probability of class 1 is a sample's of class 0
-        ("conf", "global", 0.5, [0.6, 0.6, 0.6], [-1, -1, 0, -1]),  # .8 .6 .5 .4, index floor(3 * .5) = 1
-        ("conf", "cb", 1.0, [0.5, 0.4, 0.6], [1, -1, 0, -1]),
-        ("conf", "ucb", 1.0, [0.5, 0.4, 0.6], [-1, -1, 0, -1]),  # the first stays 0, and .5 / .5 is not above 1
-        ("conf", "global", 1.0, [0.4, 0.4, 0.4], [0, -1, 0, 2]),
-        ("prob", "global", 1.0, [0.45, 0.45, 0.45], [0, -1, 0, 2]),  # .8 .6 .5 .45 of all twelve
-        ("prob", "ucb", 0.5, [0.8, 0.45, 0.6], [-1, -1, -1, -1]),
+        (0.5, [0.8, 0.4, 0.6], [1, -1, -1, -1]),  # .45 / .4 > .5 / .8: the first is taken for 1
+        (1.0, [0.5, 0.4, 0.6], [1, -1, 0, -1]),
     ],
 )
-def test_thresholds_by_hand(value: Any, policy: Any, portion: float, thresholds: list[float], labels: list[int]) -> None:
-    chosen = select_pseudo_labels(FOUR, portion=portion, method="cbst", kc_value=value, kc_policy=policy)
+def test_thresholds_by_hand(portion: float, thresholds: list[float], labels: list[int]) -> None:
+    chosen = select_pseudo_labels(FOUR, portion=portion, method="cbst")
     assert chosen.thresholds == pytest.approx(thresholds)
     assert chosen.labels.tolist() == labels
-    assert chosen.class_weights == pytest.approx([1, 1, 1] if policy == "ucb" else thresholds)
+    assert chosen.class_weights == pytest.approx(thresholds)
 
 
-def test_segmentation_ranks_probabilities_at_its_own_place() -> None:
-    chosen = select_pseudo_labels(FOUR, portion=1.0, method="cbst", rule="segmentation", kc_value="prob")
-    assert chosen.thresholds == pytest.approx([0.5, 0.45, 0.6])  # floor(n_k) - 1: 1, 0, 0
-    assert select_pseudo_labels(FOUR, portion=0.5, method="cbst", rule="segmentation", kc_value="prob").thresholds[1] == 1
-
-
-def test_lrent_divided_by_the_predicted_classs_threshold_is_a_plain_softmax() -> None:
-    chosen = select_pseudo_labels(FOUR, portion=0.5, method="crst-lrent", alpha=1.0, kc_policy="ucb")
-    assert chosen.kept.all() and chosen.labels == pytest.approx(np.exp(FOUR))  # the sum is 1 / lambda, above 1
-
-
-def test_one_threshold_for_all_is_that_of_a_score_too() -> None:
-    logits, features, head = world(22)
-    chosen = select_pseudo_labels(logits, features, head, portion=0.3, method="cbst+avh", kc_policy="global")
-    avc = avc_of(features, head.weight)[np.arange(200), logits.argmax(1)]
-    limit = sorted(avc, reverse=True)[math.floor(199 * 0.3)]
-    assert chosen.thresholds == pytest.approx([limit] * 4) and chosen.kept.tolist() == (avc > limit).tolist()
-    assert chosen.proposed.tolist() == logits.argmax(1).tolist()
-
-
-@pytest.mark.parametrize("value", ["conf", "prob"])
-@pytest.mark.parametrize("policy", ["cb", "global", "ucb"])
-def test_a_broken_row_changes_no_threshold(value: Any, policy: Any) -> None:
+def test_a_broken_row_changes_no_threshold() -> None:
     more = np.concatenate([FOUR, [[np.nan, 0, 0]]])
-    whole, with_it = (select_pseudo_labels(x, portion=1.0, method="cbst", kc_value=value, kc_policy=policy) for x in (FOUR, more))
+    whole, with_it = (select_pseudo_labels(x, portion=1.0, method="cbst") for x in (FOUR, more))
     assert with_it.thresholds == pytest.approx(whole.thresholds) and with_it.labels.tolist() == [*whole.labels.tolist(), -1]
 
 
@@ -499,8 +471,6 @@ def test_a_fixed_threshold_asks_for_no_portion(rule: Any) -> None:
         ({"method": "cbst", "portions": 0.5}, "there is no option 'portions'"),
         ({"method": "crst", "alpha": 0}, "alpha must be a number above 0, got 0"),
         ({"method": "cbst", "rule": "median"}, "rule must be one of"),
-        ({"method": "cbst", "kc_value": "max"}, "kc_value must be one of conf, prob, got 'max'"),
-        ({"method": "cbst", "kc_policy": "rcb"}, "kc_policy must be one of cb, global, ucb, got 'rcb'"),
         ({"method": "coral"}, "method must be one of"),
         ({"method": "cbst", "threshold": 0.9}, "threshold goes with the method threshold"),
         ({"method": "threshold", "threshold": 9}, "threshold must be a number of 0 or more and of at most 1, got 9"),

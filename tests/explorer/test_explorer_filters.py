@@ -28,12 +28,12 @@ from hardsight.errors import FileError, InputError
 from hardsight.explorer import embedding_process
 from hardsight.explorer.columns import words
 from hardsight.explorer.display import Display, default_axes
-from hardsight.explorer.downloads import selection_table
 from hardsight.explorer.opening import open_display
+from hardsight.explorer.page import open_page
 from hardsight.explorer.quick_filters import add_quick_filters
 from hardsight.explorer.report import report
 from hardsight.explorer.review import Review, review_file
-from hardsight.explorer.serve import _open_page
+from hardsight.explorer.selection import selection_table
 from hardsight.explorer.settings import ExploreSettings, ReportSettings
 from hardsight.explorer.suspects import add_suspects
 from hardsight.groups.audit import audit
@@ -252,9 +252,9 @@ def test_a_run_without_suspects_is_as_before(suspected: Path, tmp_path: Path) ->
     plain = digits_run(tmp_path / "plain", n=30)
     display = with_suspects(plain)
     assert display.suspects is None and (display.by, default_axes(display)[2]) == ("avh", "correct")
-    page, _ = _open_page(plain, None, ExploreSettings(), None)
+    page = open_page(plain, None, ExploreSettings())
     assert page.about()["suspects"] is None and page.about()["by"] == "avh"
-    both, _ = _open_page(suspected, plain, ExploreSettings(), None)
+    both = open_page(suspected, plain, ExploreSettings())
     assert both.about()["suspects"] is None and both.about()["by"] == "avh"  # two runs are compared by their scores
 
 

@@ -12,6 +12,7 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
@@ -21,25 +22,23 @@ from hypothesis import strategies as st
 from PIL import Image
 from scipy.stats import rankdata, spearmanr
 
-from explorer_runs import EPOCHS, NAMES, digits_run, two_heads
+from explorer_runs import EPOCHS, NAMES, class_means, digits_run, two_heads
 from hardsight.data import decoding, open_data
 from hardsight.errors import InputError
 from hardsight.explorer import sample_detail
 from hardsight.explorer import thumbnails as pictures_module
 from hardsight.explorer.columns import codes, from_arrow, numbers, signed
-from hardsight.explorer.downloads import as_file, selection_table
-from hardsight.explorer.memory_limit import Turns
 from hardsight.explorer.opening import open_display
+from hardsight.explorer.page import Page, open_page
 from hardsight.explorer.report import report
 from hardsight.explorer.review import Review
-from hardsight.explorer.routes import Page
-from hardsight.explorer.selection import agreement, curves_of_groups, groups_of
-from hardsight.explorer.serve import start
+from hardsight.explorer.selection import agreement, as_file, curves_of_groups, groups_of, selection_table
 from hardsight.explorer.settings import ExploreSettings
 from hardsight.explorer.thumbnails import Pictures
 from hardsight.explorer.two_runs import compare
 from hardsight.files.writing import owning
 from hardsight.head import Head
+from hardsight.result import Result
 from hardsight.scores import SCORES
 from hardsight.scoring.score import score
 from hardsight.snapshot import Snapshot
@@ -144,7 +143,9 @@ def test_files_or_dynamics_alone_will_do(tmp_path: Path, run: Path) -> None:
 
 def test_the_server_starts_without_what_is_slow_to_import(run: Path, fresh_python: Callable[..., Any]) -> None:
     done = fresh_python(
-        "import sys; from hardsight.explorer.serve import start; start(sys.argv[1], port=0).socket.close();"
+        "import sys; from hardsight.explorer.page import open_page; from hardsight.explorer.server import Server;"
+        "from hardsight.explorer.settings import ExploreSettings; options = ExploreSettings(port=0);"
+        "Server(open_page(sys.argv[1], None, options), options).socket.close();"
         "print(sorted({'pandas', 'torch', 'sklearn', 'scipy', 'matplotlib'} & sys.modules.keys()))",
         run / "scores.parquet",
     )
@@ -226,7 +227,7 @@ def test_pictures_in_work_never_have_more_pixels_than_the_bound(tmp_path: Path, 
     monkeypatch.setattr(pictures_module, "_encoded", slowly)
     with ThreadPoolExecutor(12) as pool:
         made = list(pool.map(lambda row: pictures.small(row, 768), range(12)))
-    assert len(set(made)) == 12 and pictures.turns.used == in_work[0] == 0
+    assert len(set(made)) == 12 and pictures.room.used == in_work[0] == 0
     assert {pixels for pixels in seen if pixels > 25_000} == {40_000}
 
 
@@ -296,11 +297,13 @@ def test_the_same_id_in_another_split_is_another_sample(tmp_path: Path) -> None:
     watched = open_display(run, split="watched")
     assert len(watched) == 30 and watched.snapshot is None and watched.class_names == NAMES and watched.epochs is not None
     assert (watched.columns["norm"].values == -1).all() and (watched.epochs.values(0, "norm") == -1).all()
-    with pytest.raises(InputError, match="no split 'val'; there are watched, "):
+    with pytest.raises(InputError, match="no split 'val'; splits: test, train, watched"):
         open_display(run, split="val")
     write_table(pq.read_table(run / "scores.parquet"), tmp_path / "scores.parquet")
-    with pytest.raises(InputError, match="run with dynamics"):
+    with pytest.raises(InputError, match="no split 'test'"):
         open_display(tmp_path / "scores.parquet", split="test")
+    shutil.rmtree(run / "dynamics")
+    assert open_display(run, split="test").ids.to_pylist() == [str(row) for row in range(4, 30, 5)]  # of any run with splits
 
 
 def test_numbers_make_five_groups_of_equal_size_and_human_frequencies_fifths() -> None:
@@ -392,10 +395,8 @@ def test_exports_hold_the_rows_and_no_formula_runs(tmp_path: Path) -> None:
 # As hardness: high is hard in every score, on the page, over the epochs and in exports
 
 
-def opened(*runs: Path, **options: Any) -> Page:
-    started = start(*runs, settings=ExploreSettings(port=0, **options))
-    started.socket.close()
-    return started.page
+def opened(run: Path, second: Path | None = None, **options: Any) -> Page:
+    return open_page(run, second, ExploreSettings(port=0, **options))
 
 
 def test_scores_whose_low_end_is_hard_change_their_sign(run: Path) -> None:
@@ -458,19 +459,37 @@ def test_how_to_do_it_again_repeats_the_options(run: Path, tmp_path: Path, monke
     assert f'["mean confidence, other sign","{mean:.4g}"]' in text
 
 
-def test_images_that_wait_for_memory_are_first_come_first_served() -> None:
-    turns, done = Turns(10), []
+# Whatever a snapshot opens
 
-    def take(pixels: int) -> None:
-        with turns.turn() as turn:
-            turn.take(pixels)
-            done.append((pixels, turns.used))
 
-    with ThreadPoolExecutor(2) as pool, turns.turn() as first:
-        first.take(8)
-        for waiting, pixels in enumerate((50, 2), start=1):  # more than there ever is room for: it goes alone
-            pool.submit(take, pixels)
-            while len(turns._waiting) < waiting:
-                time.sleep(0.001)
-        assert done == []  # the 2 would fit, but came later
-    assert done == [(50, 50), (2, 2)] and turns.used == 0
+def shown_ids(x: Any, **given: Any) -> list[str]:
+    return list(open_display(x, **given).ids.to_pylist())
+
+
+def test_arrays_frames_snapshots_and_results_are_shown_as_score_takes_them(run: Path, tmp_path: Path) -> None:
+    snapshot = Snapshot.load(run)
+    features, head = snapshot.features, snapshot.head
+    assert features is not None and head is not None
+    ids = [f"s{row}" for row in range(200)]
+    expected = open_display(run).columns["avh"].values
+    frame = pd.DataFrame(features, index=pd.Index(ids)).add_prefix("f").assign(y=snapshot.labels)
+    for display in (
+        open_display(features, head=head, labels=snapshot.labels, ids=ids),
+        open_display(None, features=features, head=head, labels=snapshot.labels, ids=ids),
+        open_display(frame, features="f*", label="y", head=head),
+        open_display(Snapshot(features, head, snapshot.labels, ids=ids)),
+        open_display(score(features, head, snapshot.labels, ids=ids)),
+    ):
+        assert display.ids.to_pylist() == ids and display.path is None
+        np.testing.assert_allclose(display.columns["avh"].values, expected, rtol=1e-5)
+    opened = open_display(snapshot)  # it knows its run
+    assert opened.path == run and opened.epochs is not None and opened.snapshot is snapshot
+    other = open_display(run, head=Head("cosine", -class_means()[0], scale=20.0), keep=False)
+    assert (other.columns["avh"].values > 1.2 * expected).mean() > 0.9  # scored by the head that was given, not read
+    assert shown_ids(snapshot.of_split("test")) == [str(row) for row in range(4, 200, 5)]
+
+
+def test_a_result_without_samples_shows_its_run_or_says_so(run: Path) -> None:
+    assert shown_ids(Result(pa.table({"epoch": [1]}), run=run)) == [str(row) for row in range(200)]
+    with pytest.raises(InputError, match="Result has no samples"):
+        open_display(Result(pa.table({"epoch": [1]})))

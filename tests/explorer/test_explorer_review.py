@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from explorer_asked import start
 from explorer_browser import Watched, browsing, cut_off, downloads, eventually, expect, first_tile, ready, served, settled
 from explorer_runs import class_means, digits_run, write_suspects
 from hardsight.errors import FileError, InputError
 from hardsight.explorer.report import report
 from hardsight.explorer.review import Review, review_file
-from hardsight.explorer.serve import start
 from hardsight.files.checksums import own_checksum
 from hardsight.files.locking import lock
 from hardsight.head import Head

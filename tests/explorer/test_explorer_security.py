@@ -20,12 +20,11 @@ import pytest
 from PIL import Image
 
 from benchmarks.timing import extra_memory
-from explorer_asked import Asked
+from explorer_asked import Asked, start
 from explorer_browser import listening
 from explorer_runs import digits_run
 from hardsight.explorer.security import HEADERS, MOST_BODY
-from hardsight.explorer.serve import Started, start
-from hardsight.explorer.server import UNSAFE, listen
+from hardsight.explorer.server import UNSAFE, Server, listen
 from hardsight.table import write_table
 
 
@@ -41,7 +40,7 @@ def ask(run: Path) -> Iterator[Asked]:
 
 
 @contextlib.contextmanager
-def running(started: Started) -> Iterator[Asked]:
+def running(started: Server) -> Iterator[Asked]:
     with listening(started):
         yield Asked(started)
 

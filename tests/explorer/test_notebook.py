@@ -1,10 +1,12 @@
-"""`hardsight.explore`: who may show the page in a frame, and what comes back from it; then in a real JupyterLab."""
+"""`hardsight.explore` in Python: what is selected and marked comes back. As a widget, in a real JupyterLab and a real marimo."""
 
 from __future__ import annotations
 
-import re
+import json
+import os
+import subprocess
 import sys
-import types
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,17 +15,17 @@ import numpy as np
 import pytest
 
 import hardsight
-from explorer_asked import Asked
+from benchmarks.explore import make_table
+from explorer_asked import Asked, start
 from explorer_browser import drag, expect
 from explorer_runs import digits_run
+from hardsight.errors import MissingExtra
 from hardsight.explorer import explore
-from hardsight.explorer.explore import View
-from hardsight.explorer.security import HEADERS
-from hardsight.explorer.serve import start
-from jupyter_lab import PATIENCE, jupyter_lab, open_notebook, run_cell, write_notebook
+from hardsight.explorer.explore import ServedView
+from hardsight.table import write_table
+from jupyter_lab import PATIENCE, free_port, jupyter_lab, open_notebook, run_cell, wait_for, write_notebook
 
-NOTEBOOK = "http://localhost:8888"
-IN_FRAME: dict[str, Any] = {"Sec_Fetch_Site": "same-site", "Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "iframe"}
+FRAME = "iframe[title='hardsight explore']"
 
 
 @pytest.fixture(scope="module")
@@ -32,72 +34,31 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def view(run: Path) -> Iterator[View]:
-    """As `hardsight.explore` makes it in a notebook."""
-    opened = View(start(run, port=0, in_notebook=True))
+def view(run: Path) -> Iterator[ServedView]:
+    opened = hardsight.explore(run, port=0)
+    assert isinstance(opened, ServedView)
     yield opened
     opened.close()
 
 
-def policy(answer: Any) -> str:
-    return str(re.search(r"frame-ancestors ([^;]+)", answer.headers["content-security-policy"])[1])  # type: ignore[index]
+def bits(*rows: int, n: int = 40) -> bytes:
+    return np.packbits(np.isin(np.arange(n), rows), bitorder="little").tobytes()
 
 
-def test_a_frame_is_for_the_notebook_alone(view: View) -> None:
-    ask = Asked(view.started)
-    assert policy(ask("/")) == "'none'" and ask("/").headers["x-frame-options"] == "DENY"  # until a notebook shows the token
-    welcome = ask(f"/?token={ask.token}&frame={NOTEBOOK}", Cookie="", **IN_FRAME)
-    assert welcome.status == 303 and welcome.headers["location"] == "./" and "SameSite=Strict" in welcome.headers["set-cookie"]
-    page = ask("/", **IN_FRAME)
-    assert page.status == 200 and policy(page) == NOTEBOOK and page.headers["x-frame-options"] is None
-    others = {name: value for name, value in HEADERS.items() if name not in ("x-frame-options", "content-security-policy")}
-    assert {name: page.headers[name] for name in others} == others
-    assert page.headers["content-security-policy"].replace(NOTEBOOK, "'none'") == HEADERS["content-security-policy"]
-
-
-def test_no_other_origin_gets_in_and_none_without_the_token(view: View) -> None:
-    ask = Asked(view.started)
-    for origin in (
-        "https://evil.com", "http://localhost.evil.com", "*", "http://*", "'self'", "http://localhost:8888;script-src%20*",
-        "null", "", "http://localhost:8888%20https://evil.com", "http://localhost:8888%0d%0aX-Evil:1",
-    ):  # fmt: skip
-        assert ask(f"/?token={ask.token}&frame={origin}", Cookie="", **IN_FRAME).status == 303
-        page = ask("/")
-        assert policy(page) == "'none'" and page.headers["x-frame-options"] == "DENY" and page.headers["x-evil"] is None, origin
-
-    for path in (f"/?token=wrong&frame={NOTEBOOK}", f"/?frame={NOTEBOOK}", f"/api/run?token=wrong&frame={NOTEBOOK}"):
-        ask(path, Cookie="", **IN_FRAME)
-    assert policy(ask("/")) == "'none'"
-    assert ask("/", Cookie="", **IN_FRAME).status == 403  # a frame without the cookie
-
-
-def test_a_page_elsewhere_opens_the_frame_and_nothing_more(view: View) -> None:
-    ask = Asked(view.started)
-    for path in ("/api/run", "/api/column?name=avh", "/thumb/0", "/js/main.js"):
-        assert ask(path, **IN_FRAME).status == 403
-        assert ask(path, Sec_Fetch_Site="same-site").status == 403
-    for other in ({"Sec_Fetch_Site": "cross-site"}, {"Sec_Fetch_Dest": "document"}):
-        assert ask("/", **(IN_FRAME | other)).status == 403
-    assert ask.post("/api/selection", b"", **IN_FRAME).status == 403
-
-
-def test_outside_a_notebook_no_frame_is_allowed(run: Path) -> None:
-    view = View(start(run, port=0))
-    ask = Asked(view.started)
-    assert ask(f"/?token={ask.token}&frame={NOTEBOOK}", Cookie="", **IN_FRAME).status == 403
-    assert ask(f"/?token={ask.token}&frame={NOTEBOOK}", Cookie="").status == 303
-    assert policy(ask("/")) == "'none'"
-    assert ask.post("/api/selection", bytes(5)).status == 404
-    assert b'"notebook": false' in ask("/api/run").content  # type: ignore[attr-defined]
+def test_outside_a_notebook_the_address_is_printed_and_it_ends(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    view = hardsight.explore(run, port=0)
+    assert isinstance(view, ServedView) and capsys.readouterr().out == f"hardsight is at {view.address}\n"
+    assert not view.closed and view.address in repr(view)
     view.close()
+    assert view.closed and repr(view) == "View of run: 40 of 40 samples selected, 0 marked, closed" and len(view.ids) == 40
+    with pytest.raises(OSError):
+        Asked(view.server)("/")
 
 
-def test_the_selection_comes_back(view: View) -> None:
-    ask, n = Asked(view.started), 40
+def test_the_selection_comes_back(view: ServedView) -> None:
+    ask, n = Asked(view.server), 40
     assert view.ids == [str(row) for row in range(n)] and len(view.selection) == n  # nothing is selected: all are
-    chosen = np.zeros(n, bool)
-    chosen[[3, 17, 39]] = True
-    assert ask.post("/api/selection", np.packbits(chosen, bitorder="little").tobytes()).status == 200
+    assert ask.post("/api/selection", bits(3, 17, 39)).status == 200
     assert view.ids == ["3", "17", "39"]
     assert view.selection["id"].to_pylist() == view.ids
     whole = hardsight.score(view.page.display.path)
@@ -108,8 +69,15 @@ def test_the_selection_comes_back(view: View) -> None:
     assert ask.post("/api/selection", bytes(5)).status == 200 and view.ids == [] and len(view.selection) == 0
 
 
-def test_marks_come_back(view: View) -> None:
-    ask = Asked(view.started)
+def test_a_page_of_the_command_reports_no_selection(run: Path) -> None:
+    server = start(run, port=0)
+    server.start()
+    assert Asked(server).post("/api/selection", bytes(5)).status == 404
+    server.close()
+
+
+def test_marks_come_back(view: ServedView) -> None:
+    ask = Asked(view.server)
     assert len(view.marks) == 0
     assert ask.post("/api/mark", {"tab": "t", "row": 7, "mark": "wrong label", "suggestion": 2}).status == 200
     marked = view.marks.to_pylist()
@@ -118,75 +86,209 @@ def test_marks_come_back(view: View) -> None:
     ask.post("/api/undo", {"tab": "t"})
 
 
-def test_elsewhere_the_address_is_printed_and_it_ends(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    view = hardsight.explore(run, port=0)
-    assert capsys.readouterr().out == f"hardsight is at {view.address}\n"
-    assert not view.page.in_notebook and not view.closed
-    view.close()
-    assert view.closed and repr(view) == "View of run, closed" and len(view.ids) == 40
-    with pytest.raises(OSError):
-        Asked(view.started)("/")
+# The widget
 
 
-def test_the_frame_is_shown_once_a_cell(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
-    shell, shown = types.SimpleNamespace(kernel=object(), execution_count=1), list[str]()
-    show = types.SimpleNamespace(HTML=lambda text: text, display=shown.append)
-    fake = types.SimpleNamespace(get_ipython=lambda: shell, display=show)
-    monkeypatch.setitem(sys.modules, "IPython", fake)  # type: ignore[arg-type]
-    assert explore.in_notebook()
-    view.show()
-    view._ipython_display_()  # the value of the same cell
-    assert len(shown) == 1
-    shell.execution_count = 2
-    view._ipython_display_()
-    assert len(shown) == 2
-    assert shown[0].count("<script>") == 1 and view.started.guard.token in shown[0] and 'target="_blank"' in shown[0]
-    view.page.display.name = "<img src=x onerror=alert(1)>"
-    assert "<img" not in view.frame() and "&lt;img" in view.frame()
-    shell.kernel = None  # IPython in a terminal
-    assert not explore.in_notebook()
+class Channel:
+    """The kernel's side of a widget, asked as the browser asks it: custom messages with buffers beside them."""
+
+    def __init__(self, widget: Any) -> None:
+        self.widget, self.sent = widget, list[tuple[dict[str, Any], list[Any]]]()
+        widget.comm.send = lambda data=None, metadata=None, buffers=None: self.sent.append((data, buffers))
+
+    def ask(self, address: str, method: str = "GET", body: bytes = b"") -> tuple[dict[str, Any], bytes]:
+        """The answer: what it says of itself, and its bytes."""
+        id, content = f"x-{len(self.sent)}", {"method": method, "address": address}
+        message = {"method": "custom", "content": {"id": id, **content}}
+        self.widget._handle_msg({"content": {"data": message}, "buffers": [memoryview(body)] if body else []})
+        ((data, buffers),) = [(data, buffers) for data, buffers in self.sent if data.get("content", {}).get("id") == id]
+        return data["content"], buffers[0]
+
+
+@pytest.fixture
+def widget(run: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    pytest.importorskip("anywidget")
+    monkeypatch.setattr(explore, "in_notebook", lambda: True)
+    return hardsight.explore(run)
+
+
+def test_a_widget_answers_through_the_channel_as_the_server_does_over_http(view: ServedView, widget: Any) -> None:
+    channel, http = Channel(widget), Asked(view.server)
+    for address in (
+        "api/column?name=avh",
+        "api/column?name=label",
+        "api/rows?rows=3,5",
+        "thumb/7",
+        "api/sample/7",
+        "api/find?text=1",
+    ):
+        told, content = channel.ask(address)
+        over_http = http("/" + address)
+        assert told["status"] == over_http.status == 200 and told["type"] == over_http.headers["content-type"]
+        assert content == over_http.content  # type: ignore[attr-defined]
+    about = json.loads(channel.ask("api/run")[1])
+    assert about["n"] == 40 and about["reports"] and about["write_token"] == ""
+    for address, status in (
+        ("api/sample/40", 404),
+        ("api/column?name=../x", 404),
+        ("etc/passwd", 404),
+        ("api/map/pca/stop", 404),
+    ):
+        told, content = channel.ask(address)
+        assert told["status"] == status and json.loads(content)["error"]
+
+
+def test_what_is_selected_and_marked_in_a_widget_comes_back(widget: Any) -> None:
+    channel = Channel(widget)
+    assert widget.selected == 40 and len(widget.ids) == 40
+    assert channel.ask("api/selection", "POST", bits(3, 17, 39))[0]["status"] == 200
+    assert widget.ids == ["3", "17", "39"] == widget.selection["id"].to_pylist()
+    mark = json.dumps({"tab": "t", "row": 7, "mark": "drop", "suggestion": None}).encode()
+    assert channel.ask("api/mark", "POST", mark)[0]["status"] == 200
+    assert widget.marks["id"].to_pylist() == ["7"] and "3 of 40 samples selected, 1 marked" in repr(widget)
+    channel.ask("api/undo", "POST", b'{"tab": "t"}')
+    assert len(widget.marks) == 0
+
+
+def test_the_frame_of_a_widget_may_fetch_nothing(widget: Any) -> None:
+    page = json.loads(widget._esm[len("const PAGE = ") : widget._esm.index(";\n")])
+    policy = page.split('http-equiv="Content-Security-Policy" content="')[1].split('"')[0]
+    assert policy.startswith("default-src 'none'; script-src 'sha256-") and "img-src data:;" in policy
+    assert "connect-src" not in policy and "src=" not in page.replace("img-src", "")
+
+
+def test_without_anywidget_the_line_to_install_it_is_said(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(explore, "in_notebook", lambda: True)
+    monkeypatch.delitem(sys.modules, "hardsight.explorer.widget", raising=False)
+    monkeypatch.setitem(sys.modules, "anywidget", None)
+    with pytest.raises(MissingExtra, match=r"hardsight\[notebook\]"):
+        hardsight.explore(run)
 
 
 CELLS = (
     "import hardsight\nhardsight.score('run')",
-    "view = hardsight.explore('run', port=0)",
-    "print(len(view.ids), 'of', len(view.page.display), 'selected')\nprint('first', view.ids[:1], view.selection.num_rows)",
-    "print('marks', view.marks.select(['id', 'mark']).to_pylist())\nview.close()",
-    "print('closed', view.closed)",
+    "view = hardsight.explore('run')\nview",
+    "print(view.selected, 'of', len(view.page.display), 'selected')\nprint('first', view.ids[:1], view.selection.num_rows)",
+    "print('marks', view.marks.select(['id', 'mark']).to_pylist())",
 )
 
 
 @pytest.mark.slow  # about 15 s: a server, a kernel and a page of 10 MB
-def test_a_notebook_from_the_first_cell_to_the_last(chromium: Any, tmp_path: Path) -> None:
+def test_jupyterlab_behind_a_prefix_and_another_host_name(chromium: Any, tmp_path: Path) -> None:
     pytest.importorskip("jupyterlab", reason="this test needs JupyterLab: pip install jupyterlab")
+    pytest.importorskip("anywidget")
     digits_run(tmp_path / "run", n=200)
     write_notebook(tmp_path / "first.ipynb", CELLS)
     context = chromium.new_context(viewport={"width": 1400, "height": 1000})
     page = context.new_page()
-    blocked: list[str] = []
-    page.on("console", lambda message: "frame-ancestors" in message.text and blocked.append(message.text))
     with jupyter_lab(tmp_path) as address:
+        elsewhere: list[str] = []
+        own = (address.split("/hub")[0], "data:", "blob:", address.split("/hub")[0].replace("http", "ws"))
+        page.on("request", lambda asked: asked.url.startswith(own) or elsewhere.append(asked.url))
         open_notebook(page, address, "first.ipynb")
         table = run_cell(page, 0)
         expect(table.locator("table").first).to_contain_text("angular_gap")
         expect(table).to_contain_text("200 samples, 10 classes, accuracy")
-        pictures = table.locator("img")
-        expect(pictures).to_have_count(10)
-        assert all(picture.evaluate("image => image.naturalWidth") == 8 for picture in pictures.all())
-
         run_cell(page, 1)
-        frame = page.frame_locator("iframe[title='hardsight explore']")
-        frame.locator("html[data-ready=yes]").wait_for(timeout=PATIENCE, state="attached")
-        expect(frame.locator("#count")).to_have_text("200 samples")
-        (inner,) = [frame for frame in page.frames if frame.url.startswith("http://localhost:") and "/lab" not in frame.url
-                    and "/doc" not in frame.url]  # fmt: skip
-        assert "token" not in inner.url
-        drag(page, (0.3, 0.3), (0.7, 0.7), within=frame)
-        expect(frame.locator("#count")).to_contain_text("of 200 samples")
-        chosen = frame.locator("#count").inner_text().split()[0]
-
+        chosen = select_some(page, 200)
         expect(run_cell(page, 2)).to_contain_text(f"{chosen} of 200 selected")
-        expect(run_cell(page, 3)).to_contain_text("marks []")
-        expect(run_cell(page, 4)).to_contain_text("closed True")
+        mark_first(page)
+        expect(run_cell(page, 3)).to_contain_text("'mark': 'drop'")
+        assert elsewhere == []
     context.close()
-    assert blocked == []
+
+
+@pytest.mark.slow  # about 20 s
+def test_fifty_thousand_points_are_drawn_within_two_seconds(chromium: Any, tmp_path: Path) -> None:
+    pytest.importorskip("jupyterlab", reason="this test needs JupyterLab: pip install jupyterlab")
+    pytest.importorskip("anywidget")
+    write_table(make_table(50_000), tmp_path / "scores.parquet")
+    write_notebook(tmp_path / "large.ipynb", ("import hardsight\nview = hardsight.explore('scores.parquet')", *["view"] * 3))
+    context = chromium.new_context(viewport={"width": 1400, "height": 1000})
+    page, seconds = context.new_page(), list[float]()
+    with jupyter_lab(tmp_path) as address:
+        open_notebook(page, address, "large.ipynb")
+        run_cell(page, 0)
+        expect(page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]")).to_be_attached()
+        for cell in (1, 2, 3):
+            start = time.perf_counter()
+            output = run_cell(page, cell)
+            frame = output.frame_locator(FRAME)
+            frame.locator("html[data-ready=yes]").wait_for(timeout=PATIENCE, state="attached")
+            seconds.append(time.perf_counter() - start)
+            expect(frame.locator("#count")).to_have_text("50,000 samples")
+    context.close()
+    assert min(seconds) < 2.0, seconds  # from Shift+Enter; the best of three, for the machine may be busy
+
+
+def select_some(page: Any, n: int) -> str:
+    """Draw a box in the page in the notebook's frame; how many samples it selects."""
+    frame = page.frame_locator(FRAME)
+    frame.locator("html[data-ready=yes]").wait_for(timeout=PATIENCE, state="attached")
+    expect(frame.locator("#count")).to_have_text(f"{n} samples")
+    thumbnail = frame.locator("#grid .tile img").first
+    thumbnail.wait_for(timeout=PATIENCE)
+    assert thumbnail.evaluate("image => image.decode().then(() => image.naturalWidth)") == 8
+    drag(page, (0.3, 0.3), (0.7, 0.7), within=frame)
+    expect(frame.locator("#count")).to_contain_text(f"of {n} samples")
+    page.wait_for_timeout(300)  # the selection is reported once it has come to rest
+    return str(frame.locator("#count").inner_text().split()[0])
+
+
+def mark_first(page: Any) -> None:
+    """Mark the first sample as one to drop, by the keyboard."""
+    frame = page.frame_locator(FRAME)
+    frame.locator("#grid .tile").first.focus()
+    page.keyboard.press("d")
+    expect(frame.locator("#grid .tile .badge").first).to_contain_text("drop")
+
+
+MARIMO = """
+import marimo
+
+app = marimo.App()
+
+
+@app.cell
+def _():
+    import hardsight
+    import marimo as mo
+
+    view = mo.ui.anywidget(hardsight.explore("run"))
+    view
+    return mo, view
+
+
+@app.cell
+def _(mo, view):
+    mo.md(f"chosen: {view.value['selected']} of 200, {len(view.widget.ids)} ids")
+    return
+
+
+if __name__ == "__main__":
+    app.run()
+"""
+
+
+@pytest.mark.slow  # about 10 s: a server and a kernel
+def test_marimo_shows_it_and_follows_the_selection(chromium: Any, tmp_path: Path) -> None:
+    pytest.importorskip("marimo", reason="this test needs marimo: pip install marimo")
+    pytest.importorskip("anywidget")
+    digits_run(tmp_path / "run", n=200)
+    (tmp_path / "first.py").write_text(MARIMO)
+    port = free_port()
+    words = ["-m", "marimo", "run", "first.py", "--headless", "--no-token", "--port", str(port)]
+    context = chromium.new_context(viewport={"width": 1400, "height": 1000})
+    page = context.new_page()
+    with open(tmp_path / "log", "w") as log:
+        process = subprocess.Popen([sys.executable, *words], cwd=tmp_path, env=dict(os.environ), stdout=log, stderr=log)
+        try:
+            wait_for(process, f"http://127.0.0.1:{port}/health", tmp_path / "log")
+            page.goto(f"http://127.0.0.1:{port}")
+            expect(page.locator("body")).to_contain_text("chosen: 200 of 200, 200 ids")
+            chosen = select_some(page, 200)
+            expect(page.locator("body")).to_contain_text(f"chosen: {chosen} of 200, {chosen} ids")
+        finally:
+            process.terminate()
+            process.wait(30)
+    context.close()

@@ -238,7 +238,7 @@ REFUSED: dict[str, tuple[Callable[[Path], Any], dict[str, Any], str]] = {
     ),
     "limit": (Path.exists, {"limit": 20}, "data had [0-9]+ samples and has 20"),
     "model": (Path.exists, {"model": other_model()}, "model: its weights changed.*remove the directory to start over"),
-    "image": (lambda data: os.utime(data / "cat/00.png"), {}, r"data: its files changed \(.*00\.png, .* after the run began\)"),
+    "image": (lambda data: os.utime(data / "cat/00.png"), {}, "data: its files changed"),
     "one more": (lambda data: shutil.copy2(data / "cat/00.png", data / "cat/99.png"), {}, "data had 48 samples and has 49"),
     "one less": (lambda data: (data / "cat/00.png").unlink(), {}, "data had 48 samples and has 47"),
 }

@@ -182,7 +182,7 @@ def test_a_csv_that_is_not_utf8_is_escaped(tmp_path: Path, cli: Callable[..., An
     data = open_data(tmp_path / "x.csv")
     assert (data.class_names, data.ids) == (["\\xff"], ["\\xfe"])
     assert {name: data.columns[name] for name in ("split", "si\\xffte")} == {"split": ["\\xfd"], "si\\xffte": ["\\xfc"]}
-    done = cli("extract", "hardsight.models.digits:DigitsCNN", tmp_path / "x.csv", "-o", tmp_path / "run")
+    done = cli("extract", "hardsight.models.networks:DigitsCNN", tmp_path / "x.csv", "-o", tmp_path / "run")
     assert done.code == 0, done.err
 
 

@@ -168,7 +168,7 @@ FAULTS: dict[str, tuple[str, bytes, str]] = {  # the file, and what the error sa
         f"two columns {name}": (
             "s.parquet",
             parquet_bytes(pa.table(COLUMNS).append_column(name, pa.array(column))),
-            f"column {name} appears 2 times",
+            f"'{name}' appears more than once",
         )
         for name, column in COLUMNS.items()
     },

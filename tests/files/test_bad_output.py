@@ -149,7 +149,7 @@ def test_names_that_are_no_files_on_the_command_line(cli: Cli, snapshot: Path) -
     refused(cli("score", "file:///data/s.npz"), "write /data/s.npz")
     refused(cli("demo", "-o", "s3://bucket/run"), "a run must be written to a local disk")
     refused(cli("extract", "", "digits", "-o", "run"), "the model's name is empty")
-    refused(cli("extract", "hardsight.models.digits:DigitsCNN", "", "-o", "run"), "the name is empty")
+    refused(cli("extract", "hardsight.models.networks:DigitsCNN", "", "-o", "run"), "the name is empty")
     refused(cli("extract", "..:net", "digits", "-o", "run"), "'..' is not the name of a module")
     refused(cli("extract", "builtins:open", "digits", "-o", "run"), "must make a model without further arguments")
     refused(cli("extract", "a:b", "digits", "-o", "run", "--batch-size", "²"), "batch_size must be a positive number")

@@ -236,7 +236,7 @@ SHARED = Path(__file__).parents[3] / "shared" / "data" / "damaged"
 COMMANDS = (
     ("score", "{file}", "-o", "{out}/scores.parquet"),
     ("score", "{own}", "--head", "{file}", "-o", "{out}/scores.parquet"),
-    ("extract", "hardsight.models.digits:DigitsCNN", "{file}", "-o", "{out}/run"),
+    ("extract", "hardsight.models.networks:DigitsCNN", "{file}", "-o", "{out}/run"),
     ("correlate", "{scores}", "--human", "{file}", "-o", "{out}/tables"),
     ("correlate", "{file}", "--against", "norm", "-o", "{out}/tables"),
     ("report", "{file}", "-o", "{out}/report.html"),

@@ -32,7 +32,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, data = tmp_path_factory.mktemp("runs"), real("cifar10_test.npz")
     for layers in (20, 32):
         weights = real(f"cifar10_resnet{layers}.safetensors")
-        net = f"hardsight.models.cifar_resnet:cifar_resnet{layers}"
+        net = f"hardsight.models.networks:cifar_resnet{layers}"
         hardsight.extract(net, data, folder / f"resnet{layers}", weights=weights, split="test")
     return folder
 

@@ -201,7 +201,8 @@ def test_learned_scale() -> None:
 
 
 def test_annealing_starts_plain_and_ends_at_the_floor() -> None:
-    loss = ASoftmaxLoss(6, 4, base=10.0, gamma=1.0, power=1.0, smallest=2.0).double()
+    loss = ASoftmaxLoss(6, 4, base=10.0).double()
+    loss.annealing = loss.annealing._replace(gamma=1.0, smallest=2.0)
     x, _, y = random_case()
     shares = [loss.plain for _ in range(6) if loss(x, y).isfinite()]
     assert shares == pytest.approx([max(2.0, 10 / (1 + step)) for step in range(1, 7)])

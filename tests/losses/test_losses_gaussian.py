@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import hardsight
-from hardsight.losses import CenterLoss, GaussianNaiveBayes, GMLoss, LGMLoss, center_loss, lgm_loss
+from hardsight.losses import CenterLoss, GMLoss, LGMLoss, center_loss, lgm_loss
 from hardsight.losses.center import moved_centers
 from hardsight.losses.gaussian_logits import gaussian_logits
 
@@ -222,37 +222,6 @@ def test_center_moves_in_training_only() -> None:
 
 
 # Generative head
-
-
-def test_naive_bayes_streams() -> None:
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(300, 5)) + 1000, rng.integers(0, 3, 300)
-    x[y == 1] += 2
-    model = GaussianNaiveBayes(5, 4)  # class 3 never comes
-    for part in np.array_split(rng.permutation(300), 7):
-        model.update(torch.from_numpy(x[part]), torch.from_numpy(y[part]))
-    mean = np.stack([x[y == k].mean(0) for k in range(3)])
-    share = np.array([(y == k).mean() for k in range(3)])
-    variance = sum(share[k] * x[y == k].var(0) for k in range(3)) + 1e-9
-    np.testing.assert_allclose(model.mean[:3].numpy(), mean)
-    np.testing.assert_allclose(model.variance.numpy(), variance)
-    exact = np.log(share) - 0.5 * (((x[:, None] - mean) ** 2) / variance).sum(2)
-    got = model.logits(torch.from_numpy(x))
-    np.testing.assert_allclose((got[:, :3] - got[:, :1]).numpy(), exact - exact[:, :1], atol=1e-9)
-    assert (got.argmax(1) != 3).all() and torch.equal(
-        got.argmax(1), torch.as_tensor(model.head.logits(torch.from_numpy(x))).argmax(1)
-    )
-    coarse = model.logits(torch.from_numpy(x).float())
-    np.testing.assert_allclose((coarse[:, :3] - coarse[:, :1]).numpy(), exact - exact[:, :1], atol=2e-3)
-
-
-def test_naive_bayes_in_one_batch_or_many() -> None:
-    x, _, _, y = case("identity", n=50)
-    once, often = GaussianNaiveBayes(6, 4).update(x, y), GaussianNaiveBayes(6, 4)
-    for i in range(50):
-        often.update(x[i : i + 1], y[i : i + 1])
-    for name in ("count", "mean", "variance"):
-        torch.testing.assert_close(getattr(once, name), getattr(often, name))
 
 
 # STEPUP

@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 import torch.nn.functional as F
 from batches import batch
-from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch import nn
 
 from hardsight.losses import (
     ALDRLoss,
@@ -21,12 +19,9 @@ from hardsight.losses import (
     EnsLoss,
     SmoothAdversarialCompSumLoss,
     TruncatedGCELoss,
-    ZNormLinearLoss,
-    aligned_sum,
     binary_kl_loss,
     comp_sum_loss,
     ens_loss,
-    factored_weight,
     ldr_loss,
     smooth_adversarial_comp_sum_loss,
     truncated_gce_loss,
@@ -97,85 +92,6 @@ def test_ldr_against_a_loop(normalize: Any) -> None:
         f = [v / size for v in f]
         total = sum(math.exp((v - f[yi] + 1.5 * (k != yi)) / 0.7) for k, v in enumerate(f))
         assert value == pytest.approx(0.7 * math.log(total / 4))
-
-
-def sgd_twins(c: int = 30, d: int = 6, bias: bool = True, **options: Any) -> tuple[ZNormLinearLoss, nn.Linear]:
-    """The same layer twice: combined with its loss, and as a torch layer."""
-    torch.manual_seed(0)
-    linear = torch.nn.Linear(d, c, bias=bias).double()
-    return ZNormLinearLoss(d, c, bias=bias, **options).load_linear(linear), linear
-
-
-@pytest.mark.parametrize("limit", [100.0, 0.0])  # the factors as they are; W written out at every step
-@pytest.mark.parametrize("bias", [True, False])
-def test_znorm_linear_is_a_linear_layer_under_sgd(bias: bool, limit: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loss, feature gradient and class vectors after 12 large steps; some classes occur twice in a batch, others never."""
-    monkeypatch.setattr(factored_weight, "LIMIT", limit)
-    loss, linear = sgd_twins(bias=bias, target=2.0, sharpness=1.5)
-    optimizer = torch.optim.SGD(linear.parameters(), lr=5.0)
-    for _ in range(12):
-        x, y = torch.randn(12, 6, dtype=torch.float64, requires_grad=True), torch.randint(0, 20, (12,))
-        ours = loss(x, y)
-        (mine,) = torch.autograd.grad(ours, x)
-        optimizer.zero_grad()
-        theirs = znorm_loss(linear(x), y, target=2.0, sharpness=1.5)
-        theirs.backward()
-        torch.testing.assert_close(ours, theirs)
-        torch.testing.assert_close(mine, x.grad, rtol=1e-9, atol=1e-12)
-        optimizer.step()
-        loss.step(5.0)
-        torch.testing.assert_close(loss.weight, linear.weight.detach(), rtol=1e-9, atol=1e-10)
-    if bias:
-        torch.testing.assert_close(loss.bias, linear.bias.detach(), rtol=1e-9, atol=1e-10)
-    torch.testing.assert_close(loss.logits(x), linear(x).detach())
-    np.testing.assert_allclose(loss.head.logits(x.detach()), linear(x).detach())
-
-
-def test_znorm_linear_of_features_without_spread() -> None:
-    """Zeros, and no bias: all logits are the same, and the gradient is that of the plain loss."""
-    loss, linear = sgd_twins(bias=False)
-    x, y = torch.zeros(3, 6, dtype=torch.float64, requires_grad=True), torch.arange(3)
-    (ours,) = torch.autograd.grad(loss(x, y), x)
-    (theirs,) = torch.autograd.grad(znorm_loss(linear(x), y), x)
-    assert bool(ours.isfinite().all())
-    torch.testing.assert_close(ours, theirs)
-
-
-def test_znorm_linear_never_has_all_logits() -> None:
-    """Every array created in a step is small, whatever the number of classes."""
-    loss = ZNormLinearLoss(4, 50_000, reduction="sum")
-    sizes = []
-
-    class Sizes(TorchDispatchMode):
-        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            result = function(*args, **(kwargs or {}))
-            sizes.append(result.numel() if isinstance(result, Tensor) and "index_add_" not in str(function) else 0)
-            return result
-
-    with Sizes():
-        x = torch.randn(8, 4, requires_grad=True)
-        loss(x, torch.arange(8)).backward()
-        loss.step(0.1)
-    assert 0 < max(sizes) < 1000
-
-
-def test_znorm_linear_adds_up_until_it_steps() -> None:
-    loss, linear = sgd_twins(reduction="sum")
-    x, y = torch.randn(10, 6, dtype=torch.float64), torch.randint(0, 30, (10,))
-    for part in (slice(0, 4), slice(4, 10)):
-        loss(x[part], y[part]).backward()
-    loss.zero_grad()  # the features are frozen: only the class vectors were to learn
-    loss.step(1.0)
-    torch.testing.assert_close(loss.weight, linear.weight.detach())  # nothing to step by
-    for part in (slice(0, 4), slice(4, 10)):
-        loss(x[part], y[part]).backward()
-    loss.step(1.0)
-    znorm_loss(linear(x), y, reduction="sum").backward()
-    assert linear.weight.grad is not None
-    torch.testing.assert_close(loss.weight, (linear.weight - linear.weight.grad).detach())
-    again = ZNormLinearLoss(6, 30)
-    again.load_state_dict(loss.float().state_dict())  # all but the rows of V stays in float64
-    torch.testing.assert_close(again.weight, linear.weight.detach().float() - linear.weight.grad.float())
 
 
 def test_aldr_keeps_a_lambda_per_sample() -> None:
@@ -305,46 +221,3 @@ def test_truncated_gce_warms_up_without_truncation() -> None:
     assert float(loss(logits, labels)) == pytest.approx((1 - 0.1**0.7) / 0.7)
     loss.set_epoch(2)
     assert float(loss(logits, labels)) == pytest.approx((1 - 0.5**0.7) / 0.7)
-
-
-# Gradient alignment
-
-
-def test_gradients_that_agree_are_added_and_those_that_do_not_are_turned() -> None:
-    first, second = torch.tensor([3.0, 4.0]), torch.tensor([1.0, 0.0])
-    assert aligned_sum([first], [second])[0].tolist() == [4.0, 4.0]  # type: ignore[union-attr]
-    against = torch.tensor([-5.0, 0.0])  # first . against = -15, |first|^2 = 25: 0.6 of first is taken out again
-    (total,) = aligned_sum([first], [against])
-    assert total.tolist() == pytest.approx([3 - 5 + 1.8, 4 + 2.4])  # type: ignore[union-attr]
-    assert float(first @ (total - first)) == pytest.approx(0.0, abs=1e-5)  # what the teacher adds is at a right angle
-
-
-def test_alignment_sees_all_parameters_as_one_vector() -> None:
-    torch.manual_seed(0)
-    first = [torch.randn(3, 2), torch.randn(4), None, torch.randn(2)]
-    second = [-torch.randn(3, 2), None, torch.randn(5), -first[3]]  # type: ignore[operator]
-    total = aligned_sum(first, second)
-    flat = [
-        torch.cat([torch.zeros(n) if x is None else x.flatten() for x, n in zip(g, (6, 4, 5, 2), strict=True)])
-        for g in (first, second)
-    ]
-    product = float(flat[0] @ flat[1])
-    expected = flat[0] + flat[1] - (product / float(flat[0] @ flat[0]) * flat[0] if product < 0 else 0)
-    assert product < 0 and torch.allclose(torch.cat([x.flatten() for x in total]), expected, atol=1e-6)  # type: ignore[union-attr]
-
-
-def test_aligned_backward_leaves_the_aligned_sum() -> None:
-    torch.manual_seed(0)
-    network = nn.Linear(5, 6)
-    loss = DualHeadLoss(6, 3, hidden=0)
-    inputs, labels, teacher = torch.randn(8, 5), torch.arange(8) % 3, torch.randn(8, 3)
-    parameters = [*network.parameters(), *loss.parameters()]
-    value = loss.aligned_backward(parameters, network(inputs), labels, teacher)
-    aligned = [p.grad.clone() for p in parameters]  # type: ignore[union-attr]
-    first, second = loss.parts(network(inputs), labels, teacher)
-    assert float(value) == pytest.approx(float((first + second).detach()))
-    gradients = [torch.autograd.grad(part, parameters, retain_graph=True, allow_unused=True) for part in (first, second)]
-    for mine, expected in zip(aligned, aligned_sum(*gradients), strict=True):
-        assert torch.allclose(mine, expected)  # type: ignore[arg-type]
-    loss.aligned_backward(parameters, network(inputs), labels, teacher)  # gradients add up, as with backward
-    assert all(torch.allclose(p.grad, 2 * mine, atol=1e-6) for p, mine in zip(parameters, aligned, strict=True))  # type: ignore[arg-type]

@@ -88,5 +88,5 @@ def test_train_with_supcon(tmp_path: Path) -> None:
     import hardsight
 
     options: Any = {"loss": "supcon", "loss_options": {"projection": 4}, "epochs": 1, "limit": 40}
-    run = hardsight.train("digits", "DigitsCNN", tmp_path / "run", watch={}, **options).run
+    run = hardsight.train("digits", tmp_path / "run", model="DigitsCNN", watch={}, **options).run
     assert not (run / "loss.safetensors").exists() and (run / "head.safetensors").exists()

@@ -8,14 +8,14 @@ from PIL import Image
 
 torch = pytest.importorskip("torch")
 
-from hardsight.models import cifar_resnet, open_model
+from hardsight.models import networks, open_model
 from real_data import real
 
 
 def accuracy(net: str, count: int) -> float:
     """Percent right on the first `count` test images, through the model's own preprocessing."""
     weights, test = real(f"cifar10_{net}.safetensors"), real("cifar10_test.npz")
-    model = open_model(f"hardsight.models.cifar_resnet:cifar_{net}", weights=weights, device="cpu")
+    model = open_model(f"hardsight.models.networks:cifar_{net}", weights=weights, device="cpu")
     with np.load(test, allow_pickle=False) as data:
         images, labels = data["images"][:count], data["labels"][:count]
     right = 0
@@ -40,7 +40,7 @@ def test_published_accuracy(net: str, published: float) -> None:
 
 @pytest.mark.parametrize(("depth", "millions"), [(20, 0.27), (32, 0.46), (44, 0.66), (56, 0.85), (110, 1.7)])
 def test_sizes_of_table_6(depth: int, millions: float) -> None:
-    net = getattr(cifar_resnet, f"cifar_resnet{depth}")()
+    net = getattr(networks, f"cifar_resnet{depth}")()
     layers = [m for m in net.modules() if isinstance(m, (torch.nn.Conv2d, torch.nn.Linear))]
     assert len(layers) == depth
     assert sum(p.numel() for p in net.parameters()) / 1e6 == pytest.approx(millions, abs=0.035)

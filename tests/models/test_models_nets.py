@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +14,12 @@ from hardsight.errors import FileError, InputError
 from hardsight.head import Head
 from hardsight.models import open_model
 from hardsight.models.head_layer import HeadLayer, HeadShape, shape_of
-from hardsight.models.network_names import OWN
 from hardsight.models.trainable import cut_off, open_trainable
 
 # name: (features, millions of parameters for 10 classes as the papers or their ports count them)
 SIZES = {
     "mnist_cnn": (2, None),
     "cnn10": (512, None),
-    "cifar_alexnet": (256, 2.47),
-    "cifar_vgg11": (512, 9.23),
-    "cifar_vgg16": (512, 14.72),
-    "cifar_vgg19": (512, 20.04),
-    "cifar_densenet40": (448, 1.02),
-    "cifar_densenet_bc100": (342, 0.77),
     "cifar_resnet20": (64, 0.27),
     "DigitsCNN": (64, None),
 }
@@ -53,11 +45,6 @@ def test_a_network_by_its_name(name: str) -> None:
     assert last.head.weight.shape == (10, features) and layer.weight.shape == (10, features)
     trainable.module(images)
     assert cut.features.shape == (3, features)  # type: ignore[union-attr]
-
-
-def test_every_network_of_the_package_has_a_name() -> None:
-    for module, names in OWN.items():
-        assert importlib.import_module(f"hardsight.models.{module}").NETWORKS == names
 
 
 def test_cnn10_has_ten_convolutions() -> None:
@@ -124,6 +111,6 @@ def test_a_head_as_a_layer_computes_what_the_head_does(name: str) -> None:
 @pytest.mark.parametrize("head", ['"layer": "nothing"', '"layer": "head", "exec": 1'])
 def test_a_head_that_does_not_fit_is_told(head: str, tmp_path: Path) -> None:
     shape = '"kind": "linear", "num_features": 64, "num_classes": 10'
-    (tmp_path / "config.json").write_text(f'{{"factory": "hardsight.models.digits:DigitsCNN", "head": {{{head}, {shape}}}}}')
+    (tmp_path / "config.json").write_text(f'{{"factory": "hardsight.models.networks:DigitsCNN", "head": {{{head}, {shape}}}}}')
     with pytest.raises(FileError, match="its head does not fit the network"):
         open_model(tmp_path)

@@ -257,7 +257,7 @@ def exported(module: Any, images: np.ndarray, path: Path, external: bool) -> Pat
 def test_a_torch_model_and_its_export_agree(tmp_path: Path) -> None:
     """With the weights in a file beside the graph, and inside it."""
     torch = pytest.importorskip("torch")
-    from hardsight.models.cifar_resnet import CifarResNet
+    from hardsight.models.networks import CifarResNet
 
     torch.manual_seed(0)
     module = CifarResNet(1)

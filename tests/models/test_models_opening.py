@@ -21,12 +21,12 @@ from torch import nn
 
 from hardsight.errors import FileError, HardsightError, InputError
 from hardsight.models import Model, Preprocessing, open_model
-from hardsight.models.cifar_resnet import cifar_resnet20
+from hardsight.models.networks import cifar_resnet20
 from hardsight.models.trainable import open_trainable
 from hardsight.models.weights import read_weights
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of the libraries; ours are tested with the heads
-RESNET20 = "hardsight.models.cifar_resnet:cifar_resnet20"
+RESNET20 = "hardsight.models.networks:cifar_resnet20"
 
 
 def images(model: Model, count: int = 3) -> np.ndarray:

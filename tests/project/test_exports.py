@@ -57,7 +57,7 @@ QUICKLY = (
 def test_an_editor_sees_the_options_with_their_types(tmp_path: Path) -> None:
     """mypy's `reveal_type` of the verbs, and an option that does not exist."""
     reveal = "".join(f"reveal_type(hardsight.{verb})\n" for verb in REVEALED)
-    (tmp_path / "verbs.py").write_text(f"import hardsight\n{reveal}hardsight.train(1, 2, 'x', epoch=3)\n")
+    (tmp_path / "verbs.py").write_text(f"import hardsight\n{reveal}hardsight.train(1, 'x', model=2, epoch=3)\n")
     (tmp_path / "mypy.ini").write_text(QUICKLY)
     done = subprocess.run([sys.executable, "-m", "mypy", "verbs.py"], cwd=tmp_path, capture_output=True, text=True)
     lines = [line for line in done.stdout.splitlines() if "Revealed type" in line]

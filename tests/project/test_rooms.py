@@ -22,8 +22,8 @@ ROOMS = (
     "data", "models",
     "extraction", "scoring", "dynamics", "training",
     "domains",
-    "sklearn", "torchmetrics",
-    "human", "subsets", "groups", "quality", "attacks", "explorer", "exporting",
+    "torchmetrics",
+    "human", "subsets", "groups", "quality", "sklearn", "attacks", "explorer", "exporting",
     "demo", "cli", "__main__",
 )  # fmt: skip
 

@@ -691,7 +691,12 @@ def test_a_review_of_classes_or_ids_that_are_not_there_is_refused(tmp_path: Path
     snapshot = Snapshot(np.eye(4), labels=[0, 1, 2, -1])  # no head: the labels say how many classes there are
     twice = Snapshot(np.eye(3), labels=[0, 1, 2], ids=["a", "b", "a"], allow_duplicates=True)
     marks: list[tuple[Snapshot, list[str], list[Any], str]] = [
-        (snapshot, ["0", "1", "0"], [1, 2, 2], "one mark per sample, but 1 ids have several, such as '0'"),
+        (
+            snapshot,
+            ["0", "1", "0"],
+            [1, 2, 2],
+            "row 2 repeats '0' of row 0. Keep one mark",
+        ),
         (snapshot, ["0"], ["cat"], "not a review: suggestions must be class indices"),
         (twice, ["a"], [1], "row 2 repeats 'a' of row 0"),
         (snapshot, ["0"], [3], "'0' is marked as class 3, and classes are 0 to 2"),

@@ -232,7 +232,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("accelerate")
 
     output = tmp_path_factory.mktemp("kept") / "run"
-    hardsight.train("digits", "DigitsCNN", output, epochs=4, limit=30, batch_size=30, lr=0.05, keep_epochs=2)
+    hardsight.train("digits", output, model="DigitsCNN", epochs=4, limit=30, batch_size=30, lr=0.05, keep_epochs=2)
     return output
 
 

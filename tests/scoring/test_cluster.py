@@ -24,8 +24,8 @@ from hardsight.scoring.job import Job
 from hardsight.scoring.score import score
 from hardsight.snapshot import Snapshot
 from hardsight.table import write_table
-from refusals import refused
 
+dask = pytest.importorskip("dask", reason="the cluster extra is not installed")
 distributed = pytest.importorskip("distributed", reason="the cluster extra is not installed")
 cloudpickle = pytest.importorskip("cloudpickle")
 
@@ -220,8 +220,6 @@ def test_what_a_cluster_cannot_do_is_refused(samples: Path) -> None:
         score(samples, **there)
     with pytest.raises(InputError, match="in files"):
         score(np.eye(3), np.eye(3), **there)
-    with pytest.raises(InputError, match="three files"):
-        score(samples, **there, tls_ca="ca.pem")
     with pytest.raises(InputError, match="output"):
         score(samples, cluster=NOBODY)
 
@@ -233,17 +231,16 @@ def test_no_workers_is_an_error_and_not_a_wait(samples: Path, monkeypatch: pytes
             on_cluster(samples, empty.scheduler_address)
 
 
-def test_tls(samples: Path, cli: Callable[..., Any]) -> None:
+def test_tls(samples: Path) -> None:
     pytest.importorskip("cryptography", reason="makes the certificates")
     secure = distributed.Security.temporary()
-    names = {"ca": secure.tls_ca_file, "cert": secure.tls_client_cert, "key": secure.tls_client_key}
+    names = {"ca-file": secure.tls_ca_file, "client.cert": secure.tls_client_cert, "client.key": secure.tls_client_key}
     for name, text in names.items():
         samples.with_name(f"{name}.pem").write_text(text)
-    words = ("score", samples, "--head", samples.with_name("weight.npy"), "-o", samples.with_name("scores.parquet"))
     options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "protocol": "tls", "dashboard_address": ":0"}
     with distributed.LocalCluster(security=secure, **options) as running:
-        with_tls = [word for name in names for word in (f"--tls-{name}", samples.with_name(f"{name}.pem"))]
-        done = cli(*words, "--cluster", running.scheduler_address, *with_tls)
-        assert done.code == 0, done.err
-        refused(cli(*words, "--cluster", running.scheduler_address), "--tls-ca")
-    assert samples.with_name("scores.parquet").read_bytes() == local_bytes(samples, samples.with_name("weight.npy"))
+        with pytest.raises(RunError, match="distributed.comm.tls"):
+            on_cluster(samples, running.scheduler_address)
+        with dask.config.set({f"distributed.comm.tls.{name}": str(samples.with_name(f"{name}.pem")) for name in names}):
+            output = on_cluster(samples, running.scheduler_address)
+    assert output.read_bytes() == local_bytes(samples, samples.with_name("weight.npy"))

@@ -219,3 +219,13 @@ def test_pandas_that_is_missing_is_named(table: ScoresTable, monkeypatch: pytest
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(hardsight.errors.MissingExtra, match=r"^to_pandas\(\) needs pandas: pip install pandas$"):
         table.to_pandas()
+
+
+@pytest.mark.parametrize("library", ["pandas", "csv"])
+def test_a_hardness_table_keeps_its_mark_outside(library: str, tmp_path: Path) -> None:
+    features, weight, labels = np.random.default_rng(0).normal(size=(20, 3)), np.eye(3), np.arange(20) % 3
+    plain = score(features, weight, labels, scores=["confidence"])
+    turned = score(features, weight, labels, scores=["confidence"], hardness=True)
+    turned.save(tmp_path / "scores.csv")
+    again = Snapshot.open(turned.to_pandas() if library == "pandas" else tmp_path / "scores.csv").scores(["confidence"])
+    assert again["confidence"].to_numpy() == pytest.approx(plain["confidence"].to_numpy())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 from pathlib import Path
@@ -299,7 +300,7 @@ def test_joined_by_id_in_the_order_of_the_first(tmp_path: Path) -> None:
     assert both.first.ids.tolist() == ["3", "7"] and both.second.ids.tolist() == [3, 7]
     assert (both.only_first, both.only_second) == (2, 1)
     assert both.note is not None and "'10'" in both.note and "99" in both.note
-    assert [labels.tolist() for labels in both.labels] == [[0, 1], [0, 1]]  # cat, dog in both, by name
+    assert both.first.labels.tolist() == both.second.labels.tolist() == [0, 1]  # cat, dog in both, by name
     assert first.joined(first).note is None and len(first.joined(first).second) == 4
     with pytest.raises(InputError, match="'3'.*'x'"):
         first.joined(Snapshot(np.eye(1), ids=["x"]))
@@ -340,15 +341,123 @@ def test_probabilities_next_to_a_snapshot_are_joined_by_index() -> None:
     assert joined is not None and joined.tolist() == probs.tolist()
 
 
-def test_classes_in_another_order_are_not_compared_by_number() -> None:
+@pytest.mark.parametrize("kind", ["features", "logits", "probs", "scores", "run", "file of probs"])
+def test_classes_in_another_order_are_joined_by_name(tmp_path: Path, kind: str) -> None:
+    rng = np.random.default_rng(0)
+    features, weight, labels = rng.normal(size=(60, 3)), rng.normal(size=(3, 3)), rng.integers(0, 3, 60)
+    labels[:3] = -1
+    order = np.array([2, 0, 1])  # class k of the second is class order[k] of the first
+    logits = features @ weight.T
+    probs = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+
+    def snapshot(which: np.ndarray, folder: Path) -> Snapshot:
+        own, names = np.append(np.argsort(which), -1)[labels], [["ant", "bee", "cat"][k] for k in which]
+        if kind == "logits":
+            return Snapshot(logits=logits[:, which], labels=own, class_names=names)
+        if kind == "probs":
+            return Snapshot(probs=probs[:, which], labels=own, class_names=names)
+        if kind == "scores":
+            return Snapshot.open(hardsight.score(features, weight[which], own, class_names=names, scores=["loss"]))
+        folder.mkdir()
+        if kind == "file of probs":
+            table = pa.table({"probs": probs[:, which].tolist(), "label": pa.array(own, mask=own < 0)})
+            pq.write_table(table, folder / "probs.parquet")
+            return Snapshot.open(folder / "probs.parquet", class_names=names)
+        if kind == "features":
+            return Snapshot(features, weight[which], own, class_names=names)
+        (folder / "samples").mkdir()
+        write_samples(folder / "samples/part-00000.parquet", features, {"id": np.arange(60), "label": own})
+        save_head(folder / "head.safetensors", Head("linear", weight[which]), names)
+        (folder / "run.json").write_text(json.dumps({"parts": [{"name": "samples/part-00000.parquet"}]}))
+        hardsight.score(folder, scores=["loss"], output=folder / "scores.parquet")  # read back, and not computed again
+        return Snapshot.open(folder)
+
+    first, second = snapshot(np.arange(3), tmp_path / "first"), snapshot(order, tmp_path / "second")
+    assert first.class_names != second.class_names
+    same = second.numbered_as(first)
+    assert same.class_names == first.class_names and same.labels.tolist() == first.labels.tolist()
+    ours, theirs = first.scores(["loss"]), same.scores(["loss"])
+    assert theirs["predicted"].equals(ours["predicted"]) and theirs["label"].equals(ours["label"])
+    assert np.allclose(theirs["loss"].to_numpy()[3:], ours["loss"].to_numpy()[3:])
+    drifted = hardsight.drift(first, second, by="loss")
+    assert drifted.summary == {"samples": 57, "harder": 0, "easier": 0}
+    assert {word for word in drifted["outcome"].to_pylist() if word} <= {"right in both", "wrong in both"}
+
+
+def test_models_and_people_are_compared_by_the_names_of_classes() -> None:
     names, features, weight = ["ant", "bee", "cat"], np.eye(3) + 0.1, np.eye(3)
     first = Snapshot(features, weight, [0, 1, 2], class_names=names)
     second = Snapshot(features, weight[::-1], [2, 1, 0], class_names=names[::-1])
-    people = np.full((3, 3), 2)
-    for compare in (
-        lambda: hardsight.score(first, scores=["model_agreement"], models=[second]),
-        lambda: hardsight.drift(first, second),
-        lambda: hardsight.correlate([first, second], people, replicates=20),
+    assert hardsight.score(first, scores=["model_agreement"], models=[second])["model_agreement"].to_numpy() == pytest.approx(1)
+    people = np.array([[5, 1, 0], [0, 5, 1], [1, 0, 5]])
+    tables = [hardsight.correlate([first, other], people, replicates=20).table for other in (first, second)]
+    assert tables[0].drop_columns("model").equals(tables[1].drop_columns("model"))
+
+
+def test_split_comes_before_first_and_limit() -> None:
+    splits = ["train", "test"] * 4
+    snapshot = Snapshot(np.eye(8), columns={"split": splits})
+    assert snapshot.selected("test", first=3).ids.tolist() == [1, 3, 5]
+    assert snapshot.selected("test", first=3, limit=2).ids.tolist() == [1, 3]
+    assert len(snapshot.selected()) == 8
+
+
+def test_clean_cuts_as_mine_does() -> None:
+    rng = np.random.default_rng(0)
+    labels = np.arange(80) % 2
+    features = rng.normal(size=(80, 2)) + 4 * labels[:, None]
+    columns = {"split": ["a"] * 40 + ["b"] * 40, "site": ["x", "y"] * 40}
+    snapshot = Snapshot(features, labels=labels, columns=columns)
+    cleaned = hardsight.clean(snapshot, split="b", first=20)
+    mined = hardsight.mine(snapshot, split="b", first=20, k=1)
+    assert cleaned["id"].to_pylist() == list(range(40, 60)) and set(mined["anchor"].to_pylist()) == set(range(40, 60))
+    audited = hardsight.audit(Snapshot(features, np.eye(2), labels, columns=columns), "site", split="b", first=20)
+    assert audited["n"].to_pylist() == [10, 10]
+
+
+def test_saved_with_the_columns_of_a_file(tmp_path: Path) -> None:
+    table = {"features": np.eye(3).tolist(), "id": ["7", "8", "9"], "site": ["a", "b", "c"], "age": [1, None, 3]}
+    pq.write_table(pa.table({**table, "note": ["x", None, "y"], "none": pa.nulls(3, pa.string())}), tmp_path / "s.parquet")
+    with pytest.warns(UserWarning, match="column note"):
+        Snapshot.load(tmp_path / "s.parquet").save(tmp_path / "s.npz")
+    again = Snapshot.load(tmp_path / "s.npz")
+    assert again.column_names == ["id", "label", "site", "age"] and again.ids.tolist() == ["7", "8", "9"]
+    assert again.columns(["site"])["site"].to_pylist() == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("ids", [["7", "8"], [7, 8], ["007", "8"], ["", "=1+1"]])
+@pytest.mark.parametrize("ending", ["csv", "json", "parquet"])
+def test_ids_are_read_back_as_written(tmp_path: Path, ending: str, ids: list[str | int]) -> None:
+    file = tmp_path / f"scores.{ending}"
+    hardsight.score(np.eye(2), np.eye(2), [0, 1], ids=ids, output=file)
+    assert Snapshot.open(file).ids.tolist() == ids
+
+
+def test_labels_are_no_further_column() -> None:
+    with pytest.raises(InputError, match="label"):
+        Snapshot(np.eye(2), np.eye(2), [0, 1]).with_columns({"label": pa.array([1, 0])})
+
+
+def test_a_subtracted_1_is_among_the_notes() -> None:
+    rng = np.random.default_rng(0)
+    features, labels = rng.normal(size=(60, 2)), np.arange(60) % 2 + 1
+    head, columns = np.eye(2), {"site": ["a", "b", "b"] * 20}
+    for verb in (
+        lambda: hardsight.score(features, head, labels),
+        lambda: hardsight.clean(features, head=head, labels=labels),
+        lambda: hardsight.audit(features, "site", head=head, labels=labels, columns=columns),
+        lambda: hardsight.drift(Snapshot(features, head, labels), Snapshot(features, head, labels)),
+        lambda: hardsight.select(features, 5, head=head, labels=labels),
+        lambda: hardsight.curriculum(features, head=head, labels=labels),
+        lambda: hardsight.mine(features, head=head, labels=labels),
     ):
-        with pytest.raises(InputError, match="class 0 is 'ant' in the first and 'cat' in the second"):
-            compare()
+        with pytest.warns(UserWarning, match="1 was subtracted") as warned:
+            notes = verb().notes
+        assert [note for note in notes if "1 was subtracted" in note] == notes[:1]
+        assert len({str(one.message) for one in warned if "subtracted" in str(one.message)}) == 1
+
+
+def test_duplicates_are_not_offered_where_they_are_refused() -> None:
+    for verb in (hardsight.clean, hardsight.drift):
+        assert "allow_duplicates" not in inspect.signature(verb).parameters
+    assert "allow_duplicates" in inspect.signature(hardsight.score).parameters

@@ -105,7 +105,7 @@ def embeddings() -> pd.DataFrame:
 
 FRAME, EMBEDDINGS = scans(), embeddings()
 REFUSED: dict[str, Callable[[], Any]] = {
-    "or the table that score or clean gives, got list": lambda: explore([1, 2]),
+    "features must be two-dimensional": lambda: explore([1, 2]),
     "has one row for two classes: pass the classifier itself as head": lambda: score(
         FRAME[["f0", "f1"]], np.ones((1, 2)), np.arange(60) % 2
     ),
@@ -130,7 +130,7 @@ def test_what_is_refused(match: str) -> None:
 
 def test_commands_name_columns_of_a_csv(tmp_path: Path, cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("hardsight.explorer.audit_page.write_audit_page", lambda *_: None)  # another test's
+    monkeypatch.setattr("hardsight.groups.audit_page.write_audit_page", lambda *_: None)  # another test's
     scans().to_csv("scans.csv", index=False)
     np.savez("scans.npz", features=scans()[["f0", "f1"]], labels=scans()["y"].to_numpy(str), site=scans()["site"].to_numpy(str))
     np.save("head.npy", 4 * np.eye(2))

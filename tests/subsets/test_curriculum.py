@@ -139,7 +139,7 @@ def trained(output: Path, data: Any = None, **options: Any) -> dict[str, Any]:
     pytest.importorskip("accelerate")
 
     defaults: dict[str, Any] = {"epochs": 4, "batch_size": 8, "lr": 0.05, "watch": {}}
-    hardsight.train(points() if data is None else data, "point_mlp:PointMLP", output, **{**defaults, **options})
+    hardsight.train(points() if data is None else data, output, model="point_mlp:PointMLP", **{**defaults, **options})
     counts: dict[str, Any] = json.loads((output / "run.json").read_text())["counts"]
     return counts
 
@@ -215,7 +215,7 @@ def test_columns_of_images_and_of_watched_sets_go_together(tmp_path: Path) -> No
     (tmp_path / "images.csv").write_text("path,label,split,scene,level\n" + "\n".join(lines) + "\n")
 
     hardsight.train(
-        str(tmp_path / "images.csv"), "DigitsCNN", tmp_path / "run", epochs=1, batch_size=4, degradations=["contrast=0.3"]
+        str(tmp_path / "images.csv"), tmp_path / "run", model="DigitsCNN", epochs=1, batch_size=4, degradations=["contrast=0.3"]
     )
     table = Snapshot.load(tmp_path / "run").columns(["id", "split", "scene", "level", "path"])
     assert table.column("scene").to_pylist() == ["night"] * 10 and len(table) == 6 + 2 * 2

@@ -55,7 +55,7 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run on digits, degraded ones watched too, and steps inside epochs."""
     output = tmp_path_factory.mktemp("digits") / "run"
     hardsight.train(
-        "digits", "DigitsCNN", output, epochs=2, limit=120, batch_size=32, lr=0.05, augment="crop=1",
+        "digits", output, model="DigitsCNN", epochs=2, limit=120, batch_size=32, lr=0.05, augment="crop=1",
         degradations=["contrast=0.3"], every=3,
     )  # fmt: skip
     return output
@@ -84,7 +84,7 @@ def test_the_run_holds_every_file_of_a_training(digits: Path) -> None:
 def test_progress_tells_the_loss_while_batches_wait_to_be_measured(tmp_path: Path) -> None:
     told: list[str] = []
     tell = lambda done, total, words: told.append(words)  # noqa: E731
-    hardsight.train("digits", "DigitsCNN", tmp_path / "run", epochs=1, limit=64, batch_size=32, progress=tell)
+    hardsight.train("digits", tmp_path / "run", model="DigitsCNN", epochs=1, limit=64, batch_size=32, progress=tell)
     steps = [words for words in told if words.startswith("epoch 1/1") and "evaluating" not in words]
     assert len(steps) == 2 and all("loss 2." in words and "no labels" not in words for words in steps)
 
@@ -297,7 +297,7 @@ def test_a_run_can_be_trained_on(tmp_path: Path) -> None:
 def test_a_module_of_ones_own(tmp_path: Path) -> None:
     net = torch.nn.Sequential(torch.nn.Linear(3, 6), torch.nn.ReLU(), torch.nn.Linear(6, 3))
     before = net[0].weight.detach().clone()
-    done = hardsight.train(points(), net, tmp_path / "run", epochs=2, lr=0.1, optimizer="adamw", precision="bfloat16")
+    done = hardsight.train(points(), tmp_path / "run", model=net, epochs=2, lr=0.1, optimizer="adamw", precision="bfloat16")
     assert done.head.num_features == 6 and torch.equal(net[0].weight, before)
     with pytest.raises(InputError, match="name it yourself: torch.nn.modules.container:Sequential --weights"):
         open_model(tmp_path / "run")
@@ -311,7 +311,7 @@ def test_held_out_samples_are_seen_as_in_use(tmp_path: Path) -> None:
         return torch.nn.Sequential(*some, torch.nn.Linear(6, 3))
 
     inputs, labels = points(30, seed=1)
-    hardsight.train(points(), net(), tmp_path / "run", epochs=2, batch_size=16, lr=0.1, watch={"test": (inputs, labels)})
+    hardsight.train(points(), tmp_path / "run", model=net(), epochs=2, batch_size=16, lr=0.1, watch={"test": (inputs, labels)})
     trained = net().eval()
     trained.load_state_dict(load_file(tmp_path / "run" / "model" / "model.safetensors"))
     losses = torch.nn.functional.cross_entropy(trained(torch.from_numpy(inputs)), torch.from_numpy(labels), reduction="none")
@@ -328,15 +328,15 @@ def test_images_that_cannot_be_read_are_listed(tmp_path: Path) -> None:
         Image.fromarray(image).save(photos / "ab"[number % 2] / f"{number:02d}.png")
     (photos / "a" / "04.png").write_bytes(b"nothing")
     said: list[str] = []
-    hardsight.train(str(photos), "DigitsCNN", tmp_path / "run", epochs=1, batch_size=4, size=8, say=said.append)
+    hardsight.train(str(photos), tmp_path / "run", model="DigitsCNN", epochs=1, batch_size=4, size=8, say=said.append)
     errors = pq.read_table(tmp_path / "run" / "errors.parquet").to_pylist()
     assert [(row["id"], row["reason"]) for row in errors] == [("a/04.png", "not_an_image")]
     assert len(pq.read_table(tmp_path / "run" / "dynamics" / "epoch=0001.parquet")) == 11
     assert len(hardsight.Snapshot.load(tmp_path / "run")) == 11 and "1 samples could not be read" in said[-1]
-    hardsight.train(str(photos), "DigitsCNN", tmp_path / "single", epochs=1, batch_size=1, size=8)  # a batch of nothing
+    hardsight.train(str(photos), tmp_path / "single", model="DigitsCNN", epochs=1, batch_size=1, size=8)  # a batch of nothing
     assert json.loads((tmp_path / "single" / "run.json").read_text())["counts"]["steps"] == 12
     with pytest.raises(FileError, match="not_an_image"):
-        hardsight.train(str(photos), "DigitsCNN", tmp_path / "strict", epochs=1, size=8, strict=True)
+        hardsight.train(str(photos), tmp_path / "strict", model="DigitsCNN", epochs=1, size=8, strict=True)
 
 
 def test_labels_of_a_watched_set_follow_the_names(tmp_path: Path) -> None:
@@ -344,12 +344,12 @@ def test_labels_of_a_watched_set_follow_the_names(tmp_path: Path) -> None:
     np.savez(tmp_path / "train.npz", images=images, labels=np.arange(9) % 3, class_names=["a", "b", "c"])
     np.savez(tmp_path / "test.npz", images=images, labels=[0, 1] * 4 + [0], class_names=["c", "b"])
     sets = {name: str(tmp_path / f"{name}.npz") for name in ("train", "test", "other")}
-    hardsight.train(sets["train"], "DigitsCNN", tmp_path / "run", epochs=1, watch={"test": sets["test"]})
+    hardsight.train(sets["train"], tmp_path / "run", model="DigitsCNN", epochs=1, watch={"test": sets["test"]})
     rows = pq.read_table(tmp_path / "run" / "dynamics" / "epoch=0001.parquet").to_pylist()
     assert [row["label"] for row in rows if row["split"] == "test"] == [2, 1] * 4 + [2]
     np.savez(tmp_path / "other.npz", images=images, labels=[0, 1] * 4 + [0], class_names=["c", "dog"])
-    with pytest.raises(InputError, match="other has a class .*: 'dog'"):
-        hardsight.train(sets["train"], "DigitsCNN", tmp_path / "no", epochs=1, watch={"other": sets["other"]})
+    with pytest.raises(InputError, match="other has samples of a class .*, 'dog'"):
+        hardsight.train(sets["train"], tmp_path / "no", model="DigitsCNN", epochs=1, watch={"other": sets["other"]})
 
 
 @pytest.mark.parametrize(
@@ -367,7 +367,7 @@ def test_labels_of_a_watched_set_follow_the_names(tmp_path: Path) -> None:
 def test_a_loss_that_is_no_number_stops_with_its_cause(options: dict[str, Any], cause: str, tmp_path: Path) -> None:
     net = torch.nn.Sequential(torch.nn.Linear(3, 6), torch.nn.ReLU(), torch.nn.Linear(6, 3))
     with pytest.raises(TrainingError, match=re.escape(cause)):
-        hardsight.train(points(), net, tmp_path / "run", **{"epochs": 3, "batch_size": 8, "lr": 0.01, **options})
+        hardsight.train(points(), tmp_path / "run", model=net, **{"epochs": 3, "batch_size": 8, "lr": 0.01, **options})
     assert not (tmp_path / "run" / "run.json").exists()
     assert (tmp_path / "run" / "checkpoints" / "epoch=0002.json").exists() == ("schedule" in options)
 

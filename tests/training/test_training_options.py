@@ -22,21 +22,21 @@ from hardsight.data.arrays import ImageArrays
 from hardsight.domains.adapt_models import AdaptWork
 from hardsight.domains.generalize import OpenedDomains
 from hardsight.domains.generalize_models import GeneralizeWork
-from hardsight.domains.opening import Features
 from hardsight.domains.settings import AdaptSettings, GeneralizeSettings
 from hardsight.errors import HardsightError, InputError
 from hardsight.models import Preprocessing, open_model
 from hardsight.models.trainable import open_trainable
-from hardsight.training.network import hits
+from hardsight.snapshot import Snapshot
+from hardsight.training.forward_passes import hits
 from hardsight.training.optimization import Updater, make_optimizer, parameter_groups, rate_factor
 from hardsight.training.settings import LearningOptions, OptimizerOptions, ScheduleOptions, TrainSettings
 from hardsight.training.trainee import LossChoice, Trainee
 from point_mlp import points
 
 
-def in_domains() -> Features:
+def in_domains() -> Snapshot:
     values, labels = points(48)
-    return Features(values, labels, [str(row) for row in range(48)], None, np.array(["a", "b", "c"])[np.arange(48) // 16])
+    return Snapshot(values, labels=labels, columns={"domain": np.repeat(["a", "b", "c"], 16)})
 
 
 def normalized() -> Any:
@@ -104,7 +104,7 @@ def test_momentum_is_plain_or_nesterov(nesterov: bool | None) -> None:
 
 def test_frozen_statistics_stay_and_are_used_while_all_else_learns(tmp_path: Path) -> None:
     net = normalized()
-    hardsight.train(points(), net, tmp_path / "run", epochs=1, batch_size=16, lr=0.1, freeze_bn=True)
+    hardsight.train(points(), tmp_path / "run", model=net, epochs=1, batch_size=16, lr=0.1, freeze_bn=True)
     state = load_file(tmp_path / "run" / "model" / "model.safetensors")
     assert torch.equal(state["1.running_mean"], net[1].running_mean) and torch.equal(state["1.running_var"], net[1].running_var)
     assert int(state["1.num_batches_tracked"]) == 0
@@ -146,7 +146,7 @@ def check_seen(how: Preprocessing, batch: np.ndarray, data: ImageData) -> None:
 
 def test_preprocessing_is_chosen_in_train_adapt_and_generalize(tmp_path: Path) -> None:
     data = pictures()
-    trained = hardsight.train(data, "DigitsCNN", tmp_path / "run", epochs=1, **SEEN).run
+    trained = hardsight.train(data, tmp_path / "run", model="DigitsCNN", epochs=1, **SEEN).run
     how = open_model(trained).preprocessing
     check_seen(how, how(data.image(0))[None], data)
     options: dict[str, Any] = {"model": "DigitsCNN", **SEEN}
@@ -224,7 +224,7 @@ def two_layers(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "head_hidden": 16,
         "optimizer_options": {"head_rate": 3.0},
     }
-    return hardsight.train("digits", "DigitsCNN", output, watch={}, **options).run
+    return hardsight.train("digits", output, model="DigitsCNN", watch={}, **options).run
 
 
 def test_features_are_those_after_the_relu_and_the_model_is_like_any_other(two_layers: Path, tmp_path: Path) -> None:
@@ -244,12 +244,12 @@ def test_features_are_those_after_the_relu_and_the_model_is_like_any_other(two_l
 
 
 def test_a_run_with_two_layers_is_trained_on(two_layers: Path, tmp_path: Path) -> None:
-    on = hardsight.train("digits", two_layers, tmp_path / "on", watch={}, loss="avh", epochs=1, lr=1e-9, limit=60).run
+    on = hardsight.train("digits", tmp_path / "on", model=two_layers, watch={}, loss="avh", epochs=1, lr=1e-9, limit=60).run
     first, second = (load_file(run / "model" / "model.safetensors") for run in (two_layers, on))
     assert first.keys() == second.keys() and all(torch.allclose(first[name], second[name], atol=1e-5) for name in first)
     assert open_model(on)(np.ones((2, 1, 8, 8), np.float32))[0].shape == (2, 16)
     with pytest.raises(InputError, match="has a hidden layer before its head already"):
-        hardsight.train("digits", two_layers, tmp_path / "twice", head_hidden=5)
+        hardsight.train("digits", tmp_path / "twice", model=two_layers, head_hidden=5)
 
 
 def test_the_hidden_layer_is_new_and_of_the_head() -> None:
@@ -270,7 +270,7 @@ def test_a_library_model_is_read_back(loss: str, hidden: int | None, tmp_path: P
     images = np.random.default_rng(0).integers(0, 256, (8, 32, 32, 3), np.uint8)
     data = ImageData("npz", [str(row) for row in range(8)], ImageArrays([lambda: images], [8], []), np.arange(8) % 2)
     options: dict[str, Any] = {"epochs": 1, "batch_size": 4, "size": 32, "augment": "flip", "loss": loss, "head_hidden": hidden}
-    model = open_model(hardsight.train(data, "timm:test_resnet", tmp_path / "run", **options).run)
+    model = open_model(hardsight.train(data, tmp_path / "run", model="timm:test_resnet", **options).run)
     features, logits = model(np.random.default_rng(0).random((1, 3, 32, 32), np.float32))  # one image is enough
     assert logits.shape == (1, 2) and model.preprocessing.size == (32, 32)
     assert (model.head.kind, model.head.scale) == (("angular", 10.0) if loss == "avh" else ("linear", None))
@@ -306,7 +306,7 @@ def test_ten_crops_by_hand() -> None:
 
 def test_top_k_and_ten_crops_of_a_watched_set(tmp_path: Path) -> None:
     options: dict[str, Any] = {"epochs": 1, "limit": 50, "batch_size": 25, "lr": 0.05, "preprocessing": "crop_pct=0.8"}
-    done = hardsight.train("digits", "DigitsCNN", tmp_path / "run", top_k=2, crops=10, **options)
+    done = hardsight.train("digits", tmp_path / "run", model="DigitsCNN", top_k=2, crops=10, **options)
     means, data = done.history[0]["test"], open_data("digits", split="test", limit=50)
     model = open_model(done.run)
     plain = model(np.stack([model.preprocessing(data.image(row)) for row in range(50)]))[1]  # (50, 10)
@@ -319,7 +319,7 @@ def test_top_k_and_ten_crops_of_a_watched_set(tmp_path: Path) -> None:
         for k, name in enumerate(names, 1):
             assert means[name] == pytest.approx((order[:, :k] == data.labels[:, None]).any(1).mean()), name
     assert means["top2"] > means["accuracy"] and "top2" not in done.history[0]["train"]
-    same = hardsight.train("digits", "DigitsCNN", tmp_path / "plain", **options)
+    same = hardsight.train("digits", tmp_path / "plain", model="DigitsCNN", **options)
     assert same.history[0]["test"] == {name: value for name, value in means.items() if "top" not in name and "crops" not in name}
     assert np.array_equal(same.head.weight, done.head.weight)
 

@@ -267,36 +267,6 @@ def test_bad_arrays_are_refused(inputs: Any, ids: Any, message: str) -> None:
         ArrayInputs(inputs, [0, 1, 0], ids)
 
 
-# Moving average
-
-
-def test_a_moving_average_begins_as_a_copy_and_counts_are_copied() -> None:
-    """By hand: w goes 1 -> 3 -> 5, its average with decay 0.75 goes 1 -> 1.5 -> 2.375, and so does a running mean."""
-    from hardsight.models.trainable import open_trainable
-    from hardsight.training.network import CutNetwork
-    from hardsight.training.optimization import moving_average
-
-    net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2), torch.nn.Linear(2, 2))
-    network = CutNetwork(open_trainable(net, 2), torch.randn(4, 2))
-    norm = network.network[1]  # type: ignore[index]
-
-    def become(value: float, count: int) -> None:
-        with torch.no_grad():
-            norm.weight.fill_(value)
-            norm.running_mean.fill_(value)
-            norm.num_batches_tracked.fill_(count)
-
-    become(1.0, 10)
-    average = moving_average(network, 0.75)
-    for value, count, expected in ((3.0, 11, 1.5), (5.0, 12, 2.375)):
-        become(value, count)
-        average.update_parameters(network)
-        followed: Any = average.module.network[1]  # type: ignore[union-attr, index]
-        assert followed.weight.tolist() == followed.running_mean.tolist() == [expected] * 2
-        assert int(followed.num_batches_tracked) == count
-    assert not any(p.requires_grad for p in average.parameters())
-
-
 # Checkpoints
 
 

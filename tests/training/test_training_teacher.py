@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 from hardsight import losses, training
 from hardsight.errors import InputError, RunError
 from hardsight.models import open_model
-from hardsight.models.feature_head import feature_head
+from hardsight.models.networks import feature_head
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import open_trainable
 from hardsight.training.trainee import LossChoice, Trainee

@@ -36,7 +36,7 @@ def train(tracker: str, output: str = "first-try", **options: Any) -> list[dict[
     labels = np.arange(40) % 2
     data = rng.normal(labels[:, None], 1, (40, 3)), labels
     return hardsight.train(
-        data, "point_mlp:PointMLP", output, epochs=2, watch={"test": data}, tracker=tracker, snapshot=False, **options
+        data, output, model="point_mlp:PointMLP", epochs=2, watch={"test": data}, tracker=tracker, snapshot=False, **options
     ).history
 
 

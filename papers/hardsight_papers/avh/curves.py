@@ -118,8 +118,8 @@ def figure_14(context: Context) -> Outcome:
 
 
 CIFAR_NETWORKS: tuple[Network, ...] = (  # the three that the captions name
-    ("AlexNet for CIFAR", "cifar_alexnet", False, {"lr": 0.01}),
-    ("VGG-19 for CIFAR", "cifar_vgg19", False, {"lr": 0.01}),
+    ("AlexNet for CIFAR", "hardsight_papers.networks:CifarAlexNet", False, {"lr": 0.01}),
+    ("VGG-19 for CIFAR", "hardsight_papers.networks:cifar_vgg19", False, {"lr": 0.01}),
     ("ResNet-50", "torchvision:resnet50", True, {"lr": 0.1, "size": 32}),
 )
 CIFAR: dict[str, Any] = {

@@ -117,7 +117,7 @@ def cifar_with_people(context: Context) -> tuple[ImageData, np.ndarray]:
 def cifar_snapshot(context: Context, depth: int, **settings: Any) -> Snapshot:
     """What a ResNet saw of CIFAR-10's test images."""
     weights = context.data.require(f"cifar10_resnet{depth}", "this recipe")
-    network = f"hardsight.models.cifar_resnet:cifar_resnet{depth}"
+    network = f"hardsight.models.networks:cifar_resnet{depth}"
     images = context.data.require("cifar10", "this recipe")
     return context.extract(network, images, weights=weights, num_classes=10, split="test", scaling="imagenet", **settings)
 

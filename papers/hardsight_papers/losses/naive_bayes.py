@@ -12,6 +12,7 @@ from functools import partial
 
 import numpy as np
 
+from hardsight import Head
 from hardsight.scoring import fit_head
 from hardsight.stats import Mean
 from hardsight_papers.context import Context
@@ -82,22 +83,26 @@ def by_samples(features: np.ndarray, labels: np.ndarray, rng: np.random.Generato
 
 def accuracy_of(head: str, x: np.ndarray, y: np.ndarray, test: np.ndarray, answers: np.ndarray) -> float:
     """Share of test samples that a head fitted to (n, d) x and (n,) y classifies right."""
-    import torch
     from sklearn.linear_model import LogisticRegression
-
-    from hardsight.losses import GaussianNaiveBayes
 
     c = int(y.max()) + 1
     if head == RAW:
         with unconverged():
             return float(LogisticRegression(max_iter=1000).fit(x, y).score(test, answers))
     if head == "naive Bayes":
-        fitted = GaussianNaiveBayes(x.shape[1], c).update(torch.from_numpy(x), torch.from_numpy(y))
-        logits = fitted.logits(torch.from_numpy(test)).numpy()
+        logits = naive_bayes_head(x, y, c).logits(test)
     else:
         with unconverged():
             logits = fit_head(x, y, c).logits(test)
     return float((np.asarray(logits).argmax(1) == answers).mean())
+
+
+def naive_bayes_head(x: np.ndarray, y: np.ndarray, c: int) -> Head:
+    """Gaussian naive Bayes with one variance for all classes, each of which has samples."""
+    counts = np.bincount(y, minlength=c)  # (c,)
+    means = np.stack([x[y == k].mean(axis=0, dtype=np.float64) for k in range(c)])  # (c, d)
+    variance = ((x - means[y]) ** 2).mean(axis=0) + 1e-9  # (d,) a constant dimension would divide by zero
+    return Head("gaussian", means, log_variance=np.log(variance), log_prior=np.log(counts / counts.sum()))
 
 
 def samples_needed(context: Context, head: str) -> list[float]:

@@ -137,9 +137,11 @@ def _batch(c: int) -> tuple[Any, Any]:
 
 
 def _z_step(c: int) -> Callable[[], None]:
-    from hardsight.losses import ZNormLinearLoss
+    import torch
 
-    (features, labels), loss = _batch(c), ZNormLinearLoss(STEP["features"], c)
+    from hardsight_papers.znorm_linear import ZNormLinearLoss
+
+    (features, labels), loss = _batch(c), ZNormLinearLoss(torch.nn.Linear(STEP["features"], c))
 
     def step() -> None:
         loss(features, labels).backward()

@@ -36,11 +36,10 @@ from hardsight.attacks.target import (
 from hardsight.attacks.trajectory import SCHEMA, describe_paths, path_table
 from hardsight.attacks.verification import verification
 from hardsight.errors import FileError, RunError, require_installed
-from hardsight.extraction.extract import BROKEN, ERRORS
+from hardsight.extraction.broken import BROKEN, read_back, write_errors
 from hardsight.files.heads import save_head
-from hardsight.files.parquet import open_parquet, read_parquet
+from hardsight.files.parquet import read_parquet
 from hardsight.files.places import place_on_disk
-from hardsight.files.reading import reading
 from hardsight.files.run import Run, check_run_directory
 from hardsight.files.samples import rows_per_part, write_samples
 from hardsight.options import takes
@@ -79,7 +78,7 @@ def attack(
 
     Example:
         >>> import tempfile
-        >>> from hardsight.models.digits import DigitsCNN
+        >>> from hardsight.models.networks import DigitsCNN
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     done = attack(DigitsCNN(), folder, data="digits", limit=20, epsilon=0.2, trajectories=0)
         >>> done.by_epsilon.select(["method", "epsilon", "n"]).to_pylist()
@@ -230,7 +229,8 @@ class _Job:
         from hardsight.attacks.detection import detection_table  # with statistics, which take a second to load
         from hardsight.attacks.tables import attack_table, epsilon_table
 
-        samples, features, rows, broken = _read_parts(parts)
+        rows, broken = read_back(parts)
+        samples, features = _read_parts(parts)
         if len(features) == 0:
             raise FileError(f"none of the {len(self.inputs)} images can be read.")
         head, directory, d = self.model.head, self.target.directory, self.model.head.num_features
@@ -246,8 +246,7 @@ class _Job:
             write_table(self._paths(table), path)
         for name, written in (("attack", table), ("epsilons", epsilon_table(table)), ("detection", detection_table(table))):
             write_table(written, run.directory / f"{name}.parquet")
-        if broken:
-            write_table(pa.Table.from_pylist(broken, ERRORS), run.directory / "errors.parquet")
+        if write_errors(run.directory, broken):
             self.say(f"{len(broken)} of {len(self.inputs)} images could not be read: see {run.directory / 'errors.parquet'}")
         fitted = "the head" if head.kind == "gaussian" else "training features" if trained is not None else "clean inputs"
         counts = {
@@ -311,19 +310,9 @@ class _Pixels:
         return array
 
 
-def _read_parts(parts: list[Path]) -> tuple[pa.Table, np.ndarray, dict[str, int], list[dict[str, str]]]:
-    """The parts as one table and (n, d) features, the rows of each, and the images that could not be read."""
-    tables, rows, broken = [], {}, []
-    for part in parts:
-        try:
-            table = read_parquet(part)
-            with reading(part), open_parquet(part) as file:
-                broken += json.loads((file.schema_arrow.metadata or {}).get(BROKEN, b"[]"))
-        except FileError as error:
-            raise RunError(f"{error} Remove it, and run the same command again.") from error
-        rows[part.name] = len(table)
-        tables.append(table.replace_schema_metadata(None))
-    table = pa.concat_tables(tables)
+def _read_parts(parts: list[Path]) -> tuple[pa.Table, np.ndarray]:
+    """The parts as one table and (n, d) features."""
+    table = pa.concat_tables([read_parquet(part).replace_schema_metadata(None) for part in parts])
     column = table.column("features").combine_chunks()
     features = column.flatten().to_numpy().reshape(len(table), -1) if len(table) else np.zeros((0, 1), np.float32)
-    return table.drop_columns("features"), features, rows, broken
+    return table.drop_columns("features"), features

@@ -132,7 +132,7 @@ def _opened_data(spec: Any, s: AttackSettings, watched: str | None, trained: boo
     splits = data.columns.get("split", [])
     held_out = next((name for name in HELD_OUT if name in splits), None)
     if s.split is None and held_out is not None:
-        data = data.take([row for row, value in enumerate(splits) if value == held_out])
+        data = data.of_split(held_out)
     elif trained and s.split is None and s.data is None and watched is None:
         notes.append("nothing was held out: the model was trained on these images")
     labeled = np.flatnonzero(np.asarray(data.labels) >= 0)

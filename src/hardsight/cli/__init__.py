@@ -17,9 +17,8 @@ from typing import Any, NoReturn
 
 import typer
 
-from hardsight.cli.command_options import with_options
+from hardsight.cli.command_options import command_of, with_options
 from hardsight.cli.help_page import PACKAGES, PURPOSES, Group, UsageError
-from hardsight.cli.options import command_of
 from hardsight.cores import avoid_amx, limit_spinning
 from hardsight.errors import HardsightError, did_you_mean
 from hardsight.options import Options

@@ -41,17 +41,23 @@ def audit(
         hardsight audit photos.npz --group camera -o audit.parquet
         hardsight audit run --split test
     """
-    from hardsight.explorer.audit_page import page_beside, pictures_of, write_audit_page
+    from hardsight.data.run_images import RunImages
+    from hardsight.explorer.thumbnails import Pictures
+    from hardsight.files.writing import check_page_output
     from hardsight.groups.audit import audit, checked_target
+    from hardsight.groups.audit_page import write_audit_page
     from hardsight.groups.outputs import default_output
     from hardsight.render.showing import show
     from hardsight.screen import print_line, print_wrote, progress_bar
 
     with progress_bar("auditing") as progress:
-        page = page_beside(output, report, images)
+        RunImages({}, None, images).check_named(images)
+        page = report or (None if output is None else Path(output).with_suffix(".html"))
+        if page is not None:
+            check_page_output(page)
         target = checked_target(output or default_output(source, "audit", whole=settings.whole), source, settings)
         groups = audit(source, settings=settings, progress=progress)
-        pictures = pictures_of(groups, images)  # wrong ones are refused before anything is written
+        pictures = Pictures.of(groups.measures.samples, images)  # wrong ones are refused before anything is written
     show(groups)
     if target is not None:
         if (before := groups.replaced(target)) is not None:
@@ -63,5 +69,5 @@ def audit(
         print_line("nothing was written: give -o audit.parquet")
         return
     with progress_bar("drawing"):
-        write_audit_page(groups, page, pictures)
+        write_audit_page(groups, page, pictures.small if pictures.any else None)
     print_wrote(page)

@@ -11,9 +11,7 @@ from hardsight.explorer.settings import ExploreSettings
 @command(ExploreSettings, prints="nothing")
 def explore(
     settings: ExploreSettings,
-    x: str = typer.Argument(
-        ..., metavar="RUN", help="Run directory, scores table (.parquet, .csv) or snapshot (.npz, .npy, .parquet)."
-    ),
+    x: str = typer.Argument(..., metavar="RUN", help="Run directory, or a file: a scores table, a snapshot, a wide table."),
     second: str = typer.Argument(None, metavar="[RUN2]", help="Second run, compared on the ids that both have."),
     no_browser: bool = typer.Option(False, "--no-browser", help="Print the address without opening a browser."),
 ) -> None:
@@ -26,18 +24,20 @@ def explore(
         hardsight explore hardsight-demo
         hardsight explore before after --port 8400 --no-browser
     """
-    from hardsight.explorer.serve import start
+    from hardsight.explorer.page import open_page
+    from hardsight.explorer.server import Server
     from hardsight.screen import print_next, print_warning, progress_bar
 
     with progress_bar("scoring") as progress:
-        started = start(x, second, settings=settings, progress=progress)
-    for note in started.notes:
+        page = open_page(x, second, settings, progress)
+    server = Server(page, settings)
+    for note in server.notes:
         print(note)
-    suspects = started.page.display.suspects
+    suspects = page.display.suspects
     for sentence in [] if suspects is None else suspects.warnings:
         print_warning(sentence)
     try:
-        started.run(browser=not no_browser)
+        server.run(browser=not no_browser)
     finally:
-        if started.page.apply and started.page.review.current()[1]:  # marks that can be applied
-            print_next(*started.page.apply)
+        if page.apply and page.review.current()[1]:  # marks that can be applied
+            print_next(*page.apply)

@@ -38,6 +38,12 @@ def extract(
 
     with progress_bar("extracting") as progress:
         snapshot = run(model, data, output, settings=settings, progress=progress, say=print_line)
-    print_line(f"{len(snapshot)} rows of {snapshot.source.width} features in {output}")
     labels = snapshot.columns(["label"]).column("label").unique().drop_null()
+    facts = {
+        "samples": len(snapshot),
+        "features": snapshot.source.width,
+        "labels": len(labels),
+        "head": snapshot.head is not None,
+    }
+    print_line(f"{len(snapshot)} rows of {snapshot.source.width} features in {output}", **facts)
     print_next("hardsight", "clean" if len(labels) > 1 else "score", output)

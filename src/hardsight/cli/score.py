@@ -1,4 +1,4 @@
-"""`hardsight score`: a snapshot in, scores out."""
+"""`hardsight score`: a snapshot in, scores out. Next: scoring/score.py, which computes and writes them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hardsight.scoring.settings import ScoreSettings
 def score(
     settings: ScoreSettings,
     snapshot: str = typer.Argument(
-        ..., metavar="SNAPSHOT", help="A run directory, .npz, .npy, .parquet or .csv; also s3://, gs://, hdfs://."
+        ..., metavar="SNAPSHOT", help="A run directory, .npz, .npy, .parquet or .csv; also s3://, gs://."
     ),
     output: str = typer.Option(
         None,

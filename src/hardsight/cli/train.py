@@ -40,14 +40,15 @@ def train(
     from hardsight.training.train import train as run_train
 
     with progress_bar("reading") as progress:
-        trained = run_train(data, model, output, settings=settings, progress=progress, say=print_line)
+        trained = run_train(data, output, model=model, settings=settings, progress=progress, say=print_line)
     from hardsight.dynamics.description import describe_dynamics
+    from hardsight.render.showing import show_lines
     from hardsight.training import processes  # torch, which `run` loads when the input has been checked
 
     if processes.leave():
         print_line(str(describe_dynamics(output)))
-        epochs = f"{len(trained.history)} epoch{'s' * (len(trained.history) != 1)}"
-        print_line(f"{epochs} in {output}, curves in {output / 'figures'}")
+        show_lines(trained.lines())
+        print_line(f"model in {output}, curves in {output / 'figures'}")
         if settings.snapshot:
             print_next("hardsight", "score", output)
         else:

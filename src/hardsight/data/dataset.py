@@ -85,6 +85,10 @@ class ImageData:
             rows=np.asarray(self._rows, np.int64)[picked],
         )
 
+    def of_split(self, *splits: str | None) -> ImageData:
+        """The images of one split, or of several; there may be none."""
+        return self.take([row for row, split in enumerate(self.columns.get("split", ())) if split in splits])
+
     @property
     def _rows(self) -> Any:
         return range(len(self.images)) if self.rows is None else self.rows

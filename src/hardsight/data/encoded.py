@@ -27,7 +27,7 @@ from hardsight.data.decoding import BrokenImage, decode
 from hardsight.data.files import hash_lines
 from hardsight.data.labels import read_labels, split_name
 from hardsight.errors import FileError, InputError
-from hardsight.files.label_column import class_label_names
+from hardsight.files.class_names import class_label_names
 from hardsight.files.parquet import open_parquet, read_parquet
 from hardsight.files.places import Place, place
 from hardsight.files.reading import FileState, check_unchanged, file_state, read_json, reading

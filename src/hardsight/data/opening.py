@@ -218,12 +218,11 @@ def _pick_split(data: ImageData, split: str) -> ImageData:
         return replace(data, columns={**data.columns, "split": [_split_value(value) for value in data.columns[split]]})
     usual = split_name(split)
     if "split" in data.columns:
-        wanted = usual or split
-        rows = [row for row, value in enumerate(data.columns["split"]) if value == wanted]
-        if not rows:
+        picked = data.of_split(usual or split)
+        if not len(picked):
             splits = ", ".join(f"{name} ({count})" for name, count in Counter(data.columns["split"]).items())
             raise InputError(f"split must be one that the data has: {splits}; got {split!r}.")
-        return data.take(rows)
+        return picked
     if usual is None:
         domain = f" {split!r} is a domain here: pass its folder as the data." if split in data.columns.get("domain", []) else ""
         raise InputError(

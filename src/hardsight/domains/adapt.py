@@ -7,8 +7,10 @@ From top to bottom: the pairs of domains are opened and checked, here; prepared 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -18,26 +20,25 @@ import numpy as np
 from hardsight.data import ImageData, open_data
 from hardsight.domains.adapt_result import Adapted
 from hardsight.domains.opening import (
-    Data,
-    Features,
+    as_target,
     check_folder_names,
     check_network_options,
     class_names_of,
     domain_names,
     first_few,
-    in_classes_of,
     labeled_only,
-    labels_of,
-    only,
     open_domain,
     present_classes,
+    refuse_early,
 )
-from hardsight.domains.run_directory import refuse_early, write_run
+from hardsight.domains.run_directory import finish_run, started_run
 from hardsight.domains.settings import AdaptSettings
 from hardsight.domains.training_length import few_steps
 from hardsight.errors import InputError
+from hardsight.extraction.inputs import Data, ids_of, labels_of, of_domain
 from hardsight.options import takes
 from hardsight.screen import Progress, Say
+from hardsight.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from hardsight.option_types import AdaptOptions
@@ -80,22 +81,25 @@ def adapt(
     refuse_early(settings, output, COMMAND)
     pairs = _pairs(source, target, settings.limit)
     first, smallest = next(iter(pairs.values()))[0], min(len(labeled) for labeled, _ in pairs.values())
-    kind = "features" if isinstance(first, Features) else "images"
+    kind, asked = "features" if isinstance(first, Snapshot) else "images", settings.methods
     learned, passes = _is_trained(settings.model), settings.source_epochs
+    settings = settings if kind == "features" else _for_images(settings)
     settings = settings.for_data(kind, learned, smallest)
     check_network_options(first, settings)
-    _check_alignment(first, settings)
     names, images = class_names_of(first), _pictures(pairs, settings.images)
 
     from hardsight.domains.adapt_models import AdaptWork  # loads torch, which takes seconds
 
     work = AdaptWork.of(settings, pairs, say or (lambda sentence: None))
-    for sentence in _of_one_class(pairs):
+    for sentence in (*(["coral on images is deep-coral"] if settings.methods != asked else []), *_of_one_class(pairs)):
         work.say(sentence)
-
     read = partial(Adapted, class_names=names, images=images)
-    warnings = () if learned or passes is None else _undertrained(pairs, settings.batch_size, passes)
-    write_run(output, COMMAND, work, progress, read, warnings)
+    with started_run(output, COMMAND, work) as run:
+        if run is not None:
+            for sentence in () if learned or passes is None else _undertrained(pairs, settings.batch_size, passes):
+                work.say(sentence)
+            tables = work.all(run.directory, progress)
+            finish_run(run, tables, work.trained_files(run.directory), read)
     return read(output)
 
 
@@ -119,7 +123,7 @@ def _pairs(source: Any, target: Any, limit: int | None) -> Pairs:
             there = f"; it has one, {names[0]!r}" if names else ""
             raise InputError(f"without a target the data needs a domain column with at least two domains{there}.")
         check_folder_names(names)
-        parts = {domain: open_domain(only(first, domain), limit=limit)[0] for domain in names}
+        parts = {domain: open_domain(of_domain(first, domain), limit=limit)[0] for domain in names}
         pairs = {f"{a}-to-{b}": (parts[a], parts[b]) for a in names for b in names if a != b}
     return {pair: _checked(pair, labeled_only(a), b) for pair, (a, b) in pairs.items()}
 
@@ -140,7 +144,7 @@ def _checked(pair: str, source: Data, target: Data) -> tuple[Data, Data]:
             f"{pair}: every target sample is labeled {str(theirs[0])!r}; self-training needs a target with several "
             f"classes. If these labels are placeholders, leave them out."
         )
-    return source, in_classes_of(target, source)
+    return source, as_target(target, source)
 
 
 def _of_one_class(pairs: Pairs) -> Iterator[str]:
@@ -158,23 +162,25 @@ def _undertrained(pairs: Pairs, batch_size: int, passes: int) -> Iterator[str]:
             yield f"warning: {pair}: --source-epochs {passes} makes {sentence}. Left out, held-out samples say how many."
 
 
-def _check_alignment(data: Data, settings: AdaptSettings) -> None:
-    """Features can be aligned, images cannot."""
-    aligning = [method.name for method in settings.all_methods() if method.alignment is not None]
-    if aligning and not isinstance(data, Features):
+def _for_images(settings: AdaptSettings) -> AdaptSettings:
+    """The same methods, as far as images have them: CORAL is Deep CORAL there."""
+    deep = replace(settings, methods=tuple(re.sub(r"^coral(?=\+|$)", "deep-coral", method) for method in settings.methods))
+    aligning = [method.name for method in deep.all_methods() if method.alignment is not None]
+    if aligning:
         raise InputError(
             f"{aligning[0]} aligns features, and these are images: `hardsight extract` makes features of them, to adapt."
         )
+    return deep
 
 
 def _pictures(pairs: Pairs, images: Any) -> dict[str, ImageData]:
     if images is not None:
         shown = images if isinstance(images, ImageData) else open_data(images)
-        known, targets = set(shown.ids), [target for _, target in pairs.values()]
-        if not any(known.intersection(target.ids) for target in targets):
+        known, targets = set(shown.ids), [ids_of(target) for _, target in pairs.values()]
+        if not any(known.intersection(ids) for ids in targets):
             raise InputError(
                 f"{images if isinstance(images, (str, os.PathLike)) else 'images'}: no image has the id of a target sample; "
-                f"its ids look like {next(iter(shown.ids), '')!r}, the samples' like {targets[0].ids[0]!r}."
+                f"its ids look like {next(iter(shown.ids), '')!r}, the samples' like {targets[0][0]!r}."
             )
         return dict.fromkeys(pairs, shown)
     return {name: target for name, (_, target) in pairs.items() if isinstance(target, ImageData)}

@@ -1,4 +1,8 @@
-"""The models of `adapt`: every pair of domains, seed and method, read where they are complete and trained where they are not."""
+"""The models of `adapt`: every pair of domains, seed and method, read where they are complete and trained where they are not.
+
+From top to bottom: all pairs (`AdaptWork`); one pair, prepared for a network (`DomainPair`); its models (`Models`), which
+adapt_training.py trains. adapt_result.py makes tables of what they reach.
+"""
 
 from __future__ import annotations
 
@@ -18,28 +22,132 @@ from hardsight.domains.adapt_training import PairTraining, Report, RoundsResult,
 from hardsight.domains.alignment import Affine
 from hardsight.domains.auto import BEST, CANDIDATES, choose, warning
 from hardsight.domains.methods import Method, models_for
-from hardsight.domains.opening import Data, Features, class_names_of
+from hardsight.domains.opening import class_names_of
 from hardsight.domains.prepare import Standard, image_inputs, network_for, on_raw_features, standards
-from hardsight.domains.run_directory import History, Steps, finish, finished
 from hardsight.domains.settings import AUTO, SOURCE_ONLY, AdaptSettings
-from hardsight.domains.training_length import not_learned
+from hardsight.domains.training_length import Steps, not_learned
 from hardsight.domains.validation import neighbors_before
 from hardsight.errors import InputError
+from hardsight.extraction.inputs import Data, finite_features, ids_of
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable
 from hardsight.scoring.fitted_head import fit_head, unconverged
 from hardsight.screen import Progress, Say, percent
+from hardsight.snapshot import Snapshot
 from hardsight.threads import even_rows
+from hardsight.training.checkpoint import History, finish, finished
+from hardsight.training.forward_passes import all_features, first_sample
 from hardsight.training.inputs import ArrayInputs, Inputs
-from hardsight.training.network import TrainedNetwork, all_features, first_sample, start_fingerprint
 from hardsight.training.optimization import MixedPrecision
-from hardsight.training.processes import by_first, join
+from hardsight.training.processes import by_first, is_first, join
 from hardsight.training.results import write_model
-from hardsight.training.trainee import LossChoice, Trainee
+from hardsight.training.trainee import LossChoice, TrainedNetwork, Trainee, start_fingerprint
 
 BASELINE = "logistic regression"
 BASELINE_ROWS = 20_000  # source samples it is fitted on, at most
 Pairs = dict[str, tuple[Data, Data]]  # name -> source and target
+
+
+@dataclass
+class AdaptWork:
+    """All pairs of domains, and what is done with each."""
+
+    settings: AdaptSettings
+    device: torch.device
+    say: Say
+    pairs: dict[str, DomainPair]  # by name
+
+    @classmethod
+    def of(cls, settings: AdaptSettings, pairs: Pairs, say: Say) -> Self:
+        """Pairs of domains, each made ready for a network."""
+        device = join(settings.device)
+        MixedPrecision(settings.precision, device)  # refuses what does not work, before anything is written
+        work = cls(settings, device, by_first(say), {name: _prepared(settings, *pair) for name, pair in pairs.items()})
+        for note in dict.fromkeys(note for pair in work.pairs.values() for note in pair.notes):
+            work.say(note)
+        return work
+
+    def arguments(self) -> dict[str, Any]:
+        """What the result depends on, for start.json."""
+        return {**self.settings.as_dict(), "device": self.device.type, "pairs": list(self.pairs)}
+
+    def fingerprints(self) -> dict[str, Any]:
+        """Of everything that is read, by pair."""
+        return {
+            name: {"source": pair.source.fingerprint(), "target": pair.target.fingerprint(), "model": pair.model_fingerprint()}
+            for name, pair in self.pairs.items()
+        }
+
+    def trained_files(self, folder: Path) -> list[Path]:
+        """What the trainings wrote."""
+        return [path for pair in self.pairs for path in (folder / pair).rglob("*") if path.is_file()]
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods that adapt, by name."""
+        return [method.name for method in self.settings.all_methods()]
+
+    @torch.random.fork_rng(devices=[])
+    def all(self, folder: Path, progress: Progress | None) -> dict[str, pa.Table]:
+        """The tables of every pair, seed and method; complete ones are read. torch's global random state is left unchanged."""
+        rounds: Rounds = {}
+        starts: Starts = {}
+        lengths = [self._length(pair, model) for pair in self.pairs.values() for model in models_for(self.methods)]
+        steps = Steps(progress if is_first() else None, len(self.settings.seeds) * sum(lengths))
+        for name, pair in self.pairs.items():
+            for seed in self.settings.seeds:
+                place = folder / name / f"seed={seed}"
+                models = Models(pair, self.settings, seed, self.device, place, keep=len(self.pairs) == 1)
+                starts |= self._fill(rounds, name, models, steps)
+        order = [SOURCE_ONLY, BASELINE, *self.methods, AUTO]
+        by_method = sorted(rounds, key=lambda key: (list(self.pairs).index(key[0]), order.index(key[1]), key[2]))
+        names = next(iter(self.pairs.values())).class_names
+        return tables_of({key: rounds[key] for key in by_method}, names, starts)
+
+    def _length(self, pair: DomainPair, model: Method) -> int:
+        """Epochs or rounds of a model."""
+        on_source = self.settings.source_length(len(pair.source)).passes
+        return on_source if model.is_source_model else self.settings.rounds
+
+    def _fill(self, rounds: Rounds, pair: str, models: Models, steps: Steps) -> Starts:
+        """The rounds of every method of one pair and one seed; returns what each method started from."""
+        seed, last = models.seed, {}
+        for model in models_for(self.methods):
+            report = steps.next(f"{pair}  seed {seed}  {model.name}", self._length(models.pair, model))
+            history = models.history(model, report)
+            last[model] = history[-1]
+            if model == Method():
+                rounds[pair, SOURCE_ONLY, seed] = history
+                self._say_if_not_learned(pair, models, history)
+                rounds[pair, BASELINE, seed] = self._baseline(rounds, models, pair)
+            elif model.name in self.methods:
+                rounds[pair, model.name, seed] = history
+                self._say_how_it_went(rounds, pair, model.name, seed)
+        if AUTO in self.settings.methods:
+            histories = {name: rounds[pair, name, seed] for name in (SOURCE_ONLY, *CANDIDATES)}
+            rounds[pair, AUTO, seed] = models.chosen(histories)
+            self._say_how_it_went(rounds, pair, AUTO, seed)
+        return {(pair, model.name, seed): last[model.before] for model in last if not model.is_source_model}
+
+    def _baseline(self, rounds: Rounds, models: Models, pair: str) -> History:
+        """On features it is the same for every seed."""
+        first = rounds.get((pair, BASELINE, self.settings.seeds[0]))
+        return first if first is not None and isinstance(models.pair.source, ArrayInputs) else models.baseline()
+
+    def _say_how_it_went(self, rounds: Rounds, pair: str, method: str, seed: int) -> None:
+        last = rounds[pair, method, seed][-1]
+        reached = "labels not known" if last["accuracy"] is None else f"{percent(last['accuracy'])} %"
+        taken = f" ({last['method']}, round {last['round']})" if "method" in last else ""
+        self.say(f"{pair}  seed {seed}  {method}  {reached}{taken}")
+        if sentence := warning(rounds[pair, SOURCE_ONLY, seed][-1], last):
+            self.say(f"warning: {pair}  seed {seed}  {method}: {sentence}")
+
+    def _say_if_not_learned(self, pair: str, models: Models, history: History) -> None:
+        learned = history[-1]["source"]
+        if learned["accuracy"] is not None:
+            sentence = not_learned(learned["accuracy"], models.pair.num_classes, held_out=learned["held_out"] > 0)
+            if sentence is not None:
+                self.say(f"{pair}  seed {models.seed}: {sentence} Try other --source-epochs or --source-lr.")
 
 
 @dataclass
@@ -91,6 +199,23 @@ class DomainPair:
 
 def _with_inputs(inputs: ArrayInputs, how: Affine) -> ArrayInputs:
     return ArrayInputs(how(inputs.inputs), inputs.labels, inputs.ids, inputs.class_names)
+
+
+def _prepared(settings: AdaptSettings, source: Data, target: Data) -> DomainPair:
+    """Two domains as inputs of a network."""
+    names, network = class_names_of(source), partial(network_for, source, settings)
+    if isinstance(source, Snapshot) and isinstance(target, Snapshot):
+        features = finite_features(source), finite_features(target)
+        ours, theirs = standards(*features, settings.standardize)
+        of_each = zip((ours, theirs), features, (source, target), strict=True)
+        inputs = [ArrayInputs(how(values), data.labels, ids_of(data), names) for how, values, data in of_each]
+        return DomainPair(inputs[0], inputs[1], names, network, first_sample(inputs[0]), theirs)
+    assert isinstance(source, ImageData) and isinstance(target, ImageData)
+    opened = network()
+    images = image_inputs(opened, settings, source, target)
+    return DomainPair(
+        images[0], images[1], names, network, first_sample(images[0]), None, images[0].preprocessing, notes=opened.notes
+    )
 
 
 @dataclass
@@ -218,124 +343,6 @@ class Models:
 
     def _source_view(self) -> TargetView:
         return self.views.get(Method()) or self.training(None).view(self._source_learner())
-
-
-@dataclass
-class AdaptWork:
-    """All pairs of domains, and what is done with each."""
-
-    settings: AdaptSettings
-    device: torch.device
-    say: Say
-    pairs: dict[str, DomainPair]  # by name
-
-    @classmethod
-    def of(cls, settings: AdaptSettings, pairs: Pairs, say: Say) -> Self:
-        """Pairs of domains, each made ready for a network."""
-        device = join(settings.device)
-        MixedPrecision(settings.precision, device)  # refuses what does not work, before anything is written
-        work = cls(settings, device, by_first(say), {name: _prepared(settings, *pair) for name, pair in pairs.items()})
-        for note in dict.fromkeys(note for pair in work.pairs.values() for note in pair.notes):
-            work.say(note)
-        return work
-
-    def arguments(self) -> dict[str, Any]:
-        """What the result depends on, for start.json."""
-        return {**self.settings.as_dict(), "device": self.device.type, "pairs": list(self.pairs)}
-
-    def fingerprints(self) -> dict[str, Any]:
-        """Of everything that is read, by pair."""
-        return {
-            name: {"source": pair.source.fingerprint(), "target": pair.target.fingerprint(), "model": pair.model_fingerprint()}
-            for name, pair in self.pairs.items()
-        }
-
-    def trained_files(self, folder: Path) -> list[Path]:
-        """What the trainings wrote."""
-        return [path for pair in self.pairs for path in (folder / pair).rglob("*") if path.is_file()]
-
-    @property
-    def methods(self) -> list[str]:
-        """The methods that adapt, by name."""
-        return [method.name for method in self.settings.all_methods()]
-
-    @torch.random.fork_rng(devices=[])
-    def all(self, folder: Path, progress: Progress | None) -> dict[str, pa.Table]:
-        """The tables of every pair, seed and method; complete ones are read. torch's global random state is left unchanged."""
-        rounds: Rounds = {}
-        starts: Starts = {}
-        lengths = [self._length(pair, model) for pair in self.pairs.values() for model in models_for(self.methods)]
-        steps = Steps(progress, len(self.settings.seeds) * sum(lengths))
-        for name, pair in self.pairs.items():
-            for seed in self.settings.seeds:
-                place = folder / name / f"seed={seed}"
-                models = Models(pair, self.settings, seed, self.device, place, keep=len(self.pairs) == 1)
-                starts |= self._fill(rounds, name, models, steps)
-        order = [SOURCE_ONLY, BASELINE, *self.methods, AUTO]
-        by_method = sorted(rounds, key=lambda key: (list(self.pairs).index(key[0]), order.index(key[1]), key[2]))
-        names = next(iter(self.pairs.values())).class_names
-        return tables_of({key: rounds[key] for key in by_method}, names, starts)
-
-    def _length(self, pair: DomainPair, model: Method) -> int:
-        """Epochs or rounds of a model."""
-        on_source = self.settings.source_length(len(pair.source)).passes
-        return on_source if model.is_source_model else self.settings.rounds
-
-    def _fill(self, rounds: Rounds, pair: str, models: Models, steps: Steps) -> Starts:
-        """The rounds of every method of one pair and one seed; returns what each method started from."""
-        seed, last = models.seed, {}
-        for model in models_for(self.methods):
-            report = steps.next(f"{pair}  seed {seed}  {model.name}", self._length(models.pair, model))
-            history = models.history(model, report)
-            last[model] = history[-1]
-            if model == Method():
-                rounds[pair, SOURCE_ONLY, seed] = history
-                self._say_if_not_learned(pair, models, history)
-                rounds[pair, BASELINE, seed] = self._baseline(rounds, models, pair)
-            elif model.name in self.methods:
-                rounds[pair, model.name, seed] = history
-                self._say_how_it_went(rounds, pair, model.name, seed)
-        if AUTO in self.settings.methods:
-            histories = {name: rounds[pair, name, seed] for name in (SOURCE_ONLY, *CANDIDATES)}
-            rounds[pair, AUTO, seed] = models.chosen(histories)
-            self._say_how_it_went(rounds, pair, AUTO, seed)
-        return {(pair, model.name, seed): last[model.before] for model in last if not model.is_source_model}
-
-    def _baseline(self, rounds: Rounds, models: Models, pair: str) -> History:
-        """On features it is the same for every seed."""
-        first = rounds.get((pair, BASELINE, self.settings.seeds[0]))
-        return first if first is not None and isinstance(models.pair.source, ArrayInputs) else models.baseline()
-
-    def _say_how_it_went(self, rounds: Rounds, pair: str, method: str, seed: int) -> None:
-        last = rounds[pair, method, seed][-1]
-        reached = "labels not known" if last["accuracy"] is None else f"{percent(last['accuracy'])} %"
-        taken = f" ({last['method']}, round {last['round']})" if "method" in last else ""
-        self.say(f"{pair}  seed {seed}  {method}  {reached}{taken}")
-        if sentence := warning(rounds[pair, SOURCE_ONLY, seed][-1], last):
-            self.say(f"warning: {pair}  seed {seed}  {method}: {sentence}")
-
-    def _say_if_not_learned(self, pair: str, models: Models, history: History) -> None:
-        learned = history[-1]["source"]
-        if learned["accuracy"] is not None:
-            sentence = not_learned(learned["accuracy"], models.pair.num_classes, held_out=learned["held_out"] > 0)
-            if sentence is not None:
-                self.say(f"{pair}  seed {models.seed}: {sentence} Try other --source-epochs or --source-lr.")
-
-
-def _prepared(settings: AdaptSettings, source: Data, target: Data) -> DomainPair:
-    """Two domains as inputs of a network."""
-    names, network = class_names_of(source), partial(network_for, source, settings)
-    if isinstance(source, Features):
-        assert isinstance(target, Features)
-        ours, theirs = standards(source.values, target.values, settings.standardize)
-        inputs = [ArrayInputs(how(data.values), data.labels, data.ids, names) for how, data in ((ours, source), (theirs, target))]
-        return DomainPair(inputs[0], inputs[1], names, network, first_sample(inputs[0]), theirs)
-    assert isinstance(target, ImageData)
-    opened = network()
-    images = image_inputs(opened, settings, source, target)
-    return DomainPair(
-        images[0], images[1], names, network, first_sample(images[0]), None, images[0].preprocessing, notes=opened.notes
-    )
 
 
 def _network(learner: Trainee, pair: DomainPair) -> TrainedNetwork:

@@ -15,13 +15,14 @@ import pyarrow as pa
 
 from hardsight.data import ImageData
 from hardsight.domains.auto import CANDIDATES, warning
-from hardsight.domains.comparison import difference_table, known_mean, mean_and_std, rows_by, table_of
-from hardsight.domains.run_directory import History
+from hardsight.domains.comparison import counted, difference_table, known_mean, mean_and_std, rows_by, table_of
 from hardsight.domains.settings import AUTO, SOURCE_ONLY
 from hardsight.domains.validation import VALIDATORS
 from hardsight.render.domains import shown_differences
 from hardsight.result import RunResult
-from hardsight.screen import Cell, Sentence, ShownTable, number, percent
+from hardsight.screen import Cell, Sentence, ShownTable, line, number, percent
+
+History = list[dict[str, Any]]  # one entry per round of a training
 
 STATISTICS = (
     "selected",
@@ -183,6 +184,7 @@ class Adapted(RunResult):
 
     def lines(self) -> Iterator[Sentence | ShownTable]:
         """Accuracy, differences, and what the first round selected."""
+        yield line(", ".join(counted(pair=self.pairs, method=self.methods, seed=self.seeds)), **self.summary)
         accuracy = [
             (row["pair"], row["method"], percent(row["accuracy"], row["accuracy std"]), percent(row["oracle_accuracy"]))
             for row in self.table.to_pylist()

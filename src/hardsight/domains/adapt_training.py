@@ -18,12 +18,12 @@ import pyarrow as pa
 import torch
 from safetensors.torch import load_file
 from scipy.special import log_softmax
-from torch import Tensor, nn
-from torch.optim.swa_utils import AveragedModel
+from torch import Tensor
 
 from hardsight.domains.auto import BEST, CANDIDATES, best_round
 from hardsight.domains.comparison import class_accuracies, known_mean
 from hardsight.domains.methods import Method, RoundStage
+from hardsight.domains.paired_steps import PairedMethod, Step
 from hardsight.domains.pseudo_labels import PseudoLabels
 from hardsight.domains.self_training import SelfTraining, self_training_loss
 from hardsight.domains.settings import AUTO, AdaptSettings
@@ -36,13 +36,13 @@ from hardsight.table import write_table
 from hardsight.threads import even_rows
 from hardsight.training.augmentation import AugmentedInputs
 from hardsight.training.checkpoint import Checkpoints, TrainingState
+from hardsight.training.forward_passes import FORWARD, all_features, as_tensor, forward_pass
 from hardsight.training.inputs import Inputs, even_batches
-from hardsight.training.network import FORWARD, all_features, as_tensor, forward_pass
-from hardsight.training.optimization import Updater, drawn_seed, moving_average, rate_factor
+from hardsight.training.optimization import Updater, drawn_seed, rate_factor
 from hardsight.training.processes import gathered
 from hardsight.training.trainee import Trainee
 
-SOURCE, ROUNDS, DRAW, HELD_OUT = 1, 2, 3, 4  # independent streams of random numbers
+SOURCE, ROUNDS, DRAW, HELD_OUT, PARTS, TARGET = 1, 2, 3, 4, 5, 6  # independent streams of random numbers
 TRIED = 2000  # source samples, at most, to test whether they were learned
 HEAD = "objective.classes."  # beginning of the names of the head's tensors in a learner
 Report = Callable[[int], None]  # called with the epochs or rounds that are done
@@ -73,24 +73,11 @@ class TargetView:
 
 @dataclass
 class Learning:
-    """A learner in training, its moving average if there is one, and how far it has come."""
+    """A learner in training, and how far it has come."""
 
     learner: Trainee
-    average: AveragedModel | None
     updater: Updater
     state: TrainingState
-
-    @property
-    def judge(self) -> Trainee:
-        """The one that selects and is evaluated."""
-        judge = self.learner if self.average is None else self.average.module
-        assert isinstance(judge, Trainee)
-        return judge
-
-    @property
-    def modules(self) -> nn.ModuleDict:
-        """Everything a checkpoint holds."""
-        return nn.ModuleDict({"learner": self.learner} | ({} if self.average is None else {"average": self.average}))
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +151,7 @@ class PairTraining:
             report(length.passes - length.epochs + number - 1)
             self._source_epoch(learning, number, length)
             if number < epochs:  # not after the last one
-                checkpoints.save(learning.state, learning.modules, learning.updater.optimizer)
+                checkpoints.save(learning.state, learning.learner, learning.updater.optimizer)
         if accuracy is None:
             _, accuracy = self._on_source(learning.learner, even_rows(len(self.source), TRIED))
         view = self.view(learning.learner)
@@ -184,7 +171,7 @@ class PairTraining:
             self._source_epoch(learning, len(history) + 1, length, rest)
             loss, accuracy = self._on_source(learning.learner, held_out)
             history.append({"loss": loss, "accuracy": accuracy})
-            checkpoints.save(learning.state, learning.modules, learning.updater.optimizer)
+            checkpoints.save(learning.state, learning.learner, learning.updater.optimizer)
         best = best_epoch([entry["loss"] for entry in history])
         return best, history[best - 1]["accuracy"]
 
@@ -218,48 +205,52 @@ class PairTraining:
             start: the state of that model.
             view: its view of the target, if known.
         """
-        s, checkpoints = self.settings, Checkpoints(folder / "checkpoints")
-        learning = self._begin(checkpoints, None, start)
+        s, checkpoints, stage = self.settings, Checkpoints(folder / "checkpoints"), self.settings.stage(method.stages[-1])
+        assert isinstance(stage, RoundStage)
+        learning = self._begin(checkpoints, None, start, stage)
         view = view if learning.state.epoch == 0 else None
         for number in range(learning.state.epoch + 1, s.rounds + 1):
             report(number - 1)
-            entry, view = self._round(learning, number, method.stages[-1], view or self.view(learning.judge), folder)
+            before = view or self.view(learning.learner)
+            entry, view = self._round(learning, number, (method.stages[-1], stage), before, folder)
             learning.state.epoch = number
             learning.state.history.append(entry)
             if AUTO in s.methods and method.name in CANDIDATES and best_round(learning.state.history) == number:
-                save_state(folder / BEST, learning.judge)
+                save_state(folder / BEST, learning.learner)
             if number < s.rounds:
-                checkpoints.save(learning.state, learning.modules, learning.updater.optimizer)
-        return RoundsResult(learning.judge, learning.state.history, view or self.view(learning.judge))
+                checkpoints.save(learning.state, learning.learner, learning.updater.optimizer)
+        learner = _kept(stage, learning.learner)
+        return RoundsResult(learner, learning.state.history, view or self.view(learner))
 
     def _round(
-        self, learning: Learning, number: int, name: str, view: TargetView, folder: Path
+        self, learning: Learning, number: int, named: tuple[str, RoundStage], view: TargetView, folder: Path
     ) -> tuple[dict[str, Any], TargetView]:
         """Select, train, evaluate: the entry of the round, and the view that the next one selects from."""
-        s, stage = self.settings, self.settings.stage(name)
-        assert isinstance(stage, RoundStage)
+        s, (name, stage) = self.settings, named
         if s.reset_optimizer:
             learning.updater.optimizer.state.clear()
         portion = s.portion.at(number)
         rows = self._source_rows(s.source_portion.at(number), ROUNDS, number)
-        chosen = stage.choose(name, view, portion)
+        chosen = None if isinstance(stage, PairedMethod) else stage.choose(name, view, portion)
         selected: dict[str, Any] = {}
         if isinstance(stage, SelfTraining) and chosen is not None:
             columns, selected["selection"] = stage.described(chosen, view, portion, self.target.labels)
             folder.mkdir(parents=True, exist_ok=True)
             write_table(pa.table({**self._id_and_label(), **columns}), folder / f"round={number:02d}.parquet")
         for epoch in range(1, s.epochs + 1):
-            if epoch > 1 and s.relabel and chosen is not None:
-                chosen = stage.choose(name, self.view(learning.judge), portion)
             done = (number - 1) * s.epochs + epoch - 1
             self._train(learning, Epoch(rows, (ROUNDS, number, epoch), done + 1, s.rounds * s.epochs, stage, chosen))
-        view = self.view(learning.judge)
-        return {"round": number, "portion": portion, **self._evaluated(learning.judge, view), **selected}, view
+        learner = _kept(stage, learning.learner)
+        view = self.view(learner)
+        return {"round": number, "portion": portion, **self._evaluated(learner, view), **selected}, view
 
     # ---- one epoch ----
 
     def _train(self, learning: Learning, epoch: Epoch) -> None:
         """One pass over some source samples and the selected target samples, mixed."""
+        if isinstance(epoch.stage, PairedMethod):
+            self._train_paired(learning, epoch, epoch.stage)
+            return
         learner, source_rows, stage = learning.learner, epoch.source_rows, epoch.stage
         loss_of: Callable[[Tensor, Tensor, Tensor], Tensor] = self_training_loss
         target_rows, labels = np.zeros(0, np.int64), np.zeros((0, self.num_classes), np.float32)
@@ -285,8 +276,28 @@ class PairTraining:
             is_target = torch.arange(len(soft), device=self.device) >= len(source.rows)
             logits, soft, on_target = gathered(learner.logits(as_tensor(inputs, self.device)), soft, is_target.int())
             learning.updater.update(loss_of(logits, soft, on_target > 0))
-            if learning.average is not None:
-                learning.average.update_parameters(learner)
+
+    def _train_paired(self, learning: Learning, epoch: Epoch, method: PairedMethod) -> None:
+        """One pass over some source samples, and as many of the target, half a batch of each at a time."""
+        count, size = len(epoch.source_rows), max(1, self.settings.batch_size // 2)
+        ours, theirs = (np.random.default_rng([self.seed, which, *epoch.stream]) for which in (DRAW, TARGET))
+        passes = [theirs.permutation(len(self.target)) for _ in range(math.ceil(count / len(self.target)))]
+        source_batches = even_batches(epoch.source_rows[ours.permutation(count)], size)
+        target_batches = even_batches(np.concatenate(passes)[:count], size)
+        learning.learner.train()
+        torch.manual_seed(drawn_seed(self.seed, *epoch.stream))
+        pairs = zip(
+            self.source_batches.batches(source_batches, epoch.number),
+            self.target_batches.batches(target_batches, epoch.number), strict=True,
+        )  # fmt: skip
+        steps = len(source_batches)
+        for number, (source, target) in enumerate(pairs, (epoch.number - 1) * steps):
+            learning.updater.set_rate(rate_factor(self.settings, number, steps, epoch.total))
+            if min(len(source.rows), len(target.rows)) == 0 and num_processes() == 1:
+                continue
+            labels = as_tensor(self.source.labels[source.rows], self.device)
+            inputs = as_tensor(source.inputs, self.device), labels, as_tensor(target.inputs, self.device)
+            method.step(Step(learning.learner, learning.updater, *inputs, progress=number / (epoch.total * steps)))
 
     def _source_rows(self, portion: float, stream: int, number: int, among: np.ndarray | None = None) -> np.ndarray:
         """Source samples of a round, drawn without replacement; where classes are to be balanced, as many of each."""
@@ -350,22 +361,32 @@ class PairTraining:
         labels = self.target.labels
         return {"id": pa.array(self.target.ids, pa.string()), "label": pa.array(labels, mask=labels < 0)}
 
-    def _begin(self, checkpoints: Checkpoints, lr: float | None, start: dict[str, Tensor] | None) -> Learning:
+    def _begin(
+        self, checkpoints: Checkpoints, lr: float | None, start: dict[str, Tensor] | None, stage: RoundStage | None = None
+    ) -> Learning:
         """A training at its beginning, or at the newest checkpoint of a killed run."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             learner = self.make().to(self.device)
-        if start is not None:
-            learner.load_state_dict(start)
-        average = moving_average(learner, self.settings.ema) if start is not None and self.settings.ema else None
-        learning = Learning(learner, average, Updater(learner, self.settings, lr), TrainingState())
-        learning.state = checkpoints.resume(learning.modules, learning.updater.optimizer)
+            if start is not None:
+                learner.load_state_dict(start)
+            if isinstance(stage, PairedMethod):
+                torch.manual_seed(drawn_seed(self.seed, PARTS))
+                learner.own.update(stage.parts(learner.num_features, self.num_classes))
+                learner.to(self.device)
+        learning = Learning(learner, Updater(learner, self.settings, lr), TrainingState())
+        learning.state = checkpoints.resume(learning.learner, learning.updater.optimizer)
         return learning
 
 
+def _kept(stage: RoundStage, learner: Trainee) -> Trainee:
+    """The network that is evaluated and kept."""
+    return stage.kept(learner) if isinstance(stage, PairedMethod) else learner
+
+
 def save_state(path: Path, learner: Trainee) -> None:
-    """The tensors of a learner; in the file, its head is called `last`."""
-    tensors = learner.state_dict().items()
+    """The tensors of a learner, without those that only a method's training needs; in the file, its head is called `last`."""
+    tensors = [(name, x) for name, x in learner.state_dict().items() if not name.startswith("own.")]
     path.parent.mkdir(parents=True, exist_ok=True)
     write_safetensors(path, {f"last.{name.removeprefix(HEAD)}" if name.startswith(HEAD) else name: x for name, x in tensors})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,6 +109,17 @@ def compared(differences: Sequence[Mapping[str, Any]], what: str, names: Sequenc
     """The pairs of names that were compared; the last name first, which is most often the one of interest."""
     pairs = {(row[what], row["against"]) for row in differences}
     return [(name, against) for name in reversed(names) for against in names if (name, against) in pairs]
+
+
+def counted(**things: Collection[Any]) -> list[str]:
+    """How many there are of each.
+
+    Example:
+        >>> counted(pair=["a-to-b"], loss=["softmax", "avh"])
+        ['1 pair', '2 losses']
+    """
+    plural = {"loss": "losses"}
+    return [f"{len(some)} {name if len(some) == 1 else plural.get(name, f'{name}s')}" for name, some in things.items()]
 
 
 def over_seeds(seeds: Sequence[int]) -> str:

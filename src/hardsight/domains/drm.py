@@ -32,7 +32,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hardsight.domains.settings import DRM_NAME, DRM_TTA_NAME
 from hardsight.models.trainable import Trainable
 from hardsight.options import Options, option
 from hardsight.training.objective import Objective
@@ -65,9 +64,6 @@ class DRMTTA(DRM):
     batch_size: int = option(32, "Batch size of incoming samples.", least=1)
 
 
-METHODS: dict[str, type[DRM]] = {DRM_NAME: DRM, DRM_TTA_NAME: DRMTTA}
-
-
 class Student(Trainee):
     """A `Trainee` that learns from several domains and predicts a new one.
 
@@ -77,7 +73,7 @@ class Student(Trainee):
         gamma: how much more a sure head's vote counts; see `voted`.
     """
 
-    heads = ("objective", "domain_heads")
+    heads = ("objective", "own", "domain_heads")
 
     def __init__(self, source: Trainable, sample: Tensor, loss: LossChoice, num_domains: int = 0, gamma: float = GAMMA) -> None:
         super().__init__(source, sample, loss)

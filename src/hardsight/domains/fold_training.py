@@ -18,16 +18,16 @@ import torch
 from torch import Tensor, nn
 
 from hardsight.domains.comparison import class_accuracies, known_mean
-from hardsight.domains.drm import DRMTTA, ArrivingHeads, Student
+from hardsight.domains.drm import DRM, DRMTTA, ArrivingHeads, Student
 from hardsight.domains.generalize_result import chosen_epoch
-from hardsight.domains.run_directory import History
+from hardsight.domains.meta_steps import MetaMethod, MetaStep
 from hardsight.domains.settings import GeneralizeSettings
 from hardsight.domains.training_length import TrainingLength, is_over
 from hardsight.dynamics.gathering import num_processes
 from hardsight.training.augmentation import AugmentedInputs
-from hardsight.training.checkpoint import Checkpoints
+from hardsight.training.checkpoint import Checkpoints, History
+from hardsight.training.forward_passes import FORWARD, as_tensor, forward_pass
 from hardsight.training.inputs import Inputs, even_batches
-from hardsight.training.network import FORWARD, as_tensor, forward_pass
 from hardsight.training.optimization import Updater, drawn_seed, rate_factor
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ class FoldTraining:
         device: where.
         checkpoints: where a killed one is resumed from.
         report: called with the epochs done.
-        arriving: how heads learn from the unseen domain's samples as these arrive; None if they do not.
+        method: DRM, or one that makes its own steps; None for plain training on all domains.
     """
 
     fold: Fold
@@ -168,7 +168,12 @@ class FoldTraining:
     device: torch.device
     checkpoints: Checkpoints
     report: Callable[[int], None]
-    arriving: DRMTTA | None = None
+    method: DRM | MetaMethod | None = None
+
+    @property
+    def arriving(self) -> DRMTTA | None:
+        """How heads learn from the unseen domain's samples as these arrive; None if they do not."""
+        return self.method if isinstance(self.method, DRMTTA) else None
 
     def train(self, student: Student) -> tuple[History, Student]:
         """Accuracy on the held-out and on the unseen samples after each epoch, and the student of the selected epoch."""
@@ -200,12 +205,18 @@ class FoldTraining:
         order = rows[np.random.default_rng([self.seed, ORDER, epoch, 0]).permutation(len(rows))]
         student.train()
         student.set_epoch(epoch - 1)
-        batches = even_batches(order, self.settings.batch_size)
+        batches, draws = even_batches(order, self.settings.batch_size), np.random.default_rng([self.seed, ORDER, epoch, 1])
         for number, batch in enumerate(samples.batches(batches, epoch), (epoch - 1) * len(batches)):
-            updater.set_rate(rate_factor(self.settings, number, len(batches), self.length.epochs))
-            if len(batch.rows) >= 2 or num_processes() > 1:  # batch normalization needs two
-                loss = student.domain_loss(as_tensor(batch.inputs, self.device), *self.fold.known(batch.rows, self.device))
-                updater.update(loss)
+            factor = rate_factor(self.settings, number, len(batches), self.length.epochs)
+            updater.set_rate(factor)
+            if len(batch.rows) < 2 and num_processes() == 1:  # batch normalization needs two
+                continue
+            known = as_tensor(batch.inputs, self.device), *self.fold.known(batch.rows, self.device)
+            if isinstance(self.method, MetaMethod):
+                progress = number / (len(batches) * self.length.epochs)
+                self.method.step(MetaStep(student, updater, *known, updater.lr * factor, progress, draws))
+            else:
+                updater.update(student.domain_loss(*known))
 
     def _measured(self, student: Student) -> dict[str, float]:
         """One entry of the history, but for its number."""

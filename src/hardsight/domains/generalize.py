@@ -15,22 +15,21 @@ import numpy as np
 from hardsight.domains.generalize_result import Generalized
 from hardsight.domains.official_lists import OfficialLists, read_official_lists
 from hardsight.domains.opening import (
-    Data,
-    Features,
     check_folder_names,
     check_network_options,
-    domain_column,
     domain_names,
     first_few,
-    labels_of,
     open_domain,
     present_classes,
+    refuse_early,
 )
-from hardsight.domains.run_directory import refuse_early, write_run
+from hardsight.domains.run_directory import finish_run, started_run
 from hardsight.domains.settings import GeneralizeSettings
 from hardsight.errors import InputError
+from hardsight.extraction.inputs import Data, domains_of, ids_of, labels_of
 from hardsight.options import takes
 from hardsight.screen import Progress, Say
+from hardsight.snapshot import Snapshot
 from hardsight.threads import even_rows
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ COMMAND = "hardsight generalize"
 
 @takes(GeneralizeSettings)
 def generalize(
-    data: Any, output: str | os.PathLike[str], *, settings: GeneralizeSettings | None = None,
+    domains: Any, output: str | os.PathLike[str], *, settings: GeneralizeSettings | None = None,
     progress: Progress | None = None, say: Say | None = None, **options: Unpack[GeneralizeOptions],
 ) -> Generalized:  # fmt: skip
     """Train on all domains but one and test on that one, for each domain, loss and seed.
@@ -50,7 +49,7 @@ def generalize(
     by leaving out each training domain in turn: the unseen domain plays no part.
 
     Args:
-        data: features with a domain column, or images in domain/class folders; see `hardsight.domains.opening`.
+        domains: features with a domain column, or images in domain/class folders; see `hardsight.domains.opening`.
         output: run directory; an interrupted run is resumed.
         settings: all options below as one object; options given beside it override its own.
         progress: called with steps done, total steps, and a description.
@@ -59,21 +58,19 @@ def generalize(
     Example:
         >>> import tempfile
         >>> import numpy as np
-        >>> from hardsight.domains.opening import Features
+        >>> from hardsight import Snapshot
         >>> rng = np.random.default_rng(0)
         >>> labels = np.arange(90) % 3
-        >>> features = Features(
-        ...     (np.eye(3)[labels] * 3 + rng.normal(size=(90, 3))).astype(np.float32), labels, [str(i) for i in range(90)],
-        ...     None, np.array(["a", "b", "c"])[np.arange(90) // 30],
-        ... )
+        >>> features = np.eye(3)[labels] * 3 + rng.normal(size=(90, 3))
+        >>> samples = Snapshot(features, labels=labels, columns={"domain": np.repeat(["a", "b", "c"], 30)})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     done = generalize(features, folder, losses="softmax,avh", epochs=2, hidden=8)
+        ...     done = generalize(samples, folder, losses="softmax,avh", epochs=2, hidden=8)
         >>> done.accuracy.column("loss").to_pylist()
         ['softmax', 'avh']
     """
     settings = GeneralizeSettings.given(settings, options)
     refuse_early(settings, output, COMMAND)
-    opened = open_domains(data, settings)
+    opened = open_domains(domains, settings)
 
     from hardsight.domains.generalize_models import GeneralizeWork  # loads torch, which takes seconds
 
@@ -81,7 +78,10 @@ def generalize(
     for note in opened.notes:
         work.say(note)
 
-    write_run(output, COMMAND, work, progress, Generalized)
+    with started_run(output, COMMAND, work) as run:
+        if run is not None:
+            tables = work.all(run.directory, progress)
+            finish_run(run, tables, work.trained_files(run.directory), Generalized)
     return Generalized(output)
 
 
@@ -104,7 +104,7 @@ class OpenedDomains:
     @property
     def column(self) -> np.ndarray:
         """(n,) domain of each sample."""
-        column = domain_column(self.data)
+        column = domains_of(self.data)
         assert column is not None
         return column
 
@@ -115,7 +115,7 @@ def open_domains(data: Any, settings: GeneralizeSettings) -> OpenedDomains:
     domains = _domains(opened)
     lists, column = None, OpenedDomains(opened, domains).column
     if settings.lists is not None:
-        lists = read_official_lists(settings.lists, opened.ids, column, labels_of(opened))
+        lists = read_official_lists(settings.lists, ids_of(opened), column, labels_of(opened))
     if settings.limit is not None:
         each = [np.flatnonzero(column == name) for name in domains]
         rows = np.concatenate([some[even_rows(len(some), settings.limit)] for some in each])
@@ -129,7 +129,7 @@ def _domains(data: Data) -> list[str]:
     names = domain_names(data)
     if len(names) < 3:
         message = f"the data's domain column has {', '.join(names) or 'none'}."
-        if not names and not isinstance(data, Features):
+        if not names and not isinstance(data, Snapshot):
             message += " Folders are read as domain/class where the same class folders are in several of them."
         raise InputError(f"leave-one-domain-out needs at least three domains; {message}")
     check_folder_names(names)
@@ -138,7 +138,7 @@ def _domains(data: Data) -> list[str]:
 
 def _checked_classes(data: Data, domains: list[str], lists: OfficialLists | None) -> list[str]:
     """Refuse domains that nothing can be learned from or tested on; sentences about classes that only one domain has."""
-    column, labels = domain_column(data), labels_of(data)
+    column, labels = domains_of(data), labels_of(data)
     classes: dict[str, list[str]] = {}
     for name in domains:
         rows = np.flatnonzero((column == name) & (labels >= 0))

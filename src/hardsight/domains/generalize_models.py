@@ -12,27 +12,29 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from hardsight.domains.drm import DRMTTA, Student, objectives
+from hardsight.domains.drm import DRM, Student, objectives
 from hardsight.domains.fold_training import START, Division, Fold, FoldTraining
 from hardsight.domains.generalize import OpenedDomains
 from hardsight.domains.generalize_result import chosen_epoch, tables_of
-from hardsight.domains.opening import Features, class_names_of, labels_of, num_classes
+from hardsight.domains.meta_steps import MetaMethod
+from hardsight.domains.opening import class_names_of
 from hardsight.domains.prepare import Standard, image_inputs, network_for, on_raw_features, standards
-from hardsight.domains.run_directory import History, Steps, finish, finished
 from hardsight.domains.settings import EPOCHS, GeneralizeSettings, parts_of
-from hardsight.domains.training_length import TrainingLength, not_learned, training_length
+from hardsight.domains.training_length import Steps, TrainingLength, not_learned, training_length
+from hardsight.extraction.inputs import fingerprint, finite_features, ids_of, labels_of, num_classes
 from hardsight.files.heads import save_head
 from hardsight.files.reading import read_json, reading
 from hardsight.files.writing import write_json
 from hardsight.screen import Progress, Say, percent
-from hardsight.training.checkpoint import Checkpoints
+from hardsight.snapshot import Snapshot
+from hardsight.training.checkpoint import Checkpoints, History, finish, finished
+from hardsight.training.forward_passes import FOUND_BY, first_sample
 from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs
-from hardsight.training.network import FOUND_BY, first_sample, start_fingerprint
 from hardsight.training.objective import Objective, loss_options, with_defaults
 from hardsight.training.optimization import MixedPrecision, drawn_seed
-from hardsight.training.processes import by_first, join
+from hardsight.training.processes import by_first, is_first, join
 from hardsight.training.results import write_model
-from hardsight.training.trainee import LossChoice
+from hardsight.training.trainee import LossChoice, start_fingerprint
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class GeneralizeWork:
         self.division = Division(self.number, labels_of(self.data), self.settings.held_out, self.opened.lists)
         self.c = num_classes(self.data)
         self.images: ImageInputs | None = None
-        if not isinstance(self.data, Features):
+        if not isinstance(self.data, Snapshot):
             network = network_for(self.data, self.settings)
             self.starts_from_weights = network.learned or self.settings.weights is not None
             for note in network.notes:
@@ -101,13 +103,10 @@ class GeneralizeWork:
     def fingerprints(self) -> dict[str, Any]:
         """Of everything that is read."""
         lists = {} if self.opened.lists is None else {"lists": self.opened.lists.checksums}
-        if not isinstance(self.data, Features):
-            model = (
-                {"model": start_fingerprint(lambda: network_for(self.data, self.settings))} if self.starts_from_weights else {}
-            )
-            return {"data": self.data.fingerprint(), **model, **lists}
-        arrays = ArrayInputs(self.data.values, self.data.labels, self.data.ids)
-        return {"data": {**arrays.fingerprint(), "domains": self.domains}, **lists}
+        model = {}
+        if self.images is not None and self.starts_from_weights:
+            model = {"model": start_fingerprint(lambda: network_for(self.data, self.settings))}
+        return {"data": fingerprint(self.data), **model, **lists}
 
     def trained_files(self, folder: Path) -> list[Path]:
         """What the trainings wrote of their epochs and scales."""
@@ -144,7 +143,7 @@ class GeneralizeWork:
             for _, left in self._folds()
             for loss in s.losses
         ]
-        steps = Steps(progress, sum(lengths))
+        steps = Steps(progress if is_first() else None, sum(lengths))
         for unseen, left in self._folds():
             domain, (inputs, standard) = self.domains[unseen], self._prepared(left)
             for loss in s.losses:
@@ -175,10 +174,10 @@ class GeneralizeWork:
         if history is not None:
             return history
         method, length = self.settings.method_of(task.loss), self._length(fold.training_domains.tolist())
-        training = FoldTraining(
-            fold, self.settings, length, task.seed, self.device, Checkpoints(task.folder / "checkpoints"), report,
-            method if isinstance(method, DRMTTA) else None,
-        )  # fmt: skip
+        if isinstance(method, MetaMethod) and method.in_phases:
+            length = TrainingLength(length.epochs)
+        checkpoints = Checkpoints(task.folder / "checkpoints")
+        training = FoldTraining(fold, self.settings, length, task.seed, self.device, checkpoints, report, method)
         history, student = training.train(self._student(task, fold))
         task.folder.mkdir(parents=True, exist_ok=True)
         if task.kept:
@@ -223,9 +222,13 @@ class GeneralizeWork:
         torch.manual_seed(drawn_seed(task.seed, START))
         loss = LossChoice(parts_of(task.loss).loss, options, self.c, len(fold.train))
         network = network_for(self.data, self.settings, int(sample[0].numel()))
-        if method is None:
-            return Student(network, sample, loss)
-        return Student(network, sample, loss, len(fold.training_domains), method.gamma)
+        count = len(fold.training_domains)
+        if isinstance(method, DRM):
+            return Student(network, sample, loss, count, method.gamma)
+        student = Student(network, sample, loss)
+        if isinstance(method, MetaMethod):
+            student.own.update(method.parts(lambda: loss.objective(student.num_features), student.num_features, count))
+        return student
 
     def _given(self, loss: str) -> dict[str, Any]:
         return dict(self.settings.loss_options.get(loss, {}))
@@ -234,10 +237,11 @@ class GeneralizeWork:
         """All samples as inputs of the network; features are standardized by the training domains alone."""
         if self.images is not None:
             return self.images, None
-        assert isinstance(self.data, Features)
-        seen = self.data.values[np.isin(self.number, left)]
+        assert isinstance(self.data, Snapshot)
+        features = finite_features(self.data)
+        seen = features[np.isin(self.number, left)]
         standard, _ = standards(seen, seen, "source" if self.settings.standardize else "none")
-        return ArrayInputs(standard(self.data.values), self.data.labels, self.data.ids), standard
+        return ArrayInputs(standard(features), self.data.labels, ids_of(self.data)), standard
 
     def _keep(self, task: Task, student: Student, domains: Sequence[str]) -> None:
         """Write a trained student where other commands find it; `domains` are those it was trained on, in the order of its heads.

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.domains.comparison import INTERVALS, compared, difference_table, mean_and_std, over_seeds, rows_by
-from hardsight.domains.run_directory import History
+from hardsight.domains.comparison import INTERVALS, compared, counted, difference_table, mean_and_std, over_seeds, rows_by
 from hardsight.domains.settings import Selection
 from hardsight.render import html_page
 from hardsight.render.domains import accuracy_per_domain, accuracy_per_epoch, section, shown_differences
 from hardsight.result import RunResult
-from hardsight.screen import Cell, Sentence, ShownTable, percent
+from hardsight.screen import Cell, Sentence, ShownTable, line, percent
+
+History = list[dict[str, Any]]  # one entry per epoch of a training
 
 AVERAGE = "average"
 RULES = {
@@ -96,6 +97,8 @@ class Generalized(RunResult):
 
     def lines(self) -> Iterator[Sentence | ShownTable]:
         """Accuracy on every unseen domain, and differences of the average."""
+        losses, seeds = ({key[place] for key in self.histories} for place in (0, 2))
+        yield line(", ".join(counted(domain=self.domains, loss=losses, seed=seeds)), **self.summary)
         yield self.accuracies()
         average = [row for row in self.differences.to_pylist() if row["domain"] == AVERAGE]
         yield from shown_differences("differences of the average, seed by seed", average, ("loss", "against"))

@@ -2,14 +2,15 @@
 
     source                       the source model
     coral, subspace              the source model again, trained on aligned features (alignment.py)
-    entropy                      then the entropy of the target is minimized (entropy.py)
+    mmd, dann, mcd, adr, ...     then the network learns from both domains, without labels of the target, each in its own file
+    entropy                      the same by minimizing the entropy of the target (entropy.py)
     cbst, crst, cbst+avh, ...    then self-training (self_training.py)
 
 `coral+cbst+avh` is CBST+AVH from the model that CORAL gives, `entropy+cbst` CBST after entropy minimization.
 
 A stage is a class whose fields are its options (`--method-options coral:reg=10`). An alignment has `maps`. A stage that is
-trained in rounds has `choose`, for the pseudo-labels of a round, `target`, for the target samples to train on, and `loss`.
-A new one is a file with such a class, and a line in STAGES.
+trained in rounds has `choose`, for the pseudo-labels of a round, `target`, for the target samples to train on, and `loss`; or it
+is a `PairedMethod`, which has a `step` on a batch of each domain. A new one is a file with such a class, and a line in STAGES.
 """
 
 from __future__ import annotations
@@ -17,18 +18,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from hardsight.domains.adr import ADR
 from hardsight.domains.alignment import Coral, Subspace
+from hardsight.domains.dann import DANN
+from hardsight.domains.deep_coral import DeepCoral
 from hardsight.domains.entropy import Entropy
+from hardsight.domains.mcd import MCD
+from hardsight.domains.mmd import MMD
+from hardsight.domains.paired_steps import PairedMethod
 from hardsight.domains.pseudo_labels import OF_A_SNAPSHOT, check_method
 from hardsight.domains.self_training import CBST, CRST, LRENT, MRKLD, ByScore, OneThreshold, SelfTraining
 from hardsight.domains.settings import AUTO, SOURCE_ONLY
 from hardsight.errors import InputError
 
-Stage = Coral | Subspace | Entropy | SelfTraining
-RoundStage = Entropy | SelfTraining
+Stage = Coral | Subspace | PairedMethod | Entropy | SelfTraining
+RoundStage = PairedMethod | Entropy | SelfTraining
 STAGES: dict[str, type[Stage]] = {
     "coral": Coral,
     "subspace": Subspace,
+    "mmd": MMD,
+    "deep-coral": DeepCoral,
+    "dann": DANN,
+    "mcd": MCD,
+    "adr": ADR,
     "entropy": Entropy,
     "cbst": CBST,
     "crst": CRST,

@@ -12,23 +12,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hardsight.data import ImageData
-from hardsight.domains.opening import Data, Features, num_classes
 from hardsight.domains.settings import DomainOptions, Standardize
+from hardsight.extraction.inputs import Data, num_classes
+from hardsight.snapshot import Snapshot
 from hardsight.threads import num_threads
 
 if TYPE_CHECKING:
     from hardsight.domains.alignment import Affine
     from hardsight.models.trainable import Trainable
     from hardsight.training.inputs import ImageInputs
-    from hardsight.training.network import TrainedNetwork
+    from hardsight.training.trainee import TrainedNetwork
 
 
 def network_for(data: Data, settings: DomainOptions, num_inputs: int = 0) -> Trainable:
     """The network to train on some data: that of `model` on images, a head of `hidden` units on features of this number."""
     from hardsight.models.trainable import open_trainable
-    from hardsight.training.network import open_network
+    from hardsight.training.trainee import open_network
 
-    if isinstance(data, Features):
+    if isinstance(data, Snapshot):
         options = {"num_inputs": num_inputs, "num_features": settings.hidden}
         return open_trainable("feature_head", num_classes(data), options=options)
     return open_network(settings.model, num_classes(data), settings)

@@ -32,7 +32,7 @@ from scipy.special import logsumexp, softmax
 
 from hardsight.checks import as_matrix, check_same_space, to_numpy
 from hardsight.domains.comparison import known_mean
-from hardsight.domains.thresholds import Ranking, RankingOptions, check_portion, class_thresholds, kept_per_class
+from hardsight.domains.thresholds import RankingOptions, Rule, check_portion, class_thresholds, kept_per_class
 from hardsight.errors import InputError, did_you_mean
 from hardsight.head import Head, as_head
 from hardsight.options import option, takes
@@ -178,7 +178,7 @@ def select_pseudo_labels(
     name, s = check_method(method), settings
     if s.threshold is not None and name != "threshold":
         raise InputError(f"threshold goes with the method threshold, not with {name}.")
-    inputs = _Selection(logits, features, head, Ranking(check_portion(portion), s))
+    inputs = _Selection(logits, features, head, check_portion(portion), s.rule)
     if name == "avc":
         return inputs.choose(inputs.log_avc())
     evidence = inputs.log_probs()
@@ -207,8 +207,8 @@ def check_method(method: str, also: Sequence[str] = ()) -> str:
 class _Selection:
     """The checked inputs, and the steps that the methods share."""
 
-    def __init__(self, logits: Any, features: Any, head: Any, ranking: Ranking) -> None:
-        self.ranking, self.portion, self.rule = ranking, ranking.portion, ranking.options.rule
+    def __init__(self, logits: Any, features: Any, head: Any, portion: float, rule: Rule) -> None:
+        self.portion, self.rule = portion, rule
         self.ranked = True  # whether the threshold was found at the portion
         features = align(features, "features", logits, "logits")
         self.features = None if features is None else as_matrix(features, "features")
@@ -264,29 +264,22 @@ class _Selection:
         """log(p / lambda), in the place of log p, and lambda's logarithm."""
         best, largest = _best(evidence)
         predicted = np.where(self.finite, best, -1)
-        if self.ranking.options.kc_value == "conf":
-            log_lambda = self.ranking.of_values(largest, predicted, self.c, empty=0.0)
-        else:
-            log_lambda = self.ranking.of_probabilities(evidence, predicted, empty=0.0)
-        self.predicted, self.counts = predicted, self._counts(predicted)
-        evidence -= log_lambda[best][:, None] if self.ranking.options.kc_policy == "ucb" else log_lambda
+        log_lambda = self._thresholds(largest, predicted, empty=0.0)
+        self.predicted = predicted
+        evidence -= log_lambda
         return evidence, log_lambda
 
-    def _counts(self, classes: np.ndarray) -> np.ndarray:
-        """(c,) how many samples each class's threshold is ranked among."""
-        known = classes[classes >= 0]
-        return np.full(self.c, len(known)) if self.ranking.options.kc_policy == "global" else np.bincount(known, minlength=self.c)
-
-    def _divisors(self, log_lambda: np.ndarray) -> np.ndarray:
-        """(c,) what probabilities of different classes were divided by: with `ucb` all by the same."""
-        return np.ones(self.c) if self.ranking.options.kc_policy == "ucb" else np.exp(log_lambda)
+    def _thresholds(self, values: np.ndarray, classes: np.ndarray, empty: float) -> np.ndarray:
+        """(c,) thresholds of (n,) values, each ranked within its class, -1 for none."""
+        self.counts = np.bincount(classes[classes >= 0], minlength=self.c)
+        return class_thresholds(values, classes, self.portion, self.rule, num_classes=self.c, empty=empty)
 
     def choose(self, evidence: np.ndarray) -> PseudoLabels:
         """CBST: the class of the largest p / lambda, kept where that is above 1."""
         ratio, log_lambda = self.ratios(evidence)
         best, largest = _best(ratio)
         proposed = np.where(self.finite, best, -1)
-        return self._result(proposed, self._above(largest, 0.0), np.exp(log_lambda), self._divisors(log_lambda))
+        return self._result(proposed, self._above(largest, 0.0), np.exp(log_lambda), np.exp(log_lambda))
 
     def soften(self, evidence: np.ndarray, alpha: float) -> PseudoLabels:
         """LRENT: the distribution that minimizes its cost, kept where that cost is below that of no label."""
@@ -307,7 +300,7 @@ class _Selection:
 
         share(work, blocks(self.n, _ROWS), np)
         proposed = np.where(self.finite, top, -1)
-        hard = self._result(proposed, self._above(gain, 0.0), np.exp(log_lambda), self._divisors(log_lambda))
+        hard = self._result(proposed, self._above(gain, 0.0), np.exp(log_lambda), np.exp(log_lambda))
         ratio[~hard.kept] = 0.0
         return replace(hard, labels=ratio)
 
@@ -346,9 +339,8 @@ class _Selection:
             ranked = at_label.copy()
             if len(moved):
                 ranked[moved] = score(chosen.predicted, moved)
-        beta = self.ranking.of_values(ranked, ranked_by, self.c, empty=np.inf)
+        beta = self._thresholds(ranked, ranked_by, empty=np.inf)
         self.finite &= np.isfinite(at_label)
-        self.counts = self._counts(ranked_by)
         kept = self._above(at_label, beta[np.maximum(chosen.proposed, 0)])
         sign = -1.0 if SCORES[name].hard == "high" else 1.0
         return self._result(chosen.proposed, kept, sign * beta, chosen.class_weights)

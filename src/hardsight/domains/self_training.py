@@ -68,8 +68,8 @@ class SelfTraining(Options):
             labels: (n,) true classes, -1 where not known.
         """
         flipped, view = view.labeling is not None, view.labeling or view
-        ranking = {name: value for name, value in self.as_dict().items() if name in ("rule", "kc_value", "kc_policy")}
-        by_cbst = select_pseudo_labels(view.logits, None, None, portion, "cbst", **ranking).kept  # (n,)
+        rule: Rule = getattr(self, "rule", "classification")
+        by_cbst = select_pseudo_labels(view.logits, None, None, portion, "cbst", rule=rule).kept  # (n,)
         scores = sample_columns(view.features, view.head, chosen.proposed)
         if flipped:  # the mean of two probabilities is not that of the mean feature
             proposed = np.maximum(chosen.proposed, 0)[:, None]

@@ -1,6 +1,6 @@
 """The options of `adapt` and `generalize`, each defined once. Nothing here imports NumPy or torch.
 
-Options of a single method, `--method-options NAME:KEY=VALUE`, are fields of that method: see methods.py and drm.py.
+Options of a single method, `--method-options NAME:KEY=VALUE`, are its fields: see methods.py and generalize_methods.py.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from hardsight.training.settings import (
 
 if TYPE_CHECKING:
     from hardsight.domains.drm import DRM
+    from hardsight.domains.meta_steps import MetaMethod
     from hardsight.domains.methods import Method, Stage
     from hardsight.domains.training_length import TrainingLength
 
@@ -39,7 +40,7 @@ Selection = Literal["validation", "last", "oracle"]
 
 SOURCE_ONLY = "source"  # the method that does nothing
 AUTO = "auto"  # the method that chooses between others
-DRM_NAME, DRM_TTA_NAME = "drm", "drm-tta"  # a head per domain; and one that keeps learning from arriving samples
+GENERALIZE_METHODS = ("drm", "drm-tta", "mldg", "metareg", "feature-critic")  # before a plus, or alone with softmax
 SOURCE_EPOCHS, EPOCHS = 8, 10  # passes over the source, and over the training domains, where they make enough steps
 RECIPES: dict[str, dict[str, Any]] = {  # the defaults of adapt, by what is trained on
     "features": {"optimizer": "sgd", "lr": 0.03, "weight_decay": 0.05},
@@ -239,8 +240,8 @@ class AdaptSettings(DomainOptions):
     methods: tuple[str, ...] = option(
         "cbst+avh",
         "Comma-separated methods to compare: cbst, crst, crst-mrkld, crst-lrent, cbst+avh, cbst+SCORE, avc, threshold, weighted, "
-        "depict; coral, subspace and entropy, alone or before one of these (coral+cbst); source is no adaptation, "
-        "auto chooses method and round without labels.",
+        "depict; mmd, deep-coral, dann, mcd, adr, entropy, coral and subspace, alone or before one of these (coral+cbst); "
+        "source is no adaptation, auto chooses method and round without labels.",
         read=read_methods,
     )
     method_options: Mapping[str, Mapping[str, Any]] = named_option(
@@ -278,15 +279,8 @@ class AdaptSettings(DomainOptions):
         "Standardize features by the mean and standard deviation of their own domain, of the source, or not at all (none).",
     )
     balance: bool = option(True, "Draw the same number of source samples from each class.", flag="--balance/--no-balance")
-    relabel: bool = option(False, "Select pseudo-labels before each epoch, not only before each round.")
     reset_optimizer: bool = option(False, "Reset the optimizer's momentum before each round.")
     flip_labels: bool = option(False, "Average the probabilities of each image and its mirror image to choose pseudo-labels.")
-    ema: float = option(
-        0.0,
-        "Decay of a moving average of the weights, which is then used for pseudo-labels and evaluation; 0 for none.",
-        least=0,
-        below=1,
-    )
     target_augment: str | None = option(
         None, "Augmentations of target images, in the form of --augment. Default: those of --augment.", read=read_augment
     )
@@ -367,8 +361,7 @@ class LossParts:
 
     Attributes:
         loss: one of `hardsight.training.loss_names`.
-        method: `drm` for a head per training domain; `drm-tta` if these learn from the samples of the unseen domain as they
-            arrive (test-time adaptation); None for one head.
+        method: one of GENERALIZE_METHODS; None for plain training on all domains.
     """
 
     loss: str
@@ -376,14 +369,14 @@ class LossParts:
 
 
 def parts_of(name: str) -> LossParts:
-    """`drm` and `drm-tta` are with softmax; `drm+avh`, `drm-tta+avh`, ... with another loss; any other name is a loss.
+    """A method alone, such as `drm` or `mldg`, is with softmax, `drm+avh` with another loss; any other name is a loss.
 
     Example:
         >>> parts_of("drm-tta+avh"), parts_of("avh")
         (LossParts(loss='avh', method='drm-tta'), LossParts(loss='avh', method=None))
     """
     method, plus, loss = name.partition("+")
-    if method not in (DRM_NAME, DRM_TTA_NAME):
+    if method not in GENERALIZE_METHODS:
         return LossParts(name)
     return LossParts(loss if plus else "softmax", method)
 
@@ -394,9 +387,9 @@ def _losses(value: Any) -> tuple[str, ...]:
 
 
 def _usual_name(name: str) -> str:
-    """A loss as it is known inside, with drm or drm-tta before it where there is a head per domain."""
+    """A loss as it is known inside, with the method before it, if there is one."""
     method, plus, loss = name.partition("+")
-    if method not in (DRM_NAME, DRM_TTA_NAME):
+    if method not in GENERALIZE_METHODS:
         return loss_name(name)
     return f"{method}+{loss_name(loss)}" if plus else method
 
@@ -407,15 +400,15 @@ class GeneralizeSettings(DomainOptions):
 
     losses: tuple[str, ...] = option(
         "softmax",
-        "Comma-separated losses to compare: softmax, avh, cosface, lgm, ...; drm or drm+LOSS for one head per domain; drm-tta or "
-        "drm-tta+LOSS for heads that keep learning from incoming samples.",
+        "Comma-separated losses to compare: softmax, avh, cosface, lgm, ...; methods, with softmax or as METHOD+LOSS: drm (one "
+        "head per domain), drm-tta (these keep learning from incoming samples), mldg, metareg, feature-critic.",
         read=_losses,
     )
     loss_options: Mapping[str, Mapping[str, Any]] = named_option(
         "Option of a loss, such as avh:scale=20; repeatable.", "loss_options", "avh:scale=20", "LOSS:KEY=VALUE"
     )
     method_options: Mapping[str, Mapping[str, Any]] = named_option(
-        "Option of drm or drm-tta, such as drm:gamma=0 or drm-tta:confidence=0.8; repeatable. docs/adapt.md lists them.",
+        "Option of a method, such as drm:gamma=0 or mldg:inner_rate=2; repeatable. docs/adapt.md lists them.",
         "method_options",
         "drm:gamma=0",
         "METHOD:KEY=VALUE",
@@ -457,7 +450,7 @@ class GeneralizeSettings(DomainOptions):
         if self.method_options or self.loss_options or self.scales:
             require_installed("torch", extra="torch", purpose="hardsight generalize")
         if self.method_options:
-            from hardsight.domains.drm import METHODS
+            from hardsight.domains.generalize_methods import METHODS
 
             check_method_options(self.method_options, METHODS, filter(None, (parts_of(name).method for name in self.losses)))
         self._check_losses()
@@ -477,9 +470,9 @@ class GeneralizeSettings(DomainOptions):
         if any(not 0 < scale < math.inf for scale in self.scales):
             raise InputError(f"scales must be positive numbers, got {self.scales}.")
 
-    def method_of(self, name: str) -> DRM | None:
-        """The method of a loss with its options; None for one head."""
-        from hardsight.domains.drm import METHODS
+    def method_of(self, name: str) -> DRM | MetaMethod | None:
+        """The method of a loss with its options; None for plain training."""
+        from hardsight.domains.generalize_methods import METHODS
 
         method = parts_of(name).method
         return None if method is None else METHODS[method](**self.method_options.get(method, {}))

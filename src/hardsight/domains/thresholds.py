@@ -9,10 +9,6 @@ most confident down and counted from 0:
 
 The first is what the papers say in words ("ranked at portion p", ">") and what the classification code does; it is the
 default. The second is the segmentation code's.
-
-What is ranked (`kc_value`) are the confidences of the samples predicted as the class, or the class's probabilities over all
-samples. What a sample's probabilities are divided by (`kc_policy`) is each class's own threshold, one threshold for all, or
-that of the class it is predicted as, which leaves the prediction as it is.
 """
 
 from __future__ import annotations
@@ -27,8 +23,6 @@ from hardsight.errors import InputError
 from hardsight.options import Options, option
 
 Rule = Literal["classification", "segmentation"]
-KcValue = Literal["conf", "prob"]
-KcPolicy = Literal["cb", "global", "ucb"]
 
 
 @dataclass(frozen=True)
@@ -36,16 +30,6 @@ class RankingOptions(Options):
     """How the thresholds of classes are ranked."""
 
     rule: Rule = option("classification", "Ranking rule of a class's threshold: classification or segmentation.")
-    kc_value: KcValue = option(
-        "conf",
-        "Values that a class's threshold is ranked among: confidences of samples predicted as it (conf), or its probabilities "
-        "over all samples (prob).",
-    )
-    kc_policy: KcPolicy = option(
-        "cb",
-        "Threshold that probabilities are divided by: each class's own (cb), one for all (global), or the predicted "
-        "class's (ucb).",
-    )
 
 
 def class_thresholds(
@@ -102,39 +86,6 @@ def class_thresholds(
         at = counts[k] - 1 - indices[k]  # from the least confident up
         thresholds[k] = np.partition(grouped[starts[k] : starts[k + 1]], at)[at]
     return thresholds
-
-
-@dataclass(frozen=True)
-class Ranking:
-    """Thresholds at a portion, ranked as the options say."""
-
-    portion: float
-    options: RankingOptions
-
-    def of_values(self, values: np.ndarray, classes: np.ndarray, num_classes: int, empty: float) -> np.ndarray:
-        """(c,) thresholds among (n,) values, each ranked within its class, -1 for none; or all together."""
-        rule = self.options.rule
-        if self.options.kc_policy == "global":
-            together = np.where(classes >= 0, 0, -1)
-            return np.repeat(class_thresholds(values, together, self.portion, rule, num_classes=1, empty=empty), num_classes)
-        return class_thresholds(values, classes, self.portion, rule, num_classes=num_classes, empty=empty)
-
-    def of_probabilities(self, evidence: np.ndarray, predicted: np.ndarray, empty: float) -> np.ndarray:
-        """(c,) thresholds among (n, c) probabilities: each class's over all samples, at the place its predictions give.
-
-        Of the n_k samples predicted as class k, a portion p gives the place; what stands there among all n probabilities
-        of k, sorted from the largest, is the threshold. With one threshold for all, all n c probabilities are sorted.
-        """
-        usable, c, rule = predicted >= 0, evidence.shape[1], self.options.rule
-        together = self.options.kc_policy == "global"
-        columns = evidence[usable].reshape(-1, 1) if together else evidence[usable]
-        counts = np.array([usable.sum()]) if together else np.bincount(predicted[usable], minlength=c)
-        ranked = -np.sort(-columns, axis=0)  # the largest first
-        at = kept_per_class(counts, self.portion, rule) - (rule == "segmentation")
-        selected = np.flatnonzero((counts > 0) & (at >= 0))
-        thresholds = np.full(len(counts), float(empty))
-        thresholds[selected] = ranked[at[selected], selected]
-        return np.repeat(thresholds, c) if together else thresholds
 
 
 def kept_per_class(counts: np.ndarray, portion: float, rule: Rule) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""How long to train on labeled samples by default, and whether they have been learned.
+"""How long to train on labeled samples by default, whether they have been learned, and how far all trainings have come.
 
 A pass over few samples is few steps: 8 passes over 157 samples in batches of 256 are 8 steps, too few to learn anything.
 So the length of a training follows from its steps:
@@ -10,12 +10,12 @@ So the length of a training follows from its steps:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from hardsight.screen import percent
+from hardsight.screen import Progress, percent
 
 ENOUGH_STEPS = 50  # the usual passes are kept from here on
 STEPS = 200  # of a small source, at most
@@ -121,3 +121,18 @@ def not_learned(accuracy: float, num_classes: int, held_out: bool, domains: Sequ
     what, whose = (f"{' and '.join(domains)} have", "their") if domains else ("the source has", "its")
     right, guessed, which = percent(accuracy, digits=0), percent(chance, digits=0), "held-out" if held_out else "own"
     return f"{what} not been learned: {right} % of {whose} {which} samples are right, guessing gives {guessed} %."
+
+
+@dataclass
+class Steps:
+    """The progress of all trainings as one count of epochs and rounds; trainings come one after another."""
+
+    progress: Progress | None
+    total: int
+    done: int = 0
+
+    def next(self, words: str, length: int) -> Callable[[int], None]:
+        """What the next training, of this length, calls with how far it has come."""
+        start = self.done
+        self.done += length
+        return lambda number: None if self.progress is None else self.progress(start + number, self.total, words)

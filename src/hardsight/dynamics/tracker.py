@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -17,24 +18,34 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hardsight.checks import as_matrix, as_numbers, check_count, check_ids, to_numpy
-from hardsight.dynamics.batch_sweep import WaitingBatch, alike, batch_to_wait, head_of, join, sweep_batch, sweep_batches
+from hardsight.checks import (
+    as_matrix,
+    as_numbers,
+    check_count,
+    check_ids,
+    check_labels,
+    check_same_space,
+    is_tensor,
+    namespace,
+    to_numpy,
+    widened,
+)
 from hardsight.dynamics.kept_features import KeptFeatures, from_bytes, to_bytes
 from hardsight.errors import InputError, RunError
 from hardsight.files.epochs import COLUMNS, EXTRA, PREDICTED, Moment, moments, read_moment
 from hardsight.files.parquet import write_parquet
+from hardsight.head import Head
 from hardsight.pandas_index import align
 from hardsight.scores import SCORES
-from hardsight.scores.registry import values
-from hardsight.scores.sweep import Sweep
+from hardsight.scores.registry import norms_only, values
+from hardsight.scores.sweep import Sweep, sweep, sweep_logits
+from hardsight.scores.terms import ANGLES, LOGITS, NEAREST, SOFTMAX, SQUARES
 from hardsight.version import VERSION
 
 Gather = Callable[[pa.Table], "list[pa.Table] | None"]
 
-
-ENOUGH_WAIT = 2**18  # entries of the (b, c) products to queue before measuring; a sample counts for at least 128
 WRITTEN = (*COLUMNS, PREDICTED, *EXTRA)
-_NO_SUMS = {"n": 0, "correct": 0, "avh": 0.0, "norm": 0.0, "loss": 0.0}
+TERMS = frozenset({ANGLES, NEAREST, LOGITS, SOFTMAX, SQUARES})  # what the columns need of a sweep
 
 
 class Dynamics:
@@ -65,8 +76,6 @@ class Dynamics:
             raise RunError(f"{self.folder}: a file is in the way; use another folder.") from error
         self._open: dict[bool, _Pool] = {}  # at most two: the current epoch and the current step
         self._begun = False
-        self._waiting: list[tuple[Moment, WaitingBatch, Sequence[Any]]] = []
-        self._waiting_head: Any = None
 
     def update(
         self,
@@ -98,41 +107,11 @@ class Dynamics:
         moment = _moment(epoch, step)
         if split is not None and not isinstance(split, str):
             raise InputError(f"split must be a word such as 'train', or None, got {split!r}.")
-        self.settle()
-        rows = sweep_batch(features, head, labels)
+        rows = _swept(features, head, labels)
         names = check_ids(align(ids, "ids", features, "features"), len(rows.labels))
         lambdas = None if aldr_lambda is None else _lambdas(align(aldr_lambda, "aldr_lambda", features, "features"), len(names))
         pool = self._take(moment, split, names, rows, lambdas)
         pool.keep(names, split, rows.labels, as_matrix(features, "features"), head)
-        return _sums(rows)
-
-    def collect(self, epoch: int, features: Any, head: Any, labels: Any, ids: Sequence[Any]) -> dict[str, float]:
-        """`update` for a loop with many small training batches: they are queued and measured a few dozen at a time.
-
-        Returns:
-            The sums of the batches measured by this call; `settle` returns those of the rest.
-        """
-        batch, moment = batch_to_wait(features, head, labels), _moment(epoch, None)
-        if batch is None:
-            sums = self.settle()
-            return {name: sums[name] + value for name, value in self.update(epoch, features, head, labels, ids).items()}
-        first = self._waiting[0] if self._waiting else None
-        sums = dict(_NO_SUMS) if first is None or (first[0] == moment and alike(first[1], batch)) else self.settle()
-        self._waiting.append((moment, batch, ids))
-        self._waiting_head = head
-        if len(self._waiting) * len(batch.features) * max(len(batch.weight), 128) < ENOUGH_WAIT:
-            return sums
-        return {name: sums[name] + value for name, value in self.settle().items()}
-
-    def settle(self) -> dict[str, float]:
-        """Measure the queued batches, and return their sums."""
-        waiting, self._waiting = self._waiting, []
-        if not waiting:
-            return dict(_NO_SUMS)
-        rows = sweep_batches([batch for _, batch, _ in waiting])
-        names = check_ids([name for _, _, ids in waiting for name in ids], len(rows.labels))
-        features = np.concatenate([to_numpy(batch.features) for _, batch, _ in waiting])
-        self._take(waiting[0][0], "train", names, rows).keep(names, "train", rows.labels, features, self._waiting_head)
         return _sums(rows)
 
     def _take(self, moment: Moment, split: str | None, names: np.ndarray, rows: Sweep, lambdas: pa.Array | None = None) -> _Pool:
@@ -156,7 +135,6 @@ class Dynamics:
             gather: for several processes: a function that takes this process's table and returns the tables of all processes on
                 the main process and None on the others, which write nothing.
         """
-        self.settle()
         moment = _moment(epoch, step)
         pool = self._open.get(step is not None)
         table = _NO_ROWS
@@ -183,7 +161,6 @@ class Dynamics:
 
     def close(self) -> None:
         """Write what is still in memory."""
-        self.settle()
         for pool in list(self._open.values()):
             self.finish(pool.moment.epoch, step=pool.moment.step)
 
@@ -249,7 +226,7 @@ class _Pool:
     def measured(self) -> dict[str | None, KeptFeatures]:
         """The kept features, each with the current head."""
         for split, kept in self.kept.items():
-            kept.head = head_of(self.heads[split])
+            kept.head = _finite_head(self.heads[split])
         return self.kept
 
     def add(self, ids: np.ndarray, split: str | None, rows: Sweep, lambdas: pa.Array | None = None) -> None:
@@ -273,7 +250,7 @@ class _Pool:
         if not self.waiting:
             return
         every_ids, every_split, sweeps, lambdas = zip(*self.waiting, strict=True)
-        ids, rows = np.concatenate(every_ids), join(list(sweeps))
+        ids, rows = np.concatenate(every_ids), _concatenated(list(sweeps))
         splits = [pa.repeat(pa.scalar(split, pa.string()), len(ids)) for ids, split in zip(every_ids, every_split, strict=True)]
         arrays: dict[str, Any] = {
             "id": pa.array(ids, self.id_type),
@@ -292,6 +269,45 @@ class _Pool:
 
 
 _NO_ROWS = pa.table({name: pa.array([], pa.null()) for name in WRITTEN})
+
+
+def _swept(features: Any, head: Any, labels: Any) -> Sweep:
+    """Everything the columns need from each row of a batch: (b, d) features, a head of any form, (b,) labels or -1."""
+    labels = align(labels, "labels", features, "features")
+    features, head = as_matrix(features, "features"), _as_head(head)
+    if is_tensor(features) and features.device.type == "cpu":  # arrays are faster for small batches
+        features = widened(features).numpy()
+    check_same_space(features, head.weight)
+    labels = check_labels(labels, len(features), head.num_classes)
+    if (to_numpy(namespace(head.directions).amax(abs(head.directions), axis=1)) != 0).all():
+        return sweep(features, head, labels, TERMS)
+    # A class vector at the origin, as in a head initialized with zeros, has logits but no angles.
+    rows = sweep_logits(head.logits(features), labels, TERMS - {ANGLES, NEAREST})
+    return replace(rows, norm=norms_only(features, None).norm)
+
+
+def _as_head(head: Any) -> Head:
+    """A `Head` with the current parameters: of a loss, its own; of an `nn.Linear` or a (c, d) weight, a linear one."""
+    own = getattr(head, "head", head)
+    if isinstance(own, Head):
+        return own
+    return Head("linear", getattr(head, "weight", head), getattr(head, "bias", None))
+
+
+def _finite_head(head: Any) -> Head | None:
+    """The head, unless its parameters are not finite any more."""
+    try:
+        return _as_head(head)
+    except InputError:
+        return None
+
+
+def _concatenated(sweeps: list[Sweep]) -> Sweep:
+    """The rows of several batches."""
+    parts = {field.name: [getattr(rows, field.name) for rows in sweeps] for field in fields(Sweep) if field.name != "more"}
+    c, precision = max(parts.pop("num_classes")), np.result_type(*parts.pop("precision")).type
+    columns: dict[str, Any] = {name: np.concatenate(arrays) for name, arrays in parts.items()}
+    return Sweep(c, precision, **columns)
 
 
 _KEPT = b"hardsight kept features"

@@ -7,6 +7,7 @@ start from the same source model, so the first round's predictions and scores ar
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ import pyarrow as pa
 
 from hardsight.errors import FileError
 from hardsight.explorer.columns import Column, codes, numbers
-from hardsight.explorer.epochs import KEPT, ArrayCache
+from hardsight.explorer.epochs import KEPT
 from hardsight.files.heads import load_head
 from hardsight.files.parquet import parquet_columns, read_parquet
 from hardsight.files.reading import read_json, reading
@@ -85,7 +86,7 @@ class Rounds:
         self._tables = {name: _read(path) for name, path in first.items()}
         self._starts = dict(zip(self.pairs, np.cumsum([0, *map(len, self._tables.values())]).tolist(), strict=False))
         self.n = sum(map(len, self._tables.values()))
-        self._values = ArrayCache(KEPT)
+        self._values = functools.lru_cache(KEPT // (4 * len(NUMBERS) * max(1, self.n)))(self._round)
         self.kept = {
             method: np.stack([self.column(method, turn, "kept") > 0 for turn in turns]) for method, turns in self.methods.items()
         }  # (rounds, n) of each method
@@ -170,7 +171,7 @@ class Rounds:
 
     def column(self, method: str, turn: int, name: str) -> np.ndarray:
         """(n,) float32 of a round; NaN where a pair does not have it."""
-        return self._values((method, turn), lambda: self._round(method, turn))[NUMBERS.index(name)]
+        return self._values(method, turn)[NUMBERS.index(name)]
 
     def _round(self, method: str, turn: int) -> np.ndarray:
         """(columns, n) all numbers of a round: opening a file costs more than reading it."""

@@ -16,6 +16,7 @@ from hardsight.errors import HardsightError, InputError, first_line
 from hardsight.explorer.adapt_rounds import ABOUT, Rounds
 from hardsight.explorer.columns import Column, codes, from_arrow, integers, numbers, rows_of, turned
 from hardsight.explorer.epochs import Epochs
+from hardsight.files.run import read_start
 from hardsight.scores import SCORES
 from hardsight.snapshot import Snapshot
 
@@ -142,6 +143,12 @@ class Display:
         self.paths = text_column(table, "path") if self.paths is None else self.paths
         self.base_ids = text_column(table, "base_id") if self.base_ids is None else self.base_ids
 
+    def add_scores(self, table: pa.Table) -> None:
+        """Add the columns of a table of scores; the status where one is not ok."""
+        self.add_further(table)
+        if "status" in table.column_names and pc.unique(table.column("status")).to_pylist() != ["ok"]:
+            self.add(from_arrow("status", table.column("status")))
+
     def add_classes(self, class_names: list[str] | None) -> None:
         """Add the given and the predicted class, by name where there are enough names, and whether they are the same."""
         count = 1 + max(int(self.labels.max(initial=-1)), int(self.predicted.max(initial=-1)))
@@ -179,7 +186,7 @@ class Display:
 
     def add_rounds(self, rounds: Rounds) -> None:
         """Add what each method of self-training kept, and what the columns of a round mean."""
-        self.rounds = rounds
+        self.rounds, self.start = rounds, self.start or read_start(rounds.root)
         for name, about in ABOUT.items():
             self.describe(name, about, "low" if name == "avc" else None)
         for column in rounds.columns():

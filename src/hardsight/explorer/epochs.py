@@ -7,11 +7,7 @@ selection, does not read the files again.
 from __future__ import annotations
 
 import functools
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
 from pathlib import Path
-from threading import Lock
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,10 +16,11 @@ import pyarrow.compute as pc
 from hardsight.errors import InputError
 from hardsight.explorer.columns import is_angle, rows_of
 from hardsight.files.epochs import NUMBERS, moments, number_column, read_moment
-from hardsight.files.parquet import open_parquet
+from hardsight.files.parquet import parquet_columns
 from hardsight.scores import SCORES
+from hardsight.snapshot import Snapshot
 
-KEPT = 200 * 2**20
+KEPT = 200 * 2**20  # bytes of float32 values
 
 
 class Epochs:
@@ -35,7 +32,6 @@ class Epochs:
         self.split: pa.Array | None = None
         self.hardness = False  # whether high is hard in every score
         self._places: tuple[pa.Array, pa.Array, np.ndarray] | None = None  # the last file's ids and splits, and their rows
-        self._cache = ArrayCache(KEPT)
 
     @classmethod
     def of(cls, where: Path) -> Epochs | None:
@@ -53,28 +49,28 @@ class Epochs:
     @functools.cached_property
     def measures(self) -> list[str]:
         """The columns that can be drawn over the epochs."""
-        names = set(_schema(self.files[-1][1]).names)
+        names = parquet_columns(self.files[-1][1])
         return [name for name in NUMBERS if name in names]
 
     def last(self, split: str | None = None) -> pa.Table:
-        """The last epoch as a table of samples, each id once; of one split or of all."""
+        """The last epoch as a table of samples; of one split, or of all with each id once: it may be in several splits."""
         path = self.files[-1][1]
-        table = read_moment(path, _schema(path).names, split)
-        if split is not None and not len(table):
-            splits = read_moment(path, ["split"]).column("split").unique().to_pylist()
-            raise InputError(f"{path}: there is no split {split!r}; there are {', '.join(map(str, splits))}.")
-        codes = table.column("id").combine_chunks().dictionary_encode().indices.to_numpy()
-        return table.take(pa.array(np.sort(np.unique(codes, return_index=True)[1])))  # an id may be in several splits
+        table = read_moment(path, parquet_columns(path))
+        samples = Snapshot.of_scores(table, name=str(path), allow_duplicates=True)
+        if split is not None:
+            return samples.of_split(split).columns()
+        return table.take(pa.array(np.sort(np.unique(samples.ids, return_index=True)[1])))
 
     def match(self, ids: pa.Array, split: pa.Array | None = None) -> None:
         """Use these ids, of these splits, as rows: the same id may be another sample in another split."""
         self.ids, self.split = ids, split
+        self._cached = functools.lru_cache(KEPT // (4 * max(1, len(ids))))(self._read)
 
     def values(self, index: int, measure: str) -> np.ndarray:
         """(n,) float32 of one epoch, as the page shows them: angles in degrees; NaN for samples without a value."""
         if measure not in self.measures:
             raise InputError(f"there is no dynamics column {measure!r}; there are {', '.join(self.measures)}.")
-        return self._cache((index, measure), lambda: self._read(index, measure))
+        return self._cached(index, measure)
 
     def _read(self, index: int, measure: str) -> np.ndarray:
         assert self.ids is not None, "match() comes first"
@@ -103,29 +99,3 @@ class Epochs:
         """One sample over the epochs."""
         values = [float(self.values(index, measure)[row]) for index in range(len(self.files))]
         return [value if np.isfinite(value) else None for value in values]
-
-
-def _schema(path: Path) -> Any:
-    with open_parquet(path) as file:
-        return file.schema_arrow
-
-
-class ArrayCache:
-    """`cache(key, read)` returns the cached array of a key, or calls `read` and caches what it returns.
-
-    Above `most_bytes` in all, the least recently used go first.
-    """
-
-    def __init__(self, most_bytes: int) -> None:
-        self.most_bytes = most_bytes
-        self._kept: OrderedDict[Hashable, np.ndarray] = OrderedDict()
-        self._lock = Lock()
-
-    def __call__(self, key: Hashable, read: Callable[[], np.ndarray]) -> np.ndarray:
-        with self._lock:
-            if key not in self._kept:
-                self._kept[key] = read()
-                while sum(array.nbytes for array in self._kept.values()) > self.most_bytes and len(self._kept) > 1:
-                    self._kept.popitem(last=False)
-            self._kept.move_to_end(key)
-            return self._kept[key]

@@ -1,29 +1,18 @@
-"""`hardsight.explore`: the page in a notebook, with its selection and marks available in Python.
-
-The server runs in a thread of the kernel. The frame's address contains the token and the origin of the notebook. Only a
-page with the token can declare that origin, and no other may show the page in a frame (`security.py`).
-"""
+"""`hardsight.explore`: the page in a notebook or a browser, with its selection and marks available in Python."""
 
 from __future__ import annotations
 
-import json
-import secrets
 import sys
 import time
-from html import escape
-from pathlib import Path
-from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hardsight.errors import RunError
-from hardsight.explorer.downloads import review_table, selection_table
-from hardsight.explorer.routes import Page
-from hardsight.explorer.serve import Started, start
-from hardsight.explorer.server import make_server
+from hardsight.explorer.page import Page, open_page
+from hardsight.explorer.selection import review_table, selection_table
+from hardsight.explorer.server import Server
 from hardsight.explorer.settings import ExploreSettings
 from hardsight.options import takes
 from hardsight.result import Result, ScoresTable
@@ -32,54 +21,46 @@ if TYPE_CHECKING:
     from hardsight.option_types import ExploreOptions
 
 
-HEIGHT = 720  # pixels of the frame
-PATIENCE = 20.0  # seconds for the server to start or to end
-
-
 @takes(ExploreSettings)
 def explore(
-    x: Any,
-    second: str | Path | None = None,
-    *,
-    settings: ExploreSettings | None = None,
-    height: int = HEIGHT,
-    **options: Unpack[ExploreOptions],
+    x: Any = None, second: Any = None, *, settings: ExploreSettings | None = None, **options: Unpack[ExploreOptions]
 ) -> View:
-    """Explore a run in a notebook: the page of `hardsight explore` in a frame. Outside a notebook, print its address.
+    """Explore samples: the page of `hardsight explore` as a widget of a notebook. Outside a notebook, print its address.
 
     Args:
-        x: a run directory, a scores table (.parquet, .csv) or a snapshot (.npz, .npy, .parquet); or a table from score or
-            clean, whose marks are then only in `View.marks`.
-        second: a run to compare with, on the ids that both have.
+        x: whatever `Snapshot.open` opens: a run directory, a file, arrays, a frame, a table of scores, a `Snapshot`; or a
+            `Result`. Marks on a run or a file are saved there, others are only in `View.marks`.
+        second: another of these to compare with, on the ids that both have.
         settings: all options as one object; each is also a keyword.
-        height: of the frame, in pixels.
 
     Returns:
-        A `View`: `selection` and `marks` are tables of what is selected and marked now; `close()` stops the server.
+        A `View`: `selection` and `marks` are tables of what is selected and marked now. Outside a notebook `close()` stops the
+        server, and `wait()` keeps a script running.
     """
     settings = ExploreSettings.given(settings, options)
-    view = View(start(x, second, settings=settings, in_notebook=in_notebook()), height)
-    view.show()
+    page = open_page(x, second, settings)
+    page.reports = True
+    if in_notebook():
+        from hardsight.explorer.widget import Widget  # needs anywidget
+
+        return Widget(page)
+    view = ServedView(page, Server(page, settings))
+    print(f"hardsight is at {view.address}", flush=True)
     return view
 
 
+def in_notebook() -> bool:
+    """Whether this is a kernel that can show a widget: Jupyter's, or that of marimo."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if getattr(shell, "kernel", None) is not None:
+        return True
+    return "marimo" in sys.modules and bool(sys.modules["marimo"].running_in_notebook())
+
+
 class View:
-    """An open page: what is selected and marked in it.
+    """An open page: what is selected and marked in it."""
 
-    Attributes:
-        address: of the page, with its token. Anyone on this machine who has it can open the page.
-    """
-
-    def __init__(self, started: Started, height: int = HEIGHT) -> None:
-        self.started, self.page, self.address, self.height = started, started.page, started.address, height
-        up = Event()
-        self._server = make_server(started.guard, up.set)
-        self._thread = Thread(target=self._server.run, kwargs={"sockets": [started.socket]}, daemon=True)
-        self._thread.start()
-        self._shown_in: int | None = None  # the cell
-        if not up.wait(PATIENCE):
-            raise RunError(f"the page did not start within {PATIENCE:g} s.")
-        Thread(target=started.page.pictures.warm, daemon=True).start()
+    page: Page
 
     @property
     def ids(self) -> list[str]:
@@ -100,59 +81,44 @@ class View:
         marks.counted = "mark"
         return marks
 
+    def close(self) -> None:
+        """Close the page. `selection` and `marks` stay as they are."""
+
     def _rows(self) -> np.ndarray:
         chosen = self.page.selection
         return np.arange(len(self.page.display)) if chosen is None else np.flatnonzero(chosen)
 
+    def __repr__(self) -> str:
+        n, chosen, marked = len(self.page.display), len(self._rows()), len(self.page.review.current()[1])
+        return f"View of {self.page.display.name}: {chosen:,} of {n:,} samples selected, {marked:,} marked"
+
+
+class ServedView(View):
+    """A page on a port of this machine."""
+
+    def __init__(self, page: Page, server: Server) -> None:
+        self.page, self.server, self.address = page, server, server.address
+        server.start()
+
     def close(self) -> None:
-        """Stop the server; the frame no longer works. `selection` and `marks` stay as they are."""
-        self._server.should_exit = True
-        self._thread.join(PATIENCE)
-        self.started.socket.close()
+        """Stop the server."""
+        self.server.close()
 
     @property
     def closed(self) -> bool:
         """Whether the server has stopped."""
-        return not self._thread.is_alive()
+        return self.server.closed
 
     def wait(self) -> None:
         """Keep a script running until Ctrl-C, or until the view is closed."""
         try:
-            while self._thread.is_alive():
+            while not self.closed:
                 time.sleep(0.2)
         except KeyboardInterrupt:
             self.close()
 
     def __repr__(self) -> str:
-        if self.closed:
-            return f"View of {self.page.display.name}, closed"
-        n, chosen, marked = len(self.page.display), len(self._rows()), len(self.page.review.current()[1])
-        return f"View of {self.page.display.name} at {self.address}: {chosen:,} of {n:,} samples selected, {marked:,} marked"
-
-    def show(self) -> None:
-        """Show the frame, or print the address outside a notebook."""
-        if not in_notebook():
-            print(f"hardsight is at {self.address}", flush=True)
-            return
-        from IPython import display
-
-        self._shown_in = _cell()
-        display.display(display.HTML(self.frame()))
-
-    def _ipython_display_(self) -> None:
-        """What a notebook shows as the value of a cell: the frame, unless the cell shows it already."""
-        if not in_notebook() or self.closed:
-            print(repr(self))
-        elif self._shown_in != _cell():
-            self.show()
-
-    def frame(self) -> str:
-        """The frame as HTML. A script fills in the host name and the origin that the browser uses for the notebook."""
-        name, port = f"hardsight-{secrets.token_hex(6)}", self.started.guard.port
-        words = {"name": name, "port": port, "token": self.started.guard.token, "height": self.height}
-        link = f'<a href="{escape(self.address)}" target="_blank" rel="noopener noreferrer">open it in a tab</a>'
-        caption = f"<div>hardsight explore, {escape(self.page.display.name)}: {link}</div>"
-        return f'<div id="{name}">{caption}</div><script>{SCRIPT % json.dumps(words)}</script>'
+        return f"{super().__repr__()}{', closed' if self.closed else f', at {self.address}'}"
 
 
 class PagePictures:
@@ -164,31 +130,3 @@ class PagePictures:
     def image(self, id: str) -> Any:
         """The image of a sample; raises an error if it cannot be read, which the table shows as a dash."""
         return self.page.pictures.image(pc.index(self.page.display.ids, pa.scalar(id, pa.string())).as_py())
-
-
-# Cookies are sent only in a frame of the same site, so the page gets the host name of the notebook: localhost or 127.0.0.1.
-SCRIPT = """
-(({name, port, token, height}) => {
-  const box = document.getElementById(name), host = location.hostname;
-  if (!box || box.querySelector("iframe") || !["localhost", "127.0.0.1"].includes(host)) return;
-  const frame = document.createElement("iframe");
-  frame.src = `http://${host}:${port}/?token=${token}&frame=${encodeURIComponent(location.origin)}`;
-  frame.title = "hardsight explore";
-  frame.style.cssText = `width:100%%;height:${height}px;border:1px solid rgba(128,128,128,.4)`;
-  box.prepend(frame);
-})(%s);
-"""
-
-
-def in_notebook() -> bool:
-    """Whether this is a Jupyter kernel, which can show HTML."""
-    shell = _shell()
-    return shell is not None and getattr(shell, "kernel", None) is not None
-
-
-def _shell() -> Any:
-    return sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-
-
-def _cell() -> int | None:
-    return getattr(_shell(), "execution_count", None)

@@ -1,5 +1,7 @@
 """The page as one self-contained file: page.html with its style, scripts and packed data, under a policy that allows no more.
 
+A report is such a file with its data inside; a notebook shows it in a frame and answers its requests (widget.py).
+
 Numbers are stored in 16 bits between their lowest and highest value, and deflated; js/embedded.js unpacks them. The scripts
 are the files of the page, each in its own scope.
 """
@@ -44,8 +46,8 @@ def base64_text(content: bytes) -> str:
     return base64.b64encode(content).decode()
 
 
-def one_file(data: dict[str, Any]) -> str:
-    """The page with `data` in it, self-contained: it opens from disk and makes no requests."""
+def one_file(data: dict[str, Any] | None) -> str:
+    """The page with `data` in it, self-contained: it makes no requests. Without data, whoever shows it answers them."""
     here = files("hardsight.explorer")
     html, style, script = (here / "page.html").read_text("utf-8"), (here / "page.css").read_text("utf-8"), one_script()
     policy = (

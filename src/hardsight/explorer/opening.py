@@ -1,4 +1,4 @@
-"""Opening what a user names, as a `Display`: a run, a scores table, a snapshot, or a table in memory.
+"""Opening what a user gives as a `Display`: a run, a file, or anything else that `Snapshot.open` opens.
 
 A run directory has scores, features with their columns, and dynamics; a run of `hardsight adapt` has target samples and what was
 kept of them. What has no scores yet is scored first.
@@ -8,40 +8,42 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hardsight.data.run_images import RunPictures, pictures_of
 from hardsight.errors import FileError, HardsightError, InputError
 from hardsight.explorer.adapt_rounds import Rounds
-from hardsight.explorer.columns import from_arrow, words
+from hardsight.explorer.columns import words
 from hardsight.explorer.display import BY_PEOPLE, Display
 from hardsight.explorer.epochs import Epochs
 from hardsight.explorer.quick_filters import add_quick_filters
 from hardsight.explorer.settings import ReportSettings
 from hardsight.explorer.suspects import add_suspects
 from hardsight.explorer.two_runs import ScoreChanges, compare
-from hardsight.files.class_names import read_class_names
+from hardsight.files.class_names import given_class_names
 from hardsight.files.heads import load_head
-from hardsight.files.kinds import kind_in_file, kind_of
+from hardsight.files.kinds import kind_in_file
 from hardsight.files.places import missing
 from hardsight.files.reading import reading
-from hardsight.files.run import images_hint, read_start
+from hardsight.files.run import read_start
 from hardsight.files.suspects import checked_suspects, clean_class_names, clean_columns
-from hardsight.scoring.run_images import RunPictures
+from hardsight.pandas_index import column_names
+from hardsight.result import Result
 from hardsight.scoring.score import score
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
-from hardsight.table import TABLES, noted_class_names, read_scores, scores_given, write_table
+from hardsight.snapshot.sources import SCORES_ALONE
+from hardsight.table import noted_class_names, read_scores, scores_given, write_table
 
-ARRAYS = (".npz", ".npy")
 OF_SUSPECTS = {"id": "id", "given_label": "label", "predicted_label": "predicted"}  # column of suspects -> of scores
 
 
-def open_page(
+def open_shown(
     x: Any, settings: ReportSettings, second: Any = None, *, keep: bool = True, progress: Progress | None = None
 ) -> tuple[Display, ScoreChanges | None]:
     """All that a page or a report shows: with suspects and quick filters, or compared with a second run."""
@@ -57,19 +59,14 @@ def open_page(
 def open_display(
     x: Any, settings: ReportSettings | None = None, *, keep: bool = True, progress: Progress | None = None, **options: Any
 ) -> Display:
-    """A run directory, a scores table (.parquet, .csv, .json), a snapshot (.npz, .npy, .parquet) or a table in memory.
+    """The samples with their scores, and all that a run knows of them.
 
-    The options are those of the settings. `split` selects the samples of one split, such as a watched test set, as of the last
-    epoch of a run with dynamics. `keep` saves scores that had to be computed in the run, if it is writable, for the next time.
+    The options are those of the settings. `keep` saves scores that had to be computed in the run, if it is writable, for the
+    next time.
     """
     settings = settings or ReportSettings.given(None, options)
-    names = None if settings.class_names is None else read_class_names(settings.class_names)
-    if not isinstance(x, (str, os.PathLike)):
-        display = _of_memory(x, names)
-    elif settings.split is None:
-        display = _of_parts(_parts(_existing(x)), names, keep, progress)
-    else:
-        display = _of_split(_existing(x), settings.split, names)
+    x = _with_samples(x)
+    display = _of_path(_existing(x), settings, keep, progress) if _is_path(x) else _of_memory(x, settings, keep, progress)
     if settings.human is None:
         display.describe("human", BY_PEOPLE, "low")
     else:
@@ -82,6 +79,19 @@ def open_display(
     return display
 
 
+def _with_samples(x: Any) -> Any:
+    """What is given, or the run of a result whose table has no samples, such as that of a training."""
+    if not isinstance(x, Result) or "id" in x.table.column_names:
+        return x
+    if x.run is None:
+        raise InputError(f"a {type(x).__name__} has no samples to show: give what it was made from.")
+    return x.run
+
+
+def _is_path(x: Any) -> bool:
+    return isinstance(x, (str, os.PathLike))
+
+
 def _existing(path: str | os.PathLike[str]) -> Path:
     if "://" in str(path):
         raise InputError(f"{path}: the explorer needs files on this machine: copy the run here first.")
@@ -90,133 +100,93 @@ def _existing(path: str | os.PathLike[str]) -> Path:
     return Path(path)
 
 
-# What is at a path
-
-
-@dataclass(frozen=True)
-class RunParts:
-    """What a run directory or a file holds of the things that can be shown."""
-
-    path: Path
-    snapshot: Snapshot | None  # the features, logits or probabilities
-    epochs: Epochs | None
-    rounds: Rounds | None  # of self-training, where there is nothing else
-
-    @property
-    def scores_file(self) -> Path | None:
-        """The scores, if they are in a file."""
-        if self.path.is_file():
-            is_table = self.snapshot is None and self.path.suffix.lower() in TABLES
-            return self.path if is_table else None
-        file = self.path / "scores.parquet"
-        return file if file.is_file() else None
-
-    def scores(self, keep: bool, progress: Progress | None) -> pa.Table:
-        """The scores: read, computed, or those of the last epoch."""
-        if self.scores_file is not None:
-            return read_scores(self.scores_file)
-        if self.snapshot is not None:
-            table = score(self.snapshot, progress=progress).table
-            if keep and self.path.is_dir() and os.access(self.path, os.W_OK):
-                write_table(table, self.path / "scores.parquet")
-            return table
-        if self.epochs is not None:
-            return self.epochs.last()
-        if self.rounds is not None:
-            return self.rounds.table()
-        if self.path.is_dir():
-            lacking = "it has no scores.parquet, no complete samples, no dynamics and no rounds."
-            raise FileError(f"{self.path}: nothing to show: {lacking}{images_hint(self.path)}")
-        kinds = "a scores table (.parquet, .csv, .json) or a snapshot (.npz, .npy, .parquet)"
-        raise FileError(f"{self.path}: give a run directory, {kinds}.")
-
-    def class_names(self) -> list[str] | None:
-        """The names that are stored with the features, with the head, or by hardsight clean or adapt."""
-        if self.snapshot is not None and self.snapshot.class_names is not None:
-            return self.snapshot.class_names
-        return self.rounds.class_names() if self.rounds is not None else _noted_names(self.path)
-
-
-def _parts(path: Path) -> RunParts:
-    snapshot, epochs = _snapshot(path), Epochs.of(path)
-    others = snapshot is not None or epochs is not None or (path / "scores.parquet").is_file()
-    return RunParts(path, snapshot, epochs, None if others else Rounds.of(path))
-
-
-def _snapshot(path: Path) -> Snapshot | None:
-    """The features, if there are any."""
-    if path.is_dir():
-        return Snapshot.load(path) if (path / "samples").is_dir() and (path / "run.json").is_file() else None
-    columns = clean_columns(path)
-    if columns is not None and kind_in_file(path) != "scores":  # a wide table, read with the columns that hardsight clean used
-        return Snapshot.load(path, **columns)
-    return Snapshot.load(path) if path.suffix.lower() in ARRAYS or kind_of(path) == "snapshot" else None
-
-
-def _noted_names(path: Path) -> list[str] | None:
-    head = path / "head.safetensors"
-    return load_head(head)[1] if head.is_file() else clean_class_names(path)
-
-
-def _of_parts(parts: RunParts, names: list[str] | None, keep: bool, progress: Progress | None) -> Display:
-    display = _of_scores(parts.path, parts.scores(keep, progress), names or parts.class_names())
-    display.epochs = parts.epochs
-    if parts.rounds is not None:
-        display.start = display.start or read_start(parts.rounds.root)
-        display.add_rounds(parts.rounds)
-    if parts.snapshot is not None:
-        display.add_features(parts.snapshot)
+def _of_path(path: Path, settings: ReportSettings, keep: bool, progress: Progress | None) -> Display:
+    """A run directory or a file; where there is nothing but epochs or rounds of self-training, their samples."""
+    epochs, names = Epochs.of(path), settings.keywords().get("class_names")
+    extracted = (path / "samples").is_dir() and (path / "run.json").is_file()
+    has_samples = extracted or path.is_file() or (path / "scores.parquet").is_file()
+    rounds = None if has_samples or epochs is not None else Rounds.of(path)
+    if rounds is not None:
+        display = _of_scores(rounds.table(), path, names or rounds.class_names())
+        display.add_rounds(rounds)
+    elif epochs is not None and (settings.split is not None or not has_samples):
+        display = _of_scores(epochs.last(settings.split), path, names or _noted_names(path))
+    else:
+        samples = Snapshot.open(path, **_columns_of(path) | settings.keywords())
+        display = _of_samples(samples.of_split(settings.split), path, keep, progress)
     return display
 
 
-def _of_split(path: Path, split: str, names: list[str] | None) -> Display:
-    epochs = Epochs.of(path)
-    if epochs is None:
-        raise InputError(f"{path}: --split needs a run with dynamics, and there are none here.")
-    display = _of_scores(path, epochs.last(split), names or _noted_names(path))
-    display.epochs = epochs
-    return display
+def _columns_of(path: Path) -> dict[str, Any]:
+    """The columns of a wide table that hardsight clean was told to take."""
+    return clean_columns(path) or {} if kind_in_file(path) != "scores" else {}
 
 
-def _of_scores(path: Path, table: pa.Table, names: list[str] | None) -> Display:
-    with reading(path, "not a readable scores table"):
-        display = Display(_samples(table, str(path)), path.resolve().name, path, start=read_start(path))
-        display.add_classes(names or noted_class_names(table.schema))
-        _add_columns(display, table)
-    return display
-
-
-def _samples(table: pa.Table, where: str) -> Snapshot:
-    if len(table) == 0:
-        raise InputError(f"{where}: there are no samples in it.")
-    return Snapshot.of_scores(table.combine_chunks(), name=where)
-
-
-def _add_columns(display: Display, table: pa.Table) -> None:
-    """The columns of a table of scores; the status where one is not ok."""
-    display.add_further(table)
-    if "status" in table.column_names and pc.unique(table.column("status")).to_pylist() != ["ok"]:
-        display.add(from_arrow("status", table.column("status")))
-
-
-# A table in memory
-
-
-def _of_memory(x: Any, names: list[str] | None) -> Display:
-    """A table of scores, or what hardsight clean found, with the images that it can show."""
-    table = scores_given(x)
-    if not isinstance(table, pa.Table) or "id" not in table.column_names:
-        raise InputError(f"give a run directory, a file, or the table that score or clean gives, got {type(x).__name__}.")
-    found, names = None, names or getattr(x, "class_names", None) or noted_class_names(table.schema)
-    if "given_label" in table.column_names:
-        found = checked_suspects(table, "the table")
-        table = table.select(list(OF_SUSPECTS)).rename_columns(list(OF_SUSPECTS.values()))
-    display = Display(_samples(table, "the table"), "table", clean_table=found)
-    display.add_classes(names)
-    _add_columns(display, table)
-    pictures = getattr(x, "pictures", None)
-    if isinstance(pictures, RunPictures):
+def _of_memory(x: Any, settings: ReportSettings, keep: bool, progress: Progress | None) -> Display:
+    """Arrays, a frame, a snapshot, a table of scores or of suspects, with the images that are known of them."""
+    given, pictures = settings.keywords(), getattr(x, "pictures", None)
+    if isinstance(x, Result) and x.class_names is not None:
+        given = {"class_names": x.class_names} | given
+    if "given_label" in (column_names(x) or ()):
+        found = checked_suspects(scores_given(x), "the table")
+        scores = found.select(list(OF_SUSPECTS)).rename_columns(list(OF_SUSPECTS.values()))
+        display = _of_scores(scores, None, given.get("class_names") or noted_class_names(found.schema))
+        display.clean_table = found
+    else:
+        samples = Snapshot.open(x, **given)
+        display = _of_samples(samples.of_split(settings.split), samples.path, keep, progress)
+        pictures = pictures or pictures_of(samples)
+    if display.path is None and isinstance(pictures, RunPictures):
         with contextlib.suppress(HardsightError):  # moved or damaged: a page without images
             display.images = pictures.source
             display.add_further(display.aligned(pictures.columns))
     return display
+
+
+def _of_samples(samples: Snapshot, path: Path | None, keep: bool, progress: Progress | None) -> Display:
+    """Samples with their scores: those of the table or of the run, or computed now."""
+    names = samples.class_names or _noted_names(path)
+    if samples.source.evidence == SCORES_ALONE:
+        return _shown(samples, path, names)
+    display = _of_scores(_scores_of(samples, keep, progress), path, names)
+    display.add_features(samples)
+    return display
+
+
+def _scores_of(samples: Snapshot, keep: bool, progress: Progress | None) -> pa.Table:
+    """The scores of a run, unless another head or other labels are given; else computed, and kept in the run if it may be."""
+    own = not any((samples.loaded_from or {}).get(name) is not None for name in ("head", "labels"))
+    file = None if samples.run is None or not own else samples.run / "scores.parquet"
+    if file is not None and file.is_file():
+        table = read_scores(file)
+        ids = table.column("id").cast(pa.string())
+        return table if samples.whole else table.filter(pc.is_in(ids, value_set=pa.array(map(str, samples.ids), pa.string())))
+    table = score(samples, progress=progress).table
+    if keep and samples.whole and file is not None and os.access(file.parent, os.W_OK):
+        write_table(table, file)
+    return table
+
+
+def _of_scores(table: pa.Table, path: Path | None, names: Any) -> Display:
+    return _shown(Snapshot.of_scores(table.combine_chunks(), name=None if path is None else str(path)), path, names)
+
+
+def _shown(samples: Snapshot, path: Path | None, names: Any) -> Display:
+    """The samples of a table of scores, with what is written about its run."""
+    if len(samples) == 0:
+        raise InputError(f"{samples.where}: there are no samples in it.")
+    with reading(Path(samples.where), "not a readable scores table"):
+        start = {} if path is None else read_start(path)
+        display = Display(samples, "table" if path is None else path.resolve().name, path, start=start)
+        display.add_classes(given_class_names(names) or samples.class_names)
+        display.add_scores(samples.columns([name for name in samples.column_names if name != "label"]))
+        display.epochs = None if path is None else Epochs.of(path)
+    return display
+
+
+def _noted_names(path: Path | None) -> list[str] | None:
+    """The class names that are stored with the head, or by hardsight clean."""
+    if path is None:
+        return None
+    head = path / "head.safetensors"
+    return load_head(head)[1] if head.is_file() else clean_class_names(path)

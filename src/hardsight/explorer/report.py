@@ -17,14 +17,13 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
-from hardsight.errors import HardsightError
 from hardsight.explorer import sample_detail
 from hardsight.explorer.columns import Column, numbers, sign
 from hardsight.explorer.display import Display
 from hardsight.explorer.one_file import base64_text, one_file, packed, packed_column
-from hardsight.explorer.opening import open_page
+from hardsight.explorer.opening import open_shown
+from hardsight.explorer.page import Page
 from hardsight.explorer.review import MARKS, Review
-from hardsight.explorer.routes import Page, placed_marks
 from hardsight.explorer.selection import HUMAN, agreement, curves_of_groups, groups_of
 from hardsight.explorer.settings import ReportSettings
 from hardsight.explorer.thumbnails import Pictures
@@ -49,33 +48,33 @@ FIRST = ("error_score", "own_angle", "norm", "avh", "confidence", "angular_gap",
 MEASURES = ("avh", "norm", "own_angle", "confidence", "loss", "correct")  # curves of all samples over the epochs
 MOVING = ("own_angle", "norm", "avh", "confidence", "loss")  # and of each sample, if there is room
 GROUPINGS = ("label", "correct", "degradation", "level", "split", HUMAN, "avh")  # of the curves
-MOST_FIGURES, LARGEST_FIGURE = 4, 300_000  # figures of the run, and bytes of one
 
 
 @takes(ReportSettings)
 def report(
-    x: Any,
+    x: Any = None,
     output: str | Path | None = None,
     *,
     settings: ReportSettings | None = None,
     progress: Progress | None = None,
     **options: Unpack[ReportOptions],
 ) -> Path:
-    """Write a run's report as one HTML file, and return its path.
+    """Write a report of samples as one HTML file, and return its path.
 
     Args:
-        x: a run directory, a scores table or a snapshot, as for `hardsight explore`; or a table from score or clean.
+        x: whatever `Snapshot.open` opens: a run directory, a file, arrays, a frame, a table of scores, a `Snapshot`; or a
+            `Result`.
         output: the file. Default: report.html in the run directory or next to the file, or samples.html if the run has another
-            report.html; for a table in memory, report.html in the current directory.
+            report.html; for what is in memory, report.html in the current directory.
         settings: all options as one object; each is also a keyword.
         progress: called with rows done and rows in all, while a run without scores is scored.
     """
     settings = ReportSettings.given(settings, options)
     if output is not None:
         check_page_output(Path(output))
-    display, _ = open_page(x, settings, progress=progress)
+    display, _ = open_shown(x, settings, progress=progress)
     page = Page(display, Pictures(display, settings.images), Review.of(display), "a report is not written to.")
-    if display.path is not None:
+    if isinstance(x, (str, Path)):
         page.again = _commands(x, output, settings)
     path = _default_output(display) if output is None else Path(output)
     write_text(path, one_file(_data(page)), "html")
@@ -104,7 +103,7 @@ def _data(page: Page) -> dict[str, Any]:
     """Everything that js/embedded.js reads: the page's `about`, and what it would request from a server."""
     display = page.display
     hardest = display.hardest()[:THUMBNAILS].tolist()
-    marks, repeated = placed_marks(page), [] if display.suspects is None else np.flatnonzero(display.suspects.duplicates).tolist()
+    marks, repeated = page.marks(), [] if display.suspects is None else np.flatnonzero(display.suspects.duplicates).tolist()
     rows = _rows(len(display), [*hardest, *repeated[:DUPLICATES], *(mark["row"] for mark in marks)])
     position = {int(row): index for index, row in enumerate(rows)}
     maps = page.maps.ready_for_report()
@@ -197,7 +196,7 @@ def _suspects(page: Page, hardest: list[int], repeated: list[int], position: dic
 
 def _reviewed(page: Page) -> str:
     """How many samples are reviewed; empty if none is."""
-    marks = [mark["mark"] for mark in placed_marks(page)]
+    marks = [mark["mark"] for mark in page.marks()]
     counts = [f"{marks.count(name):,} {name}" for name in MARKS if name in marks]
     return f"{len(marks):,} are reviewed: {', '.join(counts)}." if marks else ""
 
@@ -241,17 +240,10 @@ def _facts(display: Display) -> list[list[str]]:
 
 
 def _figures(page: Page) -> list[dict[str, str]]:
-    """The overview, and figures of the run."""
-    display = page.display
-    figures = []
-    if {"own_angle", "norm", "avh", "correct"} <= display.columns.keys():
-        figures.append({"title": "The hardest samples, angle against norm, and the spread of AVH", "image": _overview(page)})
-    paths = sorted((display.directory / "figures").glob("*.png")) if display.directory is not None else []
-    for path in [path for path in paths if path.name != "overview.png"][:MOST_FIGURES]:
-        image = _figure_file(path)
-        if image is not None:
-            figures.append({"title": path.stem, "image": image})
-    return figures
+    """The overview, where there is what it draws."""
+    if not {"own_angle", "norm", "avh", "correct"} <= page.display.columns.keys():
+        return []
+    return [{"title": "The hardest samples, angle against norm, and the spread of AVH", "image": _overview(page)}]
 
 
 def _overview(page: Page) -> str:
@@ -272,26 +264,8 @@ def _overview(page: Page) -> str:
         norm_axis=f"norm of the feature{sign(page.display.columns['norm'])}",
         title="The hardest samples by angular visual hardness",
     )
-    return _webp_address(Image.open(io.BytesIO(png_bytes(figure))))
-
-
-def _figure_file(path: Path) -> str | None:
-    from hardsight.data.decoding import decode
-
-    try:
-        if path.stat().st_size > 20 * LARGEST_FIGURE:
-            return None
-        with path.open("rb") as stream:
-            image = decode(stream, path.name)
-    except (HardsightError, OSError):
-        return None
-    address = _webp_address(image)
-    return address if len(address) <= LARGEST_FIGURE else None
-
-
-def _webp_address(image: Image.Image) -> str:
     stream = io.BytesIO()
-    image.convert("RGB").save(stream, "WEBP", quality=88, method=4)
+    Image.open(io.BytesIO(png_bytes(figure))).convert("RGB").save(stream, "WEBP", quality=88, method=4)
     return "data:image/webp;base64," + base64_text(stream.getvalue())
 
 

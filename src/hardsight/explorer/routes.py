@@ -1,145 +1,74 @@
-"""The page's routes: what the browser asks the server for.
+"""What the browser asks for, and the answers: over HTTP (server.py) or a notebook's own channel (widget.py).
 
-The browser gets columns as bytes, and filters, sorts and draws them itself. The server provides what only it has: pictures,
-features, dynamics, and the review, which it writes.
+The browser gets columns as bytes, and filters, sorts and draws them itself. It asks for what only Python has: pictures,
+features, dynamics, and the review, which is written here.
 """
 
 from __future__ import annotations
 
 import functools
 import json
-import shlex
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, unquote
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 
 from hardsight.errors import HardsightError
-from hardsight.explorer import downloads, sample_detail
-from hardsight.explorer.columns import Column, is_angle, on_screen, rows_of, signed
-from hardsight.explorer.display import Display, default_axes
-from hardsight.explorer.embedding_map import Maps
+from hardsight.explorer import sample_detail
+from hardsight.explorer.columns import Column, signed
+from hardsight.explorer.display import Display
 from hardsight.explorer.epochs import Epochs
-from hardsight.explorer.review import MARKS, Review
-from hardsight.explorer.security import Guard
-from hardsight.explorer.selection import HUMAN, agreement, curves_of_groups, groups_of, within
-from hardsight.explorer.thumbnails import LARGE, Pictures
-from hardsight.explorer.two_runs import SECOND, ScoreChanges
-from hardsight.version import VERSION
+from hardsight.explorer.page import Page
+from hardsight.explorer.selection import (
+    FORMATS,
+    HUMAN,
+    agreement,
+    as_file,
+    curves_of_groups,
+    groups_of,
+    review_table,
+    selection_table,
+    within,
+)
+from hardsight.explorer.thumbnails import LARGE
 
 MOST_ROWS = 500  # in one request for ids and paths
 MOST_GROUPS = 200  # in a table
 STORY = ("avh", "confidence", "own_angle", "norm", "loss")  # curves of one sample over the epochs
-NO_COMMANDS = ("ipykernel_launcher.py", "__main__.py", "-c")  # how a notebook or python -m starts: no command to repeat
 MIME_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
-@dataclass
-class Page:
-    """Everything that the routes answer from."""
+@dataclass(frozen=True)
+class Answer:
+    """What a request gets."""
 
-    display: Display
-    pictures: Pictures
-    review: Review
-    unmarked: str | None = None  # why samples cannot be marked
-    comparison: ScoreChanges | None = None  # with a second run
-    write_token: str = ""
-    in_notebook: bool = False  # then the page reports what is selected
-    selection: np.ndarray | None = None  # (n,) bool, as the page last reported it; None for all
-    again: list[str] = field(default_factory=list)  # commands that show the same page
-    apply: list[str] = field(default_factory=list)  # words of the command that applies the marks, where there is one
-
-    def __post_init__(self) -> None:
-        rounds = self.display.rounds
-        self.maps = Maps(self.display, keep=self.unmarked is None)
-        self.columns = {name: on_screen(column) for name, column in self.display.columns.items()}  # angles in degrees
-        self.hidden = {} if rounds is None else rounds.hidden()  # columns that filters name and menus do not
-
-    def epochs(self) -> Epochs:
-        """The dynamics; a request for them is refused where there are none."""
-        if self.display.epochs is None:
-            raise _Refused("there are no dynamics")
-        return self.display.epochs
-
-    def about(self) -> dict[str, Any]:
-        """What the page must know before it first draws."""
-        display, snapshot, rounds = self.display, self.display.snapshot, self.display.rounds
-        measures = [] if display.epochs is None else display.epochs.measures
-        x, y, color = default_axes(display)
-        if self.comparison is not None and display.by in self.comparison.changes:
-            x, y, color = display.by, display.by + SECOND, "outcome" if "outcome" in display.columns else color
-        return {
-            "version": VERSION,
-            "name": display.name,
-            "place": display.where,
-            "comparison": None if self.comparison is None else asdict(self.comparison),
-            "n": len(display),
-            "classes": display.class_names,
-            "columns": [column.described() for column in self.columns.values()]
-            + [column.described() | {"hidden": True} for column in self.hidden.values()]
-            + self.maps.described_columns(),
-            "maps": self.maps.described(),
-            "axes": {"x": x, "y": y, "color": color},
-            "by": display.by,
-            "pictures": self.pictures.any,
-            "closeups": snapshot is not None and snapshot.source.evidence == "features",
-            "cosines": snapshot is not None and snapshot.head is not None,
-            "epochs": [] if display.epochs is None else display.epochs.numbers,
-            "measures": measures,
-            "degrees": [name for name in measures if is_angle(name)],
-            "moving": measures,  # those with a value for each sample
-            "human": HUMAN if HUMAN in display.columns else None,
-            "reached": {} if rounds is None else rounds.reached(),
-            "methods": {} if rounds is None else rounds.methods,
-            "suspects": None if display.suspects is None else display.suspects.described(),
-            "quick_filters": [asdict(quick) for quick in display.quick_filters],
-            "marks": list(MARKS),
-            "unmarked": self.unmarked,
-            "review": self.marks_in,
-            "apply": shlex.join(self.apply),
-            "write_token": self.write_token,
-            "notebook": self.in_notebook,
-            "start": {
-                name: display.start.get(name)
-                for name in ("command", "words", "arguments", "inputs", "versions", "counts", "seconds")
-            },
-            "again": self.how_again(),
-            "hardness": display.hardness,
-            "notes": display.notes,
-        }
-
-    @property
-    def marks_in(self) -> str:
-        """Where marks are saved."""
-        return "View.marks alone" if self.review.path is None else str(self.review.path)
-
-    def how_again(self) -> list[str]:
-        """The command that made the run, then those that show it."""
-        words, command = (str(self.display.start.get(name) or "") for name in ("words", "command"))
-        made = command if words.startswith(NO_COMMANDS) else words or command
-        return [made or f"hardsight score {shlex.quote(self.display.name)}", *self.again]
+    content: bytes
+    media_type: str = "application/octet-stream"
+    status: int = 200
+    cache: str = "no-store"
 
 
-def build(page: Page, port: int, allowed_hosts: Sequence[str] = ()) -> Guard:
-    """The guarded app."""
-    routes = [Route(path, functools.partial(_served, name), methods=["GET"]) for path, name in page_files().items()]
-    for (method, path), answer in ANSWERS.items():
-        routes.append(Route(path, functools.partial(_answered, page, answer), methods=[method]))
-    guard = Guard(Starlette(routes=routes), port, allowed_hosts, page.in_notebook)
-    page.write_token = guard.write_token
-    return guard
+def respond(page: Page, method: str, address: str, body: bytes) -> Answer:
+    """The answer to a request: `address` is a path with its query, as in a URL. Any error becomes an answer."""
+    path, _, query = address.partition("?")
+    path = "/" + unquote(path).lstrip("/")
+    if method == "GET" and path in page_files():
+        return _page_file(page_files()[path])
+    for (of_method, pattern), answer in ANSWERS.items():
+        match = pattern.fullmatch(path)
+        if match and method == of_method:
+            return _answered(answer, Query(page, match.groupdict(), dict(parse_qsl(query)), body))
+    return _json({"error": "there is nothing at this address"}, 404)
 
 
+@functools.cache
 def page_files() -> dict[str, str]:
     """Address -> file of the package: a fixed list, so that no address can name another file."""
     scripts = sorted(path.name for path in (files("hardsight.explorer") / "js").iterdir() if path.name.endswith(".js"))
@@ -147,10 +76,35 @@ def page_files() -> dict[str, str]:
     return named | {f"/js/{name}": f"js/{name}" for name in scripts}
 
 
-def _served(name: str, request: Request) -> Response:
+def _page_file(name: str) -> Answer:
     content = (files("hardsight.explorer") / name).read_bytes()
-    media_type = f"{MIME_TYPES[Path(name).suffix]}; charset=utf-8"
-    return Response(content, media_type=media_type, headers={"cache-control": "no-cache"})
+    return Answer(content, f"{MIME_TYPES[Path(name).suffix]}; charset=utf-8", cache="no-cache")
+
+
+def _answered(answer: Callable[[Query], Any], query: Query) -> Answer:
+    """What a function gives as an answer: bytes as they are, anything else as JSON; an error as the reason."""
+    try:
+        value = answer(query)
+    except (_Refused, HardsightError, OSError) as error:
+        return _refusal(error)
+    if isinstance(value, Answer):
+        return value
+    return Answer(value) if isinstance(value, bytes) else _json(value)
+
+
+def _refusal(error: Exception) -> Answer:
+    """Why there is no answer; of an error of the system, such as a run that was deleted, the file and the system's words."""
+    reason = f"{error.filename}: {error.strerror}." if isinstance(error, OSError) and error.filename else str(error)
+    return _json({"error": reason}, error.status if isinstance(error, _Refused) else 400)
+
+
+def _json(value: Any, status: int = 200) -> Answer:
+    text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+    return Answer(text.encode("utf-8", "replace"), "application/json", status)
+
+
+def _picture(content: bytes) -> Answer:
+    return Answer(content, "image/webp", cache="private, max-age=600")
 
 
 class _Refused(Exception):
@@ -166,16 +120,17 @@ class Query:
     """One request, and the page that it is about."""
 
     page: Page
-    request: Request
+    path: dict[str, str]  # what the path names, such as the row
+    query: dict[str, str]
     body: bytes  # of a POST
 
     def text(self, name: str, default: str = "") -> str:
         """A parameter of the address."""
-        return self.request.query_params.get(name, default)
+        return self.query.get(name, default)
 
     def row(self) -> int:
         """The row that the path names."""
-        return self.as_row(self.request.path_params["row"])
+        return self.as_row(self.path["row"])
 
     def as_row(self, text: str) -> int:
         """A row from its number as text."""
@@ -191,9 +146,15 @@ class Query:
             raise _Refused("there is no such column")
         return column
 
+    def epochs(self) -> Epochs:
+        """The dynamics; refused where there are none."""
+        if self.page.display.epochs is None:
+            raise _Refused("there are no dynamics")
+        return self.page.display.epochs
+
     def map_method(self) -> str:
         """The map that the path names."""
-        method = str(self.request.path_params["method"])
+        method = self.path["method"]
         if method not in self.page.maps.methods:
             raise _Refused("there is no such map")
         return method
@@ -221,55 +182,24 @@ class Query:
             raise _Refused(self.page.unmarked, 403)
 
 
-Answer = Callable[[Query], Any]  # gives a response, or bytes, or what becomes JSON
-ANSWERS: dict[tuple[str, str], Answer] = {  # (method, path) -> function; longer ones are below
-    ("GET", "/api/run"): lambda query: query.page.about(),
-    ("GET", "/api/column"): lambda query: query.column(query.text("name")).bytes(),
-    ("GET", "/api/neighbors/{row}"): lambda query: sample_detail.neighbors(query.page.display, query.row()),
-    ("GET", "/thumb/{row}"): lambda query: _picture(query.page.pictures.thumb(query.row())),
-    ("GET", "/image/{row}"): lambda query: _picture(query.page.pictures.small(query.row(), LARGE)),
-}
+ANSWERS: dict[tuple[str, re.Pattern[str]], Callable[[Query], Any]] = {}  # (method, path) -> function
 
 
-def _route(path: str, method: str = "GET") -> Callable[[Answer], Answer]:
-    def registered(answer: Answer) -> Answer:
-        ANSWERS[method, path] = answer
+def _route(path: str, method: str = "GET") -> Callable[[Callable[[Query], Any]], Callable[[Query], Any]]:
+    def registered(answer: Callable[[Query], Any]) -> Callable[[Query], Any]:
+        ANSWERS[method, re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", path))] = answer
         return answer
 
     return registered
 
 
-async def _answered(page: Page, answer: Answer, request: Request) -> Response:
-    query = Query(page, request, await request.body())
-    try:
-        value = await run_in_threadpool(answer, query)
-    except (_Refused, HardsightError, OSError) as error:
-        return _refusal(error)
-    if isinstance(value, Response):
-        return value
-    return _file(value, "application/octet-stream") if isinstance(value, bytes) else _json(value)
-
-
-def _refusal(error: Exception) -> Response:
-    """Why there is no answer; of an error of the system, such as a run that was deleted, the file and the system's words."""
-    reason = f"{error.filename}: {error.strerror}." if isinstance(error, OSError) and error.filename else str(error)
-    return _json({"error": reason}, error.status if isinstance(error, _Refused) else 400)
-
-
-def _json(value: Any, status: int = 200) -> Response:
-    text = json.dumps(value, allow_nan=False, ensure_ascii=False)
-    return Response(text.encode("utf-8", "replace"), status, {"cache-control": "no-store"}, "application/json")
-
-
-def _picture(content: bytes) -> Response:
-    return Response(content, headers={"cache-control": "private, max-age=600"}, media_type="image/webp")
-
-
-def _file(content: bytes, media_type: str) -> Response:
-    return Response(content, headers={"cache-control": "no-store"}, media_type=media_type)
-
-
 # Reading
+
+_route("/api/run")(lambda query: query.page.about())
+_route("/api/column")(lambda query: query.column(query.text("name")).bytes())
+_route("/api/neighbors/{row}")(lambda query: sample_detail.neighbors(query.page.display, query.row()))
+_route("/thumb/{row}")(lambda query: _picture(query.page.pictures.thumb(query.row())))
+_route("/image/{row}")(lambda query: _picture(query.page.pictures.small(query.row(), LARGE)))
 
 
 @_route("/api/rows")
@@ -312,7 +242,7 @@ def _sample(query: Query) -> Any:
 @_route("/api/story/{row}")
 def _story(query: Query) -> Any:
     """One sample's curves over the epochs."""
-    row, epochs = query.row(), query.page.epochs()
+    row, epochs = query.row(), query.epochs()
     return {name: epochs.story(row, name) for name in STORY if name in epochs.measures}
 
 
@@ -327,10 +257,10 @@ def _cosines(query: Query) -> Any:
 @_route("/api/epoch/{index}/{measure}")
 def _epoch(query: Query) -> Any:
     """One epoch's values of one measure, in the order of the rows."""
-    epochs, index = query.page.epochs(), query.request.path_params["index"]
+    epochs, index = query.epochs(), query.path["index"]
     if not index.isdecimal() or len(index) > 9 or int(index) >= len(epochs.files):
         raise _Refused("there is no such epoch")
-    return epochs.values(int(index), query.request.path_params["measure"]).astype("<f4").tobytes()
+    return epochs.values(int(index), query.path["measure"]).astype("<f4").tobytes()
 
 
 @_route("/api/map/{method}")
@@ -347,18 +277,7 @@ def _reviewed(query: Query) -> Any:
 
 
 def _marks(page: Page) -> dict[str, Any]:
-    return {"version": page.review.current()[0], "marks": placed_marks(page)}
-
-
-def placed_marks(page: Page) -> list[dict[str, Any]]:
-    """All marks on samples of the display, by row."""
-    _, marks = page.review.current()
-    rows = rows_of(pa.array(list(marks), pa.string()), page.display.ids).tolist()
-    return [
-        {"row": row, "mark": mark.mark, "suggestion": mark.suggestion}
-        for row, mark in zip(rows, marks.values(), strict=True)
-        if row >= 0
-    ]
+    return {"version": page.review.current()[0], "marks": page.marks()}
 
 
 # Taking a selection, or changing something
@@ -367,7 +286,7 @@ def placed_marks(page: Page) -> list[dict[str, Any]]:
 @_route("/api/curves", "POST")
 def _curves(query: Query) -> Any:
     """Mean and standard deviation over the epochs of the selection, or of its groups by a column."""
-    epochs, chosen, columns, by = query.page.epochs(), query.selection(), query.page.columns, query.text("by")
+    epochs, chosen, columns, by = query.epochs(), query.selection(), query.page.columns, query.text("by")
     names, groups = groups_of(columns[by], chosen) if by in columns else (["selection"], chosen * 1 - 1)
     return curves_of_groups(epochs, query.text("measure", "avh"), names, groups)
 
@@ -449,9 +368,9 @@ def _mark_all(query: Query) -> Any:
 
 @_route("/api/selection", "POST")
 def _selection(query: Query) -> Any:
-    """What is selected now, for `View.selection` in a notebook; no body means every row."""
-    if not query.page.in_notebook:
-        raise _Refused("this page is not in a notebook")
+    """What is selected now, for `View.selection`; no body means every row."""
+    if not query.page.reports:
+        raise _Refused("nobody asks for the selection of this page")
     query.page.selection = query.selection() if query.body else None
     return {}
 
@@ -461,7 +380,7 @@ def _export(query: Query) -> Any:
     """The selection or the review as a file."""
     page, form = query.page, query.text("format")
     if query.text("what") == "review":
-        table = downloads.review_table(page.display, page.review)
+        table = review_table(page.display, page.review)
     else:
-        table = downloads.selection_table(page.display, np.flatnonzero(query.selection()), page.review)
-    return _file(downloads.as_file(table, form, page.pictures.roots), downloads.FORMATS[form])
+        table = selection_table(page.display, np.flatnonzero(query.selection()), page.review)
+    return Answer(as_file(table, form, page.pictures.roots), FORMATS[form])

@@ -5,8 +5,7 @@ Sec-Fetch-Site   same-origin or none (typed, bookmarked); a page of another site
 Origin           if there is one, it must be ours
 token            once in the address, which sets a cookie and redirects to a clean address; compared in constant time
 POST             needs the write token in a header as well, which only our own page can read
-frame            no other page may show ours in a frame, except the notebook in which `hardsight.explore` was called: its
-                 origin comes with the token in the address of the frame, and only that origin is allowed from then on
+frame            no other page may show ours in a frame
 body             limited in size and in time; that of a refused request is read and dropped
 """
 
@@ -15,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hmac
-import re
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
@@ -49,14 +47,11 @@ class Guard:
     Args:
         app: what is guarded.
         port: the server's.
-        allowed_hosts: further NAME:PORT, for people behind `ssh -L` or a notebook's proxy.
-        in_notebook: let the page that has the token show ours in a frame.
+        allowed_hosts: further NAME:PORT, for people behind `ssh -L` or a proxy.
     """
 
-    def __init__(self, app: App, port: int, allowed_hosts: Iterable[str] = (), in_notebook: bool = False) -> None:
+    def __init__(self, app: App, port: int, allowed_hosts: Iterable[str] = ()) -> None:
         self.app, self.port = app, port
-        self.in_notebook = in_notebook
-        self.frame_origin: str | None = None  # of the notebook, once it has shown its token
         self.token, self.write_token = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
         self.cookie = f"hardsight_{port}"  # cookies do not tell ports apart, so their names must
         self.hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
@@ -66,9 +61,6 @@ class Guard:
                 self.hosts.add(name.lower().rpartition(":")[0])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await self.app(scope, receive, send)
-            return
         if scope["type"] != "http":  # websockets are not used
             await send({"type": "websocket.close", "code": 1008})
             return
@@ -80,8 +72,6 @@ class Guard:
         query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
         if scope["path"] == "/" and "token" in query:
             if hmac.compare_digest(query["token"][0].encode(), self.token.encode()):
-                if self.in_notebook and "frame" in query:
-                    self.frame_origin = _origin(query["frame"][0]) or self.frame_origin
                 cookie = f"{self.cookie}={self.token}; HttpOnly; SameSite=Strict; Path=/"
                 await _answer(send, 303, "", {"location": "./", "set-cookie": cookie})
             else:
@@ -100,22 +90,13 @@ class Guard:
                 await _refuse(receive, send, body, "The request is too large or came too slowly.")
                 return
             receive = _again(body)
-        await self.app(scope, receive, _with_headers(send, self.headers))
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """Headers of every answer: only the notebook may show it in a frame."""
-        if self.frame_origin is None:
-            return HEADERS
-        policy = HEADERS["content-security-policy"].replace("frame-ancestors 'none'", f"frame-ancestors {self.frame_origin}")
-        return {name: value for name, value in HEADERS.items() if name != "x-frame-options"} | {"content-security-policy": policy}
+        await self.app(scope, receive, _with_headers(send))
 
     def _refused(self, scope: Scope, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
         host = headers.get(b"host", b"").decode("latin-1").lower()
         if host not in self.hosts:
             return 403, "This name is not served here. See --allowed-host."
-        elsewhere = headers.get(b"sec-fetch-site", b"none") not in (b"same-origin", b"none")
-        if elsewhere and not (self.in_notebook and _opens_frame(scope, headers)):
+        if headers.get(b"sec-fetch-site", b"none") not in (b"same-origin", b"none"):
             return 403, "Requests from other sites are refused."
         origin = headers.get(b"origin")
         if origin is not None and _netloc(origin) not in self.hosts:
@@ -127,23 +108,12 @@ class Guard:
         return None
 
 
-def _opens_frame(scope: Scope, headers: dict[bytes, bytes]) -> bool:
-    """Whether a page on another port of this machine opens ours in a frame: no data yet, and the headers say who may."""
-    dest, mode, site = (headers.get(f"sec-fetch-{name}".encode()) for name in ("dest", "mode", "site"))
-    return (scope["method"], scope["path"], dest, mode, site) == ("GET", "/", b"iframe", b"navigate", b"same-site")
-
-
 def _netloc(origin: bytes) -> str:
     """NAME:PORT of an origin; empty if it is malformed, such as http://[."""
     try:
         return urlsplit(origin.decode("latin-1")).netloc.lower()
     except ValueError:
         return ""
-
-
-def _origin(text: str) -> str | None:
-    """The text if it is the origin of a page on this machine; nothing else gets into a header."""
-    return text if re.fullmatch(r"https?://(localhost|127\.0\.0\.1)(:\d{1,5})?", text) else None
 
 
 def _headers(scope: Scope) -> dict[bytes, bytes]:
@@ -191,8 +161,8 @@ def _again(body: bytes) -> Receive:
     return receive
 
 
-def _with_headers(send: Send, headers: dict[str, str]) -> Send:
-    extra = [(name.encode(), value.encode()) for name, value in headers.items()]
+def _with_headers(send: Send) -> Send:
+    extra = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 
     async def guarded(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -221,5 +191,5 @@ async def _answer(send: Send, status: int, words: str, headers: dict[str, str] |
     if status < 400:
         del values["connection"]
     start = {"type": "http.response.start", "status": status, "headers": [(k.encode(), v.encode()) for k, v in values.items()]}
-    await _with_headers(send, HEADERS)(start)
+    await _with_headers(send)(start)
     await send({"type": "http.response.body", "body": (words + "\n").encode() if words else b""})

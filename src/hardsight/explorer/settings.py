@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hardsight.errors import InputError
-from hardsight.options import HardnessView, common, option
+from hardsight.options import HardnessView, OpeningOptions, common, option
 
 
 def _names(texts: Iterable[str]) -> tuple[str, ...]:
@@ -22,13 +22,12 @@ def _names(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class ReportSettings(HardnessView):
-    """What to show of a run."""
+class ReportSettings(OpeningOptions, HardnessView):
+    """What to show of samples."""
 
     images: str | None = option(
         None, "Images, if the run does not record where they are: a folder, or any DATA that extract takes.", metavar="DATA"
     )
-    class_names: Path | None = common("class_names", read=Path)
     human: Path | None = common("human", read=Path)
     allow_missing: bool = common("allow_missing")
     subset: Path | None = option(
@@ -40,7 +39,7 @@ class ReportSettings(HardnessView):
     drift: Path | None = option(
         None, "Drift to filter by, as hardsight drift writes it. Default: drift.parquet of the run.", metavar="FILE", read=Path
     )
-    split: str | None = option(None, "Split to show, as of the last epoch, such as a watched test set; for runs with dynamics.")
+    split: str | None = option(None, "Split to show; of a run with dynamics, as of the last epoch, such as a watched test set.")
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ class ExploreSettings(ReportSettings):
     )
     allowed_hosts: tuple[str, ...] = option(
         (),
-        "Additional host name of the page, behind ssh -L or a notebook's proxy; repeatable.",
+        "Additional host name of the page, behind ssh -L or a proxy; repeatable.",
         flag="--allowed-host",
         metavar="NAME:PORT",
         repeat=True,
@@ -66,6 +65,7 @@ class ExploreSettings(ReportSettings):
 
     def check(self) -> None:
         """A remote host also needs allow_remote."""
+        super().check()
         if self.remote and not self.allow_remote:
             raise InputError(
                 f"--host {self.host} would let other machines connect. Use ssh -L from there, or add --allow-remote to allow it."

@@ -11,6 +11,7 @@ import functools
 import io
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Condition
 
 from PIL import Image, ImageDraw
 
@@ -19,8 +20,9 @@ from hardsight.data.decoding import MAX_PIXELS, before_pixels
 from hardsight.data.run_images import RunImages
 from hardsight.errors import HardsightError, InputError
 from hardsight.explorer.display import Display
-from hardsight.explorer.memory_limit import Turns
+from hardsight.files.run import read_start
 from hardsight.models.preprocessing import Preprocessing
+from hardsight.snapshot import Snapshot
 
 THUMB, LARGE = 128, 768  # longest side in pixels, in the grid and in the dialog of one sample
 SMALL = 64  # longest side of images that are encoded without loss
@@ -35,20 +37,28 @@ class Pictures:
     Args:
         display: the samples.
         images: what a user named with --images: a folder that paths are below, or anything `open_data` reads.
-        source: where the images are, if that is known already; else found from the display and `images`.
     """
 
-    def __init__(self, display: Display, images: str | None = None, source: RunImages | None = None) -> None:
+    def __init__(self, display: Display, images: str | None = None) -> None:
         self.display = display
-        found = source or (display.images if images is None else None)
+        found = display.images if images is None else None
         self.source = found or RunImages(display.start.get("sources") or {}, display.directory, images)
         self.roots = self.source.roots
-        self.turns = Turns(AT_ONCE)
+        self.room = PixelRoom(AT_ONCE)
         self.thumb = functools.lru_cache(KEPT)(lambda row: self.small(row, THUMB))
         self._preprocessing = _preprocessing(display)
         self.source.check_named(images)
         if images is not None:
             self._check_named(images)
+
+    @classmethod
+    def of(cls, samples: Snapshot, images: str | None) -> Pictures:
+        """The images of samples that no page shows, where their run says where they are; a wrong `images` is refused."""
+        source, columns = Path(samples.where), samples.columns()
+        display = Display(samples, source.name, source, samples.class_names or [], start=read_start(source))
+        kept = [name for name in ("path", "base_id", "degradation", "level") if name in columns.column_names]
+        display.add_further(columns.select(kept))
+        return cls(display, images)
 
     def _check_named(self, images: str) -> None:
         """Refuse images that do not exist or are of other samples, with an id of each side."""
@@ -114,12 +124,19 @@ class Pictures:
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
         """Images decoded in this block wait for room for their pixels, and keep it until the end of the block."""
-        with self.turns.turn() as turn:
-            token = before_pixels.set(turn.take)
-            try:
-                yield
-            finally:
-                before_pixels.reset(token)
+        held: list[int] = []
+
+        def take(pixels: int) -> None:
+            if not held:  # what is decoded counts, not each step after it
+                self.room.take(pixels)
+                held.append(pixels)
+
+        token = before_pixels.set(take)
+        try:
+            yield
+        finally:
+            before_pixels.reset(token)
+            self.room.release(sum(held))
 
     def _image(self, row: int) -> Image.Image:
         image = self.source.find(self.display.image_path(row), self._base(row))
@@ -151,6 +168,26 @@ class Pictures:
         if how is None or level is None or how.names is None or how.value(row) is None:
             return None
         return Degradation(how.value(row), round(float(level.values[row]), 6))
+
+
+class PixelRoom:
+    """Room for `most` pixels in memory at a time; an image with more has it to itself."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.used = most, 0
+        self._changed = Condition()
+
+    def take(self, pixels: int) -> None:
+        """Wait until there is room for these pixels."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.used == 0 or self.used + pixels <= self.most)
+            self.used += pixels
+
+    def release(self, pixels: int) -> None:
+        """Give the room back."""
+        with self._changed:
+            self.used -= pixels
+            self._changed.notify_all()
 
 
 def _preprocessing(display: Display) -> Preprocessing | None:

@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
-from hardsight.data.run_images import RunImages
 from hardsight.errors import InputError, did_you_mean
-from hardsight.explorer.downloads import selection_table
 from hardsight.explorer.opening import open_display
 from hardsight.explorer.review import Review
+from hardsight.explorer.selection import selection_table
+from hardsight.explorer.settings import ReportSettings
 from hardsight.explorer.suspects import add_suspects
 from hardsight.explorer.thumbnails import Pictures
-from hardsight.exporting.image_files import check_images, check_source
+from hardsight.exporting.image_files import located, refuse_inside
 from hardsight.exporting.samples import Material, check_folder, check_samples, claim_folder, default_folder
 from hardsight.exporting.settings import TOOLS, ExportSettings
-from hardsight.files.run import read_start
+from hardsight.files.kinds import kind_of
 from hardsight.options import takes
 from hardsight.screen import Progress
+from hardsight.snapshot import Snapshot
 from hardsight.table import as_hardness
 from hardsight.threads import sample_rows
 
@@ -50,12 +51,13 @@ def export(
     progress: Progress | None = None,
     **options: Unpack[ExportOptions],
 ) -> Exported:
-    """Write a run in the format of another tool: its samples with all scores, and suspects and marks if there are any.
+    """Write samples in the format of another tool, with all scores, and suspects and marks if there are any.
 
     Args:
-        x: a run directory, a scores table or a snapshot, or a table in memory, as for `hardsight explore`.
+        x: whatever `Snapshot.open` opens: a run directory, a file, arrays, a frame, a table of scores, a `Snapshot`; or a
+            `Result`.
         to: cleanlab, fiftyone, huggingface, coco or labelstudio.
-        output: the folder; by default next to the run, such as run-coco; of a table in memory, table-coco.
+        output: the folder; by default next to the run, such as run-coco; of what is in memory, table-coco.
         settings: all options as one object; each is also a keyword.
         progress: called with rows done and rows in all, while a run without scores is scored.
     """
@@ -65,8 +67,10 @@ def export(
     path = Path(x) if isinstance(x, (str, os.PathLike)) else None
     folder = default_folder(path, to) if output is None else Path(output)
     check_folder(folder, to, path)
-    source = None if path is None else _images_of(path, to, settings.images)
-    display = open_display(x, class_names=settings.class_names, keep=False, progress=progress)
+    shown = ReportSettings(images=settings.images, **settings.keywords())
+    if path is not None and "images" in TOOLS[to] and path.exists() and kind_of(path) == "snapshot":
+        located(Pictures.of(Snapshot.open(path, **shown.keywords()), settings.images))  # before the samples are scored
+    display = open_display(x, shown, keep=False, progress=progress)
     add_suspects(display)
     rows = sample_rows(settings, len(display))
     table = selection_table(display, rows, Review.of(display))
@@ -76,22 +80,11 @@ def export(
     if settings.hardness:
         table = as_hardness(table)
         notes.append("as hardness: high is hard in every score")
-    pictures = Pictures(display, settings.images, source)
-    material = Material(display, pictures, rows, table, folder, settings.image_url, notes)
+    material = Material(display, Pictures(display, settings.images), rows, table, folder, settings.image_url, notes)
     tool = importlib.import_module(f"hardsight.exporting.{to}")
     check_samples(material, to, TOOLS[to])
     if "images" in TOOLS[to]:
-        check_images(material)
+        refuse_inside(material, [Path(root) for root in located(material.pictures).roots])
     claim_folder(folder, to, display.name, bool(settings.hardness))
     tool.write(material)
     return Exported(folder, len(rows), tool.OPENS.format(folder=folder), material.notes)
-
-
-def _images_of(run: Path, to: str, images: str | None) -> RunImages | None:
-    """Where the images are, checked before the samples are scored, which takes longer; None if the run does not exist."""
-    if not run.exists():
-        return None  # opening it says so
-    source = RunImages(read_start(run).get("sources") or {}, run if run.is_dir() else None, images)
-    if "images" in TOOLS[to]:
-        check_source(run, source, images)
-    return source

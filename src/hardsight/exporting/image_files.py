@@ -15,12 +15,10 @@ from PIL import Image
 
 from hardsight.data import BrokenImage
 from hardsight.data.decoding import FORMATS
-from hardsight.data.run_images import RunImages
 from hardsight.errors import FileError, InputError
+from hardsight.explorer.thumbnails import Pictures
 from hardsight.exporting.samples import Material, make_folder
-from hardsight.files.kinds import kind_of
 from hardsight.files.writing import why
-from hardsight.snapshot import Snapshot
 
 WRITTEN = re.compile(r"[0-9]{6,}\.png")  # names of images that an export writes
 
@@ -40,32 +38,14 @@ class SampleImages:
         return file.relative_to(self.root).as_posix()
 
 
-def check_source(run: Path, source: RunImages, images: str | None) -> None:
-    """Check what is known before a run is opened: it records where its images are, and --images holds images of its samples."""
-    if not source.specs and not source.roots:
-        raise InputError(f"{run} does not say where its images are; give --images.")
-    if images is not None and not source.roots:
-        source.check_ids(_base_ids(run))
+def located(pictures: Pictures) -> Pictures:
+    """The pictures, refused where it is not known where they are."""
+    if not pictures.any:
+        raise InputError(f"{pictures.display.where} does not say where its images are; give --images.")
+    return pictures
 
 
-def _base_ids(run: Path) -> list[str]:
-    """Ids of the undegraded samples of a snapshot in a file; none for anything else, which opens as quickly as this."""
-    if run.is_dir() or kind_of(run) != "snapshot":
-        return []
-    snapshot = Snapshot.load(run)
-    names = [name for name in ("base_id", "id") if name in snapshot.column_names]
-    columns = [snapshot.columns(names).column(name).to_pylist() for name in names]
-    return [str(next((id for id in ids if id is not None), None)) for ids in zip(*columns, strict=True)]
-
-
-def check_images(material: Material) -> None:
-    """The images can be found, and do not lie in the folder of the export."""
-    if not material.pictures.any:
-        raise InputError(f"{material.display.where} does not say where its images are; give --images.")
-    _refuse_inside(material, [Path(root) for root in material.pictures.roots])
-
-
-def _refuse_inside(material: Material, paths: list[Path]) -> None:
+def refuse_inside(material: Material, paths: list[Path]) -> None:
     """Refuse to read images from the folder in which images are written and removed."""
     folder = material.folder.resolve()
     if any(path.is_relative_to(folder) for path in paths):
@@ -75,7 +55,7 @@ def _refuse_inside(material: Material, paths: list[Path]) -> None:
 def find_images(material: Material, folder: str = "images") -> SampleImages:
     """Every sample's image file; those that are not files yet are written to `folder`, inside the export."""
     files = _existing_files(material)
-    _refuse_inside(material, [file for file in files or [] if file is not None])
+    refuse_inside(material, [file for file in files or [] if file is not None])
     _clear(material.folder / folder)
     found = SampleImages(_common_root(material, files), files, False) if files is not None else _written(material, folder)
     missing = sum(file is None for file in found.files)

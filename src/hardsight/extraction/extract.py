@@ -23,23 +23,29 @@ import pyarrow as pa
 
 from hardsight.checks import check_labels
 from hardsight.data import BrokenImage, Degradation, ImageData, degrade, degraded_id, parse_degradations
-from hardsight.data.dataset import num_classes
 from hardsight.data.encoded import is_dataset
 from hardsight.data.labels import renumbered
 from hardsight.errors import FileError, InputError, RunError
-from hardsight.extraction.features import Features
-from hardsight.extraction.inputs import open_inputs, with_class_names
+from hardsight.extraction.broken import BROKEN, read_back, write_errors
+from hardsight.extraction.inputs import (
+    Data,
+    columns_of,
+    fingerprint,
+    finite_features,
+    ids_of,
+    num_classes,
+    open_inputs,
+    with_class_names,
+    with_labels,
+)
 from hardsight.extraction.loader import COMMAND as LOADER_COMMAND
 from hardsight.extraction.loader import extract_loader, stack
 from hardsight.extraction.passes import PASSES, ImagePass, image_passes, layer_parts
 from hardsight.extraction.settings import ExtractSettings
 from hardsight.extraction.sizes import check_space, fitting_batch_size, images_per_part, size_begun_with
-from hardsight.files.checksums import check
 from hardsight.files.class_names import given_class_names
 from hardsight.files.heads import save_head
-from hardsight.files.parquet import open_parquet
 from hardsight.files.places import place_on_disk
-from hardsight.files.reading import reading
 from hardsight.files.run import Run, check_run_directory
 from hardsight.files.samples import OWN_COLUMNS, write_samples
 from hardsight.labels import counted_from_zero
@@ -49,7 +55,6 @@ from hardsight.models.weights import check_weights_file
 from hardsight.options import takes
 from hardsight.screen import Progress, Say
 from hardsight.snapshot import Snapshot
-from hardsight.table import write_table
 from hardsight.threads import num_threads
 
 if TYPE_CHECKING:
@@ -58,8 +63,6 @@ if TYPE_CHECKING:
 
 COMMAND = "hardsight extract"
 AHEAD_BATCHES, AHEAD_BYTES = 4, 2**28  # to decode ahead of the model: maximum batches, approximate bytes
-BROKEN = b"hardsight.errors"  # metadata key for a part's list of broken images
-ERRORS = pa.schema([("id", pa.string()), ("reason", pa.string()), ("message", pa.string())])
 TAKEN = {"id", "label", "features", *OWN_COLUMNS} - {"split", "path"}  # reserved names that a column of the data cannot have
 
 
@@ -118,8 +121,8 @@ def extract(
         say(note)
     inputs = inputs if names is None else with_class_names(inputs, names)
     opened = _open_model(model, settings, overrides)
-    if isinstance(inputs, Features):
-        _check_width(opened, inputs)
+    if isinstance(inputs, Snapshot):
+        _check_width(opened, inputs.source.width)
     job = _Job(opened, inputs, settings, say, degradations)
     job.prepare(place_on_disk(output))
     return job.run(place_on_disk(output), sources, progress)
@@ -134,11 +137,11 @@ def _open_model(model: Any, settings: ExtractSettings, preprocessing: dict[str, 
     return opened
 
 
-def _check_width(model: Any, features: Features) -> None:
+def _check_width(model: Any, features: int) -> None:
     """Features are as wide as the first layer takes them."""
     width = next(weight.shape[1] for weight in model.module.parameters() if weight.ndim == 2)
-    if width != features.values.shape[1]:
-        raise InputError(f"{model.name} takes {width} features per sample, the data has {features.values.shape[1]}.")
+    if width != features:
+        raise InputError(f"{model.name} takes {width} features per sample, the data has {features}.")
 
 
 def _silent(sentence: str) -> None:
@@ -167,7 +170,7 @@ class _Job:
     """An extraction: n images, each once, or once per degradation; or n rows of features."""
 
     model: Model
-    data: ImageData | Features
+    data: Data
     settings: ExtractSettings
     say: Say
     degradations: list[Degradation]
@@ -178,7 +181,9 @@ class _Job:
         self.passes = image_passes(settings.passes)
         self.workers = settings.workers or num_threads()
         self.copies = max(1, len(self.degradations))
-        self.noun = "features" if isinstance(self.data, Features) else "images"
+        self.features = finite_features(self.data) if isinstance(self.data, Snapshot) else None  # (n, d)
+        self.noun = "images" if self.features is None else "features"
+        self.ids, self.columns = ids_of(self.data), columns_of(self.data)
         sample = self._first_images()  # (b, C, H, W), or (b, d) features
         with warnings.catch_warnings():
             if settings.fit_head:  # then the layer need not produce the model's output
@@ -201,7 +206,7 @@ class _Job:
 
     def run(self, output: Path, sources: dict[str, Any], progress: Progress | None) -> Snapshot:
         """Write the missing parts of the run, then everything else."""
-        inputs = {"model": self.model.fingerprint(), "data": self.data.fingerprint()}
+        inputs = {"model": self.model.fingerprint(), "data": fingerprint(self.data)}
         run = Run(output, COMMAND, self._arguments(), inputs, sources)
         if run.complete:
             self.say(f"{output} is complete already")
@@ -218,7 +223,7 @@ class _Job:
             numbers = self.copies * (1 + len(self.passes)) * self.model.head.num_features  # per image
             check_space(output, 4 * numbers * sum(len(part.rows) for part in missing), self.say)
             self._write_parts(missing, progress)
-            if self.data.fingerprint() != inputs["data"]:
+            if fingerprint(self.data) != inputs["data"]:
                 raise RunError(f"the {self.noun} changed while they were read: remove {output} and start over.")
             self._finish(run, [part.file for part in parts], pass_runs)
         return Snapshot.load(output)
@@ -247,10 +252,10 @@ class _Job:
         ours = self.data.class_names
         if ours is None and self.data.labels is not None:
             labels, notes = counted_from_zero(self.data.labels, c)
-            self.data = replace(self.data, labels=labels)
+            self.data = with_labels(self.data, labels, None)
             for note in notes:
                 self.say(note)
-        count = self.data.num_classes if isinstance(self.data, Features) else num_classes(self.data)
+        count = num_classes(self.data)
         fits = count <= c if ours is None else count == c
         if not fits and not self.settings.keep_head:
             self.say(
@@ -277,15 +282,15 @@ class _Job:
         if ours is None or theirs is None or list(theirs) == ours or not set(ours) <= set(theirs):
             return
         labels = None if self.data.labels is None else renumbered(self.data.labels, ours, theirs)
-        self.data = replace(self.data, labels=labels, class_names=list(theirs))  # type: ignore[arg-type]  # features have labels
+        self.data = with_labels(self.data, labels, list(theirs))
         self.say(f"labels follow the model's own class names: {ours[0]} is class {list(theirs).index(ours[0])}")
 
     def _column_types(self) -> dict[str, pa.DataType]:
         """Types of the user's columns, since a part may hold only nulls; those with reserved names are reported."""
-        taken = [name for name in self.data.columns if name in TAKEN]
+        taken = [name for name in self.columns if name in TAKEN]
         if taken:
             self.say(f"skipping columns with reserved names: {', '.join(taken)}")
-        return {name: pa.array(values).type for name, values in self.data.columns.items() if name not in taken}
+        return {name: pa.array(values).type for name, values in self.columns.items() if name not in taken}
 
     def _arguments(self) -> dict[str, Any]:
         """Everything the bytes depend on besides the model and the data; the number of decoding threads is not among it."""
@@ -333,7 +338,7 @@ class _Job:
                 for row, result in zip(part.rows, decoded, strict=False):
                     done += 1
                     if isinstance(result, BrokenImage):
-                        part.broken.append({"id": self.data.ids[row], "reason": result.reason, "message": str(result)})
+                        part.broken.append({"id": self.ids[row], "reason": result.reason, "message": str(result)})
                     else:
                         part.kept.append(row)
                         waiting += result
@@ -346,15 +351,16 @@ class _Job:
 
     def _decode(self, row: int) -> list[np.ndarray] | BrokenImage:
         """One image as arrays for the model: itself, or one per degradation; or one row of features."""
-        if isinstance(self.data, Features):
-            return [self.data.values[row]]
+        if self.features is not None:
+            return [self.features[row]]
+        assert isinstance(self.data, ImageData)
         try:
             prepare = self.model.preprocessing
             image = prepare.fitted(self.data.image(row))
             if not self.degradations:
                 return [prepare.numbers(image)]
             # At the input size of the model: shrinking a large image would average the noise away.
-            return [prepare.numbers(degrade(image, degradation, self.data.ids[row])) for degradation in self.degradations]
+            return [prepare.numbers(degrade(image, degradation, self.ids[row])) for degradation in self.degradations]
         except BrokenImage as error:
             if self.settings.strict:
                 raise FileError(f"{error} Omit --strict to skip such images.") from error
@@ -389,7 +395,7 @@ class _Job:
 
     def _columns(self, kept: list[int]) -> dict[str, Any]:
         """The columns of the readable images, each row repeated once per degradation."""
-        base = [self.data.ids[row] for row in kept]
+        base = [self.ids[row] for row in kept]
         labels = np.full(len(kept), -1) if self.data.labels is None else self.data.labels[kept]
         ids = [degraded_id(base_id, how) for base_id in base for how in self.degradations] if self.degradations else base
         columns: dict[str, Any] = {"id": pa.array(ids, pa.string()), "label": np.repeat(labels, self.copies)}
@@ -398,7 +404,7 @@ class _Job:
             columns["degradation"] = [how.kind for _ in kept for how in self.degradations]
             columns["level"] = [how.level for _ in kept for how in self.degradations]
         for column, kind in self.types.items():
-            values = self.data.columns[column]
+            values = self.columns[column]
             columns[column] = pa.array(self._repeat([values[row] for row in kept]), kind)
         return columns
 
@@ -407,15 +413,13 @@ class _Job:
 
     def _finish(self, run: Run, parts: list[Path], pass_runs: Sequence[Run]) -> None:
         """Write errors.parquet, the head, the run.json of every pass, and run.json last."""
-        rows, broken = _read_back(parts)
+        rows, broken = read_back(parts)
         written = list(parts)
         layers = self.settings.layers
         written += [layer_parts(part, layers)[layer] for layer in layers for part in parts]
+        written += write_errors(run.directory, broken)
         if broken:
-            path = run.directory / "errors.parquet"
-            write_table(pa.Table.from_pylist(broken, ERRORS), path)
-            written.append(path)
-            self.say(f"{len(broken)} of {len(self.data)} images could not be read: see {path}")
+            self.say(f"{len(broken)} of {len(self.data)} images could not be read: see {run.directory / 'errors.parquet'}")
         written += self._write_head(run.directory)
         counts = {"images": len(self.data), "rows": sum(rows.values()), "broken": len(broken)}
         for pass_run in pass_runs:
@@ -434,20 +438,6 @@ class _Job:
 def _joined(batches: list[np.ndarray], width: int) -> np.ndarray:
     """(n, d) of all batches; `width` is that of no batch at all."""
     return np.concatenate(batches) if batches else np.zeros((0, width), np.float32)
-
-
-def _read_back(parts: list[Path]) -> tuple[dict[str, int], list[dict[str, str]]]:
-    """The rows of each part by name, and the broken images of all: some parts may predate an interrupt."""
-    rows, broken = {}, []
-    for part in parts:
-        try:
-            check(part)
-            with reading(part), open_parquet(part) as file:
-                rows[part.name] = file.metadata.num_rows
-                broken += json.loads((file.schema_arrow.metadata or {}).get(BROKEN, b"[]"))
-        except FileError as error:
-            raise RunError(f"{error} Remove it, and run the same command again.") from error
-    return rows, broken
 
 
 def _no_match(ours: Sequence[str], theirs: Sequence[str] | None, c: int) -> str:

@@ -1,6 +1,6 @@
 """Files: every format hardsight reads or writes, and the rules for reading and writing them.
 
-places.py        paths, local or remote (s3://, gs://, hdfs://), and default output paths
+places.py        paths, local or remote (s3://, gs://), and default output paths
 formats.py       the format of a file, by its first bytes
 kinds.py         what a file holds: a snapshot, scores, images; which of our tables, so that none replaces another kind
 reading.py       shared by every reader: damage becomes one error that names the file
@@ -11,17 +11,15 @@ locking.py       locks that are released when their process ends
 npy.py           .npy and .npz, a few rows at a time
 parquet.py       Parquet files, with their footers checked on open
 table_files.py   CSV, .tsv and Parquet tables as Arrow tables or as named columns
-table_writing.py  tables as Parquet, CSV or JSON, written in parts
+table_writing.py  where a table may be written, and what CSV and JSON cannot hold
 wide_tables.py   tables with one column per dimension, split into features, labels and ids
-class_names.py   class names, one per line or a JSON list
+class_names.py   class names, one per line or a JSON list; labels in Parquet files: numbers, names, or both
 tensors.py       arrays and tensors written as safetensors
 heads.py         a `Head` as safetensors
 run.py           the run directory: start.json, parts, run.json, and why a run cannot be resumed
-label_column.py  labels in Parquet files: numbers, names, or numbers with names in the schema
 samples.py       samples/part-*.parquet: the schema, the reader and the writer
 epochs.py        dynamics/epoch=*.parquet, read back
 suspects.py      suspects.parquet, read back
-latex.py         tables as LaTeX
 human.py         human answers, in every supported format
 human_studies.py  those as studies publish them: ImageNetV2, CIFAR-10H; lists of images
 """

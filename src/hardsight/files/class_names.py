@@ -1,15 +1,21 @@
-"""Class names: a list of them, or a file with one per line or a JSON list."""
+"""Class names and labels in files: names one per line or as a JSON list; the label column of Arrow tables and Parquet files."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from typing import Any
 
-from hardsight.checks import as_array, is_text
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hardsight.checks import UNLABELED, as_array, check_labels, is_text
 from hardsight.errors import FileError, InputError
+from hardsight.files.parquet import table_notes
 from hardsight.files.reading import existing_file, reading
-from hardsight.labels import check_names
+from hardsight.labels import LabelRule, check_names
 
 
 def read_class_names(path: str | os.PathLike[str], num_classes: int | None = None) -> list[str]:
@@ -52,3 +58,59 @@ def check_class_names(names: Any, num_classes: int | None) -> list[str]:
     if num_classes is not None and len(names) != num_classes:
         raise InputError(f"there must be one class name per class, got {len(names)} for {num_classes} classes.")
     return check_names(str(name) for name in names)
+
+
+# ---- the label column: class numbers, class names, or numbers with names in the schema ----
+
+
+def label_numbers(column: Any, rule: LabelRule, first_row: int = 0) -> np.ndarray:
+    """(n,) int64 class numbers of a part of a column, -1 for null."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if rule.position is not None and holds_names(column.type):
+        words = pa.array(list(rule.position), pa.string())
+        numbers = pa.array(list(rule.position.values()), pa.int64())
+        found = numbers.take(pc.index_in(as_text(column), value_set=words, skip_nulls=True))
+        return np.asarray(pc.fill_null(found, UNLABELED))
+    return rule.of_numbers(whole_numbers(column, first_row))
+
+
+def whole_numbers(column: Any, first_row: int = 0) -> np.ndarray:
+    """(n,) int64 labels of a part of a column that holds numbers, -1 for null; fractions, dates and the like are refused."""
+    if pa.types.is_null(column.type):
+        return np.full(len(column), UNLABELED)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_signed_integer(column.type):
+        column = pc.fill_null(column, UNLABELED)
+    values = column.to_numpy() if isinstance(column, pa.ChunkedArray) else column.to_numpy(zero_copy_only=False)
+    return check_labels(values, None, None, first_row)  # other numbers with nulls are floats with NaN
+
+
+def holds_names(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds class names: text, booleans, or categories of them."""
+    if pa.types.is_dictionary(kind):
+        return holds_names(kind.value_type)
+    text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_boolean)
+    return any(is_one(kind) for is_one in text)
+
+
+def as_text(column: Any) -> Any:
+    """A column of names as strings; booleans become True and False."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return pc.if_else(column, "True", "False") if pa.types.is_boolean(column.type) else column.cast(pa.string())
+
+
+def class_label_names(schema: pa.Schema, name: str) -> list[str] | None:
+    """Class names from the schema of a file: our own, or the `ClassLabel` of a column of a Hugging Face file."""
+    names, metadata = table_notes(schema).get("class_names"), schema.metadata or {}
+    with contextlib.suppress(ValueError, TypeError, KeyError, RecursionError):
+        column = json.loads(metadata.get(b"huggingface", b"null"))["info"]["features"][name]
+        names = column["names"] if column["_type"] == "ClassLabel" else names
+    if not isinstance(names, list) or not names or not all(isinstance(word, str) for word in names):
+        return None
+    try:
+        return check_names(names)
+    except InputError as error:
+        raise InputError(f"column {name}: {error}") from error

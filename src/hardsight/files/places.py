@@ -1,8 +1,8 @@
-"""Local paths and remote URIs: s3://, gs://, hdfs://.
+"""Local paths and remote URIs: s3://, gs://.
 
 `place` turns user input into a `Path` or a `Remote`, which has the methods of `Path` that we use.
-A remote file is written to a local temporary file first and uploaded when complete. Objects in S3 and GCS appear when the
-last byte has arrived; on HDFS the file is renamed at the end.
+A remote file is written to a local temporary file first and uploaded when complete: an object appears when the last byte has
+arrived.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import functools
 import io
 import os
 import posixpath
-import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -31,9 +30,7 @@ HELP = {
     "s3": "Check the bucket's name, the credentials (AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY) and "
     "the endpoint (AWS_ENDPOINT_URL, or ?endpoint_override=host:port&scheme=http).",
     "gs": "Check the bucket's name and the credentials (GOOGLE_APPLICATION_CREDENTIALS).",
-    "hdfs": "Check host and port, and that JAVA_HOME, HADOOP_HOME and CLASSPATH name an installed Hadoop client.",
 }
-OBJECT_STORES = ("s3", "gs")  # they have no directories, and show an object only when it is complete
 PATIENCE = "retry_limit_seconds=30"  # Google's default is to try for 15 minutes
 BUFFER = 2**20
 
@@ -62,9 +59,9 @@ class Remote(os.PathLike[str]):
     """A remote file or directory. `str` hides the secrets that a URI may hold; `uri` includes them."""
 
     filesystem: Any
-    path: str  # bucket/key, or a path on HDFS
+    path: str  # bucket/key
     scheme: str
-    host: str  # user, password and host as typed; for object stores the bucket
+    host: str  # user, password and bucket as typed
     query: str
 
     def __str__(self) -> str:
@@ -79,7 +76,7 @@ class Remote(os.PathLike[str]):
         return f"{self.scheme}://{self._named(self.host)}" + (f"?{self.query}" if self.query else "")
 
     def _named(self, host: str) -> str:
-        key = self.path.partition("/")[2] if self.scheme in OBJECT_STORES else self.path.lstrip("/")
+        key = self.path.partition("/")[2]
         return f"{host}/{key}" if key else host
 
     @property
@@ -158,10 +155,7 @@ class Remote(os.PathLike[str]):
             return bytes(file.read_at(size, offset))
 
     def mkdir(self, parents: bool = True, exist_ok: bool = True) -> None:
-        """Create a directory, in stores that have them."""
-        if self.scheme not in OBJECT_STORES:
-            with self._trouble_named():
-                self.filesystem.create_dir(self.path, recursive=parents)
+        """Nothing: object stores have no directories."""
 
     @contextlib.contextmanager
     def sent_when_complete(self) -> Iterator[Path]:
@@ -169,19 +163,10 @@ class Remote(os.PathLike[str]):
         with tempfile.TemporaryDirectory(prefix="hardsight-") as folder:
             local = Path(folder) / self.name
             yield local
+            here, there = pafs.LocalFileSystem(), self.filesystem
             with self._trouble_named():
-                if self.scheme in OBJECT_STORES:
-                    self._send(local, self.path)
-                else:
-                    hidden = self.with_name(f".{self.name}.{secrets.token_hex(4)}.tmp")
-                    self._send(local, hidden.path)
-                    if self.is_file():
-                        self.filesystem.delete_file(self.path)  # HDFS does not overwrite a file on rename
-                    self.filesystem.move(hidden.path, self.path)
-
-    def _send(self, local: Path, path: str) -> None:
-        # by Arrow, not by our own loop: a stream dropped half-way would still be closed, and the object would appear
-        pafs.copy_files(str(local), path, source_filesystem=pafs.LocalFileSystem(), destination_filesystem=self.filesystem)
+                # by Arrow, not by our own loop: a stream dropped half-way would still be closed, and the object would appear
+                pafs.copy_files(str(local), self.path, source_filesystem=here, destination_filesystem=there)
 
     def remove_all(self) -> None:
         """Remove a directory and its contents."""
@@ -224,7 +209,7 @@ def place(path: str | os.PathLike[str]) -> Place:
         return Path(path)
     if scheme not in HELP:
         hint = f"write /{rest.lstrip('/')}" if scheme == "file" else "copy the data, and pass its local path"
-        raise FileError(f"{text}: only local paths, s3://, gs:// and hdfs:// are supported, not {scheme}://; {hint}.")
+        raise FileError(f"{text}: only local paths, s3:// and gs:// are supported, not {scheme}://; {hint}.")
     return _remote(text)
 
 
@@ -244,7 +229,7 @@ def _remote(uri: str) -> Remote:
     query = split.query
     if split.scheme == "gs" and "retry_limit_seconds" not in query:
         query = f"{query}&{PATIENCE}" if query else PATIENCE
-    if not split.netloc.rpartition("@")[2] and split.scheme in OBJECT_STORES:
+    if not split.netloc.rpartition("@")[2]:
         raise FileError(f"{shown}: the bucket is missing; write {split.scheme}://bucket/name.")
     try:
         filesystem, path = pafs.FileSystem.from_uri(urlunsplit((split.scheme, split.netloc, split.path, query, "")))

@@ -25,9 +25,9 @@ from typing import Any
 from hardsight.errors import FileError, RunError
 from hardsight.files.checksums import UNSEALED, sha256
 from hardsight.files.locking import holder, lock_file
-from hardsight.files.places import Place, missing, place_on_disk, utf8_name
+from hardsight.files.places import Place, missing, place_on_disk
 from hardsight.files.reading import read_json
-from hardsight.files.writing import discards, owning, sweep, why, write_json
+from hardsight.files.writing import discards, owning, remove_abandoned, why, write_json
 from hardsight.version import VERSION
 
 IMAGE_ENDINGS, SOME = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"), 50  # to detect a folder of images
@@ -98,7 +98,7 @@ class Run:
             if not ours:
                 raise RunError(f"{self.directory} is being written by {holder(lock)}; wait for it, or use another -o.")
             for directory in (self.directory, *(path for path in self.directory.rglob("*") if path.is_dir())):
-                sweep(directory)
+                remove_abandoned(directory)
             try:
                 with owning(self.directory):
                     yield
@@ -147,7 +147,7 @@ class Run:
         for what in ("arguments", "inputs"):  # the command was compared before
             earlier, current = before.get(what), json.loads(json.dumps(self.start[what]))
             if earlier != current:
-                raise RunError(_mismatch(self.directory, what, earlier, current, self.start.get("sources")))
+                raise RunError(_mismatch(self.directory, what, earlier, current))
         versions = before.get("versions", {})
         if versions != self.start["versions"] and not self.complete:  # do not mix results of two versions
             raise RunError(
@@ -206,11 +206,9 @@ def _read_start(directory: Path) -> dict[str, Any] | None:
     return start
 
 
-def _mismatch(directory: Path, what: str, before: Any, current: Any, sources: Any = None) -> str:
-    words = difference(before, current)
-    if what == "inputs":
-        words += changed_file(directory / "start.json", sources)
+def _mismatch(directory: Path, what: str, before: Any, current: Any) -> str:
     other = "another command" if what == "command" else f"other {what}"
+    words = difference(before, current)
     return f"{directory} holds a run with {other}: {words}. Use another -o, or remove the directory to start over."
 
 
@@ -276,7 +274,6 @@ def read_start(where: Path) -> dict[str, Any]:
 # ---- why a run cannot be resumed ----
 
 MOST = 3  # differences to list
-MOST_FILES = 20_000  # files to check for a change
 HASH = re.compile("[0-9a-f]{64}")
 
 
@@ -334,43 +331,3 @@ def _shown(value: Any) -> str:
     if isinstance(value, list) and not any(isinstance(item, (list, dict)) for item in value):
         return ",".join(map(str, value))
     return repr(value)
-
-
-def changed_file(start_file: Path, sources: Any) -> str:
-    """The newest input file that changed after the run began, with its size and time; empty if there is none.
-
-    Inputs are the run's recorded sources and the paths on the command line.
-    """
-    began = start_file.stat().st_mtime
-    newest: tuple[float, int, Path] | None = None
-    for file in itertools.islice(_files(start_file.parent, sources), MOST_FILES):
-        try:
-            status = file.stat()
-        except OSError:
-            continue
-        if status.st_mtime > began and (newest is None or status.st_mtime > newest[0]):
-            newest = status.st_mtime, status.st_size, file
-    if newest is None:
-        return ""
-    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(newest[0]))
-    return f" ({utf8_name(str(newest[2]))}, {newest[1]} bytes, changed at {when}, after the run began)"
-
-
-def _files(run: Path, sources: Any) -> Iterator[Path]:
-    directory = run.resolve()
-    for text in dict.fromkeys([*_texts(sources), *itertools.chain(*(re.split("[=,]", word) for word in sys.argv[1:]))]):
-        path = Path(text) if Path(text).exists() else Path(text.rpartition(":")[0] or text)
-        if not text or not path.exists() or directory in (path.resolve(), *path.resolve().parents):
-            continue
-        yield from (file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
-
-
-def _texts(sources: Any) -> Iterator[str]:
-    if isinstance(sources, str):
-        yield sources
-    elif isinstance(sources, Mapping):
-        for value in sources.values():
-            yield from _texts(value)
-    elif isinstance(sources, (list, tuple)):
-        for value in sources:
-            yield from _texts(value)

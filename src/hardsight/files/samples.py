@@ -8,6 +8,7 @@ columns are optional.
 
 from __future__ import annotations
 
+import copy
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -22,11 +23,12 @@ import pyarrow.parquet as pq
 from hardsight.checks import check_ids, check_labels, list_matrix, to_numpy
 from hardsight.errors import FileError, InputError, first_line
 from hardsight.files.checksums import check
+from hardsight.files.class_names import as_text, class_label_names, holds_names, label_numbers, whole_numbers
 from hardsight.files.kinds import LIST_COLUMNS, SAMPLES
-from hardsight.files.label_column import as_text, class_label_names, holds_names, label_numbers, whole_numbers
 from hardsight.files.parquet import open_parquet, read_parquet
 from hardsight.files.places import Place
 from hardsight.files.reading import check_unchanged, existing_file, file_state, reading
+from hardsight.files.table_files import check_once
 from hardsight.files.writing import replacing
 from hardsight.labels import Classes, LabelRule, UnknownName, is_missing, rule_for_names, rule_for_numbers
 
@@ -182,9 +184,6 @@ class SampleFiles:
 
     def columns(self, names: list[str], num_classes: int | None) -> pa.Table:
         """Columns of all rows. Without ids, row numbers are used; a column missing from a part is null there."""
-        twice = [name for name in names if self.schema_names.count(name) > 1]
-        if twice:
-            raise FileError(f"{self.files[0]}: the column {twice[0]} appears {self.schema_names.count(twice[0])} times.")
         parts, row = [], 0
         for file in self.files:
             with self._open(file) as opened:
@@ -222,6 +221,13 @@ class SampleFiles:
         self.named = any(rule.changes for rule in self.rules.values())
         found = next(iter(self.rules.values()))
         return found.class_names, found.notes
+
+    def renumbered(self, numbers: np.ndarray, order: np.ndarray, names: list[str]) -> SampleFiles:
+        """The same rows with label k as `numbers[k]`; of features, whose columns are no classes."""
+        other = copy.copy(self)
+        other.rules = {file: rule.then(numbers, names) for file, rule in self.rules.items()}
+        other.named = True
+        return other
 
     def _rules_of_names(self, classes: Classes, files: list[Place], counted: list[str] | None) -> dict[str, LabelRule]:
         """One rule for all files, made from the distinct names in them."""
@@ -317,9 +323,7 @@ class SampleFiles:
 
     @staticmethod
     def _check_columns(file: Place, names: list[str]) -> str:
-        for name in (*LIST_COLUMNS, "label", "id"):
-            if names.count(name) > 1:
-                raise FileError(f"{file}: the column {name} appears {names.count(name)} times.")
+        check_once(file, names)
         present = [name for name in LIST_COLUMNS if name in names]
         if present == ["probs", "pred_probs"]:
             raise FileError(f"{file}: probs and pred_probs mean the same: keep only one of them.")

@@ -30,15 +30,22 @@ def read_table(path: str | os.PathLike[str], text: Iterable[str | None] = ()) ->
     if path.suffix.lower() in (".parquet", ".pq"):
         return read_parquet(path)
     table = read_csv(path, "not a readable CSV file", {name: pa.string() for name in ("id", *text) if name is not None})
-    return table if "id" not in table.column_names else with_ids(table, table.column("id"))
+    return table if "id" not in table.column_names else with_ids(path, table, table.column("id"))
 
 
-def with_ids(table: pa.Table, ids: Any) -> pa.Table:
-    """The table with the ids of a file without types: as written, or integers if each is written as one usually is."""
+def with_ids(path: Place, table: pa.Table, ids: Any) -> pa.Table:
+    """The table with the ids of a CSV file as written: integers if each is written as one usually is, and without quotes."""
     ids = pc.fill_null(ids, "")
-    if len(ids) and pc.all(pc.match_substring_regex(ids, WHOLE_ID)).as_py():
+    if len(ids) and not _begins_quoted(path, table) and pc.all(pc.match_substring_regex(ids, WHOLE_ID)).as_py():
         ids = ids.cast(pa.int64())
     return table.set_column(table.column_names.index("id"), "id", ids)
+
+
+def _begins_quoted(path: Place, table: pa.Table) -> bool:
+    """Whether ids are the first column, and in quotes: text that may be all digits."""
+    with path.open("rb") as file:
+        file.readline()
+        return table.column_names[0] == "id" and file.read(1) == b'"'
 
 
 def read_csv(path: Place, fault: str, types: dict[str, pa.DataType] | None = None) -> pa.Table:
@@ -49,9 +56,8 @@ def read_csv(path: Place, fault: str, types: dict[str, pa.DataType] | None = Non
     with reading(path, fault), pa.OSFile(os.fsencode(path)) if isinstance(path, Path) else path.open("rb") as file:
         table = pacsv.read_csv(file, parse_options=parse, convert_options=convert)
         names = table.column_names  # raises here if a name is not text
+    check_once(path, names)
     for name in names:
-        if table.column_names.count(name) > 1:
-            raise FileError(f"{path}: the column {name!r} appears more than once.")
         if pa.types.is_binary(table.schema.field(name).type):
             raise FileError(f"{path}: {fault}: the column {name!r} must hold UTF-8 text.")
     return table
@@ -105,8 +111,8 @@ def _typed(name: str, column: Sequence[str]) -> list[Any]:
     return [utf8_name(cell) if cell else None for cell in column]
 
 
-def check_once(path: Place, names: Sequence[str]) -> None:
+def check_once(where: Any, names: Sequence[str]) -> None:
     """Reject a table with two columns of one name."""
     twice = sorted({name for name in names if list(names).count(name) > 1})
     if twice:
-        raise InputError(f"{path}: column names must differ, but {', '.join(map(repr, twice))} appears more than once.")
+        raise InputError(f"{where}: column names must differ, but {', '.join(map(repr, twice))} appears more than once.")

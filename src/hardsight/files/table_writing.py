@@ -1,23 +1,17 @@
-"""Tables written part by part, as Parquet, CSV or JSON, depending on the extension."""
+"""What holds for every table that is written: its formats, where it may go, and text and numbers that a format cannot hold."""
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterable
-from contextlib import AbstractContextManager, ExitStack
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pacsv
-import pyarrow.parquet as pq
 
 from hardsight.errors import FileError, InputError
-from hardsight.files.kinds import RESERVED, table_kind
-from hardsight.files.places import Place, place
-from hardsight.files.writing import check_output, replacing
+from hardsight.files.kinds import RESERVED
+from hardsight.files.places import Place
+from hardsight.files.writing import check_output
 
 FORMATS = (".parquet", ".csv", ".json")
 FORMULA = r"^'*[=+\-@\t\r]"  # a spreadsheet would execute these, but for the apostrophes, which are doubled so that none is lost
@@ -40,48 +34,6 @@ def check_table_output(path: Place, table: str, inputs: Iterable[Any] = ()) -> N
     reserved = RESERVED.get(path.name, table)
     if reserved != table and any(path.with_name(name).is_file() for name in ("start.json", "run.json")):
         raise FileError(f"{path} is the name for {reserved} in this run, and would hold {table}; use another name.")
-
-
-class RowsWriter(AbstractContextManager["RowsWriter"]):
-    """Write a table part by part. The file appears under its name only when complete."""
-
-    def __init__(self, path: str | os.PathLike[str], schema: pa.Schema) -> None:
-        self.path, self.schema = place(path), schema
-        self.format = check_format(self.path)
-
-    def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            temporary = stack.enter_context(replacing(self.path, table=table_kind(self.schema.names)))
-            if self.format == ".parquet":
-                writer = pq.ParquetWriter(temporary, self.schema, compression="zstd", write_page_checksum=True)
-                self.parts: Any = stack.enter_context(writer)
-            elif self.format == ".csv":
-                self.parts = stack.enter_context(pacsv.CSVWriter(str(temporary), self.schema))
-            else:
-                self.parts = stack.enter_context(temporary.open("w", encoding="utf-8"))
-                stack.push(self._end_of_list)
-                self.parts.write("[")
-                self.rows_before = False
-            self.stack = stack.pop_all()  # everything is open: from here on __exit__ closes it
-        return self
-
-    def write(self, part: pa.Table) -> None:
-        """Append rows."""
-        if self.format == ".parquet":
-            self.parts.write_table(part)
-        elif self.format == ".csv":
-            self.parts.write_table(without_formulas(part))
-        else:
-            for row in finite_or_null(part).to_pylist():
-                self.parts.write((",\n" if self.rows_before else "\n") + json.dumps(row, allow_nan=False, ensure_ascii=False))
-                self.rows_before = True
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.stack.__exit__(kind, error, trace)
-
-    def _end_of_list(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self.parts.write("\n]\n")
 
 
 def finite_or_null(table: pa.Table) -> pa.Table:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,14 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hardsight.errors import FileError, first_line
-from hardsight.files.checksums import NOT_AS_SEALED, Entry, NoChecksum, entries, fault_in, find_entry, own_checksum, sha256
+from hardsight.files.checksums import NOT_AS_SEALED, Entry, NoChecksum, entries, fault_in, find_entry, own_checksum
 from hardsight.files.formats import kind_by_name
 from hardsight.files.places import place_on_disk
 from hardsight.files.reading import existing_file
 from hardsight.files.run import not_a_run
 from hardsight.screen import Progress
-
-LISTED = re.compile(r'"([^"\n]+)": "([0-9a-f]{64})"|"name": "([^"\n]+)",\s+"rows": [^,]*,\s+"sha256": "([0-9a-f]{64})"')
 
 
 @dataclass(frozen=True)
@@ -62,7 +59,7 @@ def _verify_run(directory: Path, progress: Progress | None) -> Verification:
     files = {path.relative_to(directory).as_posix(): path for path in sorted(_visible_files(directory)) if path != manifest}
     listed, fault = _read_manifest(manifest)
     if fault is not None:
-        result = _compare(files, _entries_left(manifest), progress, trusted=False)
+        result = _compare(files, {}, progress)
         return Verification(result.sound, {"run.json": fault, **result.damaged}, result.unchecked)
     result = _compare(files, listed, progress)
     missing = dict.fromkeys(sorted(listed.keys() - files), "missing")
@@ -72,15 +69,13 @@ def _verify_run(directory: Path, progress: Progress | None) -> Verification:
     return Verification(["run.json", *result.sound], damaged, result.unchecked)
 
 
-def _compare(
-    files: Mapping[str, Path], listed: Mapping[str, Entry], progress: Progress | None, trusted: bool = True
-) -> Verification:
-    """Compare files with their listed checksums, or else with their own. Entries of a damaged run.json are not trusted."""
+def _compare(files: Mapping[str, Path], listed: Mapping[str, Entry], progress: Progress | None) -> Verification:
+    """Compare files with their listed checksums, or else with their own."""
     result = Verification()
     done, total = 0, sum(path.stat().st_size for path in files.values())
     for name, path in files.items():
         try:
-            fault = _fault(path, listed.get(name), trusted)
+            fault = _fault(path, listed.get(name))
         except _Unchecked as reason:
             result.unchecked[name] = str(reason)
         else:
@@ -98,22 +93,14 @@ class _Unchecked(Exception):
     """A file could not be verified."""
 
 
-def _fault(path: Path, entry: Entry | None, trusted: bool) -> str | None:
+def _fault(path: Path, entry: Entry | None) -> str | None:
     """What is wrong with a file, or None."""
     try:
-        fault = fault_in(path, entry)
-        if fault is not None and entry is not None and not trusted and _nearly_equal(sha256(path), entry.sha256):
-            raise _Unchecked("its checksum in run.json is damaged")
-        return fault
+        return fault_in(path, entry)
     except NoChecksum:
         return _fault_in_format(path)
     except OSError as error:
         return f"it could not be read: {error.strerror or error}"
-
-
-def _nearly_equal(digest: str, other: str) -> bool:
-    """Whether two digests differ in so few digits that one of them was damaged; those of two files differ in most."""
-    return sum(a != b for a, b in zip(digest, other, strict=True)) < 3
 
 
 def _visible_files(directory: Path) -> Iterator[Path]:
@@ -132,12 +119,6 @@ def _read_manifest(path: Path) -> tuple[dict[str, Entry], str | None]:
         return entries(content), None
     except (OSError, ValueError, RecursionError, AttributeError, TypeError) as error:
         return {}, f"damaged: {first_line(error)}"
-
-
-def _entries_left(manifest: Path) -> dict[str, Entry]:
-    """The entries that a damaged run.json still holds, line by line, since it may no longer be valid JSON."""
-    text = manifest.read_text(encoding="utf-8", errors="replace")
-    return {match[1] or match[3]: Entry(match[2] or match[4], part=False) for match in LISTED.finditer(text)}
 
 
 def _fault_in_format(path: Path) -> str | None:

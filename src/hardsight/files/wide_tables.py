@@ -21,9 +21,10 @@ import pyarrow as pa
 
 from hardsight.checks import is_list_column
 from hardsight.errors import InputError, did_you_mean
+from hardsight.files.class_names import as_text, class_label_names, holds_names
 from hardsight.files.kinds import LIST_COLUMNS
-from hardsight.files.label_column import as_text, class_label_names, holds_names
 from hardsight.files.samples import evidence_of
+from hardsight.files.table_files import check_once
 from hardsight.pandas_index import column_names
 from hardsight.screen import warn
 
@@ -63,11 +64,6 @@ def is_pandas(x: Any) -> bool:
 
 def _is_dataset(x: Any) -> bool:
     return hasattr(x, "with_format") and hasattr(x, "features")
-
-
-def snapshot_hint(x: Any) -> str:
-    """A hint to append to a message if a table was passed instead of a snapshot."""
-    return " For a table, use hardsight.Snapshot(frame, labels='COLUMN')." if is_table(x) else ""
 
 
 def names_columns(table: Any, features: Any, *others: Any) -> bool:
@@ -148,10 +144,7 @@ def _described(chosen: Sequence[str], left_out: Sequence[str]) -> str:
 def as_frame(table: Any) -> nw.DataFrame[Any]:
     """Any table as a frame: of pandas as it is, with its index, of all others as Arrow."""
     held = table.set_axis([str(name) for name in table.columns], axis=1) if is_pandas(table) else as_arrow(table)
-    names = column_names(held) or []
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InputError(f"column names must differ, but {twice[0]!r} appears more than once.")
+    check_once("the table", column_names(held) or [])
     return nw.from_native(held, eager_only=True)
 
 

@@ -89,7 +89,7 @@ def replacing(path: str | os.PathLike[str], kind: str | None = None, table: str 
             checksums.seal(temporary, kind)
         return
     target = Path(os.path.realpath(path)) if path.is_symlink() else path  # keep the link, and let it point to the new file
-    sweep(target.parent)
+    remove_abandoned(target.parent)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
     try:
         with new_locked_file(temporary):
@@ -192,7 +192,7 @@ def check_page_output(path: Path) -> None:
         raise FileError(f"{path}: the page is HTML: use a name that ends in .html.")
 
 
-def sweep(directory: Path) -> None:
+def remove_abandoned(directory: Path) -> None:
     """Remove the temporary files of killed processes; those of running processes are kept."""
     with contextlib.suppress(OSError), os.scandir(directory) as entries:
         for entry in entries:

@@ -14,7 +14,7 @@
     verdict                   in words
 
 The rest are the other samples of the same grouping; for a latent group, those of its class. The metadata of the schema, under
-`hardsight`, says how many tests were corrected for. The page of an audit is explorer/audit_page.py.
+`hardsight`, says how many tests were corrected for. The page of an audit is audit_page.py.
 """
 
 from __future__ import annotations
@@ -180,9 +180,10 @@ def audit(
     """
     settings = AuditSettings.given(settings, options if group is None else {**options, "group": group})
     target = checked_target(output, x, settings)
-    samples = Snapshot.open(x, by=settings.by, **settings.keywords()).first(settings.first).spread(settings.limit)
+    samples = Snapshot.open(x, by=settings.by, **settings.keywords())
     groups = _compared(samples, settings, progress)
     warn_in_python(groups.notes)
+    groups.notes[:0] = samples.notes  # warned of when they were opened
     if target is not None:
         groups.save(target)
     return groups
@@ -194,12 +195,13 @@ def checked_target(output: str | os.PathLike[str] | None, x: Any, settings: Audi
 
 
 def _compared(samples: Snapshot, settings: AuditSettings, progress: Progress | None) -> AuditedGroups:
-    part = samples.of_split(settings.split)
+    part = samples.selected(settings.split, settings.first, settings.limit)
     check_labeled(part)
     groupings = groupings_of(part, settings.group)  # what makes no groups is refused before anything is scored
     if not groupings:
         _check_features(part)
-    measures = Measures.of(samples, settings.by, progress=progress).at(part)  # a head is fitted to the samples of all splits
+    measured = part if settings.split is None else samples  # a head is fitted to the samples of all splits
+    measures = Measures.of(measured, settings.by, progress=progress).at(part)
     measures.check()
     if groupings:
         rows = _by_columns(groupings, measures, settings, progress)

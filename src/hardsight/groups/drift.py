@@ -28,7 +28,6 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -49,9 +48,7 @@ from hardsight.scoring.comparable import of_probabilities, why_two_scales
 from hardsight.scoring.job import CROSS_VALIDATED
 from hardsight.screen import Cell, Progress, Sentence, ShownTable, interval, line, number, warn_in_python
 from hardsight.snapshot import Snapshot
-from hardsight.snapshot.joining import check_class_order
 from hardsight.snapshot.sources import TableSource
-from hardsight.unique_ids import check_unique
 from hardsight.version import VERSION
 
 if TYPE_CHECKING:
@@ -76,7 +73,7 @@ class Drift(Result):
     def lines(self) -> Iterator[Sentence | ShownTable]:
         """How many samples got harder, which classes and which samples most, and whether the features moved."""
         top = self.pair.settings.top
-        yield line(self.in_words)
+        yield line(self.in_words, **self._counts)
         rows = [
             (
                 number(row["class"]),
@@ -93,10 +90,16 @@ class Drift(Result):
         yield line(features_in_words(self.feature_shift, self.pair.settings.level))
 
     @property
+    def _counts(self) -> dict[str, Any]:
+        """How many samples were compared, and how many got harder or, of the same samples, easier."""
+        harder = self["harder"]
+        counts = {"samples": len(harder) - harder.null_count, "harder": pc.sum(harder).as_py() or 0}
+        return counts if self.easier is None else {**counts, "easier": self.easier}
+
+    @property
     def in_words(self) -> str:
         """How many samples got harder, by what, in one sentence."""
-        harder, score = self["harder"], self.pair.second.hardness
-        known, count = len(harder) - harder.null_count, pc.sum(harder).as_py() or 0
+        score, known, count = self.pair.second.hardness, self._counts["samples"], self._counts["harder"]
         share = f"{count} of {known} samples got harder ({100 * count / max(known, 1):.1f} %)"
         if self.easier is None:
             return f"{share}: harder than 95 % of the first snapshot's samples of their class by {score}, where 5 % are expected."
@@ -145,6 +148,7 @@ def drift(
         classes that got harder and whether the features moved. Warnings are raised as `UserWarning`.
 
     Example:
+        >>> import numpy as np
         >>> from hardsight import Snapshot
         >>> before = Snapshot(probs=np.array([[0.9, 0.1], [0.8, 0.2]]), labels=[0, 0], ids=["a", "b"])
         >>> after = Snapshot(probs=np.array([[0.7, 0.3], [0.4, 0.6]]), labels=[0, 0], ids=["b", "a"])
@@ -155,9 +159,9 @@ def drift(
     _check_two(a, b)
     target = checked_output(output, "what drifted", "classes", (a, b, settings.head, settings.class_names))
     first, second = (Snapshot.open(x, by=settings.by, **settings.keywords()) for x in (a, b))
-    check_class_order(first, second)
-    drifted = _compared((first, second), settings, progress)
+    drifted = _compared((first, second.numbered_as(first)), settings, progress)
     warn_in_python(drifted.notes)
+    drifted.notes[:0] = dict.fromkeys((*first.notes, *second.notes))  # warned of when they were opened
     if target is not None:
         drifted.save(target)
     return drifted
@@ -173,9 +177,12 @@ def _compared(sides: Sides, settings: DriftSettings, progress: Progress | None) 
     for side in sides:
         check_labeled(side, "store them with the samples")
     own_heads = [_scored_by_own_head(side) for side in sides]
-    sides = _both(side.first(settings.first).spread(settings.limit) for side in sides)
-    parts = _both(side.of_split(settings.split) for side in sides)
-    joined_parts = parts if settings.unpaired else joined(*parts)  # what shares no id is refused before anything is scored
+    parts = _both(side.selected(settings.split, settings.first, settings.limit) for side in sides)
+    sides = parts if settings.split is None else sides  # what is fitted sees the samples of all splits
+    joined_parts = parts
+    if not settings.unpaired:  # what shares no id is refused before anything is scored
+        both = parts[0].joined(parts[1])
+        joined_parts = both.first, both.second
     heads = shared_heads(*sides, paired=not settings.unpaired)
     measures = _measures(sides, heads, settings.by, progress)
     first, second = (side.at(part) for side, part in zip(measures, joined_parts, strict=True))
@@ -196,23 +203,6 @@ def _compared(sides: Sides, settings: DriftSettings, progress: Progress | None) 
 def _both(sides: Iterator[Snapshot]) -> Sides:
     first, second = sides
     return first, second
-
-
-def joined(first: Snapshot, second: Snapshot) -> Sides:
-    """The samples that both have, by id, in the order of the first."""
-    for side in (first, second):
-        check_unique(side.ids, side.where)  # also where duplicates are allowed
-    ids = [pa.array(side.ids).cast(pa.string()) for side in (first, second)]
-    rows = pc.fill_null(pc.index_in(ids[0], value_set=ids[1]), -1).to_numpy(zero_copy_only=False).astype(np.int64)
-    shared = np.flatnonzero(rows >= 0)
-    if len(shared) == 0:
-        names = first.name or "the first snapshot", second.name or "the second snapshot"
-        raise InputError(
-            f"{names[0]} and {names[1]} share no id (such as {ids[0][0].as_py()!r:.60} and {ids[1][0].as_py()!r:.60}): "
-            "two snapshots are joined by id. For different samples of one model, add --unpaired."
-        )
-    in_order = len(shared) == len(second) and (np.diff(rows[shared]) > 0).all()
-    return first.of_rows(shared), second if in_order else second.take(rows[shared])
 
 
 def _left_out(parts: Sides, pair: Pair) -> list[str]:

@@ -116,6 +116,7 @@ def _opened(x: Any, human: Any, settings: CorrelateSettings) -> _Comparison:
     if selection is not None:
         models = [model.take(selection.rows(model.ids)) for model in models]
         people = people if people is None or people.ids is None else people.take(selection.rows(people.ids))
+    models = [model.numbered_as(models[0]) for model in models]
     if people is not None:
         _check_people(people, models, settings.allow_missing)  # before scoring, which may be slow
     models = ids_of_one_type([with_scores(model, settings) for model in models])

@@ -16,7 +16,6 @@ from hardsight.files.epochs import moments, read_moment, rows_named
 from hardsight.human.settings import CorrelateSettings
 from hardsight.scores import SCORES, norm_in_class
 from hardsight.snapshot import Snapshot
-from hardsight.snapshot.joining import check_class_order
 from hardsight.snapshot.sources import SCORES_ALONE
 from hardsight.unique_ids import check_unique
 
@@ -59,8 +58,6 @@ def open_models(x: Any, settings: CorrelateSettings) -> list[Snapshot]:
     if not named:
         raise InputError("there is no model: pass a run, a snapshot or a scores table.")
     models = [_open(model, name, settings) for model, name in named]
-    for model in models[1:]:
-        check_class_order(models[0], model)
     names = [model.where for model in models]
     if len(set(names)) < len(names):  # runs with the same name in different directories
         models = [model.with_columns({}, f"{model.name} ({number})") for number, model in enumerate(models)]

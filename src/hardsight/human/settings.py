@@ -83,7 +83,7 @@ class CorrelateSettings(OpeningOptions, SampleOptions, HardnessView):
     labels: Any = _in_python("labels")
     features: Any = _in_python("features")
     label: str | None = _in_python("label")
-    allow_duplicates: bool = _in_python("allow_duplicates", False)
+    allow_duplicates: bool = option(False, "Accept repeated ids.", decides=False, python=True)
 
     @property
     def compared(self) -> str | None:

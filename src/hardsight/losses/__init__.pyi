@@ -7,13 +7,12 @@ from .comp_sum import CompSumLoss, comp_sum_loss
 from .contract import HeadLoss
 from .contrastive import ContrastiveLoss, contrastive_loss
 from .cosface import CosFaceLoss, cosface_loss
-from .dual_head import DualHeadLoss, aligned_sum, binary_kl_loss
+from .dual_head import DualHeadLoss, binary_kl_loss
 from .ens import EnsLoss, ens_loss
 from .icnn import ICNNLoss, icnn_loss, icnn_scores
 from .l_softmax import LSoftmaxLoss, l_softmax_loss
 from .ldr import LDRLoss, ldr_loss
 from .lgm import GMLoss, LGMLoss, lgm_loss
-from .naive_bayes import GaussianNaiveBayes
 from .normalized_softmax import NormalizedSoftmaxLoss, cosine_prototypes
 from .normface import NormFaceLoss, normface_loss
 from .proto_triplet import ProtoTripletLoss, proto_triplet_loss
@@ -23,7 +22,6 @@ from .supcon import SupConLoss, info_nce_loss, supcon_loss
 from .triplet import TripletLoss, triplet_loss
 from .truncated_gce import TruncatedGCELoss, truncated_gce_loss
 from .znorm import ZNormLoss, znorm_loss
-from .znorm_linear import ZNormLinearLoss
 
 __all__ = [
     "ALDRLoss",
@@ -37,7 +35,6 @@ __all__ = [
     "DualHeadLoss",
     "EnsLoss",
     "GMLoss",
-    "GaussianNaiveBayes",
     "HeadLoss",
     "ICNNLoss",
     "LDRLoss",
@@ -52,10 +49,8 @@ __all__ = [
     "SupConLoss",
     "TripletLoss",
     "TruncatedGCELoss",
-    "ZNormLinearLoss",
     "ZNormLoss",
     "a_softmax_loss",
-    "aligned_sum",
     "arcface_loss",
     "avh_logits",
     "avh_loss",

@@ -119,7 +119,6 @@ class HeadLoss(Loss, ABC):
 
     family = "head"
     in_head: ClassVar[tuple[str, ...]] = ("weight", "bias", "log_variance", "log_prior")  # tensors that `head` has
-    is_linear_layer: ClassVar[bool] = False  # whether `head` is linear, with this weight and bias as they are
     class_weight: Tensor | None
 
     def __init__(

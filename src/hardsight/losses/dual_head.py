@@ -6,10 +6,8 @@ features; the one trained by the teacher is dropped after training.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import Any
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -30,30 +28,6 @@ def binary_kl_loss(
     yes = teacher.sigmoid()
     kl = yes * (F.logsigmoid(teacher) - F.logsigmoid(student)) + (1 - yes) * (F.logsigmoid(-teacher) - F.logsigmoid(-student))
     return reduce_plain(temperature**2 * kl.sum(1), reduction)
-
-
-def aligned_sum(first: Sequence[Tensor | None], second: Sequence[Tensor | None]) -> list[Tensor | None]:
-    """The sum of two losses' gradients, without the part of the second that opposes the first (gradient alignment).
-
-    Each is treated as one long vector: if first . second < 0, second - (first . second / first . first) first replaces second.
-
-    Args:
-        first: gradients of the label loss, one per parameter, None if the loss does not reach it.
-        second: gradients of the teacher loss.
-
-    Example:
-        >>> import torch
-        >>> aligned_sum([torch.tensor([1.0, 0.0])], [torch.tensor([-3.0, 2.0])])  # -3 would undo the first
-        [tensor([1., 2.])]
-    """
-    if len(first) != len(second):
-        raise InputError(f"both losses must have the same number of gradients, got {len(first)} and {len(second)}.")
-    shared = [(a, b) for a, b in zip(first, second, strict=True) if a is not None and b is not None]
-    product = sum(float((a.double() * b.double()).sum()) for a, b in shared)
-    if product < 0:
-        length = sum(float(a.double().square().sum()) for a in first if a is not None)
-        second = [b if a is None else -product / length * a + (0 if b is None else b) for a, b in zip(first, second, strict=True)]
-    return [b if a is None else a if b is None else a + b for a, b in zip(first, second, strict=True)]
 
 
 class DualHeadLoss(SoftmaxLoss):
@@ -91,28 +65,7 @@ class DualHeadLoss(SoftmaxLoss):
         """The loss of features and labels, with (n, c) teacher logits if given."""
         if teacher_logits is None:
             return super().forward(features, labels)
-        loss, taught = self.parts(features, labels, teacher_logits)
-        return loss + taught
-
-    def parts(self, features: Tensor, labels: Tensor, teacher_logits: Tensor) -> tuple[Tensor, Tensor]:
-        """The label loss and the teacher loss, the latter times `distill`."""
         check_batch(teacher_logits, labels, self.num_classes, self.num_classes)
         taught_logits = self.logits(features) if self.second is None else self.second(features)
         taught = binary_kl_loss(taught_logits, teacher_logits, temperature=self.temperature, reduction=self.reduction)
-        return super().forward(features, labels), self.distill * taught
-
-    def aligned_backward(
-        self, parameters: Iterable[nn.Parameter], features: Tensor, labels: Tensor, teacher_logits: Tensor
-    ) -> Tensor:
-        """A replacement for `loss.backward()`: combines the gradients of both losses with `aligned_sum`, and adds them to `grad`.
-
-        Args:
-            parameters: all trained parameters: the network's and this loss's.
-        """
-        trained = [p for p in parameters if p.requires_grad]
-        parts = self.parts(features, labels, teacher_logits)
-        first, second = (torch.autograd.grad(part, trained, retain_graph=True, allow_unused=True) for part in parts)
-        for p, gradient in zip(trained, aligned_sum(first, second), strict=True):
-            if gradient is not None:
-                p.grad = gradient if p.grad is None else p.grad + gradient
-        return (parts[0] + parts[1]).detach()
+        return super().forward(features, labels) + self.distill * taught

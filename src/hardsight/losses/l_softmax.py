@@ -33,7 +33,6 @@ class LSoftmaxLoss(MultipliedAngleLoss):
     """`l_softmax_loss` with its own class vectors, and the share of the plain cosine annealed over training steps."""
 
     loss = staticmethod(l_softmax_loss)
-    is_linear_layer = True
     paper = Annealing(base=1000.0, gamma=2e-5, power=45.0, smallest=0.0)
 
     def logits(self, features: Tensor) -> Tensor:

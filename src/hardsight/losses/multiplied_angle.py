@@ -55,7 +55,7 @@ class MultipliedAngleLoss(HeadLoss):
 
     Args:
         m: factor that multiplies the own angle.
-        base, gamma, power, smallest: of the annealing; None as in the paper, see `paper`.
+        base: share of the plain cosine at the start; None as in the paper, see `paper`.
 
     Attributes:
         loss: function of (features, weight, labels, m=, plain=, ...).
@@ -66,15 +66,10 @@ class MultipliedAngleLoss(HeadLoss):
     paper: ClassVar[Annealing]
     step: Tensor
 
-    def __init__(
-        self, num_features: int, num_classes: int, *, m: int = 4,
-        base: float | None = None, gamma: float | None = None, power: float | None = None, smallest: float | None = None,
-        **common: Any,
-    ) -> None:  # fmt: skip
+    def __init__(self, num_features: int, num_classes: int, *, m: int = 4, base: float | None = None, **common: Any) -> None:
         super().__init__(num_features, num_classes, **common)
-        given = {"base": base, "gamma": gamma, "power": power, "smallest": smallest}
         self.m = check_count(m, "m", 1)
-        self.annealing = self.paper._replace(**{name: value for name, value in given.items() if value is not None})
+        self.annealing = self.paper if base is None else self.paper._replace(base=base)
         self.register_buffer("step", torch.zeros((), dtype=torch.int64))  # training steps so far; part of checkpoints
 
     @property

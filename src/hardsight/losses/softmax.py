@@ -20,8 +20,6 @@ def softmax_loss(features: Tensor, weight: Tensor, bias: Tensor | None, labels: 
 class SoftmaxLoss(HeadLoss):
     """`softmax_loss` with its own class vectors and bias: `nn.Linear` and cross-entropy in one."""
 
-    is_linear_layer = True
-
     def __init__(self, num_features: int, num_classes: int, *, bias: bool = True, **common: Any) -> None:
         super().__init__(num_features, num_classes, **common)
         self.bias = nn.Parameter(torch.zeros(num_classes)) if bias else None

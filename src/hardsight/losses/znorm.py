@@ -23,24 +23,16 @@ def znorm_loss(
     a is `sharpness`, b is `target`. A z-score is at most sqrt(c - 1), and b must be below that; the default is half of it.
     Adding a number to all logits, or multiplying them by a positive one, changes nothing. So with two classes z_y is always
     +1 or -1 and there is nothing to learn: use more classes.
-
-    On (n, c) logits it costs O(c), like any loss. `ZNormLinearLoss` takes features instead, at a cost independent of c.
     """
     logits = checked_logits(logits, labels)
-    b = check_target(target, logits.shape[1])
+    highest = math.sqrt(logits.shape[1] - 1)
+    b = highest / 2 if target is None else target
+    if b >= highest:
+        raise InputError(f"target must be below sqrt(c - 1) = {highest:.4g}, the highest possible z-score, got {b}.")
     centered = logits - logits.mean(1, keepdim=True)  # (n, c)
     variance = centered.square().mean(1, keepdim=True).clamp_min(torch.finfo(logits.dtype).tiny ** 0.5)
     z = centered.gather(1, labels[:, None])[:, 0] * variance[:, 0].rsqrt()  # (n,)
     return reduce_plain(F.softplus(sharpness * (b - z)) / sharpness, reduction)
-
-
-def check_target(target: float | None, num_classes: int) -> float:
-    """b for this number of classes: as given, or half of the highest possible z-score."""
-    highest = math.sqrt(num_classes - 1)
-    b = highest / 2 if target is None else target
-    if b >= highest:
-        raise InputError(f"target must be below sqrt(c - 1) = {highest:.4g}, the highest possible z-score, got {b}.")
-    return b
 
 
 class ZNormLoss(LogitLoss):

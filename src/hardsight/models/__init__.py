@@ -16,8 +16,7 @@
     trainable.py            any of these with its last layer cut off, to be trained
     network_names.py        what a network to be trained may be called
 
-    mnist_cnn.py, lenet.py, cnn10.py, cifar_*.py    networks to train by name; digits.py that of the demo
-    feature_head.py         a head with a hidden layer
+    networks.py             hardsight's own networks, to be trained by name
 
 Importing this package loads neither torch nor onnx: each is loaded when a model that needs it is opened.
 """

@@ -1,16 +1,15 @@
-from .cifar_vgg import CifarVGG
-from .digits import DigitsCNN
 from .head_layer import HeadLayer
-from .lenet import LeNet
 from .model import Model
+from .networks import DigitsCNN, LeNet
 from .opening import open_model
-from .preprocessing import Preprocessing
+from .preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
 from .torchvision_models import import_torchvision
 
 __all__ = [
-    "CifarVGG",
     "DigitsCNN",
     "HeadLayer",
+    "IMAGENET_MEAN",
+    "IMAGENET_STD",
     "LeNet",
     "Model",
     "Preprocessing",

@@ -17,6 +17,7 @@ from hardsight.head import Head, Kind
 from hardsight.losses.avh import avh_logits
 from hardsight.losses.cosine_softmax import cosines
 from hardsight.losses.gaussian_logits import gaussian_logits
+from hardsight.models.networks import FeatureHead
 
 UNBOUNDED = (-float("inf"), float("inf"))  # log-variances of a Head are not clipped
 
@@ -91,3 +92,24 @@ def shape_of(head: Head) -> dict[str, Any]:
     variance = None if head.log_variance is None else "shared" if head.log_variance.ndim == 1 else "per_class"
     sizes = head.kind, head.num_features, head.num_classes, head.scale
     return asdict(HeadShape(*sizes, head.bias is not None, variance, head.log_prior is not None))
+
+
+@dataclass(frozen=True)
+class HiddenLayer:
+    """A hidden layer before the head of a network, as a config.json has it.
+
+    Attributes:
+        layer: the last layer of the network, which it takes the place of; the head is then `layer`.head.
+        num_inputs: what that layer was given.
+        num_features: hidden units.
+    """
+
+    layer: str
+    num_inputs: int
+    num_features: int
+
+    def put_into(self, module: nn.Module) -> FeatureHead:
+        """A head of two layers in the place of the last one; its second layer is to be replaced, too."""
+        both = FeatureHead(1, self.num_inputs, self.num_features)
+        module.set_submodule(self.layer, both, strict=True)
+        return both

@@ -15,18 +15,8 @@ from typing import Any
 
 from hardsight.errors import InputError, did_you_mean
 
-OWN = {  # module of this package: the networks it lists in NETWORKS
-    "lenet": ("lenet",),
-    "mnist_cnn": ("mnist_cnn",),
-    "cnn10": ("cnn10",),
-    "feature_head": ("feature_head",),
-    "digits": ("DigitsCNN",),
-    "cifar_alexnet": ("cifar_alexnet",),
-    "cifar_vgg": ("cifar_vgg11", "cifar_vgg13", "cifar_vgg16", "cifar_vgg19"),
-    "cifar_densenet": ("cifar_densenet40", "cifar_densenet_bc100"),
-    "cifar_resnet": ("cifar_resnet20", "cifar_resnet32", "cifar_resnet44", "cifar_resnet56", "cifar_resnet110"),
-}
-OWN_NETWORKS = {name: f"hardsight.models.{module}:{name}" for module, names in OWN.items() for name in names}
+OWN = ("lenet", "mnist_cnn", "DigitsCNN", "cnn10", *(f"cifar_resnet{n}" for n in (20, 32, 44, 56, 110)), "feature_head")
+OWN_NETWORKS = {name: f"hardsight.models.networks:{name}" for name in OWN}
 ROW_LENGTHS: dict[str, int | None] = {"feature_head": None}  # networks of rows of numbers: num_inputs where no option says it
 LIBRARIES = {"timm": "timm_models:timm_network", "torchvision": "torchvision_models:torchvision_network"}
 

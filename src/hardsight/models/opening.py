@@ -60,7 +60,7 @@ def open_model(
 
     Example:
         >>> import numpy as np
-        >>> model = open_model("hardsight.models.cifar_resnet:cifar_resnet20", num_classes=3)
+        >>> model = open_model("hardsight.models.networks:cifar_resnet20", num_classes=3)
         >>> images = np.random.default_rng(0).random((2, 3, 32, 32), np.float32)
         >>> features, logits = model(images)
         >>> features.shape, logits.shape

@@ -12,7 +12,6 @@ from hardsight.models.model import BuiltNetwork
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.torchvision_models import import_with_torchvision
 
-NETWORKS = ("timm_network",)
 RESIZE: dict[str, Any] = {"center": "shortest", "squash": "squash", "border": "longest"}
 
 

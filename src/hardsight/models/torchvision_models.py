@@ -12,8 +12,6 @@ from hardsight.errors import InputError, MissingExtra, did_you_mean, why_missing
 from hardsight.models.model import BuiltNetwork
 from hardsight.models.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
 
-NETWORKS = ("torchvision_network",)
-
 
 def open_torchvision(name: str, *, pretrained: bool | str, num_classes: int | None) -> BuiltNetwork:
     """A torchvision classifier with its preprocessing and class names; `pretrained` may download, and may name the weights."""

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from hardsight.errors import FileError, InputError, first_line
-from hardsight.models.feature_head import HiddenLayer
 from hardsight.models.find_head import LastLayer, find_last_layer
+from hardsight.models.head_layer import HiddenLayer
 from hardsight.models.network import declared_preprocessing, unwrapped
 from hardsight.models.network_names import LIBRARIES, OWN_NETWORKS, check_network_name
 from hardsight.models.opening import call_factory

@@ -1,6 +1,6 @@
 """A directory that hardsight trained: `model/config.json` says what to build, `model.safetensors` fills it.
 
-    config.json    {"factory": "hardsight.models.cifar_resnet:cifar_resnet20",
+    config.json    {"factory": "hardsight.models.networks:cifar_resnet20",
                     "arguments": {"num_classes": 10},
                     "head": {"layer": "linear", "kind": "angular", "num_features": 64, "num_classes": 10, ...},
                     "preprocessing": {"size": [32, 32], "mean": [...], "std": [...], ...},
@@ -9,8 +9,8 @@
 "head" says which layer of the network is replaced by a head, and its kind; without it the network keeps its own last
 layer. Of a head of two layers, "hidden" describes the first: {"layer": "fc", "num_inputs": 2048, "num_features": 512}; the
 head is then "fc.head". "head", "hidden", "preprocessing" and "class_names" may be left out. A directory can come from
-anywhere, so its factory may only be one of hardsight's own networks, those that a module of this package lists in NETWORKS:
-reading a model never runs other code.
+anywhere, so its factory may only be one of hardsight's own networks or those of timm and torchvision (network_names.py): reading
+a model never runs other code.
 """
 
 from __future__ import annotations
@@ -23,12 +23,14 @@ from typing import TYPE_CHECKING, Any
 from hardsight.errors import FileError, InputError
 from hardsight.files.reading import read_json
 from hardsight.models.model import BuiltNetwork
-from hardsight.models.network_names import OWN_NETWORKS, ROW_LENGTHS
+from hardsight.models.network_names import LIBRARIES, OWN_NETWORKS, ROW_LENGTHS
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.weights import load_weights
 
 if TYPE_CHECKING:
     from torch import nn
+
+FACTORIES = {*OWN_NETWORKS.values(), *(f"hardsight.models.{factory}" for factory in LIBRARIES.values())}
 
 
 def trained_directory(path: Path) -> Path | None:
@@ -51,8 +53,7 @@ def takes_features(model: Any) -> bool:
         directory = trained_directory(Path(model))
         networks = {OWN_NETWORKS[name] for name in ROW_LENGTHS}
         return directory is not None and read_config(directory).get("factory") in networks
-    module = getattr(model, "module", model)  # of an opened model, the network inside
-    return type(module).__module__ in {OWN_NETWORKS[name].partition(":")[0] for name in ROW_LENGTHS}
+    return bool(getattr(getattr(model, "module", model), "takes_features", False))  # of an opened model, the network inside
 
 
 def open_trained(directory: Path, weights: Path) -> BuiltNetwork:
@@ -71,8 +72,7 @@ def open_trained(directory: Path, weights: Path) -> BuiltNetwork:
 
 def _put_head(module: nn.Module, config: dict[str, Any], directory: Path) -> None:
     """A head of the described kind in place of the layer it names, and a hidden layer before it, if it has one."""
-    from hardsight.models.feature_head import HiddenLayer
-    from hardsight.models.head_layer import HeadLayer, HeadShape
+    from hardsight.models.head_layer import HeadLayer, HeadShape, HiddenLayer
 
     try:
         if config.get("hidden"):
@@ -85,15 +85,9 @@ def _put_head(module: nn.Module, config: dict[str, Any], directory: Path) -> Non
 
 
 def _own_factory(spec: str, directory: Path, weights: Path) -> Any:
-    module_name, _, name = spec.partition(":")
-    parts = module_name.split(".")
-    if parts[:2] == ["hardsight", "models"] and len(parts) == 3 and parts[2].isidentifier():
-        try:
-            module = importlib.import_module(module_name)
-        except ModuleNotFoundError as error:
-            raise FileError(f"{directory / 'config.json'}: this hardsight has no {module_name}.") from error
-        if name in getattr(module, "NETWORKS", ()):
-            return getattr(module, name)
+    if spec in FACTORIES:
+        module_name, _, name = spec.partition(":")
+        return getattr(importlib.import_module(module_name), name)
     raise InputError(
         f"{directory / 'config.json'} names {spec!r}, which is not one of hardsight's networks, so it is not run from a file. "
         f"If you trust that code, name it yourself: {spec} --weights {weights}"

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hardsight.data.run_images import pictures_of
 from hardsight.errors import InputError
 from hardsight.files.epochs import has_dynamics
 from hardsight.files.npy import open_npy, open_npz
@@ -32,8 +33,7 @@ from hardsight.quality.settings import CleanSettings
 from hardsight.quality.suspects import Suspects, suspects_table
 from hardsight.scores.duplicates import find_repeats
 from hardsight.scores.probabilities import check_distributions
-from hardsight.scoring.extra_inputs import check_reference
-from hardsight.scoring.run_images import pictures_of
+from hardsight.scoring.inputs import check_reference
 from hardsight.screen import Progress, warn_in_python
 from hardsight.snapshot import Snapshot
 from hardsight.snapshot.sources import SCORES_ALONE
@@ -93,10 +93,12 @@ def clean(
     near = None if near is None else _put_back(near, order, samples, reference)
     evidence, judgment = evidence.take(back), judgment.take(back)
     table = suspects_table(samples, evidence, judgment, near, settings.named_columns)
-    suspects = Suspects(table, settings.top, unscored).of(samples, pictures_of(samples))
+    suspects = Suspects(table, settings.top, unscored)
+    warnings = list(suspects.notes)  # those of the samples were given when they were opened
+    suspects.of(samples, pictures_of(samples))
     if output is not None:
         suspects.save(output)
-    warn_in_python(suspects.notes)
+    warn_in_python(warnings)
     report(STEPS, STEPS, "done")
     return suspects
 
@@ -106,7 +108,7 @@ def _opened(x: Any, settings: CleanSettings) -> Snapshot:
     keywords = settings.keywords()
     if isinstance(keywords.get("probs"), (str, os.PathLike)):
         keywords["probs"] = _read_probs(keywords["probs"])
-    samples = Snapshot.open(x, **keywords).first(settings.first).spread(settings.limit).of_split(settings.split)
+    samples = Snapshot.open(x, **keywords).selected(settings.split, settings.first, settings.limit)
     if samples.source.evidence == SCORES_ALONE:
         raise InputError(f"{samples.where}: this is a table of scores: pass the features, logits or probs that they are of.")
     if (samples.labels < 0).all():

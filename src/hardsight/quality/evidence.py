@@ -34,7 +34,7 @@ from hardsight.threads import blocks, share
 
 EPOCH_SCORES = ("aum", "cartography_confidence", "cartography_correctness", "first_epoch_learned", "aldr_lambda")
 RIGHT_SINCE = "right_since_learned"  # share of epochs in which the given class won, of those since it first did
-BY_EPOCHS = ("epochs", "aum", "cartography_confidence", "aldr_lambda")
+RANKINGS_OF_EPOCHS = ("epochs", "aum", "cartography_confidence", "aldr_lambda")
 NUMBERS = 2**22  # features whose logits are computed together
 MEMORIZED = (
     "these samples were trained on, and only the final model is known: labels that it has memorized look right to it, and more "
@@ -128,7 +128,7 @@ def best_evidence(
 
     `run` has the epochs of the samples, if there are any; `near` is what the samples are near to, where it was searched.
     """
-    if settings.by in BY_EPOCHS and run is None:
+    if settings.by in RANKINGS_OF_EPOCHS and run is None:
         raise InputError(f"--by {settings.by} needs training dynamics, but there are none: clean a run of hardsight train.")
     evidence = _predicted(samples, settings, near, progress)
     if near is not None:
@@ -137,7 +137,7 @@ def best_evidence(
         evidence = replace(evidence, probs=probs, votes=votes)
     _check_informative(evidence.probs, samples.where)
     evidence = replace(evidence, votes=_votes(evidence, near) if settings.neighbors else None)
-    if run is not None and settings.by in (None, *BY_EPOCHS):
+    if run is not None and settings.by in (None, *RANKINGS_OF_EPOCHS):
         columns = _epoch_columns(run, pa.array(samples.ids, samples.source.id_type), settings.by)
         if any(np.isfinite(column).any() for column in columns.values()):
             evidence = replace(evidence, kind="epochs", by=settings.by or "epochs", epochs=columns)

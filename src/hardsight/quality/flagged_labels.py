@@ -23,7 +23,7 @@ from hardsight.quality.error_model import (
 )
 from hardsight.quality.evidence import Evidence
 from hardsight.quality.noise import estimated_noise
-from hardsight.quality.ranking import BY_PROBS, by_epochs, posterior, scores_of_labels
+from hardsight.quality.ranking import RANKINGS_OF_PROBS, by_epochs, posterior, scores_of_labels
 from hardsight.threads import thread_pool
 
 WON = 0.25  # share of epochs: wrong labels win in fewer, as long as they are not memorized
@@ -79,7 +79,7 @@ def judge(evidence: Evidence) -> tuple[Evidence, Judgment]:
     known = _known(evidence)
     labels = evidence.labels[known]
     noise = estimated_noise(evidence.probs[known], labels)
-    ranking = BY_PROBS.get(evidence.by, posterior)
+    ranking = RANKINGS_OF_PROBS.get(evidence.by, posterior)
     scores, wrong = np.full(len(known), np.nan), np.full(len(known), np.nan)
     scores[known] = scores_of_labels(evidence.probs[known], labels, ranking, noise.factors)
     # A class that is neither a label nor predicted is no true class, either: a head may know thousands.

@@ -85,7 +85,8 @@ def _train(kept: Any, test: Any, model: Any, directory: Path, training: Mapping[
     directory.parent.mkdir(parents=True, exist_ok=True)
     options = {name: value for name, value in training.items() if name not in OF_DATA}
     watch = {HELD_OUT: _one_split(test)}
-    train(_one_split(kept), copy.deepcopy(model), directory, watch=watch, snapshot=True, **options)  # each starts from the same
+    own = copy.deepcopy(model)  # each starts from the same
+    train(_one_split(kept), directory, model=own, watch=watch, snapshot=True, **options)
     fold = Snapshot.load(directory).of_split(HELD_OUT)
     assert fold.head is not None and fold.features is not None
     return dict(zip(map(str, fold.ids), head_probs(fold.head, fold.features), strict=True))

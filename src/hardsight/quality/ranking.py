@@ -99,7 +99,7 @@ def scores_of_labels(probs: np.ndarray, labels: np.ndarray, ranking: OfProbs, fa
     return scores
 
 
-BY_PROBS: dict[str, OfProbs] = {"posterior": posterior, "confidence": confidence, "margin": margin}
+RANKINGS_OF_PROBS: dict[str, OfProbs] = {"posterior": posterior, "confidence": confidence, "margin": margin}
 
 
 def normal_scores(values: np.ndarray) -> np.ndarray:

@@ -162,9 +162,7 @@ def _read_marks(review: str | os.PathLike[str]) -> list[tuple[str, str, int | No
     except pa.ArrowException as error:
         raise FileError(f"{path}: not a review: suggestions must be class indices: {first_line(error)}.") from error
     ids, marks, suggestions = table.column("id").to_pylist(), table.column("mark").to_pylist(), suggested.to_pylist()
-    twice = [id for id, count in Counter(map(str, ids)).items() if count > 1]
-    if twice:
-        raise FileError(f"{path}: one mark per sample, but {len(twice)} ids have several, such as {twice[0]!r:.80}.")
+    check_unique(table.column("id").cast(pa.string()), str(path), "Keep one mark of each sample.")
     return [(str(id), mark, suggestion) for id, mark, suggestion in zip(ids, marks, suggestions, strict=True)]
 
 

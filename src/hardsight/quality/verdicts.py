@@ -25,12 +25,12 @@ VERDICTS = (MISLABELED, DUPLICATE, OUTLIER, AMBIGUOUS, HARD)  # the first that a
 FACTOR = 2.0  # between two classes that are about as likely
 EVEN = 0.5  # a probability below it is less than even odds
 OFTEN = 0.75  # share of epochs: wrong in fewer, and right in fewer once it was right, is back and forth
-BY_PROBS = {
+WORDS_BY_PROBS = {
     MISLABELED: "labeled {given}, but the model gives {rival} with probability {other:.2f} (own class {own:.2f})",
     AMBIGUOUS: "labeled {given}, and {rival} is about as likely ({own:.2f} against {other:.2f})",
     HARD: "labeled {given} and probably right, though the model gives it only {own:.2f} ({rival}: {other:.2f})",
 }
-BY_EPOCHS = {
+WORDS_BY_EPOCHS = {
     MISLABELED: "labeled {given}, but in training its probability was {own:.2f} on average (right in {right:.0f} % of the "
     "epochs); next is {rival}",
     AMBIGUOUS: "labeled {given}; the model went back and forth, right in {since:.0f} % of the epochs since it first was; "
@@ -123,7 +123,7 @@ class Explainer:
         """What the model says of the label."""
         facts = self.facts
         by_epochs = facts.right is not None and facts.since is not None
-        return (BY_EPOCHS if by_epochs else BY_PROBS)[verdict].format(
+        return (WORDS_BY_EPOCHS if by_epochs else WORDS_BY_PROBS)[verdict].format(
             given=self.names[self.labels[row]],
             rival=self.names[facts.rival[row]],
             own=facts.own[row],

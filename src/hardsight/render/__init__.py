@@ -14,6 +14,8 @@ html_page.py      the pieces of a self-contained HTML page
 dynamics_page.py  the page of `hardsight dynamics`
 table_views.py    a table in a terminal and a notebook
 showing.py        a result on the screen, and as a page or document
+latex.py          tables and text as LaTeX
+json_document.py  what a command showed, as the document of --json
 printed_tables.py  printed tables as files: .csv, .json, .parquet, .tex, .md
 """
 

@@ -14,10 +14,10 @@ from typing import Any
 import pyarrow as pa
 
 from hardsight.errors import FileError, InputError
-from hardsight.files.latex import escaped, numbers, tabular
 from hardsight.files.places import place
 from hardsight.files.table_writing import FORMATS
 from hardsight.files.writing import check_output, is_same_file, write_text
+from hardsight.render.latex import escaped, numbers, tabular
 from hardsight.screen import Shown, ShownTable, printable, spoken
 from hardsight.table import write_table
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from hardsight.errors import HardsightError
 from hardsight.scores import SCORES
 from hardsight.screen import LONGEST_NAME, aligned, number, printable, wrapped
-from hardsight.table import UNLABELED, Summary, hard_end
+from hardsight.table import LABEL_FREE, Summary, hard_end
 
 BESIDE = ("avh", "confidence", "angular_gap")  # scores shown beside the one that ranks
 MOST_COUNTS = 6  # words that are counted in the headline
@@ -87,7 +87,7 @@ class TableView:
         if self.by is None:
             return list(dict.fromkeys(self.columns))[:8]
         named = [name for name in ("id", "label", "predicted") if name in self.columns]
-        beside = UNLABELED if self.by in UNLABELED else BESIDE
+        beside = LABEL_FREE if self.by in LABEL_FREE else BESIDE
         return list(dict.fromkeys([*named, self.by, *(name for name in beside if name in self.columns)]))
 
     def is_words(self, column: str) -> bool:

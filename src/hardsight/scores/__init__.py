@@ -29,7 +29,6 @@ from hardsight.scores.confidence import (
     predicted_confidence,
     probability_margin,
 )
-from hardsight.scores.depth import prediction_depth
 from hardsight.scores.detectors import knn_distance, mahalanobis_relative, mean_shift, vim
 from hardsight.scores.duplicates import near_duplicates
 from hardsight.scores.dynamics import (
@@ -45,13 +44,11 @@ from hardsight.scores.dynamics import (
     mean_avh,
     mean_el2n,
 )
-from hardsight.scores.ensembles import model_agreement
-from hardsight.scores.gradients import vog
+from hardsight.scores.ensembles import model_agreement, vog
 from hardsight.scores.likelihood import gm_likelihood
-from hardsight.scores.neighbors import knn_agreement
-from hardsight.scores.prototypes import prototypicality
+from hardsight.scores.neighbors import knn_agreement, prediction_depth
 from hardsight.scores.registry import SCORES, Score
-from hardsight.scores.within_dataset import avh_scaled, norm_in_class
+from hardsight.scores.within_dataset import avh_scaled, norm_in_class, prototypicality
 
 __all__ = [
     "SCORES",

@@ -320,7 +320,7 @@ class _Pass:
         """One tile of classes after another."""
         for first in range(0, self.head.num_classes, self.width):
             part = slice(first, first + self.width)
-            head, inverse = self.head.classes(part.start, part.stop), self.inverse_w[part]
+            head, inverse = self.head.classes(part), self.inverse_w[part]
             matrix = head.weight * inverse[:, None] if self.only_angles else head.weight
             yield _Tile(first, head, matrix, inverse, None if self.unbias is None else self.unbias[part])
 

@@ -14,7 +14,7 @@ from hardsight.data import BrokenImage, ImageData, open_data
 from hardsight.data.run_images import RunImages
 from hardsight.errors import HardsightError, InputError, require
 from hardsight.files.reading import read_json
-from hardsight.scores.gradients import within_class
+from hardsight.scores.ensembles import within_class
 
 BATCH = 64  # images per gradient computation
 

@@ -58,26 +58,6 @@ class Request:
         return Job(Snapshot.load(self.path, head=self.head, labels=self.labels), self.scores, strict=self.strict)
 
 
-@dataclass(frozen=True)
-class TLS:
-    """Certificate files for a cluster that requires them."""
-
-    ca: str
-    cert: str
-    key: str
-
-    @classmethod
-    def given(cls, ca: str | None, cert: str | None, key: str | None) -> TLS | None:
-        """Require all three or none."""
-        if ca and cert and key:
-            return cls(ca, cert, key)
-        if ca or cert or key:
-            raise InputError(
-                "TLS needs three files: the authority (--tls-ca), your certificate (--tls-cert) and its key (--tls-key)."
-            )
-        return None
-
-
 def score_part(number: int, piece: range, request: Request) -> int:
     """Score one piece on this worker and write it as a part; return its number of rows."""
     if request.version != VERSION:
@@ -102,17 +82,9 @@ def part_name(number: int) -> str:
     return f"part-{number:05d}.parquet"
 
 
-@dataclass(frozen=True)
-class Cluster:
-    """A Dask cluster: the address of its scheduler, such as tcp://host:8786, and certificates for tls://."""
-
-    address: str
-    tls: TLS | None = None
-
-
 @contextlib.contextmanager
 def parts_on_cluster(
-    job: Job, output: str | os.PathLike[str], cluster: Cluster, progress: Progress | None = None
+    job: Job, output: str | os.PathLike[str], cluster: str, progress: Progress | None = None
 ) -> Iterator[Iterator[pa.Table]]:
     """The table of a job, computed on a Dask cluster, piece by piece and in order: byte for byte that of `Job.parts`.
 
@@ -122,7 +94,7 @@ def parts_on_cluster(
     Args:
         job: row scores of a loaded snapshot, whose files the workers can open under the same paths: on a shared disk, or s3://.
         output: a location that workers can write to.
-        cluster: where to compute.
+        cluster: the address of the scheduler, such as tcp://host:8786; Dask is configured with the certificates of a tls:// one.
         progress: called with the rows done and the total.
     """
     _refuse_what_needs_all_rows(job)
@@ -214,7 +186,7 @@ def _begin(parts: Place, request: Request, pieces: list[range]) -> None:
         )
 
 
-def _compute_missing(request: Request, pieces: list[range], cluster: Cluster, progress: Progress | None) -> None:
+def _compute_missing(request: Request, pieces: list[range], cluster: str, progress: Progress | None) -> None:
     present = {file.name for file in place(request.parts).iterdir()}
     missing = [(number, piece) for number, piece in enumerate(pieces) if part_name(number) not in present]
     total = sum(map(len, pieces))
@@ -231,19 +203,14 @@ def _compute_missing(request: Request, pieces: list[range], cluster: Cluster, pr
 
 
 @contextlib.contextmanager
-def _connected(cluster: Cluster) -> Iterator[Any]:
+def _connected(cluster: str) -> Iterator[Any]:
     distributed = require("distributed", extra="cluster", purpose="scoring on a cluster")
-    security, tls = None, cluster.tls
-    if tls is not None:
-        security = distributed.Security(
-            tls_ca_file=tls.ca, tls_client_cert=tls.cert, tls_client_key=tls.key, require_encryption=True
-        )
     try:
-        client = distributed.Client(cluster.address, security=security, timeout=CONNECT, set_as_default=False)
+        client = distributed.Client(cluster, timeout=CONNECT, set_as_default=False)
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         raise RunError(
-            f"no Dask scheduler answers at {cluster.address}: {first_line(error)}. Use the address that `dask scheduler` "
-            "prints, such as tcp://host:8786, and for tls:// also --tls-ca, --tls-cert and --tls-key."
+            f"no Dask scheduler answers at {cluster}: {first_line(error)}. Use the address that `dask scheduler` "
+            "prints, such as tcp://host:8786, and for tls:// name certificates in Dask's configuration (distributed.comm.tls)."
         ) from error
     with client:
         yield client

@@ -1,7 +1,8 @@
-"""A scoring job: which rows and which scores of a snapshot, computed batch by batch.
+"""A scoring job: which rows and which scores of a snapshot (first half), computed batch by batch (second half).
 
-Row scores take one pass over the rows. Scopes that must see all rows first take an extra pass; other inputs of a score (a
-reference, a run's epochs, other models, layers, checkpoints) are read beforehand and joined by id or row.
+`parts` is the computation. Row scores take one pass over the rows, a sweep. Scopes that must see all rows first take an extra
+pass; other inputs of a score (a reference, a run's epochs, other models, layers, checkpoints) are read beforehand and joined by
+id or row. Read before this: score.py and inputs.py. Next: scopes.py, what each scope of scores makes of a batch and its sweep.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hardsight.checks import check_count, to_numpy, widened
-from hardsight.errors import InputError
+from hardsight.errors import InputError, did_you_mean
 from hardsight.files.samples import Batch
 from hardsight.head import Head
 from hardsight.scores import SCORES
@@ -25,14 +27,17 @@ from hardsight.scores.probabilities import sweep_probs
 from hardsight.scores.registry import Score, norms_only
 from hardsight.scores.sweep import Sweep, sweep, sweep_logits
 from hardsight.scores.terms import ANGLES, LOGITS, NEAREST, NONFINITE, NONFINITE_LOGIT, OK, ZERO
-from hardsight.scoring.extra_inputs import ScoringInputs
 from hardsight.scoring.fitted_head import heads_with_every_class
+from hardsight.scoring.inputs import ScoringInputs
 from hardsight.scoring.scopes import SCOPES, Scope, scopes_of
 from hardsight.screen import Progress
+from hardsight.snapshot import Snapshot
+from hardsight.snapshot.sources import TableSource
+from hardsight.table import read_scores
 from hardsight.unique_ids import SeenIds
 from hardsight.version import VERSION
 
-MISSING, UNLABELED, ALL_ZERO, ALL_PI = "missing_feature", "unlabeled", "all_angles_zero", "all_angles_pi"
+MISSING, NO_LABEL, ALL_ZERO, ALL_PI = "missing_feature", "unlabeled", "all_angles_zero", "all_angles_pi"
 NONFINITE_PROBABILITY = "nonfinite_probability"
 UNSCORED = (NONFINITE, NONFINITE_LOGIT, NONFINITE_PROBABILITY, MISSING, ZERO)  # such rows have no scores
 CROSS_VALIDATED = "linear, cross-validated: each sample scored by a head that was not fitted to it"
@@ -249,7 +254,7 @@ class Job(ScoringInputs):
         return FoldHeads(heads, fold_of)
 
     def _refuse_if_strict(self, status: np.ndarray, batch: Batch) -> None:
-        bad = np.flatnonzero((status != OK) & (status != UNLABELED))
+        bad = np.flatnonzero((status != OK) & (status != NO_LABEL))
         if self.strict and len(bad):
             (name,) = batch.ids[bad[:1]].tolist()
             raise InputError(
@@ -293,7 +298,7 @@ def _status(swept: Sweep, batch: Batch, terms: frozenset[str], evidence: str) ->
     if terms & {ANGLES, NEAREST}:
         status[fine & (swept.angle_sum == 0)] = ALL_ZERO
         status[fine & (swept.angle_sum >= swept.num_classes * np.pi * (1 - 1e-15))] = ALL_PI
-    status[(status == OK) & ~swept.labeled] = UNLABELED
+    status[(status == OK) & ~swept.labeled] = NO_LABEL
     return status
 
 
@@ -321,3 +326,64 @@ def _as_table(batch: Batch, swept: Sweep, status: np.ndarray, columns: list[np.n
         *(pa.array(column, mask=np.isnan(column)) for column in columns),
     ]
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+# ---- `Snapshot.scores`: stored scores are read, others computed ----
+
+FIXED = {"id": None, "label": pa.int64(), "predicted": pa.int64(), "status": pa.string()}
+
+
+def scores_of(snapshot: Snapshot, names: Sequence[str], progress: Progress | None = None) -> pa.Table:
+    """id, label, predicted, status and these scores of every sample, in the order of the samples."""
+    if isinstance(snapshot.source, TableSource):
+        return _with_fixed(_selected(snapshot.columns(), names, snapshot.where))
+    stored = _stored_in_run(snapshot, names)
+    if stored is not None:
+        return stored
+    unknown = [name for name in names if name not in SCORES]
+    if unknown:
+        raise InputError(SCORES.refusal(unknown[0]))
+    job = Job(snapshot, names)
+    parts = list(job.parts(progress))
+    return pa.concat_tables(parts) if parts else job.schema.empty_table()
+
+
+def _stored_in_run(snapshot: Snapshot, names: Sequence[str]) -> pa.Table | None:
+    """The scores in the run's scores.parquet, by id; None if it lacks some, or if they are of another head or other labels."""
+    loaded = snapshot.loaded_from or {}
+    replaced = loaded.get("head") is not None or loaded.get("labels") is not None
+    if snapshot.run is None or replaced or not (snapshot.run / "scores.parquet").is_file():
+        return None
+    table = read_scores(snapshot.run)
+    if not {"id", *names} <= set(table.column_names):
+        return None
+    ids = snapshot.columns(["id"]).column(0).cast(pa.string())
+    rows = pc.index_in(ids, value_set=table.column("id").cast(pa.string()).combine_chunks())
+    if rows.null_count:
+        return None
+    stored = Snapshot.of_scores(table.take(rows), allow_duplicates=True).numbered_as(snapshot).source
+    assert isinstance(stored, TableSource)
+    return _with_fixed(_selected(stored.table, names, snapshot.where))
+
+
+def _selected(table: pa.Table, names: Sequence[str], where: str) -> pa.Table:
+    for name in names:
+        if name not in table.column_names:
+            there = ", ".join(table.column_names[:20])
+            raise InputError(f"{where} has no column {name!r}; it has {there}.{did_you_mean(name, table.column_names)}")
+        kind = table.schema.field(name).type
+        if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
+            raise InputError(f"{where}: samples are ranked by a column of numbers, but {name} holds {kind}.")
+    columns = {name: table.column(name).cast(pa.float64()) for name in names}
+    fixed = {name: table.column(name) for name in FIXED if name in table.column_names}
+    return pa.table({**fixed, **columns}).replace_schema_metadata(table.schema.metadata)
+
+
+def _with_fixed(table: pa.Table) -> pa.Table:
+    """The table with every fixed column: null where it is not known, and status "ok"."""
+    names = [name for name in table.column_names if name not in FIXED]
+    for name, kind in FIXED.items():
+        if name not in table.column_names:
+            column = pa.array(["ok"] * len(table), kind) if name == "status" else pa.nulls(len(table), kind)
+            table = table.append_column(name, column)
+    return table.select([*FIXED, *names])

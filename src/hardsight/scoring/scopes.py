@@ -1,7 +1,7 @@
 """The scopes of scores: what a value depends on, what it needs, and how a job gets it. A new scope is one class here.
 
 A job asks each scope in turn: `why_not` whether its inputs allow a score; `prepare` once, before any row; `see` every batch
-first, where a value depends on all rows; then `values` of each batch.
+first, where a value depends on all rows; then `values` of each batch. The formulas are in the room `scores/`: the last to read.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from hardsight.files.epochs import Stories, recorded
 from hardsight.files.places import Place
 from hardsight.files.run import read_manifest
 from hardsight.files.samples import Batch, SampleFiles
-from hardsight.scores.depth import depth_of, neighbors_vote
 from hardsight.scores.ensembles import model_agreement
+from hardsight.scores.neighbors import depth_of, neighbors_vote
 from hardsight.scores.registry import Fitted, Score, norms_only, not_linear, values
 from hardsight.scores.sweep import Sweep, sweep
 from hardsight.scoring.checkpoints import GradientVariance, kept_epochs, trained_on
-from hardsight.scoring.extra_inputs import ScoringInputs
+from hardsight.scoring.inputs import ScoringInputs
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
 from hardsight.threads import blocks

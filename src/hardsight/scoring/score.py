@@ -1,30 +1,38 @@
-"""`score`: anything that a snapshot opens in, the scores table out; in memory, or written piece by piece."""
+"""`score`: from anything that a snapshot opens to the scores table. Every step is a call, in order:
+
+    the samples, opened                     snapshot/
+    what some scores need beside them       inputs.py
+    which scores of which rows              job.py, first half
+    their values, batch by batch            job.py, second half; then scopes.py
+    the table, in memory or in a file       here
+    what is printed of it                   `ScoresTable` in result.py
+
+Next: inputs.py, job.py, scopes.py, in this order.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from hardsight.data.run_images import pictures_of
 from hardsight.errors import InputError, did_you_mean
 from hardsight.files.places import Place, place
 from hardsight.files.table_writing import check_table_output
 from hardsight.options import takes
 from hardsight.result import ScoresTable
-from hardsight.scoring.extra_inputs import listed, open_models, open_reference
+from hardsight.scoring.inputs import listed, open_models, open_reference
 from hardsight.scoring.job import CROSS_VALIDATED, Job
-from hardsight.scoring.run_images import pictures_of
 from hardsight.scoring.settings import ScoreSettings
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
 from hardsight.snapshot.sources import SCORES_ALONE
-from hardsight.table import UNLABELED, Summary, TableWriter, as_hardness, plain
-from hardsight.threads import sample_rows
+from hardsight.table import LABEL_FREE, Summary, TableWriter, as_hardness, plain
 
 if TYPE_CHECKING:
     from hardsight.option_types import ScoreOptions
@@ -68,17 +76,11 @@ def score(
     target = None if output is None else _checked_target(place(output), x, settings)
     if settings.cluster is not None and target is None:
         raise InputError("--cluster writes its parts next to the output: use -o (output= in Python).")
-    snapshot = Snapshot.open(x, **settings.keywords())
+    snapshot = _opened(x, settings)
     job = _job(snapshot, settings)
     summary = _summary(job, settings)
-    oriented = as_hardness if settings.hardness else plain
-    schema = oriented(job.schema.empty_table()).schema
-    with _computed(job, target, settings, progress) as computed:
-        parts = map(oriented, _with_named_classes(computed, snapshot))
-        if target is not None:
-            table = _written(parts, schema, target, summary)
-        else:
-            table = _in_memory(_summarized(parts, summary) if settings.summary_only else parts, schema)
+    with _computed(job, target, settings, progress) as parts:  # tables, one after another
+        table = _kept(parts, job.schema, target, settings, summary)
     scored = ScoresTable(table, snapshot.class_names, by=settings.by, num_classes=snapshot.num_classes).summarized(summary)
     scored.fitted_head = CROSS_VALIDATED if job.cross_validated else None
     return scored.of(snapshot, pictures_of(snapshot, settings.images))
@@ -91,16 +93,22 @@ def _checked_target(target: Place, x: Any, settings: ScoreSettings) -> Place:
     return target
 
 
-def _job(snapshot: Snapshot, settings: ScoreSettings) -> Job:
-    """What is asked of the snapshot, which must hold one kind of evidence to score by."""
+def _opened(x: Any, settings: ScoreSettings) -> Snapshot:
+    """The samples, which must hold one kind of evidence to score by."""
+    snapshot = Snapshot.open(x, **settings.keywords())
     if snapshot.source.evidence == SCORES_ALONE:
         raise InputError(f"{snapshot.where}: this is a table of scores: pass the features it was computed from.")
     if snapshot.others:
         both = " and ".join([snapshot.source.evidence, *snapshot.others])
         raise InputError(f"scores are of one of features, logits or probs, got {both}.")
+    return snapshot
+
+
+def _job(snapshot: Snapshot, settings: ScoreSettings) -> Job:
+    """Which scores of which rows, with what some scores need beside them."""
     reference, models = open_reference(snapshot, settings.reference), open_models(snapshot, settings.models)
     if settings.limit is not None:
-        snapshot = snapshot.of_rows(sample_rows(settings, len(snapshot)))
+        snapshot = snapshot.selected(first=settings.first, limit=settings.limit)
     return Job(
         snapshot, settings.scores, settings.first, settings.shard, settings.strict,
         reference=reference, models=models, images=settings.images,
@@ -115,49 +123,33 @@ def _summary(job: Job, settings: ScoreSettings) -> Summary:
         known = did_you_mean(by, columns) or f" They are: {', '.join(columns)}."
         raise InputError(f"--by {by}: it must be one of the computed scores.{known}")
     free = [score.name for score in job.chosen if not score.labels and settings.by is None]
-    otherwise = next((name for name in (*UNLABELED, *free) if name in free), None)  # ranks unlabeled samples
+    otherwise = next((name for name in (*LABEL_FREE, *free) if name in free), None)  # ranks unlabeled samples
     return Summary(by=by, top=settings.top, otherwise=otherwise, num_classes=job.snapshot.num_classes)
 
 
 def _computed(
     job: Job, target: Place | None, settings: ScoreSettings, progress: Progress | None
 ) -> AbstractContextManager[Iterator[pa.Table]]:
-    """The table, piece by piece."""
+    """The table, piece by piece: computed here, batch by batch (job.py), or on a cluster."""
     if settings.cluster is None or target is None:
         return contextlib.nullcontext(job.parts(progress))
-    from hardsight.scoring.cluster import TLS, Cluster, parts_on_cluster
+    from hardsight.scoring.cluster import parts_on_cluster
 
-    tls = TLS.given(settings.tls_ca, settings.tls_cert, settings.tls_key)
-    return parts_on_cluster(job, target, Cluster(settings.cluster, tls), progress)
-
-
-def _with_named_classes(parts: Iterator[pa.Table], snapshot: Snapshot) -> Iterator[pa.Table]:
-    """The parts. Without a head, whether every class has a name is known only after all labels have been read."""
-    count = 0
-    for part in parts:
-        yield part
-        count = max(count, 1 + (pc.max(part.column("label")).as_py() or 0))
-    names = snapshot.class_names
-    if names is not None and snapshot.num_classes is None and len(names) < count:
-        raise InputError(f"there must be one class name per class, got {len(names)} for {count} classes.")
+    return parts_on_cluster(job, target, settings.cluster, progress)
 
 
-def _in_memory(parts: Iterable[pa.Table], schema: pa.Schema) -> pa.Table:
-    tables = list(parts)
-    return pa.concat_tables(tables) if tables else schema.empty_table()
-
-
-def _summarized(parts: Iterable[pa.Table], summary: Summary) -> Iterator[pa.Table]:
-    """None of the parts: only their summary is kept."""
-    for part in parts:
-        summary.add(part)
-    yield from ()
-
-
-def _written(parts: Iterable[pa.Table], schema: pa.Schema, target: Place, summary: Summary) -> Place:
-    """Write the parts as they are computed, and summarize them; the file appears when complete."""
-    with TableWriter(target, schema) as writer:
-        for part in parts:
-            writer.write(part)
+def _kept(
+    parts: Iterator[pa.Table], schema: pa.Schema, target: Place | None, settings: ScoreSettings, summary: Summary
+) -> pa.Table | Place:
+    """The parts as one table; or their summary alone; or, written as they come, a file that appears when complete."""
+    oriented = as_hardness if settings.hardness else plain
+    schema, kept = oriented(schema.empty_table()).schema, []
+    with contextlib.nullcontext() if target is None else TableWriter(target, schema) as writer:
+        for part in map(oriented, parts):
+            if writer is None and not settings.summary_only:
+                kept.append(part)
+                continue
             summary.add(part)
-    return target
+            if writer is not None:
+                writer.write(part)
+    return pa.concat_tables([schema.empty_table(), *kept]) if target is None else target

@@ -30,14 +30,9 @@ class ScoreSettings(OpeningOptions, SampleOptions, HardnessView):
     cluster: str | None = option(
         None, "Score on a Dask cluster: the scheduler's address, such as tcp://host:8786.", metavar="ADDRESS"
     )
-    tls_ca: str | None = option(None, "CA certificate, for tls:// clusters.", metavar="FILE")
-    tls_cert: str | None = option(None, "Client certificate, for tls:// clusters.", metavar="FILE")
-    tls_key: str | None = option(None, "Private key of the client certificate, for tls:// clusters.", metavar="FILE")
 
     def check(self) -> None:
-        """Options of a cluster go together; labels may come from one source only."""
+        """A cluster takes whole files; labels may come from one source only."""
         super().check()
         if self.cluster is not None and self.limit is not None:
             raise InputError("--cluster scores whole files: use --first or --shard instead of --limit.")
-        if self.cluster is None and (self.tls_ca or self.tls_cert or self.tls_key):
-            raise InputError("--tls-ca, --tls-cert and --tls-key need --cluster.")

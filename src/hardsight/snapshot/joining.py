@@ -1,4 +1,4 @@
-"""Two snapshots of the same samples, joined by id: what two models, or two dates, say of each."""
+"""Two snapshots of the same samples, joined by id, and their classes by name: what two models, or two dates, say of each."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hardsight.checks import UNLABELED
 from hardsight.errors import InputError
-from hardsight.labels import numbers_among
+from hardsight.snapshot.sources import ArraySource
 from hardsight.unique_ids import check_unique
 
 if TYPE_CHECKING:
@@ -27,30 +28,27 @@ class Joined:
     only_second: int
     note: str | None  # what does not match, with an example of each side
 
-    @property
-    def labels(self) -> tuple[np.ndarray, np.ndarray]:
-        """(n,) labels in each, both numbered by the classes of the first: classes are joined by name."""
-        first, second = self.first, self.second
-        mapping = None
-        if first.class_names is not None and second.class_names is not None:
-            mapping = numbers_among(second.class_names, first.class_names)
-        return first.labels, second.labels if mapping is None else mapping[second.labels]
 
-
-def check_class_order(first: Snapshot, second: Snapshot) -> None:
-    """Refuse the same class names in another order: what is compared by class number would be of other classes."""
-    names, others = first.class_names, second.class_names
-    if names is None or others is None or names == others or sorted(names) != sorted(others):
-        return
-    number = next(number for number, (name, other) in enumerate(zip(names, others, strict=True)) if name != other)
-    raise InputError(
-        f"{first.where} and {second.where} must have their classes in one order, but class {number} is {names[number]!r:.60} in "
-        f"the first and {others[number]!r:.60} in the second: reorder the head's rows and the labels of one of them."
-    )
+def numbered_as(snapshot: Snapshot, other: Snapshot) -> Snapshot:
+    """The same samples with their classes in the order of another snapshot's, where both name the same ones."""
+    own, names = snapshot.class_names, other.class_names
+    if own is None or names is None or own == names or sorted(own) != sorted(names):
+        return snapshot
+    numbers = np.array([*(names.index(name) for name in own), UNLABELED])  # (c + 1,) class k of the other, and of -1
+    order = np.argsort(numbers[:-1])  # (c,) which of the own classes is class k of the other
+    if not isinstance(snapshot.source, ArraySource) and snapshot.source.evidence != "features":
+        in_memory = snapshot.take(np.arange(len(snapshot)))  # the columns of logits and probabilities are put in order
+        in_memory.loaded_from, snapshot = snapshot.loaded_from, in_memory
+    renumbered = snapshot._again(snapshot.source.renumbered(numbers, order, names))
+    renumbered.head = None if snapshot.head is None else snapshot.head.classes(order)
+    renumbered.others = {name: matrix[:, order] for name, matrix in snapshot.others.items()}
+    renumbered.class_names = names
+    return renumbered
 
 
 def joined(first: Snapshot, second: Snapshot) -> Joined:
     """The samples that both have; ids are compared as text where one side has integers and the other text."""
+    second = numbered_as(second, first)
     ids, others = _ids(first), _ids(second)
     if ids.type != others.type:
         ids, others = ids.cast(pa.string()), others.cast(pa.string())
@@ -61,7 +59,8 @@ def joined(first: Snapshot, second: Snapshot) -> Joined:
     alone_second = others.filter(pc.invert(pc.is_in(others, value_set=ids)))
     if not len(rows):
         raise InputError(
-            f"{first.where} and {second.where} are joined by id, and share none: {_such_as(alone)} and {_such_as(alone_second)}."
+            f"{first.where} and {second.where} are joined by id, and share none: {_such_as(alone)} and {_such_as(alone_second)}. "
+            "For different samples of one model, use drift --unpaired."
         )
     apart = [
         f"{len(left):,} only in {snapshot.where}, such as {left[0].as_py()!r:.60}"

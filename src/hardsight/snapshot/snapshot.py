@@ -40,7 +40,7 @@ from hardsight.pandas_index import align, in_class_order
 from hardsight.screen import Progress, print_in_command, printable, warn, wrapped
 from hardsight.snapshot.arrays import EVIDENCE as EVIDENCE
 from hardsight.snapshot.arrays import ArrayOptions, Arrays, Opened, open_arrays
-from hardsight.snapshot.joining import Joined, joined
+from hardsight.snapshot.joining import Joined, joined, numbered_as
 from hardsight.snapshot.opening import open_path, open_scores, under_head
 from hardsight.snapshot.sources import SCORES_ALONE, ArraySource, SelectedRows, Source, TableSource
 from hardsight.table import is_scores, noted_class_names, plain, scores_given
@@ -79,6 +79,7 @@ class Snapshot:
     whole: bool = True  # whether its rows are in the order of its source, without gaps
     read_from: tuple[Any, ...] = ()  # source files of the rows, also after `take`: `save` replaces none of them
     allow_duplicates: bool = False
+    notes: tuple[str, ...] = ()  # what was made of the labels, such as a subtracted 1
 
     def __init__(self, features: Any = None, head: Any = None, labels: Any = None, **options: Unpack[ArrayOptions]) -> None:
         given = Arrays(features, head, labels, **options)
@@ -189,8 +190,8 @@ class Snapshot:
                 raise InputError(f"a head goes with features; {source.evidence} are already its output.")
             check_same_space(_Shape((source.num_samples, source.width)), head.weight)
         names = None if opened.classes.names is None else check_class_names(opened.classes.names, self.num_classes)
-        self.class_names, notes = source.read_labels(replace(opened.classes, names=names, count=self.num_classes))
-        for note in notes:
+        self.class_names, self.notes = source.read_labels(replace(opened.classes, names=names, count=self.num_classes))
+        for note in self.notes:
             warn(note)
         for evidence, values in opened.others.items():
             self._add_evidence(evidence, values)
@@ -204,10 +205,14 @@ class Snapshot:
     def with_columns(self, columns: Mapping[str, Any], name: str | None = None) -> Snapshot:
         """The same samples with further (n,) Arrow columns, or others in the place of their own; also under another name.
 
+        Scores are of the labels that a snapshot was opened with: those cannot be replaced.
+
         Example:
             >>> Snapshot(np.eye(2)).with_columns({"site": pa.array(["a", "b"])}).columns(["id", "site"]).to_pydict()
             {'id': [0, 1], 'site': ['a', 'b']}
         """
+        if "label" in columns:
+            raise InputError(f"{self.where}: label cannot be replaced by a column: open the samples again with labels=.")
         other = self._again(self.source)
         other.added, other.name = {**self.added, **columns}, name or self.name
         return other
@@ -248,7 +253,7 @@ class Snapshot:
     @property
     def labels(self) -> np.ndarray:
         """(n,) class numbers, -1 for unlabeled."""
-        if isinstance(self.source, ArraySource) and "label" not in self.added:
+        if isinstance(self.source, ArraySource):
             return np.asarray(self.source.labels)
         values, valid = arrow_numbers(self.columns(["label"]).column(0))
         return np.where(valid, values, -1).astype(np.int64)
@@ -312,6 +317,10 @@ class Snapshot:
         """At most `limit` samples, evenly spaced; all for None."""
         return self.of_rows(even_rows(len(self), None if limit is None else check_count(limit, "limit")))
 
+    def selected(self, split: str | None = None, first: int | None = None, limit: int | None = None) -> Snapshot:
+        """What --split, --first and --limit select, in this order: the samples of a split, the first of them, some of those."""
+        return self.of_split(split).first(first).spread(limit)
+
     def scores(self, names: Sequence[str], progress: Progress | None = None) -> pa.Table:
         """id, label, predicted, status and these scores of every sample: read where they are stored, computed otherwise.
 
@@ -322,7 +331,7 @@ class Snapshot:
             >>> Snapshot(np.eye(2), np.eye(2), [0, 0]).scores(["avh"])["avh"].to_pylist()
             [0.0, 1.0]
         """
-        from hardsight.scoring.stored import scores_of  # the room that computes them comes after this one
+        from hardsight.scoring.job import scores_of  # the room that computes them comes after this one
 
         return scores_of(self, names, progress)
 
@@ -432,7 +441,7 @@ class Snapshot:
         source.of_epochs, source.note = self.source.of_epochs, self.source.note
         taken = Snapshot.__new__(Snapshot)
         taken._set(Opened(source, self.head, Classes(self.class_names)), self.name, self.allow_duplicates)
-        taken.read_from = self.read_from
+        taken.read_from, taken.notes = self.read_from, self.notes
         taken.others = {name: matrix[rows] for name, matrix in self.others.items()}
         return taken
 
@@ -464,6 +473,16 @@ class Snapshot:
         """
         return joined(self, other)
 
+    def numbered_as(self, other: Snapshot) -> Snapshot:
+        """The same samples with class numbers of another snapshot, where both have the same class names in another order.
+
+        Example:
+            >>> first, second = (Snapshot(np.eye(2), labels=[0, 1], class_names=names) for names in (["a", "b"], ["b", "a"]))
+            >>> second.numbered_as(first).labels
+            array([1, 0])
+        """
+        return numbered_as(self, other)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write as `.npz`, with the standard names as keys."""
         if place(path).suffix.lower() != ".npz":
@@ -478,10 +497,7 @@ class Snapshot:
             arrays |= {name: to_numpy(array) for name, array in held.items() if array is not None}
         if self.class_names is not None:
             arrays["class_names"] = np.array(self.class_names, dtype=str)
-        if isinstance(self.source, ArraySource):
-            further = {**self.source.further, **self.added}
-            names = [name for name, column in further.items() if name not in ("id", "label") and not _all_null(column)]
-            arrays |= {name: _plain_column(name, further[name]) for name in names}
+        arrays |= _saved_columns(self.columns([name for name in self.column_names if name not in ("id", "label")]))
         with replacing(path, table=SAMPLES) as temporary, temporary.open("wb") as file:
             np.savez(file, allow_pickle=False, **arrays)
 
@@ -545,20 +561,19 @@ def _check_rows(rows: Any, num_samples: int) -> np.ndarray:
     return column.astype(np.int64)
 
 
-def _all_null(column: Any) -> bool:
-    return isinstance(column, (pa.Array, pa.ChunkedArray)) and column.null_count == len(column)
-
-
-def _plain_column(name: str, column: Any) -> np.ndarray:
-    """A column as an array that can be saved without pickle."""
-    plain = as_array(column, f"column {name}")
-    if plain.dtype != object:
-        return plain
-    if not all(is_text(value) for value in plain):
-        raise InputError(
-            f"column {name} must hold numbers or text to be saved as .npz, which holds no other objects and no nulls."
-        )
-    return _as_text_array(f"column {name}", plain)
+def _saved_columns(table: pa.Table) -> dict[str, np.ndarray]:
+    """Columns as arrays that can be saved without pickle; those that cannot, such as text with nulls, are left out and named."""
+    arrays = {}
+    for name in table.column_names:
+        column = table.column(name)
+        values = as_array(column, f"column {name}")
+        if values.dtype != object:
+            arrays[name] = values
+        elif all(is_text(value) for value in values):
+            arrays[name] = _as_text_array(f"column {name}", values)
+        elif column.null_count < len(column):
+            warn(f"column {name} is not saved: .npz holds numbers and text, but no nulls among text and no other objects.")
+    return arrays
 
 
 def _as_text_array(name: str, values: np.ndarray) -> np.ndarray:

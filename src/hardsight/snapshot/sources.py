@@ -16,6 +16,7 @@ from hardsight.files.samples import Batch
 from hardsight.fitted_estimator import FittedEstimator
 from hardsight.head import Head
 from hardsight.labels import Classes, read_labels
+from hardsight.table import renumbered
 from hardsight.threads import blocks
 from hardsight.unique_ids import id_array
 
@@ -54,6 +55,10 @@ class Source(Protocol):
 
     def read_labels(self, classes: Classes) -> tuple[list[str] | None, tuple[str, ...]]:
         """Decide what the labels mean, given what is known of the classes; return the class names, and notes."""
+        ...
+
+    def renumbered(self, numbers: np.ndarray, order: np.ndarray, names: list[str]) -> Source:
+        """The same rows with label k as `numbers[k]`, and with the columns of logits or probabilities in another `order`."""
         ...
 
 
@@ -111,6 +116,15 @@ class ArraySource:
             raise InputError(f"{self.name}: {error}" if self.name else str(error)) from error
         self.named, self.label_names = self.named or read.changed, None
         return read.class_names, read.notes
+
+    def renumbered(self, numbers: np.ndarray, order: np.ndarray, names: list[str]) -> ArraySource:
+        """The same rows with label k as `numbers[k]`, and with the columns of logits or probabilities in another `order`."""
+        values = self.values if self.evidence == "features" else np.asarray(self.values)[:, order]
+        other = ArraySource(
+            self.evidence, values, numbers[self.labels] if self.labeled else None, self.ids, self.further, self.missing
+        )
+        other.name, other.named, other.of_epochs, other.note = self.name, True, self.of_epochs, self.note
+        return other
 
     def behind(self, estimator: FittedEstimator, rows: Any) -> Head:
         """Transform the rows as a pipeline would before its classifier; return its head."""
@@ -174,6 +188,10 @@ class SelectedRows:
         """Nothing to decide: the other source has read its labels."""
         return None if classes.names is None else list(classes.names), ()
 
+    def renumbered(self, numbers: np.ndarray, order: np.ndarray, names: list[str]) -> SelectedRows:
+        """The same rows with other class numbers."""
+        return SelectedRows(self.source.renumbered(numbers, order, names), self.rows)
+
 
 class TableSource(ArraySource):
     """A table of scores: no features, logits or probabilities, but columns; `label` and `id` among them where it has them."""
@@ -184,6 +202,10 @@ class TableSource(ArraySource):
         further = {name: table.column(name) for name in table.column_names if name not in ("id", "label")}
         super().__init__(SCORES_ALONE, np.empty((len(table), 0)), labels, ids, further)
         self.table = table
+
+    def renumbered(self, numbers: np.ndarray, order: np.ndarray, names: list[str]) -> TableSource:
+        """The same table with other class numbers."""
+        return TableSource(renumbered(self.table, numbers, names))
 
     def _column(self, name: str) -> Any:
         return self.table.column("id") if name == "id" and "id" in self.table.column_names else super()._column(name)

@@ -12,7 +12,7 @@
     curriculum.py       `curriculum`: the order, and the epoch from which each sample is trained on
     sampler.py       the same as a torch Sampler
     mine.py          `mine`: hard and semi-hard triplets by angle, and what `hardsight mine` does
-    neighbor_index.py  nearest samples of other classes by an index of usearch or faiss, and its recall
+    neighbor_index.py  nearest samples of other classes by an index of usearch, and its recall
     metric_learning.py  the same in a batch, as a miner for pytorch-metric-learning
 
 Names load when first used.

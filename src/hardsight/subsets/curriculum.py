@@ -38,7 +38,7 @@ class Plan(Result):
     """A curriculum, with the number of samples of each epoch."""
 
     def __init__(self, table: pa.Table, found: EligibleRows, sizes: list[int], settings: CurriculumSettings) -> None:
-        super().__init__(table)
+        super().__init__(table, found.samples.notes)
         self.score, self.sizes, self.settings, self.decided = found.by, sizes, settings, found.notes
 
     def lines(self) -> Iterator[Sentence | ShownTable]:

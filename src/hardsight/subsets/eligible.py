@@ -138,14 +138,7 @@ def directions(features: np.ndarray) -> np.ndarray:
 
 def _rows(samples: Snapshot, labels: np.ndarray, settings: SelectSettings) -> tuple[np.ndarray, tuple[str, ...]]:
     """Rows of the requested split, labeled or unlabeled, and what was decided automatically."""
-    mine, notes = np.ones(len(labels), bool), []
-    splits, split = samples.splits, settings.split
-    present = [] if splits is None else sorted({str(name) for name in splits if name is not None})
-    if split is None and "train" in present and len(present) > 1:
-        split = "train"
-        notes.append(f"using only the split train, not {', '.join(name for name in present if name != 'train')}")
-    if split is not None:
-        mine = np.isin(np.arange(len(labels)), samples.rows_of_split(split))
+    mine, notes = _in_split(samples, settings.split)
     unlabeled = mine & (labels < 0)
     wanted = settings.unlabeled
     if wanted is None and settings.method in UNCERTAIN:
@@ -160,6 +153,17 @@ def _rows(samples: Snapshot, labels: np.ndarray, settings: SelectSettings) -> tu
         raise InputError("there are no samples to choose from.")
     _check_size(settings, int(mine.sum()))
     return np.flatnonzero(mine), tuple(notes)
+
+
+def _in_split(samples: Snapshot, split: str | None) -> tuple[np.ndarray, list[str]]:
+    """(n,) whether each sample is of the split, and a note if train was chosen among several."""
+    notes = []
+    present = sorted({str(name) for name in samples.splits if name is not None}) if samples.splits is not None else []
+    if split is None and "train" in present and len(present) > 1:
+        split = "train"
+        notes.append(f"using only the split train, not {', '.join(name for name in present if name != 'train')}")
+    rows = np.arange(len(samples))
+    return np.isin(rows, samples.rows_of_split(split)) if split is not None else np.ones(len(samples), bool), notes
 
 
 def _usable(found: EligibleRows, settings: SelectSettings) -> EligibleRows:

@@ -147,8 +147,9 @@ def mine(
     target = None if output is None else place(output)
     if target is not None:
         check_table_output(target, "pairs" if settings.pairs else "triplets", (x, settings.labels))
-    samples = Snapshot.open(x, **settings.keywords()).of_split(settings.split).first(settings.first).spread(settings.limit)
+    samples = Snapshot.open(x, **settings.keywords()).selected(settings.split, settings.first, settings.limit)
     mined = _mined(samples, settings, progress)
+    mined.notes += samples.notes
     if target is not None:
         mined.save(target)
     return mined
@@ -196,13 +197,13 @@ def _searched(samples: Classed, settings: MineSettings, progress: Progress | Non
 
     search = settings.search
     if search == "auto":
-        search = installed() if len(samples) > LARGE and settings.kind == "hard" else "exact"
+        search = "usearch" if len(samples) > LARGE and settings.kind == "hard" and installed() else "exact"
     own = Own(len(samples), farthest=settings.positive == "farthest")
     if search != "exact":
         if settings.kind != "hard":
             raise InputError(f"--search {search} finds hard negatives; semihard ones need --search exact.")
         search_classes(samples, own, None, progress)
-        others, recall = by_index(samples, settings.k, search)
+        others, recall = by_index(samples, settings.k)
         return _Search(own, others, search, recall)
     if settings.kind == "hard":
         others = Others(samples, settings.k)

@@ -45,7 +45,7 @@ class Subset(Result):
     curve: Curve | None = None
 
     def __init__(self, found: EligibleRows, rows: np.ndarray, reasons: list[str], settings: SelectSettings) -> None:
-        super().__init__(_table(found, rows, reasons, settings))
+        super().__init__(_table(found, rows, reasons, settings), found.samples.notes)
         self.candidates, self.settings = found, settings
         self.labels = found.labels[rows].tolist()
 

@@ -92,7 +92,7 @@ class CurriculumSettings(PacingOptions, OpeningOptions):
 
 KINDS = ("hard", "semihard")
 POSITIVES = ("farthest", "nearest")
-SEARCHES = ("auto", "exact", "usearch", "faiss")
+SEARCHES = ("auto", "exact", "usearch")
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class MineSettings(OpeningOptions, SampleOptions):
     margin: float = option(0.2, "Margin of semihard negatives, in radians.", above=0)
     search: str = option(
         "auto",
-        "Search: exact; usearch or faiss (an index, whose recall is measured); auto (exact up to 200,000 samples, then an index "
+        "Search: exact; usearch (an index, whose recall is measured); auto (exact up to 200,000 samples, then an index "
         "if one is installed).",
         choices=SEARCHES,
     )

@@ -1,4 +1,4 @@
-from .train import Trained, read_trained
+from .results import Trained, read_trained
 
 __all__ = [
     "Trained",

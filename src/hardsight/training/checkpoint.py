@@ -26,6 +26,7 @@ from hardsight.files.tensors import write_safetensors
 from hardsight.files.writing import write_json
 from hardsight.training.processes import decided_by_first, wait
 
+History = list[dict[str, Any]]  # one entry per round or epoch of a training
 KEPT = 2  # the last one, and the one before should the last be damaged
 SECONDS_BETWEEN = 5.0  # for trainings whose epochs take a moment: no checkpoint is written sooner after the one before
 
@@ -120,6 +121,20 @@ class Checkpoints:
         wait()
         if self.folder is not None and not rank():
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def finished(path: Path) -> History | None:
+    """The history of a training of a comparison, if it is complete: it is not trained again."""
+    history = read_json(path) if path.is_file() else None
+    wait()  # all processes have looked before one of them writes it
+    return history
+
+
+def finish(path: Path, history: History) -> None:
+    """Mark a training as complete; its checkpoints are not needed any more."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, history)
+    Checkpoints(path.parent / "checkpoints").remove()
 
 
 def _checkpoints_in(folder: Path) -> list[Path]:

@@ -22,6 +22,7 @@ from hardsight.files.samples import is_free
 from hardsight.labels import Classes, read_labels
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.pandas_index import align, index_ids
+from hardsight.unique_ids import check_unique
 
 KEEP_BYTES = 2**30  # pixels of one set held in memory, so that later epochs need no decoding
 AHEAD = 256  # images decoded ahead of the network
@@ -86,8 +87,7 @@ class ArrayInputs:
         hint = "" if self.class_names is not None else counted_from_one(self.labels)
         self.notes = (*read.notes, *([hint.strip()] if hint else []))
         self.ids = [str(id) for id in (range(len(values)) if ids is None else ids)]
-        if len(set(self.ids)) != len(values):
-            raise InputError(f"ids must be {len(values)} different ones, got {len(set(self.ids))}.")
+        check_unique(np.array([*self.ids, None], dtype=object)[:-1], "the inputs", "Give each row its own id.")
         self.columns: dict[str, list[Any]] = {}
         self.broken: dict[str, tuple[str, str]] = {}
 

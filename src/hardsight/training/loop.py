@@ -1,4 +1,4 @@
-"""The training loop: epochs, steps, evaluation, checkpoints, and the results."""
+"""The training loop: the network and the data are prepared, then epochs, steps, evaluation, checkpoints; results.py writes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from torch import Tensor
 from hardsight.dynamics import gathering
 from hardsight.dynamics.tracker import Dynamics
 from hardsight.errors import InputError, RunError, TrainingError
-from hardsight.extraction.extract import ERRORS
+from hardsight.extraction.broken import ERRORS, write_errors
 from hardsight.files.run import Run
 from hardsight.files.tensors import write_safetensors
 from hardsight.models.model import BuiltNetwork, Model, ModelOptions
@@ -32,9 +32,7 @@ from hardsight.screen import Progress, Say, percent
 from hardsight.training import processes, results
 from hardsight.training.augmentation import AugmentedInputs
 from hardsight.training.checkpoint import TrainingState, load_checkpoint, newest_checkpoint, save_checkpoint
-from hardsight.training.inputs import ImageInputs, InputBatch, Inputs, even_batches
-from hardsight.training.loss_names import loss_name
-from hardsight.training.network import (
+from hardsight.training.forward_passes import (
     OF_CROPS,
     VIEWS,
     as_tensor,
@@ -43,16 +41,47 @@ from hardsight.training.network import (
     forward_pass,
     forward_size,
     hits,
-    open_network,
     ten_crop_logits,
 )
+from hardsight.training.inputs import ImageInputs, InputBatch, Inputs, even_batches
+from hardsight.training.loss_names import loss_name
 from hardsight.training.objective import with_defaults
 from hardsight.training.optimization import MixedPrecision, Updater, drawn_seed, rate_factor
 from hardsight.training.sets import Sets
 from hardsight.training.settings import TrainSettings
-from hardsight.training.trainee import LossChoice, Trainee, check_teacher, open_teacher, taught_logits
+from hardsight.training.trainee import LossChoice, Trainee, check_teacher, open_network, open_teacher, taught_logits
 
 SUMS = ("n", "correct", "avh", "norm", "loss")
+
+
+def start_training(
+    settings: TrainSettings, sets: Sets, model: Any, output: Path, say: Say | None, progress: Progress | None
+) -> bool:
+    """Find the processes and the device, open the network and its teacher, and train; whether this is the main process.
+
+    Accelerate keeps precision and device for as long as Python runs, and has no public way to change them. So a second
+    training in the same process takes nothing from it but the processes: precision is `MixedPrecision`, and a single
+    process uses the device from the settings.
+    """
+    name = loss_name(settings.loss)
+    loss_options = with_defaults(name, settings.loss_options, settings.epochs)
+    s = replace(settings, loss=name, loss_options=loss_options, lr=settings.learning_rate)  # what is used, for start.json
+    device = torch_device(s.device)
+    MixedPrecision(s.precision, device)  # refuses what does not work, before anything is written
+    launched = processes.launched()
+    folder = output / "tracker" if s.tracker else None
+    accelerator = Accelerator(cpu=launched and device.type == "cpu", log_with=s.tracker, project_dir=folder)
+    device = accelerator.device if launched else device
+    if say is None or not accelerator.is_main_process:
+        say = lambda sentence: None
+    set_seed(s.seed)  # initial weights
+    source = open_network(model, sets.num_classes, s)
+    for note in (*sets.notes, *source.notes):
+        say(note)
+    inputs, preprocessing = sets.prepared(source, s)
+    teacher = open_teacher(s.teacher, preprocessing, sets.class_names, str(device))
+    Training(accelerator, device, s, source, sets, inputs, preprocessing, say, progress, teacher).run(output)
+    return accelerator.is_main_process
 
 
 @dataclass
@@ -236,11 +265,10 @@ class Training:
             words = _words(_means(sums) | {"loss": objective_sum / number})
             self._tell(number, steps, f"epoch {epoch}/{s.epochs}  {words}")
             if s.every is not None and self.state.step % s.every == 0:
-                sums = _added(sums, self.dynamics.settle())
                 self._evaluate(epoch, step=self.state.step)
                 self._write_dynamics(epoch, step=self.state.step)
                 self.model.train()
-        means = _means(processes.summed(_added(sums, self.dynamics.settle()), self.device))
+        means = _means(processes.summed(sums, self.device))
         return {**means, "objective": objective_sum / steps}
 
     def _train_step(self, epoch: int, batch: InputBatch) -> tuple[dict[str, float], float]:
@@ -256,9 +284,8 @@ class Training:
         value = float(loss.detach())
         self._check_loss(value, features, epoch)
         head = self.trainee.objective.classes  # as it was in this forward pass
-        of_batch = epoch, features, head, labels, [train.ids[row] for row in batch.rows]
         columns: dict[str, Any] = dict(self.trainee.objective.loss.per_sample(rows))
-        metrics = self.dynamics.update(*of_batch, **columns) if columns else self.dynamics.collect(*of_batch)
+        metrics = self.dynamics.update(epoch, features, head, labels, [train.ids[row] for row in batch.rows], **columns)
         self.updater.update(loss)
         return metrics, value
 
@@ -399,44 +426,15 @@ class Training:
         title = f"{self.settings.loss}, epoch {self.state.epoch}"
         if parts:
             results.draw_embeddings(run, parts, network.head, names, title)
-        written += results.write_errors(run, self.state.broken)
-        if self.state.broken:
+        broken = [{"id": id, "reason": why, "message": text} for id, (why, text) in sorted(self.state.broken.items())]
+        written += write_errors(run.directory, broken)
+        if broken:
             self.say(f"{len(self.state.broken)} samples could not be read: see {run.directory / 'errors.parquet'}")
         written += sorted((run.directory / "dynamics").glob("*.parquet"))
         written += sorted((run.directory / "epochs").glob("*.safetensors"))
         counts = {name: len(inputs) for name, inputs in self.inputs.items()}
         run.finish(written, {"samples": counts, "steps": self.state.step, "history": self.state.history})
         shutil.rmtree(run.directory / "checkpoints", ignore_errors=True)
-
-
-def start_training(
-    settings: TrainSettings, sets: Sets, model: Any, output: Path, say: Say | None, progress: Progress | None
-) -> bool:
-    """Find the processes and the device, open the network and its teacher, and train; whether this is the main process.
-
-    Accelerate keeps precision and device for as long as Python runs, and has no public way to change them. So a second
-    training in the same process takes nothing from it but the processes: precision is `MixedPrecision`, and a single
-    process uses the device from the settings.
-    """
-    name = loss_name(settings.loss)
-    loss_options = with_defaults(name, settings.loss_options, settings.epochs)
-    s = replace(settings, loss=name, loss_options=loss_options, lr=settings.learning_rate)  # what is used, for start.json
-    device = torch_device(s.device)
-    MixedPrecision(s.precision, device)  # refuses what does not work, before anything is written
-    launched = processes.launched()
-    folder = output / "tracker" if s.tracker else None
-    accelerator = Accelerator(cpu=launched and device.type == "cpu", log_with=s.tracker, project_dir=folder)
-    device = accelerator.device if launched else device
-    if say is None or not accelerator.is_main_process:
-        say = lambda sentence: None
-    set_seed(s.seed)  # initial weights
-    source = open_network(model, sets.num_classes, s)
-    for note in (*sets.notes, *source.notes):
-        say(note)
-    inputs, preprocessing = sets.prepared(source, s)
-    teacher = open_teacher(s.teacher, preprocessing, sets.class_names, str(device))
-    Training(accelerator, device, s, source, sets, inputs, preprocessing, say, progress, teacher).run(output)
-    return accelerator.is_main_process
 
 
 def _added(sums: dict[str, float], further: dict[str, float]) -> dict[str, float]:

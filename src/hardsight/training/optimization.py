@@ -1,21 +1,21 @@
-"""Optimization: optimizer, learning-rate schedule, clipping, precision and moving average, shared by all commands."""
+"""Optimization: optimizer, learning-rate schedule, clipping and precision, shared by all commands."""
 
 from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from hardsight.cores import warn_of_amx, warn_of_quota
 from hardsight.errors import InputError, TrainingError
 from hardsight.training import processes
-from hardsight.training.network import CutNetwork
 from hardsight.training.settings import LearningOptions
+from hardsight.training.trainee import Trainee
 
 VARIANCE_RATE = 0.1  # learning-rate multiplier of log-variances: a step changes them by a factor, not by a difference
 DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -54,7 +54,7 @@ class Updater:
     """
 
     def __init__(
-        self, network: CutNetwork, settings: LearningOptions, lr: float | None = None, precision: MixedPrecision | None = None,
+        self, network: Trainee, settings: LearningOptions, lr: float | None = None, precision: MixedPrecision | None = None,
         wrapped: bool = False,
     ) -> None:  # fmt: skip
         warn_of_quota(torch.get_num_threads())
@@ -75,13 +75,13 @@ class Updater:
         for group in self.optimizer.param_groups:
             group["lr"] = self.lr * factor * group["multiplier"]
 
-    def update(self, loss: Tensor) -> None:
-        """One step down the gradient."""
+    def update(self, loss: Tensor, only: Sequence[nn.Parameter] | None = None) -> None:
+        """One step down the gradient; of these parameters alone, if they are named: others keep their momentum, too."""
         if not math.isfinite(value := float(loss.detach())):
             raise TrainingError(f"the loss became {value}: try a smaller lr than {self.lr:g}.")
         self.optimizer.zero_grad()
         scaled = loss if self.scaler is None else self.scaler.scale(loss)
-        scaled.backward()
+        scaled.backward(inputs=None if only is None else list(only))
         if not self.wrapped:
             processes.average_gradients(self.parameters)
         if self.scaler is not None:
@@ -129,7 +129,7 @@ def drawn_seed(*stream: int) -> int:
     return int(np.random.default_rng(stream).integers(2**31))
 
 
-def parameter_groups(network: CutNetwork, settings: LearningOptions, lr: float | None = None) -> list[dict[str, Any]]:
+def parameter_groups(network: Trainee, settings: LearningOptions, lr: float | None = None) -> list[dict[str, Any]]:
     """Parameters by how they learn.
 
     Matrices and filters decay; biases, norms, slopes and log-variances only where everything is to. The parameters of heads
@@ -152,29 +152,10 @@ def parameter_groups(network: CutNetwork, settings: LearningOptions, lr: float |
     ]
 
 
-def make_optimizer(network: CutNetwork, settings: LearningOptions, lr: float | None = None) -> torch.optim.Optimizer:
+def make_optimizer(network: Trainee, settings: LearningOptions, lr: float | None = None) -> torch.optim.Optimizer:
     """SGD with momentum, or AdamW."""
     groups = parameter_groups(network, settings, lr)
     if settings.optimizer == "adamw":
         return torch.optim.AdamW(groups)
     options = settings.optimizer_options
     return torch.optim.SGD(groups, momentum=options.momentum, nesterov=options.uses_nesterov)
-
-
-def moving_average(network: CutNetwork, decay: float) -> AveragedModel:
-    """A copy that follows a network: average <- decay * average + (1 - decay) * network, at each `update_parameters`.
-
-    Buffers such as the statistics of batch normalization are averaged, too; counts and other whole numbers are copied.
-    """
-    averaged = get_ema_multi_avg_fn(decay)
-
-    def update(averages: Any, values: Any, count: Any) -> None:
-        if averages[0].is_floating_point():
-            averaged(averages, values, count)
-        else:
-            for average, value in zip(averages, values, strict=True):
-                average.copy_(value)
-
-    average = AveragedModel(network, multi_avg_fn=update, use_buffers=True)
-    average.n_averaged.fill_(1)  # it begins as a copy, so the first update is an average already
-    return average.requires_grad_(False)

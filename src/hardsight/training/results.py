@@ -10,27 +10,31 @@ errors.parquet                                samples that could not be read
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hardsight.extraction.extract import ERRORS
-from hardsight.files.heads import save_head
+from hardsight.files.heads import load_head, save_head
 from hardsight.files.parquet import read_parquet
-from hardsight.files.run import Run
+from hardsight.files.run import Run, read_manifest
 from hardsight.files.samples import OWN_COLUMNS, rows_per_part, write_samples
 from hardsight.files.tensors import write_safetensors
 from hardsight.files.writing import write_json
 from hardsight.head import Head
-from hardsight.table import write_table
+from hardsight.result import RunResult
+from hardsight.screen import Sentence, ShownTable, line, percent
 from hardsight.threads import even_rows
 from hardsight.training.inputs import Inputs
-from hardsight.training.network import TrainedNetwork
-from hardsight.training.objective import Objective
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from hardsight.training.objective import Objective
+    from hardsight.training.trainee import TrainedNetwork
 
 RowsAndFeatures = tuple[np.ndarray, np.ndarray]  # (b,) and (b, d)
 
@@ -111,15 +115,6 @@ def write_part(
     write_samples(path, matrix, columns)
 
 
-def write_errors(run: Run, broken: dict[str, list[str]]) -> list[Path]:
-    """errors.parquet, if there is anything to tell."""
-    if not broken:
-        return []
-    rows = [{"id": id, "reason": reason, "message": message} for id, (reason, message) in sorted(broken.items())]
-    write_table(pa.Table.from_pylist(rows, ERRORS), run.directory / "errors.parquet")
-    return [run.directory / "errors.parquet"]
-
-
 def draw_embeddings(run: Run, parts: Sequence[Path], head: Head, class_names: Sequence[str] | None, title: str) -> list[Path]:
     """figures/embedding-SET.png for each set of the snapshot, where there are two features to draw."""
     if head.num_features != 2:
@@ -138,3 +133,61 @@ def draw_embeddings(run: Run, parts: Sequence[Path], head: Head, class_names: Se
         figure = embedding_figure(features, labels, head=head, class_names=class_names, title=f"{title}, {name}")
         drawn += save_figure(figure, run.folder("figures") / f"embedding-{name}.png")
     return drawn
+
+
+# ---- the result, read from the run ----
+
+
+class Trained(RunResult):
+    """A finished training.
+
+    Attributes:
+        table: a row per epoch and set: split, epoch, lr, n, accuracy, and means of avh, norm and loss.
+        run: its directory.
+        head: what the trained network predicts with.
+        history: one entry per epoch: {"epoch": 1, "lr": ..., "train": {"accuracy": ..., "avh": ..., ...}, "test": ...}.
+        notes: what was found in the data, one sentence each.
+        is_main_process: false in all but one of several processes.
+    """
+
+    files, by = ("epochs",), "epoch"
+    shown = ("split", "epoch", "accuracy", "loss", "avh", "norm")
+
+    def __init__(
+        self, run: Path, head: Head, history: list[dict[str, Any]], notes: Sequence[str] = (), is_main_process: bool = True
+    ) -> None:
+        rows = [
+            {"split": split, "epoch": entry["epoch"], "lr": entry["lr"], **means}
+            for entry in history
+            for split, means in entry.items()
+            if isinstance(means, dict)
+        ]
+        names = dict.fromkeys(name for row in rows for name in row)
+        super().__init__(run, {"epochs": pa.table({name: [row.get(name) for row in rows] for name in names})}, notes)
+        self.head, self.history, self.is_main_process = head, history, is_main_process
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The last epoch: {"epoch": 10, "train": {"accuracy": ..., ...}, "test": ...}."""
+        return dict(self.history[-1]) if self.history else {}
+
+    def lines(self) -> Iterator[Sentence | ShownTable]:
+        """How many epochs, and the accuracy of each set after the last one."""
+        sets = {name: means for name, means in self.summary.items() if isinstance(means, dict)}
+        reached = [f"{name} accuracy {percent(means.get('accuracy'))} %" for name, means in sets.items()]
+        yield line(f"{len(self.history)} epoch{'s' * (len(self.history) != 1)}: {', '.join(reached)}", **self.summary)
+
+    def figures(self) -> dict[str, Figure]:
+        """Mean norm, AVH, accuracy and confidence of each set over the epochs."""
+        from hardsight.dynamics.curves import read_curves
+        from hardsight.render.dynamics import curves_figure
+
+        columns = ("norm", "avh", "correct", "confidence")
+        splits = dict.fromkeys(self.table["split"].to_pylist()) if self.history else {}
+        return {split: curves_figure(read_curves(self.run, split=split), columns, title=split) for split in splits}
+
+
+def read_trained(directory: Path, notes: Sequence[str] = (), is_main_process: bool = True) -> Trained:
+    """A finished training from its run directory."""
+    head, _ = load_head(directory / "head.safetensors")
+    return Trained(directory, head, read_manifest(directory)["counts"]["history"], notes, is_main_process)

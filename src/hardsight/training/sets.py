@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,11 +14,9 @@ import pyarrow as pa
 
 from hardsight.data import ImageData, open_data, parse_degradations
 from hardsight.data.encoded import is_dataset
-from hardsight.data.labels import renumbered
 from hardsight.data.opening import check_files
 from hardsight.errors import FileError, InputError, did_you_mean
-from hardsight.files.heads import ARRAYS as HEAD_ARRAYS
-from hardsight.files.npy import open_npz
+from hardsight.extraction.inputs import columns_of, finite_features, holds_features, labels_among
 from hardsight.files.places import place, shown_address
 from hardsight.files.reading import existing_file
 from hardsight.files.samples import is_free
@@ -177,27 +176,20 @@ def _open(data: Any, **options: Any) -> AnySet:
         return open_data(data, labels_from=options.get("labels_from"))
     if not isinstance(data, (str, os.PathLike)):
         raise InputError(f"data must be a path, an ImageData or (inputs, labels) or (inputs, labels, ids), got {data!r:.80}.")
-    path = Path(data)
-    if path.suffix == ".npz" and path.is_file() and "features" in (arrays := open_npz(path)):
-        if "labels" not in arrays:
-            raise FileError(f"{path}: training on features needs labels beside them.")
-        names = [str(name) for name in np.asarray(arrays["class_names"])] if "class_names" in arrays else None
-        rows = even_rows(len(arrays["features"]), options.get("limit"))
-        ids = arrays["ids"][:][rows] if "ids" in arrays else None
-        inputs = ArrayInputs(np.asarray(arrays["features"])[rows], np.asarray(arrays["labels"])[rows], ids, names)
-        inputs.columns = _further_columns(arrays, rows)
-        return inputs
+    if holds_features(data):
+        return _features(Snapshot.load(data, labels=options.get("labels_from")).spread(options.get("limit")))
     images = open_data(Path(data) if isinstance(data, os.PathLike) else data, labels_from=options.get("labels_from"))
     check_files(images)
     return images
 
 
-def _further_columns(arrays: Mapping[str, Any], rows: Any) -> dict[str, list[Any]]:
-    """One value per sample of whatever else an .npz of features holds."""
-    n = len(arrays["features"])
-    reserved = {"labels", "ids", "class_names", "kind", "scale", *HEAD_ARRAYS}
-    names = [name for name in arrays if name not in reserved and is_free(name) and arrays[name].shape == (n,)]
-    return {name: np.asarray(arrays[name])[rows].tolist() for name in names}
+def _features(snapshot: Snapshot) -> ArrayInputs:
+    """A snapshot's features as inputs, with its further columns."""
+    if not snapshot.source.labeled:
+        raise FileError(f"{snapshot.where}: training on features needs labels beside them.")
+    inputs = ArrayInputs(finite_features(snapshot), snapshot.labels, snapshot.ids, snapshot.class_names)
+    inputs.columns = {name: column for name, column in columns_of(snapshot).items() if is_free(name)}
+    return inputs
 
 
 def _own_splits(data: ImageData, spec: Any, settings: TrainSettings) -> tuple[ImageData, dict[str, ImageData]]:
@@ -216,11 +208,7 @@ def _own_splits(data: ImageData, spec: Any, settings: TrainSettings) -> tuple[Im
         near = did_you_mean(wanted, present)
         raise InputError(f"the data has no split {wanted!r} to train on; it has {', '.join(present) or 'none'}.{near}")
     others = [name for name in present if name != wanted] if settings.watch is None and split is None else []
-    return _of_split(data, wanted, limit), {name: _of_split(data, name, limit) for name in others}
-
-
-def _of_split(data: ImageData, name: str, limit: int | None) -> ImageData:
-    return _limited(data.take([row for row, value in enumerate(data.columns["split"]) if value == name]), limit)
+    return _limited(data.of_split(wanted), limit), {name: _limited(data.of_split(name), limit) for name in others}
 
 
 def _limited(data: ImageData, limit: int | None) -> ImageData:
@@ -234,25 +222,20 @@ def _watched(name: str, spec: Any, limit: int | None) -> AnySet:
         return data
     splits = data.columns.get("split")
     if splits is not None and name in splits:
-        return _of_split(data, name, limit)
+        return _limited(data.of_split(name), limit)
     if splits is not None and "train" in splits and set(splits) != {"train"}:
-        return _limited(data.take([row for row, value in enumerate(splits) if value != "train"]), limit)
+        return _limited(data.of_split(*(set(splits) - {"train"})), limit)
     return _limited(data, limit)
 
 
-def _same_classes(name: str, data: Any, c: int, class_names: list[str] | None) -> Any:
-    """Labels of a watched set, numbered as in the training data."""
-    if isinstance(data, ImageData) and data.class_names is not None and class_names is not None:
-        if data.class_names != class_names:
-            unknown = [class_name for class_name in data.class_names if class_name not in class_names]
-            if unknown:
-                raise InputError(f"{name} has a class that the training data does not have: {unknown[0]!r}.")
-            labels = None if data.labels is None else renumbered(data.labels, data.class_names, class_names)
-            data = replace(data, labels=labels, class_names=class_names)
-    largest = -1 if data.labels is None else int(data.labels.max(initial=-1))
-    if largest >= c:
-        raise InputError(f"{name} has labels up to {largest}, but training knows classes 0 to {c - 1}.")
-    return data
+def _same_classes(name: str, data: AnySet, c: int, names: list[str] | None) -> AnySet:
+    """A watched set with its labels counted as in the training data."""
+    labels = labels_among(data, names, c, name, "the training data")
+    if isinstance(data, ImageData):
+        return replace(data, labels=None if data.labels is None else labels, class_names=names or data.class_names)
+    same = copy.copy(data)
+    same.labels, same.class_names = labels, names or data.class_names
+    return same
 
 
 def check_choice(settings: TrainSettings) -> None:

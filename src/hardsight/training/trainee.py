@@ -1,25 +1,44 @@
-"""A network up to its features, and a loss with its class vectors: the module that train, adapt and generalize optimize."""
+"""The network that train, adapt and generalize train: cut before its last layer, then a loss with its class vectors."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.func import functional_call
 
 from hardsight.errors import InputError
 from hardsight.head import Head
+from hardsight.models.head_layer import HeadLayer, HiddenLayer, shape_of
 from hardsight.models.model import Model
+from hardsight.models.network import state_sha256
 from hardsight.models.opening import open_model
 from hardsight.models.preprocessing import Preprocessing
-from hardsight.models.trainable import Trainable
-from hardsight.training.network import CutNetwork
+from hardsight.models.trainable import Trainable, cut_off, open_trainable
+from hardsight.training import processes
 from hardsight.training.objective import Objective, loss_class
-from hardsight.training.processes import gathered
+from hardsight.training.settings import NetworkOptions
+
+
+def open_network(model: Any, num_classes: int, settings: NetworkOptions) -> Trainable:
+    """The network that a MODEL names, as the options have it."""
+    s = settings
+    return open_trainable(
+        model, num_classes, options=dict(s.model_options), weights=s.weights, pretrained=s.pretrained, head_hidden=s.head_hidden
+    )
+
+
+def start_fingerprint(make: Callable[[], Trainable]) -> str:
+    """Of the weights that a network starts from, drawn from seed 0 where they are random."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return state_sha256(make().module)
 
 
 @dataclass(frozen=True)
@@ -41,30 +60,115 @@ class LossChoice:
         return Objective(self.name, num_features, self.num_classes, self.num_samples, self.options)
 
 
-class Trainee(CutNetwork):
+@dataclass
+class TrainedNetwork:
+    """A network from inputs to logits, ready to be written.
+
+    Attributes:
+        state: its tensors by name.
+        config: what model/config.json says.
+        head: what it predicts with.
+    """
+
+    state: dict[str, Tensor]
+    config: dict[str, Any]
+    head: Head
+
+
+class Trainee(nn.Module):
     """Images and labels in, the loss of the whole batch and this process's features out.
 
     Where several processes share a batch, the loss is taken on the features of all of them. So a loss that compares the
     samples of a batch, or moves centers by them, is the same for any number of processes.
 
     Args:
-        source, sample: see `CutNetwork`.
+        source: the network, whose last layer is taken out; its module becomes part of this one.
+        sample: (b, ...) a few inputs, to find that layer by.
         loss: which one.
         preprocessing: of images, for a loss that moves their pixels.
+
+    Attributes:
+        heads: names of the submodules that hold class vectors and other parameters of a loss.
+        own: networks that only a method's training needs, such as a discriminator.
+        last_head: what the network predicted with before it was cut.
+        freeze_statistics: keep the running statistics of batch normalization, and normalize by them in training too.
+        autocast: the type of the network's forward pass, if it is a shorter one; features are float32 all the same.
     """
 
-    heads: tuple[str, ...] = ("objective",)
+    heads: tuple[str, ...] = ("objective", "own")
+    freeze_statistics: bool = False
+    autocast: torch.dtype | None = None
     mean: Tensor
     std: Tensor
 
     def __init__(self, source: Trainable, sample: Tensor, loss: LossChoice, preprocessing: Preprocessing | None = None) -> None:
-        super().__init__(source, sample)
+        super().__init__()
+        self.source, self.network = source, source.module
+        last, self.cut, _ = cut_off(self.network, sample)
+        self.layer, self.last_head, self.hidden = last.taps[0].layer, last.head, source.hidden
+        if source.head_hidden is not None:
+            self.hidden = HiddenLayer(self.layer, last.head.num_features, source.head_hidden)
+            self.hidden.put_into(self.network).head = self.cut  # features are taken after its ReLU
+            self.layer = f"{self.layer}.head"
         kind = loss_class(loss.name)
         if kind.family == "inputs":
             self._know_pixels(preprocessing)
             if preprocessing is None:
                 loss = replace(loss, options={**kind.without_range, **loss.options})
         self.objective = loss.objective(self.num_features)
+        self.own = nn.ModuleDict()
+
+    @property
+    def num_features(self) -> int:
+        """d, the length of a feature."""
+        return self.last_head.num_features if self.source.head_hidden is None else self.source.head_hidden
+
+    @property
+    def batch_norm(self) -> bool:
+        """Whether the samples of a batch are normalized by each other in training."""
+        layers = any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in self.network.modules())
+        return layers and not self.freeze_statistics
+
+    def in_head(self, name: str) -> bool:
+        """Whether a parameter is one of the head: of class vectors, of a loss, or of the hidden layer before them."""
+        hidden = () if self.hidden is None else (f"network.{self.hidden.layer}.",)
+        return name.split(".")[0] in self.heads or name.startswith(hidden)
+
+    def train(self, mode: bool = True) -> Self:
+        """Training mode, in which frozen batch normalization stays as in use; or evaluation mode, alike in all processes."""
+        super().train(mode)
+        if not mode:
+            processes.same_buffers(self)
+        if self.freeze_statistics:
+            for layer in self.modules():
+                if isinstance(layer, nn.modules.batchnorm._BatchNorm):
+                    layer.eval()
+        return self
+
+    def features(self, inputs: Tensor, parameters: Mapping[str, Tensor] | None = None) -> Tensor:
+        """(b, ...) inputs -> (b, d) features; by these parameters in the place of the network's own, if there are any."""
+        with contextlib.nullcontext() if self.autocast is None else torch.autocast(inputs.device.type, self.autocast):
+            if parameters is None:
+                self.network(inputs)
+            else:
+                functional_call(self.network, dict(parameters), (inputs,))
+        features, self.cut.features = self.cut.features, None
+        assert features is not None
+        return features if self.autocast is None else features.float()
+
+    def with_head(self, head: Head, preprocessing: Preprocessing | None, class_names: Sequence[str] | None) -> TrainedNetwork:
+        """The whole network again, with a head in the place of its last layer."""
+        state = dict(self.network.state_dict())
+        state |= {f"{self.layer}.{name}": x for name, x in HeadLayer.of(head).state_dict().items()}
+        config: dict[str, Any] = {"factory": self.source.factory, "arguments": self.source.arguments}
+        config["head"] = {"layer": self.layer, **shape_of(head)}
+        if self.hidden is not None:
+            config["hidden"] = asdict(self.hidden)
+        if preprocessing is not None:
+            config["preprocessing"] = preprocessing.as_dict()
+        if class_names is not None:
+            config["class_names"] = list(class_names)
+        return TrainedNetwork(state, config, head)
 
     def keep_class_vectors(self) -> bool:
         """Start from the last layer of an earlier training, if it has as many classes and both or neither are Gaussian."""
@@ -99,7 +203,7 @@ class Trainee(CutNetwork):
         if self.objective.family == "inputs":
             return self._moving_pixels(images, labels)
         features = self.features(images)
-        loss = self.objective(*gathered(features, labels, rows, *teacher_logits))
+        loss = self.objective(*processes.gathered(features, labels, rows, *teacher_logits))
         return loss, features.detach()
 
     def _moving_pixels(self, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
@@ -113,7 +217,7 @@ class Trainee(CutNetwork):
             return features
 
         losses = self.objective.of_inputs(features_of, images * self.std + self.mean, labels)  # (b,)
-        return gathered(losses[:, None])[0].mean(), first[0]
+        return processes.gathered(losses[:, None])[0].mean(), first[0]
 
     def logits(self, inputs: Tensor) -> Tensor:
         """(b, ...) inputs -> (b, c) logits."""

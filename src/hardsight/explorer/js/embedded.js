@@ -9,8 +9,8 @@ const MOST_CURVES = 12,
 
 // The data of a report, or null if the page comes from the server.
 export function embedded() {
-  const block = document.getElementById("data");
-  return block ? new Embedded(JSON.parse(block.textContent)) : null;
+  const data = JSON.parse(document.getElementById("data")?.textContent ?? "null");
+  return data && new Embedded(data);
 }
 
 class Embedded {

@@ -17,15 +17,14 @@ import { drawHeadline } from "./headline.js";
 import { drawLegend } from "./legend.js";
 import { Maps } from "./maps.js";
 import { Matrix } from "./matrix.js";
-import { Notebook } from "./notebook.js";
 import { QuickFilters } from "./quick_filters.js";
 import { Review } from "./review.js";
 import { drawRun } from "./run.js";
 import { Samples } from "./samples.js";
 import { Scatter } from "./scatter.js";
-import { columnsOf, packed, select, usable } from "./selection.js";
+import { Reporter, columnsOf, packed, select, usable } from "./selection.js";
 import { Server } from "./source.js";
-import { readView, writeView } from "./state.js";
+import { address, readView, setAddress, writeView } from "./state.js";
 import { Suspects } from "./suspects.js";
 import { count, el, harmless, name, spoken, short } from "./words.js";
 
@@ -43,7 +42,7 @@ class Page {
     this.review = new Review(this);
     await this.review.look();
     this.warn(this.about.suspects?.warnings ?? []);
-    this.notebook = new Notebook(this.source, this.about);
+    this.reporter = new Reporter(this.source, this.about);
     this.samples = new Samples(this);
     this.detail = new Detail(this);
     this.classes = new Classes(this);
@@ -66,9 +65,9 @@ class Page {
     this.maps = new Maps(this);
     this.menus();
     this.controls();
-    window.addEventListener("hashchange", () => this.look(readView(location.hash)));
+    window.addEventListener("hashchange", () => this.look(readView(address())));
     this.scatter.resized = () => this.redrawScatter();
-    await this.look(readView(location.hash));
+    await this.look(readView(address()));
   }
 
   // A view from the address; a map in it that takes longer is shown later.
@@ -247,7 +246,7 @@ class Page {
 
   change(what, write = true) {
     Object.assign(this.view, what);
-    if (write) history.replaceState(null, "", writeView(this.view));
+    if (write) setAddress(writeView(this.view));
     return this.until(this.update().then(() => this.samplesDrawn));
   }
 
@@ -325,7 +324,7 @@ class Page {
     if (key !== this.selectedBy) {
       this.selection = select(view.filters, columns, this.rowsById);
       this.selectedBy = key;
-      this.notebook.tell(this.selection);
+      this.reporter.tell(this.selection);
     }
     const legendOf = `${view.color} on ${css("--page")}`;
     if (this.legendOf !== legendOf) {
@@ -475,7 +474,7 @@ class Page {
     if (address === null) return el("span", { class: "nopicture" }, "not in this file");
     const image = el("img", { alt: "", decoding: "async", draggable: false, loading: "lazy", fetchPriority: "low" });
     image.addEventListener("load", () => image.classList.toggle("tiny", image.naturalWidth <= 64 && image.naturalHeight <= 64));
-    image.src = address;
+    Promise.resolve(address).then((known) => (image.src = known)); // in a notebook it takes a moment to know
     return image;
   }
 

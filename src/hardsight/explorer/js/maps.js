@@ -3,6 +3,7 @@
 // The page stays as it is while a map is made; then it is shown, if it is still the one requested last.
 
 import { columnsOf } from "./selection.js";
+import { address } from "./state.js";
 import { count, el, harmless } from "./words.js";
 
 const PATIENCE = 500; // milliseconds between questions how far it is
@@ -98,11 +99,11 @@ export class Maps {
 
   // The map of an address: at once if it is quick or saved, else after the rest of the view.
   async bring(view, wanted) {
-    const { hash } = location; // it changes if the user does anything meanwhile
+    const hash = address(); // it changes if the user does anything meanwhile
     const all = Promise.all(this.missing(wanted).map((map) => this.make(map))).then((made) => made.every(Boolean));
     const quick = await Promise.race([all, new Promise((done) => setTimeout(done, 2 * PATIENCE, null))]);
     if (quick !== null) return quick ? wanted : view;
-    all.then((made) => made && location.hash === hash && this.page.look(wanted));
+    all.then((made) => made && address() === hash && this.page.look(wanted));
     return view;
   }
 

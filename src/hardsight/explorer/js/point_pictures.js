@@ -36,9 +36,9 @@ export class PointPictures {
     const [xs, ys] = this.scatter.values(),
       taken = [];
     return rows.filter((row) => {
-      if (this.address(row) === null) return false;
       const [px, py] = this.scatter.pixel(xs[row], ys[row]);
       if (taken.some(([x, y]) => Math.abs(x - px) < SIDE + 3 && Math.abs(y - py) < SIDE + 3)) return false;
+      if (this.address(row) === null) return false;
       taken.push([px, py]);
       return true;
     });
@@ -49,7 +49,7 @@ export class PointPictures {
       if (this.images.has(row)) continue;
       const image = new Image();
       image.addEventListener("load", () => this.drawSoon());
-      image.src = this.address(row);
+      Promise.resolve(this.address(row)).then((known) => (image.src = known));
       this.images.set(row, image);
       if (this.images.size > MOST_KEPT) this.images.delete(this.images.keys().next().value);
     }

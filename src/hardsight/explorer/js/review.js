@@ -50,7 +50,7 @@ export class Review {
       ],
       { pick: (row) => this.page.open(row.row) },
     );
-    if (page.source.live) setInterval(() => document.hidden || this.look(), EVERY);
+    if (page.source.live && !page.source.framed) setInterval(() => document.hidden || this.look(), EVERY);
   }
 
   note() {

@@ -78,3 +78,29 @@ export function packed(mask) {
   for (let i = 0; i < mask.length; i++) bytes[i >> 3] |= mask[i] << (i & 7);
   return bytes;
 }
+
+// Reports the selection to Python, shortly after it changed; only if somebody listens there.
+const CALM = 120; // milliseconds; a drag selects many times a second
+
+export class Reporter {
+  constructor(source, about) {
+    this.source = source;
+    this.listens = Boolean(about.reports);
+  }
+
+  tell({ mask, size }) {
+    if (!this.listens || mask === this.mask) return;
+    this.mask = mask;
+    clearTimeout(this.waiting);
+    this.waiting = setTimeout(() => this.send(mask, size), CALM);
+  }
+
+  async send(mask, size) {
+    try {
+      await this.source.post("api/selection", size === mask.length ? undefined : packed(mask));
+      window.frameElement?.selected?.(size);
+    } catch {
+      // The kernel has ended: the page says so at the next thing it needs.
+    }
+  }
+}

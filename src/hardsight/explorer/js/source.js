@@ -1,13 +1,24 @@
-// The data, from the server; embedded.js is the twin for reports.
+// The data, from Python: over HTTP, or in a notebook through the frame that shows the page (widget.js). embedded.js is the
+// twin for reports.
 
 const KINDS = { float32: Float32Array, uint8: Uint8Array, uint16: Uint16Array, uint32: Uint32Array };
 
 export const typed = (kind, buffer) => new KINDS[kind](buffer);
 
+// Answers as `fetch` gives them; in a notebook, the frame has them from the kernel.
+async function asked(address, options) {
+  const frame = window.frameElement;
+  if (!frame?.ask) return fetch(address, options);
+  const { status, type, bytes } = await frame.ask(address, options);
+  return new Response(bytes, { status, headers: { "content-type": type } });
+}
+
 export class Server {
   constructor() {
     this.version = Date.now().toString(36); // so that cached pictures of another run at the same address are not used
     this.live = true;
+    this.framed = Boolean(window.frameElement?.ask);
+    this.pictures = new Map(); // address -> data address, in a frame
   }
 
   async about() {
@@ -21,11 +32,18 @@ export class Server {
   }
 
   thumb(row) {
-    return `thumb/${row}?v=${this.version}`;
+    return this.picture(`thumb/${row}?v=${this.version}`);
   }
 
   image(row) {
-    return `image/${row}?v=${this.version}`;
+    return this.picture(`image/${row}?v=${this.version}`);
+  }
+
+  // Where an image is: its address, or in a frame, which has none, a promise of its bytes as an address.
+  picture(address) {
+    if (!this.framed) return address;
+    if (!this.pictures.has(address)) this.pictures.set(address, this.get(address).then(dataAddress));
+    return this.pictures.get(address);
   }
 
   rows(rows) {
@@ -103,7 +121,7 @@ export class Server {
   }
 
   async get(address) {
-    return checked(await fetch(address));
+    return checked(await asked(address));
   }
 
   async json(address) {
@@ -115,8 +133,15 @@ export class Server {
   }
 
   async post(address, body) {
-    return checked(await fetch(address, { method: "POST", body, headers: { "X-Hardsight": this.token } }));
+    return checked(await asked(address, { method: "POST", body, headers: { "X-Hardsight": this.token } }));
   }
+}
+
+async function dataAddress(response) {
+  const reader = new FileReader();
+  reader.readAsDataURL(await response.blob());
+  await new Promise((done) => (reader.onload = done));
+  return reader.result;
 }
 
 async function checked(response) {

@@ -3,6 +3,16 @@
 // filters are lists: ["range", column, low, high], ["in", column, [names]], ["box", x, y, x0, x1, y0, y1],
 // ["lasso", x, y, [x0, y0, x1, y1, ...]], ["id", text]
 
+// A frame in a notebook has no address of its own: there, the view is kept with the frame.
+const frame = location.protocol === "about:" ? window.frameElement : null;
+
+export const address = () => (frame ? (frame.view ?? "") : location.hash);
+
+export function setAddress(hash) {
+  if (frame) frame.view = hash;
+  else history.replaceState(null, "", hash);
+}
+
 const PLAIN = ["x", "y", "color", "sort", "order", "tab", "page", "measure", "by", "score"];
 
 export function readView(hash) {

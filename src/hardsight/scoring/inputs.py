@@ -1,4 +1,7 @@
-"""What is scored, and what some scores need next to it: a reference to fit to, other models, images."""
+"""What is scored, and what some scores need next to it: a reference to fit to, other models, images.
+
+Read before this: score.py. Next: job.py, which computes scores from these inputs.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,6 @@ from hardsight.errors import InputError
 from hardsight.files.epochs import has_dynamics
 from hardsight.scoring.comparable import same_head
 from hardsight.snapshot import Snapshot
-from hardsight.snapshot.joining import check_class_order
 
 SAME = 1e-4  # relative tolerance: heads saved in another precision count as the same
 
@@ -54,7 +56,7 @@ def open_reference(snapshot: Snapshot, source: Any) -> Snapshot | None:
 
 def open_models(snapshot: Snapshot, sources: Any) -> tuple[Snapshot, ...]:
     """Snapshots of other models, from paths or snapshots, over the same classes."""
-    others = tuple(_opened(source, "models") for source in listed(sources))
+    others = tuple(_opened(source, "models").numbered_as(snapshot) for source in listed(sources))
     for other in others:
         _check_classes(snapshot, other)
     return others
@@ -98,7 +100,6 @@ def check_reference(snapshot: Snapshot, reference: Snapshot) -> None:
 
 def _check_classes(snapshot: Snapshot, other: Snapshot) -> None:
     """Require probabilities over the same classes, by which models are compared."""
-    check_class_order(snapshot, other)
     name = other.name or "the other model"
     if other.source.evidence == "features" and other.head is None:
         raise InputError(f"{name} has no head: models are compared by their probabilities.")

@@ -6,17 +6,15 @@ Which groups are worse, a figure, the whole table, and the hardest images of the
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
 
-from hardsight.data.run_images import RunImages
-from hardsight.explorer.display import Display, text_column
-from hardsight.explorer.thumbnails import Pictures
-from hardsight.files.run import command_line, read_start
-from hardsight.files.writing import check_page_output, write_text
+from hardsight.files.run import command_line
+from hardsight.files.writing import write_text
 from hardsight.groups.audit import HARDEST, AuditedGroups, hardest_rows
 from hardsight.groups.comparing import direction
 from hardsight.groups.grouping import LATENT, group_name
@@ -41,15 +39,7 @@ NO_PICTURES = "There are no pictures here, because the run does not say where it
 NARROW = ".wide table { font-size: 13px } .wide td, .wide th { white-space: pre-line; padding: .22rem .3rem }"
 
 Row = dict[str, Any]
-
-
-def page_beside(output: str | None, report: Path | None, images: str | None = None) -> Path | None:
-    """Where the page goes, if that is known before the audit: it may be written there, and its images can be opened."""
-    RunImages({}, None, images).check_named(images)
-    page = report if report is not None else None if output is None else Path(output).with_suffix(".html")
-    if page is not None:
-        check_page_output(page)
-    return page
+Pictures = Callable[[int, int], bytes]  # of a row, with at most so many pixels a side, as WebP
 
 
 def write_audit_page(groups: AuditedGroups, path: Path, pictures: Pictures | None = None) -> None:
@@ -160,17 +150,6 @@ def _cell(value: float | None, digits: int, factor: float = 1.0) -> str:
 # Pictures
 
 
-def pictures_of(groups: AuditedGroups, images: str | None) -> Pictures | None:
-    """The pictures of the samples, where the run says where they are; a wrong `images` is refused."""
-    samples = groups.measures.samples
-    source, columns = Path(samples.where), samples.columns()
-    display = Display(samples, source.name, source, samples.class_names or [], start=read_start(source))
-    display.paths, display.base_ids = (text_column(columns, name) for name in ("path", "base_id"))
-    display.add_further(columns.select([name for name in ("degradation", "level") if name in columns.column_names]))
-    pictures = Pictures(display, images)
-    return pictures if pictures.any else None
-
-
 def _hardest(groups: AuditedGroups, rows: list[Row], pictures: Pictures | None) -> list[str]:
     """The hardest samples of the groups that are worse, or of the least accurate where none is."""
     if pictures is None:
@@ -189,7 +168,7 @@ def _picture(groups: AuditedGroups, pictures: Pictures, row: int) -> tuple[bytes
     from PIL import Image
 
     measures = groups.measures
-    image = pictures.small(row, SIDE)
+    image = pictures(row, SIDE)
     label, predicted = int(measures.labels[row]), int(measures.predicted[row])
     given = measures.class_name(label) if label >= 0 else "no label"
     turned = "" if predicted in (label, -1) else f" → {measures.class_name(predicted)}"

@@ -1,0 +1,147 @@
+"""`Page`: what the browser shows, opened from what a user gives. routes.py answers from it, server.py serves it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hardsight.explorer.columns import is_angle, on_screen, rows_of
+from hardsight.explorer.display import Display, default_axes
+from hardsight.explorer.embedding_map import Maps
+from hardsight.explorer.opening import open_shown
+from hardsight.explorer.review import MARKS, Review, review_file
+from hardsight.explorer.selection import HUMAN
+from hardsight.explorer.settings import ExploreSettings, ReportSettings
+from hardsight.explorer.thumbnails import Pictures
+from hardsight.explorer.two_runs import SECOND, ScoreChanges
+from hardsight.files.kinds import kind_in_file
+from hardsight.screen import Progress
+from hardsight.version import VERSION
+
+NO_COMMANDS = ("ipykernel_launcher.py", "__main__.py", "-c")  # how a notebook or python -m starts: no command to repeat
+OF_RUN = ("command", "words", "arguments", "inputs", "versions", "counts", "seconds")  # of start.json, shown in the tab Run
+
+
+def open_page(x: Any, second: Any, settings: ExploreSettings, progress: Progress | None = None) -> Page:
+    """Open samples, or two runs to compare; the page's `notes` say where marks are saved, or why not."""
+    display, comparison = open_shown(x, settings, second, keep=not settings.read_only, progress=progress)
+    review = Review.of(display)
+    why_not = "this page was opened with --read-only." if settings.read_only else review.why_not_saved()
+    page = Page(display, Pictures(display, settings.images), review, why_not, comparison)
+    if isinstance(x, (str, os.PathLike)):
+        page.again = _commands(x, second, settings)
+        if why_not is None and settings.split is None and _can_be_applied(display):  # clean knows how it read a table
+            page.apply = ["hardsight", "clean", str(x), "--apply", str(review_file(Path(x))), "-o", "labels.csv"]
+    page.notes.append(f"Marks are saved in {page.marks_in}." if why_not is None else f"Marks cannot be saved: {why_not}")
+    return page
+
+
+def _commands(x: Any, second: Any, settings: ExploreSettings) -> list[str]:
+    """Commands that show the same page, with paths as they were written; of one run, also as a report."""
+    runs = [str(path) for path in (x, second) if isinstance(path, (str, os.PathLike))]
+    explore = shlex.join(["hardsight", "explore", *runs, *settings.as_words()])
+    if second is not None:
+        return [explore]
+    shown = ReportSettings(**{field.name: getattr(settings, field.name) for field in ReportSettings.fields()})
+    return [explore, f"{shlex.join(['hardsight', 'report', *runs, *shown.as_words()])}    # the same page as one file"]
+
+
+def _can_be_applied(display: Display) -> bool:
+    """Whether `hardsight clean --apply` can turn marks on these samples into labels: it reads snapshots and scores tables."""
+    assert display.path is not None
+    readable = display.snapshot is not None or (display.path.is_file() and kind_in_file(display.path) == "scores")
+    return "label" in display.columns and readable
+
+
+@dataclass
+class Page:
+    """Everything that the routes answer from."""
+
+    display: Display
+    pictures: Pictures
+    review: Review
+    unmarked: str | None = None  # why samples cannot be marked
+    comparison: ScoreChanges | None = None  # with a second run
+    write_token: str = ""  # that a POST must bring, where a server guards the page
+    reports: bool = False  # whether the browser reports what is selected, for `View.selection`
+    selection: np.ndarray | None = None  # (n,) bool, as the browser last reported it; None for all
+    again: list[str] = field(default_factory=list)  # commands that show the same page
+    apply: list[str] = field(default_factory=list)  # words of the command that applies the marks, where there is one
+
+    def __post_init__(self) -> None:
+        rounds = self.display.rounds
+        self.notes = list(self.display.notes)  # for the user, one sentence each
+        self.maps = Maps(self.display, keep=self.unmarked is None)
+        self.columns = {name: on_screen(column) for name, column in self.display.columns.items()}  # angles in degrees
+        self.hidden = {} if rounds is None else rounds.hidden()  # columns that filters name and menus do not
+
+    def about(self) -> dict[str, Any]:
+        """What the browser must know before it first draws."""
+        display, snapshot, rounds = self.display, self.display.snapshot, self.display.rounds
+        measures = [] if display.epochs is None else display.epochs.measures
+        x, y, color = default_axes(display)
+        if self.comparison is not None and display.by in self.comparison.changes:
+            x, y, color = display.by, display.by + SECOND, "outcome" if "outcome" in display.columns else color
+        return {
+            "version": VERSION,
+            "name": display.name,
+            "place": display.where,
+            "comparison": None if self.comparison is None else asdict(self.comparison),
+            "n": len(display),
+            "classes": display.class_names,
+            "columns": [column.described() for column in self.columns.values()]
+            + [column.described() | {"hidden": True} for column in self.hidden.values()]
+            + self.maps.described_columns(),
+            "maps": self.maps.described(),
+            "axes": {"x": x, "y": y, "color": color},
+            "by": display.by,
+            "pictures": self.pictures.any,
+            "closeups": snapshot is not None and snapshot.source.evidence == "features",
+            "cosines": snapshot is not None and snapshot.head is not None,
+            "epochs": [] if display.epochs is None else display.epochs.numbers,
+            "measures": measures,
+            "degrees": [name for name in measures if is_angle(name)],
+            "moving": measures,  # those with a value for each sample
+            "human": HUMAN if HUMAN in display.columns else None,
+            "reached": {} if rounds is None else rounds.reached(),
+            "methods": {} if rounds is None else rounds.methods,
+            "suspects": None if display.suspects is None else display.suspects.described(),
+            "quick_filters": [asdict(quick) for quick in display.quick_filters],
+            "marks": list(MARKS),
+            "unmarked": self.unmarked,
+            "review": self.marks_in,
+            "apply": shlex.join(self.apply),
+            "write_token": self.write_token,
+            "reports": self.reports,
+            "start": {name: display.start.get(name) for name in OF_RUN},
+            "again": self.how_again(),
+            "hardness": display.hardness,
+            "notes": display.notes,
+        }
+
+    @property
+    def marks_in(self) -> str:
+        """Where marks are saved."""
+        return "View.marks alone" if self.review.path is None else str(self.review.path)
+
+    def how_again(self) -> list[str]:
+        """The command that made the run, then those that show it."""
+        words, command = (str(self.display.start.get(name) or "") for name in ("words", "command"))
+        made = command if words.startswith(NO_COMMANDS) else words or command
+        return [made or f"hardsight score {shlex.quote(self.display.name)}", *self.again]
+
+    def marks(self) -> list[dict[str, Any]]:
+        """All marks on samples of the page, by row."""
+        _, marks = self.review.current()
+        rows = rows_of(pa.array(list(marks), pa.string()), self.display.ids).tolist()
+        return [
+            {"row": row, "mark": mark.mark, "suggestion": mark.suggestion}
+            for row, mark in zip(rows, marks.values(), strict=True)
+            if row >= 0
+        ]
