@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 import hardsight
-from hardsight.data import load_digits
+from hardsight.data import ImageData, load_digits
 from hardsight.domains import Adapted
 from hardsight.screen import interval
 from hardsight.stats import Mean, mean_interval
+from hardsight_papers.arrays import open_labeled
+from hardsight_papers.avh.trainings import subset
 from hardsight_papers.context import Context, fingerprint
 from hardsight_papers.recipe import Outcome, Table, Value, claim, recipe
 from hardsight_papers.seed_statistics import signed
@@ -60,7 +62,23 @@ def adapted(context: Context) -> tuple[str, dict[str, Adapted]]:
         faint = digits_as_features()
         return f"Digits as pixels, and the same at low contrast with noise. {about}", {"digits": _adapt(context, *faint, options)}
     results = {f"{a} to {b}": _adapt(context, f"{path}:{a}", f"{path}:{b}", options) for a, b in PAIRS}
-    return f"PACS, features of EfficientNet-Lite0. {about}", results
+    if not context.data.has("mnist", "usps"):
+        return f"PACS, features of EfficientNet-Lite0. {about}", results
+    results["MNIST to USPS"] = _digits_of_the_post(context)
+    return f"PACS, features of EfficientNet-Lite0, and images of MNIST and USPS by LeNet. {about}", results
+
+
+def _digits_of_the_post(context: Context) -> Adapted:
+    """MNIST to USPS on images: LeNet learns 2,000 images of the one, and adapts to training images of the other."""
+    source, target = (subset(_training(context, name), count) for name, count in (("mnist", 2000), ("usps", SMALL["limit"])))
+    network = context.train(source, "lenet", epochs=6, batch_size=64, snapshot=False)
+    options = {name: value for name, value in SMALL.items() if name not in ("hidden", "limit")}
+    return _adapt(context, source, target, {"model": network.run, "methods": ON_IMAGES, **options, **context.machine})
+
+
+def _training(context: Context, name: str) -> ImageData:
+    data = open_labeled(context.data.require(name, "this recipe"), splits=True)
+    return data.take(np.flatnonzero(np.array(data.columns["split"]) == "train"))
 
 
 def _adapt(context: Context, source: Any, target: Any, options: dict[str, Any]) -> Adapted:
