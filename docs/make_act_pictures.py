@@ -1,14 +1,13 @@
-"""Draw the pictures of docs/act.md: python docs/make_act_pictures.py DIR
+"""Draw the pictures of mine.md, curriculum.md, drift.md, select.md and audit.md: python docs/make_act_pictures.py DIR
 
-DIR is where the page's commands were run: it has digits.npz, triplets.parquet, curve.png, curriculum.parquet, june.npz, july.npz,
-subset.parquet, audit.parquet, audit.html, drift.parquet and drift.classes.parquet. The pictures go to docs/images. Those of pages
-are taken by Chromium, driven by Playwright.
+DIR is where the commands of these pages were run: it has digits.npz, triplets.parquet, curve.png, curriculum.parquet, june.npz,
+july.npz, audit.html, drift.parquet and drift.classes.parquet. The pictures go to docs/images. The page of the audit is taken by
+Chromium, driven by Playwright.
 """
 
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -109,40 +108,16 @@ def drift(folder: Path) -> Figure:
     return figure
 
 
-def pages(folder: Path) -> None:
-    """The page of the audit, and the explorer with the samples that got harder."""
+def audit_page(folder: Path) -> None:
+    """The page that `hardsight audit` writes, as a browser shows it."""
     from playwright.sync_api import sync_playwright
 
-    words = [
-        "july.npz",
-        "--subset",
-        "subset.parquet",
-        "--audit",
-        "audit.parquet",
-        "--drift",
-        "drift.parquet",
-        "--images",
-        "digits",
-    ]
-    command = [sys.executable, "-m", "hardsight", "explore", *words, "--no-browser", "--port", "0"]
-    explorer = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
-    assert explorer.stdout is not None
-    try:
-        address = next(word for line in explorer.stdout for word in line.split() if word.startswith("http"))
-        with sync_playwright() as play:
-            browser = play.chromium.launch(executable_path=find_browser(), args=["--no-sandbox"])
-            page = browser.new_page(viewport={"width": 1000, "height": 1680})
-            page.goto((folder / "audit.html").resolve().as_uri())
-            page.screenshot(path=IMAGES / "audit.png")
-            page.set_viewport_size({"width": 1280, "height": 860})
-            page.goto(f"{address}#tab=quick")
-            page.get_by_role("button", name="Select drift: harder").click()
-            page.wait_for_timeout(2000)  # until everything is drawn
-            page.screenshot(path=IMAGES / "explore-groups.png")
-            browser.close()
-    finally:
-        explorer.terminate()
-        explorer.wait()
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=find_browser(), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1000, "height": 1010})
+        page.goto((folder / "audit.html").resolve().as_uri())
+        page.screenshot(path=IMAGES / "audit.png")
+        browser.close()
 
 
 def main(folder: Path) -> None:
@@ -150,7 +125,7 @@ def main(folder: Path) -> None:
     for name, figure in (("mine", mine(folder)), ("curriculum", curriculum(folder)), ("drift", drift(folder))):
         figure.savefig(IMAGES / f"{name}.png", dpi=90, metadata={"Software": None})
     shutil.copyfile(folder / "curve.png", IMAGES / "select-curve.png")
-    pages(folder)
+    audit_page(folder)
 
 
 if __name__ == "__main__":

@@ -45,27 +45,8 @@ HEAD = """\
 
 <!-- Made by docs/make_scores.py from the registry. Change the docstrings, then run it again. -->
 
-Each score is one number per sample. It is a function (`hardsight.avh`), a column of the scores table (`avh`) and an
-entry of the registry (`hardsight.SCORES["avh"]`), all under the same name.
-
-The letters: x is a feature (d numbers), w_k the class vector of class k (a row of `weight`), y the given class,
-p_k the softmax probability and z_k the logit of class k, c the number of classes, e an epoch or the number of epochs.
-Angles are in radians. The space of a Gaussian head has no origin of its own, so its angles are taken around the mean of the
-class means m: angle(x, w_k) stands for angle(x - m, w_k - m). Moving all features and means together changes no score that
-uses the head; norms and neighbors, which do not, are taken from zero.
-
-- **hard end** says which end of the range is hard: `high` or `low`. `table.hardest()` and `--by` follow it.
-- **scope** says what one value depends on. A *row* score depends on one sample and the head. A *dataset* score depends on
-  all samples: request it by name or with `all`; it costs a second pass and is not available for a single shard. A
-  *dynamics* score depends on the epochs of a training run and is requested the same way: [dynamics.md](dynamics.md). A
-  *reference* score is fitted to another snapshot, what the model was trained on: `--reference TRAIN` (`reference=`). Without
-  one, `all` leaves these out. The other scopes need what their names say: several *models* (`--models RUN2,RUN3`), several
-  *layers* (`extract --layers`), or the *checkpoints* of a training (`train --keep-epochs`, and `--images DATA` if its images
-  have moved).
-- **by name** means that a row score is not in the table unless it is asked for, by name or with `all`.
-- **k** in a formula is a number that a name can carry: `--scores avh_nearest:10,knn_distance:100`.
-- **label** says whether the row needs a label. *Not its own* means that other rows need one.
-- **input** says what is sufficient: features and a head, features alone, or also logits or probabilities alone.
+Each score is one number per sample: a function (`hardsight.scores.avh`), a column of the scores table (`avh`) and an
+entry of the registry (`hardsight.SCORES["avh"]`), under the same name. [which-score.md](which-score.md) says which to use.
 
 ```python
 from hardsight import SCORES
@@ -74,17 +55,36 @@ for score in SCORES.values():
     print(score.name, score.hard, score.scope, score.range)
 ```
 
+## All scores
+
+| score | hard end | scope | label | input |
+|---|---|---|---|---|
+{index}
+
+- **hard end**: which end of the range is hard. `table.hardest()` and `--by` follow it.
+- **scope**: what one value depends on. *row*: one sample and the head; *by name* means that it is not in the table unless
+  asked for, by name or with `all`. *dataset*: all samples, in a second pass; not for a single shard. *dynamics*: the epochs of a
+  training run ([dynamics.md](dynamics.md)). *reference*: another snapshot, what the model was trained on (`--reference TRAIN`).
+  *models*, *layers*, *checkpoints*: `--models RUN2,RUN3`, `extract --layers`, `train --keep-epochs`. All but *row* are asked for
+  like those *by name*.
+- **label**: whether the row needs one. *Not its own*: other rows need one.
+- **input**: what is sufficient.
+
+In the formulas x is a feature (d numbers), w_k the class vector of class k (a row of `weight`), y the given class,
+p_k the softmax probability and z_k the logit of class k, c the number of classes, e an epoch or the number of epochs; k after a
+name is a number it can carry: `--scores avh_nearest:10,knn_distance:100`. Angles are in radians. With a Gaussian head, they are
+taken around the mean of the class means; norms and neighbors are taken from zero.
+
 ## Status, and rows without a label
 
-No row is dropped. Every row of the table has a `status`, and a score that cannot be computed is null (NaN from the
-functions). No small number is added to hide a zero vector.
+No row is dropped, and no small number is added to hide a zero vector. A score that cannot be computed is null (NaN from the
+functions), and `status` says why. `--strict` (`strict=True`) turns such a row into an error.
 
 | status | meaning |
 |---|---|
 {statuses}
 
-A label of -1 or null means unlabeled: the label-based scores of the row are null. Null scores are never ranked.
-`--strict` (`strict=True`) turns a row that cannot be scored into an error; unlabeled rows are still accepted.
+A label of -1 or null means unlabeled. Null scores are never ranked.
 
 ## Near duplicates
 
@@ -99,12 +99,6 @@ features = np.array([[1.0, 0.0], [0.0, 1.0], [3.0, 0.0]])
 found = near_duplicates(features, threshold=0.01)
 print(found.nearest, found.distance, found.group)
 ```
-
-## All scores
-
-| score | hard end | scope | label | input |
-|---|---|---|---|---|
-{index}
 """
 
 ENTRY = """\
@@ -112,13 +106,7 @@ ENTRY = """\
 
 {meaning}
 
-- **formula:** `{formula}`
-- **range:** {range}
-- **hard end:** {hard}
-- **scope:** {scope}{asked}
-- **label:** {label}
-- **input:** {input}
-- **source:** {source}
+`{formula}`, range {range}. Source: {source}.
 """
 
 SOURCES = """\
@@ -168,22 +156,13 @@ def page() -> str:
 
 
 def index_row(score: Score) -> str:
-    return f"| [`{score.name}`](#{score.name}) | {score.hard} | {score.scope} | {label(score)} | {enough(score)} |"
+    scope = "row, by name" if score.scope == "row" and not score.default else score.scope
+    return f"| [`{score.name}`](#{score.name}) | {score.hard} | {scope} | {label(score)} | {enough(score)} |"
 
 
 def entry(score: Score) -> str:
-    return ENTRY.format(
-        name=score.name,
-        meaning=prose(inspect.getdoc(score.function) or ""),
-        formula=score.formula,
-        range=score.range,
-        hard=score.hard,
-        scope=score.scope,
-        asked=", by name" if score.scope == "row" and not score.default else "",
-        label=label(score),
-        input=enough(score),
-        source=score.source,
-    )
+    meaning = prose(inspect.getdoc(score.function) or "")
+    return ENTRY.format(name=score.name, meaning=meaning, formula=score.formula, range=score.range, source=score.source)
 
 
 def label(score: Score) -> str:

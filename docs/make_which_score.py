@@ -5,14 +5,13 @@ be one of them itself, to keep what was not measured again:
 
 python docs/make_which_score.py FILE [FILE ...] [docs/which-score.json]
 
-Of a case that is in several files, the first counts; scores that only a later one has are added.
+Of a case that is in several files, the first counts; scores that only a later one has are added. The picture is drawn, too.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -23,20 +22,15 @@ LABEL_KINDS = ("uniform", "pair", "adjacent", "instance")
 MEASURED = Path(__file__).with_name("which-score.json")
 NUMBERS = ("auroc", "average_precision", "missed")
 ALIKE = 0.02  # average precisions that differ by less are called as good
-SHOWN = 12  # scores of each table
+SHOWN = 5  # scores of each table, besides AVH and the best of each other library
 PEERS = ("cleanlab", "aum package", "datagnosis")
 EVIDENCE = {  # in words; the order is that of the explanation
     "epochs": "means over the epochs of the training; the run has them",
     "final model": "the trained network alone",
     "out-of-sample heads": "heads on its features that were fitted without the sample",
     "reference": "fitted to the training set",
-    "three models": "two more networks, trained on the same labels from other seeds",
-    "kept epochs": "the weights after every epoch, of a further network",
-    "ALDR loss": "a further training, with that loss",
-    "layers": "the features after every ReLU of the network",
     "own training": "the library trains a network of its own",
 }
-FURTHER = ("three models", "kept epochs", "ALDR loss", "layers")  # what a plain training does not have
 
 
 UNSEEN = "out-of-sample heads"
@@ -72,12 +66,27 @@ HEAD = """\
 
 <!-- Made by docs/make_which_score.py from docs/which-score.json, which `python -m benchmarks hardness` measured. -->
 
-No score is best at everything. For this page we injected hardness of a known kind into images, and every score had to find it.
-All numbers, and every sentence about them, are generated from the measured table.
+| you want to find | start with | keep in mind |
+|---|---|---|
+| wrong labels | `hardsight clean` | picks the evidence for you, and finds duplicates and outliers in the same pass |
+| wrong labels, by one score | `probability_margin`, `loss`; `aum` with epochs | of a model that has not seen the sample; AVH is not the best here |
+| samples that people find hard, too | `avh`, `angular_gap`, `confidence` | about equal: [human-agreement.md](human-agreement.md) |
+| hard samples, whatever their contrast | `avh`, `avh_relative`, `angular_gap` | contrast and training time change the norm more than the angle |
+| uncertain predictions, without labels | `entropy`, `predicted_confidence`, `avc_predicted` | a model can be confident and wrong |
+| inputs of other classes, or of none | `gen`, `avc_predicted` | no label needed |
+| atypical views | `angular_gap`, `vim` | many scores are about as good |
+| near duplicates | `hardsight clean` | or [`near_duplicates`](scores.md#near-duplicates) |
+| what to train on | `hardsight select` | [select.md](select.md) |
 
-- **average precision** summarizes the precision-recall curve: 1 is perfect, and guessing gets the share of hard samples.
-- **AUROC** is the chance that a hard sample ranks above an ordinary one: guessing gets 0.5.
-- **missed** is the share of hard samples you miss if you review as many samples as there are hard ones.
+## Measured
+
+No score is best at everything. We injected hardness of a known kind into images, and every score had to find it; numbers, and the
+sentences about them, are generated from the measured table. **Average precision** is 1 for a perfect ranking, and the share
+of hard samples for guessing. **Missed** is the share of hard samples you miss if you review as many samples as there are hard ones.
+"""  # noqa: E501
+
+PICTURE = """\
+![Average precision by job: AVH, the best of our scores, and the best of other libraries](images/which-score.png)
 """
 
 AVERAGED = """\
@@ -86,19 +95,14 @@ scores are as good as the best of their row; scores less than half as good are l
 """
 
 HOW_TO = """\
-For wrong labels, use `hardsight clean`. It picks the evidence for you: recorded epochs if there are any, out-of-sample heads
-otherwise. It finds duplicates and outliers in the same pass. Single scores are columns of the scores table:
+Single scores are columns of the scores table:
 
 <!-- skip: there are no such runs -->
 ```bash
-hardsight clean RUN
 hardsight score RUN --scores {epochs}  # needs a run of hardsight train
 hardsight score RUN --scores {final}
 hardsight score TEST --reference TRAIN --scores {reference}
 ```
-
-To find near duplicates, use `hardsight clean` or `hardsight.scores.near_duplicates`: see
-[scores.md](scores.md#near-duplicates).
 """
 
 HOW = """\
@@ -130,9 +134,8 @@ alone, and from the run's features and labels alone (cross-validated heads and n
 cleanlab rankings on the same probabilities. Ours is at least as good as cleanlab's best in {precise}.
 
 {table}
-How many labels are wrong, and how many `clean` expects. Cases off by more than 20 % (mean over seeds): {off}.
-
-{counts}"""
+How many labels `clean` expects to be wrong. Cases off by more than 20 % (mean over seeds): {off}.
+"""
 
 
 class Line(NamedTuple):
@@ -163,8 +166,8 @@ def page() -> str:
     averaged = AVERAGED.format(rates=", ".join(f"{100 * float(rate):g} %" for rate in rates), alike=ALIKE)
     parts = [
         HEAD,
-        "## In short\n",
         overview(ranked),
+        PICTURE,
         averaged,
         commands(ranked),
         "## Where AVH is not the one\n",
@@ -264,20 +267,17 @@ def about_avh(ranked: dict[Job, list[Line]]) -> list[str]:
 def evidence() -> str:
     """What the words in brackets mean."""
     words = "\n".join(f"- **{name}**: {meaning}" for name, meaning in EVIDENCE.items())
-    return f"## Evidence\n\nThe same score can be computed from different evidence, named in brackets:\n\n{words}\n"
+    return f"## Job by job\n\nThe same score can be computed from different evidence, named in brackets:\n\n{words}\n"
 
 
 def section(job: Job, lines: list[Line]) -> str:
-    """The best scores of a job, and wherever they stand AVH, the best of each other library, and what takes further trainings."""
-    always = [line for line in lines if line.score == "avh" or line.evidence in FURTHER] + best_of_peers(lines)
+    """The best scores of a job, and wherever they stand AVH and the best of each other library."""
+    always = [line for line in [first(lines, "avh"), *best_of_peers(lines)] if line is not None]
     kept = [line for place, line in enumerate(lines) if place < SHOWN or line in always]
-    rows = [
-        [str(lines.index(line) + 1), line.title, f"{line.average_precision:.3f}", f"{line.auroc:.3f}", f"{line.missed:.3f}"]
-        for line in kept
-    ]
-    title = f"## {job.name[0].upper()}{job.name[1:]}"
+    rows = [[str(lines.index(line) + 1), line.title, f"{line.average_precision:.3f}", f"{line.missed:.3f}"] for line in kept]
+    title = f"### {job.name[0].upper()}{job.name[1:]}"
     intro = f"Injected: {job.about}. {len(lines)} scores were measured.\n"
-    return f"{title}\n\n{intro}\n{table(['rank', 'score', 'average precision', 'AUROC', 'missed'], rows)}"
+    return f"{title}\n\n{intro}\n{table(['rank', 'score', 'average precision', 'missed'], rows)}"
 
 
 def partly(results: dict[str, Any], job: Job) -> str:
@@ -330,20 +330,16 @@ def _precision(cases: dict[str, dict[str, dict[str, Any]]]) -> str:
     ]
     counted = {way: f"{way}: expected errors" for way in ways}
     off = [f"{sum(not found[counted[way]]['within'] for found in cases.values())} of {total} ({ways[way]})" for way in ways]
-    rows, counts = [], []
+    rows = []
     for case, found in cases.items():
         theirs = {name: line["value"] for name, line in found.items() if name.startswith("cleanlab")}
         best = max(theirs, key=lambda name: theirs[name]) if theirs else None
         said = "–" if best is None else f"{theirs[best]:.3f} ({best.removeprefix('cleanlab ')})"
         rows.append([case, *(f"{found[way]['value']:.3f}" for way in ways), said])
-        errors = int(re.sub(r"\D", "", found[counted[next(iter(ways))]]["unit"]))
-        expected = [found[name]["value"] for name in counted.values()]
-        counts.append([case, str(errors), *(f"{value:.0f} ({100 * (value / errors - 1):+.0f} %)" for value in expected)])
     return CLEAN.format(
         precise=", ".join(precise),
         off=", ".join(off),
         table=table(["labels", *(f"`clean`, {words}" for words in ways.values()), "cleanlab"], rows),
-        counts=table(["labels", "wrong", *(f"expected, {words}" for words in ways.values())], counts),
     )
 
 
@@ -404,6 +400,35 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)) + "\n"
 
 
+def draw() -> None:
+    """The overview as a picture: for each job AVH (or AVC), the best of our scores, and the best of other libraries."""
+    from matplotlib.figure import Figure
+
+    from hardsight.render.style import COLORS
+
+    measured = json.loads(MEASURED.read_text(encoding="utf-8"))["results"]
+    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    axes = figure.subplots()
+    for row, job in enumerate(reversed(JOBS)):
+        lines = lines_of(measured, job)
+        angle = first(lines, "avh") or first(lines, "avc_predicted")
+        ours, theirs = (next(line for line in lines if line.ours is own) for own in (True, False))
+        shown = [(angle, "o", COLORS[1], "AVH (AVC without labels)"), (theirs, "s", "#7f7f7f", "best of other libraries")]
+        for line, marker, color, words in [*shown, (ours, "D", COLORS[0], "best of ours")]:
+            if line is not None:
+                label = words if row == 0 else None
+                axes.plot(line.average_precision, row, marker, color=color, markersize=7, label=label)
+        axes.text(1.015, row, ours.score, va="center", fontsize=9, color=COLORS[0])
+    axes.set_yticks(range(len(JOBS)), [job.name for job in reversed(JOBS)])
+    axes.set_xlim(0, 1.38)
+    axes.set_xticks([0, 0.2, 0.4, 0.6, 0.8, 1])
+    axes.set_xlabel("average precision")
+    axes.grid(axis="both", color="#e5e5e5")
+    axes.set_axisbelow(True)
+    axes.legend(frameon=False, fontsize=9, loc="lower left", bbox_to_anchor=(0, 0.12))
+    figure.savefig(MEASURED.with_name("images") / "which-score.png", dpi=100, metadata={"Software": None})
+
+
 def taken_over(files: Iterable[Path]) -> dict[str, Any]:
     """The measured table of the page, from the JSON files of one or several runs."""
     from benchmarks.peers import LIBRARIES
@@ -458,4 +483,5 @@ if __name__ == "__main__":
         compact = json.dumps(taken_over(map(Path, sys.argv[1:])), separators=(",", ":"), ensure_ascii=False)
         MEASURED.write_text(compact.replace('},"', '},\n"') + "\n", encoding="utf-8")
     else:
+        draw()
         sys.stdout.write(page())

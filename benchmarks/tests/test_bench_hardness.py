@@ -327,7 +327,6 @@ def test_the_page_shows_clean_beside_the_best_of_cleanlab(which_score: Any) -> N
     assert "0 of 1 (run)" in which_score.beside_cleanlab(slightly_less)[0].split("\n\n")[1]
     assert "Cases off by more than 20 % (mean over seeds): 0 of 1 (run), 1 of 1 (probabilities), 0 of 1 (features)." in text
     assert "| digits, pair 10% | 0.900 | 0.600 | 0.800 | 0.800 (self_confidence) |" in text
-    assert "| digits, pair 10% | 100 | 90 (-10 %) | 150 (+50 %) | 81 (-19 %) |" in text
 
 
 def test_the_page_names_the_best_score_for_what_one_has(which_score: Any) -> None:

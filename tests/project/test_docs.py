@@ -52,3 +52,15 @@ def test_links_inside_the_project_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
         if not target.startswith(("http://", "https://", "mailto:")):
             assert (page.parent / target).exists(), f"{page.name} -> {target}"
+
+
+def test_pages_stay_short_enough_to_be_read() -> None:
+    words = {page.name: len(page.read_text(encoding="utf-8").split()) for page in (README, *(ROOT / "docs").glob("*.md"))}
+    assert words.pop("README.md") < 900
+    assert sum(words.values()) <= 45_000, sorted(words.items(), key=lambda page: -page[1])[:5]
+
+
+def test_every_picture_is_shown_and_small() -> None:
+    shown = {Path(name).name for page in PAGES for name in re.findall(r"!\[[^]]*\]\(([^)]+)\)", page.read_text(encoding="utf-8"))}
+    pictures = list((ROOT / "docs" / "images").iterdir())
+    assert [picture.name for picture in pictures if picture.name not in shown or picture.stat().st_size > 300_000] == []

@@ -96,13 +96,12 @@ def test_skips_can_be_forbidden(tmp_path: Path, environment: dict[str, str], cod
     assert ("test_of_an_extra: " in done.stdout) == bool(code) and "test_of_data" not in done.stdout
 
 
-@pytest.mark.parametrize("purpose", ["add a loss", "add a score", "file format", "option to `hardsight train`", "the report"])
-def test_contributing_names_the_one_place_to_open(purpose: str) -> None:
-    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    (row,) = [line for line in contributing.splitlines() if line.startswith("|") and purpose in line]
-    path, *named = re.findall(r"`([\w./]+)`", row.split("|")[2])
-    assert (ROOT / path).exists()
-    folder = ROOT / path if (ROOT / path).is_dir() else (ROOT / path).parent
-    for name in named:
-        if "." in name and name != "start.json" or name.endswith("/"):
-            assert (folder / name).exists()
+def test_contributing_names_the_one_file_to_open_for_each_task() -> None:
+    """Every file that the table names is there, and no task is listed twice."""
+    contributing, rooms = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), ROOT / "src" / "hardsight"
+    rows = [line.split("|")[1:3] for line in contributing.splitlines() if line.startswith("| ") and "you want to" not in line]
+    assert len(rows) >= 15 and len({task for task, _ in rows}) == len(rows)
+    for task, place in rows:
+        first, *named = [path for path in re.findall(r"`([\w./]+)`", place) if re.search(r"\w/|\.(py|html|css)$", path)]
+        assert (rooms / first).exists(), task
+        assert all((rooms / path).exists() or (rooms / first).parent.joinpath(path).exists() for path in named), task

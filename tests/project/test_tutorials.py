@@ -36,6 +36,12 @@ def test_the_four_are_there_without_outputs() -> None:
         code = [cell for cell in notebook.cells if cell.cell_type == "code"]
         assert all(cell.outputs == [] and cell.execution_count is None for cell in code), f"{path.name} holds outputs"
         assert notebook.cells[0].source.startswith("# ")
+        assert installs(code[0]) and not any(map(installs, code[1:])), f"{path.name} must begin with pip install, for Colab"
+
+
+def installs(cell: Any) -> bool:
+    """Whether a cell sets up the environment, which is there when tests run."""
+    return cell.source.startswith("%pip install ")
 
 
 def shown(cell: Any) -> str:
@@ -47,6 +53,7 @@ def shown(cell: Any) -> str:
 def told_by_a_kernel(name: str, folder: Path) -> list[str]:
     """What each cell of a tutorial puts up when a kernel runs them in an empty folder; an error of any is an error here."""
     notebook = nbformat.read(ROOT / "docs" / f"tutorial-{name}.ipynb", as_version=4)
+    notebook.cells = [cell for cell in notebook.cells if not installs(cell)]
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
     nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}}).execute()
     return [shown(cell) for cell in notebook.cells if cell.cell_type == "code"]
@@ -55,7 +62,7 @@ def told_by_a_kernel(name: str, folder: Path) -> list[str]:
 def told_here(name: str) -> list[str]:
     """The same of one tutorial, in this process: what each cell prints and what its last expression shows."""
     notebook, held, texts = nbformat.read(ROOT / "docs" / f"tutorial-{name}.ipynb", as_version=4), dict[str, Any](), []
-    for cell in (cell for cell in notebook.cells if cell.cell_type == "code"):
+    for cell in (cell for cell in notebook.cells if cell.cell_type == "code" and not installs(cell)):
         body, printed = ast.parse(cell.source).body, io.StringIO()
         last = body.pop() if isinstance(body[-1], ast.Expr) and not cell.source.rstrip().endswith(";") else None
         with contextlib.redirect_stdout(printed):

@@ -1,0 +1,81 @@
+"""Take the pictures of clean.md and explore.md, of real photographs: python docs/make_explorer_pictures.py DATA
+
+DATA is a folder with cifar10_test.npz and cifar10_resnet20.safetensors. A ResNet-20 looks at the 10,000 test images, 300 of which
+get another label, and `clean` finds suspects. Chromium, driven by Playwright, takes pictures of the report and of the explorer.
+"""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as csv
+from PIL import Image
+from playwright.sync_api import sync_playwright
+
+import hardsight
+from benchmarks.explore import find_browser
+
+IMAGES = Path(__file__).parent / "images"
+
+
+def main(data: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as play:
+        run = cleaned_run(data, Path(folder))
+        report = hardsight.report(run, f"{folder}/report.html")
+        browser = play.chromium.launch(executable_path=find_browser(), args=["--no-sandbox"])
+        window = browser.new_page(viewport={"width": 1280, "height": 760}, color_scheme="light")
+        window.goto(Path(report).resolve().as_uri())
+        shot(window, "suspects-photos")
+        with explorer(run) as address:
+            window.set_viewport_size({"width": 1280, "height": 860})
+            window.goto(address)
+            shot(window, "explore")
+        browser.close()
+
+
+@contextmanager
+def explorer(run: Path) -> Iterator[str]:
+    """The address of a running explorer."""
+    command = [sys.executable, "-m", "hardsight", "explore", str(run), "--no-browser", "--port", "0"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    try:
+        yield next(word for line in server.stdout for word in line.split() if word.startswith("http"))
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def cleaned_run(data: Path, folder: Path) -> Path:
+    """A run of the photographs with some wrong labels, and its suspects."""
+    photos, labels = data / "cifar10_test.npz", folder / "labels.csv"
+    arrays, rng = np.load(photos), np.random.default_rng(0)
+    given = arrays["labels"].astype(int)
+    changed = rng.choice(len(given), 300, replace=False)
+    given[changed] = (given[changed] + rng.integers(1, 10, 300)) % 10
+    csv.write_csv(pa.table({"id": np.arange(len(given)), "label": arrays["class_names"][given]}), labels)
+    weights = data / "cifar10_resnet20.safetensors"
+    hardsight.extract("cifar_resnet20", photos, folder / "photos", weights=weights, labels_from=labels)
+    hardsight.clean(folder / "photos", output=folder / "photos" / "suspects.parquet")
+    return folder / "photos"
+
+
+def shot(window: Any, name: str) -> None:
+    """The page as it is, in 256 colors: a third of the bytes."""
+    window.wait_for_timeout(3000)  # until everything is drawn
+    picture = Image.open(io.BytesIO(window.screenshot())).convert("RGB")
+    palette = picture.quantize(256, Image.Quantize.FASTOCTREE)
+    picture.quantize(palette=palette, dither=Image.Dither.FLOYDSTEINBERG).save(IMAGES / f"{name}.png", optimize=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
