@@ -39,7 +39,7 @@ def home(released: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def run_json(folder: Path, **options: Any) -> dict[str, str]:
     np.savez(folder.with_suffix(".npz"), images=IMAGES)
     hardsight.extract("torchvision:mobilenet_v2", folder.with_suffix(".npz"), folder, size=32, device="cpu", **options)
-    known: dict[str, str] = json.loads((folder / "start.json").read_text())["inputs"]["model"]
+    known: dict[str, str] = json.loads((folder / "run.json").read_text())["inputs"]["model"]
     return known
 
 
