@@ -28,7 +28,7 @@ from hardsight.checking.settings import CheckSettings
 from hardsight.data import BrokenImage, ImageData, open_data
 from hardsight.data.decoding import within
 from hardsight.data.encoded import image_column, is_dataset
-from hardsight.data.image_quality import SIDE, Quality, given_away
+from hardsight.data.image_quality import MEASURES, SIDE, Quality, given_away
 from hardsight.data.opening import DIGITS
 from hardsight.data.run_images import pictures_of
 from hardsight.errors import HardsightError, InputError, require_installed
@@ -45,6 +45,7 @@ from hardsight.options import takes
 from hardsight.quality.clean import clean
 from hardsight.quality.evidence import group_numbers
 from hardsight.quality.folds import joined_groups
+from hardsight.quality.neighbors import FAR, find_nearby
 from hardsight.quality.unlabeled import unlabeled_suspects
 from hardsight.scores.duplicates import first_rows
 from hardsight.scoring.score import score
@@ -287,7 +288,7 @@ class _Check:
             **counts,
         }
         if folder is not None:
-            self._write(samples, table)
+            self._write(samples, table, looks)
             self._compare_groups(folder, samples, judged)
             self.progress(0, None, "writing the report")
             report(folder, folder / "report.html")
@@ -332,7 +333,7 @@ class _Check:
         np.minimum.at(first, together, order)
         return np.asarray(order > first[together])
 
-    def _write(self, samples: Snapshot, table: pa.Table) -> None:
+    def _write(self, samples: Snapshot, table: pa.Table, looks: pa.Table | None) -> None:
         """suspects.parquet and scores.parquet, where explore and report look for them."""
         assert self.folder is not None
         own = table.drop_columns(["image_issues", "leak"])
@@ -344,7 +345,12 @@ class _Check:
             if not (samples.labels < 0).all():
                 self.notes.append(f"no scores: {error}")
             columns = {"id": own.column("id"), "label": own.column("given_label"), "predicted": own.column("predicted_label")}
-            write_table(pa.table({**columns, "status": pa.array(["ok"] * len(own))}), scores)
+            columns["status"] = pa.array(["ok"] * len(own))
+            if samples.features is not None:
+                columns[FAR] = pa.array(find_nearby(samples.features).distance)
+            for name in MEASURES if looks is not None else ():
+                columns[f"image_{name}"] = pa.array(_of_ids(samples.ids, looks, name), pa.float64())
+            write_table(pa.table(columns), scores)
 
     def _compare_groups(self, folder: Path, samples: Snapshot, judged: bool) -> None:
         """Where the data has columns, for which of their values the model is less accurate."""
@@ -379,7 +385,7 @@ def _class_names_metadata(names: list[str] | None) -> dict[bytes, bytes] | None:
     return None if names is None else {b"hardsight": json.dumps({"class_names": names}).encode()}
 
 
-def _of_ids(ids: np.ndarray, looks: pa.Table | None, column: str) -> list[str | None]:
+def _of_ids(ids: np.ndarray, looks: pa.Table | None, column: str) -> list[Any]:
     """A column of the looks by the ids of samples; None where there is nothing."""
     if looks is None:
         return [None] * len(ids)
