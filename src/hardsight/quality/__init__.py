@@ -11,7 +11,7 @@
     suspects.py         `Suspects`: the table, and what is printed of it
     unlabeled.py        near duplicates and outliers where there are no labels to judge
     folds.py            predictions of models that have not seen the sample: heads on features; fold_models.py: whole networks
-    review.py           a person's marks applied to the labels
+    review.py           a person's marks applied to the labels; tool_reviews.py: made in Label Studio or FiftyOne
 
 Names load when first used.
 """
