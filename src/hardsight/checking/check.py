@@ -36,16 +36,16 @@ from hardsight.explorer.report import report
 from hardsight.files.heads import save_head
 from hardsight.files.kinds import kind_of
 from hardsight.files.parquet import read_parquet
-from hardsight.files.places import Remote, place, place_on_disk, shown_address
-from hardsight.files.run import Run, check_run_directory
+from hardsight.files.places import Remote, place, place_on_disk
+from hardsight.files.run import Run, check_run_directory, read_start
 from hardsight.files.samples import write_samples
-from hardsight.files.suspects import CANNOT_TELL, DUPLICATE_OF, OUTLIER, suspects_notes
+from hardsight.files.suspects import CANNOT_TELL, DUPLICATE_OF, FAR, OUTLIER, suspects_notes
 from hardsight.groups.audit import audit
 from hardsight.options import takes
 from hardsight.quality.clean import clean
 from hardsight.quality.evidence import group_numbers
 from hardsight.quality.folds import joined_groups
-from hardsight.quality.neighbors import FAR, find_nearby
+from hardsight.quality.neighbors import find_nearby
 from hardsight.quality.unlabeled import unlabeled_suspects
 from hardsight.scores.duplicates import first_rows
 from hardsight.scoring.score import score
@@ -237,15 +237,15 @@ class _Check:
         if len(snapshot) == 0:
             raise InputError(f"{snapshot.where}: there are no samples to check.")
         if self.folder is not None:
-            self._write_run(snapshot, x)
+            self._write_run(snapshot)
         return self._checked(snapshot, None, {"unreadable": None}, "samples")
 
-    def _write_run(self, samples: Snapshot, x: Any) -> None:
+    def _write_run(self, samples: Snapshot) -> None:
         assert self.folder is not None
         digest = hashlib.sha256(repr(samples.ids.tolist()).encode() + samples.labels.tobytes())
         for values in (samples.features, samples.logits, samples.probs):
             digest.update(b"" if values is None else np.ascontiguousarray(values).tobytes())
-        sources = {"data": shown_address(x) if isinstance(x, (str, os.PathLike)) else None}
+        sources = {} if samples.run is None else read_start(samples.run).get("sources")  # where its images are
         run = Run(self.folder, COMMAND, self.settings.as_dict(), {"samples": digest.hexdigest()}, sources)
         if run.complete:
             return

@@ -17,7 +17,7 @@ from hardsight.explorer.adapt_rounds import ABOUT, Rounds
 from hardsight.explorer.columns import Column, codes, from_arrow, integers, numbers, rows_of, turned
 from hardsight.explorer.epochs import Epochs
 from hardsight.files.run import read_start
-from hardsight.quality.neighbors import FAR
+from hardsight.files.suspects import FAR
 from hardsight.scores import SCORES
 from hardsight.snapshot import Snapshot
 

@@ -31,9 +31,8 @@ from hardsight.files.kinds import kind_in_file
 from hardsight.files.places import missing
 from hardsight.files.reading import reading
 from hardsight.files.run import read_start
-from hardsight.files.suspects import checked_suspects, clean_class_names, clean_columns
+from hardsight.files.suspects import FAR, checked_suspects, clean_class_names, clean_columns
 from hardsight.pandas_index import column_names
-from hardsight.quality.neighbors import FAR
 from hardsight.result import Result
 from hardsight.scoring.score import score
 from hardsight.screen import Progress

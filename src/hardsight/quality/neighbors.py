@@ -22,7 +22,6 @@ from hardsight.screen import Progress
 from hardsight.threads import blocks, even_rows, share
 
 K, SAMPLE = 10, 2000
-FAR = "distance_to_tenth"  # column of the distance to the last of them, where samples have no labels to rank by
 FAR_OUT = 3.0  # quartile distances beyond the third quartile
 QUERIES = 512
 TINY = 1e-12  # what a probability of zero counts as in a logarithm
