@@ -213,12 +213,12 @@ class _Check:
         """The quality of all images: from the pass that read them, or from an earlier one; the rest is looked at now."""
         assert self.folder is not None
         file = self.folder / "quality.parquet"
-        if len(quality.unseen) == len(data) and file.is_file():
-            return read_parquet(file)
-        with ThreadPoolExecutor(num_threads()) as pool:
-            list(pool.map(lambda row: _look(data, quality, row, needed), quality.unseen))
-        table = quality.table(data.ids)
-        write_table(table, file)
+        table = read_parquet(file) if len(quality.unseen) == len(data) and file.is_file() else None
+        if table is None or len(table) != len(data):
+            with ThreadPoolExecutor(num_threads()) as pool:
+                list(pool.map(lambda row: _look(data, quality, row, needed), quality.unseen))
+            table = quality.table(data.ids)
+            write_table(table, file)
         if data.labels is not None:
             names = data.class_names
             for given in given_away(table, data.labels)[:3]:
