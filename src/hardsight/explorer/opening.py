@@ -31,7 +31,7 @@ from hardsight.files.kinds import kind_in_file
 from hardsight.files.places import missing
 from hardsight.files.reading import reading
 from hardsight.files.run import read_start
-from hardsight.files.suspects import checked_suspects, clean_class_names, clean_columns
+from hardsight.files.suspects import FAR, checked_suspects, clean_class_names, clean_columns
 from hardsight.pandas_index import column_names
 from hardsight.result import Result
 from hardsight.scoring.score import score
@@ -67,6 +67,7 @@ def open_display(
     settings = settings or ReportSettings.given(None, options)
     x = _with_samples(x)
     display = _of_path(_existing(x), settings, keep, progress) if _is_path(x) else _of_memory(x, settings, keep, progress)
+    display.describe(FAR, "Distance to the tenth nearest of the other samples: what is far from all is odd.", "high")
     if settings.human is None:
         display.describe("human", BY_PEOPLE, "low")
     else:
