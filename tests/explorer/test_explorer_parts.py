@@ -507,6 +507,16 @@ def test_every_result_shows_its_samples_or_its_run_or_says_what_to_open(run: Pat
             open_page(result, None, ExploreSettings())
 
 
+def test_arrays_are_compared_with_a_run(run: Path) -> None:
+    snapshot = Snapshot.load(run)
+    assert snapshot.features is not None and snapshot.head is not None
+    ids = [str(row) for row in range(100)]
+    given = ExploreSettings(head=snapshot.head, labels=snapshot.labels[:100], ids=ids)
+    page = open_page(snapshot.features[:100], run, given)
+    assert page.comparison is not None and len(page.display) == 100
+    np.testing.assert_allclose(page.display.columns["avh change"].values, 0, atol=1e-6)
+
+
 LARGE_IMAGES = """
 import sys
 from concurrent.futures import ThreadPoolExecutor
