@@ -27,6 +27,7 @@ from .groups.audit import audit
 from .groups.drift import drift
 from .head import Head
 from .human.correlate import correlate
+from .human.people import people
 from .quality.clean import clean
 from .scores import SCORES, avh
 from .result import Result
@@ -61,6 +62,7 @@ __all__ = [
     "extract",
     "generalize",
     "mine",
+    "people",
     "report",
     "score",
     "select",

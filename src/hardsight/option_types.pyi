@@ -160,6 +160,8 @@ class CorrelateOptions(TypedDict, total=False):
     seed: int
     split: str | None
     allow_missing: bool
+    min_answers: int | None
+    only: Any
     class_names: Sequence[str] | None
     head: Any
     labels: Any
@@ -175,6 +177,8 @@ class CorrelateOptions(TypedDict, total=False):
     limit: int | None
     first: int | None
     hardness: str | bool | None
+    maybe: float
+    raters: Literal["equal", "dawid-skene"]
 
 class CurriculumOptions(TypedDict, total=False):
     by: str | None
@@ -265,6 +269,7 @@ class ExportOptions(TypedDict, total=False):
 
 class ExtractOptions(TypedDict, total=False):
     weights: Any
+    pretrained: str | None
     num_classes: int | None
     head: str | None
     device: Any
@@ -349,6 +354,14 @@ class MineOptions(TypedDict, total=False):
     columns: Any
     limit: int | None
     first: int | None
+
+class PeopleOptions(TypedDict, total=False):
+    split: str | None
+    ask: int
+    level: float
+    seed: int
+    maybe: float
+    raters: Literal["equal", "dawid-skene"]
 
 class ReportOptions(TypedDict, total=False):
     images: str | None

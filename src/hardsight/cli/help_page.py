@@ -20,7 +20,7 @@ PURPOSES = {  # commands in the order in which they are most often used
     "Look": ("check", "demo", "extract", "score", "explore", "report", "audit", "drift"),
     "Fix": ("clean", "select", "curriculum", "mine"),
     "Adapt": ("train", "adapt", "generalize"),
-    "Research": ("dynamics", "correlate", "attack", "reproduce"),
+    "Research": ("dynamics", "correlate", "people", "attack", "reproduce"),
     "Tools": ("export", "verify"),
 }
 PACKAGES = {"reproduce": ("hardsight-papers", "Reproduce tables and figures of the papers.")}  # commands of packages of their own
