@@ -42,6 +42,8 @@ from hardsight.table import noted_class_names, read_scores, scores_given, write_
 
 OF_SUSPECTS = {"id": "id", "given_label": "label", "predicted_label": "predicted"}  # column of suspects -> of scores
 
+OF_FIRST = ("human", "labels", "logits", "probs", "pred_probs", "ids", "columns")  # options that a second run does not share
+
 
 def open_shown(
     x: Any, settings: ReportSettings, second: Any = None, *, keep: bool = True, progress: Progress | None = None
@@ -51,7 +53,8 @@ def open_shown(
     if second is None:
         add_suspects(display, settings.split)
     else:
-        comparison = compare(display, open_display(second, replace(settings, human=None), keep=keep, progress=progress))
+        unset: dict[str, Any] = dict.fromkeys(OF_FIRST)
+        comparison = compare(display, open_display(second, replace(settings, **unset), keep=keep, progress=progress))
     add_quick_filters(display, settings)
     return display, comparison
 
