@@ -68,7 +68,8 @@ def hypothesis_3(context: Context) -> Outcome:
 
 def _about(judged: list[Judged]) -> str:
     names = "; ".join(f"{each.name} ({len(each.rows):,} images; {', '.join(each.networks)})" for each in judged)
-    return f"{names}. Coefficients are Spearman's, above 0 where hard by the score is hard for people. {imagenet.SELECTION}"
+    selection = f" {imagenet.SELECTION}" if judged[0].name.startswith("ImageNet") else ""
+    return f"{names}. Coefficients are Spearman's, above 0 where hard by the score is hard for people.{selection}"
 
 
 # ---- images, networks and people ----
