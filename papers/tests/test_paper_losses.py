@@ -41,8 +41,8 @@ from hardsight_papers.losses.training_on_attacks import trained_on_attacks
 from hardsight_papers.seed_statistics import difference, signed
 
 IDS = (
-    "collapse", "comp-sum", "distillation", "drm", "ensloss", "ldr", "naive-bayes", "novel-classes", "proto-triplet",
-    "soft-labels", "temperature", "z-loss",
+    "collapse", "comp-sum", "distillation", "drm", "ensloss", "ldr", "naive-bayes", "novel-classes", "out-of-domain",
+    "proto-triplet", "soft-labels", "temperature", "z-loss",
 )  # fmt: skip
 
 
