@@ -56,6 +56,7 @@ tex:
 nightly: $(TOOLS) browser tex  ## all tests, also the long ones; property tests draw new examples
 	$(PIP) --group nightly
 	$(PIP) --no-deps label-studio-sdk mlflow-skinny
+	[ -x .venv-label-studio/bin/label-studio ] || { $(BIN)/python -m venv .venv-label-studio && .venv-label-studio/bin/pip install -q label-studio; }
 	$(BIN)/python -m pytest --hypothesis-profile=nightly -o faulthandler_timeout=3600
 
 coverage: $(TOOLS) browser  ## which lines the tests run: a summary, and pages in htmlcov/

@@ -29,6 +29,7 @@ BENCHMARKS = {  # each is a module with a function `run`, whose parameters are t
     "mine": "mining, against the bare product of all pairs; a SupCon step, against pytorch-metric-learning's",
     "hardness": "which scores find injected hardness",
     "clean": "wrong labels found by clean and by cleanlab",
+    "check": "photographs with wrong labels, checked from nothing; large JPEGs; the quality of images, against CleanVision",
 }
 
 

@@ -16,7 +16,7 @@ from hardsight.options import OptionField, Options
 
 VERBS = (
     "score", "extract", "train", "adapt", "generalize", "clean", "select", "curriculum", "mine", "audit", "drift", "correlate",
-    "attack", "explore", "report", "export",
+    "people", "attack", "explore", "report", "export", "check",
 )  # fmt: skip
 HEADER = '''"""The options of every verb, as TypedDicts: made from their settings classes by docs/make_option_types.py."""
 

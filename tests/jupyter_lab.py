@@ -59,9 +59,9 @@ def free_port() -> int:
         return int(free.getsockname()[1])
 
 
-def wait_for(process: subprocess.Popen[bytes], address: str, log: Path) -> None:
+def wait_for(process: subprocess.Popen[bytes], address: str, log: Path, patience: int = PATIENCE) -> None:
     """Wait until a server answers."""
-    for _ in range(PATIENCE // 100):
+    for _ in range(patience // 100):
         assert process.poll() is None, log.read_text(encoding="utf-8")
         try:
             with urllib.request.urlopen(address, timeout=2):

@@ -13,6 +13,7 @@ from . import stats as stats
 from . import subsets as subsets
 from . import training as training
 from .attacks.attack import attack
+from .checking.check import check
 from .domains.adapt import adapt
 from .domains.generalize import generalize
 from .dynamics.tracker import Dynamics
@@ -26,6 +27,7 @@ from .groups.audit import audit
 from .groups.drift import drift
 from .head import Head
 from .human.correlate import correlate
+from .human.people import people
 from .quality.clean import clean
 from .scores import SCORES, avh
 from .result import Result
@@ -50,6 +52,7 @@ __all__ = [
     "attack",
     "audit",
     "avh",
+    "check",
     "clean",
     "correlate",
     "curriculum",
@@ -59,6 +62,7 @@ __all__ = [
     "extract",
     "generalize",
     "mine",
+    "people",
     "report",
     "score",
     "select",

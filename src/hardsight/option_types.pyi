@@ -34,6 +34,7 @@ class AdaptOptions(TypedDict, total=False):
     pretrained: bool | str
     head_hidden: int | None
     size: int | None
+    exact_decode: bool
     preprocessing: Mapping[str, Any]
     freeze_bn: bool
     schedule: Literal["constant", "step", "cosine"]
@@ -73,6 +74,7 @@ class AttackOptions(TypedDict, total=False):
     std: float | Sequence[float] | None | str
     interpolation: str | None
     channels: str | None
+    exact_decode: bool
 
 class AuditOptions(TypedDict, total=False):
     least: int
@@ -96,6 +98,26 @@ class AuditOptions(TypedDict, total=False):
     limit: int | None
     first: int | None
 
+class CheckOptions(TypedDict, total=False):
+    model: Any
+    weights: Path | None | str
+    embedder: str | None
+    device: Any
+    exact_decode: bool
+    group: str | None
+    seed: int
+    fail_on: Sequence[str]
+    head: Any
+    features: Any
+    label: str | None
+    class_names: Any
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    bias: Any
+    ids: Any
+    columns: Any
+
 class CleanOptions(TypedDict, total=False):
     by: str | None
     split: str | None
@@ -103,6 +125,7 @@ class CleanOptions(TypedDict, total=False):
     neighbors: bool
     folds: int
     seed: int
+    group: str | None
     probs: Any
     top: int
     head: Any
@@ -154,6 +177,8 @@ class CorrelateOptions(TypedDict, total=False):
     limit: int | None
     first: int | None
     hardness: str | bool | None
+    maybe: float
+    raters: Literal["equal", "dawid-skene"]
 
 class CurriculumOptions(TypedDict, total=False):
     by: str | None
@@ -226,6 +251,7 @@ class ExploreOptions(TypedDict, total=False):
 class ExportOptions(TypedDict, total=False):
     images: str | None
     image_url: str | None
+    push: str | None
     head: Any
     labels: Any
     features: Any
@@ -269,6 +295,7 @@ class ExtractOptions(TypedDict, total=False):
     std: float | Sequence[float] | None | str
     interpolation: str | None
     channels: str | None
+    exact_decode: bool
 
 class GeneralizeOptions(TypedDict, total=False):
     losses: Sequence[str]
@@ -291,6 +318,7 @@ class GeneralizeOptions(TypedDict, total=False):
     pretrained: bool | str
     head_hidden: int | None
     size: int | None
+    exact_decode: bool
     preprocessing: Mapping[str, Any]
     optimizer: Literal["sgd", "adamw"]
     lr: float | None
@@ -326,6 +354,14 @@ class MineOptions(TypedDict, total=False):
     columns: Any
     limit: int | None
     first: int | None
+
+class PeopleOptions(TypedDict, total=False):
+    split: str | None
+    ask: int
+    level: float
+    seed: int
+    maybe: float
+    raters: Literal["equal", "dawid-skene"]
 
 class ReportOptions(TypedDict, total=False):
     images: str | None
@@ -430,6 +466,7 @@ class TrainOptions(TypedDict, total=False):
     pretrained: bool | str
     head_hidden: int | None
     size: int | None
+    exact_decode: bool
     preprocessing: Mapping[str, Any]
     batch_size: int
     optimizer: Literal["sgd", "adamw"]

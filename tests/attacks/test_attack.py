@@ -13,8 +13,8 @@ import pytest
 from scipy.special import logsumexp
 
 import hardsight
-from hardsight.attacks.detection import detected, roc_curve
 from hardsight.attacks.settings import AttackSettings
+from hardsight.attacks.tables import detected, roc_curve
 from hardsight.attacks.trajectory import describe_paths, path_table
 from hardsight.attacks.verification import fitted_gaussians, verification
 from hardsight.errors import InputError, RunError

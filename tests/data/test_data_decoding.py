@@ -19,7 +19,7 @@ from pictures import encoded
 from PIL import Image
 
 from hardsight.data import BrokenImage, open_data
-from hardsight.data.decoding import MAX_PIXELS, REASONS, decode
+from hardsight.data.decoding import MAX_PIXELS, REASONS, decode, within
 from hardsight.data.files import ImageFiles
 from hardsight.errors import FileError
 from hardsight.files.places import utf8_name
@@ -291,3 +291,43 @@ def test_threads_see_the_same_pixels(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         seen = list(pool.map(lambda row: data.image(row).getpixel((0, 0))[0], list(range(20)) * 5))  # type: ignore[index]
     assert seen == list(range(20)) * 5
+
+
+def smooth(width: int, height: int) -> Image.Image:
+    """A picture with edges at the scale of a few pixels of its small version."""
+    coarse = np.random.default_rng(1).integers(0, 256, (12, 16, 3), dtype=np.uint8)
+    return Image.fromarray(coarse).resize((width, height), Image.Resampling.BICUBIC)
+
+
+def test_a_large_jpeg_is_decoded_no_larger_than_needed() -> None:
+    content = encoded(smooth(803, 601), "JPEG", quality=95)
+    whole, scaled = (decode(io.BytesIO(content), "x", needed) for needed in (None, within(100)))
+    assert whole.size == (803, 601) and whole.info == {}
+    assert scaled.size == (201, 151)  # a fourth, rounded up: at least twice as large as needed
+    assert scaled.info == {"box": (0, 0, 803 / 4, 601 / 4), "whole": (803, 601)}
+    small = [np.asarray(picture.resize((100, 75), box=picture.info.get("box")), np.float64) for picture in (whole, scaled)]
+    assert np.abs(small[0] - small[1]).mean() < 1.0
+
+
+@pytest.mark.parametrize("format", ["PNG", "WEBP", "TIFF"])
+def test_other_formats_and_small_pictures_come_whole(format: str) -> None:
+    assert decode(io.BytesIO(encoded(smooth(400, 300), format)), "x", within(50)).size == (400, 300)
+    jpeg = encoded(smooth(399, 300), "JPEG")
+    np.testing.assert_array_equal(np.asarray(decode(io.BytesIO(jpeg), "x", within(100))), decoded(jpeg))
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_scaled_and_turned(orientation: int) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    content = encoded(smooth(803, 601), "JPEG", quality=95, exif=exif)
+    asked = []
+
+    def needed(width: int, height: int) -> tuple[int, int]:
+        asked.append((width, height))
+        return (100, 75) if width > height else (75, 100)
+
+    whole, scaled = (decode(io.BytesIO(content), "x", each) for each in (None, needed))
+    assert asked == [whole.size] == [scaled.info["whole"]]  # as a person sees it
+    small = [np.asarray(picture.resize((90, 90), box=picture.info.get("box")), np.float64) for picture in (whole, scaled)]
+    assert np.abs(small[0] - small[1]).mean() < 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from torch import Tensor  # noqa: E402
 
 from adapt_runs import contents  # noqa: E402
 from hardsight import Snapshot, generalize  # noqa: E402
+from hardsight.data import open_data  # noqa: E402
 from hardsight.domains.drm import Student  # noqa: E402
 from hardsight.domains.feature_critic import FeatureCritic  # noqa: E402
 from hardsight.domains.meta_steps import MetaMethod, MetaStep  # noqa: E402
@@ -224,3 +226,15 @@ def test_options_of_a_method_are_refused_by_name(losses: str, options: Any, word
     with pytest.raises(InputError) as error:
         generalize(data(), tmp_path / "run", losses=losses, method_options=options)
     assert all(word in str(error.value) for word in words) and not (tmp_path / "run").exists()
+
+
+def test_images_go_through_batch_normalization(tmp_path: Path) -> None:
+    """The inner step replaces the parameters of a network with buffers."""
+    pictures = open_data("digits", limit=72)
+    images = replace(pictures, columns={"domain": [NAMES[row % 3] for row in range(72)]})
+    net = torch.nn.Sequential(
+        torch.nn.Flatten(), torch.nn.Linear(192, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Linear(8, 10)
+    )
+    losses = "mldg,metareg,feature-critic"
+    done = generalize(images, tmp_path / "run", model=net, losses=losses, epochs=2, batch_size=24, lr=0.05, keep_models=False)
+    assert len(done.epochs) == 3 * 3 * 2 and all(np.isfinite(row["validation"]) for row in done.epochs.to_pylist())

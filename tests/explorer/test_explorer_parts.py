@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import shutil
 import time
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,6 +23,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from scipy.stats import rankdata, spearmanr
 
+import hardsight
 from explorer_runs import EPOCHS, NAMES, class_means, digits_run, two_heads
 from hardsight.data import decoding, open_data
 from hardsight.errors import InputError
@@ -126,7 +128,8 @@ def test_scores_in_another_order_find_their_samples_by_id(tmp_path: Path) -> Non
 
 def test_files_or_dynamics_alone_will_do(tmp_path: Path, run: Path) -> None:
     snapshot = Snapshot.load(run)
-    snapshot.save(tmp_path / "arrays.npz")
+    with pytest.warns(UserWarning, match="degradation is not saved"):
+        snapshot.save(tmp_path / "arrays.npz")
     table = score(snapshot)
     write_table(table, tmp_path / "scores.parquet")
     write_table(table, tmp_path / "scores.csv")
@@ -489,7 +492,16 @@ def test_arrays_frames_snapshots_and_results_are_shown_as_score_takes_them(run: 
     assert shown_ids(snapshot.of_split("test")) == [str(row) for row in range(4, 200, 5)]
 
 
-def test_a_result_without_samples_shows_its_run_or_says_so(run: Path) -> None:
+def test_every_result_shows_its_samples_or_its_run_or_says_what_to_open(run: Path, tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        drifted = hardsight.drift(run, digits_run(tmp_path / "later", n=200, noise=2.0))
+        groups = hardsight.audit(run, group="split")
+        ordered, chosen, triplets = hardsight.curriculum(run), hardsight.select(run, 20), hardsight.mine(run)
+    assert "change" in open_display(drifted).columns and len(open_display(drifted)) == len(drifted)
+    assert shown_ids(ordered) == ordered["id"].to_pylist()
+    assert open_display(groups).path == run  # its rows are groups: the run has the samples
     assert shown_ids(Result(pa.table({"epoch": [1]}), run=run)) == [str(row) for row in range(200)]
-    with pytest.raises(InputError, match="Result has no samples"):
-        open_display(Result(pa.table({"epoch": [1]})))
+    for result, match in ((triplets, "Triplets has no samples"), (chosen, "no column of numbers")):
+        with pytest.raises(InputError, match=match):
+            open_page(result, None, ExploreSettings())

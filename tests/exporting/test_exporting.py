@@ -8,7 +8,9 @@ import shutil
 import warnings
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -200,8 +202,8 @@ def test_coco_refers_to_what_is_there(run: Path, files: Path, tmp_path: Path) ->
     assert len(coco.getImgIds(catIds=[4])) == (table.label[: N - 1] == 3).sum()
 
 
-def test_huggingface_opens_it_with_images_and_class_names(run: Path, tmp_path: Path) -> None:
-    export(run, "huggingface", tmp_path / "out", hardness=True)
+def test_datasets_opens_the_hub_folder_with_images_and_class_names(run: Path, tmp_path: Path) -> None:
+    export(run, "hub", tmp_path / "out", hardness=True)
     table = of_run(run)
     parts = {path.name: pq.read_table(path) for path in (tmp_path / "out" / "data").iterdir()}
     test, train = (parts.pop(f"{split}-00000-of-00001.parquet") for split in ("test", "train"))
@@ -219,6 +221,43 @@ def test_huggingface_opens_it_with_images_and_class_names(run: Path, tmp_path: P
     assert opened["test"].features["label"].names == NAMES and first["label"] == table.label[first["id"]]
     assert first["image"].size == (8, 8) and first["error_score"] == pytest.approx(table.error_score[first["id"]], rel=1e-5)
     assert first["confidence"] == pytest.approx(-table.confidence[first["id"]], rel=1e-5)  # high is hard in every score
+    huggingface_hub = pytest.importorskip("huggingface_hub")
+    card = huggingface_hub.DatasetCard.load(tmp_path / "out" / "README.md")
+    assert card.data.pretty_name == "run" and card.data.task_categories == ["image-classification"]
+    assert {entry["split"] for entry in card.data.configs[0]["data_files"]} == {"test", "train"}
+    lines = card.text.splitlines()
+    assert "# run" in lines and f"| test | {N // 5} |" in lines and any("High is hard." in line for line in lines)
+    assert all(any(line.startswith(f"| {name.replace('_', chr(92) + '_')} |") for line in lines) for name in features)
+
+
+def test_nothing_is_pushed_unless_it_is_asked_for(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hub on this machine that refuses everybody: what it was asked, and what a user is told."""
+    pytest.importorskip("huggingface_hub")
+    asked: list[str] = []
+
+    class Refusing(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append(f"{self.path} {self.rfile.read(int(self.headers['content-length'])).decode()}")
+            self.send_response(401)
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Refusing)
+    Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setattr("huggingface_hub.hf_api.api.endpoint", f"http://127.0.0.1:{server.server_port}")
+    export(run, "hub", tmp_path / "kept")
+    assert asked == []
+    with pytest.raises(InputError, match="--push somebody/digits: .* is written, but not uploaded"):
+        export(run, "hub", tmp_path / "out", push="somebody/digits")
+    assert len(asked) == 1 and asked[0].startswith("/api/repos/create") and "private" in asked[0]
+    assert (tmp_path / "out" / "README.md").is_file()
+    with pytest.raises(InputError, match="--to coco"):
+        export(run, "coco", tmp_path / "coco", push="somebody/digits")
+    server.shutdown()
+    server.server_close()
 
 
 def test_label_studio_tasks_come_most_suspect_first(run: Path, tmp_path: Path) -> None:
@@ -282,7 +321,7 @@ def test_what_cannot_be_exported_is_said_before_anything_is_scored_or_written(
         (files, "cleanlab", None, "cleanlab needs probabilities"),
         (files, "coco", None, "--images"),
         ("x.npz", "fiftyone", None, "--images"),
-        ("x.npz", "huggingface", "digits", "no image has the id of a sample"),
+        ("x.npz", "hub", "digits", "no image has the id of a sample"),
         ("x.npz", "coco", "x.npz", "an .npz of images must hold `images`"),
     ):
         with pytest.raises(InputError, match=match):
@@ -314,10 +353,10 @@ def test_what_a_killed_export_left_is_no_hindrance(run: Path, tmp_path: Path) ->
 def test_what_is_exported_is_not_removed_with_an_earlier_export(files: Path, tmp_path: Path, cli: Callable[..., Any]) -> None:
     """A split that the new export does not have would be removed, and with it the input; so would images in the folder."""
     photos = files.parent / "photos"
-    export(files, "huggingface", tmp_path / "out", images=str(photos))
+    export(files, "hub", tmp_path / "out", images=str(photos))
     source = tmp_path / "out" / "data" / "val-00000-of-00001.parquet"
     source.write_bytes(files.read_bytes())
-    done = cli("export", source, "--to", "huggingface", "-o", tmp_path / "out", "--images", photos)
+    done = cli("export", source, "--to", "hub", "-o", tmp_path / "out", "--images", photos)
     refused(done, "the input", "give another -o")
     assert source.read_bytes() == files.read_bytes()
     folder = tmp_path / "coco"

@@ -141,7 +141,7 @@ def test_what_was_done_is_written_down(here: Path, cli: Cli) -> None:
     assert cli("extract", "tiny_nets:two", "photos", "-o", "run", *changed).code == 0
     start, end = told(here / "run", "start.json"), told(here / "run")
     given = {"size": [12, 12], "resize": "squash", "crop_pct": 0.75, "interpolation": "bicubic", "mean": [0.1, 0.2, 0.3]}
-    assert start["arguments"]["preprocessing"] == {**given, "std": [0.25] * 3, "channels": "RGB"}
+    assert start["arguments"]["preprocessing"] == {**given, "std": [0.25] * 3, "channels": "RGB", "exact_decode": False}
     assert {key: end[key] for key in start} == start
     assert start["arguments"]["layer"] == "head" and start["words"].startswith("hardsight extract tiny_nets:two photos")
     assert end["counts"] == {"images": 8, "rows": 8, "broken": 0}
@@ -512,3 +512,21 @@ def test_the_largest_batch_that_fits() -> None:
     assert sizes.largest_that_fits(attempt) == 64
     with pytest.raises(RuntimeError, match="other"):
         sizes.largest_that_fits(lambda size: (_ for _ in ()).throw(RuntimeError("other")))
+
+
+def test_exact_decoding_gives_the_bytes_of_whole_pictures(here: Path) -> None:
+    """Of a large JPEG the features differ a little, of a PNG not at all; the run says which it was."""
+    (here / "data").mkdir()
+    for ending in ("jpg", "png"):
+        picture(0, 40).resize((400, 300)).save(here / "data" / f"picture.{ending}")
+    with Image.open(here / "data" / "picture.jpg") as opened:
+        opened.convert("RGB").save(here / "data" / "whole.png")  # what a whole decoding of the JPEG gives
+    features = {}
+    for exact in (False, True):
+        run = here / f"run{exact}"
+        features[exact] = np.asarray(hardsight.extract("tiny_nets:two", "data", run, exact_decode=exact).features)
+        assert told(run, "start.json")["arguments"]["preprocessing"]["exact_decode"] is exact
+    jpeg, png, whole = range(3)
+    np.testing.assert_array_equal(features[True][jpeg], features[True][whole])
+    np.testing.assert_array_equal(features[False][png], features[True][png])
+    assert 0 < np.abs(features[False][jpeg] - features[True][jpeg]).max() < 0.1 * np.abs(features[True][jpeg]).max()

@@ -1,12 +1,15 @@
-"""Remote snapshots and scores, on a local S3 server."""
+"""Remote snapshots and scores, on a local S3 server and a local web server."""
 
 from __future__ import annotations
 
+import functools
 import io
 import logging
 import pickle
 import tarfile
+import threading
 from collections.abc import Callable, Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -217,3 +220,27 @@ def test_images_in_a_store_that_are_not_there(bucket: Any, name: str, match: str
             stream.write(b"path,label\n")
     with pytest.raises(InputError, match=match):
         open_data(f"s3://bucket/{name}")
+
+
+class Silent(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing: what a command prints is compared."""
+
+
+@pytest.fixture
+def website(files: Path) -> Iterator[str]:
+    """The files on a web server that, like many, sends them only whole."""
+    handler = functools.partial(Silent, directory=str(files))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_a_file_of_the_web_is_read_as_a_local_one(website: str, files: Path, cli: Callable[..., Any], tmp_path: Path) -> None:
+    for source, target in ((website, "far.parquet"), (str(files), "near.parquet")):
+        assert cli("score", f"{source}/all.npz", "-o", str(tmp_path / target)).code == 0
+    assert (tmp_path / "far.parquet").read_bytes() == (tmp_path / "near.parquet").read_bytes()
+    refused(cli("score", f"{website}/absent.npz"), "absent.npz does not exist")
+    refused(cli("score", f"{website}/all.npz?key=1"), "?...")
+    refused(cli("score", str(files / "all.npz"), "-o", f"{website}/scores.parquet"), "not written to")

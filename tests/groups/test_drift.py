@@ -269,3 +269,11 @@ def test_bad_input_is_one_line(cli: Cli, tmp_path: Path, monkeypatch: pytest.Mon
     assert "is given twice" in cli("drift", tmp_path / "a.npz", tmp_path / "a.npz").err
     monkeypatch.setattr("hardsight.groups.drift.Measures", None)  # nothing is scored before both are there
     assert cli("drift", tmp_path / "a.npz", tmp_path / "nowhere.npz").err.endswith("nowhere.npz does not exist.\n")
+
+
+def test_the_control_does_not_repeat_draws_of_the_user() -> None:
+    """Half of the samples moved, chosen with the generator that everybody starts with."""
+    x = np.random.default_rng(5).normal(size=(400, 6))
+    chosen = np.random.default_rng(0).random(400) < 0.5
+    moved = features_moved(np.where(chosen[:, None], x + 2, x), np.where(chosen[:, None], x, x + 2), paired=True)
+    assert moved is not None and abs(moved.control.share - 0.5) < 0.1

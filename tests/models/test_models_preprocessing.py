@@ -12,6 +12,7 @@ import pytest
 from libraries import library
 from PIL import Image
 
+from hardsight.data import open_data
 from hardsight.errors import InputError
 from hardsight.models import Preprocessing
 
@@ -135,3 +136,16 @@ def test_transformers_processors(kind: str, tmp_path: Path) -> None:
     assert ours(PICTURE).shape == theirs.shape
     # transformers resizes tensors, Pillow resizes pixels: the same filter, rounded once more or once less
     assert np.abs(ours(PICTURE) - theirs).mean() < 0.01 * np.abs(theirs).max()
+
+
+@pytest.mark.parametrize("resize", ["shortest", "squash", "longest"])
+@pytest.mark.parametrize("size", [(40, 40), (40, 60)])
+def test_reading_scales_large_jpegs_and_exactly_if_asked(tmp_path: Path, resize: Any, size: tuple[int, int]) -> None:
+    PICTURE.resize((1203, 800)).save(tmp_path / "large.jpg", quality=95)
+    data = open_data(tmp_path)
+    prepare = Preprocessing(size=size, resize=resize, crop_pct=0.9, interpolation="bicubic")
+    assert dataclasses.replace(prepare, exact_decode=True).needed is None
+    exact, scaled = (prepare.fitted(data.image(0, needed)) for needed in (None, prepare.needed))
+    assert scaled.size == exact.size and scaled.tobytes() != exact.tobytes()
+    assert np.abs(np.asarray(scaled, np.float64) - np.asarray(exact, np.float64)).mean() < 2.0
+    assert data.image(0, prepare.needed).width < 400

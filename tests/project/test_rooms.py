@@ -23,7 +23,7 @@ ROOMS = (
     "extraction", "scoring", "dynamics", "training",
     "domains",
     "torchmetrics",
-    "human", "subsets", "groups", "quality", "sklearn", "attacks", "explorer", "exporting",
+    "human", "subsets", "groups", "quality", "sklearn", "attacks", "explorer", "exporting", "checking",
     "demo", "cli", "__main__",
 )  # fmt: skip
 

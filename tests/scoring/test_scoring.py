@@ -379,7 +379,7 @@ def test_the_other_doors_join_by_the_index_too(tmp_path: Path) -> None:
     features, labels = pandas_rows()
     names = pd.Series([f"i{i}" for i in range(23)])
     for inputs in (ArrayInputs(features, labels, names), open_domain((features, labels, names))[0]):
-        assert inputs.ids == [f"i{i}" for i in SHUFFLED] and np.asarray(inputs.labels).tolist() == LABELS[SHUFFLED].tolist()
+        assert list(inputs.ids) == [f"i{i}" for i in SHUFFLED] and np.asarray(inputs.labels).tolist() == LABELS[SHUFFLED].tolist()
     assert ArrayInputs(features, labels).ids == [str(i) for i in SHUFFLED]
     logits = pd.DataFrame(FEATURES @ WEIGHT.T)
     chosen = [select_pseudo_labels(logits, features=x, head=WEIGHT, portion=0.5, method="cbst+avh") for x in (features, FEATURES)]

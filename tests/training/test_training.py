@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
@@ -483,3 +484,20 @@ def test_no_torch_says_how_to_get_it(tmp_path: Path) -> None:
     words = ["train", "digits", "--model", "mnist_cnn", "-o", str(tmp_path / "run")]
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
     assert done.returncode == 2 and done.stderr == "hardsight: hardsight train needs torch: pip install 'hardsight[torch]'\n"
+
+
+def test_features_are_those_of_any_snapshot(tmp_path: Path) -> None:
+    """From Parquet, with ids as written; those of a limit are spread over the file, and each keeps its own."""
+    x, labels = points(24)
+    ids = [f"s{row}" for row in range(24)]
+    columns = {"id": ids, "label": labels, "features": list(x), "site": ["a", "b"] * 12}
+    pq.write_table(pa.table({name: pa.array(column) for name, column in columns.items()}), tmp_path / "features.parquet")
+    options: dict[str, Any] = {"model": "feature_head", "model_options": {"num_inputs": 3}, "epochs": 1, "limit": 10}
+    run = hardsight.train(tmp_path / "features.parquet", tmp_path / "run", **options).run
+    kept = hardsight.Snapshot.load(run).columns(["id", "label", "site"]).to_pylist()
+    assert len(kept) == 10 and len({row["id"] for row in kept}) == 10
+    assert all((row["label"], row["site"]) == (labels[ids.index(row["id"])], "ab"[ids.index(row["id"]) % 2]) for row in kept)
+    with pytest.raises(InputError, match="finite, but 1 of 24 rows"):
+        broken = {**columns, "features": [*x[:23], x[23] * np.nan]}
+        pq.write_table(pa.table({name: pa.array(column) for name, column in broken.items()}), tmp_path / "broken.parquet")
+        hardsight.train(tmp_path / "broken.parquet", tmp_path / "no", **{**options, "limit": None})

@@ -1,5 +1,5 @@
 from .attack_result import Attack
-from .detection import roc_curve
+from .tables import roc_curve
 from .gradient_sign import fgsm, pgd
 from .trajectory import describe_paths
 

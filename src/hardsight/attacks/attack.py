@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from hardsight.attacks.attack_result import Attack
 from hardsight.attacks.settings import AttackSettings
+from hardsight.attacks.tables import attack_table, detection_table, epsilon_table
 from hardsight.attacks.target import (
     AttackTarget,
     check_same_model,
@@ -226,9 +227,6 @@ class _Job:
 
     def _finish(self, run: Run, parts: list[Path]) -> None:
         """The head, the tables, the figures, and run.json last."""
-        from hardsight.attacks.detection import detection_table  # with statistics, which take a second to load
-        from hardsight.attacks.tables import attack_table, epsilon_table
-
         rows, broken = read_back(parts)
         samples, features = _read_parts(parts)
         if len(features) == 0:

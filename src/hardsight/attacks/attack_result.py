@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.attacks.detection import attacks_of, detected, roc_curve
+from hardsight.attacks.tables import MEDIANS, attacks_of, detected, roc_curve
 from hardsight.attacks.trajectory import paths
 from hardsight.files.run import read_manifest
 from hardsight.render import attacks as plots
@@ -25,7 +25,6 @@ HISTOGRAMS = {
     "confidence of the prediction": "predicted_confidence",
     "log-likelihood": "likelihood",
 }
-MEDIANS = ("avh", "norm", "confidence", "likelihood", "score")
 
 
 class Attack(RunResult):

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow.compute as pc
 from safetensors import safe_open
 
 from hardsight.attacks.settings import AttackSettings
@@ -200,12 +199,12 @@ def training_features(directory: Path | None, num_features: int) -> tuple[np.nda
     if directory is None or not (directory / "samples").is_dir() or not (directory / "run.json").is_file():
         return None
     snapshot = Snapshot.load(directory)
-    if snapshot.source.width != num_features or "split" not in snapshot.column_names:
+    splits = snapshot.splits
+    if snapshot.source.width != num_features or splits is None or "train" not in splits:
         return None
-    columns = snapshot.columns(["split", "label"])
-    mask = pc.and_(pc.equal(columns["split"], "train"), pc.is_valid(columns["label"]))
-    rows = np.flatnonzero(pc.fill_null(mask, False).to_numpy(zero_copy_only=False))
+    trained = snapshot.of_split("train")
+    rows = np.flatnonzero(trained.labels >= 0)
     if len(rows) == 0:
         return None
-    batch = snapshot.take(rows[even_rows(len(rows), MOST_REFERENCE)]).in_memory()
+    batch = trained.take(rows[even_rows(len(rows), MOST_REFERENCE)]).in_memory()
     return np.asarray(batch.values, np.float64), batch.labels

@@ -17,7 +17,8 @@ def clean(
     apply: str = typer.Option(
         None,
         metavar="FILE",
-        help="Review to apply, as the explorer saves it (review.parquet): writes corrected labels instead of suspects.",
+        help="Review to apply: review.parquet of the explorer, or what Label Studio or FiftyOne exports as JSON. Writes "
+        "corrected labels instead of suspects.",
     ),
     output: str = typer.Option(
         None,

@@ -22,7 +22,7 @@ def export(
     """Export samples and scores to another tool.
 
     Includes suspects and marks, if there are any. Image files stay where they are; images from arrays are written as PNG,
-    and huggingface holds the images themselves.
+    and hub holds the images themselves.
 
     \b
     Example:

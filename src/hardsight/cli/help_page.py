@@ -17,10 +17,10 @@ from hardsight.errors import MissingExtra, did_you_mean
 UsageError: Any = typer.BadParameter.__base__  # click's, or that of the copy of click in newer versions of typer
 
 PURPOSES = {  # commands in the order in which they are most often used
-    "Look": ("demo", "extract", "score", "explore", "report", "audit", "drift"),
+    "Look": ("check", "demo", "extract", "score", "explore", "report", "audit", "drift"),
     "Fix": ("clean", "select", "curriculum", "mine"),
     "Adapt": ("train", "adapt", "generalize"),
-    "Research": ("dynamics", "correlate", "attack", "reproduce"),
+    "Research": ("dynamics", "correlate", "people", "attack", "reproduce"),
     "Tools": ("export", "verify"),
 }
 PACKAGES = {"reproduce": ("hardsight-papers", "Reproduce tables and figures of the papers.")}  # commands of packages of their own

@@ -12,7 +12,7 @@ from hardsight.scoring.settings import ScoreSettings
 def score(
     settings: ScoreSettings,
     snapshot: str = typer.Argument(
-        ..., metavar="SNAPSHOT", help="A run directory, .npz, .npy, .parquet or .csv; also s3://, gs://."
+        ..., metavar="SNAPSHOT", help="A run directory, .npz, .npy, .parquet or .csv; also s3://, gs://, hf://, https://."
     ),
     output: str = typer.Option(
         None,

@@ -13,7 +13,9 @@ from hardsight.training.settings import TrainSettings
 @command(TrainSettings, prints="lines", figures=True)
 def train(
     settings: TrainSettings,
-    data: str = typer.Argument(..., metavar="DATA", help="Images as for extract, digits, or an .npz of features and labels."),
+    data: str = typer.Argument(
+        ..., metavar="DATA", help="Images as for extract, digits, or labeled features (.npz, .parquet, a run)."
+    ),
     model: str = typer.Option(
         ...,
         metavar="MODEL",

@@ -17,7 +17,7 @@ from typing import IO
 from PIL import Image
 
 from hardsight.data.dataset import ImageData
-from hardsight.data.decoding import BrokenImage, decode
+from hardsight.data.decoding import BrokenImage, Needed, decode
 from hardsight.data.files import hash_lines, is_image_name
 from hardsight.data.labels import Written, read_labels, split_name
 from hardsight.data.layout import Layout, read_layout
@@ -51,7 +51,7 @@ class TarImages:
     def __len__(self) -> int:
         return len(self.members)
 
-    def image(self, row: int) -> Image.Image:
+    def image(self, row: int, needed: Needed | None = None) -> Image.Image:
         """Decode the image of one row."""
         member = self.members[row]
         archive = place(self.archives[member.archive])
@@ -61,7 +61,7 @@ class TarImages:
             content = _part(archive, member.offset, member.size)
         except OSError as error:
             raise BrokenImage("missing", member.name, error.strerror or str(error)) from error
-        return decode(io.BytesIO(content), member.name)
+        return decode(io.BytesIO(content), member.name, needed)
 
     def digest(self, ids: Sequence[str], rows: Sequence[int]) -> str:
         """sha256 over the sorted (id, size, time) that the archive records for its members: a copy has the same hash."""

@@ -22,6 +22,7 @@ from PIL import Image
 
 from hardsight.checks import check_ids
 from hardsight.data.dataset import ImageData
+from hardsight.data.decoding import Needed
 from hardsight.data.labels import SPLITS, read_labels
 from hardsight.errors import InputError
 from hardsight.files.npy import RowsOnDisk, open_npy, open_npz
@@ -44,7 +45,7 @@ class ImageArrays:
     def __len__(self) -> int:
         return sum(self.counts)
 
-    def image(self, row: int) -> Image.Image:
+    def image(self, row: int, needed: Needed | None = None) -> Image.Image:
         """The image of one row, as Pillow has it."""
         part = int(np.searchsorted(self._ends, row, side="right"))
         if part not in self._open:

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from PIL import Image
 
+from hardsight.data.decoding import Needed
 from hardsight.errors import InputError
 from hardsight.unique_ids import check_unique
 
@@ -21,8 +22,8 @@ class Images(Protocol):
 
     def __len__(self) -> int: ...
 
-    def image(self, row: int) -> Image.Image:
-        """Image number `row`, or BrokenImage."""
+    def image(self, row: int, needed: Needed | None = None) -> Image.Image:
+        """Image number `row`, or BrokenImage; where `needed` says what it will be shrunk to, it may come smaller than it is."""
 
     def digest(self, ids: Sequence[str], rows: Sequence[int]) -> str:
         """sha256 that changes when the images of these rows do, or their ids, without decoding any."""
@@ -70,9 +71,14 @@ class ImageData:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def image(self, row: int) -> Image.Image:
-        """Image number `row`: RGB, or "L" for gray arrays. Raises BrokenImage; safe from threads and workers."""
-        return self.images.image(int(self._rows[row]))
+    def image(self, row: int, needed: Needed | None = None) -> Image.Image:
+        """Image number `row`: RGB, or "L" for gray arrays. Raises BrokenImage; safe from threads and workers.
+
+        Args:
+            needed: (width, height) of the whole picture -> those that it will be shrunk to. A JPEG may then come smaller than it
+                is, but no smaller than that. Default: the whole picture.
+        """
+        return self.images.image(int(self._rows[row]), needed)
 
     def take(self, rows: Sequence[int] | np.ndarray) -> ImageData:
         """The same data with only these rows, in this order; classes keep their index."""

@@ -23,7 +23,7 @@ from PIL import Image
 
 from hardsight.data.arrays import row_ids
 from hardsight.data.dataset import ImageData, Images
-from hardsight.data.decoding import BrokenImage, decode
+from hardsight.data.decoding import BrokenImage, Needed, decode
 from hardsight.data.files import hash_lines
 from hardsight.data.labels import read_labels, split_name
 from hardsight.errors import FileError, InputError
@@ -71,11 +71,11 @@ class EncodedImages:
     def __len__(self) -> int:
         return int(self.ends[-1]) if len(self.ends) else 0
 
-    def image(self, row: int) -> Image.Image:
+    def image(self, row: int, needed: Needed | None = None) -> Image.Image:
         """Decode the image of one row."""
         number = int(np.searchsorted(self.ends, row, side="right"))
         first = int(self.ends[number - 1]) if number else 0
-        return _decoded(self._group(number)[row - first], f"{self.groups[number][0].file} row {row}", None)
+        return _decoded(self._group(number)[row - first], f"{self.groups[number][0].file} row {row}", None, needed)
 
     def _group(self, number: int) -> Any:
         """The column of one row group; the last few that were read are kept."""
@@ -110,9 +110,9 @@ class DatasetImages:
     def __len__(self) -> int:
         return len(self.dataset)
 
-    def image(self, row: int) -> Image.Image:
+    def image(self, row: int, needed: Needed | None = None) -> Image.Image:
         """Decode the image of one row."""
-        return _decoded(self.dataset[row].column(self.column)[0], f"row {row}", Path.cwd())
+        return _decoded(self.dataset[row].column(self.column)[0], f"row {row}", Path.cwd(), needed)
 
     def digest(self, ids: Sequence[str], rows: Sequence[int]) -> str:
         """sha256 over the fingerprint that the dataset has of itself, and the ids picked from it."""
@@ -264,7 +264,7 @@ def _split_of(file: Place) -> str | None:
     return None
 
 
-def _decoded(cell: pa.Scalar, name: str, root: Path | None) -> Image.Image:
+def _decoded(cell: pa.Scalar, name: str, root: Path | None, needed: Needed | None) -> Image.Image:
     """The image of one cell. A path without bytes is followed only below `root`, in data that a user holds in memory."""
     try:
         value = cell.as_py()
@@ -279,7 +279,7 @@ def _decoded(cell: pa.Scalar, name: str, root: Path | None) -> Image.Image:
             raise BrokenImage("missing", name, str(path)) from error
     if content is None:
         raise BrokenImage("missing", name, "no bytes in the table")
-    return decode(io.BytesIO(content), name)
+    return decode(io.BytesIO(content), name, needed)
 
 
 def _is_arrow(file: Place) -> bool:

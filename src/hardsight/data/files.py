@@ -13,7 +13,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from hardsight.data.decoding import SUFFIXES, BrokenImage, decode
+from hardsight.data.decoding import SUFFIXES, BrokenImage, Needed, decode
 from hardsight.errors import InputError
 from hardsight.files.places import utf8_name
 
@@ -89,7 +89,7 @@ class ImageFiles:
     def __len__(self) -> int:
         return len(self.paths)
 
-    def image(self, row: int) -> Image.Image:
+    def image(self, row: int, needed: Needed | None = None) -> Image.Image:
         """Decode the image of one row; BrokenImage if that fails or the file is outside the root."""
         name, real = utf8_name(self.paths[row]), os.path.realpath(os.path.join(self.root, self.paths[row]))
         if os.path.commonpath([self.root, real]) != self.root:
@@ -105,7 +105,7 @@ class ImageFiles:
         except OSError as error:
             raise BrokenImage("unreadable", name, error.strerror or str(error)) from error
         with os.fdopen(handle, "rb") as stream:
-            return decode(stream, name)
+            return decode(stream, name, needed)
 
     def digest(self, ids: Sequence[str], rows: Sequence[int]) -> str:
         """sha256 over the sorted (id, size, time of change) of the files; a missing one has size -1."""

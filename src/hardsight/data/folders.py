@@ -15,7 +15,7 @@ from typing import Any
 from PIL import Image
 
 from hardsight.data.dataset import ImageData
-from hardsight.data.decoding import BrokenImage, decode
+from hardsight.data.decoding import BrokenImage, Needed, decode
 from hardsight.data.files import UNREAD, ImageFiles, hash_lines, is_image_name, unread_note
 from hardsight.data.layout import read_layout
 from hardsight.errors import FileError, InputError
@@ -55,7 +55,7 @@ class RemoteImages:
     def __len__(self) -> int:
         return len(self.files)
 
-    def image(self, row: int) -> Image.Image:
+    def image(self, row: int, needed: Needed | None = None) -> Image.Image:
         """Fetch and decode the image of one row."""
         name, root = self.files[row][0], place(self.root)
         try:
@@ -63,7 +63,7 @@ class RemoteImages:
                 content = file.read()
         except (FileError, OSError) as error:
             raise BrokenImage("missing" if "does not exist" in str(error) else "unreadable", name, str(error)) from error
-        return decode(io.BytesIO(content), name)
+        return decode(io.BytesIO(content), name, needed)
 
     def digest(self, ids: Sequence[str], rows: Sequence[int]) -> str:
         """sha256 over the sorted (id, size, time of change) of the files."""

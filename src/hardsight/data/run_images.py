@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from PIL import Image
 
 from hardsight.data.dataset import ImageData
-from hardsight.data.decoding import BrokenImage
+from hardsight.data.decoding import BrokenImage, Needed
 from hardsight.data.degradation import Degradation, degrade
 from hardsight.data.files import ImageFiles, is_image_name, path_below
 from hardsight.data.opening import open_data
@@ -62,16 +62,16 @@ class RunImages:
                 f"the samples' like {ids[0]!r}."
             )
 
-    def find(self, path: str | None, id: str) -> Image.Image:
+    def find(self, path: str | None, id: str, needed: Needed | None = None) -> Image.Image:
         """The image of an undegraded sample, by its path or its id. Raises BrokenImage."""
         if self.roots and path is not None:
-            return self._file(path)
+            return self._file(path, needed)
         if not self.specs:
             raise BrokenImage("missing")
         if id not in (rows := self.open()):
             raise BrokenImage("missing", id)
         data, row = rows[id]
-        return data.image(row)
+        return data.image(row, needed)
 
     def file(self, path: str) -> Path:
         """The image file at a path below one of the roots. Raises BrokenImage where it is missing or lies outside."""
@@ -95,11 +95,11 @@ class RunImages:
                 self._rows = rows
             return self._rows
 
-    def _file(self, path: str) -> Image.Image:
+    def _file(self, path: str, needed: Needed | None) -> Image.Image:
         broken = BrokenImage("missing", path)
         for root in self.roots:
             try:
-                return ImageFiles(root, [path_below(root, path, "path")]).image(0)
+                return ImageFiles(root, [path_below(root, path, "path")]).image(0, needed)
             except InputError as error:
                 broken = BrokenImage("outside_root", path, str(error))
             except BrokenImage as error:

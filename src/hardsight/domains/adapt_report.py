@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.data import BrokenImage, ImageData
+from hardsight.data.decoding import within
 from hardsight.domains.adapt_result import ALL, Adapted
 from hardsight.domains.auto import CHOSEN_BY
 from hardsight.domains.comparison import INTERVALS, compared, known_mean, over_seeds
@@ -95,7 +96,7 @@ def _pictures(chosen: pa.Table, data: ImageData, class_names: Sequence[str]) -> 
             if len(shown) == most[words]:
                 break
             with contextlib.suppress(BrokenImage):
-                picture = data.image(row_of[entry["id"]])
+                picture = data.image(row_of[entry["id"]], within(SIDE))
                 picture.thumbnail((SIDE, SIDE))
                 shown.append((np.asarray(picture), _caption(entry, class_names)))
         if shown:

@@ -35,6 +35,7 @@ STATISTICS = (
     "only_selected_by_cbst",
 )
 ALL = "all pairs"
+FEW = 6  # methods whose differences are all printed
 Key = tuple[str, str, int]  # pair, method and seed
 Rounds = dict[Key, History]
 Starts = dict[Key, dict[str, Any]]
@@ -192,7 +193,10 @@ class Adapted(RunResult):
         if accuracy:
             header = ("domains", "method", Cell("last round", "accuracy"), Cell("best (oracle)", "oracle_accuracy"))
             yield ShownTable("accuracy", header, accuracy, "mean class accuracy (%)", 2)
-        yield from shown_differences("differences, run by run", self.differences.to_pylist(), ("pair", "method", "against"))
+        few = len(self.methods) <= FEW
+        shown = [row for row in self.differences.to_pylist() if few or row["against"] == SOURCE_ONLY]
+        title = "differences, run by run" if few else "differences from the source model, run by run; differences.parquet has all"
+        yield from shown_differences(title, shown, ("pair", "method", "against"))
         names = STATISTICS[:6]
         selected = [(row["pair"], row["method"], *(number(row[name]) for name in names)) for row in self.selection.to_pylist()]
         if selected:

@@ -10,6 +10,7 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ from hardsight.threads import even_rows
 from hardsight.training.augmentation import AugmentedInputs
 from hardsight.training.checkpoint import Checkpoints, TrainingState
 from hardsight.training.forward_passes import FORWARD, all_features, as_tensor, forward_pass
-from hardsight.training.inputs import Inputs, even_batches
+from hardsight.training.inputs import InputBatch, Inputs, even_batches
 from hardsight.training.optimization import Updater, drawn_seed, rate_factor
 from hardsight.training.processes import gathered
 from hardsight.training.trainee import Trainee
@@ -45,6 +46,8 @@ from hardsight.training.trainee import Trainee
 SOURCE, ROUNDS, DRAW, HELD_OUT, PARTS, TARGET = 1, 2, 3, 4, 5, 6  # independent streams of random numbers
 TRIED = 2000  # source samples, at most, to test whether they were learned
 HEAD = "objective.classes."  # beginning of the names of the head's tensors in a learner
+Pair = tuple[InputBatch, InputBatch]  # of the source and of the target
+LossOf = Callable[[Tensor, Tensor, Tensor], Tensor]  # (b, c) logits, (b, c) labels, (b,) whether of the target -> the loss
 Report = Callable[[int], None]  # called with the epochs or rounds that are done
 
 
@@ -247,57 +250,59 @@ class PairTraining:
     # ---- one epoch ----
 
     def _train(self, learning: Learning, epoch: Epoch) -> None:
-        """One pass over some source samples and the selected target samples, mixed."""
-        if isinstance(epoch.stage, PairedMethod):
-            self._train_paired(learning, epoch, epoch.stage)
-            return
-        learner, source_rows, stage = learning.learner, epoch.source_rows, epoch.stage
-        loss_of: Callable[[Tensor, Tensor, Tensor], Tensor] = self_training_loss
-        target_rows, labels = np.zeros(0, np.int64), np.zeros((0, self.num_classes), np.float32)
-        if stage is not None:
-            loss_of = stage.loss
-            target_rows, labels = stage.target(epoch.chosen, (len(self.target), self.num_classes), learner.batch_norm)
-        order = np.random.default_rng([self.seed, DRAW, *epoch.stream]).permutation(len(source_rows) + len(target_rows))
-        batches = even_batches(order, self.settings.batch_size)
-        ours = [source_rows[some[some < len(source_rows)]] for some in batches]
-        theirs = [target_rows[some[some >= len(source_rows)] - len(source_rows)] for some in batches]
-        learner.train()
+        """One pass over some source samples and the target samples that the stage trains on."""
+        stage, shape = epoch.stage, (len(self.target), self.num_classes)
+        if isinstance(stage, PairedMethod):
+            ours, theirs = self._paired(epoch)
+            step: Callable[[Pair, float], None] = partial(self._paired_step, learning, stage)
+        else:
+            rows, labels = np.zeros(0, np.int64), np.zeros(shape, np.float32)
+            if stage is not None:
+                rows, labels = stage.target(epoch.chosen, shape, learning.learner.batch_norm)
+            ours, theirs = self._mixed(epoch, rows)
+            step = partial(self._mixed_step, learning, self_training_loss if stage is None else stage.loss, labels)
+        learning.learner.train()
         torch.manual_seed(drawn_seed(self.seed, *epoch.stream))
-        pairs = zip(
-            self.source_batches.batches(ours, epoch.number), self.target_batches.batches(theirs, epoch.number), strict=True
-        )
-        for step, (source, target) in enumerate(pairs, (epoch.number - 1) * len(batches)):
-            learning.updater.set_rate(rate_factor(self.settings, step, len(batches), epoch.total))
-            inputs = np.concatenate([source.inputs, target.inputs])  # (b, ...), of several processes this one's share
-            if not len(inputs) and num_processes() == 1:
-                continue
-            known = np.eye(self.num_classes, dtype=np.float32)[self.source.labels[source.rows]]  # (b, c) one-hot
-            soft = as_tensor(np.concatenate([known, labels[target.rows]]), self.device)
-            is_target = torch.arange(len(soft), device=self.device) >= len(source.rows)
-            logits, soft, on_target = gathered(learner.logits(as_tensor(inputs, self.device)), soft, is_target.int())
-            learning.updater.update(loss_of(logits, soft, on_target > 0))
+        source, target = self.source_batches.batches(ours, epoch.number), self.target_batches.batches(theirs, epoch.number)
+        for number, pair in enumerate(zip(source, target, strict=True), (epoch.number - 1) * len(ours)):
+            learning.updater.set_rate(rate_factor(self.settings, number, len(ours), epoch.total))
+            step(pair, number / (epoch.total * len(ours)))
 
-    def _train_paired(self, learning: Learning, epoch: Epoch, method: PairedMethod) -> None:
-        """One pass over some source samples, and as many of the target, half a batch of each at a time."""
+    def _mixed(self, epoch: Epoch, target_rows: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Rows of the source and of the target, step by step: batches of both together, shuffled."""
+        rows, count = epoch.source_rows, len(epoch.source_rows)
+        order = np.random.default_rng([self.seed, DRAW, *epoch.stream]).permutation(count + len(target_rows))
+        batches = even_batches(order, self.settings.batch_size)
+        return [rows[some[some < count]] for some in batches], [target_rows[some[some >= count] - count] for some in batches]
+
+    def _mixed_step(self, learning: Learning, loss_of: LossOf, labels: np.ndarray, pair: Pair, progress: float) -> None:
+        """Down the loss of a batch; `labels` (n, c) are those of the target, a row of zeros for none."""
+        source, target = pair
+        inputs = np.concatenate([source.inputs, target.inputs])  # (b, ...), of several processes this one's share
+        if not len(inputs) and num_processes() == 1:
+            return
+        known = np.eye(self.num_classes, dtype=np.float32)[self.source.labels[source.rows]]  # (b, c) one-hot
+        soft = as_tensor(np.concatenate([known, labels[target.rows]]), self.device)
+        is_target = torch.arange(len(soft), device=self.device) >= len(source.rows)
+        logits, soft, on_target = gathered(learning.learner.logits(as_tensor(inputs, self.device)), soft, is_target.int())
+        learning.updater.update(loss_of(logits, soft, on_target > 0))
+
+    def _paired(self, epoch: Epoch) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Rows of the source and as many of the target, step by step: half a batch of each."""
         count, size = len(epoch.source_rows), max(1, self.settings.batch_size // 2)
         ours, theirs = (np.random.default_rng([self.seed, which, *epoch.stream]) for which in (DRAW, TARGET))
         passes = [theirs.permutation(len(self.target)) for _ in range(math.ceil(count / len(self.target)))]
-        source_batches = even_batches(epoch.source_rows[ours.permutation(count)], size)
-        target_batches = even_batches(np.concatenate(passes)[:count], size)
-        learning.learner.train()
-        torch.manual_seed(drawn_seed(self.seed, *epoch.stream))
-        pairs = zip(
-            self.source_batches.batches(source_batches, epoch.number),
-            self.target_batches.batches(target_batches, epoch.number), strict=True,
-        )  # fmt: skip
-        steps = len(source_batches)
-        for number, (source, target) in enumerate(pairs, (epoch.number - 1) * steps):
-            learning.updater.set_rate(rate_factor(self.settings, number, steps, epoch.total))
-            if min(len(source.rows), len(target.rows)) == 0 and num_processes() == 1:
-                continue
-            labels = as_tensor(self.source.labels[source.rows], self.device)
-            inputs = as_tensor(source.inputs, self.device), labels, as_tensor(target.inputs, self.device)
-            method.step(Step(learning.learner, learning.updater, *inputs, progress=number / (epoch.total * steps)))
+        shuffled = epoch.source_rows[ours.permutation(count)]
+        return even_batches(shuffled, size), even_batches(np.concatenate(passes)[:count], size)
+
+    def _paired_step(self, learning: Learning, method: PairedMethod, pair: Pair, progress: float) -> None:
+        """The method's own step; none where no image of a domain could be read."""
+        source, target = pair
+        if min(len(source.rows), len(target.rows)) == 0 and num_processes() == 1:
+            return
+        labels = as_tensor(self.source.labels[source.rows], self.device)
+        inputs = as_tensor(source.inputs, self.device), labels, as_tensor(target.inputs, self.device)
+        method.step(Step(learning.learner, learning.updater, *inputs, progress=progress))
 
     def _source_rows(self, portion: float, stream: int, number: int, among: np.ndarray | None = None) -> np.ndarray:
         """Source samples of a round, drawn without replacement; where classes are to be balanced, as many of each."""

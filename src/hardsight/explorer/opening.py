@@ -133,7 +133,7 @@ def _of_memory(x: Any, settings: ReportSettings, keep: bool, progress: Progress 
         display = _of_scores(scores, None, given.get("class_names") or noted_class_names(found.schema))
         display.clean_table = found
     else:
-        samples = Snapshot.open(x, **given)
+        samples = Snapshot.of_scores(scores_given(x), **given) if isinstance(x, Result) else Snapshot.open(x, **given)
         display = _of_samples(samples.of_split(settings.split), samples.path, keep, progress)
         pictures = pictures or pictures_of(samples)
     if display.path is None and isinstance(pictures, RunPictures):

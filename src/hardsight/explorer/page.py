@@ -79,15 +79,20 @@ class Page:
         self.notes = list(self.display.notes)  # for the user, one sentence each
         self.maps = Maps(self.display, keep=self.unmarked is None)
         self.columns = {name: on_screen(column) for name, column in self.display.columns.items()}  # angles in degrees
+        self.axes = self._first_axes()
         self.hidden = {} if rounds is None else rounds.hidden()  # columns that filters name and menus do not
+
+    def _first_axes(self) -> dict[str, str | None]:
+        """What the scatter first shows: of two runs, the first against the second; refused where there are no numbers."""
+        by, (x, y, color) = self.display.by, default_axes(self.display)
+        if self.comparison is not None and by in self.comparison.changes:
+            x, y, color = by, by + SECOND, "outcome" if "outcome" in self.display.columns else color
+        return {"x": x, "y": y, "color": color}
 
     def about(self) -> dict[str, Any]:
         """What the browser must know before it first draws."""
         display, snapshot, rounds = self.display, self.display.snapshot, self.display.rounds
         measures = [] if display.epochs is None else display.epochs.measures
-        x, y, color = default_axes(display)
-        if self.comparison is not None and display.by in self.comparison.changes:
-            x, y, color = display.by, display.by + SECOND, "outcome" if "outcome" in display.columns else color
         return {
             "version": VERSION,
             "name": display.name,
@@ -99,7 +104,7 @@ class Page:
             + [column.described() | {"hidden": True} for column in self.hidden.values()]
             + self.maps.described_columns(),
             "maps": self.maps.described(),
-            "axes": {"x": x, "y": y, "color": color},
+            "axes": self.axes,
             "by": display.by,
             "pictures": self.pictures.any,
             "closeups": snapshot is not None and snapshot.source.evidence == "features",

@@ -1,8 +1,9 @@
-"""Results of other commands as columns to filter by: a subset, the groups of an audit, a drift.
+"""Results of other commands as columns to filter by: a subset, the groups of an audit, a drift, the quality of images.
 
     subset   id, reason             hardsight select                 columns subset, subset_reason
     audit    id, and its groups     hardsight audit                  a column per grouping
     drift    id, harder, change     hardsight drift                  columns drift, drift_change, drift_outcome
+    quality  id, issues             hardsight check                  column image_quality
 
 Each is a named file, or the one that the command writes into the run or next to a file. Rows are joined by id.
 """
@@ -32,8 +33,8 @@ MOST_REASONS = 20  # listed; more are reasons of single samples, with a rank or 
 
 def add_quick_filters(display: Display, settings: ReportSettings) -> None:
     """Add the columns of the subset, the audit and the drift that are named, or that are in the run or next to the file."""
-    for name, add in (("subset", _add_subset), ("audit", _add_audit), ("drift", _add_drift)):
-        named = getattr(settings, name)
+    for name, add in (("subset", _add_subset), ("audit", _add_audit), ("drift", _add_drift), ("quality", _add_quality)):
+        named = getattr(settings, name, None)
         if named is not None:
             if not named.is_file():
                 raise FileError(missing(named))
@@ -91,6 +92,15 @@ def _add_audit(display: Display, file: Path) -> None:
         words = pa.array(list(notes), pa.string())
         place = integers(pc.index_in(table.column(by).cast(pa.string()), value_set=words).combine_chunks())
         display.add_filter(codes(_free_name(display, by, notes), place, list(notes), about), notes)
+
+
+def _add_quality(display: Display, file: Path) -> None:
+    table = _joined(display, file, ("id", "issues"), "check")
+    first = [(words or "").partition(", ")[0] for words in table.column("issues").to_pylist()]
+    names = sorted({name for name in first if name})
+    if names:
+        code = np.array([names.index(name) if name else -1 for name in first])
+        display.add_filter(codes("image_quality", code, names, "What is odd about the image itself."))
 
 
 def _free_name(display: Display, by: str, notes: dict[str, str]) -> str:

@@ -16,7 +16,7 @@ from threading import Condition
 from PIL import Image, ImageDraw
 
 from hardsight.data import BrokenImage, Degradation, degrade
-from hardsight.data.decoding import MAX_PIXELS, before_pixels
+from hardsight.data.decoding import MAX_PIXELS, before_pixels, within
 from hardsight.data.run_images import RunImages
 from hardsight.errors import HardsightError, InputError
 from hardsight.explorer.display import Display
@@ -89,12 +89,12 @@ class Pictures:
     def small(self, row: int, side: int) -> bytes:
         """A WebP of at most `side` pixels."""
         with self._turn():
-            return _encoded(self._safe(row), side)
+            return _encoded(self._safe(row, side), side)
 
     def reduced(self, row: int, side: int) -> Image.Image:
         """The image, or a gray one that says why not, of at most `side` pixels, so that many fit in memory."""
         with self._turn():
-            image = self._safe(row)
+            image = self._safe(row, side)
             image.thumbnail((side, side))  # in place, and never larger
             return image
 
@@ -138,14 +138,15 @@ class Pictures:
             before_pixels.reset(token)
             self.room.release(sum(held))
 
-    def _image(self, row: int) -> Image.Image:
-        image = self.source.find(self.display.image_path(row), self._base(row))
+    def _image(self, row: int, side: int | None = None) -> Image.Image:
+        needed = None if side is None or self._degradation(row) is not None else within(side)
+        image = self.source.find(self.display.image_path(row), self._base(row), needed)
         before_pixels.get()(image.width * image.height)  # an image from an array was not decoded
         return self._degraded(row, image)
 
-    def _safe(self, row: int) -> Image.Image:
+    def _safe(self, row: int, side: int) -> Image.Image:
         try:
-            return self._image(row)
+            return self._image(row, side)
         except BrokenImage as error:
             return _placeholder(error.reason.replace("_", " "))
         except HardsightError:

@@ -5,7 +5,7 @@ samples.py      the samples with all their columns, and the folder to write to
 image_files.py   where every sample's image is, or is written to
 cleanlab.py      labels, pred_probs, and the table of label issues
 fiftyone.py      FiftyOneImageClassificationDataset
-huggingface.py   Parquet files with images and class names, for `datasets.load_dataset`
+hub.py           Parquet files with images and class names and a dataset card, for `datasets.load_dataset`
 coco.py          one JSON of images, annotations and categories
 labelstudio.py   tasks with predictions, and the labeling configuration
 """

@@ -56,7 +56,7 @@ def export(
     Args:
         x: whatever `Snapshot.open` opens: a run directory, a file, arrays, a frame, a table of scores, a `Snapshot`; or a
             `Result`.
-        to: cleanlab, fiftyone, huggingface, coco or labelstudio.
+        to: cleanlab, fiftyone, hub, coco or labelstudio.
         output: the folder; by default next to the run, such as run-coco; of what is in memory, table-coco.
         settings: all options as one object; each is also a keyword.
         progress: called with rows done and rows in all, while a run without scores is scored.
@@ -64,6 +64,8 @@ def export(
     settings = ExportSettings.given(settings, options)
     if to not in TOOLS:
         raise InputError(f"to must be one of {', '.join(TOOLS)}, got {to!r}.{did_you_mean(to, TOOLS)}")
+    if settings.push is not None and to != "hub":
+        raise InputError(f"--push uploads a dataset of the Hugging Face Hub: it goes with --to hub, got --to {to}.")
     path = Path(x) if isinstance(x, (str, os.PathLike)) else None
     folder = default_folder(path, to) if output is None else Path(output)
     check_folder(folder, to, path)
@@ -80,7 +82,9 @@ def export(
     if settings.hardness:
         table = as_hardness(table)
         notes.append("as hardness: high is hard in every score")
-    material = Material(display, Pictures(display, settings.images), rows, table, folder, settings.image_url, notes)
+    material = Material(
+        display, Pictures(display, settings.images), rows, table, folder, settings.image_url, settings.push, notes
+    )
     tool = importlib.import_module(f"hardsight.exporting.{to}")
     check_samples(material, to, TOOLS[to])
     if "images" in TOOLS[to]:

@@ -36,6 +36,7 @@ class Material:
     table: pa.Table  # (m rows) id, path, classes by index, scores, verdicts, marks
     folder: Path
     image_url: str | None = None
+    push: str | None = None  # a dataset of the Hub to upload to
     notes: list[str] = field(default_factory=list)  # for the user, one sentence each
 
     def __post_init__(self) -> None:

@@ -9,7 +9,7 @@ from hardsight.options import HardnessView, OpeningOptions, SampleOptions, optio
 TOOLS = {  # tool -> what it needs of a run
     "cleanlab": ("probabilities", "labels"),
     "fiftyone": ("labels", "images"),
-    "huggingface": ("images",),
+    "hub": ("images",),
     "coco": ("labels", "images"),
     "labelstudio": ("images",),
 }
@@ -26,4 +26,7 @@ class ExportSettings(OpeningOptions, SampleOptions, HardnessView):
         None,
         "URL prefix at which images are served, for labelstudio. Default: its storage of local files.",
         metavar="PREFIX",
+    )
+    push: str | None = option(
+        None, "Dataset of the Hugging Face Hub to upload to, for hub. A new one is private.", metavar="ORG/NAME"
     )

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pyarrow as pa
+from PIL import Image
 
 from hardsight.checks import check_labels
 from hardsight.data import BrokenImage, Degradation, ImageData, degrade, degraded_id, parse_degradations
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from hardsight.option_types import ExtractOptions
 
 
+Seen = Callable[[int, Image.Image | BrokenImage], None]
 COMMAND = "hardsight extract"
 AHEAD_BATCHES, AHEAD_BYTES = 4, 2**28  # to decode ahead of the model: maximum batches, approximate bytes
 TAKEN = {"id", "label", "features", *OWN_COLUMNS} - {"split", "path"}  # reserved names that a column of the data cannot have
@@ -76,6 +78,7 @@ def extract(
     preprocessing: dict[str, Any] | None = None,
     progress: Progress | None = None,
     say: Say | None = None,
+    seen: Seen | None = None,
     **options: Unpack[ExtractOptions],
 ) -> Snapshot:
     """Run a model over images and store the inputs of its last linear layer.
@@ -92,6 +95,7 @@ def extract(
             options of the same names.
         progress: called with the number of images done and the total.
         say: called with sentences for the user.
+        seen: called with the row of each image and the image as it was decoded, or the error, by several threads.
 
     Example:
         >>> import torch
@@ -123,7 +127,7 @@ def extract(
     opened = _open_model(model, settings, overrides)
     if isinstance(inputs, Snapshot):
         _check_width(opened, inputs.source.width)
-    job = _Job(opened, inputs, settings, say, degradations)
+    job = _Job(opened, inputs, settings, say, degradations, seen)
     job.prepare(place_on_disk(output))
     return job.run(place_on_disk(output), sources, progress)
 
@@ -174,6 +178,7 @@ class _Job:
     settings: ExtractSettings
     say: Say
     degradations: list[Degradation]
+    seen: Seen | None = None
 
     def prepare(self, output: Path) -> None:
         """Check the model with a few images, match its classes to the data's, and choose sizes. Nothing is written."""
@@ -199,7 +204,7 @@ class _Job:
         if settings.batch_size == "auto":
             self.batch_size = size_begun_with(output, "batch_size") or fitting_batch_size(self.model, sample)
         self.images_per_part = size_begun_with(output, "images_per_part") or images_per_part(
-            len(self.data), self.copies, self.batch_size, self.model.head.num_features, 1 + len(self.passes)
+            len(self.data), self.copies, self.batch_size, self.model.num_features, 1 + len(self.passes)
         )
         fits = AHEAD_BYTES // (self.copies * sample[0].nbytes)
         self.images_ahead = max(2 * self.workers, min(AHEAD_BATCHES * self.batch_size, fits))
@@ -220,7 +225,7 @@ class _Job:
             )
             if len(missing) < len(parts):
                 self.say(f"resuming: {len(parts) - len(missing)} of {len(parts)} parts are complete, {run.kept()}")
-            numbers = self.copies * (1 + len(self.passes)) * self.model.head.num_features  # per image
+            numbers = self.copies * (1 + len(self.passes)) * self.model.num_features  # per image
             check_space(output, 4 * numbers * sum(len(part.rows) for part in missing), self.say)
             self._write_parts(missing, progress)
             if fingerprint(self.data) != inputs["data"]:
@@ -244,6 +249,8 @@ class _Job:
         A head is useless for labels of other classes: labels by the data's own class names, if there are more or fewer of
         them than the model has classes, and label numbers that the model does not have.
         """
+        if not self.model.classifies:
+            return None
         if self.settings.fit_head:
             self.say("leaving the model's head out; score will fit one to the features by cross-validation")
             return None
@@ -356,7 +363,10 @@ class _Job:
         assert isinstance(self.data, ImageData)
         try:
             prepare = self.model.preprocessing
-            image = prepare.fitted(self.data.image(row))
+            picture = self.data.image(row, prepare.needed)
+            if self.seen is not None:
+                self.seen(row, picture)
+            image = prepare.fitted(picture)
             if not self.degradations:
                 return [prepare.numbers(image)]
             # At the input size of the model: shrinking a large image would average the noise away.
@@ -364,6 +374,8 @@ class _Job:
         except BrokenImage as error:
             if self.settings.strict:
                 raise FileError(f"{error} Omit --strict to skip such images.") from error
+            if self.seen is not None:
+                self.seen(row, error)
             return error
 
     def _run_model(self, part: _Part, batch: np.ndarray) -> None:
@@ -385,7 +397,7 @@ class _Job:
         metadata = {}
         if self.data.class_names is not None:  # with the labels, whatever becomes of the head
             metadata[b"hardsight"] = json.dumps({"class_names": self.data.class_names}).encode()
-        d = self.model.head.num_features
+        d = self.model.num_features
         for each in self.passes:
             each.part(part.file).parent.mkdir(exist_ok=True)
             write_samples(each.part(part.file), _joined(part.passes.get(each, []), d), columns, {BROKEN: b"[]", **metadata})

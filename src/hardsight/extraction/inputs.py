@@ -9,6 +9,7 @@ The domain of a sample is its `domain` column: text, or numbers with `domain_nam
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import os
@@ -85,12 +86,13 @@ def of_domain(data: Any, domain: str, where: str = "the data") -> Any:
 
 
 def with_labels(data: Any, labels: np.ndarray | None, class_names: list[str] | None) -> Any:
-    """The same samples with other labels and class names."""
+    """The same samples, images or features in memory, with other labels and class names."""
     if isinstance(data, ImageData):
         return replace(data, labels=labels, class_names=class_names)
-    relabeled = data if labels is None else data.with_columns({"label": pa.array(labels, mask=labels < 0)})
-    relabeled.class_names = class_names
-    return relabeled
+    same = copy.copy(data)
+    same.source, same.class_names = copy.copy(data.source), class_names
+    same.source.labels = labels
+    return same
 
 
 def labels_among(data: Any, names: list[str] | None, count: int, whose: str, others: str) -> np.ndarray:

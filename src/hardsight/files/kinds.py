@@ -101,6 +101,7 @@ FIRST_COLUMNS = {  # the first columns of each of our tables
     "a subset": ("id", "reason"),
     "the cost curve of subsets": ("subset", "budget", "accuracy"),
     "a curriculum": ("id", "position", "first_epoch"),
+    "people's predicted answers": ("id", "predicted_frequency", "low"),
     "triplets": ("anchor", "positive", "negative"),
     "pairs": ("first", "second", "same_class"),
     "groups of an audit": ("group", "n", "accuracy"),

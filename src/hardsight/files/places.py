@@ -1,4 +1,4 @@
-"""Local paths and remote URIs: s3://, gs://.
+"""Local paths and remote URIs: s3:// and gs://, and to read from, hf:// and https://.
 
 `place` turns user input into a `Path` or a `Remote`, which has the methods of `Path` that we use.
 A remote file is written to a local temporary file first and uploaded when complete: an object appears when the last byte has
@@ -24,13 +24,17 @@ from urllib.parse import urlsplit, urlunsplit
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from hardsight.errors import FileError, did_you_mean
+from hardsight.errors import FileError, MissingExtra, did_you_mean, why_missing
 
 HELP = {
     "s3": "Check the bucket's name, the credentials (AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY) and "
     "the endpoint (AWS_ENDPOINT_URL, or ?endpoint_override=host:port&scheme=http).",
     "gs": "Check the bucket's name and the credentials (GOOGLE_APPLICATION_CREDENTIALS).",
+    "hf": "Check the name, as in hf://datasets/user/name/file.parquet, and the token (HF_TOKEN).",
+    "https": "Check the address.",
+    "http": "Check the address.",
 }
+READ_ONLY = ("hf", "https", "http")  # through fsspec
 PATIENCE = "retry_limit_seconds=30"  # Google's default is to try for 15 minutes
 BUFFER = 2**20
 
@@ -59,7 +63,7 @@ class Remote(os.PathLike[str]):
     """A remote file or directory. `str` hides the secrets that a URI may hold; `uri` includes them."""
 
     filesystem: Any
-    path: str  # bucket/key
+    path: str  # bucket/key; of the web, the whole address
     scheme: str
     host: str  # user, password and bucket as typed
     query: str
@@ -76,7 +80,7 @@ class Remote(os.PathLike[str]):
         return f"{self.scheme}://{self._named(self.host)}" + (f"?{self.query}" if self.query else "")
 
     def _named(self, host: str) -> str:
-        key = self.path.partition("/")[2]
+        key = self.path.removeprefix(f"{self.scheme}://").partition("/")[2]
         return f"{host}/{key}" if key else host
 
     @property
@@ -98,7 +102,8 @@ class Remote(os.PathLike[str]):
 
     def resolve(self) -> Remote:
         """The path without . and .. in it."""
-        return replace(self, path=posixpath.normpath(self.path))
+        scheme, mark, path = self.path.rpartition("://")
+        return replace(self, path=scheme + mark + posixpath.normpath(path))
 
     def is_relative_to(self, other: str | os.PathLike[str]) -> bool:
         """Whether it is below another path of the same store."""
@@ -161,6 +166,8 @@ class Remote(os.PathLike[str]):
     def sent_when_complete(self) -> Iterator[Path]:
         """A temporary file to write to. It is uploaded on success, and nothing is sent on an error."""
         with tempfile.TemporaryDirectory(prefix="hardsight-") as folder:
+            if self.scheme in READ_ONLY:
+                raise FileError(f"{self}: {self.scheme}:// is read from, not written to: use a local path, s3:// or gs://.")
             local = Path(folder) / self.name
             yield local
             here, there = pafs.LocalFileSystem(), self.filesystem
@@ -183,8 +190,10 @@ class Remote(os.PathLike[str]):
             yield
         except FileNotFoundError as error:
             raise FileError(f"{self} does not exist.") from error
-        except (OSError, pa.ArrowException) as error:
-            raise FileError(f"{self}: {_short(error)} {HELP[self.scheme]}") from error
+        except Exception as error:
+            if isinstance(error, (OSError, pa.ArrowException)) or self.scheme in READ_ONLY:  # fsspec raises of many kinds
+                raise FileError(f"{self}: {_short(error)} {HELP[self.scheme]}") from error
+            raise
 
 
 Place = Path | Remote
@@ -209,7 +218,7 @@ def place(path: str | os.PathLike[str]) -> Place:
         return Path(path)
     if scheme not in HELP:
         hint = f"write /{rest.lstrip('/')}" if scheme == "file" else "copy the data, and pass its local path"
-        raise FileError(f"{text}: only local paths, s3:// and gs:// are supported, not {scheme}://; {hint}.")
+        raise FileError(f"{text}: only local paths, s3://, gs://, hf:// and https:// are supported, not {scheme}://; {hint}.")
     return _remote(text)
 
 
@@ -231,11 +240,27 @@ def _remote(uri: str) -> Remote:
         query = f"{query}&{PATIENCE}" if query else PATIENCE
     if not split.netloc.rpartition("@")[2]:
         raise FileError(f"{shown}: the bucket is missing; write {split.scheme}://bucket/name.")
+    if split.scheme in READ_ONLY:
+        if query:
+            raise FileError(f"{shown}: an address with a query (?...) is not read: download the file, and pass its local path.")
+        path = split.netloc + split.path if split.scheme == "hf" else uri
+        return Remote(_by_fsspec(split.scheme), path, split.scheme, split.netloc, query)
     try:
         filesystem, path = pafs.FileSystem.from_uri(urlunsplit((split.scheme, split.netloc, split.path, query, "")))
     except (OSError, pa.ArrowException) as error:
         raise FileError(f"{shown}: {_short(error)} {HELP[split.scheme]}") from error
     return Remote(filesystem, path, split.scheme, split.netloc, split.query)
+
+
+def _by_fsspec(scheme: str) -> Any:
+    """Arrow's view of a store that fsspec knows. Files of the web are downloaded whole: not every server sends a part of one."""
+    try:
+        import fsspec
+
+        store = fsspec.filesystem(scheme)
+    except ImportError as error:
+        raise MissingExtra(why_missing(f"{scheme}://", "fsspec", error, "'hardsight[hf]'")) from error
+    return pafs.PyFileSystem(pafs.FSSpecHandler(store if scheme == "hf" else fsspec.filesystem("simplecache", fs=store)))
 
 
 def address(path: str | os.PathLike[str]) -> str:

@@ -74,7 +74,7 @@ def features_moved(before: np.ndarray, after: np.ndarray, *, paired: bool, level
     before, after = before[even_rows(len(before), MOST_ROWS)], after[even_rows(len(after), MOST_ROWS)]
     if min(len(before), len(after)) < FEWEST:
         return None
-    rng = np.random.default_rng(seed)
+    rng = _own_draws(seed)
     shuffled = _exchanged(before, after, rng, paired)
     tell = _tell_pairs if paired else _tell_sets
     angle = mean_interval(angles_between(before, after), level) if paired else None
@@ -109,7 +109,7 @@ def neighbors_kept(before: np.ndarray, after: np.ndarray, *, level: float = 0.95
     if n < FEWEST:
         return None
     first, second = (neighbor_graph(unit[good], NEAREST)[0] for unit in units)  # (n, k) rows
-    order = np.random.default_rng(seed).permutation(n)
+    order = _own_draws(seed).permutation(n)
     shuffled = np.argsort(order)[second[order]]  # the neighbors of a space whose samples go by other names
     share, control = (
         mean_interval((first[:, :, None] == other[:, None, :]).any(2).mean(1), level) for other in (second, shuffled)
@@ -182,9 +182,14 @@ def _discriminant(direction: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return np.linalg.solve((1 - share) * covariance + share * ridge * np.eye(k), direction)
 
 
+def _own_draws(seed: int) -> np.random.Generator:
+    """Draws of our own: `default_rng(seed)` may have drawn which samples are compared, and a control must not repeat that."""
+    return np.random.default_rng([seed, 0x647269])
+
+
 def _first_half(n: int, seed: int) -> np.ndarray:
     half = np.zeros(n, bool)
-    half[np.random.default_rng(seed).permutation(n)[: n // 2]] = True
+    half[_own_draws(seed).permutation(n)[: n // 2]] = True
     return half
 
 

@@ -1,4 +1,4 @@
-"""Do scores agree with people? Human data joined to scores, with coefficients and tests.
+"""Do scores agree with people, and what would people say? Human data joined to scores, with coefficients and tests.
 
     correlate.py      the verb: opens, joins and compares
     correlations.py   its result: Table 1, every other table, figures; lines.py is what it prints, figures.py what it draws
@@ -7,6 +7,9 @@
     models.py         the models: snapshots with their scores; predictions.py has logits, several passes and ensembles
     targets.py        what scores are compared with: human answers or a numeric column
     comparisons.py    coefficients and tests of one model against one target; hypotheses.py gives verdicts, tables.py the columns
+    people.py         the verb that predicts answers from some; answer_kernel.py says how alike two samples are, answer_model.py
+                      learns from answers
+    votes.py          answers of no, maybe and yes; vote_targets.py has both readings of them, dawid_skene.py weighs raters
     calibration.py, disagreement.py, granularity.py, open_set_detection.py   further analyses
 
 Names are imported on first use.

@@ -35,6 +35,8 @@ from hardsight.human.run_files import AgreementRun
 from hardsight.human.settings import CorrelateSettings
 from hardsight.human.tables import Row
 from hardsight.human.targets import Target, match_people, targets_of
+from hardsight.human.vote_targets import selection_notes, vote_targets
+from hardsight.human.votes import Votes, read_votes
 from hardsight.options import takes
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
@@ -62,8 +64,8 @@ def correlate(
 
     Args:
         x: a model: a run, a snapshot or a table of scores, in memory or as a path; or a list of models, or a dict by name.
-        human: (n, c) counts of answers per class, an (n,) selection frequency of the given class, a table or a file:
-            .npy, .csv, .parquet or .json. Joined by id if it has ids, otherwise by position.
+        human: (n, c) counts of answers per class, an (n,) selection frequency of the given class, votes of no, maybe and yes, a
+            table or a file: .npy, .csv, .parquet or .json. Joined by id if it has ids, otherwise by position.
         output: run directory to write: JSON, CSV, LaTeX, figures, report.html.
         settings: all options as one object; each is also a keyword, see below.
         progress: called with the number of replicates done and the total.
@@ -97,6 +99,7 @@ class _Comparison:
     people: People | None
     class_names: Sequence[str] | None
     notes: tuple[str, ...] = ()
+    votes: Votes | None = None  # where the people voted on labels
 
 
 def _opened(x: Any, human: Any, settings: CorrelateSettings) -> _Comparison:
@@ -108,7 +111,8 @@ def _opened(x: Any, human: Any, settings: CorrelateSettings) -> _Comparison:
     selection = None if settings.only is None else read_selection(settings.only)
     models = open_models(x, settings)
     class_names = settings.class_names or next((model.class_names for model in models if model.class_names), None)
-    people = None if human is None else read_people(human, class_names)
+    votes = None if human is None else read_votes(human, models[0], settings)
+    people = votes.people if votes is not None else None if human is None else read_people(human, class_names)
     least = settings.min_answers or (None if selection is None else selection.min_answers)
     if people is not None and least is not None:
         people = people.asked(least)
@@ -118,11 +122,12 @@ def _opened(x: Any, human: Any, settings: CorrelateSettings) -> _Comparison:
         people = people if people is None or people.ids is None else people.take(selection.rows(people.ids))
     models = [model.numbered_as(models[0]) for model in models]
     if people is not None:
-        _check_people(people, models, settings.allow_missing)  # before scoring, which may be slow
+        _check_people(people, models, settings.allow_missing or votes is not None)  # before scoring, which may be slow
     models = ids_of_one_type([with_scores(model, settings) for model in models])
     if settings.passes is not None:
         models = [with_passes(model, settings.passes) for model in models]
-    return _Comparison(settings, tuple(models), people, class_names)
+    notes = () if votes is None else selection_notes(votes, models[0])
+    return _Comparison(settings, tuple(models), people, class_names, notes, votes)
 
 
 def _check_people(people: People, models: Sequence[Snapshot], allow_missing: bool) -> None:
@@ -137,8 +142,8 @@ def _check_people(people: People, models: Sequence[Snapshot], allow_missing: boo
 def _coarser(fine: _Comparison) -> _Comparison:
     """The same models and answers for superclasses."""
     settings = fine.settings
-    if fine.people is None:
-        raise InputError("superclasses need human data.")
+    if fine.people is None or fine.votes is not None:
+        raise InputError("superclasses need human data: counts, not votes, which are about one class each.")
     mapping = read_superclasses(settings.superclasses, fine.class_names, num_classes_of(fine.models[0]))
     people = coarse_people(fine.people, mapping)
     models = [checked(coarse_model(model, mapping), settings.scores) for model in fine.models]
@@ -150,7 +155,7 @@ def _with_ensemble(fine: _Comparison) -> _Comparison:
     if fine.settings.passes is not None or fine.settings.scores is not None or len(fine.models) == 1:
         return fine
     together, why_not = ensemble(fine.models)
-    return replace(fine, notes=(why_not,)) if together is None else replace(fine, models=(*fine.models, together))
+    return replace(fine, notes=(*fine.notes, why_not)) if together is None else replace(fine, models=(*fine.models, together))
 
 
 def _check_options(comparison: _Comparison) -> None:
@@ -169,7 +174,10 @@ def _joined(comparison: _Comparison) -> list[tuple[Snapshot, Target, list[str]]]
     for model in comparison.models:
         rows = None if settings.all_samples else sample_rows(settings, len(model))
         names = [name for name in _chosen(model, settings.scores) if name != settings.against]
-        targets = targets_of(model, comparison.people, settings, settings.allow_missing)
+        if comparison.votes is not None:
+            targets = vote_targets(model, comparison.votes)
+        else:
+            targets = targets_of(model, comparison.people, settings, settings.allow_missing)
         joined += [(model, target.some(rows), names) for target in targets]
     return joined
 
@@ -255,12 +263,31 @@ def _notes_on(agreement: Agreement) -> list[str]:
             f"{model}: rows are copies of the same images. The bootstrap and the jackknife draw whole images; "
             "p values and Fisher's intervals of single coefficients take the rows as independent, which they are not."
         )
-    if target.key == "frequency" and agreement.n >= 20 and (half := float((values < 0.5).mean())) > 0.5:
+    if target.words == "selection frequency" and agreement.n >= 20 and (half := float((values < 0.5).mean())) > 0.5:
         notes.append(
             f"{model}: in {100 * half:.0f} % of samples most people chose another class than the given one. "
             "Are rows, labels and classes in the same order on both sides?"
         )
+    notes += _better_score(agreement)
     share = np.unique(values, return_counts=True)[1].max() / agreement.n
     if share > 0.25 and target.measure is not None:
         notes.append(f"{100 * share:.0f} % of samples share one value of {target.words}; ties weaken rank correlations.")
     return notes
+
+
+def _better_score(agreement: Agreement) -> list[str]:
+    """Advice, where a score that looks at the nearest other class agrees better with people than AVH."""
+    wanted = {"avh", "angular_gap"}
+    pairs = [pair for pair in agreement.pairs if pair["kind"] == "spearman" and {pair["first"], pair["second"]} == wanted]
+    if not pairs or agreement.target.measure is None:
+        return []
+    (pair,) = pairs
+    sign = 1 if pair["first"] == "angular_gap" else -1
+    ends = sorted((sign * pair["trusted_low"], sign * pair["trusted_high"]))
+    if ends[0] <= 0:
+        return []
+    return [
+        f"{agreement.model}: angular_gap agrees with people better than avh, by {sign * pair['difference']:.3f} "
+        f"[{ends[0]:.3f}, {ends[1]:.3f}]. With many classes the sum over all of them hides the nearest competitor: "
+        "avh_nearest and angular_gap look at it. With answers about 100 samples or more, hardsight people predicts the others."
+    ]

@@ -1,4 +1,4 @@
-"""Options of `hardsight.correlate` and of `hardsight correlate`, defined once. Nothing heavy is imported, so `--help` is fast."""
+"""Options of `correlate` and `people`, defined once. Nothing heavy is imported, so `--help` is fast."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import itertools
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from hardsight.errors import InputError
-from hardsight.options import HardnessView, OpeningOptions, SampleOptions, common, option
+from hardsight.options import HardnessView, OpeningOptions, Options, SampleOptions, common, option
+
+Raters = Literal["equal", "dawid-skene"]
 
 
 def _names(value: str | Iterable[str]) -> tuple[str, ...]:
@@ -37,7 +39,27 @@ def _in_python(name: str, default: Any = None) -> Any:
 
 
 @dataclass(frozen=True)
-class CorrelateSettings(OpeningOptions, SampleOptions, HardnessView):
+class VoteOptions(Options):
+    """How votes of no, maybe and yes become a frequency."""
+
+    maybe: float = option(0.0, "Weight of a vote of maybe, from 0 (as no) to 1 (as yes).", least=0, most=1)
+    raters: Raters = option(
+        "equal", "Weight of named annotators in votes: equal, or dawid-skene, by how well each agrees with the others."
+    )
+
+
+@dataclass(frozen=True)
+class PeopleSettings(VoteOptions):
+    """Whose answers are predicted, and how sure to be."""
+
+    split: str | None = option(None, "Use only the samples of one split, such as the test set of a training run.")
+    ask: int = option(10, "Number of samples to suggest to ask about next.", least=0)
+    level: float = common("level")
+    seed: int = common("seed")
+
+
+@dataclass(frozen=True)
+class CorrelateSettings(OpeningOptions, SampleOptions, HardnessView, VoteOptions):
     """What scores are compared with, on which samples, how, and which further analyses are made."""
 
     by: str | None = option(

@@ -16,6 +16,7 @@
     trainable.py            any of these with its last layer cut off, to be trained
     network_names.py        what a network to be trained may be called
 
+    embedder.py             any backbone, with or without a classifier, for its features; efficientnet_lite.py is the default
     networks.py             hardsight's own networks, to be trained by name
 
 Importing this package loads neither torch nor onnx: each is loaded when a model that needs it is opened.

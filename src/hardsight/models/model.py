@@ -67,6 +67,16 @@ class Model(ABC):
         return self._head
 
     @property
+    def classifies(self) -> bool:
+        """Whether there is a head; an embedder may have none."""
+        return True
+
+    @property
+    def num_features(self) -> int:
+        """Features of an image, d; known once `check` has seen a batch."""
+        return self.head.num_features
+
+    @property
     def layer_name(self) -> str | None:
         """What --head-layer calls the last linear layer; None for a model that is nothing else."""
         layer = getattr(self, "layer", None)

@@ -7,7 +7,7 @@ pixels are theirs, and a `Preprocessing` is a handful of plain values that a run
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
 
@@ -42,6 +42,7 @@ class Preprocessing:
         interpolation: a Pillow filter by name.
         mean, std: taken from, and divided into, pixels of 0..1; one value per channel.
         channels: "RGB", "BGR" or "L" (gray).
+        exact_decode: decode every JPEG whole, also where it is at least twice as large as needed.
 
     Example:
         >>> gray = Preprocessing(size=(1, 2), channels="L", mean=(0.5,), std=(0.5,))
@@ -56,6 +57,7 @@ class Preprocessing:
     mean: tuple[float, ...] = (0.0, 0.0, 0.0)
     std: tuple[float, ...] = (1.0, 1.0, 1.0)
     channels: Channels = "RGB"
+    exact_decode: bool = False
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -98,6 +100,15 @@ class Preprocessing:
     def __call__(self, image: Image.Image) -> np.ndarray:
         """An 8-bit picture -> (C, H, W) float32."""
         return self.numbers(self.fitted(image))
+
+    @property
+    def needed(self) -> Callable[[int, int], tuple[int, int]] | None:
+        """(width, height) of a picture -> those that it is shrunk to, for its decoder; None if it should come whole."""
+        return None if self.exact_decode or self.size is None else self._needed
+
+    def _needed(self, width: int, height: int) -> tuple[int, int]:
+        height, width = self._resized_to((height, width))
+        return width, height
 
     def fitted(self, image: Image.Image) -> Image.Image:
         """The picture as the model sees it: its mode, its size, still 8 bits."""
@@ -157,26 +168,17 @@ class Preprocessing:
         """The whole picture, at least as large as the model's size."""
         assert self.size is not None
         height, width = self.size
-        target = tuple(math.floor(side / self.crop_pct + 1e-6) for side in self.size)
-        before = (image.height, image.width)
-        if self.resize == "squash":
-            after = target
-        elif self.resize == "longest":
-            ratio = max(side / to for side, to in zip(before, target, strict=True))
-            after = tuple(max(1, round(side / ratio)) for side in before)
-        elif target[0] == target[1]:
-            short, side = min(before), target[0]
-            after = tuple(side if old == short else int(side * old / short) for old in before)
-        else:
-            ratio = min(side / to for side, to in zip(before, target, strict=True))
-            after = tuple(max(to, round(side / ratio)) for side, to in zip(before, target, strict=True))
+        box = image.info.get("box", (0, 0, image.width, image.height))  # the last pixels of a scaled JPEG are not whole ones
+        before = (box[3] - box[1], box[2] - box[0])
+        after = self._resized_to(before)
         if after[0] * after[1] > MOST_PIXELS:  # a strip of 1 x 100000 pixels: cut first, or it becomes gigapixels
             cut = [min(old, math.ceil(side * old / new) + 2) for side, old, new in zip(self.size, before, after, strict=True)]
             y, x = (before[0] - cut[0]) // 2, (before[1] - cut[1]) // 2
-            image = image.crop((x, y, x + cut[1], y + cut[0]))
-            after = tuple(max(to, round(c * new / old)) for to, c, new, old in zip(self.size, cut, after, before, strict=True))
+            box = (x, y, x + cut[1], y + cut[0])
+            parts = zip(self.size, cut, after, before, strict=True)
+            after = tuple(max(to, round(c * new / old)) for to, c, new, old in parts)
         if after != before:
-            image = image.resize((after[1], after[0]), self._filter)
+            image = image.resize((after[1], after[0]), self._filter, box)
         top, left = round((after[0] - height) / 2), round((after[1] - width) / 2)
         if top < 0 or left < 0:  # "longest" leaves room on two sides
             fill = tuple(round(255 * value) for value in self.mean)
@@ -184,6 +186,22 @@ class Preprocessing:
             canvas.paste(image, (max(0, -left), max(0, -top)))
             return canvas
         return image
+
+    def _resized_to(self, before: tuple[float, float]) -> tuple[int, int]:
+        """(height, width) of the whole picture, before its center is cut."""
+        assert self.size is not None
+        height, width = (math.floor(side / self.crop_pct + 1e-6) for side in self.size)
+        if self.resize == "squash":
+            return height, width
+        if self.resize == "longest":
+            ratio = max(before[0] / height, before[1] / width)
+            return max(1, round(before[0] / ratio)), max(1, round(before[1] / ratio))
+        if height == width:
+            short = min(before)
+            tall, wide = (height if side == short else int(height * side / short) for side in before)
+            return tall, wide
+        ratio = min(before[0] / height, before[1] / width)
+        return max(height, round(before[0] / ratio)), max(width, round(before[1] / ratio))
 
 
 def flat_images(batch: np.ndarray) -> np.ndarray:

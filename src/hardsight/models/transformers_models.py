@@ -42,8 +42,7 @@ def open_transformers(name: str, *, pretrained: bool, num_classes: int | None) -
     absent = sorted(loading.get("missing_keys", ()))
     if absent:  # transformers would continue with random ones
         raise InputError(f"hf:{name} has no weights for {', '.join(absent[:3])}: it was not trained as a classifier.")
-    processor = _read_processor(Path(name)) if local else _fetch_processor(name)
-    return BuiltNetwork(module, processor_preprocessing(processor, config), _class_names(config))
+    return BuiltNetwork(module, processor_preprocessing(processor_of(name), config), _class_names(config))
 
 
 def _class_names(config: Any) -> tuple[str, ...] | None:
@@ -51,6 +50,11 @@ def _class_names(config: Any) -> tuple[str, ...] | None:
     labels = {int(k): str(name) for k, name in (config.id2label or {}).items()}
     names = tuple(labels[k] for k in sorted(labels))
     return None if names == tuple(f"LABEL_{k}" for k in range(len(names))) else names
+
+
+def processor_of(name: str) -> dict[str, Any]:
+    """The image processor of a directory, or of a name on the hub; empty if there is none."""
+    return _read_processor(Path(name)) if Path(name).is_dir() else _fetch_processor(name)
 
 
 def _read_processor(directory: Path) -> dict[str, Any]:

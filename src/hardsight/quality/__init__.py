@@ -9,8 +9,9 @@
     neighbors.py        near duplicates and outliers, from features alone, and what neighbors' labels say
     verdicts.py         one verdict per sample, and its explanation in plain words
     suspects.py         `Suspects`: the table, and what is printed of it
+    unlabeled.py        near duplicates and outliers where there are no labels to judge
     folds.py            predictions of models that have not seen the sample: heads on features; fold_models.py: whole networks
-    review.py           a person's marks applied to the labels
+    review.py           a person's marks applied to the labels; tool_reviews.py: made in Label Studio or FiftyOne
 
 Names load when first used.
 """

@@ -162,7 +162,10 @@ def _predicted(samples: Snapshot, settings: CleanSettings, near: Neighborhood | 
     classes, columns = numbered(labels) if head is None else (np.arange(head.num_classes), labels)
     try:
         originals = None if near is None else near.originals
-        heads = predict_by_heads(features, columns, originals, folds=settings.folds, seed=settings.seed, progress=progress)
+        groups = None if settings.group is None else group_numbers(samples, settings.group)
+        heads = predict_by_heads(
+            features, columns, originals, groups=groups, folds=settings.folds, seed=settings.seed, progress=progress
+        )
     except InputError as error:
         if head is not None:  # a class with a single sample: no fold can do without it
             return _by_head(head, features, labels, by)
@@ -170,6 +173,16 @@ def _predicted(samples: Snapshot, settings: CleanSettings, near: Neighborhood | 
     if heads.shape[1] < len(classes):  # classes of the head without a label
         heads = np.concatenate([heads, np.zeros((len(heads), len(classes) - heads.shape[1]))], axis=1)
     return Evidence("out-of-sample", by, classes, columns, heads, heads)
+
+
+def group_numbers(samples: Snapshot, column: str) -> np.ndarray:
+    """(n,) number of the group that each sample is in; a sample without one is a group of its own."""
+    if column not in samples.column_names:
+        there = ", ".join(name for name in samples.column_names if name not in ("id", "label"))
+        raise InputError(f"{samples.where}: --group {column} is not one of its columns; it has {there or 'none'}.")
+    values = samples.columns([column]).column(0).to_pylist()
+    numbers: dict[object, int] = {}
+    return np.array([numbers.setdefault((row,) if value is None else value, len(numbers)) for row, value in enumerate(values)])
 
 
 def _given_probs(samples: Snapshot) -> np.ndarray | None:

@@ -73,14 +73,33 @@ def numbered(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def predict_by_heads(
-    features: np.ndarray, labels: np.ndarray, originals: np.ndarray | None = None, *,
+    features: np.ndarray, labels: np.ndarray, originals: np.ndarray | None = None, *, groups: np.ndarray | None = None,
     folds: int = FOLDS, seed: int = 0, progress: Progress | None = None,
 ) -> np.ndarray:  # fmt: skip
     """The same of checked arrays, by logistic regression on standardized features. Rows that are not usable get NaN.
 
-    Samples that share a number of the (n,) `originals` are copies, and in one fold.
+    Samples that share a number of the (n,) `originals` are copies, and in one fold; so are those that share one of the `groups`.
     """
+    if groups is not None and originals is not None:
+        groups = joined_groups(groups, originals)
     result = np.full((len(labels), int(labels.max(initial=-1)) + 1), np.nan)
-    for rows, head in unseen_heads(features, labels, originals, folds=folds, seed=seed, progress=progress):
+    for rows, head in unseen_heads(features, labels, originals, groups=groups, folds=folds, seed=seed, progress=progress):
         result[rows] = head_probs(head, features[rows])
     return result
+
+
+def joined_groups(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """(n,) numbers that rows share if a chain of rows with the same number of either connects them.
+
+    Example:
+        >>> joined_groups(np.array([0, 0, 1, 2]), np.array([5, 6, 6, 7]))
+        array([0, 0, 0, 1])
+    """
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    rows = np.arange(len(first))
+    firsts = [np.unique(numbers, return_index=True, return_inverse=True)[1:] for numbers in (first, second)]
+    heads = np.concatenate([index[inverse] for index, inverse in firsts])  # the first row of each row's group
+    links = coo_matrix((np.ones(2 * len(rows)), (np.tile(rows, 2), heads)), (len(rows), len(rows)))
+    return np.asarray(connected_components(links, directed=False)[1], np.int64)

@@ -26,11 +26,12 @@ from hardsight.data.run_images import RunImages
 from hardsight.errors import FileError, InputError, first_line
 from hardsight.files.class_names import check_class_names, given_class_names
 from hardsight.files.parquet import read_parquet
-from hardsight.files.places import place
+from hardsight.files.places import Place, place
 from hardsight.files.run import read_start
 from hardsight.files.suspects import clean_class_names, clean_columns
 from hardsight.files.table_writing import check_table_output
 from hardsight.files.writing import why
+from hardsight.quality.tool_reviews import Mark, tool_marks
 from hardsight.quality.verdicts import class_name
 from hardsight.result import Result
 from hardsight.screen import Sentence, ShownTable, line
@@ -71,13 +72,13 @@ def apply_review(
     x: Any, review: str | os.PathLike[str], class_names: Any = None, *,
     output: str | os.PathLike[str] | None = None, **opening: Any,
 ) -> CorrectedLabels:  # fmt: skip
-    """The labels of anything a snapshot opens after the marks of a `review.parquet`.
+    """The labels of anything a snapshot opens after a review: the marks of a `review.parquet`, or those of another tool.
 
     The classes are those of the head, else those of the class names, else those up to the highest label.
 
     Args:
         x: a run, a file, a `Snapshot`, a table. A wide table is read with the columns that `hardsight clean` was told to take.
-        review: the marks, as the explorer saves them.
+        review: the marks, as the explorer saves them; or the JSON that Label Studio or FiftyOne exports.
         class_names: (c,) names, or a file of them.
         output: .parquet, .csv or .json to write; or a new folder, for the images by class.
         **opening: further keywords of `Snapshot.open`, such as features and labels.
@@ -117,7 +118,8 @@ def _image_folder(output: str | os.PathLike[str] | None) -> Path | None:
 
 def _corrected(samples: Snapshot, review: str | os.PathLike[str], names: list[str] | None) -> CorrectedLabels:
     """Marks by id applied to the labels."""
-    labels, marks = samples.labels, _read_marks(review)  # (n,)
+    path = place(review)
+    labels, marks = samples.labels, tool_marks(path, samples, names) if path.suffix == ".json" else _read_marks(path)  # (n,)
     rows = _join(samples, marks, review)
     after, kept, dropped = labels.copy(), np.ones(len(labels), dtype=bool), 0
     c = samples.num_classes or (int(labels.max(initial=-1)) + 1 or None if names is None else len(names))
@@ -151,8 +153,7 @@ def _check_class(suggestion: int, c: int | None, start: str) -> None:
         raise InputError(f"{start} class {suggestion}, and classes are {'0 and up' if c is None else f'0 to {c - 1}'}.")
 
 
-def _read_marks(review: str | os.PathLike[str]) -> list[tuple[str, str, int | None]]:
-    path = place(review)
+def _read_marks(path: Place) -> list[Mark]:
     table = read_parquet(path)
     missing = [name for name in COLUMNS if name not in table.column_names]
     if missing:
@@ -166,7 +167,7 @@ def _read_marks(review: str | os.PathLike[str]) -> list[tuple[str, str, int | No
     return [(str(id), mark, suggestion) for id, mark, suggestion in zip(ids, marks, suggestions, strict=True)]
 
 
-def _join(samples: Snapshot, marks: list[tuple[str, str, int | None]], review: str | os.PathLike[str]) -> list[int]:
+def _join(samples: Snapshot, marks: list[Mark], review: str | os.PathLike[str]) -> list[int]:
     """The row of each mark, by its id as text."""
     ids = samples.ids
     check_unique(ids, samples.where)  # also where a snapshot allows duplicates

@@ -33,6 +33,7 @@ class CleanSettings(OpeningOptions, SampleOptions):
     )
     folds: int = option(5, "Cross-validation folds, where heads are fitted to features and labels.", least=2)
     seed: int = common("seed")
+    group: str | None = option(None, "Column whose samples stay in one fold, such as a patient or a camera.", metavar="COLUMN")
     probs: Any = option(
         None,
         "Out-of-sample probabilities as .npy or .npz, in the order of the samples.",

@@ -127,14 +127,14 @@ def suspects_table(
         pa.array(facts.issue),
         by_ranking(1 - judgment.wrong),
         by_probs(classes[predicted]),
-        pa.array(_originals(explain.ids, near), pa.string()),
+        pa.array(originals_of(explain.ids, near), pa.string()),
     ]
     notes = {"columns": columns, "class_names": samples.class_names, **_notes(evidence, judgment)}
     fields = [("id", samples.source.id_type), *SUSPECTS, (DUPLICATE_OF, pa.string())]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields, metadata={"hardsight": json.dumps(notes)}))
 
 
-def _originals(ids: np.ndarray, near: Neighborhood | None) -> np.ndarray:
+def originals_of(ids: np.ndarray, near: Neighborhood | None) -> np.ndarray:
     """(n,) id of what a sample repeats: the first of its near duplicates, or the one in the reference; None for none."""
     result = np.full(len(ids), None, dtype=object)
     if near is None:

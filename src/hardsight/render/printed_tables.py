@@ -107,15 +107,15 @@ def _spoken(text: str) -> str:
 def as_markdown(table: ShownTable) -> str:
     """A table of GitHub's Markdown with what was printed."""
     rules = [":--" if index < table.words else "--:" for index in range(len(table.header))]
-    lines = [_line(map(_plain, table.header)), _line(rules), *(_line(map(_plain, row)) for row in table.rows)]
-    return "\n".join([f"**{_plain(_caption(table))}**", "", *lines, ""])
+    lines = [_line(map(markdown_text, table.header)), _line(rules), *(_line(map(markdown_text, row)) for row in table.rows)]
+    return "\n".join([f"**{markdown_text(_caption(table))}**", "", *lines, ""])
 
 
 def _line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _plain(text: str) -> str:
+def markdown_text(text: str) -> str:
     """Text that Markdown shows as it is."""
     return re.sub(r"([\\|`*_<\[\]])", r"\\\1", printable(text)).replace("\n", " ")
 

@@ -15,6 +15,7 @@ from hardsight.scores.angular import (
     norm,
     own_angle,
 )
+from hardsight.scores.class_gaussians import qda_confidence
 from hardsight.scores.confidence import (
     confidence,
     confidence_nobias,
@@ -45,8 +46,10 @@ from hardsight.scores.dynamics import (
     mean_el2n,
 )
 from hardsight.scores.ensembles import model_agreement, vog
+from hardsight.scores.human_hardness import human_hardness
 from hardsight.scores.likelihood import gm_likelihood
 from hardsight.scores.neighbors import knn_agreement, prediction_depth
+from hardsight.scores.reference_angles import angular_confidence, neighbor_ratio
 from hardsight.scores.registry import SCORES, Score
 from hardsight.scores.within_dataset import avh_scaled, norm_in_class, prototypicality
 
@@ -54,6 +57,7 @@ __all__ = [
     "SCORES",
     "Score",
     "aldr_lambda",
+    "angular_confidence",
     "angular_gap",
     "aum",
     "avc_label",
@@ -76,6 +80,7 @@ __all__ = [
     "gen",
     "gm_likelihood",
     "grand",
+    "human_hardness",
     "knn_agreement",
     "knn_distance",
     "logit_margin",
@@ -89,6 +94,7 @@ __all__ = [
     "model_agreement",
     "near_duplicates",
     "nearest_angle",
+    "neighbor_ratio",
     "norm",
     "norm_in_class",
     "own_angle",
@@ -96,6 +102,7 @@ __all__ = [
     "prediction_depth",
     "probability_margin",
     "prototypicality",
+    "qda_confidence",
     "vim",
     "vog",
 ]

@@ -265,7 +265,7 @@ def dataset_score(
 
 
 def reference_score(
-    fit: Callable[..., Fitted], *, hard: Hard, range: str, formula: str, source: str, **about: Any
+    fit: Callable[..., Fitted], *, hard: Hard, range: str, formula: str, source: str, labels: bool = False, **about: Any
 ) -> Callable[[Callable[..., FittedToReference]], Callable[..., np.ndarray]]:
     """Register a score that is fitted to another snapshot: as `dataset_score`, with the reference beside the arrays."""
 
@@ -282,7 +282,7 @@ def reference_score(
             rows = swept(inputs, fitted.terms, ask.__name__)
             return np.where(rows.ok, fitted.of(x, rows), np.nan)
 
-        score = Score(ask.__name__, hard, "reference", False, range, formula, source, function, **about)
+        score = Score(ask.__name__, hard, "reference", labels, range, formula, source, function, **about)
         return _fitted_score(score, ask, fit)
 
     return register

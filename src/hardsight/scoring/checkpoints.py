@@ -93,7 +93,7 @@ def _variances(run: Path, data: ImageData, row_of: np.ndarray, labels: np.ndarra
         rows, pictures = [], []
         for number in wanted[start : start + BATCH]:
             try:
-                pictures.append(prepare.numbers(prepare.fitted(data.image(number))))
+                pictures.append(prepare(data.image(number, prepare.needed)))
                 rows.append(int(row_of[number]))
             except BrokenImage:  # it has no score
                 continue

@@ -75,7 +75,7 @@ def usable_rows(features: np.ndarray) -> np.ndarray:
 
 
 def unseen_heads(
-    features: np.ndarray, labels: np.ndarray, originals: np.ndarray | None = None, *,
+    features: np.ndarray, labels: np.ndarray, originals: np.ndarray | None = None, *, groups: np.ndarray | None = None,
     folds: int = FOLDS, seed: int = 0, progress: Progress | None = None,
 ) -> list[tuple[np.ndarray, Head]]:  # fmt: skip
     """Rows, and the head that was fitted without them, once per fold; unlabeled rows have one fitted to all labeled ones.
@@ -86,7 +86,12 @@ def unseen_heads(
     known = np.flatnonzero((labels >= 0) & usable)
     c = int(labels.max(initial=-1)) + 1
     copies = None if originals is None else originals[known]
-    parts = [(known[train], known[test]) for train, test in fold_rows(labels[known], folds, seed, copies)]
+    cut = (
+        fold_rows(labels[known], folds, seed, copies)
+        if groups is None
+        else group_folds(labels[known], groups[known], folds, seed)
+    )
+    parts = [(known[train], known[test]) for train, test in cut]
     rest = np.flatnonzero((labels < 0) & usable)
     jobs = [*parts, (known, rest)] if len(rest) else parts
 
@@ -150,6 +155,23 @@ def fold_rows(
     for _, test in StratifiedKFold(folds, shuffle=True, random_state=seed).split(distinct, labels[distinct]):
         held_out = np.isin(first, distinct[test])
         yield np.flatnonzero(~held_out), np.flatnonzero(held_out)
+
+
+def group_folds(labels: np.ndarray, groups: np.ndarray, folds: int, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The same with all samples of a group in one fold, such as the images of a patient; classes as even as that allows.
+
+    Example:
+        >>> cut = group_folds(np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1]), 5, 0)
+        >>> sorted(test.tolist() for _, test in cut)
+        [[0, 1], [2, 3]]
+    """
+    folds = min(folds, fewest_of_class(labels), len(np.unique(groups)))
+    if folds < 2:
+        raise InputError("folds without the group of a sample need two groups or more, but all samples are of one.")
+
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    return list(StratifiedGroupKFold(folds, shuffle=True, random_state=seed).split(groups, labels, groups))
 
 
 def fewest_of_class(labels: np.ndarray) -> int:

@@ -155,7 +155,17 @@ class ReferenceScope(FittedScope):
             return f"{name} needs a head, but there is none."
         if cls.fits_labels(score, inputs) and not reference.source.labeled:
             return f"{name} is fitted to labeled samples, but the reference has no labels."
-        return None
+        return cls._why_not_every_class(score, inputs)
+
+    @staticmethod
+    def _why_not_every_class(score: Score, inputs: ScoringInputs) -> str | None:
+        """Some need samples of every class: without one, the others would seem nearer than they are."""
+        reference, count = inputs.reference, inputs.snapshot.num_classes
+        if score.fit is None or reference is None or count is None or not getattr(score.fit(None), "every_class", False):
+            return None
+        missing = np.setdiff1d(np.arange(count), reference.labels)
+        what = f"{score.name} needs a reference with samples of every class"
+        return f"{what}; {len(missing)} of {count} are missing, such as {missing[0]}." if len(missing) else None
 
     def prepare(self, inputs: ScoringInputs, rows: range, progress: Progress | None) -> None:
         """Fit to every batch of the reference."""

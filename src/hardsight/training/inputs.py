@@ -202,7 +202,7 @@ class ImageInputs:
         version, base = divmod(row, len(self.data))
         how = self.versions[version]
         try:
-            picture = self.data.image(base)
+            picture = self.data.image(base, self.preprocessing.needed if fit is None else None)
             views = [self.preprocessing.fitted(picture)] if fit is None else fit(row, picture)
             if how is not None:
                 views = [degrade(view, how, self.data.ids[base]) for view in views]

@@ -24,6 +24,7 @@ from hardsight.files.table_files import read_csv
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.scores import SCORES
 from hardsight.snapshot import Snapshot
+from hardsight.snapshot.sources import ArraySource
 from hardsight.table import plain, read_scores
 from hardsight.threads import even_rows, num_threads
 from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, count_classes, labeled_only, sized
@@ -177,18 +178,20 @@ def _open(data: Any, **options: Any) -> AnySet:
     if not isinstance(data, (str, os.PathLike)):
         raise InputError(f"data must be a path, an ImageData or (inputs, labels) or (inputs, labels, ids), got {data!r:.80}.")
     if holds_features(data):
-        return _features(Snapshot.load(data, labels=options.get("labels_from")).spread(options.get("limit")))
+        return _features(Snapshot.load(data, labels=options.get("labels_from")), options.get("limit"))
     images = open_data(Path(data) if isinstance(data, os.PathLike) else data, labels_from=options.get("labels_from"))
     check_files(images)
     return images
 
 
-def _features(snapshot: Snapshot) -> ArrayInputs:
-    """A snapshot's features as inputs, with its further columns."""
+def _features(snapshot: Snapshot, limit: int | None) -> ArrayInputs:
+    """A snapshot's features as inputs, with its further columns; where it has no ids, rows are counted as those of arrays are."""
     if not snapshot.source.labeled:
         raise FileError(f"{snapshot.where}: training on features needs labels beside them.")
-    inputs = ArrayInputs(finite_features(snapshot), snapshot.labels, snapshot.ids, snapshot.class_names)
-    inputs.columns = {name: column for name, column in columns_of(snapshot).items() if is_free(name)}
+    numbered = isinstance(snapshot.source, ArraySource) and snapshot.source.ids is None
+    some = snapshot.spread(limit)
+    inputs = ArrayInputs(finite_features(some), some.labels, None if numbered else some.ids, some.class_names)
+    inputs.columns = {name: column for name, column in columns_of(some).items() if is_free(name)}
     return inputs
 
 

@@ -179,6 +179,7 @@ class NetworkOptions(Options):
         None, "Units of a hidden layer in the head, before the classes: linear, ReLU, then the loss. Default: none.", least=1
     )
     size: int | None = PreprocessingOptions.redefine("size", None)
+    exact_decode: bool = PreprocessingOptions.redefine("exact_decode", False)
     preprocessing: PreprocessingOptions = key_values(
         "Preprocessing of images as in extract: resize, crop_pct, scaling, mean, std, interpolation, channels; "
         "repeatable. Default: the network's own.",
@@ -194,7 +195,7 @@ class NetworkOptions(Options):
     def chosen_preprocessing(self) -> dict[str, Any]:
         """Fields of the network's preprocessing to override."""
         chosen = self.preprocessing if self.size is None else dataclasses.replace(self.preprocessing, size=self.size)
-        return chosen.preprocessing()
+        return {**chosen.preprocessing(), **({"exact_decode": True} if self.exact_decode else {})}
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,14 @@
-"""Hugging Face: Parquet files that `datasets.load_dataset` opens, one per split, with the images and class names inside.
+"""A dataset as on the Hugging Face Hub: Parquet files that `datasets.load_dataset` opens, one per split, and a dataset card.
 
 An image is a struct of its bytes and its path, and a class an integer; the schema's metadata says so (`Image`, `ClassLabel`).
+The folder stays on this machine unless `--push ORG/NAME` asks for it.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hardsight.data import BrokenImage
+from hardsight.errors import InputError, first_line, require
 from hardsight.exporting.image_files import png
-from hardsight.exporting.samples import CLASSES, Material, make_folder
-from hardsight.files.writing import replacing
+from hardsight.exporting.samples import CLASSES, MARKER, Material, make_folder
+from hardsight.files.writing import replacing, write_text
+from hardsight.render.printed_tables import markdown_text
+from hardsight.scores import SCORES
+from hardsight.table import hard_end
+from hardsight.version import VERSION
 
 OPENS = 'datasets.load_dataset("{folder}")'
 IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
@@ -26,7 +33,7 @@ ROWS = 100  # images in memory
 
 
 def write(material: Material) -> None:
-    """Write data/SPLIT-00000-of-00001.parquet for every split; a picture that cannot be read is null."""
+    """Write data/SPLIT-00000-of-00001.parquet for every split, and README.md; a picture that cannot be read is null."""
     folder = make_folder(material.folder / "data")
     names = [name for name in material.table.column_names if name.removesuffix("_name") not in CLASSES or name in CLASSES]
     table = material.table.select(names).combine_chunks()
@@ -37,6 +44,10 @@ def write(material: Material) -> None:
         file.unlink()  # a split of an earlier export
     for file, split in files.items():
         _write_split(material, table, schema, np.flatnonzero(splits == split), file)
+    write_text(material.folder / "README.md", card(material, table.schema.names, Counter(splits.tolist())), "text")
+    if material.push is not None:
+        push(material.folder, material.push)
+        material.notes.append(f"Pushed to the dataset {material.push}, which is private unless it was public before.")
 
 
 def _splits(table: pa.Table) -> np.ndarray:
@@ -81,3 +92,54 @@ def _picture(material: Material, index: int) -> dict[str, Any] | None:
     except (BrokenImage, OSError):
         return None
     return {"bytes": content, "path": f"{index:06d}.png" if file is None else file.name}
+
+
+# The card
+
+
+def card(material: Material, names: list[str], counts: Counter[str]) -> str:
+    """README.md: what the Hub must know as YAML, then what a reader must know."""
+    title, n = material.display.name, sum(counts.values())
+    known = ["---", f"pretty_name: {json.dumps(title)}", "task_categories:", "- image-classification", "tags:", "- hardsight"]
+    known += ["configs:", "- config_name: default", "  data_files:"]
+    for split in sorted(counts):
+        known += [f"  - split: {split}", f"    path: data/{split}-*"]
+    suspects = material.display.suspects
+    lines = [
+        *known,
+        "---",
+        "",
+        f"# {markdown_text(title)}",
+        "",
+        f"{n:,} images in {len(material.class_names):,} classes, and how hard each is for a model (hardsight {VERSION}).",
+        *([suspects.expected] if suspects is not None and suspects.expected else []),
+        "",
+        "| split | images |",
+        "|---|---|",
+        *(f"| {split} | {counts[split]:,} |" for split in sorted(counts)),
+        "",
+        "| column | meaning |",
+        "|---|---|",
+        *(f"| {markdown_text(name)} | {markdown_text(_meaning(material, name))} |" for name in ("image", *names)),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _meaning(material: Material, name: str) -> str:
+    """What a column is, and which end of a score is hard."""
+    if name in SCORES:
+        return f"{SCORES[name].summary} {hard_end(material.table.schema, name).capitalize()} is hard."
+    column = material.display.columns.get(name)
+    fixed = {"image": "The image.", "id": "The id of the sample.", "path": "Where the image was."}
+    return fixed.get(name, "" if column is None else column.about)
+
+
+def push(folder: Path, name: str) -> None:
+    """Upload the folder as a dataset of the Hub; a new one is private."""
+    hub: Any = require("huggingface_hub", extra="hf", purpose="--push")
+    try:
+        hub.create_repo(name, repo_type="dataset", private=True, exist_ok=True)
+        hub.upload_folder(repo_id=name, repo_type="dataset", folder_path=folder, ignore_patterns=[MARKER])
+    except (OSError, ValueError) as error:  # the network, a name that is none, no token: all errors of the library are of these
+        raise InputError(f"--push {name}: the folder {folder} is written, but not uploaded: {first_line(error)}") from error

