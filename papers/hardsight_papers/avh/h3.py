@@ -20,6 +20,7 @@ from hardsight_papers.avh.panels import CONTRAST, cifar_snapshot, cifar_with_peo
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import Figure, panels
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
+from hardsight_papers.verdicts import DIFFERENCE, Effect
 
 FAMILIES = {  # without the nearest competitor, and with it
     "angle over all angles": ("avh", "avh_nearest"),
@@ -261,6 +262,7 @@ def _claims(
     for text, (table, name) in wanted.items():
         above = sum(each[name][1] > 0 for each in table.values())
         found = "; ".join(f"{' '.join(key)} {_text(each[name])}" for key, each in table.items())
-        holds = None if why_not else above == len(table)
-        claims.append(claim(text, rule=rule, holds=holds, found=f"{above} of {len(table)}: {found}.{why_not and f' {why_not}'}"))
+        judged = [] if why_not else [Effect(*each[name], DIFFERENCE, " ".join(key)) for key, each in table.items()]
+        found = f"{above} of {len(table)}: {found}.{why_not and f' {why_not}'}"
+        claims.append(claim(text, rule=rule, effects=judged, found=found))
     return claims
