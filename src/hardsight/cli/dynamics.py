@@ -1,4 +1,4 @@
-"""`hardsight dynamics`: a trained run's dynamics in words and figures."""
+"""`hardsight dynamics`: a trained run's dynamics in words and figures. Next: dynamics/description.py."""
 
 from __future__ import annotations
 

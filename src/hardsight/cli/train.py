@@ -1,4 +1,4 @@
-"""`hardsight train`: images and a network in, a trained network and every sample's dynamics out."""
+"""`hardsight train`: images and a network in, a trained network and every sample's dynamics out. Next: training/train.py."""
 
 from __future__ import annotations
 

@@ -16,11 +16,11 @@ from PIL import Image
 from hardsight.checks import check_labels, counted_from_one
 from hardsight.data import BrokenImage, Degradation, ImageData, degrade, degraded_id
 from hardsight.errors import FileError, InputError
-from hardsight.extraction.extract import ahead
 from hardsight.files.samples import is_free
 from hardsight.labels import Classes, read_labels
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.pandas_index import align, index_ids
+from hardsight.threads import ahead
 from hardsight.unique_ids import check_unique
 
 KEEP_BYTES = 2**30  # pixels of one set held in memory, so that later epochs need no decoding
