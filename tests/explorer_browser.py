@@ -201,11 +201,11 @@ def point_at_end(canvas: Any) -> None:
     canvas.hover(position={"x": canvas.bounding_box()["width"] - 14, "y": 60})
 
 
-def downloads(page: Any, folder: Path, what: str, form: str) -> Path:
-    """Export something by the menu, and where it was saved."""
-    page.locator("#export summary").click()
+def downloads(page: Any, folder: Path, what: str, form: str, within: Any = None) -> Path:
+    """Export something by the menu, of the page or `within` a frame of it, and where it was saved."""
+    (within or page).locator("#export summary").click()
     with page.expect_download() as coming:
-        page.locator(f"[data-what={what}][data-format={form}]").click()
+        (within or page).locator(f"[data-what={what}][data-format={form}]").click()
     path = folder / coming.value.suggested_filename
     coming.value.save_as(path)
     return path

@@ -25,7 +25,7 @@ from conftest import Finished
 from doc_blocks import README, run_blocks
 from hardsight import Snapshot, score
 from hardsight.cli import main
-from hardsight.demo import against_degradation, before_and_after, found_errors, run_demo
+from hardsight.demo import against_degradation, before_and_after, found_errors, predicted_people, run_demo
 from hardsight.errors import RunError
 from hardsight.files.checksums import sha256
 from hardsight.files.heads import load_head
@@ -88,6 +88,12 @@ def test_the_directory_holds_what_readme_lists(demo: tuple[Path, float]) -> None
         assert min(picture.size) > 300
     page = (directory / "report.html").read_text("utf-8")
     assert all(f'"title":"{name}"' in page for name in ("adaptation", "contrast", "noise"))
+
+
+def test_people_are_predicted_from_a_third_of_the_answers(demo: Any) -> None:
+    learned = predicted_people(demo[0])
+    assert (learned.answered, learned.predicted) == (200, 400)
+    assert learned.agreement > max(0.4, learned.without_answers + 0.3)
 
 
 def test_scores_follow_the_level_of_degradation(demo: tuple[Path, float], cli: Callable[..., Any]) -> None:

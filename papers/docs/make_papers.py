@@ -1,12 +1,13 @@
-"""Write what `hardsight reproduce` found into the pages beside this file:
+"""Write what `hardsight reproduce` found into the files beside this one:
 
 python papers/docs/make_papers.py [RUN ...]
 
-papers.json    the latest outcome of every recipe, with --data and without; those of the given runs replace older ones.
-               Of figures it lists those that papers.md shows
-papers.md      every recipe: command, claims with verdict and rule, tables, figures
-results.md     a row per claim: its verdict on real and on built-in data, and what was measured
-reproduce.md   how long the recipes take
+papers.json     every claim with its effect and verdict: the latest with --data, and without; those of the given runs replace
+                older ones. reproduce.md says what its fields mean
+outcomes.json   the tables and figures of every recipe. Of figures it lists those that papers.md shows
+papers.md       every recipe: command, claims with verdict and rule, figures, and the tables that stand in a paper
+results.md      a row per claim: its verdict on real and on built-in data
+reproduce.md    how long the recipes take
 """
 
 from __future__ import annotations
@@ -20,14 +21,16 @@ from pathlib import Path
 from typing import Any
 
 from hardsight_papers.catalog import recipes
+from hardsight_papers.outcome_files import read_claim
 from hardsight_papers.page import TITLES
-from hardsight_papers.recipe import VERDICTS, Table
+from hardsight_papers.recipe import Table
+from hardsight_papers.verdicts import VERDICTS, Claim, what_is_missing
 
 DOCS = Path(__file__).resolve().parent
-KEPT = DOCS / "papers.json"
+CLAIMS, OUTCOMES = DOCS / "papers.json", DOCS / "outcomes.json"
 FIGURES = DOCS / "images"
 PHOTOGRAPHS = ("avh/fig1", "avh/fig21", "slides/disagreement")  # images of the data sets themselves: they stay out of the docs
-SIGNS: dict[str, str] = dict(zip(VERDICTS, ("✓", "✗", "–"), strict=True))
+SIGNS: dict[str, str] = dict(zip(VERDICTS, ("✓", "✗", "?", "–"), strict=True))
 LONG = 10  # seconds: recipes below that share a row
 Outcome = dict[str, Any]
 
@@ -55,8 +58,15 @@ class Finding:
     """One claim of a recipe, as judged on real data and on built-in data; either may be missing."""
 
     text: str
-    real: dict[str, str] | None
-    built_in: dict[str, str] | None
+    real: Claim | None
+    built_in: Claim | None
+
+    @property
+    def best(self) -> Claim:
+        """The claim on real data, or else on built-in data."""
+        claim = self.real or self.built_in
+        assert claim is not None
+        return claim
 
 
 @dataclass(frozen=True)
@@ -73,18 +83,18 @@ class Reproduced:
         real, built_in = (claims_by_text(outcome) for outcome in (self.real, self.built_in))
         return [Finding(text, real.get(text), built_in.get(text)) for text in real | built_in]
 
+    @property
+    def best(self) -> Outcome:
+        """The outcome on real data, or else on built-in data."""
+        outcome = self.real or self.built_in
+        assert outcome is not None
+        return outcome
 
-def best(found: Finding | Reproduced) -> dict[str, Any]:
-    """The claim or the outcome on real data, or else on built-in data."""
-    shown = found.real or found.built_in
-    assert shown is not None
-    return shown
 
-
-def claims_by_text(outcome: Outcome | None) -> dict[str, dict[str, str]]:
+def claims_by_text(outcome: Outcome | None) -> dict[str, Claim]:
     """The claims of an outcome; no two of a recipe may have the same text."""
-    claims = [] if outcome is None else outcome["claims"]
-    by_text = {claim["text"]: claim for claim in claims}
+    claims = [] if outcome is None else [read_claim(claim) for claim in outcome["claims"]]
+    by_text = {claim.text: claim for claim in claims}
     assert len(by_text) == len(claims), f"{outcome['id'] if outcome else ''} makes a claim twice"
     return by_text
 
@@ -108,6 +118,65 @@ def by_paper(kept: Sequence[Outcome]) -> dict[str, list[Reproduced]]:
     return papers
 
 
+# papers.json and outcomes.json
+
+
+def claim_rows_of(outcome: Outcome) -> list[dict[str, Any]]:
+    """The claims of an outcome as papers.json has them."""
+    recipe, rows = recipes()[outcome["id"]], []
+    for number, stored in enumerate(outcome["claims"], start=1):
+        claim = read_claim(stored)
+        deciding = claim.deciding
+        seeds = [effect.n for effect in claim.effects if effect.unit in ("seeds", "draws")]
+        rows.append(
+            {
+                "id": f"{recipe.id}#{number}",
+                "paper": TITLES[recipe.id.partition("/")[0]],
+                "sentence": claim.text,
+                "rule": claim.rule,
+                "smallest_effect": deciding and deciding.smallest,
+                "estimate": deciding and deciding.estimate,
+                "interval": deciding and [deciding.low, deciding.high],
+                "verdict": claim.verdict,
+                "found": claim.found,
+                "missing": what_is_missing(claim),
+                "effects": [{**stored_effect, "verdict": effect.verdict} for stored_effect, effect in
+                            zip(stored["effects"], claim.effects, strict=True)],
+                "post_hoc": claim.post_hoc,
+                "real_data": outcome["with_data"],
+                "data": outcome["about"],
+                "seeds": max((n for n in seeds if n), default=None),
+                "seconds": spent(outcome),
+                "command": f"hardsight reproduce {recipe.id}{' --data DIR' if outcome['with_data'] else ''}",
+            }
+        )  # fmt: skip
+    return rows
+
+
+def stored_claim(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of papers.json as an outcome keeps it."""
+    effects = [{name: value for name, value in effect.items() if name != "verdict"} for effect in row["effects"]]
+    return {"text": row["sentence"], **{name: row[name] for name in ("rule", "found", "verdict", "post_hoc")}, "effects": effects}
+
+
+def read_kept() -> list[Outcome]:
+    """Outcomes with their claims, from the two files."""
+    outcomes: list[Outcome] = json.loads(OUTCOMES.read_text("utf-8"))
+    rows = json.loads(CLAIMS.read_text("utf-8"))["claims"]
+    for outcome in outcomes:
+        own = [row for row in rows if row["id"].partition("#")[0] == outcome["id"] and row["real_data"] == outcome["with_data"]]
+        outcome["claims"] = [stored_claim(row) for row in own]
+    return outcomes
+
+
+def write_kept(kept: Sequence[Outcome]) -> None:
+    """The two files, a claim and a recipe per line."""
+    claims = ",\n".join(json.dumps(row, ensure_ascii=False) for outcome in kept for row in claim_rows_of(outcome))
+    CLAIMS.write_text(f'{{"schema": 1, "claims": [\n{claims}\n]}}\n', "utf-8")
+    without = [{name: value for name, value in outcome.items() if name != "claims"} for outcome in kept]
+    OUTCOMES.write_text("[\n" + ",\n".join(json.dumps(each, ensure_ascii=False) for each in without) + "\n]\n", "utf-8")
+
+
 # papers.md
 
 
@@ -119,38 +188,41 @@ def page(kept: Sequence[Outcome]) -> str:
         "paper. All verdicts in one place: [results](results.md#the-papers-reproduced). How to run a recipe: "
         "[reproduce](reproduce.md). This page is generated from the runs by `python papers/docs/make_papers.py RUN ...`.",
     ]
+    shown: dict[str, str] = {}  # rule -> the recipe that states it first
     for title, reproduced in by_paper(kept).items():
-        parts += [f"## {title}", *(section(each) for each in reproduced)]
+        parts += [f"## {title}", *(section(each, shown) for each in reproduced)]
     return "\n\n".join(parts) + "\n"
 
 
-def section(reproduced: Reproduced) -> str:
-    """One recipe: what was run, claims, tables, figures."""
-    outcome = best(reproduced)
+def section(reproduced: Reproduced, shown: dict[str, str]) -> str:
+    """One recipe: what was run, claims, figures, and the tables of a table."""
+    outcome = reproduced.best
     data = " --data DIR" if reproduced.real else ""
     parts = [
         f"### {reproduced.id}",
-        f"**{recipes()[reproduced.id].title}**",
-        f"`hardsight reproduce {reproduced.id}{data}`",
+        f"**{recipes()[reproduced.id].title}** `hardsight reproduce {reproduced.id}{data}`",
         outcome["about"],
     ]
-    parts += ["\n".join(bullet(finding) for finding in reproduced.findings)] if reproduced.findings else []
-    for content in outcome["tables"]:
-        shown = Table(**content)
-        parts += [f"{shown.title}:", table(shown.header, shown.cells())] + ([shown.note] if shown.note else [])
+    parts += ["\n".join(bullet(finding, reproduced.id, shown) for finding in reproduced.findings)] if reproduced.findings else []
+    for content in outcome["tables"] if "/table" in reproduced.id else ():
+        cells = Table(**content)
+        parts += [f"{cells.title}:", table(cells.header, cells.cells())] + ([cells.note] if cells.note else [])
     parts += [f"![{caption}](images/{name})" for caption, name in figures(outcome).items()]
-    if outcome["commands"]:
-        parts.append("On your own data: " + "; ".join(f"`{command}`" for command in outcome["commands"]) + ".")
     return "\n\n".join(parts)
 
 
-def bullet(finding: Finding) -> str:
-    """A claim with its verdicts and its rule."""
-    claim = best(finding)
-    lines = [f"- {SIGNS[claim['verdict']]} **{finding.text}** {claim['verdict'].capitalize()}: {claim['found']}"]
-    if finding.real and finding.built_in and finding.built_in["found"] != finding.real["found"]:
-        lines.append(f"On built-in data: {finding.built_in['verdict']}. {finding.built_in['found']}")
-    return "<br>\n  ".join([*lines, f"*Rule: {claim['rule']}*"])
+def bullet(finding: Finding, id: str, shown: dict[str, str]) -> str:
+    """A claim with its verdicts and its rule, or the recipe that has stated the rule already."""
+    claim = finding.best
+    first = shown.setdefault(claim.rule, id)
+    rule = f"Rule: {claim.rule}" if first == id else f"Rule: that of {first}."
+    missing = what_is_missing(claim)
+    words = claim.found + (f" ({missing[0].upper()}{missing[1:]}.)" if missing else "")
+    lines = [f"- {SIGNS[claim.verdict]} **{finding.text}** {claim.verdict.capitalize()}: {words}"]
+    if finding.real and finding.built_in and finding.built_in.verdict != finding.real.verdict:
+        lines.append(f"On built-in data: {finding.built_in.verdict}. {finding.built_in.found}")
+    post_hoc = " Written, or changed, after a first result had been seen." if claim.post_hoc else ""
+    return "<br>\n  ".join([*lines, f"*{rule}*{post_hoc}"])
 
 
 def only_shown(kept: Sequence[Outcome]) -> list[Outcome]:
@@ -182,8 +254,9 @@ def summary(kept: Sequence[Outcome]) -> str:
     kinds = {"real data": "real", "built-in data": "built_in"}
     tallies = {kind: tally(papers, kind) for kind in kinds.values()}
     counts = [[title, str(len(papers[title])), *(tallies[kind][title] for kind in tallies)] for title in papers]
+    counts.append(["all", str(sum(map(len, papers.values()))), *(total(tally.values()) for tally in tallies.values())])
     parts = [
-        "Claims that hold / do not hold / are not comparable; one that several recipes share, with the same "
+        "Claims that hold / do not hold / are inconclusive / are not comparable; one that several recipes share, with the same "
         "rule and finding, counts once:",
         table(["paper", "recipes", *kinds], counts),
     ]
@@ -192,30 +265,41 @@ def summary(kept: Sequence[Outcome]) -> str:
     parts += [f"Not run on real data: {', '.join(missing)}."] if missing else []
     for title, reproduced in papers.items():
         rows = [row for each in reproduced for row in claim_rows(each)]
-        parts += [f"### {title}", table(["recipe", "claim", *kinds, "measured"], rows)]
+        parts += [f"### {title}", table(["recipe", "claim", *kinds], rows)]
     return "\n\n".join(parts)
 
 
 def tally(papers: dict[str, list[Reproduced]], kind: str) -> dict[str, str]:
     """How many claims of each paper have each verdict; what several recipes found by the same computation counts once."""
-    seen: set[tuple[str, ...]] = set()
+    seen: set[Claim] = set()
     cells = {}
     for title, reproduced in papers.items():
         outcomes = [outcome for each in reproduced if (outcome := getattr(each, kind))]
-        claims = {tuple(claim.values()): claim["verdict"] for outcome in outcomes for claim in outcome["claims"]}
-        verdicts = [verdict for key, verdict in claims.items() if key not in seen]
-        seen |= claims.keys()
+        claims = {claim for outcome in outcomes for claim in claims_by_text(outcome).values()}
+        verdicts = [claim.verdict for claim in claims - seen]
+        seen |= claims
         cells[title] = " / ".join(str(verdicts.count(verdict)) for verdict in VERDICTS) if claims else ""
     return cells
+
+
+def total(cells: Iterable[str]) -> str:
+    """The sum of tallies.
+
+    Example:
+        >>> total(["1 / 2", "", "3 / 0"])
+        '4 / 2'
+    """
+    numbers = [[int(part) for part in cell.split(" / ")] for cell in cells if cell]
+    return " / ".join(str(sum(column)) for column in zip(*numbers, strict=True))
 
 
 def claim_rows(reproduced: Reproduced) -> list[list[str]]:
     """A row per claim; the recipe is named in the first."""
     name, rows = f"[{reproduced.id}](papers.md#{reproduced.id.replace('/', '')})", []
     for finding in reproduced.findings:
-        verdicts = ["" if claim is None else claim["verdict"] for claim in (finding.real, finding.built_in)]
+        verdicts = ["" if claim is None else claim.verdict for claim in (finding.real, finding.built_in)]
         verdicts = [f"**{verdict}**" if verdict == "does not hold" else verdict for verdict in verdicts]
-        rows.append([name, finding.text, *verdicts, best(finding)["found"]])
+        rows.append([name, finding.text + (" †" if finding.best.post_hoc else ""), *verdicts])
         name = ""
     return rows
 
@@ -291,7 +375,7 @@ def copy_figures(runs: Sequence[Run], kept: Sequence[Outcome]) -> None:
 def pages(kept: Sequence[Outcome]) -> dict[Path, str]:
     """Every page by its path."""
     if missing := missing_figures(kept):
-        raise SystemExit(f"{KEPT.name} lists {len(missing)} figures that {FIGURES} does not hold, such as {missing[0]}.")
+        raise SystemExit(f"{OUTCOMES.name} lists {len(missing)} figures that {FIGURES} does not hold, such as {missing[0]}.")
     written = {DOCS / "papers.md": page(kept)}
     for name, part in (("results", summary(kept)), ("reproduce", f"{cost(kept)}\n\n{times(kept)}")):
         path = DOCS / f"{name}.md"
@@ -302,10 +386,9 @@ def pages(kept: Sequence[Outcome]) -> dict[Path, str]:
 def main(names: Sequence[str]) -> None:
     """Write the pages."""
     runs = [Run.read(Path(name)) for name in names]
-    kept = only_shown(update(json.loads(KEPT.read_text("utf-8")), runs))
+    kept = only_shown(update(read_kept(), runs))
     copy_figures(runs, kept)
-    lines = ",\n".join(json.dumps(outcome, ensure_ascii=False) for outcome in kept)  # one recipe per line
-    KEPT.write_text(f"[\n{lines}\n]\n", "utf-8")
+    write_kept(kept)
     for path, text in pages(kept).items():
         path.write_text(text, "utf-8")
 

@@ -1,9 +1,11 @@
 """Every table and figure of the papers, runnable: `hardsight reproduce`.
 
     recipe.py           what a recipe is: tables, figures, and claims with a verdict
+    verdicts.py         how a claim is judged: effects, intervals, the smallest effect worth having
     catalog.py          the list of recipes
     context.py          what a recipe is given: scale, data, cache, progress
-    data_folder.py      which data sets are in --data DIR
+    data_folder.py      which data sets are in --data DIR, with the checksums of those measured on
+    data.py             `python -m hardsight_papers.data DIR`: builds that directory from published files
     arrays.py           what a file of --data must hold; pixels, directions, even subsamples
     cache.py            trainings and extractions, shared between recipes
     settings.py         the options of `hardsight reproduce`

@@ -20,7 +20,7 @@ from hardsight_papers.arrays import even_rows, open_labeled
 from hardsight_papers.cache import Cache
 from hardsight_papers.data_folder import DataFolder
 
-Scale = Literal["small", "paper"]
+Scale = Literal["small", "cpu", "paper"]
 LOCAL: dict[str, Any] = {"device": "cpu", "workers": 1}  # so small a network gains nothing from more
 AUTOMATIC: dict[str, Any] = {"device": "auto", "workers": None}
 
@@ -45,7 +45,7 @@ class Context:
     """What a recipe may use.
 
     Attributes:
-        scale: `small` for minutes on a laptop, `paper` for the full protocol.
+        scale: `small` for minutes on a laptop, `cpu` for hours where a training needs them, `paper` for the full protocol.
         data: which data sets are there: `context.data.find("mnist")` is a path or None.
         cache: where trainings and extractions are kept.
         seed: of everything random.
@@ -63,7 +63,7 @@ class Context:
     @property
     def machine(self) -> dict[str, Any]:
         """Device and workers by default, which name a place in the cache; the device that was asked for does not."""
-        return LOCAL if self.scale == "small" else AUTOMATIC
+        return AUTOMATIC if self.scale == "paper" else LOCAL
 
     @property
     def asked(self) -> dict[str, Any]:

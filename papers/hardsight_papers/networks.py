@@ -13,13 +13,14 @@ from hardsight.training import Trained
 class SphereMLP(nn.Module):
     """The AVH paper's toy example: points on a sphere, one hidden layer of two (Chen et al., ICML 2020, appendix A).
 
-    The paper does not say what follows the hidden layer. Here it is tanh: after a ReLU, many of the points would have two
-    features of 0 and so no direction at all.
+    The paper does not say what follows the hidden layer: tanh, leaky_relu or identity. After a plain ReLU, many of the points
+    would have two features of 0 and so no direction at all.
     """
 
-    def __init__(self, num_classes: int = 2) -> None:
+    def __init__(self, num_classes: int = 2, activation: str = "tanh") -> None:
         super().__init__()
-        self.hidden = nn.Sequential(nn.Flatten(), nn.Linear(3, 2), nn.Tanh())
+        after = {"tanh": nn.Tanh(), "leaky_relu": nn.LeakyReLU(0.2), "identity": nn.Identity()}[activation]
+        self.hidden = nn.Sequential(nn.Flatten(), nn.Linear(3, 2), after)
         self.head = nn.Linear(2, num_classes)
 
     def forward(self, inputs: Tensor) -> Tensor:

@@ -6,12 +6,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from hardsight.errors import FileError
 from hardsight.files import Run, read_json, write_json
 from hardsight.render import save_figure
 from hardsight.screen import plain_json
-from hardsight_papers.recipe import Claim, Outcome, Recipe, Table
+from hardsight_papers.recipe import Outcome, Recipe, Table
+from hardsight_papers.verdicts import Claim, Effect
+
+NUMBERS = ("estimate", "low", "high")  # of an effect; JSON has no NaN
 
 
 def file_name(text: str) -> str:
@@ -44,13 +48,22 @@ def keep(run: Run, recipe: Recipe, outcome: Outcome, seconds: Mapping[str, float
             "about": outcome.about,
             "printed": plain_json(recipe.printed),
             "tables": [plain_json(asdict(table)) for table in outcome.tables],
-            "claims": [asdict(claim) for claim in outcome.claims],
+            "claims": [plain_json(asdict(claim)) for claim in outcome.claims],
             "figures": {caption: path.relative_to(run.directory).as_posix() for caption, path in paths.items()},
             "commands": list(outcome.commands),
             **{name: round(value, 1) for name, value in seconds.items()},
         },
     )
     return read_outcome(run.directory, recipe.id)
+
+
+def read_claim(stored: Mapping[str, Any]) -> Claim:
+    """A claim from JSON."""
+    effects: list[dict[str, Any]] = [
+        {name: float("nan") if value is None and name in NUMBERS else value for name, value in effect.items()}
+        for effect in stored["effects"]
+    ]
+    return Claim(**{**stored, "effects": tuple(Effect(**effect) for effect in effects)})
 
 
 def read_outcome(directory: Path, id: str) -> Outcome:
@@ -62,7 +75,7 @@ def read_outcome(directory: Path, id: str) -> Outcome:
             about=content["about"],
             tables=[Table(**table) for table in content["tables"]],
             figures={caption: directory / name for caption, name in content["figures"].items()},
-            claims=[Claim(**claim) for claim in content["claims"]],
+            claims=[read_claim(claim) for claim in content["claims"]],
             commands=content["commands"],
         )
     except (KeyError, TypeError, AttributeError) as error:

@@ -8,7 +8,8 @@ from pathlib import Path
 from hardsight.render import captioned, escaped, page, paragraph, table
 from hardsight_papers.data_folder import NAMES, missing
 from hardsight_papers.outcome_files import file_name
-from hardsight_papers.recipe import VERDICTS, Claim, Outcome, Recipe, Table
+from hardsight_papers.recipe import Claim, Outcome, Recipe, Table
+from hardsight_papers.verdicts import VERDICTS, what_is_missing
 
 STYLE = """
 .contents td { padding: .1rem .6rem } .contents a { text-decoration: none } .contents td + td.word { white-space: normal }
@@ -26,6 +27,7 @@ figcaption { color: #777; font-size: 14px } section { border-top: 1px solid #888
 WORDS = {
     "holds": ("holds", "hold"),
     "does not hold": ("does not hold", "do not hold"),
+    "inconclusive": ("is inconclusive", "are inconclusive"),
     "not comparable": ("is not comparable", "are not comparable"),
 }
 TITLES = {
@@ -43,7 +45,8 @@ def write_page(
     claims = [claim for outcome in outcomes.values() for claim in outcome.claims]
     sentence = (
         f"Tables and figures of the papers, run at scale {scale} on {_data(data)}: our numbers next to the printed ones, each "
-        f"claim with the rule that decides it. {_counted(claims)}. Nothing was tuned to agree."
+        f"claim with the rule that decides it. {_counted(claims)}. Nothing was tuned to agree, and what an "
+        "interval cannot tell is inconclusive."
     )
     papers = list(TITLES)
     done = [recipe for recipe in recipes if recipe.id in outcomes]
@@ -100,10 +103,15 @@ def _section(recipe: Recipe, outcome: Outcome) -> str:
 def _claims(claims: Sequence[Claim]) -> str:
     items = [
         f'<li class="{file_name(claim.verdict)}"><span class="verdict">{claim.verdict}</span>: {escaped(claim.text)} '
-        f'{escaped(claim.found)}<br><span class="rule">Rule: {escaped(claim.rule)}</span></li>'
+        f'{escaped(claim.found)}{escaped(_missing(claim))}<br><span class="rule">Rule: {escaped(claim.rule)}</span></li>'
         for claim in claims
     ]
     return '<ul class="claims">\n' + "\n".join(items) + "\n</ul>" if items else ""
+
+
+def _missing(claim: Claim) -> str:
+    words = what_is_missing(claim)
+    return f" ({words})" if words else ""
 
 
 def _table(shown: Table) -> str:

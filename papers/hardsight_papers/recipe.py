@@ -9,48 +9,27 @@ A recipe is a short file that reads like the paper's caption:
             about="400 points of two classes on the sphere; an MLP of 3-100-2.",
             tables=[Table("AUROC of the overlap", ("score", "ours", "printed"), rows)],
             figures={"heat maps": figure},
-            claims=[claim("AVH marks the overlap better than the norm.", rule="Its AUROC is higher in every seed.",
-                          holds=bool(np.all(avh > norm)), found=f"{avh.mean():.3f} and {norm.mean():.3f}.")],
+            claims=[claim("AVH marks the overlap better than the norm.", rule="Its AUROC is higher: the interval over seeds.",
+                          effects=[effect(difference(avh, norm), DIFFERENCE)], found=f"{avh.mean():.3f} and {norm.mean():.3f}.")],
         )
 
-Nothing is adjusted to agree with what is printed. A claim carries the rule it is judged by.
+Nothing is adjusted to agree with what is printed. A claim carries the rule it is judged by; `verdicts.py` decides.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from hardsight.errors import InputError
+from hardsight_papers.verdicts import Claim as Claim
+from hardsight_papers.verdicts import claim as claim
 
 if TYPE_CHECKING:
     from hardsight_papers.context import Context
 
-Verdict = Literal["holds", "does not hold", "not comparable"]
-VERDICTS: tuple[Verdict, ...] = ("holds", "does not hold", "not comparable")
 Value = str | int | float | None  # a cell: None is shown as a dash
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A sentence of the paper, the rule that decides it, what was found, and the verdict."""
-
-    text: str
-    rule: str
-    found: str
-    verdict: Verdict
-
-
-def claim(text: str, *, rule: str, holds: bool | None, found: str) -> Claim:
-    """A claim with its verdict; `holds=None` where what was run cannot decide it, and `found` says why.
-
-    Example:
-        >>> claim("Norms grow.", rule="The last epoch's mean norm is the largest.", holds=True, found="9.1.").verdict
-        'holds'
-    """
-    verdict: Verdict = "not comparable" if holds is None else "holds" if holds else "does not hold"
-    return Claim(text, rule, found, verdict)
 
 
 @dataclass(frozen=True)

@@ -108,6 +108,8 @@ def data_folder(settings: ReproduceSettings) -> DataFolder:
 
 def _context(settings: ReproduceSettings, progress: Progress | None) -> Context:
     data = data_folder(settings)
+    if not settings.unchecked:
+        data.check()
     cache = Cache.of_user() if settings.cache is None else Cache(Path(settings.cache))
     return Context(settings.scale, data, cache, settings.seed, progress, settings.device)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from hardsight.stats import Mean, bootstrap, mean_interval, spearman
 from hardsight_papers.context import Context
 from hardsight_papers.recipe import Claim, claim
+from hardsight_papers.verdicts import DIFFERENCE, POINTS, Effect
 
 SEEDS = 5
 
@@ -29,37 +31,51 @@ def difference(first: np.ndarray, second: np.ndarray | float) -> Mean:
     return mean_interval(np.asarray(first, np.float64) - np.asarray(second, np.float64))
 
 
+def effect(gap: Mean, smallest: float, n: int | None = SEEDS, name: str = "", unit: str = "seeds", sign: int = 1) -> Effect:
+    """A mean or a difference as the effect of a claim; with `sign` -1 where the claim is that it lies below 0."""
+    low, high = sorted((sign * gap.low, sign * gap.high))
+    return Effect(float(sign * gap.value), float(low), float(high), smallest, name, n, unit)
+
+
+def effect_of(row: Mapping[str, Any], name: str = "") -> Effect:
+    """A row of the differences that `adapt` and `generalize` find, in points."""
+    low, high = (float("nan") if row[end] is None else 100 * row[end] for end in ("low", "high"))
+    return Effect(100 * row["difference"], low, high, POINTS, name, row["count"])
+
+
 def ahead(
     text: str,
     first: np.ndarray,
     second: np.ndarray | float = 0.0,
     *,
     rule: str,
-    digits: int = 1,
+    smallest: float = POINTS,
     unit: str = " points",
     also: str = "",
 ) -> Claim:
-    """The claim that the 95 % interval over seeds of first - second lies above 0; `also` is said after the difference.
+    """The claim that first - second lies above 0, by the 95 % interval over seeds; `also` is said after the difference.
 
     Example:
         >>> ahead("A is better.", np.array([3.0, 4.0, 5.0]), np.ones(3), rule="The interval lies above 0.").found
         '+3.0 [+0.5, +5.5] points.'
     """
     gap = difference(first, second)
-    return claim(text, rule=rule, holds=gap.low > 0, found=f"{signed(gap, digits)}{unit}{also}.")
+    found = f"{signed(gap, 1 if unit else 3)}{unit}{also}."
+    return claim(text, rule=rule, effects=[effect(gap, smallest, len(first))], found=found)
 
 
 def higher(text: str, first: np.ndarray, second: np.ndarray, *, rule: str) -> Claim:
     """The same claim with both means before the difference, of numbers such as AUROC."""
     gap = difference(first, second)
     found = f"{first.mean():.3f} and {second.mean():.3f}: {signed(gap, 3)}."
-    return claim(text, rule=rule, holds=gap.low > 0, found=found)
+    return claim(text, rule=rule, effects=[effect(gap, DIFFERENCE, len(first))], found=found)
 
 
-def all_ahead(text: str, gaps: Mapping[str, Mean], *, rule: str, digits: int = 1) -> Claim:
-    """The claim that the 95 % interval of every difference lies above 0."""
+def all_ahead(text: str, gaps: Mapping[str, Mean], *, rule: str, digits: int = 1, why_not: str = "") -> Claim:
+    """The claim that every difference, in points, lies above 0, by its 95 % interval over seeds; or `why_not` comparable."""
     found = "; ".join(f"{name} {signed(gap, digits)}" for name, gap in gaps.items())
-    return claim(text, rule=rule, holds=all(gap.low > 0 for gap in gaps.values()), found=f"{found} points.")
+    effects = [] if why_not else [effect(gap, POINTS, SEEDS, name) for name, gap in gaps.items()]
+    return claim(text, rule=rule, effects=effects, found=f"{found} points.{why_not and f' {why_not}'}")
 
 
 def signed(gap: Mean, digits: int = 1) -> str:

@@ -12,12 +12,15 @@ from hardsight.options import COMMON, Options, common, option
 class ReproduceSettings(Options):
     """What recipes run on, and where their trainings are kept."""
 
-    scale: Literal["small", "paper"] = option(
-        "small", "Scale: small takes minutes on a laptop, paper runs the full protocol on the datasets in --data."
+    scale: Literal["small", "cpu", "paper"] = option(
+        "small",
+        "Scale: small takes minutes on a laptop, cpu trains on all of CIFAR-10 for the curves over epochs (hours), "
+        "paper runs the full protocol on the datasets in --data.",
     )
     data: Any = option(
         None, "Directory of datasets: mnist.npz, imagenet_val5k.tar, ... Default: built-in and generated data.", metavar="DIR"
     )
+    unchecked: bool = option(False, "Use files in --data whose checksum is not that of our numbers.", decides=False)
     cache: Any = option(
         None,
         "Directory that keeps trainings and extractions for the next recipe. Default: hardsight in your cache directory.",

@@ -65,10 +65,10 @@ def test_who_is_ahead_by_hand() -> None:
     attacks = {"softmax": attack_of(False, False, True, True), "center": attack_of(True, True, True, False)}
     assert error_gap({**attacks, "lgm": attack_of(True, True, True, True)}, "softmax", 0.2)[0] == 50
     close = ahead({**attacks, "lgm": attack_of(True, True, True, True)}, 0.2)  # fewer errors, but of four images
-    assert close.verdict == "does not hold" and "center +25.00 [-24.00, +74.00]" in close.found
+    assert close.verdict == "inconclusive" and "center +25.00 [-24.00, +74.00]" in close.found
     many = {loss: attack_of(*(10 * each.table["correct"].to_pylist())) for loss, each in attacks.items()}
     assert ahead({**many, "lgm": attack_of(*[True] * 40)}, 0.2).verdict == "holds"
-    behind = ahead({**attacks, "lgm": attack_of(True, True, False, False)}, 0.2)
+    behind = ahead({**many, "lgm": attack_of(*[True, True, False, False] * 10)}, 0.2)
     assert behind.verdict == "does not hold" and "center -25.00" in behind.found and "FGSM at 0.2" in behind.text
 
 
@@ -93,7 +93,8 @@ def test_the_network_of_two_features(context: Context) -> None:
     assert torch.allclose(plain(images), plain.head(torch.relu(linear(pooled.flatten(1)))), atol=1e-6)
 
 
-@pytest.mark.parametrize(("images", "right", "verdict"), [("MNIST", 0.98, "holds"), ("MNIST", 0.9799, "does not hold"),
+@pytest.mark.parametrize(("images", "right", "verdict"), [("MNIST", 0.985, "holds"), ("MNIST", 0.98, "inconclusive"),
+                                                          ("MNIST", 0.97, "does not hold"),
                                                           ("digits", 0.99, "not comparable")])  # fmt: skip
 def test_the_accuracy_that_a_network_should_reach(
     images: str, right: float, verdict: str, monkeypatch: pytest.MonkeyPatch

@@ -106,7 +106,7 @@ def test_naive_bayes_needs_few_samples_where_classes_lie_far_apart() -> None:
 def test_growth_with_the_dimension_is_judged_on_standardized_features() -> None:
     needed = {"naive Bayes": [10.0, 12.0], "logistic regression": [10.0, 15.0], naive_bayes.RAW: [10.0, 80.0]}
     judged = naive_bayes.grows_slower(needed)
-    assert judged.verdict == "does not hold" and judged.found.endswith("as in the authors' simulation, it holds.")
+    assert judged.verdict == "inconclusive" and judged.found.endswith("as in the authors' simulation, it holds.")
     assert naive_bayes.grows_slower({**needed, "logistic regression": [10.0, 80.0]}).verdict == "holds"
 
 
@@ -133,10 +133,10 @@ def test_the_largest_nu_that_learns_is_taken(context: Context, monkeypatch: pyte
     assert comp_sum.largest_nu(context, None) is None  # type: ignore[arg-type]
 
 
-def test_forty_times_is_asked_at_the_number_of_classes_it_is_printed_for() -> None:
+def test_a_step_of_the_output_layer_says_nothing_of_a_whole_training() -> None:
     same, faster = z_loss.step_claims({"log-softmax": [1, 2, 3, 80], "Z-loss": [1, 1, 1, 2]})
-    assert (same.verdict, faster.verdict) == ("does not hold", "holds") and faster.rule.startswith("At 800,000 classes")
-    assert faster.found == "40 times, on one core, with 64 features."
+    assert (same.verdict, faster.verdict) == ("inconclusive", "not comparable")
+    assert "at 800,000 classes it is 40 times faster, on one core, with 64 features." in faster.found
 
 
 def test_training_on_attacks_is_kept_by_its_seed(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,9 +98,13 @@ def pacs() -> None:
         (
             "VisDA-17: CBST, CRST and CBST\\+AVH",
             visda,
-            ("visda-adapted/accuracy.parquet", "method", {"source", "cbst", "crst", "cbst+avh"}),
+            ("visda-adapted/accuracy.parquet", "method", {"source", "mmd", "dann", "mcd", "adr", "cbst", "crst", "cbst+avh"}),
         ),
-        ("PACS: CNN-10, leaving one domain out", pacs, ("pacs-cnn10/accuracy.parquet", "loss", {"softmax", "avh"})),
+        (
+            "PACS: CNN-10, leaving one domain out",
+            pacs,
+            ("pacs-cnn10/accuracy.parquet", "loss", {"softmax", "mldg", "metareg", "feature-critic", "drm", "avh"}),
+        ),
     ],
     ids=["imagenet", "visda", "pacs"],
 )

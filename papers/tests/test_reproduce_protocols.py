@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,13 @@ from typing import Any
 import pytest
 from test_protocols import imagenet, images, pacs, visda
 
-from hardsight.errors import FileError
+from hardsight.errors import FileError, InputError
 
 pytest.importorskip("torch")
 pytest.importorskip("accelerate")
 
 from hardsight.models import networks
-from hardsight_papers.avh import adaptation, curves, generalization, trainings
+from hardsight_papers.avh import adaptation, curves, full_imagenet, generalization, trainings
 from hardsight_papers.lgm import benchmarks, digit_networks
 from hardsight_papers.running import reproduce
 
@@ -28,6 +29,11 @@ def in_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HARDSIGHT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(networks, "CNN10_GROUPS", ((7, 4, 1), (3, 4, 3), (3, 8, 3), (3, 8, 3)))
     monkeypatch.setattr(networks, "cifar_resnet20", partial(networks.CifarResNet, 1))
+    released_weights(tmp_path / "torch", monkeypatch)
+    opened = {"plain": ("torchvision:mobilenet_v2", {"pretrained": "V1", "size": 32}),
+              "shortcuts": ("torchvision:mobilenet_v2", {"pretrained": "V2", "size": 32})}  # fmt: skip
+    monkeypatch.setattr(full_imagenet, "NETWORKS", opened)
+    monkeypatch.setattr(full_imagenet, "ON_GPU", {"device": "cpu", "workers": 1})
     plain, shortcuts = ("plain", "cifar_resnet20", False, {"lr": 0.01}), ("shortcuts", "cifar_resnet20", True, {"lr": 0.1})
     monkeypatch.setattr(trainings, "IMAGENET_NETWORKS", (plain, shortcuts))
     smaller: list[tuple[dict[str, Any], dict[str, Any]]] = [
@@ -41,12 +47,28 @@ def in_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (adaptation.VISDA, {"rounds": 1, "portion": "0.5", "source_portion": "0.5", "batch_size": 8, "seeds": 1}),
         (generalization.CNN10_IMAGENET, {"epochs": 1, "batch_size": 8, "model_options": {"size": 16}, "device": "cpu"}),
-        (generalization.CNN10, {"epochs": 1, "batch_size": 8, "model_options": {"size": 16}, "scales": "10", "seeds": 1}),
+        (generalization.CNN10, {"model_options": {"size": 16}, "scales": "10"}),
+        (generalization.ON_PACS, {"epochs": 1, "batch_size": 8, "seeds": 1}),
     ]
     for settings, changes in smaller:
         for name, value in changes.items():
             monkeypatch.setitem(settings, name, value)
     monkeypatch.setattr(adaptation, "VISDA_NETWORK", "cifar_resnet20")
+    monkeypatch.setattr(generalization, "ALEXNET", ("cifar_resnet20", {"losses": "softmax"}))
+
+
+def released_weights(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two versions of random weights where torchvision keeps what it has downloaded."""
+    import torch
+
+    from hardsight.models import import_torchvision
+
+    models = import_torchvision().models
+    (home / "hub" / "checkpoints").mkdir(parents=True)
+    for seed, version in enumerate(models.get_model_weights("mobilenet_v2")):
+        torch.manual_seed(seed)
+        torch.save(models.mobilenet_v2().state_dict(), home / "hub" / "checkpoints" / Path(version.url).name)
+    monkeypatch.setenv("TORCH_HOME", str(home))
 
 
 def test_curves_by_peoples_frequency(tmp_path: Path) -> None:
@@ -69,12 +91,29 @@ def judged(tmp_path: Path) -> Path:
     for folder in (tmp_path / "imagenet" / "val").iterdir():
         images(folder / "more", 5, ".JPEG")
         for path in (folder / "more").iterdir():
-            path.rename(folder / path.name)
+            path.rename(folder / f"{folder.name}_{path.name}")
         (folder / "more").rmdir()
     paths = sorted((tmp_path / "imagenet" / "val").rglob("*.JPEG"))[1:]
     rows = [f"{path.relative_to(tmp_path / 'imagenet').as_posix()},{k / 16},16" for k, path in enumerate(paths)]
     (tmp_path / "imagenet_frequency.csv").write_text("\n".join(["id,frequency,answers", *rows]))
     return tmp_path
+
+
+def test_people_of_the_study_on_the_validation_images(judged: Path) -> None:
+    """The study's own frequencies by wnid: of ten people or more, joined by file name before a network is opened."""
+    paths = sorted((judged / "imagenet" / "val").rglob("*.JPEG"))[1:]
+    frequency = {path.name: {path.parent.name: k / 16} for k, path in enumerate(paths)}
+    people = {path.name: {path.parent.name: 16 if k else 3} for k, path in enumerate(paths)}
+    (judged / "imagenet_frequency.csv").unlink()
+    document = {"image_fraction_selected": frequency, "image_num_assignments": people}
+    (judged / "imagenet_frequency.json").write_text(json.dumps(document))
+    for number in (1, 2, 6, 7, 8, 9):
+        outcome = reproduce(f"avh/table{number}", judged / f"table{number}", scale="paper", data=judged)
+        assert (judged / f"table{number}" / "report.html").exists() and outcome.claims
+    assert "16 images" in reproduce("avh/table1", scale="paper", data=judged).about
+    (judged / "imagenet_frequency.json").write_text(json.dumps({"other.JPEG": 0.5}))
+    with pytest.raises(InputError, match="no human id matches a sample"):
+        reproduce("avh/fig4", scale="paper", data=judged)  # before any training
 
 
 def test_people_on_the_validation_images(judged: Path) -> None:
@@ -129,11 +168,14 @@ def test_losses_on_a_folder_of_mnist(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_adaptation(tmp_path: Path) -> None:
     visda()
-    outcome = reproduce("avh/table3", scale="paper", data=tmp_path)
-    assert [row[0] for row in outcome.tables[1].rows][:1] == ["source"] and "VisDA-17" in outcome.about
+    outcome = reproduce("avh/table3", tmp_path / "table3", scale="paper", data=tmp_path)
+    assert set(adaptation.ON_IMAGES.split(",")) <= {row[0] for row in outcome.tables[1].rows} and "VisDA-17" in outcome.about
+    assert reproduce("avh/table4", tmp_path / "table4", scale="paper", data=tmp_path).tables[0].rows
+    assert all((tmp_path / f"table{number}" / "report.html").exists() for number in (3, 4))
 
 
 def test_generalization(tmp_path: Path) -> None:
     pacs()
-    outcome = reproduce("avh/table5", scale="paper", data=tmp_path)
-    assert [row[0] for row in outcome.tables[1].rows] == ["softmax", "avh"]
+    outcome = reproduce("avh/table5", tmp_path / "table5", scale="paper", data=tmp_path)
+    assert [row[0] for row in outcome.tables[1].rows] == [*generalization.LOSSES.split(","), "AlexNet"]
+    assert (tmp_path / "table5" / "report.html").exists()

@@ -15,7 +15,6 @@ from hardsight_papers.avh import (
     adversarial_training,
     class_priors,
     consistency,
-    feature_alignment,
     latent_groups,
     negative_mining,
     open_set,
@@ -46,7 +45,7 @@ def test_aleatoric_and_epistemic_are_judged_over_seeds() -> None:
     less = {("avh", "passes_aleatoric"): near(0.5), ("avh", "passes_information"): near(0.6), **both}
     assert verdicts(uncertainty._claims(less)) == ["holds", "does not hold"]
     none = {("avh", "passes_aleatoric"): np.array([-0.1, 0.1, 0, 0.1, -0.1]), ("avh", "passes_information"): near(0.0), **both}
-    assert verdicts(uncertainty._claims(none)) == ["does not hold", "does not hold"]
+    assert verdicts(uncertainty._claims(none)) == ["inconclusive", "inconclusive"]  # -0.1 to 0.1 may be 0 or a small correlation
 
 
 def test_a_norm_may_follow_a_prior_in_either_direction() -> None:
@@ -55,7 +54,7 @@ def test_a_norm_may_follow_a_prior_in_either_direction() -> None:
     assert class_priors._follows(rho, "images", "It follows.").verdict == "holds"
     assert class_priors._less(rho, "images").verdict == "holds"
     rho = {("images", "norm"): np.array([-0.3, 0.3, 0.1, -0.1, 0.0]), ("images", "avh"): near(0.5)}
-    assert class_priors._follows(rho, "images", "It follows.").verdict == "does not hold"
+    assert class_priors._follows(rho, "images", "It follows.").verdict == "inconclusive"
     assert class_priors._less(rho, "images").verdict == "does not hold"
 
 
@@ -83,16 +82,19 @@ def test_agreement_draws_whole_images() -> None:
 
 
 def test_discoveries_4_and_5_are_judged_by_one_rule() -> None:
-    above, below, neither = (np.tile(values, (6, 1)) for values in ([0.5, 0.4, 0.6], [-0.5, -0.6, -0.4], [0.0, -0.1, 0.1]))
-    one_off = np.concatenate([neither[:1], above[:5]])
+    """Throughout is nine of ten epochs, beyond what chance does to 60 of them."""
+    above, below, neither = (np.tile(values, (60, 1)) for values in ([0.5, 0.4, 0.6], [-0.5, -0.6, -0.4], [0.0, -0.1, 0.1]))
+    few_off, many_off = (np.concatenate([neither[:count], above[count:]]) for count in (6, 20))
 
     def judged(avh: np.ndarray, norm: np.ndarray) -> list[str]:
-        return verdicts(consistency._claims({"net": {"avh": avh, "norm": norm}}))
+        return verdicts(consistency._claims({"net": {"avh": avh, "norm": norm}}, 1.0))
 
     assert judged(above, above) == judged(above, below) == ["holds", "does not hold"]  # always below 0 is consistent
-    assert judged(above, one_off) == judged(above, np.concatenate([above[:3], below[:3]])) == ["holds", "holds"]
-    assert judged(one_off, one_off) == judged(one_off, above) == ["does not hold", "does not hold"]  # no less consistent
+    assert judged(above, many_off) == judged(above, np.concatenate([above[:30], below[:30]])) == ["holds", "holds"]
+    assert judged(many_off, few_off) == ["does not hold", "inconclusive"] and judged(few_off, above)[0] == "inconclusive"
     assert judged(below, below) == ["does not hold", "does not hold"]
+    untrained = consistency._claims({"net": {"avh": below, "norm": above}}, 0.4)
+    assert verdicts(untrained) == ["inconclusive", "inconclusive"] and "40 % of the training images" in untrained[0].found
 
 
 def test_slower_is_a_smaller_change_from_epoch_to_epoch() -> None:
@@ -118,7 +120,7 @@ def test_a_rare_group_is_hard_where_the_area_grows() -> None:
     of = {(0.5, "avh"): near(0.5), (0.02, "avh"): near(0.8), (0.02, "loss"): near(0.9)}
     assert verdicts(latent_groups._claims(of)) == ["holds", "does not hold"]
     of = {(0.5, "avh"): near(0.8), (0.02, "avh"): np.array([0.7, 0.9, 0.8, 0.6, 0.9]), (0.02, "loss"): near(0.1)}
-    assert verdicts(latent_groups._claims(of)) == ["does not hold", "holds"]
+    assert verdicts(latent_groups._claims(of)) == ["inconclusive", "holds"]
 
 
 def test_triplets_by_avh_are_the_worst_of_the_own_class_and_the_nearest_others() -> None:
@@ -130,33 +132,6 @@ def test_triplets_by_avh_are_the_worst_of_the_own_class_and_the_nearest_others()
     assert far.shape == (7, 7) and torch.allclose(far[0], far[2]) and torch.all((far[0] + far[3] - 1).abs() < 1e-6)
     assert far[0][:3].argmax() == 2 and far[0][3:].argmin() == 0  # at 40 and at 60 degrees
     assert negative_mining.map_at_r(features.numpy(), labels.numpy()) < 1  # of the sample at 40 degrees, that at 60 is nearest
-
-
-# Alignment on features
-
-
-def test_penalties_by_hand() -> None:
-    torch = pytest.importorskip("torch")
-    a = torch.tensor([[0.0, 0.0], [2.0, 0.0]])
-    assert float(feature_alignment.mmd(a, a)) == pytest.approx(0)
-    far = feature_alignment.mmd(a, a + 100)
-    near = feature_alignment.mmd(a, a + torch.tensor([0.0, 1.0]))
-    assert float(far) > float(near) > 0
-    assert float(feature_alignment.coral(a, a)) == pytest.approx(0)
-    assert float(feature_alignment.coral(a, a + 3)) == pytest.approx(9)  # means 3 apart in both directions, covariances the same
-    assert float(feature_alignment.coral(a, 2 * a)) == pytest.approx(1 / 2 + 36 / 4)  # means 1 and 2, variances 2 and 8
-
-
-def test_the_gradient_is_reversed_below_the_critic() -> None:
-    torch = pytest.importorskip("torch")
-    critic = torch.nn.Linear(2, 2)
-    x = [torch.randn(3, 2, requires_grad=True) for _ in range(2)]
-    plain = torch.nn.functional.cross_entropy(critic(torch.cat(x)), torch.tensor([0, 0, 0, 1, 1, 1]))
-    below, own = torch.autograd.grad(plain, [x[0], critic.weight])
-    turned = feature_alignment._domain_loss(critic, x, 0.5)
-    assert turned.item() == pytest.approx(plain.item())
-    reversed_below, same = torch.autograd.grad(turned, [x[0], critic.weight])
-    assert torch.allclose(reversed_below, -0.5 * below, atol=1e-6) and torch.allclose(same, own, atol=1e-6)
 
 
 # Tables

@@ -110,6 +110,32 @@ def before_and_after(directory: Path) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
+class PredictedPeople:
+    """How well `hardsight.people` predicts made-up answers about digits that nobody was asked about."""
+
+    answered: int
+    predicted: int
+    agreement: float  # Spearman of predicted and made-up frequencies, on the others
+    without_answers: float  # the same of what is known without answers
+
+
+def predicted_people(directory: Path, seed: int = 0) -> PredictedPeople:
+    """Twenty made-up people look at a third of the held-out digits, and err more where there is little ink."""
+    from hardsight.stats import spearman
+
+    snapshot, data = Snapshot.open(directory).of_split("test"), read_digits()
+    ink = np.array([np.asarray(data.image(int(str(id).removeprefix("digit-")))).mean() for id in snapshot.ids])
+    rng = np.random.default_rng(seed)
+    right = rng.binomial(20, 0.45 + 0.5 * (ink - ink.min()) / np.ptp(ink)) / 20  # (n,)
+    rows = rng.permutation(len(ink))
+    asked, rest = rows[: len(rows) // 3], rows[len(rows) // 3 :]
+    answers = {"id": snapshot.ids[asked].tolist(), "frequency": right[asked].tolist(), "answers": [20] * len(asked)}
+    found = hardsight.people(snapshot, answers)
+    agreement = spearman(found["predicted_frequency"].to_numpy()[rest], right[rest])
+    return PredictedPeople(len(asked), len(rest), agreement, spearman(-found.model.known.hardness[rest], right[rest]))
+
+
+@dataclass(frozen=True)
 class FoundErrors:
     """How well `hardsight.clean` found the corrupted labels."""
 

@@ -160,6 +160,8 @@ class CorrelateOptions(TypedDict, total=False):
     seed: int
     split: str | None
     allow_missing: bool
+    min_answers: int | None
+    only: Any
     class_names: Sequence[str] | None
     head: Any
     labels: Any
@@ -267,6 +269,7 @@ class ExportOptions(TypedDict, total=False):
 
 class ExtractOptions(TypedDict, total=False):
     weights: Any
+    pretrained: str | None
     num_classes: int | None
     head: str | None
     device: Any

@@ -17,7 +17,7 @@ import pytest
 import hardsight
 from benchmarks.explore import make_table
 from explorer_asked import Asked, start
-from explorer_browser import drag, expect
+from explorer_browser import downloads, drag, expect
 from explorer_runs import digits_run
 from hardsight.errors import MissingExtra
 from hardsight.explorer import explore
@@ -109,6 +109,9 @@ class Channel:
 def widget(run: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     pytest.importorskip("anywidget")
     monkeypatch.setattr(explore, "in_notebook", lambda: True)
+    served = hardsight.explore(run, port=0)  # a console of a kernel shows no widgets
+    assert isinstance(served, ServedView)
+    served.close()
     return hardsight.explore(run)
 
 
@@ -191,7 +194,10 @@ def test_jupyterlab_behind_a_prefix_and_another_host_name(chromium: Any, tmp_pat
         expect(table).to_contain_text("200 samples, 10 classes, accuracy")
         run_cell(page, 1)
         chosen = select_some(page, 200)
+        expect(page.frame_locator(FRAME).locator("html")).to_have_attribute("data-theme", "light")
         expect(run_cell(page, 2)).to_contain_text(f"{chosen} of 200 selected")
+        table = downloads(page, tmp_path, "selection", "csv", within=page.frame_locator(FRAME)).read_text()
+        assert len(table.splitlines()) == int(chosen) + 1
         mark_first(page)
         expect(run_cell(page, 3)).to_contain_text("'mark': 'drop'")
         assert elsewhere == []
@@ -243,7 +249,10 @@ def mark_first(page: Any) -> None:
     expect(frame.locator("#grid .tile .badge").first).to_contain_text("drop")
 
 
-MARIMO = """
+MARIMO = """# /// script
+# [tool.marimo.display]
+# theme = "dark"
+# ///
 import marimo
 
 app = marimo.App()
@@ -287,6 +296,7 @@ def test_marimo_shows_it_and_follows_the_selection(chromium: Any, tmp_path: Path
             page.goto(f"http://127.0.0.1:{port}")
             expect(page.locator("body")).to_contain_text("chosen: 200 of 200, 200 ids")
             chosen = select_some(page, 200)
+            expect(page.frame_locator(FRAME).locator("html")).to_have_attribute("data-theme", "dark")  # as the notebook is
             expect(page.locator("body")).to_contain_text(f"chosen: {chosen} of 200, {chosen} ids")
         finally:
             process.terminate()

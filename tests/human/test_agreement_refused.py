@@ -21,7 +21,7 @@ from hardsight.files.human import read_people
     ("human", "match"),
     [
         (np.where(np.eye(N, C) > 0, -1, COUNTS), "counts must be 0 or more, but row 0 has -1 for class 0"),
-        (COUNTS / 20, "counts must be whole numbers, but row"),
+        (COUNTS / 21, "counts must be whole numbers, but row"),
         (np.where(np.eye(N, C) > 0, np.nan, COUNTS), "counts must be finite, but row 0"),
         (np.where(np.arange(N) == 7, 1.5, FREQUENCY), "between 0 and 1, but 1 of 300 are not; row 7 holds 1.5"),
         (COUNTS[:, 0] + 2, "If these are counts"),

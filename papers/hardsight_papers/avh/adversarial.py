@@ -11,6 +11,9 @@ from typing import Any
 import numpy as np
 
 from hardsight.data import ImageData
+from hardsight.render import embedding_figure
+from hardsight_papers.arrays import as_pixels
+from hardsight_papers.avh.embeddings import in_two_features
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import Figure, panels
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
@@ -56,7 +59,7 @@ def figure_22(context: Context) -> Outcome:
         about=f"{len(written.test)} held-out images of {written.name}, {STEPS} steps of {STEP} along the sign of the gradient. "
         "The SphereNet-style CNN has hyperspherical convolutions, and learns with the AVH loss.",
         tables=[_table(attacked)],
-        figures={"Paths of adversarial samples": paths_figure(attacked)},
+        figures={"Paths of adversarial samples": paths_figure(attacked), "A path in the plane": path_in_the_plane(context)},
         claims=[
             shrinks_first(plain.described),
             claim(
@@ -67,6 +70,39 @@ def figure_22(context: Context) -> Outcome:
             ),
         ],
     )
+
+
+def path_in_the_plane(context: Context) -> Figure:
+    """One image on its way to another class, among the held-out digits in the two features of Figure 2's network."""
+    import torch
+
+    from hardsight.attacks import fgsm
+    from hardsight_papers.networks import PlanarLeNet, trained_network
+
+    written, _, trained, snapshot = in_two_features(context)
+    rows = snapshot.in_memory()
+    network: Any = trained_network(trained, PlanarLeNet())
+    assert rows.labels is not None
+    (mean,), (std,) = network.preprocessing.mean, network.preprocessing.std
+
+    def plane(images: Any) -> Any:  # (b, 1, 28, 28) pixels from 0 to 1 -> (b, 2)
+        return network.trunk((images - mean) / std)
+
+    pixels, labels, _ = as_pixels(written.test, flat=False)
+    image = torch.nn.functional.interpolate(torch.tensor(pixels), (28, 28), mode="bilinear", antialias=True)
+    own = torch.tensor(labels)
+    with torch.no_grad():
+        start = int((network.head(plane(image)).argmax(1) == own).nonzero()[0])  # the first that is right
+    at, path = image[start : start + 1], []
+    for _ in range(2 * STEPS):
+        with torch.no_grad():
+            path.append(plane(at)[0].numpy())
+            if int(network.head(plane(at)).argmax()) != labels[start]:
+                break
+        at = fgsm(lambda x: network.head(plane(x)), at, own[start : start + 1], STEP)
+    figure = embedding_figure(np.asarray(rows.values), rows.labels, head=snapshot.head, title=f"A {labels[start]} under attack")
+    figure.axes[0].plot(*np.array(path).T, color="#222222", marker=".", markersize=4, linewidth=1.5, zorder=5)
+    return figure
 
 
 def _attacked(context: Context, model: Any, test: ImageData, name: str) -> Paths:

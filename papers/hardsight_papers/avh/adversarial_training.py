@@ -16,7 +16,8 @@ from hardsight_papers.arrays import as_pixels
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import panels, seed_curves
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
-from hardsight_papers.seed_statistics import SEEDS, difference, interval, seeds, signed
+from hardsight_papers.seed_statistics import SEEDS, difference, effect, interval, seeds, signed
+from hardsight_papers.verdicts import DIFFERENCE
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -70,7 +71,7 @@ def _slower(measured: dict[str, list[dict[str, np.ndarray]]], view: str) -> Clai
         f"AVH is slower to change than the norm during adversarial training ({view} images).",
         rule="The norm's change from epoch to epoch minus AVH's, in adversarial training: the 95 % interval over seeds lies "
         "above 0.",
-        holds=gaps["adversarial"].low > 0,
+        effects=[effect(gaps["adversarial"], DIFFERENCE)],
         found=f"{signed(gaps['adversarial'], 3)}; in plain training {signed(gaps['plain'], 3)}.",
     )
 

@@ -15,7 +15,8 @@ from hardsight_papers.avh.panels import DIGITS, scored
 from hardsight_papers.context import Context, Handwriting
 from hardsight_papers.drawing import Figure, panels, seed_curves
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
-from hardsight_papers.seed_statistics import SEEDS, ahead, difference, interval, seeds, signed
+from hardsight_papers.seed_statistics import SEEDS, ahead, difference, effect, interval, seeds, signed
+from hardsight_papers.verdicts import CORRELATION
 
 LARGEST, RATIO = 140, 10  # images of the most frequent class, and how many times more it has than the rarest
 FINE = (4, 3, 2, 1)  # finer classes in each of four classes; every class has as many images
@@ -84,7 +85,7 @@ def _follows(rho: dict[tuple[str, str], np.ndarray], prior: str, sentence: str) 
     return claim(
         sentence,
         rule=f"Spearman of a held-out image's norm and the number of {PRIORS[prior]}: its 95 % interval over seeds leaves out 0.",
-        holds=mean.low > 0 or mean.high < 0,
+        effects=[effect(mean, CORRELATION, sign=1 if mean.value > 0 else -1)],
         found=f"{signed(mean, 3)}.",
     )
 
@@ -92,7 +93,7 @@ def _follows(rho: dict[tuple[str, str], np.ndarray], prior: str, sentence: str) 
 def _less(rho: dict[tuple[str, str], np.ndarray], prior: str) -> Claim:
     text = f"AVH is less related than the norm to the number of {PRIORS[prior]}."
     rule = "The size of the norm's coefficient minus that of AVH's: its 95 % interval over seeds lies above 0."
-    return ahead(text, np.abs(rho[prior, "norm"]), np.abs(rho[prior, "avh"]), rule=rule, digits=3, unit="")
+    return ahead(text, np.abs(rho[prior, "norm"]), np.abs(rho[prior, "avh"]), rule=rule, smallest=CORRELATION, unit="")
 
 
 def _by_class(measured: dict[str, list[dict[str, tuple[float, list[float]]]]]) -> Table:

@@ -178,6 +178,7 @@ def _stages(runs: Sequence[Watched]) -> Claim:
         f"Asked in addition after the first result had been seen, since a straight line over 12 epochs would pass: by at most "
         f"a quarter of its movement in that stage, or {50 * REST:.0f} % of its range.",
         holds=all(verdicts) if verdicts else None,
+        post_hoc=True,
         found="Movement, of the whole range: " + "; ".join(said) + "." if said else "No network with shortcuts here.",
     )
 

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from hardsight import Snapshot
 from hardsight.render import embedding_figure
-from hardsight_papers.context import Context
+from hardsight.training import Trained
+from hardsight_papers.context import Context, Handwriting
 from hardsight_papers.recipe import Outcome, Table, claim, recipe
 
 MOST = 20000  # training images of MNIST
@@ -21,11 +23,7 @@ NETWORK = "hardsight_papers.networks:PlanarLeNet"
 @recipe("avh/fig8", "Embeddings of MNIST in two dimensions, as in the appendix", needs="MNIST")
 def figure_2(context: Context) -> Outcome:
     """A LeNet with two features, held-out digits drawn with the class vectors."""
-    written = context.handwriting(train=MOST, test=3000)
-    epochs = 4 if written.name == "MNIST" else 20
-    trained = context.train(written.train, NETWORK, epochs=epochs, watch={"test": written.test}, **TRAINING)
-    weights = trained.run / "model" / "model.safetensors"
-    snapshot = context.extract(NETWORK, written.test, weights=weights, num_classes=10)
+    written, epochs, trained, snapshot = in_two_features(context)
     rows = snapshot.in_memory()
     features, labels = np.asarray(rows.values, np.float64), rows.labels
     assert snapshot.head is not None
@@ -48,6 +46,15 @@ def figure_2(context: Context) -> Outcome:
             )
         ],
     )
+
+
+def in_two_features(context: Context) -> tuple[Handwriting, int, Trained, Snapshot]:
+    """Digits, the epochs of LeNet with two features, its run, and what it sees of the held-out digits."""
+    written = context.handwriting(train=MOST, test=3000)
+    epochs = 4 if written.name == "MNIST" else 20
+    trained = context.train(written.train, NETWORK, epochs=epochs, watch={"test": written.test}, **TRAINING)
+    weights = trained.run / "model" / "model.safetensors"
+    return written, epochs, trained, context.extract(NETWORK, written.test, weights=weights, num_classes=10)
 
 
 def cone_width(features: np.ndarray, share: float = 0.9) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from hardsight.dynamics import read_curves
@@ -31,19 +32,22 @@ def figure_15(context: Context) -> Outcome:
     settings = {"epochs": 1, "batch_size": size, "lr": 0.01, "every": 1, "snapshot": False, **options}
     trained = context.train(train, written.model, watch={"test": written.test}, **settings)
     curves = read_curves(trained.run, split="test", steps=True, columns=("norm", "avh", "own_angle", "correct"))
-    norm, avh = curves.mean["norm"][0], curves.mean["avh"][0]
-    ten, last = 9, len(avh) - 1
-    share = float((avh[0] - avh[ten]) / (avh[0] - avh[last]))
+    norm, angle = curves.mean["norm"][0], curves.mean["own_angle"][0]
+    ten, last = 9, len(angle) - 1
+    share = float((angle[0] - angle[ten]) / (angle[0] - angle[last]))
     slopes = float((norm[ten] - norm[0]) / ten), float((norm[last] - norm[ten]) / (last - ten))
-    rows = [[step + 1, norm[step], avh[step], curves.mean["correct"][0][step]] for step in (0, ten, last // 2, last)]
+    rows = [
+        [step + 1, norm[step], math.degrees(angle[step]), curves.mean["avh"][0][step], curves.mean["correct"][0][step]]
+        for step in (0, ten, last // 2, last)
+    ]
     return Outcome(
-        about=f"{written.name}, {len(avh)} steps of {size} samples, {len(written.test)} test samples looked at after each.",
-        tables=[Table("Mean over the test samples", ("after step", "norm", "AVH", "accuracy"), rows, digits=4)],
-        figures={f"Norm, AVH and accuracy over steps on {written.name}": curves_figure(curves, ("norm", "avh", "correct"))},
+        about=f"{written.name}, {len(angle)} steps of {size} samples, {len(written.test)} test samples looked at after each.",
+        tables=[Table("Mean over the test samples", ("after step", "norm", "angle", "AVH", "accuracy"), rows, digits=4)],
+        figures={f"Norm and angle over steps on {written.name}": curves_figure(curves, ("norm", "own_angle"))},
         claims=[
             claim(
-                "AVH falls sharply at first and is almost flat after 10 iterations.",
-                rule="After 10 steps at least 80 % of the fall over 60 steps is done.",
+                "The angle falls sharply at first and is almost flat after 10 iterations.",
+                rule="After 10 steps at least 80 % of the fall of the mean angle over 60 steps is done.",
                 holds=share >= 0.8,
                 found=f"{100 * share:.0f} % is done.",
             ),

@@ -15,6 +15,7 @@ from hardsight_papers.context import Context
 from hardsight_papers.drawing import Figure, panels
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
 from hardsight_papers.seed_statistics import spearman_interval
+from hardsight_papers.verdicts import CORRELATION, Effect
 
 COARSE = 45
 SIZES = (58, 7, 1)  # fine classes in the three that the paper shows
@@ -43,36 +44,40 @@ def figure_19(context: Context) -> Outcome:
     """Three coarser classes; Spearman of norm and frequency in each, with its interval."""
     about, shown, axis, why_not = _shown(context)
     rows: list[list[Value]] = []
-    lows: list[float | None] = []  # of the intervals; None where there are too few images for one
+    effects: list[Effect] = []
     for each in shown:
         if len(each.norm) < FEWEST:
             rows.append([each.name, each.size, len(each.norm), None, None])
-            lows.append(None)
             continue
         coefficient, low, high = spearman_interval(each.norm, each.frequency, replicates=SAMPLES, seed=context.seed)
         rows.append([each.name, each.size, len(each.norm), coefficient, f"[{low:+.3f}, {high:+.3f}]"])
-        lows.append(low)
+        effects.append(not_above(each.name, coefficient, low, high, len(each.norm)))
+    left_out = len(shown) - len(effects)
     header = ("coarser class", "fine classes", "images", "Spearman", "95 %")
     note = f"A dash: fewer than {FEWEST} images, whose interval says nothing."
     return Outcome(
         about=about,
-        tables=[Table("Spearman of norm and frequency", header, rows, note=note if None in lows else "")],
+        tables=[Table("Spearman of norm and frequency", header, rows, note=note if left_out else "")],
         figures={"Norm by frequency in three coarser classes": scatter(shown, axis)},
-        claims=[not_in_proportion(lows, why_not)],
+        claims=[not_in_proportion(effects, left_out, why_not)],
     )
 
 
-def not_in_proportion(lows: list[float | None], why_not: str = "") -> Claim:
+def not_above(name: str, coefficient: float, low: float, high: float, n: int) -> Effect:
+    """By how much a coefficient stays below the smallest correlation worth the name."""
+    return Effect(CORRELATION - coefficient, CORRELATION - high, CORRELATION - low, 0.0, name, n, "images")
+
+
+def not_in_proportion(effects: list[Effect], left_out: int, why_not: str = "") -> Claim:
     """Direct proportion: the norm grows with frequency. A coefficient below 0 is no direct proportion either."""
-    known = [low for low in lows if low is not None]
-    flat = sum(low <= 0 for low in known)
-    left_out = f" {len(lows) - len(known)} of {len(lows)} has fewer than {FEWEST} images." if len(known) < len(lows) else ""
+    few = f" {left_out} of {left_out + len(effects)} has fewer than {FEWEST} images." if left_out else ""
+    flat = sum(effect.verdict == "holds" for effect in effects)
     return claim(
         "Norm and frequency are not in direct proportion, whatever the granularity of classes.",
-        rule="The 95 % bootstrap interval of Spearman's coefficient does not lie above 0, in each of the three that has at "
-        f"least {FEWEST} images.",
-        holds=None if why_not or not known else flat == len(known),
-        found=f"So in {flat} of {len(known)}.{left_out}{why_not and f' {why_not}'}",
+        rule=f"Spearman's coefficient is not above {CORRELATION:g}, by its 95 % bootstrap interval, in each of the three with "
+        f"at least {FEWEST} images.",
+        effects=[] if why_not else effects,
+        found=f"So in {flat} of {len(effects)}.{few}{why_not and f' {why_not}'}",
     )
 
 
@@ -109,7 +114,7 @@ def _of_imagenet(context: Context, panel: Panel, wordnet: Path) -> tuple[str, li
     of_class_array, table = np.array(of_class), panel.tables[panel.best]
     norm, labels = table["norm"].to_numpy(), table["label"].to_numpy()
     frequency, counted, axis = panel.target, "frequency of the given label", panel.axis  # all that is known at scale paper
-    if context.scale == "small":
+    if context.scale != "paper":
         frequency = coarse_frequency(context, [str(id) for id in table["id"].to_pylist()], of_class_array, panel.target)
         counted, axis = "frequency counted in them", "share of people who choose a label of the coarser class"
     sizes = np.bincount(of_class_array, minlength=len(names))

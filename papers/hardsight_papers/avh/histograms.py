@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from hardsight.render import score_histograms
+from hardsight.stats import wilson
 from hardsight_papers.avh.panels import CONTRAST, NOISE, Panel, compared, degraded_panels, panels, selection, total
 from hardsight_papers.avh.table1 import correlates
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import Figure
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
+from hardsight_papers.verdicts import Effect, over
 
 NEEDS, IMAGES = "ImageNet 5k with votes, CIFAR-10H", "ImageNet 5k, CIFAR-10"
 MEDIUM, EXTREME = (0.3, 0.7), (0.1, 0.9)  # frequencies in the middle, and confidences at the ends
@@ -41,15 +43,21 @@ def _medium(panel: Panel) -> Claim:
     """Confidence of images that about half of the people choose."""
     inside = (panel.target >= MEDIUM[0]) & (panel.target <= MEDIUM[1])
     confidence = panel.tables[panel.best]["confidence"].to_numpy()[inside]
-    low, high = float((confidence < EXTREME[0]).mean()), float((confidence > EXTREME[1]).mean())
+    low, high = int((confidence < EXTREME[0]).sum()), int((confidence > EXTREME[1]).sum())
+    shares = [100 * count / max(1, len(confidence)) for count in (low + high, low, high)]
     return claim(
         f"Where people are divided, model confidence is often either extremely low or extremely high. {panel.name}.",
         rule=f"Of images with a frequency of {MEDIUM[0]} to {MEDIUM[1]}, more than the 10 % of an even spread have a confidence "
         f"below {EXTREME[0]}, and more than 10 % one above {EXTREME[1]}.",
-        holds=min(low, high) > 0.1,
-        found=f"{100 * (low + high):.1f} % of {inside.sum():,} images: {100 * low:.1f} % below, {100 * high:.1f} % above "
-        f"({panel.best}). That is {100 * (low + high) * inside.mean():.1f} % of all {len(inside):,} images.",
+        effects=[_beyond_even(name, count, len(confidence)) for name, count in (("below", low), ("above", high))],
+        found=f"{shares[0]:.1f} % of {inside.sum():,} images: {shares[1]:.1f} % below, {shares[2]:.1f} % above "
+        f"({panel.best}). That is {shares[0] * inside.mean():.1f} % of all {len(inside):,} images.",
     )
+
+
+def _beyond_even(name: str, count: int, n: int) -> Effect:
+    """The share of n images at one end of the confidences, over the 10 % of an even spread, with Wilson's interval."""
+    return over(EXTREME[0], count / max(1, n), *wilson(count, n), name=name, n=n)
 
 
 @recipe("avh/fig16", "Human selection frequency against AVH for every network", needs=NEEDS)

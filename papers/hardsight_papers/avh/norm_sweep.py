@@ -49,7 +49,7 @@ def figure_20(context: Context) -> Outcome:
                 "AVH stays unchanged however long the feature is, while model confidence becomes nearly perfect, or nearly 0.",
                 rule="AVH moves by less than 1e-9 and is 0.4682 and 0.5318; confidence ends above 0.99 in the one case "
                 "and below 0.01 in the other.",
-                holds=all(np.ptp(value) < 1e-9 for value in values)
+                exact=all(np.ptp(value) < 1e-9 for value in values)
                 and [round(float(v[0]), 4) for v in values] == [0.4682, 0.5318]
                 and ends[0] > 0.99
                 and ends[1] < 0.01,

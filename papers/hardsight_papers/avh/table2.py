@@ -14,6 +14,7 @@ from hardsight_papers.avh.panels import Panel, Row, compared, pair, panels, sele
 from hardsight_papers.avh.printed_correlations import PAPER_SAMPLES, PRINTED, PrintedRow
 from hardsight_papers.context import Context
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
+from hardsight_papers.verdicts import DIFFERENCE, Effect
 
 KINDS = ("spearman", "pearson", "kendall")
 NETWORKS = {6: "AlexNet", 7: "VGG-19", 8: "ResNet-50", 9: "DenseNet-121"}
@@ -108,7 +109,7 @@ def printed_claims(rows: list[PrintedRow]) -> list[Claim]:
         claim(
             "The printed z values follow from the printed coefficients.",
             rule="Fisher's test for independent groups, n = 29,987: its z, rounded or cut off at the last printed digit.",
-            holds=not wrong,
+            exact=not wrong,
             found=f"{len(rows) - len(wrong)} of {len(rows)} rows follow. {said + '.' if said else ''}".strip(),
         ),
         _significant("by the paper's one-sided test", [test.p_greater for test in tests], "One-sided"),
@@ -121,7 +122,7 @@ def _significant(words: str, p_values: list[float], sides: str) -> Claim:
     return claim(
         f"AVH correlates significantly more than model confidence (as printed, {words}).",
         rule=f"{sides} p below 0.05 in every row, from the printed coefficients by Fisher's test for independent groups.",
-        holds=below == len(p_values),
+        exact=below == len(p_values),
         found=f"{below} of {len(p_values)} rows.",
     )
 
@@ -145,7 +146,10 @@ def _stronger(panel: Panel, rows: list[Row], networks: list[str]) -> Claim:
     return claim(
         f"AVH correlates more strongly with {people} than model confidence does (hypothesis 3). {panel.name}.",
         rule="The 95 % paired-bootstrap interval of the difference of Spearman's coefficients lies above 0 for every network.",
-        holds=all(row["trusted_low"] > 0 for row in pairs),
+        effects=[
+            Effect(row["difference"], row["trusted_low"], row["trusted_high"], DIFFERENCE, row["model"], row["n"], "images")
+            for row in pairs
+        ],
         found="; ".join(said) + ".",
     )
 

@@ -21,6 +21,7 @@ from hardsight_papers.context import Context
 from hardsight_papers.drawing import panels, seed_dots
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
 from hardsight_papers.seed_statistics import SEEDS, ahead, difference, interval, seeds, signed
+from hardsight_papers.verdicts import CORRELATION, DIFFERENCE, Effect
 
 PASSES, DROPOUT = 20, 0.3
 SCORES = {"avh": "AVH", "avc_predicted": "AVC of the predicted class", "confidence": "model confidence", "norm": "norm"}
@@ -82,8 +83,8 @@ def _claims(rho: dict[tuple[str, str], np.ndarray]) -> list[Claim]:
     both = "The 95 % interval over seeds of the difference of the two coefficients lies above 0."
     also = f"; the two parts go together, too, with {together:.3f}"
     return [
-        ahead(f"{first}.", aleatoric, rule=alone, digits=3, unit=""),
-        ahead(first + second, aleatoric, information, rule=both, digits=3, unit="", also=also),
+        ahead(f"{first}.", aleatoric, rule=alone, smallest=CORRELATION, unit=""),
+        ahead(first + second, aleatoric, information, rule=both, smallest=DIFFERENCE, unit="", also=also),
     ]
 
 
@@ -105,7 +106,7 @@ def _with_people(context: Context) -> tuple[str, list[Claim]]:
             "AVH is connected to aleatoric uncertainty more than to epistemic uncertainty. CIFAR-10H.",
             rule="Spearman of AVH with the entropy of people's answers minus that with the mutual information of two networks: "
             "the 95 % bootstrap interval over images lies above 0.",
-            holds=low > 0,
+            effects=[Effect(values[0] - values[1], low, high, DIFFERENCE, n=len(avh), unit="images")],
             found=f"People {values[0]:+.3f}, networks {values[1]:+.3f}: {values[0] - values[1]:+.3f} [{low:+.3f}, {high:+.3f}].",
         )
     ]

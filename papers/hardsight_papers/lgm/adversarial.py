@@ -11,6 +11,7 @@ from hardsight.render import error_curves, histograms, roc_curves
 from hardsight_papers.context import Context
 from hardsight_papers.lgm.digit_networks import EPSILONS, NAMES, about, attacked, reaches
 from hardsight_papers.recipe import Claim, Outcome, Table, claim, recipe
+from hardsight_papers.verdicts import DIFFERENCE, DIGIT_POINTS, POINTS, Effect, over
 
 LOSSES = ("softmax", "center", "lgm")
 PRINTED = {  # error in per cent at epsilon 0, 0.1, 0.2, 0.3
@@ -63,12 +64,13 @@ def table_6(context: Context) -> Outcome:
 def ahead(attacks: dict[str, Attack], epsilon: float) -> Claim:
     """Whether L-GM has fewer errors than softmax and than center at an epsilon; 0 stands for clean images."""
     gaps = {other: error_gap(attacks, other, epsilon) for other in ("softmax", "center")}
+    n = len(column(attacks["lgm"], "correct", epsilon))
     differences = ", ".join(f"{other} {gap:+.2f} [{low:+.2f}, {high:+.2f}]" for other, (gap, low, high) in gaps.items())
     return claim(
         f"L-GM has the lowest error on {f'images attacked by FGSM at {epsilon:g}' if epsilon else 'clean images'}.",
         rule="The error of softmax and that of center are higher, and the 95 % intervals of both differences, over the same "
         "images, lie above 0.",
-        holds=all(low > 0 for _, low, _ in gaps.values()),
+        effects=[Effect(*gap, POINTS if epsilon else DIGIT_POINTS, other, n, "images") for other, gap in gaps.items()],
         found=f"Points more than L-GM: {differences}.",
     )
 
@@ -162,7 +164,8 @@ def adversarial_verification(context: Context) -> Outcome:
             claim(
                 "The likelihood of L-GM verifies inputs better than the scores of softmax and center.",
                 rule="At epsilon 0.2, its AUROC over all attacked images is above both, and its interval too.",
-                holds=bool(best["low"] > max(values["softmax"], values["center"])),
+                effects=[over(values[loss], best["auroc"], best["low"], best["high"], DIFFERENCE, loss, best["attacked"])
+                         for loss in ("softmax", "center")],
                 found=f"L-GM {best['auroc']:.3f} [{best['low']:.3f}, {best['high']:.3f}], "
                 f"softmax {values['softmax']:.3f}, center {values['center']:.3f}. The log-likelihood under the predicted class: "
                 f"{likelihood['auroc']:.3f} [{likelihood['low']:.3f}, {likelihood['high']:.3f}].",

@@ -12,6 +12,7 @@ from hardsight_papers.context import Context
 from hardsight_papers.drawing import Figure, panels
 from hardsight_papers.lgm.digit_networks import NAMES, about, trained
 from hardsight_papers.recipe import Outcome, Table, claim, recipe
+from hardsight_papers.verdicts import DIGIT_POINTS, Effect
 
 LOSSES = ("softmax", "center", "gm", "lgm")
 DRAWS = 1000
@@ -49,8 +50,8 @@ def calibration(context: Context) -> Outcome:
         claims=[
             claim(
                 "GM loss outputs calibrated scores.",
-                rule="The ECE of GM is below that of softmax, and the interval of the difference leaves 0 out.",
-                holds=bool(high[at] < 0),
+                rule="The ECE of GM is below that of softmax, by the bootstrap interval of the difference over images.",
+                effects=[Effect(100 * (base - bars["gm"].ece), -high[at], -low[at], DIGIT_POINTS, n=n, unit="images")],
                 found=f"GM {100 * bars['gm'].ece:.2f}, softmax {100 * base:.2f}, difference [{low[at]:+.2f}, {high[at]:+.2f}].",
             )
         ],

@@ -10,6 +10,7 @@ from hardsight_papers.context import Context
 from hardsight_papers.drawing import Axes, Figure
 from hardsight_papers.lgm.digit_networks import NAMES, about, attacked, reaches, trained
 from hardsight_papers.recipe import Outcome, Table, claim, recipe
+from hardsight_papers.verdicts import over
 
 LOSSES = ("softmax", "center", "l_softmax", "gm", "lgm")
 EPSILON = 0.2  # of the adversarial examples in the heat map; the paper does not say
@@ -52,7 +53,8 @@ def figure_1(context: Context) -> Outcome:
             claim(
                 "Adversarial examples have extremely low likelihood and can be easily distinguished.",
                 rule=f"AUROC of the likelihood, images fooled by FGSM at {EPSILON} against clean ones, at least 0.95.",
-                holds=None if area["auroc"] is None else bool(area["auroc"] >= 0.95),
+                effects=[] if area["auroc"] is None
+                else [over(0.95, area["auroc"], area["low"], area["high"], n=area["attacked"])],
                 found="No image was fooled." if area["auroc"] is None
                 else f"AUROC {area['auroc']:.3f} [{area['low']:.3f}, {area['high']:.3f}] over {area['attacked']:,} images.",
             ),

@@ -28,7 +28,8 @@ from hardsight_papers.drawing import panels, seed_dots
 from hardsight_papers.losses.consistency_bounds import bounds, tight
 from hardsight_papers.losses.training_on_attacks import logits_of_pixels, trained_on_attacks
 from hardsight_papers.recipe import Claim, Outcome, Table, claim, recipe
-from hardsight_papers.seed_statistics import ahead, difference, interval, seeds, signed
+from hardsight_papers.seed_statistics import ahead, difference, effect, interval, seeds, signed
+from hardsight_papers.verdicts import POINTS
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -164,7 +165,8 @@ def adversarial(clean: BySeed, errors: BySeed, judged: str | None, nu: float | N
         claim(
             "Smooth adversarial comp-sum losses are beneficial in the adversarial setting.",
             rule=f"The 95 % interval over seeds of its error by PGD less that of cross-entropy lies below 0. {asked}",
-            holds=beside[PLAIN][0].high < 0 if judged else None,
+            effects=[effect(beside[PLAIN][0], POINTS, sign=-1)] if judged else [],
+            post_hoc=True,
             found=said(PLAIN),
         ),
         claim(
@@ -172,7 +174,13 @@ def adversarial(clean: BySeed, errors: BySeed, judged: str | None, nu: float | N
             "non-adversarial accuracy.",
             rule="The 95 % interval over seeds of its error by PGD less that of the other lies below 0, and that of its accuracy "
             f"on clean images above 0. {asked}",
-            holds=beside[ON_ATTACKS][0].high < 0 and beside[ON_ATTACKS][1].low > 0 if judged else None,
+            effects=[
+                effect(gap, POINTS, name=name, sign=sign)
+                for gap, name, sign in zip(beside[ON_ATTACKS], ("error", "accuracy"), (-1, 1), strict=True)
+            ]
+            if judged
+            else [],
+            post_hoc=True,
             found=said(ON_ATTACKS),
         ),
     ]

@@ -57,7 +57,7 @@ def bounds(context: Context) -> Claim:
     return claim(
         "H-consistency bounds: a small error of the surrogate means a small zero-one error.",
         rule=f"T_tau(regret of the zero-one loss) <= regret of the loss in all of {DRAWS:,} random draws, tau 0, 1 and 1.7.",
-        holds=broken == 0,
+        exact=broken == 0,
         found=f"{broken} of {3 * DRAWS:,} broken; the nearest draws are at "
         + ", ".join(f"{ratio:.2f}" for ratio in nearest.values())
         + " times the bound.",
@@ -78,6 +78,6 @@ def tight() -> Claim:
         "The bounds are tight.",
         rule="For tau 0 and 1 and zero-one regrets of 0.1 to 0.9 there are distributions and scores whose regret of the loss is "
         "the bound, within 1e-5.",
-        holds=max(off.values()) < 1e-5,
+        exact=max(off.values()) < 1e-5,
         found=", ".join(f"tau {tau:g}: off by {value:.0e} at most" for tau, value in off.items()) + ".",
     )

@@ -20,7 +20,8 @@ from hardsight_papers.digit_trainings import unconverged
 from hardsight_papers.drawing import panels, seed_curves
 from hardsight_papers.losses.known_and_new import about, features_of_new, trained_on_known
 from hardsight_papers.recipe import Claim, Outcome, Table, claim, recipe
-from hardsight_papers.seed_statistics import difference, interval, signed
+from hardsight_papers.seed_statistics import difference, effect, interval, signed
+from hardsight_papers.verdicts import POINTS
 
 PER_CLASS = (2, 3, 5, 10, 20, 40, 80)
 FEW = 5
@@ -144,7 +145,7 @@ def few_shot(gaps: list[Mean]) -> Claim:
     return claim(
         "Naive Bayes shows promise in few-shot cases.",
         rule=f"With {FEW} samples per class the 95 % interval of its accuracy less that of logistic regression lies above 0.",
-        holds=gap.low > 0,
+        effects=[effect(gap, POINTS, DRAWS)],
         found=f"{signed(gap)} points.",
     )
 

@@ -59,6 +59,7 @@ def novel_classes(context: Context) -> Outcome:
                 gaps,
                 rule="In both scenarios the 95 % interval over seeds of its accuracy less that of triplet and of contrastive "
                 "loss lies above 0.",
+                why_not="Without the constraint on features that is the abstract's contribution.",
             )
         ],
         commands=["hardsight train digits --model DigitsCNN --loss normalized_softmax -o run"],

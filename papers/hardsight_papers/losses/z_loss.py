@@ -18,7 +18,8 @@ from hardsight_papers.context import Context
 from hardsight_papers.digit_trainings import about, features_of, few_digits, fitted, trained
 from hardsight_papers.drawing import panels, seed_curves
 from hardsight_papers.recipe import Claim, Outcome, Table, claim, recipe
-from hardsight_papers.seed_statistics import interval, seeds, signed
+from hardsight_papers.seed_statistics import effect, interval, seeds, signed
+from hardsight_papers.verdicts import POINTS
 
 LOSSES = {"log-softmax": "softmax", "Z-loss": "znorm"}
 KS = (1, 2, 3, 4, 5)
@@ -59,7 +60,8 @@ def z_loss(context: Context) -> Outcome:
                 "The Z-loss outperforms the log-softmax with respect to certain top-k scores.",
                 rule="For a k of 2 to 5 the interval over seeds of its top-k error less that of the log-softmax lies below 0, "
                 "at 95 % for all four together.",
-                holds=any(gap.high < 0 for gap in gaps[1:]),
+                effects=[effect(gap, POINTS, name=f"top-{k}", sign=-1) for k, gap in zip(KS[1:], gaps[1:], strict=True)],
+                some=True,
                 found=", ".join(f"top-{k} {signed(gap, 2)}" for k, gap in zip(KS, gaps, strict=True)) + " points.",
             ),
             *step_claims(seconds),
@@ -109,9 +111,9 @@ def step_claims(seconds: dict[str, list[float]]) -> list[Claim]:
         ),
         claim(
             "Training is 40 times faster than with the log-softmax (One Billion Word, some 800,000 classes).",
-            rule=f"At {CLASSES[-1]:,} classes a step of the output layer is at least 40 times faster.",
-            holds=faster >= 40,
-            found=f"{faster:.0f} times, on one core, with {STEP['features']} features.",
+            rule="The seconds of a training, on One Billion Word.",
+            found=f"Only a step of the output layer is timed here: at {CLASSES[-1]:,} classes it is {faster:.0f} times faster, "
+            f"on one core, with {STEP['features']} features. A training has other layers, too.",
         ),
     ]
 

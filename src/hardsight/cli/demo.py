@@ -31,7 +31,7 @@ def demo(
     Example:
         hardsight demo -o hardsight-demo
     """
-    from hardsight.demo import against_degradation, before_and_after, found_errors, run_demo
+    from hardsight.demo import against_degradation, before_and_after, found_errors, predicted_people, run_demo
     from hardsight.render.showing import show
     from hardsight.screen import Cell, interval, number, percent, print_line, print_table, progress_bar
 
@@ -46,6 +46,12 @@ def demo(
             rows.append((agreement.target.words, name, number(row["agreement"], "+.3f"), bounds))
     title = "Spearman: positive where more degraded is harder"
     print_table(("against", "score", "agreement", Cell("95 %", "agreement")), rows, title=title, words=2, name="degradation")
+    learned = predicted_people(Path(output), settings.seed)
+    print_line(
+        f"made-up people answer about {learned.answered} digits: hardsight people predicts the other {learned.predicted} at "
+        f"Spearman {learned.agreement:.2f}, {learned.without_answers:.2f} without answers",
+        people=asdict(learned),
+    )
     errors = found_errors(Path(output))
     if errors is not None:
         flagged = f"hardsight clean flags {errors.flagged}, {errors.right} of them correctly"

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 def explore(
     x: Any = None, second: Any = None, *, settings: ExploreSettings | None = None, **options: Unpack[ExploreOptions]
 ) -> View:
-    """Explore samples: the page of `hardsight explore` as a widget of a notebook. Outside a notebook, print its address.
+    """Explore samples: the page of `hardsight explore` as a widget of a notebook.
+
+    Outside a notebook, or with a port, it is served on this machine, and its address printed.
 
     Args:
         x: whatever `Snapshot.open` opens: a run directory, a file, arrays, a frame, a table of scores, a `Snapshot`; or a
@@ -34,13 +36,13 @@ def explore(
         settings: all options as one object; each is also a keyword.
 
     Returns:
-        A `View`: `selection` and `marks` are tables of what is selected and marked now. Outside a notebook `close()` stops the
+        A `View`: `selection` and `marks` are tables of what is selected and marked now. Where it is served, `close()` stops the
         server, and `wait()` keeps a script running.
     """
     settings = ExploreSettings.given(settings, options)
     page = open_page(x, second, settings)
     page.reports = True
-    if in_notebook():
+    if in_notebook() and settings.port is None:
         from hardsight.explorer.widget import Widget  # needs anywidget
 
         return Widget(page)

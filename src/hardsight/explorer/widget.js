@@ -18,6 +18,7 @@ export default {
       model.set("selected", size);
       model.save_changes();
     };
+    frame.theme = () => (isDark(el) ? "dark" : "light");
     const answered = ({ id, status, type }, [bytes]) => {
       waiting.get(id)?.({ status, type, bytes });
       waiting.delete(id);
@@ -26,7 +27,7 @@ export default {
     model.on("msg:custom", answered);
     model.on("change:height", resize);
     frame.title = "hardsight explore";
-    frame.style.cssText = "display:block;width:100%;border:1px solid rgba(128,128,128,.4)";
+    frame.style.cssText = "display:block;box-sizing:border-box;width:100%;border:1px solid rgba(128,128,128,.4)";
     frame.srcdoc = PAGE;
     resize();
     el.append(frame);
@@ -36,3 +37,16 @@ export default {
     };
   },
 };
+
+// Whether the notebook is dark behind an element; a canvas knows every way to write a color.
+function isDark(element) {
+  const context = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  for (let node = element; node; node = node.parentElement ?? node.getRootNode().host) {
+    context.clearRect(0, 0, 1, 1);
+    context.fillStyle = getComputedStyle(node).backgroundColor;
+    context.fillRect(0, 0, 1, 1);
+    const [red, green, blue, opacity] = context.getImageData(0, 0, 1, 1).data;
+    if (opacity > 0) return red + green + blue < 3 * 128;
+  }
+  return false;
+}

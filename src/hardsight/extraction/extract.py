@@ -133,7 +133,7 @@ def extract(
 
 def _open_model(model: Any, settings: ExtractSettings, preprocessing: dict[str, Any]) -> Model:
     """The model with its preprocessing; this loads the libraries that run it."""
-    names = ("weights", "head", "device", "precision", "num_classes")
+    names = ("weights", "pretrained", "head", "device", "precision", "num_classes")
     opened: Model = model if isinstance(model, Model) else open_model(model, **{name: getattr(settings, name) for name in names})
     if preprocessing:
         opened.preprocessing = replace(opened.preprocessing, **preprocessing)

@@ -21,6 +21,7 @@ samples.py       samples/part-*.parquet: the schema, the reader and the writer
 epochs.py        dynamics/epoch=*.parquet, read back
 suspects.py      suspects.parquet, read back
 human.py         human answers, in every supported format
+human_studies.py  those as studies publish them: ImageNetV2, CIFAR-10H; lists of images
 """
 
 import lazy_loader

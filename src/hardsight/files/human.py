@@ -1,13 +1,12 @@
 """Human answers about each sample, from arrays, tables or files, validated when read.
 
 Three forms: counts (n, c) of answers per class, a selection frequency per sample, or one row per answer
-(`id, annotator, answer`). Ids are kept if the source has them, as a column or a pandas index; otherwise rows are
-matched by position.
+(`id, annotator, answer`); and those of published studies, in `human_studies`. Ids are kept if the source has them, as a
+column or a pandas index; otherwise rows are matched by position. Images in other folders are matched by file name.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,15 @@ import pyarrow as pa
 from hardsight.checks import MOST_CLASSES, check_ids, is_tensor, to_numpy
 from hardsight.errors import FileError, InputError, did_you_mean, first_line
 from hardsight.files.epochs import rows_named
+from hardsight.files.human_studies import (
+    answers_of_cifar10h,
+    by_class,
+    file_name,
+    is_by_class,
+    is_raw_cifar10h,
+    parsed,
+    unambiguous,
+)
 from hardsight.files.npy import open_npy
 from hardsight.files.reading import existing_file, reading
 from hardsight.files.table_files import read_columns
@@ -59,18 +67,50 @@ class People:
     frequency: np.ndarray | None = None  # (n,) in [0, 1], NaN if unknown
     answers: np.ndarray | None = None  # (n,) people per sample, with a frequency
     numbered: bool = False  # without ids: the pandas index is 0, 1, 2, ...
+    by_class: np.ndarray | None = None  # (n,) of {class: (frequency, answers)}, where several classes were asked about
+    reaction_time: np.ndarray | None = None  # (n,) median over people, where it was measured
 
     def __len__(self) -> int:
-        known = self.counts if self.counts is not None else self.frequency
-        assert known is not None
+        known = next(x for x in (self.counts, self.frequency, self.by_class) if x is not None)
         return len(known)
 
     def take(self, rows: np.ndarray) -> People:
         """The answers of these rows, in this order."""
-        ids, counts, frequency, answers = (
-            None if x is None else x[rows] for x in (self.ids, self.counts, self.frequency, self.answers)
+        ids, counts, frequency, answers, by_class, time = (
+            None if x is None else x[rows]
+            for x in (self.ids, self.counts, self.frequency, self.answers, self.by_class, self.reaction_time)
         )
-        return People(self.name, ids, counts, frequency, answers)
+        return People(self.name, ids, counts, frequency, answers, by_class=by_class, reaction_time=time)
+
+    def about_labels(self, labels: np.ndarray) -> People:
+        """Where several classes were asked about: the frequency of the class in the (n,) labels, and the number of people."""
+        if self.by_class is None:
+            return self
+        unknown = (np.nan, np.nan)
+        pairs = [row.get(int(label), unknown) for row, label in zip(self.by_class, labels, strict=True)]
+        frequency, answers = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
+        counted = None if np.isnan(answers).all() else np.nan_to_num(answers)
+        return replace(self, by_class=None, frequency=frequency, answers=counted)
+
+    def asked(self, least: int) -> People:
+        """The same with the answers of samples with fewer than `least` people unknown."""
+        if self.by_class is not None:
+            number = max((people for row in self.by_class for _, people in row.values()), default=np.nan)
+            rows = [{k: pair for k, pair in row.items() if pair[1] >= least} for row in self.by_class]
+            kept = replace(self, by_class=_objects(rows))
+        elif self.counts is not None:
+            number = self.counts.sum(1).max(initial=0)
+            kept = replace(self, counts=self.counts * (self.counts.sum(1) >= least)[:, None])
+        else:
+            assert self.frequency is not None
+            number = np.nan if self.answers is None else self.answers.max(initial=0)
+            few = np.zeros(len(self), bool) if self.answers is None else self.answers < least
+            kept = replace(self, frequency=np.where(few, np.nan, self.frequency))
+        if np.isnan(number):
+            raise InputError(f"{self.name}: --min-answers {least} needs the number of people beside each frequency.")
+        if number < least:
+            raise InputError(f"{self.name}: --min-answers {least}, but no sample has more than {number:.0f} answers.")
+        return kept
 
     def check_classes(self, num_classes: int) -> None:
         """Reject an array of counts with a column count other than the number of classes: columns are matched by position."""
@@ -94,6 +134,8 @@ class People:
 
     def selection_frequency(self, labels: np.ndarray) -> np.ndarray:
         """(n,) how often people chose the class in the (n,) labels; NaN if unknown."""
+        if self.by_class is not None:
+            return self.about_labels(labels).selection_frequency(labels)
         if self.frequency is not None:
             return self.frequency
         return selection_frequency(self.for_labels(labels).counts, labels)
@@ -127,7 +169,7 @@ def _read_table(path: Path, class_names: Sequence[str] | None) -> People:
 
 def _read_json(path: Path, class_names: Sequence[str] | None) -> People:
     with reading(path, "not readable as JSON"):
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = parsed(path.read_text(encoding="utf-8"))
     return _people(document, str(path), class_names)
 
 
@@ -135,6 +177,9 @@ READERS = {".npy": _read_npy, ".csv": _read_table, ".tsv": _read_table, ".parque
 
 
 def _people(source: Any, name: str, class_names: Sequence[str] | None) -> People:
+    if is_by_class(source):
+        images, rows = by_class(source, class_names)
+        return People(name, _unique(images), by_class=_objects(rows))
     columns = _as_columns(source)
     people = _from_array(source, name) if columns is None else _from_columns(columns, name, class_names)
     if people.ids is not None or index_of(source) is None:
@@ -172,6 +217,8 @@ def _from_array(source: Any, name: str) -> People:
     array = to_numpy(source) if is_tensor(source) else _rectangular(source)
     if array.ndim == 1:
         return People(name, None, frequency=_check_frequency(array))
+    if array.ndim == 2 and _are_shares(array):  # of people who chose each class, as cifar10h-probs.npy
+        return People(name, None, by_class=_objects([dict(enumerate((float(p), np.nan) for p in row)) for row in array]))
     if array.ndim == 2:
         return People(name, None, counts=check_counts(array))
     raise InputError(f"human data must be {FORMS}; got shape {array.shape}.")
@@ -179,6 +226,9 @@ def _from_array(source: Any, name: str) -> People:
 
 def _from_columns(columns: dict[str, Any], name: str, class_names: Sequence[str] | None) -> People:
     _check_columns(columns)
+    if is_raw_cifar10h(columns):
+        index, counts, time = answers_of_cifar10h(columns)
+        return People(name, index, counts=counts, reaction_time=time)
     if "answer" in columns or "annotator" in columns:
         return _from_answers(columns, name, class_names)
     rest = {key: column for key, column in columns.items() if key != "id"}
@@ -296,6 +346,20 @@ def _rectangular(source: Any) -> np.ndarray:
     return array
 
 
+def _are_shares(array: np.ndarray) -> bool:
+    """Whether (n, c) numbers are shares of each row's people: not whole, and each row adds up to 1."""
+    if array.dtype.kind != "f" or not array.size or not ((array >= 0) & (array <= 1)).all():
+        return False
+    return bool((np.floor(array) != array).any() and np.allclose(array.sum(1), 1, atol=1e-3))
+
+
+def _objects(rows: Sequence[Any]) -> np.ndarray:
+    """(n,) objects."""
+    array = np.empty(len(rows), dtype=object)
+    array[:] = rows
+    return array
+
+
 def _check_frequency(array: np.ndarray) -> np.ndarray:
     frequency = np.asarray(array, dtype=np.float64)
     with np.errstate(invalid="ignore"):
@@ -322,6 +386,8 @@ def match(people: People, ids: np.ndarray, allow_missing: bool = False) -> tuple
     if people.ids is None:
         return _match_rows(people, ids, allow_missing)
     known = _same_kind(people, ids)
+    if isinstance(known[0], str) and not set(known) & set(ids.tolist()):  # the same images in other folders
+        known, ids = _file_names(people, known), np.array(unambiguous(ids.tolist(), people.name, "samples"), dtype=object)
     row_of = {id: row for row, id in enumerate(known)}
     rows = np.array([row_of.get(id, -1) for id in ids.tolist()], dtype=np.int64)
     there = set(ids.tolist())
@@ -341,6 +407,21 @@ def match(people: People, ids: np.ndarray, allow_missing: bool = False) -> tuple
             f"{people.name}: no human id matches a sample; its ids look like {known[0]!r}, the samples' like {ids[0]!r}."
         )
     return np.flatnonzero(rows >= 0), rows[rows >= 0]
+
+
+def _file_names(people: People, known: list[str]) -> list[str]:
+    """The file names of the human data; one that stands twice must have the same answers, and counts once."""
+    first: dict[str, int] = {}
+    for row, id in enumerate(known):
+        other = first.setdefault(file_name(id), row)
+        if other != row and _answers_of(people, row) != _answers_of(people, other):
+            raise InputError(f"{people.name}: {known[other]!r} and {id!r} are one image with different answers: keep one.")
+    return [file_name(id) for id in known]
+
+
+def _answers_of(people: People, row: int) -> list[Any]:
+    held = (people.counts, people.frequency, people.answers, people.by_class)
+    return [None if x is None else x[row].tolist() if isinstance(x[row], np.ndarray) else x[row] for x in held]
 
 
 def _match_rows(people: People, ids: np.ndarray, allow_missing: bool) -> tuple[np.ndarray, np.ndarray]:

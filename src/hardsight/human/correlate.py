@@ -13,6 +13,7 @@ import numpy as np
 from hardsight.errors import InputError
 from hardsight.files.epochs import moments
 from hardsight.files.human import People, match, read_people
+from hardsight.files.human_studies import read_selection
 from hardsight.files.reading import existing_file
 from hardsight.human.comparisons import Agreement, agree
 from hardsight.human.correlations import Correlations
@@ -107,11 +108,18 @@ def _opened(x: Any, human: Any, settings: CorrelateSettings) -> _Comparison:
         raise InputError("pass either human data (--human FILE) or a column to correlate against (--against COLUMN).")
     if isinstance(human, (str, os.PathLike)):
         existing_file(human)
+    selection = None if settings.only is None else read_selection(settings.only)
     models = open_models(x, settings)
     class_names = settings.class_names or next((model.class_names for model in models if model.class_names), None)
     votes = None if human is None else read_votes(human, models[0], settings)
     people = votes.people if votes is not None else None if human is None else read_people(human, class_names)
+    least = settings.min_answers or (None if selection is None else selection.min_answers)
+    if people is not None and least is not None:
+        people = people.asked(least)
     models = [of_split(model, settings.split, in_order=people is not None and people.ids is None) for model in models]
+    if selection is not None:
+        models = [model.take(selection.rows(model.ids)) for model in models]
+        people = people if people is None or people.ids is None else people.take(selection.rows(people.ids))
     models = [model.numbered_as(models[0]) for model in models]
     if people is not None:
         _check_people(people, models, settings.allow_missing or votes is not None)  # before scoring, which may be slow

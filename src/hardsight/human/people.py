@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 FEWEST = 30  # answered samples for any prediction
 ENOUGH = 100  # answered samples to learn from; with fewer, a score that needs none ranks better
 ASSUMED = 10  # answers a sample, where a frequency comes without their number
-DRAWS = 3  # of each size in the learning curve
+DRAWS, CURVE = 3, 500  # of the learning curve: draws of each size, and landmarks, fewer than of the model itself
 MEMORIZED = 0.02  # how much better a model is on the answered samples if it was trained on them
 
 
@@ -115,8 +115,9 @@ class PredictedAnswers(Result):
 
     def _of_some(self, order: np.ndarray, size: int) -> float:
         few, rest = order[:size], order[size:]
-        ridge = Ridge.fit(self.model.phi[few], self.model.target[few])
-        predicted = ridge.start + self.model.phi[rest] @ ridge.slope
+        phi = self.model.phi[:, :CURVE]  # the first coordinates are those of the first landmarks
+        ridge = Ridge.fit(phi[few], self.model.target[few])
+        predicted = ridge.start + phi[rest] @ ridge.slope
         return correlate_columns("spearman", predicted, self.answered.frequency[rest]).value
 
     @functools.cached_property

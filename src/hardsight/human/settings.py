@@ -96,6 +96,10 @@ class CorrelateSettings(OpeningOptions, SampleOptions, HardnessView, VoteOptions
     seed: int = common("seed")
     split: str | None = option(None, "Use only the samples of one split, such as the test set of a training run.")
     allow_missing: bool = common("allow_missing")
+    min_answers: int | None = option(None, "Fewest people who must have answered about a sample.", least=1)
+    only: Any = option(
+        None, "Images to use: a text file with an id per line, or a list of the ImageNetV2 study (JSON).", metavar="FILE"
+    )
     class_names: tuple[str, ...] | None = common("class_names", read=_class_names)
     head: Any = _in_python("head")
     labels: Any = _in_python("labels")

@@ -60,7 +60,7 @@ def targets_of(model: Snapshot, people: People | None, settings: CorrelateSettin
 def human_targets(model: Snapshot, people: People, allow_missing: bool) -> list[Target]:
     """Selection frequency, and the entropy of the answers if counts are known."""
     rows, of_people = match_people(model, people, allow_missing)
-    people = people.take(of_people)
+    people = people.take(of_people).about_labels(model.labels[rows])
     if people.counts is None:
         assert people.frequency is not None
         counts, why = _counts_from_frequency(people)
@@ -75,10 +75,13 @@ def human_targets(model: Snapshot, people: People, allow_missing: bool) -> list[
     counts = people.for_labels(labels).counts
     chosen, entropy = selection_frequency(counts, labels), answer_entropy(counts)
     common = {"counts": counts, "labels": labels}
-    return [
+    targets = [
         Target("frequency", "selection frequency", "low", rows, chosen, **common, measure="frequency"),
         Target("entropy", "entropy of the answers", "high", rows, entropy, **common, measure="entropy"),
     ]
+    if people.reaction_time is not None:
+        targets.append(Target("reaction_time", "median reaction time", "high", rows, people.reaction_time))
+    return targets
 
 
 def match_people(model: Snapshot, people: People, allow_missing: bool) -> tuple[np.ndarray, np.ndarray]:

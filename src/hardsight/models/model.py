@@ -26,6 +26,7 @@ class BuiltNetwork(NamedTuple):
     module: Any  # an nn.Module: this file does not import torch
     preprocessing: Preprocessing | None = None
     class_names: tuple[str, ...] | None = None
+    released: str | None = None  # what the library calls the weights that it fetched
 
 
 @dataclass(frozen=True)

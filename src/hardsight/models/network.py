@@ -55,13 +55,14 @@ class Network(Model):
         self._check_every_batch = options.head is None and options.precision == "float32"
         self._last: LastLayer | None = None
         self._sha256: str | None = None
+        self._released = {} if built.released is None or weights_file else {"weights": built.released}
         self._watched: dict[str, Tensor] = {}
 
     def fingerprint(self) -> dict[str, str]:
-        """Kind, name and the hash of the weights, of their file where there is one."""
+        """Kind, name and the hash of the weights, of their file where there is one; their name where a library released them."""
         if self._sha256 is None:
             self._sha256 = file_sha256(self._weights_file) if self._weights_file else state_sha256(self.module)
-        return {"kind": "torch", "name": self.name, "sha256": self._sha256}
+        return {"kind": "torch", "name": self.name, **self._released, "sha256": self._sha256}
 
     @property
     def layer(self) -> str:

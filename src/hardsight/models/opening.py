@@ -43,6 +43,7 @@ def open_model(
     device: str = "auto",
     precision: str = "float32",
     num_classes: int | None = None,
+    pretrained: str | None = None,
 ) -> Model:
     """Open a classifier, to be called on batches of images.
 
@@ -54,6 +55,8 @@ def open_model(
         precision: "float32", "bfloat16" or "float16".
         num_classes: to build an architecture for as many classes as its weights have; in a module with several outputs,
             which of them to explain.
+        pretrained: which of the weights that timm or torchvision releases, such as V1 or a1_in1k; by default the library's own
+            choice, which changes with its version.
 
     Example:
         >>> import numpy as np
@@ -74,8 +77,11 @@ def open_model(
         raise InputError(f"{text} is one of hardsight's own networks, not trained: give --weights FILE, or train it first.")
     text = factory or text
     prefix, _, name = text.partition(":")
+    if pretrained is not None and (prefix not in ("timm", "torchvision") or weights_file is not None):
+        what = text if weights_file is None else f"{text} with --weights {weights_file.name}"
+        raise InputError(f"--pretrained {pretrained} names released weights of timm:NAME or torchvision:NAME, not of {what}.")
     if prefix in LIBRARIES and name:
-        return _open_library(prefix, name, weights_file, options)
+        return _open_library(prefix, name, weights_file, options, pretrained)
     path = Path(text)
     if path.suffix in (".onnx", ".skops"):
         return _open_file(path, weights_file, options)
@@ -104,16 +110,16 @@ def _own_network(text: str) -> str | None:
     return None if Path(text).is_dir() else OWN_NETWORKS.get(text)
 
 
-def _open_library(library: str, name: str, weights: Path | None, options: ModelOptions) -> Model:
+def _open_library(library: str, name: str, weights: Path | None, options: ModelOptions, pretrained: str | None = None) -> Model:
     _require_torch(f"{library}:{name}")
     from hardsight.models.timm_models import open_timm
     from hardsight.models.torchvision_models import open_torchvision
     from hardsight.models.transformers_models import open_transformers
     from hardsight.models.weights import tensors_only
 
-    opener = {"timm": open_timm, "torchvision": open_torchvision, "hf": open_transformers}[library]
+    opener: Any = {"timm": open_timm, "torchvision": open_torchvision, "hf": open_transformers}[library]
     with tensors_only(f"{library}:{name}"):
-        built = opener(name, pretrained=weights is None, num_classes=options.num_classes)
+        built = opener(name, pretrained=pretrained or weights is None, num_classes=options.num_classes)
     return _network(built, f"{library}:{name}", weights, _on_fastest(options), load=True)
 
 

@@ -17,9 +17,9 @@ RESIZE: dict[str, Any] = {"center": "shortest", "squash": "squash", "border": "l
 
 def open_timm(name: str, *, pretrained: bool | str, num_classes: int | None) -> BuiltNetwork:
     """A timm model and its preprocessing; `pretrained` may download."""
-    if isinstance(pretrained, str):
-        raise InputError(f"timm names released weights after a dot, as in timm:resnet50.a1_in1k, not by {pretrained!r}.")
     timm = import_with_torchvision("timm", "timm:NAME")
+    if isinstance(pretrained, str):
+        name, pretrained = _tagged(timm, name, pretrained), True
     if not timm.is_model(name) and not name.startswith(("hf_hub:", "hf-hub:")):
         raise InputError(f"timm has no model {name!r}.{did_you_mean(name.partition('.')[0], timm.list_models())}")
     if pretrained:
@@ -30,7 +30,17 @@ def open_timm(name: str, *, pretrained: bool | str, num_classes: int | None) -> 
         module = timm.create_model(name, pretrained=pretrained, **arguments)
     except (OSError, RuntimeError) as error:  # no network; a name without released weights
         raise InputError(f"timm:{name} could not be opened: {error}. Pass --weights FILE.") from error
-    return BuiltNetwork(module, timm_preprocessing(module))
+    released = (module.pretrained_cfg.get("tag") or "default") if pretrained else None
+    return BuiltNetwork(module, timm_preprocessing(module), released=released)
+
+
+def _tagged(timm: Any, name: str, tag: str) -> str:
+    """A model with the tag of its released weights, as timm writes it: resnet50.a1_in1k."""
+    base = name.partition(".")[0]
+    known = [each.partition(".")[2] for each in timm.list_pretrained(f"{base}.*")]
+    if tag not in known:
+        raise InputError(f"timm:{base} has no released weights {tag!r}; it has {', '.join(known) or 'none'}.")
+    return f"{base}.{tag}"
 
 
 def timm_network(name: str, num_classes: int | None = None) -> nn.Module:

@@ -26,7 +26,7 @@ def open_torchvision(name: str, *, pretrained: bool | str, num_classes: int | No
     except OSError as error:  # no network, or no such address
         raise InputError(f"the weights of torchvision:{name} could not be fetched: {error}. Pass --weights FILE.") from error
     class_names = tuple(released.meta["categories"]) if pretrained else None
-    return BuiltNetwork(module, _preprocessing(released.transforms()), class_names)
+    return BuiltNetwork(module, _preprocessing(released.transforms()), class_names, released.name if pretrained else None)
 
 
 def _released(weights: Any, name: str, wanted: bool | str) -> Any:

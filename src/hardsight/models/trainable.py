@@ -109,7 +109,7 @@ def _from_library(library: str, name: str, options: dict[str, Any], pretrained: 
     _refuse_options(options, False, f"{library}:{name}")
     opener = open_timm if library == "timm" else open_torchvision
     with tensors_only(f"{library}:{name}"):
-        module, preprocessing, _ = opener(name, pretrained=pretrained, num_classes=None)
+        module, preprocessing, *_ = opener(name, pretrained=pretrained, num_classes=None)
     assert preprocessing is not None  # both libraries state it
     factory = f"hardsight.models.{LIBRARIES[library]}"
     return Trainable(module, factory, {"name": name}, preprocessing, learned=bool(pretrained))
@@ -124,7 +124,7 @@ def _from_run(path: Path) -> Trainable:
     config = read_config(directory)
     if "factory" not in config:
         raise FileError(f"{directory / 'config.json'} was not written by hardsight train: name the network itself.")
-    module, preprocessing, _ = open_trained(directory, directory / "model.safetensors")
+    module, preprocessing, *_ = open_trained(directory, directory / "model.safetensors")
     preprocessing = preprocessing or declared_preprocessing(module)
     hidden = HiddenLayer(**config["hidden"]) if config.get("hidden") else None
     return Trainable(module, config["factory"], config.get("arguments", {}), preprocessing, learned=True, hidden=hidden)

@@ -76,26 +76,34 @@ class ReferenceGaussians:
         means = np.stack([part.mean(0) for part in members])  # (c, D)
         within = y - means[classes]
         pooled = within.T @ within / n
-        maps, self.log_volume = np.empty((c, size, size)), np.empty(c)
+        self.upper = np.triu_indices(size)
+        self.weights = np.empty((len(self.upper[0]) + size + 1, c))  # of products, coordinates and 1
         for k, part in enumerate(members):
             weight = max(SHRINKAGE, size / (size + len(part)))
             own = (part - means[k]).T @ (part - means[k]) / len(part)
             covariance = (1 - weight) * own + weight * pooled
             covariance += RIDGE * max(np.trace(covariance) / size, np.finfo(float).tiny) * np.eye(size)
-            root = np.linalg.cholesky(covariance)
-            maps[k] = np.linalg.inv(root).T  # after it, the class has unit covariance
-            self.log_volume[k] = np.log(np.diag(root)).sum()
-        self.maps = maps.transpose(1, 0, 2).reshape(size, c * size)  # (D, c D)
-        self.centers = np.einsum("kd,kde->ke", means, maps)  # (c, D)
+            self.weights[:, k] = self._quadratic(means[k], covariance)
+
+    def _quadratic(self, mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+        """-(y - m)' S^-1 (y - m) / 2 - log |S| / 2 as weights of y_i y_j, y_i and 1: then a matrix product gives all classes."""
+        precision = np.linalg.inv(covariance)
+        products = -(precision - np.diag(np.diag(precision)) / 2)[self.upper]  # each y_i y_j, i < j, stands for two
+        constant = -0.5 * mean @ precision @ mean - 0.5 * np.linalg.slogdet(covariance)[1]
+        return np.concatenate([products, precision @ mean, [constant]])
+
+    @property
+    def num_classes(self) -> int:
+        """c."""
+        return self.weights.shape[1]
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
         """(n, d) -> (n, c) log density of each class, up to a constant."""
-        c, size = self.centers.shape
-        result = np.empty((len(x), c))
-        for part in blocks(len(x), max(1, NUMBERS // (c * size))):
-            y = (x[part] - self.mean) @ self.axes
-            apart = (y @ self.maps).reshape(-1, c, size) - self.centers  # (b, c, D)
-            result[part] = -0.5 * np.einsum("bkd,bkd->bk", apart, apart) - self.log_volume
+        result = np.empty((len(x), self.num_classes))
+        for part in blocks(len(x), max(1, NUMBERS // len(self.weights))):
+            y = (x[part] - self.mean) @ self.axes  # (b, D)
+            products = y[:, self.upper[0]] * y[:, self.upper[1]]
+            result[part] = np.concatenate([products, y, np.ones((len(y), 1))], axis=1) @ self.weights
         return result
 
 
@@ -126,7 +134,7 @@ class GaussianConfidence(LabeledReference):
         if not (rows.labeled & rows.ok).any():
             return result
         gaussians, temperature = self.fit()
-        known = np.flatnonzero(rows.labeled & rows.ok & (rows.labels < len(gaussians.centers)))
+        known = np.flatnonzero(rows.labeled & rows.ok & (rows.labels < gaussians.num_classes))
         result[known] = np.exp(-own_loss(gaussians.log_density(to_numpy(x[known])), rows.labels[known], temperature))
         return result
 

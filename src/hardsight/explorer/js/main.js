@@ -585,7 +585,7 @@ function keptTheme() {
   }
 }
 
-setTheme(keptTheme(), false);
+setTheme(window.frameElement?.theme?.() ?? keptTheme(), false); // a frame follows its notebook
 window.hardsight = new Page(); // for the browser's console
 window.hardsight.until(window.hardsight.start()).catch((error) => {
   const message = byId("message");
