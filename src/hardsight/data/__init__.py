@@ -4,6 +4,7 @@ open_data(spec)      folders, lists, CSV/Parquet, tar, npz/npy, Hugging Face, MN
 open_any(path)       a snapshot, a scores table or images, whatever the path holds
 ImageData            what `open_data` returns: ids, labels, columns, and `image(i)`
 BrokenImage          one image that cannot be read, with a short reason
+Quality              dark, blurred, odd and repeated images, measured as they are decoded
 degrade(image, ...)  a controlled loss of quality; `parse_degradations` reads them from text
 
     opening.py           `open_data`: detects the format and calls its reader; dataset.py: `ImageData`, what every reader returns
