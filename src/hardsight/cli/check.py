@@ -1,4 +1,7 @@
-"""`hardsight check`: what is wrong with images, a table or arrays; a data test for CI with `--fail-on`."""
+"""`hardsight check`: what is wrong with images, a table or arrays; a data test for CI with `--fail-on`.
+
+Next: checking/check.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`hardsight export`: a run for other tools."""
+"""`hardsight export`: a run for other tools. Next: exporting/export.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`hardsight report`: one HTML file to keep or to send."""
+"""`hardsight report`: one HTML file to keep or to send. Next: explorer/report.py."""
 
 from __future__ import annotations
 

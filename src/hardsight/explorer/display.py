@@ -1,4 +1,15 @@
-"""`Display`: what the page shows of samples, on top of their `Snapshot`: columns, and all that a run knows about its samples."""
+"""`Display`: what the page shows of samples, on top of their `Snapshot`: columns, and all that a run knows about its samples.
+
+Its fields are filled by opening.py, in this order:
+
+    _shown             samples, name, path, start, class_names, columns of the scores, epochs
+    _of_samples        snapshot, snapshot_rows, and further columns with paths and base_ids
+    _of_path           rounds, of a run of hardsight adapt; _of_memory: images, clean_table
+    open_display       what people said; with settings.hardness, scores turned
+    open_shown         suspects (suspects.py) or the second run (two_runs.py), then quick_filters (quick_filters.py)
+
+Whoever fills something adds to the notes.
+"""
 
 from __future__ import annotations
 
