@@ -24,16 +24,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 from PIL import Image
 
 from benchmarks.pictures import check_words
 from benchmarks.timing import Measurement
-from hardsight import extract, score
-from hardsight.data.image_quality import Quality
+from hardsight import Head, extract, score
+from hardsight.data import Quality
 from hardsight.errors import InputError
-from hardsight.files.parquet import read_parquet
-from hardsight.head import as_head
-from hardsight.models.embedder import open_embedder
+from hardsight.models import open_embedder
 
 PARTS = ("labels", "decoding", "quality")
 DRAWN, WRONG = 800, 0.06
@@ -104,7 +103,7 @@ def _labels(folder: Path | None, root: Path) -> list[Measurement]:
             Measurement(case, "all", seconds, "s", limit=ALL),
             Measurement(case, "processor time", busy, "s"),
         ]
-        table = read_parquet(output / "suspects.parquet").to_pylist()
+        table = pq.read_table(output / "suspects.parquet").to_pylist()
         flagged = np.array([row["is_label_issue"] for row in table])
         errors = np.array([row["id"].split("/")[0] != row["id"].split("/")[1].split("_")[0] for row in table])
         if wrong:
@@ -161,7 +160,7 @@ def _extracted(model: Any, data: Path, output: Path, **options: Any) -> tuple[An
 
 def _decoding(data: Path, root: Path) -> list[Measurement]:
     model = open_embedder()
-    head = as_head(model.module.head)
+    head = Head("linear", model.module.head.weight, model.module.head.bias)
     extract(model, data, root / "warm", first=8)
     runs = {exact: root / f"exact-{exact}" for exact in (True, False)}
     held = {exact: _extracted(open_embedder(), data, run, exact_decode=exact) for exact, run in runs.items()}

@@ -27,7 +27,7 @@ from hardsight.domains.prepare import Standard, standards
 from hardsight.errors import InputError, did_you_mean
 from hardsight.quality.clean import clean
 from hardsight.scores import SCORES
-from hardsight.scoring.fitted_head import check_told_apart, fit_head, shrinkage_of, unconverged
+from hardsight.scoring.fitted_head import check_told_apart, fit_head, inverse_shrinkage_of, unconverged
 from hardsight.scoring.score import score
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class HardnessScorer(BaseEstimator):
             raise ValueError(f"a head needs samples of two classes, and there is one class only: {self.classes_.tolist()[0]!r}.")
         try:
             with unconverged():
-                self.head_ = fit_head(X, labels, len(self.classes_), shrinkage_of(labels))
+                self.head_ = fit_head(X, labels, len(self.classes_), inverse_shrinkage_of(labels))
             check_told_apart(self.head_)
         except InputError as error:
             raise ValueError(str(error)) from error

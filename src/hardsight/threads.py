@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import islice
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -81,6 +82,21 @@ def thread_pool() -> Iterator[ThreadPoolExecutor]:
     """A pool with one thread per core, with BLAS limited to one core per thread while it is open."""
     with _one_core_products(), ThreadPoolExecutor(num_threads()) as pool:
         yield pool
+
+
+def ahead(pool: ThreadPoolExecutor, work: Callable[[int], Any], order: Iterable[int], depth: int) -> Generator[Any, None, None]:
+    """Results in order, with up to `depth` computed ahead."""
+    rows = iter(order)
+    under_way: deque[Future[Any]] = deque(pool.submit(work, row) for row in islice(rows, depth))
+    try:
+        while under_way:
+            result = under_way.popleft().result()
+            for row in islice(rows, 1):
+                under_way.append(pool.submit(work, row))
+            yield result
+    finally:  # on an interrupt, do not wait for tasks that have not started
+        for future in under_way:
+            future.cancel()
 
 
 def _one_core_products() -> Any:

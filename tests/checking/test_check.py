@@ -100,6 +100,16 @@ def test_photographs_end_to_end(here: Path, embedder: str, cli: Cli) -> None:
     assert again.code == 0 and (run / "suspects.parquet").read_bytes() == before
 
 
+def test_a_class_that_its_light_gives_away_is_named(here: Path, embedder: str) -> None:
+    root = photographs(here / "photos", 25)
+    for file in (root / "green").iterdir():
+        with Image.open(file) as picture:
+            picture.point(lambda value: value // 2).save(file)
+    for _ in range(2):  # also where the run is complete
+        found = hardsight.check(root, output=here / "run", embedder=embedder)
+        assert any("green is darker than the other classes" in note for note in found.notes)
+
+
 def test_a_killed_check_goes_on(here: Path, embedder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Images of a part that was written before are looked at all the same."""
     from hardsight.extraction import sizes

@@ -103,6 +103,7 @@ def test_every_next_line_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
                 words[1] = "slides/theory"
             run(*words)
 
+    run("check", "df.csv", "--features", "f*", "--label", "species", "-o", "checked")
     run("clean", "df.csv", "--label", "species")
     follow()
     assert Path("labels.csv").read_text().splitlines()[1].endswith('"digit 1"')  # the first sample, a 0, was marked as a 1

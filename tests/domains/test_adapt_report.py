@@ -167,7 +167,7 @@ def test_pictures_with_right_and_wrong_labels_are_apart() -> None:
     class Pictures:
         ids = [str(row) for row in range(40)]
 
-        def image(self, row: int) -> Any:
+        def image(self, row: int, draft: Any = None) -> Any:
             if row == 0:
                 raise BrokenImage("truncated", "0")
             return Image.new("L", (2, 2) if row > 1 else (3000, 10), row)

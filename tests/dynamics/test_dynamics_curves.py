@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from hardsight import Dynamics
 from hardsight.dynamics.curves import group_moments, plateau, read_curves, still_grows
-from hardsight.dynamics.description import Description, describe_dynamics
+from hardsight.dynamics.description import Description, describe_and_draw
 from hardsight.dynamics.groups import by_column, by_degradation, by_hardness, by_human, by_label, by_values
 from hardsight.dynamics.phases import find_phases
 from hardsight.errors import InputError
@@ -267,7 +267,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> Description:
     """The description of known dynamics, with steps and all figures."""
     folder = tmp_path_factory.mktemp("steps")
     story(folder, steps=True)
-    return describe_dynamics(folder, split="test", figures=folder / "drawn")
+    return describe_and_draw(folder, split="test", figures=folder / "drawn")
 
 
 def test_what_is_said_of_a_known_story(said: Description) -> None:
@@ -286,18 +286,18 @@ def test_what_is_said_of_a_known_story(said: Description) -> None:
 
 @pytest.mark.usefixtures("undrawn")
 def test_held_out_sets_are_described_and_training_if_there_is_none(run: Path, tmp_path: Path) -> None:
-    assert list(describe_dynamics(run, figures=tmp_path).numbers) == ["test", "low"]
+    assert list(describe_and_draw(run, figures=tmp_path).numbers) == ["test", "low"]
     with Dynamics(tmp_path) as tracker:
         for epoch in (1, 2, 3):
             tracker.update(epoch, np.eye(6), np.eye(6), range(6), range(6))
-    said = describe_dynamics(tmp_path)
+    said = describe_and_draw(tmp_path)
     assert list(said.numbers) == ["train"]
     assert "AVH reaches no plateau: there are only 3 points" in str(said)
     assert "no two phases: there are only 3 points" in str(said)
     assert said.numbers["train"]["avh_plateau"] is None
     with Dynamics(tmp_path) as tracker:
         tracker.update(3, np.eye(3), np.eye(3), range(3), range(3), split="../night & day")  # a set may have any name
-    said = describe_dynamics(tmp_path)
+    said = describe_and_draw(tmp_path)
     assert [path.parent for path in said.drawn] == [tmp_path / "figures"] * 2
     assert said.drawn[0].name == "dynamics----night---day.png" and "../night & day: 3 samples" in str(said)
 

@@ -505,3 +505,46 @@ def test_every_result_shows_its_samples_or_its_run_or_says_what_to_open(run: Pat
     for result, match in ((triplets, "Triplets has no samples"), (chosen, "no column of numbers")):
         with pytest.raises(InputError, match=match):
             open_page(result, None, ExploreSettings())
+
+
+def test_arrays_are_compared_with_a_run(run: Path) -> None:
+    snapshot = Snapshot.load(run)
+    assert snapshot.features is not None and snapshot.head is not None
+    ids = [str(row) for row in range(100)]
+    given = ExploreSettings(head=snapshot.head, labels=snapshot.labels[:100], ids=ids)
+    page = open_page(snapshot.features[:100], run, given)
+    assert page.comparison is not None and len(page.display) == 100
+    np.testing.assert_allclose(page.display.columns["avh change"].values, 0, atol=1e-6)
+
+
+LARGE_IMAGES = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from hardsight.explorer.opening import open_display
+from hardsight.explorer.thumbnails import Pictures
+
+def memory(name):
+    return next(int(line.split()[1]) / 1024 for line in open("/proc/self/status") if line.startswith(name))
+
+folder = Path(sys.argv[1])
+pictures = Pictures(open_display(folder / "scores.parquet"), str(folder))
+before = memory("VmRSS")
+with ThreadPoolExecutor(6) as pool:
+    list(pool.map(lambda row: pictures.small(row, 768), range(8)))
+print(memory("VmRSS") - before, memory("VmHWM"))
+"""
+
+
+@pytest.mark.slow  # eight images of 49 million pixels
+def test_the_memory_of_large_images_is_returned(tmp_path: Path, fresh_python: Callable[..., Any]) -> None:
+    if not Path("/proc/self/status").is_file():
+        pytest.skip("reads /proc")
+    for k in range(8):
+        Image.new("RGB", (7000, 7000), (10 * k, 20, 30)).save(tmp_path / f"{k}.png", compress_level=1)
+    table = {"id": [str(k) for k in range(8)], "path": [f"{k}.png" for k in range(8)], "avh": np.linspace(0, 1, 8)}
+    write_table(pa.table(table), tmp_path / "scores.parquet")
+    done = fresh_python(LARGE_IMAGES, tmp_path)
+    assert done.code == 0, done.err
+    kept, most = map(float, done.out.split())
+    assert kept < 100 and most < 800  # MB; without returning it, 2,000 stay

@@ -24,7 +24,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import hardsight
 from hardsight.errors import FileError, InputError, RunError
-from hardsight.extraction import inputs, sizes
+from hardsight.extraction import opening, sizes
 from hardsight.extraction.settings import ExtractSettings
 from hardsight.files import samples
 from hardsight.snapshot import Snapshot
@@ -207,7 +207,7 @@ def test_a_loader_and_a_list_of_samples(here: Path) -> None:
         assert np.array_equal(again.labels, labels.numpy())
     assert len(hardsight.extract(net, loader, first=11)) == 11
     for settings, ids in ((ExtractSettings(first=3), ["4", "9", "14"]), (ExtractSettings(limit=3), ["4", "599", "1199"])):
-        assert inputs._open_images("digits:test", settings).ids == ids
+        assert opening._open_images("digits:test", settings).ids == ids
 
 
 def test_a_loader_into_parts(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

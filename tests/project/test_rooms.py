@@ -156,11 +156,11 @@ def test_a_class_name_has_one_meaning(trees: dict[Path, ast.Module]) -> None:
 
 @pytest.mark.parametrize("room", [path.parent for path in PATHS if path.name == "__init__.py" and path.parent != ROOT], ids=str)
 def test_a_room_says_what_lives_in_it(room: Path, trees: dict[Path, ast.Module]) -> None:
-    """At least one paragraph; if it lists files, it lists them all."""
+    """At least one paragraph, and all its files; those of the command line are named after the commands."""
     said = ast.get_docstring(trees[room / "__init__.py"]) or ""
     assert len(said) > 40
     listed = re.findall(r"[a-z_0-9*]+\.py", said)
     modules = {path.name for path in room.glob("*.py")} - {"__init__.py"}
-    if len(re.findall(r"^ *[a-z_0-9]+\.py ", said, re.MULTILINE)) > 2:
+    if room.name != "cli":
         assert {name for name in modules if not any(fnmatch.fnmatch(name, pattern) for pattern in listed)} == set()
     assert {name for name in listed if "*" not in name and not any(ROOT.rglob(name))} == set()

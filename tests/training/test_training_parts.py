@@ -30,10 +30,12 @@ from hardsight.training.augmentation import (
     sample_keys,
 )
 from hardsight.training.checkpoint import TrainingState, load_checkpoint, newest_checkpoint, save_checkpoint
-from hardsight.training.inputs import ArrayInputs, ImageInputs, labeled_only
+from hardsight.training.inputs import ArrayInputs, ImageInputs
 from hardsight.training.loss_names import LOSSES, loss_name
-from hardsight.training.objective import Objective, loss_class, loss_options, with_defaults
+from hardsight.training.loss_options import loss_class, loss_options, with_defaults
+from hardsight.training.objective import Objective
 from hardsight.training.optimization import rate_factor
+from hardsight.training.sets import labeled_only
 from hardsight.training.settings import LearningOptions, ScheduleOptions, read_options
 
 # Schedule

@@ -28,7 +28,7 @@ from hardsight.checking.settings import CheckSettings
 from hardsight.data import BrokenImage, ImageData, open_data
 from hardsight.data.decoding import within
 from hardsight.data.encoded import image_column, is_dataset
-from hardsight.data.image_quality import SIDE, Quality, given_away
+from hardsight.data.image_quality import MEASURES, SIDE, Quality, given_away
 from hardsight.data.opening import DIGITS
 from hardsight.data.run_images import pictures_of
 from hardsight.errors import HardsightError, InputError, require_installed
@@ -36,15 +36,16 @@ from hardsight.explorer.report import report
 from hardsight.files.heads import save_head
 from hardsight.files.kinds import kind_of
 from hardsight.files.parquet import read_parquet
-from hardsight.files.places import Remote, place, place_on_disk, shown_address
-from hardsight.files.run import Run, check_run_directory
+from hardsight.files.places import Remote, place, place_on_disk
+from hardsight.files.run import Run, check_run_directory, read_start
 from hardsight.files.samples import write_samples
-from hardsight.files.suspects import CANNOT_TELL, DUPLICATE_OF, OUTLIER, suspects_notes
+from hardsight.files.suspects import CANNOT_TELL, DUPLICATE_OF, FAR, OUTLIER, suspects_notes
 from hardsight.groups.audit import audit
 from hardsight.options import takes
 from hardsight.quality.clean import clean
 from hardsight.quality.evidence import group_numbers
 from hardsight.quality.folds import joined_groups
+from hardsight.quality.neighbors import find_nearby
 from hardsight.quality.unlabeled import unlabeled_suspects
 from hardsight.scores.duplicates import first_rows
 from hardsight.scoring.score import score
@@ -212,12 +213,12 @@ class _Check:
         """The quality of all images: from the pass that read them, or from an earlier one; the rest is looked at now."""
         assert self.folder is not None
         file = self.folder / "quality.parquet"
-        if len(quality.unseen) == len(data) and file.is_file():
-            return read_parquet(file)
-        with ThreadPoolExecutor(num_threads()) as pool:
-            list(pool.map(lambda row: _look(data, quality, row, needed), quality.unseen))
-        table = quality.table(data.ids)
-        write_table(table, file)
+        table = read_parquet(file) if len(quality.unseen) == len(data) and file.is_file() else None
+        if table is None or len(table) != len(data):
+            with ThreadPoolExecutor(num_threads()) as pool:
+                list(pool.map(lambda row: _look(data, quality, row, needed), quality.unseen))
+            table = quality.table(data.ids)
+            write_table(table, file)
         if data.labels is not None:
             names = data.class_names
             for given in given_away(table, data.labels)[:3]:
@@ -236,15 +237,15 @@ class _Check:
         if len(snapshot) == 0:
             raise InputError(f"{snapshot.where}: there are no samples to check.")
         if self.folder is not None:
-            self._write_run(snapshot, x)
+            self._write_run(snapshot)
         return self._checked(snapshot, None, {"unreadable": None}, "samples")
 
-    def _write_run(self, samples: Snapshot, x: Any) -> None:
+    def _write_run(self, samples: Snapshot) -> None:
         assert self.folder is not None
         digest = hashlib.sha256(repr(samples.ids.tolist()).encode() + samples.labels.tobytes())
         for values in (samples.features, samples.logits, samples.probs):
             digest.update(b"" if values is None else np.ascontiguousarray(values).tobytes())
-        sources = {"data": shown_address(x) if isinstance(x, (str, os.PathLike)) else None}
+        sources = {} if samples.run is None else read_start(samples.run).get("sources")  # where its images are
         run = Run(self.folder, COMMAND, self.settings.as_dict(), {"samples": digest.hexdigest()}, sources)
         if run.complete:
             return
@@ -287,7 +288,7 @@ class _Check:
             **counts,
         }
         if folder is not None:
-            self._write(samples, table)
+            self._write(samples, table, looks)
             self._compare_groups(folder, samples, judged)
             self.progress(0, None, "writing the report")
             report(folder, folder / "report.html")
@@ -332,7 +333,7 @@ class _Check:
         np.minimum.at(first, together, order)
         return np.asarray(order > first[together])
 
-    def _write(self, samples: Snapshot, table: pa.Table) -> None:
+    def _write(self, samples: Snapshot, table: pa.Table, looks: pa.Table | None) -> None:
         """suspects.parquet and scores.parquet, where explore and report look for them."""
         assert self.folder is not None
         own = table.drop_columns(["image_issues", "leak"])
@@ -344,7 +345,12 @@ class _Check:
             if not (samples.labels < 0).all():
                 self.notes.append(f"no scores: {error}")
             columns = {"id": own.column("id"), "label": own.column("given_label"), "predicted": own.column("predicted_label")}
-            write_table(pa.table({**columns, "status": pa.array(["ok"] * len(own))}), scores)
+            columns["status"] = pa.array(["ok"] * len(own))
+            if samples.features is not None:
+                columns[FAR] = pa.array(find_nearby(samples.features).distance)
+            for name in MEASURES if looks is not None else ():
+                columns[f"image_{name}"] = pa.array(_of_ids(samples.ids, looks, name), pa.float64())
+            write_table(pa.table(columns), scores)
 
     def _compare_groups(self, folder: Path, samples: Snapshot, judged: bool) -> None:
         """Where the data has columns, for which of their values the model is less accurate."""
@@ -379,7 +385,7 @@ def _class_names_metadata(names: list[str] | None) -> dict[bytes, bytes] | None:
     return None if names is None else {b"hardsight": json.dumps({"class_names": names}).encode()}
 
 
-def _of_ids(ids: np.ndarray, looks: pa.Table | None, column: str) -> list[str | None]:
+def _of_ids(ids: np.ndarray, looks: pa.Table | None, column: str) -> list[Any]:
     """A column of the looks by the ids of samples; None where there is nothing."""
     if looks is None:
         return [None] * len(ids)

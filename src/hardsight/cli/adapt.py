@@ -1,4 +1,4 @@
-"""`hardsight adapt`: a labeled domain and an unlabeled one in, classifiers for the second one out."""
+"""`hardsight adapt`: a labeled domain and an unlabeled one in, classifiers for the second one out. Next: domains/adapt.py."""
 
 from __future__ import annotations
 

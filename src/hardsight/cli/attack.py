@@ -1,4 +1,4 @@
-"""`hardsight attack`: inputs moved so that a model errs, and what gives them away."""
+"""`hardsight attack`: inputs moved so that a model errs, and what gives them away. Next: attacks/attack.py."""
 
 from __future__ import annotations
 

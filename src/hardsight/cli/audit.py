@@ -1,4 +1,4 @@
-"""`hardsight audit`: for which groups of samples the model is worse."""
+"""`hardsight audit`: for which groups of samples the model is worse. Next: groups/audit.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`hardsight check`: what is wrong with images, a table or arrays; a data test for CI with `--fail-on`."""
+"""`hardsight check`: what is wrong with images, a table or arrays; a data test for CI with `--fail-on`.
+
+Next: checking/check.py.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import typer
 from hardsight.checking.settings import CheckSettings
 from hardsight.cli import command
 
-EXAMPLE = "--fail-on 'label_errors > 2%' --fail-on 'leaks > 0'"
+EXAMPLE, UNLABELED = ("label_errors > 2%", "leaks > 0"), ("duplicates > 0", "unreadable > 0")  # rules to begin with
 
 
 @command(CheckSettings, prints="lines")
@@ -53,7 +56,14 @@ def check(
         print_wrote(file)
     print_wrote(checked.report)
     print_next("hardsight", "explore", folder)
-    print_line(f"then: {shlex.join(['hardsight', 'clean', folder, '--apply', f'{folder}/review.parquet', '-o', 'labels.csv'])}")
-    print_line(f"in CI: {shlex.join(['hardsight', 'check', x, *settings.as_words()])} {EXAMPLE}")
+    unlabeled = checked.counts["label_errors"] is None
+    if unlabeled:  # nothing to correct: what to label first, spread over the map
+        then = ["select", folder, "--method", "kcenter", "--budget", str(max(1, len(checked) // 10)), "-o", "label-next.csv"]
+    else:
+        then = ["clean", folder, "--apply", f"{folder}/review.parquet", "-o", "labels.csv"]
+    print_line(f"then: {shlex.join(['hardsight', *then])}")
+    if not settings.fail_on:
+        rules = [word for rule in (UNLABELED if unlabeled else EXAMPLE) for word in ("--fail-on", rule)]
+        print_line(f"in CI: {shlex.join(['hardsight', 'check', x, *settings.as_words(), *rules])}")
     if checked.failed:
         raise typer.Exit(1)

@@ -1,4 +1,7 @@
-"""`hardsight clean`: which labels are wrong, and what else to look at; with `--apply`, the labels after a review."""
+"""`hardsight clean`: which labels are wrong, and what else to look at; with `--apply`, the labels after a review.
+
+Next: quality/clean.py (with --apply, quality/review.py).
+"""
 
 from __future__ import annotations
 

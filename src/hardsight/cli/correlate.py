@@ -1,4 +1,4 @@
-"""`hardsight correlate`: scores and human data in, coefficients, tests and verdicts out."""
+"""`hardsight correlate`: scores and human data in, coefficients, tests and verdicts out. Next: human/correlate.py."""
 
 from __future__ import annotations
 

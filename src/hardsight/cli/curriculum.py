@@ -1,4 +1,4 @@
-"""`hardsight curriculum`: in which order samples are trained on, and from which epoch."""
+"""`hardsight curriculum`: in which order samples are trained on, and from which epoch. Next: subsets/curriculum.py."""
 
 from __future__ import annotations
 

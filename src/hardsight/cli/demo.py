@@ -1,4 +1,4 @@
-"""`hardsight demo`: the main job on built-in digits."""
+"""`hardsight demo`: the main job on built-in digits. Next: demo.py."""
 
 from __future__ import annotations
 

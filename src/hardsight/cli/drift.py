@@ -1,4 +1,4 @@
-"""`hardsight drift`: what got harder between two models or two dates."""
+"""`hardsight drift`: what got harder between two models or two dates. Next: groups/drift.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`hardsight dynamics`: a trained run's dynamics in words and figures."""
+"""`hardsight dynamics`: a trained run's dynamics in words and figures. Next: dynamics/description.py."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def dynamics(
         hardsight dynamics run --human cifar10h_counts.npy
         hardsight dynamics run --table epochs.csv
     """
-    from hardsight.dynamics.description import describe_dynamics
+    from hardsight.dynamics.description import describe_and_draw
     from hardsight.files.human import Answers
     from hardsight.render.dynamics_page import write_dynamics_page
     from hardsight.render.showing import show
@@ -43,7 +43,7 @@ def dynamics(
 
     with progress_bar("reading dynamics") as progress:
         people = None if human is None else Answers(human, allow_missing)
-        description = describe_dynamics(run, by=by, human=people, split=split, figures=output, progress=progress)
+        description = describe_and_draw(run, by=by, human=people, split=split, figures=output, progress=progress)
     show(description)
     page = (run / "figures" if output is None else output) / "report.html"
     write_dynamics_page(description, run, page)

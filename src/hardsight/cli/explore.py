@@ -1,4 +1,7 @@
-"""`hardsight explore`: the page in the browser."""
+"""`hardsight explore`: the page in the browser.
+
+Next: explorer/page.py, which opens the samples, and server.py, which serves them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`hardsight export`: a run for other tools."""
+"""`hardsight export`: a run for other tools. Next: exporting/export.py."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from hardsight.exporting.settings import TOOLS, ExportSettings
 @command(ExportSettings, prints="lines")
 def export(
     settings: ExportSettings,
-    x: str = typer.Argument(
-        ..., metavar="RUN", help="Run directory, scores table (.parquet, .csv) or snapshot (.npz, .npy, .parquet)."
-    ),
+    x: str = typer.Argument(..., metavar="RUN", help="Run directory, or a file: a scores table, a snapshot, a wide table."),
     to: str = typer.Option(..., "--to", metavar=f"[{'|'.join(TOOLS)}]", help="Tool to export to."),
     output: str = typer.Option(
         None, "-o", "--output", metavar="DIR", help="Directory to write. Default: next to the run, such as run-coco."

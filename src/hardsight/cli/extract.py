@@ -1,4 +1,4 @@
-"""`hardsight extract`: images and a model in, a snapshot out."""
+"""`hardsight extract`: images and a model in, a snapshot out. Next: extraction/extract.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`hardsight generalize`: several labeled domains in, accuracy on each one when it was never seen, out."""
+"""`hardsight generalize`: several labeled domains in, accuracy on each one when it was never seen, out.
+
+Next: domains/generalize.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`hardsight mine`: hard negatives, semi-hard triplets and pairs by angle."""
+"""`hardsight mine`: hard negatives, semi-hard triplets and pairs by angle. Next: subsets/mine.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`hardsight people`: what people would say of every sample, from their answers about some."""
+"""`hardsight people`: what people would say of every sample, from their answers about some. Next: human/people.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`hardsight report`: one HTML file to keep or to send."""
+"""`hardsight report`: one HTML file to keep or to send. Next: explorer/report.py."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from hardsight.explorer.settings import ReportSettings
 @command(ReportSettings, prints="lines")
 def report(
     settings: ReportSettings,
-    x: str = typer.Argument(
-        ..., metavar="RUN", help="Run directory, scores table (.parquet, .csv) or snapshot (.npz, .npy, .parquet)."
-    ),
+    x: str = typer.Argument(..., metavar="RUN", help="Run directory, or a file: a scores table, a snapshot, a wide table."),
     output: Path = typer.Option(
         None, "-o", "--output", metavar="FILE", help="File to write. Default: report.html in the run directory."
     ),

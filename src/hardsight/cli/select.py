@@ -1,4 +1,4 @@
-"""`hardsight select`: which samples to train on, or to label next."""
+"""`hardsight select`: which samples to train on, or to label next. Next: subsets/select.py."""
 
 from __future__ import annotations
 

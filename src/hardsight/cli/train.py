@@ -1,4 +1,4 @@
-"""`hardsight train`: images and a network in, a trained network and every sample's dynamics out."""
+"""`hardsight train`: images and a network in, a trained network and every sample's dynamics out. Next: training/train.py."""
 
 from __future__ import annotations
 
@@ -43,12 +43,13 @@ def train(
 
     with progress_bar("reading") as progress:
         trained = run_train(data, output, model=model, settings=settings, progress=progress, say=print_line)
-    from hardsight.dynamics.description import describe_dynamics
+    from hardsight.dynamics.description import describe_and_draw
     from hardsight.render.showing import show_lines
     from hardsight.training import processes  # torch, which `run` loads when the input has been checked
 
     if processes.leave():
-        print_line(str(describe_dynamics(output)))
+        described = describe_and_draw(output)  # writes the run's figures/dynamics-*.png too
+        print_line(str(described))
         show_lines(trained.lines())
         print_line(f"model in {output}, curves in {output / 'figures'}")
         if settings.snapshot:

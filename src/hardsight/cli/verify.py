@@ -1,4 +1,4 @@
-"""`hardsight verify`: is everything in a run as it was written?"""
+"""`hardsight verify`: is everything in a run as it was written? Next: files/verify.py."""
 
 from __future__ import annotations
 

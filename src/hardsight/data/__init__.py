@@ -4,7 +4,16 @@ open_data(spec)      folders, lists, CSV/Parquet, tar, npz/npy, Hugging Face, MN
 open_any(path)       a snapshot, a scores table or images, whatever the path holds
 ImageData            what `open_data` returns: ids, labels, columns, and `image(i)`
 BrokenImage          one image that cannot be read, with a short reason
+Quality              dark, blurred, odd and repeated images, measured as they are decoded
 degrade(image, ...)  a controlled loss of quality; `parse_degradations` reads them from text
+
+    opening.py           `open_data`: detects the format and calls its reader; dataset.py: `ImageData`, what every reader returns
+    folders.py           a folder of images; layout.py: what its levels mean; files.py: image files below one root
+    archive.py           tars; lists.py: list files; sheets.py: CSV and Parquet; encoded.py: Hugging Face
+    arrays.py            .npz and .npy; idx.py: MNIST; cifar.py: CIFAR's binary versions; digits.py: the built-in digits
+    labels.py            labels of files and folders, and names of splits
+    decoding.py          bytes to an upright image; degradation.py: worse versions of it; image_quality.py: how good it is
+    run_images.py        the images of samples, found from a run
 
 Names load when first used.
 """

@@ -30,7 +30,8 @@ from hardsight.snapshot import Snapshot
 from hardsight.training.checkpoint import Checkpoints, History, finish, finished
 from hardsight.training.forward_passes import FOUND_BY, first_sample
 from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs
-from hardsight.training.objective import Objective, loss_options, with_defaults
+from hardsight.training.loss_options import loss_options, with_defaults
+from hardsight.training.objective import Objective
 from hardsight.training.optimization import MixedPrecision, drawn_seed
 from hardsight.training.processes import by_first, is_first, join
 from hardsight.training.results import write_model

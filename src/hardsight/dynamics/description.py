@@ -54,7 +54,7 @@ class Description(Result):
         return "\n".join(self.sentences)
 
 
-def describe_dynamics(
+def describe_and_draw(
     run: str | Path,
     *,
     by: str | None = None,

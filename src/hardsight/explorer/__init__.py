@@ -13,7 +13,7 @@ explore.py            `hardsight.explore`: what is selected and marked, in Pytho
 widget.py, widget.js  the page in a notebook
 report.py             what the report contains: facts, figures, rows, columns
 one_file.py           the page and its data as one HTML file
-page.html, page.css, js/    the page as it is served: no build step
+page.html, page.css, js/    the page as it is served, no build step: js/main.js comes first and calls the others
 
 What a page may show:
 

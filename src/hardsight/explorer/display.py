@@ -1,4 +1,15 @@
-"""`Display`: what the page shows of samples, on top of their `Snapshot`: columns, and all that a run knows about its samples."""
+"""`Display`: what the page shows of samples, on top of their `Snapshot`: columns, and all that a run knows about its samples.
+
+Its fields are filled by opening.py, in this order:
+
+    _shown             samples, name, path, start, class_names, columns of the scores, epochs
+    _of_samples        snapshot, snapshot_rows, and further columns with paths and base_ids
+    _of_path           rounds, of a run of hardsight adapt; _of_memory: images, clean_table
+    open_display       what people said; with settings.hardness, scores turned
+    open_shown         suspects (suspects.py) or the second run (two_runs.py), then quick_filters (quick_filters.py)
+
+Whoever fills something adds to the notes.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +28,7 @@ from hardsight.explorer.adapt_rounds import ABOUT, Rounds
 from hardsight.explorer.columns import Column, codes, from_arrow, integers, numbers, rows_of, turned
 from hardsight.explorer.epochs import Epochs
 from hardsight.files.run import read_start
+from hardsight.files.suspects import FAR
 from hardsight.scores import SCORES
 from hardsight.snapshot import Snapshot
 
@@ -97,10 +109,11 @@ class Display:
     @property
     def by(self) -> str | None:
         """The score that the page first sorts by."""
-        if self.suspects is not None:
+        judged = self.columns.get("error_score")
+        if self.suspects is not None and judged is not None and judged.ends[0] is not None:
             return "error_score"
         valued = [name for name, column in self.columns.items() if column.ends[0] is not None]
-        return next((name for name in (*RANKED_BY, *SCORES, *valued) if name in valued), None)
+        return next((name for name in (*RANKED_BY, *SCORES, FAR, *valued) if name in valued), None)
 
     def hardest(self, by: str | None = None) -> np.ndarray:
         """Rows with a value of the score, hardest first; all rows as they are where there is no score."""

@@ -31,7 +31,7 @@ from hardsight.files.kinds import kind_in_file
 from hardsight.files.places import missing
 from hardsight.files.reading import reading
 from hardsight.files.run import read_start
-from hardsight.files.suspects import checked_suspects, clean_class_names, clean_columns
+from hardsight.files.suspects import FAR, checked_suspects, clean_class_names, clean_columns
 from hardsight.pandas_index import column_names
 from hardsight.result import Result
 from hardsight.scoring.score import score
@@ -42,6 +42,8 @@ from hardsight.table import noted_class_names, read_scores, scores_given, write_
 
 OF_SUSPECTS = {"id": "id", "given_label": "label", "predicted_label": "predicted"}  # column of suspects -> of scores
 
+OF_FIRST = ("human", "labels", "logits", "probs", "pred_probs", "ids", "columns")  # options that a second run does not share
+
 
 def open_shown(
     x: Any, settings: ReportSettings, second: Any = None, *, keep: bool = True, progress: Progress | None = None
@@ -51,7 +53,8 @@ def open_shown(
     if second is None:
         add_suspects(display, settings.split)
     else:
-        comparison = compare(display, open_display(second, replace(settings, human=None), keep=keep, progress=progress))
+        unset: dict[str, Any] = dict.fromkeys(OF_FIRST)
+        comparison = compare(display, open_display(second, replace(settings, **unset), keep=keep, progress=progress))
     add_quick_filters(display, settings)
     return display, comparison
 
@@ -67,6 +70,7 @@ def open_display(
     settings = settings or ReportSettings.given(None, options)
     x = _with_samples(x)
     display = _of_path(_existing(x), settings, keep, progress) if _is_path(x) else _of_memory(x, settings, keep, progress)
+    display.describe(FAR, "Distance to the tenth nearest of the other samples: what is far from all is odd.", "high")
     if settings.human is None:
         display.describe("human", BY_PEOPLE, "low")
     else:

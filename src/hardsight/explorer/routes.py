@@ -2,6 +2,16 @@
 
 The browser gets columns as bytes, and filters, sorts and draws them itself. It asks for what only Python has: pictures,
 features, dynamics, and the review, which is written here.
+
+    /, /page.css, /js/...                             the page itself, as files
+    /api/run, /api/column, /api/rows, /api/find       page.py, display.py and columns.py: the table
+    /api/sample, /api/neighbors, /api/cosines         sample_detail.py: one sample, and the angles between classes
+    /thumb, /image                                    thumbnails.py
+    /api/story, /api/epoch                            epochs.py
+    /api/map                                          embedding_map.py
+    /api/rounds                                       adapt_rounds.py
+    /api/curves, /api/agreement, /api/selection, /api/export    selection.py, of what is selected
+    /api/review, /api/mark, /api/mark-all, /api/undo  review.py
 """
 
 from __future__ import annotations

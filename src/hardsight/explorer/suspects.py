@@ -79,7 +79,7 @@ def add_suspects(display: Display, split: str | None = None) -> None:
     suggested = np.where(suggested < len(display.class_names), suggested, -1)
     display.add(codes("suggested_label", suggested, display.class_names, "The class that hardsight clean suggests."))
     issue = integers(table.column("is_label_issue"))
-    display.add(codes("is_label_issue", issue, ["false", "true"], "Whether the label is above the threshold for errors."))
+    display.add(codes("is_label_issue", issue, ["false", "true"], "Whether the label is flagged: more likely wrong than right."))
     has_originals = DUPLICATE_OF in table.column_names
     originals = table.column(DUPLICATE_OF).combine_chunks() if has_originals else pa.nulls(len(display), pa.string())
     repeated = integers(originals.is_valid()) == 1

@@ -7,9 +7,10 @@ gray one that says why.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Condition
 
@@ -28,6 +29,7 @@ THUMB, LARGE = 128, 768  # longest side in pixels, in the grid and in the dialog
 SMALL = 64  # longest side of images that are encoded without loss
 KEPT = 8192  # thumbnails, of a few kB each
 FIRST = 100  # samples whose images are looked for in the folder that a user named
+MANY_PIXELS = 1_000_000  # of an image after which memory is returned to the system
 AT_ONCE = MAX_PIXELS  # of all images that are decoded and encoded at a time; a single one may have as many
 
 
@@ -136,6 +138,8 @@ class Pictures:
             yield
         finally:
             before_pixels.reset(token)
+            if sum(held) >= MANY_PIXELS and (trim := _malloc_trim()) is not None:
+                trim(0)
             self.room.release(sum(held))
 
     def _image(self, row: int, side: int | None = None) -> Image.Image:
@@ -189,6 +193,15 @@ class PixelRoom:
         with self._changed:
             self.used -= pixels
             self._changed.notify_all()
+
+
+@functools.cache
+def _malloc_trim() -> Callable[[int], int] | None:
+    """glibc's function that returns freed memory to the system; None with another C library."""
+    try:
+        return ctypes.CDLL(None).malloc_trim  # else each thread keeps the memory of a large image: gigabytes in all
+    except (OSError, AttributeError, TypeError):  # other systems return large blocks at once
+        return None
 
 
 def _preprocessing(display: Display) -> Preprocessing | None:

@@ -10,9 +10,8 @@ import contextlib
 import json
 import os
 import warnings
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -35,15 +34,15 @@ from hardsight.extraction.inputs import (
     finite_features,
     ids_of,
     num_classes,
-    open_inputs,
     with_class_names,
     with_labels,
 )
 from hardsight.extraction.loader import COMMAND as LOADER_COMMAND
-from hardsight.extraction.loader import extract_loader, stack
+from hardsight.extraction.loader import extract_loader
+from hardsight.extraction.opening import open_inputs
 from hardsight.extraction.passes import PASSES, ImagePass, image_passes, layer_parts
 from hardsight.extraction.settings import ExtractSettings
-from hardsight.extraction.sizes import check_space, fitting_batch_size, images_per_part, size_begun_with
+from hardsight.extraction.sizes import check_space, fitting_batch_size, images_per_part, size_begun_with, stack
 from hardsight.files.class_names import given_class_names
 from hardsight.files.heads import save_head
 from hardsight.files.places import place_on_disk
@@ -56,7 +55,7 @@ from hardsight.models.weights import check_weights_file
 from hardsight.options import takes
 from hardsight.screen import Progress, Say
 from hardsight.snapshot import Snapshot
-from hardsight.threads import num_threads
+from hardsight.threads import ahead, num_threads
 
 if TYPE_CHECKING:
     from hardsight.option_types import ExtractOptions
@@ -459,18 +458,3 @@ def _no_match(ours: Sequence[str], theirs: Sequence[str] | None, c: int) -> str:
     else:
         why = f"but {next(name for name in ours if name not in theirs)!r} is none of them"
     return f"--keep-head: the data's {len(ours)} classes are matched to the model's {c} by name, {why}, or leave out --keep-head."
-
-
-def ahead(pool: ThreadPoolExecutor, work: Callable[[int], Any], order: Iterable[int], depth: int) -> Generator[Any, None, None]:
-    """Results in order, with up to `depth` computed ahead."""
-    rows = iter(order)
-    under_way: deque[Future[Any]] = deque(pool.submit(work, row) for row in islice(rows, depth))
-    try:
-        while under_way:
-            result = under_way.popleft().result()
-            for row in islice(rows, 1):
-                under_way.append(pool.submit(work, row))
-            yield result
-    finally:  # on an interrupt, do not wait for tasks that have not started
-        for future in under_way:
-            future.cancel()

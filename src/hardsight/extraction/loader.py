@@ -17,6 +17,7 @@ import numpy as np
 from hardsight.checks import check_labels, to_numpy
 from hardsight.errors import InputError, RunError
 from hardsight.extraction.settings import ExtractSettings
+from hardsight.extraction.sizes import stack
 from hardsight.files.class_names import given_class_names
 from hardsight.files.heads import save_head
 from hardsight.files.places import place_on_disk
@@ -159,11 +160,3 @@ def _samples(loader: Any) -> Iterator[Any]:
     if not (hasattr(loader, "__len__") and hasattr(loader, "__getitem__")):
         raise InputError(f"data must be a path, an iterable of (images, labels) or a dataset, got {type(loader).__name__}.")
     return (loader[row] for row in range(len(loader)))
-
-
-def stack(images: list[np.ndarray]) -> np.ndarray:
-    """Images of one batch as one array: (C, H, W) each -> (b, C, H, W)."""
-    if len({image.shape for image in images}) > 1:
-        shapes = sorted({image.shape[1:] for image in images})
-        raise InputError(f"images of one batch must have the same size, got {shapes[0]} and {shapes[-1]}; use --size.")
-    return np.stack(images)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hardsight.errors import FileError
+from hardsight.errors import FileError, InputError
 from hardsight.files.reading import read_json
 from hardsight.files.samples import rows_per_part
 from hardsight.models import Model
@@ -81,3 +81,11 @@ def megabytes(count: float) -> str:
         ('310 MB', '8.2 GB')
     """
     return f"{max(1, count / 1e6):.0f} MB" if count < 1e9 else f"{count / 1e9:.1f} GB"
+
+
+def stack(images: list[np.ndarray]) -> np.ndarray:
+    """Images of one batch as one array: (C, H, W) each -> (b, C, H, W)."""
+    if len({image.shape for image in images}) > 1:
+        shapes = sorted({image.shape[1:] for image in images})
+        raise InputError(f"images of one batch must have the same size, got {shapes[0]} and {shapes[-1]}; use --size.")
+    return np.stack(images)

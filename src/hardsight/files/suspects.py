@@ -37,6 +37,7 @@ SUSPECTS = pa.schema(
 DUPLICATE_OF = "duplicate_of"  # id of the earlier sample that it repeats, null for none; older files do not have it
 WIDE = (".csv", ".tsv", ".parquet", ".pq")  # files that may hold a wide table
 CANNOT_TELL = "cannot tell"
+FAR = "distance_to_tenth"  # column of scores: to the tenth nearest sample, where there are no labels to rank by
 MOST_WARNINGS = 20  # that are shown
 
 AnyPlace = TypeVar("AnyPlace", Path, Remote, Place)

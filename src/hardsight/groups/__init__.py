@@ -5,7 +5,8 @@
     grouping.py      a column, or several with their intersections, as groups
     comparing.py     one group against the rest: accuracy, hardness, norm and calibration with intervals
     latent.py        groups that no column names: clusters that are worse than their class, tested on other samples
-    audit.py         `audit`: the table of groups, as printed and drawn; its page and the columns there are explorer/audit_page.py
+    audit.py         `audit`: the table of groups, as printed and drawn
+    audit_page.py    its page, and the columns there
     drift.py         `drift`: two snapshots, sample by sample and class by class, as printed
     changes.py       what changed: of the same samples, and of different samples of one model
     feature_shift.py whether the features of one model moved; who is near whom in those of two models

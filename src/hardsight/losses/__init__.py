@@ -2,6 +2,14 @@
 
 Heads own class vectors and take (features, labels). Logit losses take (logits, labels). Pair losses take
 (features, labels). Others document their inputs. docs/losses.md has the paper, formula and defaults of each.
+
+    contract.py          the base classes, with the hooks of a training
+    softmax.py           heads; of cosines: normalized_softmax.py, normface.py, cosface.py, arcface.py, avh.py; multiplied angle:
+                         l_softmax.py, a_softmax.py; centers: center.py, lgm.py; two heads: dual_head.py
+    comp_sum.py          logit losses, and truncated_gce.py, znorm.py, ldr.py, aldr.py, ens.py
+    triplet.py           pair losses, and contrastive.py, supcon.py, proto_triplet.py, icnn.py; mining.py: which pairs
+    smooth_adversarial.py    of inputs that are moved
+    cosine_softmax.py    shared, with a hand-written backward pass; so is gaussian_logits.py; multiplied_angle.py: psi
 """
 
 import lazy_loader

@@ -1,3 +1,4 @@
+from .embedder import open_embedder
 from .head_layer import HeadLayer
 from .model import Model
 from .networks import DigitsCNN, LeNet
@@ -14,5 +15,6 @@ __all__ = [
     "Model",
     "Preprocessing",
     "import_torchvision",
+    "open_embedder",
     "open_model",
 ]

@@ -1,12 +1,13 @@
 """`clean` finds what is wrong with the data: wrong labels, duplicates, outliers, and the labels after a review.
 
     clean.py            `clean`: from samples to suspects, step by step; settings.py has its options
+    neighbors.py        near duplicates, outliers and neighbors, from features alone
     evidence.py         what labels are judged by: epochs of a training, out-of-sample probabilities, a head
+    votes.py            what the labels of the neighbors say
     flagged_labels.py   why a label is flagged; its parts are the next three
     ranking.py          `error_score`: the formulas that rank labels
     noise.py            which class is labeled as which other
     error_model.py      the probability that a label is wrong, and how many are
-    neighbors.py        near duplicates and outliers, from features alone, and what neighbors' labels say
     verdicts.py         one verdict per sample, and its explanation in plain words
     suspects.py         `Suspects`: the table, and what is printed of it
     unlabeled.py        near duplicates and outliers where there are no labels to judge

@@ -2,7 +2,7 @@
 
 the samples, opened and checked         here
 near duplicates, neighbors              neighbors.py
-what labels are judged by               evidence.py
+what labels are judged by               evidence.py, votes.py
 which labels are flagged, and why       flagged_labels.py
 one verdict per sample, in words        verdicts.py
 the table, and what is printed of it    suspects.py
@@ -31,6 +31,7 @@ from hardsight.quality.flagged_labels import judge
 from hardsight.quality.neighbors import Neighborhood, find_nearby, find_neighborhood
 from hardsight.quality.settings import CleanSettings
 from hardsight.quality.suspects import Suspects, suspects_table
+from hardsight.quality.verdicts import explained_verdicts, judged
 from hardsight.scores.duplicates import find_repeats
 from hardsight.scores.probabilities import check_distributions
 from hardsight.scoring.inputs import check_reference
@@ -92,7 +93,8 @@ def clean(
     back = np.argsort(order)
     near = None if near is None else _put_back(near, order, samples, reference)
     evidence, judgment = evidence.take(back), judgment.take(back)
-    table = suspects_table(samples, evidence, judgment, near, settings.named_columns)
+    verdicts = explained_verdicts(samples, evidence, judged(evidence, judgment.flagged), near)
+    table = suspects_table(samples, evidence, judgment, verdicts, near, settings.named_columns)
     suspects = Suspects(table, settings.top, unscored)
     warnings = list(suspects.notes)  # those of the samples were given when they were opened
     suspects.of(samples, pictures_of(samples))

@@ -24,8 +24,9 @@ from hardsight.files.suspects import CANNOT_TELL
 from hardsight.head import Head
 from hardsight.quality.error_model import ErrorCount
 from hardsight.quality.folds import numbered, predict_by_heads
-from hardsight.quality.neighbors import Neighborhood, enough_voters, mixed, neighbor_probs, votes_by_probs
+from hardsight.quality.neighbors import Neighborhood
 from hardsight.quality.settings import CleanSettings
+from hardsight.quality.votes import enough_voters, mixed, neighbor_probs, votes_by_probs
 from hardsight.scores import SCORES
 from hardsight.scoring.fitted_head import fewest_of_class, head_probs, usable_rows
 from hardsight.screen import Progress
@@ -84,10 +85,10 @@ class Evidence:
     classes: np.ndarray  # (c,) class number of each column of the probabilities
     labels: np.ndarray  # (n,) column of the given class, -1 for unlabeled
     heads: np.ndarray  # (n, c) probabilities without what the neighbors say, NaN in rows that could not be scored
-    probs: np.ndarray  # (n, c) the same with what they say, where they were asked
+    probs: np.ndarray  # (n, c) the same mixed with the votes, if out-of-sample; `judge` puts its own where neighbors decide
     votes: np.ndarray | None = None  # (n, c) what the labels of the ten nearest say; None for too few samples per class
-    seen: bool = False  # whether the labels were trained on
-    epochs: dict[str, np.ndarray] = field(default_factory=dict)  # (n,) dynamics scores by name
+    seen: bool = False  # whether the model knows the labels, from its training or as `judge` finds: then neighbors decide
+    epochs: dict[str, np.ndarray] = field(default_factory=dict)  # (n,) EPOCH_SCORES and RIGHT_SINCE by name, if of epochs
     warnings: tuple[str, ...] = ()
 
     def take(self, rows: np.ndarray) -> Evidence:

@@ -36,19 +36,12 @@ class Judgment:
 
     scores: np.ndarray  # (n,) the ranking
     wrong: np.ndarray  # (n,) probability that the label is wrong
+    flagged: np.ndarray  # (n,) bool, False where nothing can be said
     count: ErrorCount
 
     def take(self, rows: np.ndarray) -> Judgment:
         """The same of some samples, or of all in another order."""
-        return Judgment(self.scores[rows], self.wrong[rows], self.count)
-
-    @property
-    def flagged(self) -> np.ndarray:
-        """(n,) whether a label is flagged."""
-        known = np.isfinite(self.wrong)
-        result = np.zeros(len(known), dtype=bool)
-        result[known] = flagged(self.wrong[known], self.count)
-        return result
+        return Judgment(self.scores[rows], self.wrong[rows], self.flagged[rows], self.count)
 
     def unscored(self, labels: np.ndarray, features: np.ndarray | None) -> dict[str, int]:
         """How many samples have no error score, by why."""
@@ -97,16 +90,19 @@ def judge(evidence: Evidence) -> tuple[Evidence, Judgment]:
             beliefs[known] = 0.0
             beliefs[np.ix_(known, classes)] = model.beliefs(predictions)
             evidence = replace(evidence, probs=beliefs)
-    if evidence.kind != "epochs":
-        return evidence, Judgment(scores, wrong, count_errors(model, wrong[known]))
-    columns = {name: column[known] for name, column in evidence.epochs.items()}
-    scores[known] = by_epochs(columns, evidence.by, scores[known], noise.one_way)
-    right = columns["cartography_correctness"]
-    if by_neighbors:  # the epochs are a second witness
-        wrong[known] = seen_in_training(wrong[known], right)
+    lost = 0.0
+    if evidence.kind == "epochs":
+        columns = {name: column[known] for name, column in evidence.epochs.items()}
+        scores[known] = by_epochs(columns, evidence.by, scores[known], noise.one_way)
+        right = columns["cartography_correctness"]
+        if by_neighbors:  # the epochs are a second witness
+            wrong[known] = seen_in_training(wrong[known], right)
+        lost = float((right < WON).sum())  # of right labels, too, where the network has learned little: the other end
     count = count_errors(model, wrong[known])
-    lost = float((right < WON).sum())  # of right labels, too, where the network has learned little: the other end
-    return evidence, Judgment(scores, wrong, replace(count, high=max(count.high, lost)))
+    count = replace(count, high=max(count.high, lost))
+    flags, sayable = np.zeros(len(wrong), bool), np.isfinite(wrong)
+    flags[sayable] = flagged(wrong[sayable], count)
+    return evidence, Judgment(scores, wrong, flags, count)
 
 
 def _known(evidence: Evidence) -> np.ndarray:

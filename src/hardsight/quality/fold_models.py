@@ -22,8 +22,8 @@ from hardsight.scores.duplicates import find_repeats
 from hardsight.scoring.fitted_head import fold_rows, head_probs
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
-from hardsight.training.inputs import ArrayInputs, count_classes
-from hardsight.training.sets import open_sets
+from hardsight.training.inputs import ArrayInputs
+from hardsight.training.sets import count_classes, open_sets
 from hardsight.training.settings import TrainSettings
 
 HELD_OUT = "held-out"

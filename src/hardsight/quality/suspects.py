@@ -36,7 +36,7 @@ from hardsight.files.suspects import (
 from hardsight.quality.evidence import Evidence
 from hardsight.quality.flagged_labels import Judgment
 from hardsight.quality.neighbors import Neighborhood
-from hardsight.quality.verdicts import VERDICTS, Explainer, class_name, judged, verdict_codes
+from hardsight.quality.verdicts import VERDICTS, Verdicts, class_name
 from hardsight.result import Result
 from hardsight.scores.duplicates import first_rows
 from hardsight.screen import Sentence, ShownTable, line, number
@@ -100,34 +100,29 @@ def _expected(notes: Mapping[str, Any]) -> Sentence:
 
 
 def suspects_table(
-    samples: Snapshot, evidence: Evidence, judgment: Judgment, near: Neighborhood | None, columns: Mapping[str, Any]
-) -> pa.Table:
+    samples: Snapshot, evidence: Evidence, judgment: Judgment, verdicts: Verdicts, near: Neighborhood | None,
+    columns: Mapping[str, Any],
+) -> pa.Table:  # fmt: skip
     """The table of all samples; its notes hold the `columns` of a wide table that were read, for `explore` and `report`."""
     classes, labels, probs = evidence.classes, evidence.labels, evidence.probs
-    facts = judged(evidence, judgment.flagged)
+    facts, ids = verdicts.facts, samples.ids
     predicted = np.where(np.isfinite(probs), probs, -1.0).argmax(axis=1)
     # A model that has memorized a wrong label still predicts it: then the next class is what it should be.
     suggested = np.where(facts.issue, facts.rival, np.where(labels >= 0, labels, predicted))
-    codes = verdict_codes(facts, near)
-    verdicts = np.array([*VERDICTS, None], dtype=object)[codes]  # -1 is the last
-    explain = Explainer(samples, evidence, facts, near)
-    explanations = np.full(len(codes), None, dtype=object)
-    for row in np.flatnonzero(codes >= 0):
-        explanations[row] = explain(int(row), verdicts[row])
     by_probs = functools.partial(pa.array, mask=~np.isfinite(probs).all(axis=1))
     by_ranking = functools.partial(pa.array, mask=~np.isfinite(judgment.scores))
     arrays = [
-        pa.array(explain.ids, samples.source.id_type),
+        pa.array(ids, samples.source.id_type),
         pa.array(classes[labels], mask=labels < 0),
         by_probs(classes[suggested]),
         by_probs(probs[np.arange(len(suggested)), suggested].astype(np.float64)),
         by_ranking(judgment.scores),
-        pa.array(verdicts, pa.string()),
-        pa.array(explanations, pa.string()),
+        pa.array(verdicts.names, pa.string()),
+        pa.array(verdicts.explanations, pa.string()),
         pa.array(facts.issue),
         by_ranking(1 - judgment.wrong),
         by_probs(classes[predicted]),
-        pa.array(originals_of(explain.ids, near), pa.string()),
+        pa.array(originals_of(ids, near), pa.string()),
     ]
     notes = {"columns": columns, "class_names": samples.class_names, **_notes(evidence, judgment)}
     fields = [("id", samples.source.id_type), *SUSPECTS, (DUPLICATE_OF, pa.string())]

@@ -12,7 +12,7 @@ from hardsight.files.suspects import DUPLICATE_OF, SUSPECTS
 from hardsight.quality.evidence import Evidence
 from hardsight.quality.neighbors import find_neighborhood
 from hardsight.quality.suspects import originals_of
-from hardsight.quality.verdicts import VERDICTS, Explainer, Judged, verdict_codes
+from hardsight.quality.verdicts import Judged, explained_verdicts
 from hardsight.snapshot import Snapshot
 from hardsight.version import VERSION
 
@@ -27,16 +27,14 @@ def unlabeled_suspects(samples: Snapshot) -> pa.Table:
     nothing, no = np.zeros(n), np.zeros(n, bool)
     facts = Judged(no, no, nothing, nobody, nothing, None)
     none = np.zeros((n, 0))
-    explain = Explainer(samples, Evidence("none", "none", np.arange(0), nobody, none, none), facts, near)
-    codes = verdict_codes(facts, near)
-    explanations = [explain(row, VERDICTS[code]) if code >= 0 else None for row, code in enumerate(codes.tolist())]
+    verdicts = explained_verdicts(samples, Evidence("none", "none", np.arange(0), nobody, none, none), facts, near)
     arrays = {field.name: pa.nulls(n, field.type) for field in SUSPECTS}
     arrays |= {
-        "verdict": pa.array(np.array([*VERDICTS, None], dtype=object)[codes], pa.string()),
-        "explanation": pa.array(explanations, pa.string()),
+        "verdict": pa.array(verdicts.names, pa.string()),
+        "explanation": pa.array(verdicts.explanations, pa.string()),
         "is_label_issue": pa.array(no),
     }
     notes = {"version": VERSION, "class_names": samples.class_names}
     schema = pa.schema([("id", samples.source.id_type), *SUSPECTS, (DUPLICATE_OF, pa.string())], {"hardsight": json.dumps(notes)})
-    originals = pa.array(originals_of(explain.ids, near), pa.string())
-    return pa.Table.from_arrays([pa.array(explain.ids, samples.source.id_type), *arrays.values(), originals], schema=schema)
+    originals = pa.array(originals_of(samples.ids, near), pa.string())
+    return pa.Table.from_arrays([pa.array(samples.ids, samples.source.id_type), *arrays.values(), originals], schema=schema)

@@ -101,6 +101,26 @@ def class_name(label: int, names: Sequence[str] | None) -> str:
     return str(label) if names is None or label >= len(names) else names[label]
 
 
+@dataclass(frozen=True)
+class Verdicts:
+    """What is said of n samples in the end."""
+
+    facts: Judged
+    names: np.ndarray  # (n,) one of VERDICTS, None for an ordinary sample
+    explanations: np.ndarray  # (n,) why, None for an ordinary sample
+
+
+def explained_verdicts(samples: Snapshot, evidence: Evidence, facts: Judged, near: Neighborhood | None) -> Verdicts:
+    """The verdict of every sample, and why it has it."""
+    codes = verdict_codes(facts, near)
+    names = np.array([*VERDICTS, None], dtype=object)[codes]  # -1 is the last
+    explain = Explainer(samples, evidence, facts, near)
+    explanations = np.full(len(codes), None, dtype=object)
+    for row in np.flatnonzero(codes >= 0):
+        explanations[row] = explain(int(row), names[row])
+    return Verdicts(facts, names, explanations)
+
+
 class Explainer:
     """Sentences for verdicts."""
 

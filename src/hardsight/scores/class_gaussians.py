@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import log_softmax
 
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
@@ -114,6 +113,8 @@ def own_entries(table: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 def own_loss(table: np.ndarray, labels: np.ndarray, temperature: float) -> np.ndarray:
     """(n,) -log softmax(table / T) at the label."""
+    from scipy.special import log_softmax  # slow to import, and everything imports the scores
+
     return -own_entries(log_softmax(table / temperature, axis=1), labels)
 
 

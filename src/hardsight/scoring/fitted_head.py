@@ -21,8 +21,9 @@ from hardsight.screen import Progress
 from hardsight.threads import even_rows, thread_pool
 
 FOLDS = 5
-SHRINKAGE = 2.0  # C of a logistic regression times the samples per class: weak enough to tell classes apart, and strong enough to
-# ignore what features of a network know of single labels. Chosen on digits, MNIST and CIFAR-10N random1 (docs/decisions.md).
+# C of a logistic regression times the samples per class: weak enough to tell classes apart, and strong enough to ignore what
+# features of a network know of single labels. Chosen on digits, MNIST and CIFAR-10N random1 (docs/decisions.md).
+INVERSE_SHRINKAGE = 2.0
 CALIBRATED_ON = 5000  # samples that the temperature is fitted to
 WORK = 3e11  # multiplications of one fit, about: 50,000 x 512 with 100 classes then takes seconds a fold
 MOST_STEPS = 300
@@ -97,7 +98,7 @@ def unseen_heads(
 
     def fit(rows: tuple[np.ndarray, np.ndarray]) -> Head:
         train, _ = rows
-        return fit_head(features[train], labels[train], c, shrinkage_of(labels[train]))
+        return fit_head(features[train], labels[train], c, inverse_shrinkage_of(labels[train]))
 
     heads = []
     with unconverged(), thread_pool() as pool:  # a fold per core: the threads of a product are slow on small data
@@ -194,15 +195,15 @@ def fewest_of_class(labels: np.ndarray) -> int:
     return int(counts.min())
 
 
-def shrinkage_of(labels: np.ndarray) -> float:
-    """`shrinkage` of a head for (n,) labels: the less, the more samples a class has."""
-    return SHRINKAGE * len(np.unique(labels)) / len(labels)
+def inverse_shrinkage_of(labels: np.ndarray) -> float:
+    """`inverse_shrinkage` of a head for (n,) labels: the less, the more samples a class has."""
+    return INVERSE_SHRINKAGE * len(np.unique(labels)) / len(labels)
 
 
-def fit_head(features: np.ndarray, labels: np.ndarray, num_classes: int, shrinkage: float = 1.0) -> Head:
+def fit_head(features: np.ndarray, labels: np.ndarray, num_classes: int, inverse_shrinkage: float = 1.0) -> Head:
     """Logistic regression as a linear head: (n, d), (n,) -> (c, d). A class without samples gets no probability.
 
-    `shrinkage` is scikit-learn's C: smaller values shrink the weights more.
+    `inverse_shrinkage` is scikit-learn's C: smaller values shrink the weights more.
 
     Steps are limited so that large data takes seconds: the ranking of its predictions settles long before it converges.
     """
@@ -217,7 +218,7 @@ def fit_head(features: np.ndarray, labels: np.ndarray, num_classes: int, shrinka
     deviation = np.where(deviation > rounding, deviation, np.inf)  # a constant dimension gets no weight
     present, own = np.unique(labels, return_inverse=True)
     steps = int(np.clip(WORK / (4.0 * x.size * len(present)), 30, MOST_STEPS))
-    fitted = LogisticRegression(C=shrinkage, max_iter=steps).fit(((x - mean) / deviation).astype(np.float32), own)
+    fitted = LogisticRegression(C=inverse_shrinkage, max_iter=steps).fit(((x - mean) / deviation).astype(np.float32), own)
     coefficients, intercept = fitted.coef_.astype(np.float64), fitted.intercept_.astype(np.float64)
     if len(coefficients) == 1:  # two classes have one row: split it so that softmax gives the same probabilities
         coefficients, intercept = np.concatenate([-coefficients, coefficients]) / 2, np.concatenate([-intercept, intercept]) / 2

@@ -193,7 +193,7 @@ class Job(ScoringInputs):
         return row - (row - start) % self.snapshot.batch_rows
 
     def pieces(self) -> list[range]:
-        """The rows of this job, split where the snapshot is."""
+        """The rows of this job, split where the snapshot is: row groups of Parquet, else about 32 MB."""
         rows = self.rows
         cut = (range(max(piece.start, rows.start), min(piece.stop, rows.stop)) for piece in self.snapshot.pieces())
         return [piece for piece in cut if len(piece)]

@@ -3,35 +3,60 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from hardsight.checks import is_list_column, list_matrix
 from hardsight.errors import FileError, InputError
+from hardsight.files.class_names import given_class_names
 from hardsight.files.epochs import epoch_means, has_dynamics
 from hardsight.files.heads import head_from_arrays, load_head
-from hardsight.files.kinds import LIST_COLUMNS, holds_scores
+from hardsight.files.kinds import LIST_COLUMNS
 from hardsight.files.npy import RowsOnDisk, open_npy, open_npz
 from hardsight.files.places import Place, missing, place
 from hardsight.files.reading import reading
 from hardsight.files.run import read_manifest
 from hardsight.files.samples import SampleFiles, evidence_of
 from hardsight.files.table_files import read_table
-from hardsight.files.wide_tables import take_apart
+from hardsight.files.wide_tables import take_apart, warn_of_scales
+from hardsight.fitted_estimator import fitted_columns
 from hardsight.head import as_head, is_estimator
 from hardsight.labels import Classes, Written, check_agree
 from hardsight.pandas_index import align
+from hardsight.screen import print_in_command
 from hardsight.snapshot.arrays import OWN_NAMES, Opened, behind_estimator
 from hardsight.snapshot.sources import ArraySource, Source
-from hardsight.table import read_scores
 
 
-def open_path(path: Place, features: Any, labels: Any) -> Opened:
+def open_path(path: Place, head: Any, labels: Any, features: Any, class_names: Any) -> Opened:
+    """A run or file, with what is given in the place of its own; see `Snapshot.load`."""
+    opened = _rows(path, features or fitted_columns(head), labels)
+    source = opened.source
+    if isinstance(source, ArraySource):
+        source.name = str(path)
+        if source.note is not None:
+            print_in_command(source.note)
+            if opened.head is None and head is None and source.evidence == "features":
+                warn_of_scales(source.values, source.feature_names)
+    with naming(path):
+        return under_head(opened, head, given_class_names(class_names))
+
+
+@contextmanager
+def naming(path: Place) -> Iterator[None]:
+    """An error about what a file holds names the file."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(str(error) if str(error).startswith(str(path)) else f"{path}: {error}") from error
+
+
+def _rows(path: Place, features: Any, labels: Any) -> Opened:
     """The rows of a run or file; `features` names columns of a wide table, and `labels` a column, a .npy file, or an array."""
     wide = path.suffix.lower() in (".csv", ".tsv") or features is not None or is_column(path, labels)
     column = labels if wide and isinstance(labels, str) and not place(labels).is_file() else None
@@ -61,15 +86,6 @@ def under_head(opened: Opened, head: Any, class_names: Sequence[str] | None) -> 
     if isinstance(source, ArraySource) and known != names:
         source.label_names = source.label_names or names  # label numbers count the names in their own file
     return Opened(source, opened.head if head is None else head, Classes(known))
-
-
-def open_scores(path: Place, by: str | None = None) -> pa.Table | None:
-    """The table of scores at a path; None if there is something else."""
-    if not path.exists():
-        raise FileError(missing(path))
-    if not isinstance(path, Path):
-        return None
-    return read_scores(path) if holds_scores(path, by) else None
 
 
 def open_files(path: Place) -> Opened:

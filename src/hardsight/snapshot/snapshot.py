@@ -26,24 +26,23 @@ from hardsight.checks import (
     is_text,
     to_numpy,
 )
-from hardsight.errors import InputError, did_you_mean
+from hardsight.errors import FileError, InputError, did_you_mean
 from hardsight.files.class_names import check_class_names, given_class_names
 from hardsight.files.heads import ARRAYS
-from hardsight.files.kinds import SAMPLES
-from hardsight.files.places import place
+from hardsight.files.kinds import SAMPLES, holds_scores
+from hardsight.files.places import Place, missing, place
 from hardsight.files.samples import Batch, SampleFiles
-from hardsight.files.wide_tables import is_table, warn_of_scales
+from hardsight.files.wide_tables import is_table
 from hardsight.files.writing import check_output, replacing
-from hardsight.fitted_estimator import fitted_columns
 from hardsight.labels import Classes
 from hardsight.pandas_index import align, in_class_order
-from hardsight.screen import Progress, print_in_command, printable, warn, wrapped
+from hardsight.screen import Progress, printable, warn, wrapped
 from hardsight.snapshot.arrays import EVIDENCE as EVIDENCE
 from hardsight.snapshot.arrays import ArrayOptions, Arrays, Opened, open_arrays
 from hardsight.snapshot.joining import Joined, joined, numbered_as
-from hardsight.snapshot.opening import open_path, open_scores, under_head
+from hardsight.snapshot.opening import naming, open_path
 from hardsight.snapshot.sources import SCORES_ALONE, ArraySource, SelectedRows, Source, TableSource
-from hardsight.table import is_scores, noted_class_names, plain, scores_given
+from hardsight.table import is_scores, noted_class_names, plain, read_scores, scores_given
 from hardsight.threads import even_rows
 from hardsight.unique_ids import check_unique, id_array
 
@@ -151,9 +150,9 @@ class Snapshot:
         extra = [name for name in options if name not in files]
         if extra:
             raise InputError(f"{extra[0]} can only be used with arrays; a snapshot has its own.")
-        opened = open_scores(place(path), by) if features is None and not set(options) & {"head", "labels"} else None
-        if opened is not None:
-            snapshot = cls.of_scores(opened, name=str(path), **options)
+        table = _scores_at(place(path), by) if features is None and not set(options) & {"head", "labels"} else None
+        if table is not None:
+            snapshot = cls.of_scores(table, name=str(path), **options)
             snapshot.loaded_from, snapshot.read_from = {"path": place(path)}, (place(path),)
         else:
             snapshot = cls.load(path, features=features, **options)
@@ -525,19 +524,10 @@ class Snapshot:
             allow_duplicates: accept repeated ids.
         """
         path = place(path)
-        opened = open_path(path, features or fitted_columns(head), labels)
-        source = opened.source
-        if isinstance(source, ArraySource):
-            source.name = str(path)
-            if source.note is not None:
-                print_in_command(source.note)
-                if opened.head is None and head is None and source.evidence == "features":
-                    warn_of_scales(source.values, source.feature_names)
-        snapshot = cls.__new__(cls)
-        try:
-            snapshot._set(under_head(opened, head, given_class_names(class_names)), str(path), allow_duplicates)
-        except InputError as error:
-            raise InputError(str(error) if str(error).startswith(str(path)) else f"{path}: {error}") from error
+        opened = open_path(path, head, labels, features, class_names)
+        snapshot, source = cls.__new__(cls), opened.source
+        with naming(path):
+            snapshot._set(opened, str(path), allow_duplicates)
         wide = isinstance(source, ArraySource) and source.note is not None
         if not wide and not (source.named and class_names is not None):
             snapshot.loaded_from = {"path": path, "head": head, "labels": labels}
@@ -548,6 +538,15 @@ class Snapshot:
 @dataclass(frozen=True)
 class _Shape:
     shape: tuple[int, int]
+
+
+def _scores_at(path: Place, by: str | None) -> pa.Table | None:
+    """The table of scores at a path; None if there is something else."""
+    if not path.exists():
+        raise FileError(missing(path))
+    if not isinstance(path, Path):
+        return None
+    return read_scores(path) if holds_scores(path, by) else None
 
 
 def _check_rows(rows: Any, num_samples: int) -> np.ndarray:

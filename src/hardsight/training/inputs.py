@@ -15,13 +15,12 @@ from PIL import Image
 
 from hardsight.checks import check_labels, counted_from_one
 from hardsight.data import BrokenImage, Degradation, ImageData, degrade, degraded_id
-from hardsight.data.dataset import num_classes
 from hardsight.errors import FileError, InputError
-from hardsight.extraction.extract import ahead
 from hardsight.files.samples import is_free
 from hardsight.labels import Classes, read_labels
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.pandas_index import align, index_ids
+from hardsight.threads import ahead
 from hardsight.unique_ids import check_unique
 
 KEEP_BYTES = 2**30  # pixels of one set held in memory, so that later epochs need no decoding
@@ -230,19 +229,3 @@ def sized(preprocessing: Preprocessing, data: ImageData, chosen: Mapping[str, An
             continue
         return replace(preprocessing, size=(height, width))
     raise FileError(f"none of the {len(data)} images can be read.")
-
-
-def labeled_only(data: ImageData) -> tuple[ImageData, int]:
-    """The rows that have a label, and how many have none."""
-    if data.labels is None:
-        raise InputError("training needs labels, and this data has none: give --labels, or one folder of images per class.")
-    rows = np.flatnonzero(data.labels >= 0)
-    return (data, 0) if len(rows) == len(data) else (data.take(rows), len(data) - len(rows))
-
-
-def count_classes(inputs_or_data: ImageData | ArrayInputs) -> int:
-    """c, from the class names or else the largest label."""
-    if isinstance(inputs_or_data, ImageData):
-        return num_classes(inputs_or_data)
-    names = inputs_or_data.class_names
-    return len(names) if names is not None else int(inputs_or_data.labels.max(initial=-1)) + 1

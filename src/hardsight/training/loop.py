@@ -18,6 +18,7 @@ from accelerate import Accelerator
 from accelerate.utils import set_seed
 from torch import Tensor
 
+from hardsight.data import ImageData, parse_degradations
 from hardsight.dynamics import gathering
 from hardsight.dynamics.tracker import Dynamics
 from hardsight.errors import InputError, RunError, TrainingError
@@ -29,6 +30,7 @@ from hardsight.models.network import Network, torch_device
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable
 from hardsight.screen import Progress, Say, percent
+from hardsight.threads import num_threads
 from hardsight.training import processes, results
 from hardsight.training.augmentation import AugmentedInputs
 from hardsight.training.checkpoint import TrainingState, load_checkpoint, newest_checkpoint, save_checkpoint
@@ -43,12 +45,12 @@ from hardsight.training.forward_passes import (
     hits,
     ten_crop_logits,
 )
-from hardsight.training.inputs import ImageInputs, InputBatch, Inputs, even_batches
+from hardsight.training.inputs import ArrayInputs, ImageInputs, InputBatch, Inputs, even_batches, sized
 from hardsight.training.loss_names import loss_name
-from hardsight.training.objective import with_defaults
+from hardsight.training.loss_options import with_defaults
 from hardsight.training.optimization import MixedPrecision, Updater, drawn_seed, rate_factor
 from hardsight.training.sets import Sets
-from hardsight.training.settings import TrainSettings
+from hardsight.training.settings import COMMAND, TrainSettings
 from hardsight.training.trainee import LossChoice, Trainee, check_teacher, open_network, open_teacher, taught_logits
 
 SUMS = ("n", "correct", "avh", "norm", "loss")
@@ -78,10 +80,26 @@ def start_training(
     source = open_network(model, sets.num_classes, s)
     for note in (*sets.notes, *source.notes):
         say(note)
-    inputs, preprocessing = sets.prepared(source, s)
+    inputs, preprocessing = prepared(sets, source, s)
     teacher = open_teacher(s.teacher, preprocessing, sets.class_names, str(device))
     Training(accelerator, device, s, source, sets, inputs, preprocessing, say, progress, teacher).run(output)
     return accelerator.is_main_process
+
+
+def prepared(sets: Sets, source: Trainable, settings: TrainSettings) -> tuple[dict[str, Inputs], Preprocessing | None]:
+    """Every set as batches of numbers, `train` first, and the preprocessing they share."""
+    if isinstance(sets.train, ArrayInputs):
+        if settings.chosen_preprocessing() or settings.degradations or settings.augment != "none" or settings.crops > 1:
+            raise InputError("size and other preprocessing, augment, crops and degradations are for images, not for arrays.")
+        return {"train": sets.train, **sets.watched}, None  # type: ignore[dict-item]
+    preprocessing = sized(source.preprocessing, sets.train, settings.chosen_preprocessing())
+    common: dict[str, Any] = {"workers": settings.workers or num_threads(), "strict": settings.strict}
+    inputs: dict[str, Inputs] = {"train": ImageInputs(sets.train, preprocessing, **common)}
+    degradations = parse_degradations(settings.degradations)
+    for name, data in sets.watched.items():
+        assert isinstance(data, ImageData)
+        inputs[name] = ImageInputs(data, preprocessing, degradations=degradations, **common)
+    return inputs, preprocessing
 
 
 @dataclass
@@ -120,7 +138,7 @@ class Training:
         self._build()
         main = self.accelerator.is_main_process
         inputs = self.fingerprints, self.sets.sources
-        run = Run(output, "hardsight train", arguments, *inputs) if main else None
+        run = Run(output, COMMAND, arguments, *inputs) if main else None
         self.accelerator.wait_for_everyone()
         if (output / "run.json").exists():
             self.say(f"{output} is complete already")
@@ -387,33 +405,18 @@ class Training:
     # ---- the end ----
 
     def _snapshot(self, output: Path) -> list[Path]:
-        """The features of every sample by the trained network; the processes write a part each in turn."""
+        """The features of every sample by the trained network, if they are wanted."""
         if not self.settings.snapshot:
             return []
         self.trainee.eval()
-        head = self.trainee.head
-        parts = results.parts_of(self.inputs, head.num_features)
-        left_out = [name for name in self.inputs if name not in {part[0] for part in parts}]
-        if left_out:
-            self.say(f"the snapshot leaves out {', '.join(left_out)}, whose ids are those of another set")
-        folder = output / "samples"
-        if self.accelerator.is_main_process:
-            folder.mkdir(exist_ok=True)
-        self.accelerator.wait_for_everyone()
-        types = results.column_types(self.inputs[name] for name in dict.fromkeys(name for name, _ in parts))
-        written = []
-
-        for number, (name, rows) in enumerate(parts):
-            self._tell(number, len(parts), "features of every sample")
-            path = folder / f"part-{number:05d}.parquet"
-            if number % gathering.num_processes() == gathering.rank():
-                inputs = self.inputs[name]
-                measured = self._features(inputs, np.arange(rows.start, rows.stop))
-                features = ((batch_rows, x.cpu().numpy()) for batch_rows, x in measured)
-                results.write_part(path, name, inputs, features, head.num_features, types)
-            written.append(path)
+        num_features = self.trainee.head.num_features
+        written = results.write_snapshot(output / "samples", self.inputs, self._measured, num_features, self.say, self._tell)
         self.accelerator.wait_for_everyone()
         return written
+
+    def _measured(self, inputs: Inputs, rows: range) -> Iterator[results.RowsAndFeatures]:
+        for batch_rows, features in self._features(inputs, np.arange(rows.start, rows.stop)):
+            yield batch_rows, features.cpu().numpy()
 
     def _finish(self, run: Run, parts: list[Path]) -> None:
         """The model, its head, figures, and run.json last; the checkpoints have done their work then."""

@@ -1,4 +1,4 @@
-"""The losses by name, each as one module that a training can minimize: from features and labels to a number.
+"""A loss by name as one module that a training can minimize: from features and labels to a number.
 
 Head losses are used as they are. Logit losses get a linear layer of their own, and so do input losses, which run the network
 themselves. Pair losses are added, with a weight, to softmax cross-entropy, which alone learns class vectors. What else a loss
@@ -7,21 +7,16 @@ needs or keeps, it says itself, by the hooks of `hardsight.losses.contract.Loss`
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import math
-import types
-from collections.abc import Callable, Mapping
-from numbers import Real
-from typing import Any, Literal, Union, get_args, get_origin
+from collections.abc import Callable
+from typing import Any
 
 from torch import Tensor, nn
 
-from hardsight.errors import InputError, did_you_mean
 from hardsight.head import Head
 from hardsight.losses.contract import HeadLoss, Loss, PairLoss, check_not_negative
 from hardsight.losses.softmax import SoftmaxLoss
-from hardsight.training.loss_names import LOSSES
+from hardsight.training.loss_options import check_loss_options, loss_class
 
 
 class Objective(nn.Module):
@@ -82,49 +77,3 @@ class Objective(nn.Module):
     def head(self) -> Head:
         """What the trained network predicts with."""
         return self.classes.head
-
-
-def loss_class(name: str) -> type[Loss]:
-    """The class of a loss of LOSSES."""
-    module, _, kind = LOSSES[name].partition(":")
-    found: type[Loss] = getattr(importlib.import_module(f"hardsight.losses.{module}"), kind)
-    return found
-
-
-def loss_options(name: str) -> dict[str, Any]:
-    """Option -> its type, of a loss of LOSSES.
-
-    Example:
-        >>> loss_options("cosface")
-        {'margin': <class 'float'>, 'scale': <class 'float'>}
-    """
-    return loss_class(name).options()
-
-
-def with_defaults(name: str, options: Mapping[str, Any], epochs: int) -> dict[str, Any]:
-    """The options of a loss, and those that depend on how long the training is."""
-    return {**loss_class(name).default_options(epochs), **options}
-
-
-def check_loss_options(name: str, options: Mapping[str, Any]) -> None:
-    """Refuse an option that a loss does not have, or a value of another type; the constructor checks its range."""
-    option_types = loss_options(name)
-    for option, value in options.items():
-        if option not in option_types:
-            listed = ", ".join(option_types) or "none"
-            raise InputError(f"the loss {name} has no option {option!r}; it has: {listed}.{did_you_mean(option, option_types)}")
-        hint = option_types[option]
-        kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-        words = [word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)]
-        if words and not callable(value) and value not in words:
-            near = did_you_mean(str(value), words)
-            raise InputError(f"{option} must be one of {', '.join(words)}, got {value!r}.{near}")
-        if {int, float} & set(kinds) and not (value is None and type(None) in kinds):
-            _check_number(option, value, whole=float not in kinds)
-
-
-def _check_number(option: str, value: Any, whole: bool) -> None:
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-        raise InputError(f"{option} must be a number, got {value}.")
-    if whole and value % 1:
-        raise InputError(f"{option} must be a whole number, got {value}.")

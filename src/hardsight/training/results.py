@@ -10,7 +10,7 @@ errors.parquet                                samples that could not be read
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ from hardsight.files.tensors import write_safetensors
 from hardsight.files.writing import write_json
 from hardsight.head import Head
 from hardsight.result import RunResult
-from hardsight.screen import Sentence, ShownTable, line, percent
+from hardsight.screen import Progress, Say, Sentence, ShownTable, line, percent
 from hardsight.threads import even_rows
 from hardsight.training.inputs import Inputs
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from hardsight.training.trainee import TrainedNetwork
 
 RowsAndFeatures = tuple[np.ndarray, np.ndarray]  # (b,) and (b, d)
+FeaturesOf = Callable[[Inputs, range], Iterable[RowsAndFeatures]]  # some rows of a set, batch by batch
 
 MOST_POINTS = 20_000  # drawn of one set
 
@@ -58,6 +59,27 @@ def write_loss(directory: Path, objective: Objective) -> list[Path]:
         return []
     write_safetensors(directory / "loss.safetensors", kept)
     return [directory / "loss.safetensors"]
+
+
+def write_snapshot(
+    folder: Path, sets: dict[str, Inputs], features_of: FeaturesOf, num_features: int, say: Say, tell: Progress
+) -> list[Path]:
+    """samples/part-00000.parquet ..., the snapshot of all sets; several processes write a part each in turn."""
+    from hardsight.dynamics.gathering import num_processes, rank  # torch, which reading a run does not need
+
+    parts = parts_of(sets, num_features)
+    written_sets = dict.fromkeys(name for name, _ in parts)
+    left_out = [name for name in sets if name not in written_sets]
+    if left_out:
+        say(f"the snapshot leaves out {', '.join(left_out)}, whose ids are those of another set")
+    folder.mkdir(exist_ok=True)
+    types = column_types(sets[name] for name in written_sets)
+    paths = [folder / f"part-{number:05d}.parquet" for number in range(len(parts))]
+    for number, (name, rows) in enumerate(parts):
+        tell(number, len(parts), "features of every sample")
+        if number % num_processes() == rank():
+            write_part(paths[number], name, sets[name], features_of(sets[name], rows), num_features, types)
+    return paths
 
 
 def parts_of(sets: dict[str, Inputs], num_features: int) -> list[tuple[str, range]]:

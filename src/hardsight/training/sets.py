@@ -7,12 +7,13 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from hardsight.data import ImageData, open_data, parse_degradations
+from hardsight.data import ImageData, open_data
+from hardsight.data.dataset import num_classes
 from hardsight.data.encoded import is_dataset
 from hardsight.data.opening import check_files
 from hardsight.errors import FileError, InputError, did_you_mean
@@ -21,18 +22,14 @@ from hardsight.files.places import place, shown_address
 from hardsight.files.reading import existing_file
 from hardsight.files.samples import is_free
 from hardsight.files.table_files import read_csv
-from hardsight.models.preprocessing import Preprocessing
 from hardsight.scores import SCORES
 from hardsight.snapshot import Snapshot
 from hardsight.snapshot.sources import ArraySource
 from hardsight.table import plain, read_scores
-from hardsight.threads import even_rows, num_threads
-from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs, count_classes, labeled_only, sized
+from hardsight.threads import even_rows
+from hardsight.training.inputs import ArrayInputs
 from hardsight.training.pacing import Curriculum, Pacing
 from hardsight.training.settings import TrainSettings
-
-if TYPE_CHECKING:
-    from hardsight.models.trainable import Trainable  # torch: data is opened and checked before that is loaded
 
 AnySet = ImageData | ArrayInputs
 RESERVED = ("train", "model", "teacher", "curriculum")  # names of other inputs, in start.json
@@ -49,21 +46,6 @@ class Sets:
     sources: dict[str, Any] | None = None  # where they were, to open them again: {"train": path, "watch": {name: path}}
     curriculum: Curriculum | None = None
     notes: tuple[str, ...] = ()  # sentences for the user
-
-    def prepared(self, source: Trainable, settings: TrainSettings) -> tuple[dict[str, Inputs], Preprocessing | None]:
-        """Every set as batches of numbers, `train` first, and the preprocessing they share."""
-        if isinstance(self.train, ArrayInputs):
-            if settings.chosen_preprocessing() or settings.degradations or settings.augment != "none" or settings.crops > 1:
-                raise InputError("size and other preprocessing, augment, crops and degradations are for images, not for arrays.")
-            return {"train": self.train, **self.watched}, None  # type: ignore[dict-item]
-        preprocessing = sized(source.preprocessing, self.train, settings.chosen_preprocessing())
-        common: dict[str, Any] = {"workers": settings.workers or num_threads(), "strict": settings.strict}
-        inputs: dict[str, Inputs] = {"train": ImageInputs(self.train, preprocessing, **common)}
-        degradations = parse_degradations(settings.degradations)
-        for name, data in self.watched.items():
-            assert isinstance(data, ImageData)
-            inputs[name] = ImageInputs(data, preprocessing, degradations=degradations, **common)
-        return inputs, preprocessing
 
 
 def open_sets(data: Any, settings: TrainSettings) -> Sets:
@@ -122,6 +104,22 @@ def _labeled(train: AnySet, notes: list[str]) -> AnySet:
     if len(train) == 0:
         raise InputError("there is nothing to train on.")
     return train
+
+
+def labeled_only(data: ImageData) -> tuple[ImageData, int]:
+    """The rows that have a label, and how many have none."""
+    if data.labels is None:
+        raise InputError("training needs labels, and this data has none: give --labels, or one folder of images per class.")
+    rows = np.flatnonzero(data.labels >= 0)
+    return (data, 0) if len(rows) == len(data) else (data.take(rows), len(data) - len(rows))
+
+
+def count_classes(inputs_or_data: AnySet) -> int:
+    """c, from the class names or else the largest label."""
+    if isinstance(inputs_or_data, ImageData):
+        return num_classes(inputs_or_data)
+    names = inputs_or_data.class_names
+    return len(names) if names is not None else int(inputs_or_data.labels.max(initial=-1)) + 1
 
 
 def _check_alike(name: str, watched: AnySet, train: AnySet) -> None:

@@ -18,6 +18,8 @@ from hardsight.errors import InputError
 from hardsight.extraction.settings import PreprocessingOptions
 from hardsight.options import Options, common, option
 
+COMMAND = "hardsight train"  # what a run says it was made by
+
 Optimizer = Literal["sgd", "adamw"]
 Schedule = Literal["constant", "step", "cosine"]
 Precision = Literal["float32", "bfloat16", "float16"]

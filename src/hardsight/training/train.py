@@ -22,15 +22,15 @@ from hardsight.models.weights import check_weights_file
 from hardsight.options import takes
 from hardsight.screen import Progress, Say
 from hardsight.training.loss_names import loss_name
+from hardsight.training.loss_options import check_loss_options, loss_class
 from hardsight.training.sets import open_sets
-from hardsight.training.settings import TrainSettings
+from hardsight.training.settings import COMMAND, TrainSettings
 
 if TYPE_CHECKING:
     from hardsight.option_types import TrainOptions
     from hardsight.training.results import Trained
 
 
-COMMAND = "hardsight train"
 TRACKERS = {"tensorboard": ("tensorboard", "tensorboardX"), "wandb": ("wandb",), "mlflow": ("mlflow",)}
 
 
@@ -77,7 +77,6 @@ def train(
     check_weights_file(settings.weights)
     loss = loss_name(settings.loss)
     from hardsight.training.loop import start_training  # loads torch, which takes seconds
-    from hardsight.training.objective import check_loss_options, loss_class
     from hardsight.training.results import read_trained
 
     check_loss_options(loss, settings.loss_options)
