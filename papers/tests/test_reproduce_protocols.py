@@ -142,7 +142,7 @@ def test_folders_of_cifar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(benchmarks, "SEEDS", 2)
     monkeypatch.setattr(benchmarks, "NETWORKS", dict.fromkeys(benchmarks.NETWORKS, "cifar_resnet20"))
     monkeypatch.setattr(curves, "CIFAR_NETWORKS", (("cifar_resnet20", "cifar_resnet20", True, {"lr": 0.1}),))
-    assert reproduce("lgm/table3", scale="paper", data=tmp_path).claims[0].verdict in ("holds", "does not hold")
+    assert reproduce("lgm/table3", scale="paper", data=tmp_path).claims[0].verdict != "not comparable"
     assert "cifar100, 3 epochs" in reproduce("avh/fig14", scale="paper", data=tmp_path).about
 
 
