@@ -86,8 +86,6 @@ def test_the_directory_holds_what_readme_lists(demo: tuple[Path, float]) -> None
     assert pq.read_schema(directory / "scores.parquet").names[:4] == ["id", "label", "predicted", "status"]
     with Image.open(directory / "figures" / "overview.png") as picture:
         assert min(picture.size) > 300
-    page = (directory / "report.html").read_text("utf-8")
-    assert all(f'"title":"{name}"' in page for name in ("adaptation", "contrast", "noise"))
 
 
 def test_people_are_predicted_from_a_third_of_the_answers(demo: Any) -> None:

@@ -188,7 +188,7 @@ def page(kept: Sequence[Outcome]) -> str:
         "paper. All verdicts in one place: [results](results.md#the-papers-reproduced). How to run a recipe: "
         "[reproduce](reproduce.md). This page is generated from the runs by `python papers/docs/make_papers.py RUN ...`.",
     ]
-    shown: dict[str, str] = {}  # rule -> the recipe that states it first
+    shown: dict[str, str] = {}  # rule, or row of a table -> the recipe that states it first
     for title, reproduced in by_paper(kept).items():
         parts += [f"## {title}", *(section(each, shown) for each in reproduced)]
     return "\n\n".join(parts) + "\n"
@@ -206,7 +206,10 @@ def section(reproduced: Reproduced, shown: dict[str, str]) -> str:
     parts += ["\n".join(bullet(finding, reproduced.id, shown) for finding in reproduced.findings)] if reproduced.findings else []
     for content in outcome["tables"] if "/table" in reproduced.id else ():
         cells = Table(**content)
-        parts += [f"{cells.title}:", table(cells.header, cells.cells())] + ([cells.note] if cells.note else [])
+        rows = {" ".join(row): reproduced.id for row in cells.cells()}
+        if not rows.keys() <= shown.keys():  # Tables 6 to 9 repeat rows of Table 2
+            parts += [f"{cells.title}:", table(cells.header, cells.cells())] + ([cells.note] if cells.note else [])
+        shown.update(rows)
     parts += [f"![{caption}](images/{name})" for caption, name in figures(outcome).items()]
     return "\n\n".join(parts)
 

@@ -29,6 +29,7 @@ from hardsight_papers.losses import (
     drm,
     known_and_new,
     naive_bayes,
+    out_of_domain,
     soft_labels,
     temperature,
     z_loss,
@@ -40,8 +41,8 @@ from hardsight_papers.losses.training_on_attacks import trained_on_attacks
 from hardsight_papers.seed_statistics import difference, signed
 
 IDS = (
-    "collapse", "comp-sum", "distillation", "drm", "ensloss", "ldr", "naive-bayes", "novel-classes", "proto-triplet",
-    "soft-labels", "temperature", "z-loss",
+    "collapse", "comp-sum", "distillation", "drm", "ensloss", "ldr", "naive-bayes", "novel-classes", "out-of-domain",
+    "proto-triplet", "soft-labels", "temperature", "z-loss",
 )  # fmt: skip
 
 
@@ -101,6 +102,16 @@ def test_naive_bayes_needs_few_samples_where_classes_lie_far_apart() -> None:
     """100 dimensions, 50 of them without much noise: two samples of each class are nearly enough, a thousand are not needed."""
     needed = naive_bayes.needed_once("naive Bayes", 100, np.random.default_rng(0))
     assert 2 <= needed <= 40
+
+
+def test_unlabeled_samples_help_a_linear_classifier(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also from elsewhere. Weighted by its own probabilities they say nothing: those are a fixed point."""
+    monkeypatch.setattr(out_of_domain, "SHIFTS", (0.0, 1.0))
+    alone, near, far = out_of_domain.accuracies(np.random.default_rng(0))
+    assert alone + 1 < near and alone + 1 < far
+    monkeypatch.setattr(out_of_domain, "SHARP", 1)
+    alone, near, far = out_of_domain.accuracies(np.random.default_rng(0))
+    assert near == pytest.approx(alone, abs=0.1) and far == pytest.approx(alone, abs=0.1)
 
 
 def test_growth_with_the_dimension_is_judged_on_standardized_features() -> None:

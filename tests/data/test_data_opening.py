@@ -34,7 +34,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "not there": ("nowhere", {}, "existing folder or file"),
     "too long": ("x" * 5000, {}, "existing folder or file"),
     "with a zero": ("a\0b", {}, "existing folder or file"),
-    "remote": ("https://example.org/x.tar", {}, "only local paths, s3:// and gs:// are supported, not https://"),
+    "remote": ("ftp://example.org/x.tar", {}, "only local paths, s3://, gs://, hf:// and https:// are supported, not ftp://"),
     "a document": ("x.docx", {}, r"a data file must be \.csv"),
     "one picture": ("root/cat/00.png", {}, "pass its folder"),
     "limit 0": ("root", {"limit": 0}, "limit must be 1 or more"),

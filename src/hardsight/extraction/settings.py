@@ -120,8 +120,9 @@ class ExtractSettings(PreprocessingOptions):
 
     weights: Any = option(None, "Weights of the model: .safetensors, or .pt with tensors only.", metavar="FILE", decides=False)
     pretrained: str | None = option(
-        None, "Released weights of timm:NAME or torchvision:NAME, such as V1. Default: the library's choice.", decides=False
-    )
+        None, "Released weights of timm:NAME or torchvision:NAME, such as V1. Default: the library's choice.",
+        metavar="VERSION", decides=False,
+    )  # fmt: skip
     num_classes: int | None = option(
         None, "Number of classes in the weights. Default: the architecture's own.", least=1, decides=False
     )
