@@ -16,6 +16,7 @@ from adapt_runs import QUICK, adapted, by_sample_domain, domains
 from hardsight import Snapshot
 from hardsight import adapt as run
 from hardsight.domains import adapt_training
+from hardsight.domains.adapt import with_defaults
 from hardsight.domains.adapt_result import tables_of
 from hardsight.domains.comparison import paired_difference
 from hardsight.domains.opening import as_target, check_folder_names, domain_names, open_domain
@@ -300,7 +301,7 @@ def test_labels_come_from_an_image_and_its_mirror_image() -> None:
     rng = np.random.default_rng(0)
     inputs = ArrayInputs(rng.normal(size=(9, 1, 8, 8)), np.arange(9) % 3)
     sample = torch.from_numpy(inputs.inputs)
-    settings = AdaptSettings(flip_labels=True, source_epochs=1).for_data("images", False, 9)
+    settings = with_defaults(AdaptSettings(flip_labels=True, source_epochs=1), "images", False, 9)
     make = lambda: Trainee(open_trainable("DigitsCNN", 3), sample, LossChoice("softmax", {}, 3, 9))
     loop_ = adapt_training.PairTraining(inputs, inputs, 3, settings, 0, make, torch.device("cpu"))
     learner = make().eval()

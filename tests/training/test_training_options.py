@@ -19,6 +19,7 @@ from safetensors.torch import load_file
 
 from hardsight.data import ImageData, open_data
 from hardsight.data.arrays import ImageArrays
+from hardsight.domains.adapt import with_defaults
 from hardsight.domains.adapt_models import AdaptWork
 from hardsight.domains.generalize import OpenedDomains
 from hardsight.domains.generalize_models import GeneralizeWork
@@ -76,7 +77,7 @@ def test_adapt_and_generalize_learn_as_they_are_told(tmp_path: Path, monkeypatch
     monkeypatch.setattr(Updater, "set_rate", lambda self, factor: factors.append(factor) or set_rate(self, factor))  # type: ignore[func-returns-value]
     options: dict[str, Any] = {"schedule": "step", "hidden": 4, "batch_size": 64, "precision": "bfloat16"}
     lengths: dict[str, Any] = {"source_epochs": 3, "rounds": 2, "epochs": 2, "schedule_options": {"step_size": 2, "gamma": 0.5}}
-    settings = AdaptSettings(methods=("cbst",), **lengths, **options).for_data("features", trained=False, smallest=48)
+    settings = with_defaults(AdaptSettings(methods=("cbst",), **lengths, **options), "features", trained=False, smallest=48)
     AdaptWork.of(settings, {"pair": (in_domains(), in_domains())}, print).all(tmp_path / "run", None)
     assert factors == [1, 1, 0.5] + [1, 1, 0.5, 0.5] and types == {(torch.float32, torch.bfloat16)}
     factors.clear()

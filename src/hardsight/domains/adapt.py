@@ -19,6 +19,7 @@ import numpy as np
 
 from hardsight.data import ImageData, open_data
 from hardsight.domains.adapt_result import Adapted
+from hardsight.domains.methods import stage_of
 from hardsight.domains.opening import (
     as_target,
     check_folder_names,
@@ -32,7 +33,7 @@ from hardsight.domains.opening import (
     refuse_early,
 )
 from hardsight.domains.run_directory import finish_run, started_run
-from hardsight.domains.settings import AdaptSettings
+from hardsight.domains.settings import RECIPES, SOURCE_EPOCHS, AdaptSettings
 from hardsight.domains.training_length import few_steps
 from hardsight.errors import InputError
 from hardsight.extraction.inputs import Data, ids_of, labels_of, of_domain
@@ -84,7 +85,7 @@ def adapt(
     kind, asked = "features" if isinstance(first, Snapshot) else "images", settings.methods
     learned, passes = _is_trained(settings.model), settings.source_epochs
     settings = settings if kind == "features" else _for_images(settings)
-    settings = settings.for_data(kind, learned, smallest)
+    settings = with_defaults(settings, kind, learned, smallest)
     check_network_options(first, settings)
     names, images = class_names_of(first), _pictures(pairs, settings.images)
 
@@ -94,7 +95,7 @@ def adapt(
     for sentence in (*(["coral on images is deep-coral"] if settings.methods != asked else []), *_of_one_class(pairs)):
         work.say(sentence)
     read = partial(Adapted, class_names=names, images=images)
-    with started_run(output, COMMAND, work) as run:
+    with started_run(output, COMMAND, work.arguments(), work.fingerprints(), work.say) as run:
         if run is not None:
             for sentence in () if learned or passes is None else _undertrained(pairs, settings.batch_size, passes):
                 work.say(sentence)
@@ -160,6 +161,26 @@ def _undertrained(pairs: Pairs, batch_size: int, passes: int) -> Iterator[str]:
     for pair, (source, _) in pairs.items():
         if sentence := few_steps(len(source), batch_size, passes):
             yield f"warning: {pair}: --source-epochs {passes} makes {sentence}. Left out, held-out samples say how many."
+
+
+def with_defaults(settings: AdaptSettings, kind: str, trained: bool, smallest: int) -> AdaptSettings:
+    """The same with its defaults filled in.
+
+    Args:
+        settings: as they were given.
+        kind: "features" or "images", a key of RECIPES.
+        trained: whether the model has been trained already.
+        smallest: samples of the smallest source; where it is too small for the usual passes, `source_epochs` stays None.
+    """
+    recipe = dict(RECIPES[kind])
+    if trained or not settings.source_length(smallest).watched:
+        recipe["source_epochs"] = 0 if trained else SOURCE_EPOCHS
+    missing = {name: value for name, value in recipe.items() if getattr(settings, name) is None}
+    stages = dict.fromkeys(stage for method in settings.all_methods() for stage in method.stages)
+    options = {stage: given for stage in stages if (given := stage_of(stage, settings.method_options).as_dict())}
+    lr = recipe["lr"] if settings.lr is None else settings.lr
+    source_lr = lr if settings.source_lr is None else settings.source_lr
+    return replace(settings, **missing, source_lr=source_lr, method_options=options)
 
 
 def _for_images(settings: AdaptSettings) -> AdaptSettings:

@@ -15,13 +15,14 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 import torch
+from scipy.special import log_softmax
 
 from hardsight.data import ImageData
 from hardsight.domains.adapt_result import Rounds, Starts, tables_of
-from hardsight.domains.adapt_training import PairTraining, Report, RoundsResult, TargetView, load_state, save_state
+from hardsight.domains.adapt_training import PairTraining, Report, RoundsResult, TargetView, id_and_label
 from hardsight.domains.alignment import Affine
 from hardsight.domains.auto import BEST, CANDIDATES, choose, warning
-from hardsight.domains.methods import Method, models_for
+from hardsight.domains.methods import Method, models_for, stage_of
 from hardsight.domains.opening import class_names_of
 from hardsight.domains.prepare import Standard, image_inputs, network_for, on_raw_features, standards
 from hardsight.domains.settings import AUTO, SOURCE_ONLY, AdaptSettings
@@ -34,8 +35,9 @@ from hardsight.models.trainable import Trainable
 from hardsight.scoring.fitted_head import fit_head, unconverged
 from hardsight.screen import Progress, Say, percent
 from hardsight.snapshot import Snapshot
+from hardsight.table import write_table
 from hardsight.threads import even_rows
-from hardsight.training.checkpoint import History, finish, finished
+from hardsight.training.checkpoint import History, finish, finished, load_state, save_state
 from hardsight.training.forward_passes import all_features, first_sample
 from hardsight.training.inputs import ArrayInputs, Inputs
 from hardsight.training.optimization import MixedPrecision
@@ -191,7 +193,7 @@ class DomainPair:
     def aligned(self, name: str, settings: AdaptSettings) -> DomainPair:
         """The same with features aligned by a stage of that name."""
         assert isinstance(self.source, ArrayInputs) and isinstance(self.target, ArrayInputs)
-        ours, theirs = settings.stage(name).maps(self.source.inputs, self.target.inputs)  # type: ignore[union-attr]
+        ours, theirs = stage_of(name, settings.method_options).maps(self.source.inputs, self.target.inputs)  # type: ignore[union-attr]
         source = _with_inputs(self.source, ours)
         target = self.target if theirs is None else _with_inputs(self.target, theirs)
         return replace(self, source=source, target=target, sample=first_sample(source), alignment=theirs)
@@ -258,7 +260,7 @@ class Models:
         place.mkdir(parents=True, exist_ok=True)
         if self.keep:
             write_model(place, _network(learner, self._aligned(method.alignment)))
-        self.training(method.alignment).write_predictions(view, place)
+        _write_predictions(view, self.pair.target, place)
 
     def _trained(self, method: Method, place: Path, report: Report) -> RoundsResult:
         training = self.training(method.alignment)
@@ -385,3 +387,14 @@ def logistic_regression(source: np.ndarray, labels: np.ndarray, target: np.ndarr
             return predicted
         predicted[usable] = present[head.logits(target[usable]).argmax(1)]
     return predicted
+
+
+def _write_predictions(view: TargetView, target: Inputs, folder: Path) -> None:
+    """predictions.parquet: the predicted class and confidence of each target sample."""
+    log_p = log_softmax(view.logits.astype(np.float64), axis=1)  # (n, c)
+    table = {
+        **id_and_label(target),
+        "predicted": pa.array(log_p.argmax(1), mask=~view.readable),
+        "confidence": pa.array(np.exp(log_p.max(1)), mask=~view.readable),
+    }
+    write_table(pa.table(table), folder / "predictions.parquet")

@@ -183,6 +183,30 @@ class Adapted(RunResult):
             pairs["oracle"][row["pair"]][row["method"]] = row["oracle_accuracy"]
         return pairs
 
+    # ---- what pages and figures ask ----
+
+    @property
+    def in_rounds(self) -> list[str]:
+        """The methods that go on in rounds: not the source model, nor what is trained once, nor `auto`, which is one of them."""
+        return [name for name in self.methods if name != AUTO and self.histories[self.pairs[0], name, self.seeds[0]][-1]["round"]]
+
+    def curve(self, pair: str, method: str) -> np.ndarray:
+        """(seeds, rounds) accuracy; NaN where target labels are not known."""
+        return np.array([[row["accuracy"] for row in self.histories[pair, method, seed]] for seed in self.seeds], np.float64)
+
+    def warnings(self, pair: str) -> list[str]:
+        """The notes of one pair."""
+        sources = {seed: self.histories.get((pair, SOURCE_ONLY, seed), [{}])[-1] for seed in self.seeds}
+        return [
+            f"{method}, seed {seed}: {sentence}."
+            for method in self.methods
+            for seed, source in sources.items()
+            if method != SOURCE_ONLY
+            and (sentence := warning({"validators": source}, {"validators": self.histories[pair, method, seed][-1]}))
+        ]
+
+    # ---- what is shown ----
+
     def lines(self) -> Iterator[Sentence | ShownTable]:
         """Accuracy, differences, and what the first round selected."""
         yield line(", ".join(counted(pair=self.pairs, method=self.methods, seed=self.seeds)), **self.summary)
@@ -213,25 +237,3 @@ class Adapted(RunResult):
         from hardsight.domains.adapt_report import page
 
         return page(self, start, figures)
-
-    # ---- what pages and figures ask ----
-
-    @property
-    def in_rounds(self) -> list[str]:
-        """The methods that go on in rounds: not the source model, nor what is trained once, nor `auto`, which is one of them."""
-        return [name for name in self.methods if name != AUTO and self.histories[self.pairs[0], name, self.seeds[0]][-1]["round"]]
-
-    def curve(self, pair: str, method: str) -> np.ndarray:
-        """(seeds, rounds) accuracy; NaN where target labels are not known."""
-        return np.array([[row["accuracy"] for row in self.histories[pair, method, seed]] for seed in self.seeds], np.float64)
-
-    def warnings(self, pair: str) -> list[str]:
-        """The notes of one pair."""
-        sources = {seed: self.histories.get((pair, SOURCE_ONLY, seed), [{}])[-1] for seed in self.seeds}
-        return [
-            f"{method}, seed {seed}: {sentence}."
-            for method in self.methods
-            for seed, source in sources.items()
-            if method != SOURCE_ONLY
-            and (sentence := warning({"validators": source}, {"validators": self.histories[pair, method, seed][-1]}))
-        ]

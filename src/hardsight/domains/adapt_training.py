@@ -17,13 +17,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import torch
-from safetensors.torch import load_file
 from scipy.special import log_softmax
 from torch import Tensor
 
 from hardsight.domains.auto import BEST, CANDIDATES, best_round
 from hardsight.domains.comparison import class_accuracies, known_mean
-from hardsight.domains.methods import Method, RoundStage
+from hardsight.domains.methods import Method, RoundStage, stage_of
 from hardsight.domains.paired_steps import PairedMethod, Step
 from hardsight.domains.pseudo_labels import PseudoLabels
 from hardsight.domains.self_training import SelfTraining, self_training_loss
@@ -31,12 +30,11 @@ from hardsight.domains.settings import AUTO, AdaptSettings
 from hardsight.domains.training_length import TrainingLength, best_epoch, held_out_rows, is_over
 from hardsight.domains.validation import SOURCE_LOOKED_AT, class_evenness, neighbors_before, validators
 from hardsight.dynamics.gathering import num_processes
-from hardsight.files.tensors import write_safetensors
 from hardsight.head import Head
 from hardsight.table import write_table
 from hardsight.threads import even_rows
 from hardsight.training.augmentation import AugmentedInputs
-from hardsight.training.checkpoint import Checkpoints, TrainingState
+from hardsight.training.checkpoint import Checkpoints, TrainingState, save_state
 from hardsight.training.forward_passes import FORWARD, all_features, as_tensor, forward_pass
 from hardsight.training.inputs import InputBatch, Inputs, even_batches
 from hardsight.training.optimization import Updater, drawn_seed, rate_factor
@@ -45,7 +43,6 @@ from hardsight.training.trainee import Trainee
 
 SOURCE, ROUNDS, DRAW, HELD_OUT, PARTS, TARGET = 1, 2, 3, 4, 5, 6  # independent streams of random numbers
 TRIED = 2000  # source samples, at most, to test whether they were learned
-HEAD = "objective.classes."  # beginning of the names of the head's tensors in a learner
 Pair = tuple[InputBatch, InputBatch]  # of the source and of the target
 LossOf = Callable[[Tensor, Tensor, Tensor], Tensor]  # (b, c) logits, (b, c) labels, (b,) whether of the target -> the loss
 Report = Callable[[int], None]  # called with the epochs or rounds that are done
@@ -208,7 +205,8 @@ class PairTraining:
             start: the state of that model.
             view: its view of the target, if known.
         """
-        s, checkpoints, stage = self.settings, Checkpoints(folder / "checkpoints"), self.settings.stage(method.stages[-1])
+        s, checkpoints = self.settings, Checkpoints(folder / "checkpoints")
+        stage = stage_of(method.stages[-1], s.method_options)
         assert isinstance(stage, RoundStage)
         learning = self._begin(checkpoints, None, start, stage)
         view = view if learning.state.epoch == 0 else None
@@ -239,7 +237,7 @@ class PairTraining:
         if isinstance(stage, SelfTraining) and chosen is not None:
             columns, selected["selection"] = stage.described(chosen, view, portion, self.target.labels)
             folder.mkdir(parents=True, exist_ok=True)
-            write_table(pa.table({**self._id_and_label(), **columns}), folder / f"round={number:02d}.parquet")
+            write_table(pa.table({**id_and_label(self.target), **columns}), folder / f"round={number:02d}.parquet")
         for epoch in range(1, s.epochs + 1):
             done = (number - 1) * s.epochs + epoch - 1
             self._train(learning, Epoch(rows, (ROUNDS, number, epoch), done + 1, s.rounds * s.epochs, stage, chosen))
@@ -351,21 +349,6 @@ class PairTraining:
         accuracies = class_accuracies(self.target.labels, predicted, self.num_classes)
         return {"accuracy": known_mean(accuracies), "class_accuracy": accuracies}
 
-    def write_predictions(self, view: TargetView, folder: Path) -> None:
-        """predictions.parquet: the predicted class and confidence of each target sample."""
-        log_p = log_softmax(view.logits.astype(np.float64), axis=1)  # (n, c)
-        table = {
-            **self._id_and_label(),
-            "predicted": pa.array(log_p.argmax(1), mask=~view.readable),
-            "confidence": pa.array(np.exp(log_p.max(1)), mask=~view.readable),
-        }
-        folder.mkdir(parents=True, exist_ok=True)
-        write_table(pa.table(table), folder / "predictions.parquet")
-
-    def _id_and_label(self) -> dict[str, pa.Array]:
-        labels = self.target.labels
-        return {"id": pa.array(self.target.ids, pa.string()), "label": pa.array(labels, mask=labels < 0)}
-
     def _begin(
         self, checkpoints: Checkpoints, lr: float | None, start: dict[str, Tensor] | None, stage: RoundStage | None = None
     ) -> Learning:
@@ -389,14 +372,6 @@ def _kept(stage: RoundStage, learner: Trainee) -> Trainee:
     return stage.kept(learner) if isinstance(stage, PairedMethod) else learner
 
 
-def save_state(path: Path, learner: Trainee) -> None:
-    """The tensors of a learner, without those that only a method's training needs; in the file, its head is called `last`."""
-    tensors = [(name, x) for name, x in learner.state_dict().items() if not name.startswith("own.")]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_safetensors(path, {f"last.{name.removeprefix(HEAD)}" if name.startswith(HEAD) else name: x for name, x in tensors})
-
-
-def load_state(path: Path) -> dict[str, Tensor]:
-    """What `save_state` wrote, for `load_state_dict`."""
-    tensors = load_file(path)
-    return {f"{HEAD}{name.removeprefix('last.')}" if name.startswith("last.") else name: x for name, x in tensors.items()}
+def id_and_label(inputs: Inputs) -> dict[str, pa.Array]:
+    """The first columns of a table of samples."""
+    return {"id": pa.array(inputs.ids, pa.string()), "label": pa.array(inputs.labels, mask=inputs.labels < 0)}

@@ -78,7 +78,7 @@ def generalize(
     for note in opened.notes:
         work.say(note)
 
-    with started_run(output, COMMAND, work) as run:
+    with started_run(output, COMMAND, work.arguments(), work.fingerprints(), work.say) as run:
         if run is not None:
             tables = work.all(run.directory, progress)
             finish_run(run, tables, work.trained_files(run.directory), Generalized)

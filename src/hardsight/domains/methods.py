@@ -15,8 +15,9 @@ is a `PairedMethod`, which has a `step` on a batch of each domain. A new one is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from hardsight.domains.adr import ADR
 from hardsight.domains.alignment import Coral, Subspace
@@ -55,6 +56,11 @@ STAGES: dict[str, type[Stage]] = {
 ALIGNMENTS = tuple(name for name, stage in STAGES.items() if hasattr(stage, "maps"))
 UNLABELED = tuple(name for name, stage in STAGES.items() if name not in ALIGNMENTS and not issubclass(stage, SelfTraining))
 EARLY = (*ALIGNMENTS, *UNLABELED)  # stages that go before self-training
+
+
+def stage_of(name: str, method_options: Mapping[str, Mapping[str, Any]]) -> Stage:
+    """A stage of a method with its options."""
+    return STAGES[name](**method_options.get(name, {}))
 
 
 @dataclass(frozen=True)

@@ -6,31 +6,32 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from hardsight.files.run import Run
 from hardsight.files.writing import write_text
+from hardsight.screen import Say
 from hardsight.table import write_table
 
 if TYPE_CHECKING:
-    from hardsight.domains.adapt_models import AdaptWork
     from hardsight.domains.adapt_result import Adapted
-    from hardsight.domains.generalize_models import GeneralizeWork
     from hardsight.domains.generalize_result import Generalized
 
 
 @contextlib.contextmanager
-def started_run(output: str | os.PathLike[str], command: str, work: AdaptWork | GeneralizeWork) -> Iterator[Run | None]:
+def started_run(
+    output: str | os.PathLike[str], command: str, arguments: dict[str, Any], fingerprints: dict[str, Any], say: Say
+) -> Iterator[Run | None]:
     """The run, new or to be resumed, and nobody else writes it; None where it is complete already."""
     from hardsight.dynamics.gathering import num_processes
     from hardsight.training.processes import one_writes
 
     with one_writes():
-        run = Run(Path(output), command, {**work.arguments(), "processes": num_processes()}, work.fingerprints())
+        run = Run(Path(output), command, {**arguments, "processes": num_processes()}, fingerprints)
         if run.complete:
-            work.say(f"{output} is complete already")
+            say(f"{output} is complete already")
             yield None
             return
         with run.only_writer():

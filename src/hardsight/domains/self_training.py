@@ -1,5 +1,7 @@
 """Self-training, a stage of a method: pseudo-labels are selected in each round (pseudo_labels.py) and trained on.
 
+In a round of adapt_training.py: `choose`, `described`, `target`, then the `loss` of every batch.
+
     loss = 1/m sum_i [ - sum_k y_ik log p_ik  +  w t_i ( - 1/c sum_k log p_ik ) ]
 
 over the m samples of a batch that have a label at all (a row of zeros is a target sample that was not selected); t_i is

@@ -5,14 +5,13 @@ Options of a single method, `--method-options NAME:KEY=VALUE`, are its fields: s
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import numbers
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from hardsight.errors import InputError, did_you_mean, require_installed
 from hardsight.options import Options, option
@@ -32,7 +31,7 @@ from hardsight.training.settings import (
 if TYPE_CHECKING:
     from hardsight.domains.drm import DRM
     from hardsight.domains.meta_steps import MetaMethod
-    from hardsight.domains.methods import Method, Stage
+    from hardsight.domains.methods import Method
     from hardsight.domains.training_length import TrainingLength
 
 Standardize = Literal["domain", "source", "none"]
@@ -319,29 +318,6 @@ class AdaptSettings(DomainOptions):
         named = [method for method in self.methods if method not in (SOURCE_ONLY, AUTO)]
         candidates = CANDIDATES if AUTO in self.methods else ()
         return [Method.read(name) for name in dict.fromkeys([*named, *candidates])]
-
-    def stage(self, name: str) -> Stage:
-        """A stage of a method with its options."""
-        from hardsight.domains.methods import STAGES
-
-        return STAGES[name](**self.method_options.get(name, {}))
-
-    def for_data(self, kind: str, trained: bool, smallest: int) -> Self:
-        """The same with its defaults filled in.
-
-        Args:
-            kind: "features" or "images", a key of RECIPES.
-            trained: whether the model has been trained already.
-            smallest: samples of the smallest source; where it is too small for the usual passes, `source_epochs` stays None.
-        """
-        recipe, lr = dict(RECIPES[kind]), RECIPES[kind]["lr"] if self.lr is None else self.lr
-        if trained or not self.source_length(smallest).watched:
-            recipe["source_epochs"] = 0 if trained else SOURCE_EPOCHS
-        missing = {name: value for name, value in recipe.items() if getattr(self, name) is None}
-        stages = dict.fromkeys(stage for method in self.all_methods() for stage in method.stages)
-        options = {stage: given for stage in stages if (given := self.stage(stage).as_dict())}
-        source_lr = lr if self.source_lr is None else self.source_lr
-        return dataclasses.replace(self, **missing, source_lr=source_lr, method_options=options)
 
     def source_length(self, num_samples: int) -> TrainingLength:
         """How long to train on a source of this size: `source_epochs`, or by its size."""

@@ -27,6 +27,7 @@ from hardsight.files.writing import write_json
 from hardsight.training.processes import decided_by_first, wait
 
 History = list[dict[str, Any]]  # one entry per round or epoch of a training
+HEAD = "objective.classes."  # beginning of the names of the head's tensors in a `Trainee`
 KEPT = 2  # the last one, and the one before should the last be damaged
 SECONDS_BETWEEN = 5.0  # for trainings whose epochs take a moment: no checkpoint is written sooner after the one before
 
@@ -121,6 +122,19 @@ class Checkpoints:
         wait()
         if self.folder is not None and not rank():
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def save_state(path: Path, learner: nn.Module) -> None:
+    """The tensors of a learner, without those that only a method's training needs; in the file, its head is called `last`."""
+    tensors = [(name, x) for name, x in learner.state_dict().items() if not name.startswith("own.")]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_safetensors(path, {f"last.{name.removeprefix(HEAD)}" if name.startswith(HEAD) else name: x for name, x in tensors})
+
+
+def load_state(path: Path) -> dict[str, Tensor]:
+    """What `save_state` wrote, for `load_state_dict`."""
+    tensors = load_file(path)
+    return {f"{HEAD}{name.removeprefix('last.')}" if name.startswith("last.") else name: x for name, x in tensors.items()}
 
 
 def finished(path: Path) -> History | None:
