@@ -6,7 +6,7 @@ import http.client
 import json
 from typing import Any
 
-from hardsight.explorer.page import open_page
+from hardsight.explorer.opening import open_page
 from hardsight.explorer.server import Server
 from hardsight.explorer.settings import ExploreSettings
 

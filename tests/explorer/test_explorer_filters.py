@@ -28,8 +28,7 @@ from hardsight.errors import FileError, InputError
 from hardsight.explorer import embedding_process
 from hardsight.explorer.columns import words
 from hardsight.explorer.display import Display, default_axes
-from hardsight.explorer.opening import open_display
-from hardsight.explorer.page import open_page
+from hardsight.explorer.opening import open_display, open_page
 from hardsight.explorer.quick_filters import add_quick_filters
 from hardsight.explorer.report import report
 from hardsight.explorer.review import Review, review_file

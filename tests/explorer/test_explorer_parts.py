@@ -30,8 +30,8 @@ from hardsight.errors import InputError
 from hardsight.explorer import sample_detail
 from hardsight.explorer import thumbnails as pictures_module
 from hardsight.explorer.columns import codes, from_arrow, numbers, signed
-from hardsight.explorer.opening import open_display
-from hardsight.explorer.page import Page, open_page
+from hardsight.explorer.opening import open_display, open_page
+from hardsight.explorer.page import Page
 from hardsight.explorer.report import report
 from hardsight.explorer.review import Review
 from hardsight.explorer.selection import agreement, as_file, curves_of_groups, groups_of, selection_table
@@ -146,7 +146,7 @@ def test_files_or_dynamics_alone_will_do(tmp_path: Path, run: Path) -> None:
 
 def test_the_server_starts_without_what_is_slow_to_import(run: Path, fresh_python: Callable[..., Any]) -> None:
     done = fresh_python(
-        "import sys; from hardsight.explorer.page import open_page; from hardsight.explorer.server import Server;"
+        "import sys; from hardsight.explorer.opening import open_page; from hardsight.explorer.server import Server;"
         "from hardsight.explorer.settings import ExploreSettings; options = ExploreSettings(port=0);"
         "Server(open_page(sys.argv[1], None, options), options).socket.close();"
         "print(sorted({'pandas', 'torch', 'sklearn', 'scipy', 'matplotlib'} & sys.modules.keys()))",

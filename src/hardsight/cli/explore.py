@@ -1,6 +1,6 @@
 """`hardsight explore`: the page in the browser.
 
-Next: explorer/page.py, which opens the samples, and server.py, which serves them.
+Next: explorer/opening.py, which opens the samples, and server.py, which serves them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def explore(
         hardsight explore hardsight-demo
         hardsight explore before after --port 8400 --no-browser
     """
-    from hardsight.explorer.page import open_page
+    from hardsight.explorer.opening import open_page
     from hardsight.explorer.server import Server
     from hardsight.screen import print_next, print_warning, progress_bar
 

@@ -264,6 +264,7 @@ class Models:
 
     def _trained(self, method: Method, place: Path, report: Report) -> RoundsResult:
         training = self.training(method.alignment)
+        # Neighbors by the given features; of images by the source model, whose own training sets them when it is evaluated.
         if training.nearest is None and (method != Method() or isinstance(self.pair.target, ArrayInputs)):
             training.nearest = self._neighbors()
         if method.is_source_model:

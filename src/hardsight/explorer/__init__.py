@@ -3,12 +3,12 @@
 From the command to the browser:
 
 settings.py           the options
-page.py               `open_page`: what the page shows, and what the browser must know first
-opening.py            samples and their scores, from whatever `Snapshot.open` opens
+opening.py            `open_page`: samples and their scores, from whatever `Snapshot.open` opens
 display.py            what is shown of samples: columns, and all that is known of them
 server.py             a port of this machine, with the page on it
 security.py           who may connect, and what they may request
 routes.py             what the browser requests, and the answers
+page.py               what the page shows, and what the browser must know first
 explore.py            `hardsight.explore`: what is selected and marked, in Python
 widget.py, widget.js  the page in a notebook
 report.py             what the report contains: facts, figures, rows, columns

@@ -1,4 +1,4 @@
-"""Opening what a user gives as a `Display`: a run, a file, or anything else that `Snapshot.open` opens.
+"""Opening what a user gives as a `Page`: a run, a file, or anything else that `Snapshot.open` opens. Then server.py serves it.
 
 A run directory has scores, features with their columns, and dynamics; a run of `hardsight adapt` has target samples and what was
 kept of them. What has no scores yet is scored first.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,12 @@ from hardsight.explorer.adapt_rounds import Rounds
 from hardsight.explorer.columns import words
 from hardsight.explorer.display import BY_PEOPLE, Display
 from hardsight.explorer.epochs import Epochs
+from hardsight.explorer.page import Page
 from hardsight.explorer.quick_filters import add_quick_filters
-from hardsight.explorer.settings import ReportSettings
+from hardsight.explorer.review import Review, review_file
+from hardsight.explorer.settings import ExploreSettings, ReportSettings
 from hardsight.explorer.suspects import add_suspects
+from hardsight.explorer.thumbnails import Pictures
 from hardsight.explorer.two_runs import ScoreChanges, compare
 from hardsight.files.class_names import given_class_names
 from hardsight.files.heads import load_head
@@ -43,6 +47,37 @@ from hardsight.table import noted_class_names, read_scores, scores_given, write_
 OF_SUSPECTS = {"id": "id", "given_label": "label", "predicted_label": "predicted"}  # column of suspects -> of scores
 
 OF_FIRST = ("human", "labels", "logits", "probs", "pred_probs", "ids", "columns")  # options that a second run does not share
+
+
+def open_page(x: Any, second: Any, settings: ExploreSettings, progress: Progress | None = None) -> Page:
+    """Open samples, or two runs to compare; the page's `notes` say where marks are saved, or why not."""
+    display, comparison = open_shown(x, settings, second, keep=not settings.read_only, progress=progress)
+    review = Review.of(display)
+    why_not = "this page was opened with --read-only." if settings.read_only else review.why_not_saved()
+    page = Page(display, Pictures(display, settings.images), review, why_not, comparison)
+    if isinstance(x, (str, os.PathLike)):
+        page.again = _commands(x, second, settings)
+        if why_not is None and settings.split is None and _can_be_applied(display):  # clean knows how it read a table
+            page.apply = ["hardsight", "clean", str(x), "--apply", str(review_file(Path(x))), "-o", "labels.csv"]
+    page.notes.append(f"Marks are saved in {page.marks_in}." if why_not is None else f"Marks cannot be saved: {why_not}")
+    return page
+
+
+def _commands(x: Any, second: Any, settings: ExploreSettings) -> list[str]:
+    """Commands that show the same page, with paths as they were written; of one run, also as a report."""
+    runs = [str(path) for path in (x, second) if isinstance(path, (str, os.PathLike))]
+    explore = shlex.join(["hardsight", "explore", *runs, *settings.as_words()])
+    if second is not None:
+        return [explore]
+    shown = ReportSettings(**{field.name: getattr(settings, field.name) for field in ReportSettings.fields()})
+    return [explore, f"{shlex.join(['hardsight', 'report', *runs, *shown.as_words()])}    # the same page as one file"]
+
+
+def _can_be_applied(display: Display) -> bool:
+    """Whether `hardsight clean --apply` can turn marks on these samples into labels: it reads snapshots and scores tables."""
+    assert display.path is not None
+    readable = display.snapshot is not None or (display.path.is_file() and kind_in_file(display.path) == "scores")
+    return "label" in display.columns and readable
 
 
 def open_shown(

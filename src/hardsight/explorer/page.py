@@ -1,11 +1,9 @@
-"""`Page`: what the browser shows, opened from what a user gives. routes.py answers from it, server.py serves it."""
+"""`Page`: what the browser shows and must know first. opening.py makes it, routes.py answers from it."""
 
 from __future__ import annotations
 
-import os
 import shlex
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,49 +12,14 @@ import pyarrow as pa
 from hardsight.explorer.columns import is_angle, on_screen, rows_of
 from hardsight.explorer.display import Display, default_axes
 from hardsight.explorer.embedding_map import Maps
-from hardsight.explorer.opening import open_shown
-from hardsight.explorer.review import MARKS, Review, review_file
+from hardsight.explorer.review import MARKS, Review
 from hardsight.explorer.selection import HUMAN
-from hardsight.explorer.settings import ExploreSettings, ReportSettings
 from hardsight.explorer.thumbnails import Pictures
 from hardsight.explorer.two_runs import SECOND, ScoreChanges
-from hardsight.files.kinds import kind_in_file
-from hardsight.screen import Progress
 from hardsight.version import VERSION
 
 NO_COMMANDS = ("ipykernel_launcher.py", "__main__.py", "-c")  # how a notebook or python -m starts: no command to repeat
 OF_RUN = ("command", "words", "arguments", "inputs", "versions", "counts", "seconds")  # of start.json, shown in the tab Run
-
-
-def open_page(x: Any, second: Any, settings: ExploreSettings, progress: Progress | None = None) -> Page:
-    """Open samples, or two runs to compare; the page's `notes` say where marks are saved, or why not."""
-    display, comparison = open_shown(x, settings, second, keep=not settings.read_only, progress=progress)
-    review = Review.of(display)
-    why_not = "this page was opened with --read-only." if settings.read_only else review.why_not_saved()
-    page = Page(display, Pictures(display, settings.images), review, why_not, comparison)
-    if isinstance(x, (str, os.PathLike)):
-        page.again = _commands(x, second, settings)
-        if why_not is None and settings.split is None and _can_be_applied(display):  # clean knows how it read a table
-            page.apply = ["hardsight", "clean", str(x), "--apply", str(review_file(Path(x))), "-o", "labels.csv"]
-    page.notes.append(f"Marks are saved in {page.marks_in}." if why_not is None else f"Marks cannot be saved: {why_not}")
-    return page
-
-
-def _commands(x: Any, second: Any, settings: ExploreSettings) -> list[str]:
-    """Commands that show the same page, with paths as they were written; of one run, also as a report."""
-    runs = [str(path) for path in (x, second) if isinstance(path, (str, os.PathLike))]
-    explore = shlex.join(["hardsight", "explore", *runs, *settings.as_words()])
-    if second is not None:
-        return [explore]
-    shown = ReportSettings(**{field.name: getattr(settings, field.name) for field in ReportSettings.fields()})
-    return [explore, f"{shlex.join(['hardsight', 'report', *runs, *shown.as_words()])}    # the same page as one file"]
-
-
-def _can_be_applied(display: Display) -> bool:
-    """Whether `hardsight clean --apply` can turn marks on these samples into labels: it reads snapshots and scores tables."""
-    assert display.path is not None
-    readable = display.snapshot is not None or (display.path.is_file() and kind_in_file(display.path) == "scores")
-    return "label" in display.columns and readable
 
 
 @dataclass

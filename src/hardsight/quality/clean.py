@@ -26,7 +26,7 @@ from hardsight.files.npy import open_npy, open_npz
 from hardsight.files.places import place
 from hardsight.files.table_writing import check_table_output
 from hardsight.options import takes
-from hardsight.quality.evidence import best_evidence, check_samples
+from hardsight.quality.evidence import NONE_FINITE, best_evidence
 from hardsight.quality.flagged_labels import judge
 from hardsight.quality.neighbors import Neighborhood, find_nearby, find_neighborhood
 from hardsight.quality.settings import CleanSettings
@@ -34,6 +34,7 @@ from hardsight.quality.suspects import Suspects, suspects_table
 from hardsight.quality.verdicts import explained_verdicts, judged
 from hardsight.scores.duplicates import find_repeats
 from hardsight.scores.probabilities import check_distributions
+from hardsight.scoring.fitted_head import fewest_of_class, usable_rows
 from hardsight.scoring.inputs import check_reference
 from hardsight.screen import Progress, warn_in_python
 from hardsight.snapshot import Snapshot
@@ -81,7 +82,7 @@ def clean(
     # Folds and subsamples are drawn in the order of the ids: rows in another order give each sample the same result.
     order = np.asarray(pc.array_sort_indices(pa.array(samples.ids, samples.source.id_type))).astype(np.int64)
     ordered = samples.take(order)
-    check_samples(ordered)
+    _check_samples(ordered)
     report = progress or (lambda done, total, words: None)
     near = _near(ordered, settings, report)
     report(2, STEPS, "judging labels")
@@ -120,6 +121,27 @@ def _opened(x: Any, settings: CleanSettings) -> Snapshot:
     if (probs := samples.probs) is not None:
         check_distributions(probs)
     return samples
+
+
+def _check_samples(samples: Snapshot) -> None:
+    """Labels of two classes at least, and features that labels can be judged by. Refused before anything takes time."""
+    labels, features, where = samples.labels, samples.features, samples.where
+    labeled = labels >= 0
+    present = np.unique(labels[labeled])
+    if len(present) < 2:
+        raise InputError(f"{where}: wrong labels are found among two classes or more, but every label is class {present[0]}.")
+    if features is None or samples.probs is not None or samples.logits is not None:
+        return
+    if len(features) > 1 and np.array_equal(features[0], features[1]) and (features == features[0]).all():
+        raise InputError(f"{where}: all rows of features are equal, so they say nothing of single samples: give other features.")
+    usable = labeled & usable_rows(features)
+    if not usable.any():
+        raise InputError(f"{where}: {NONE_FINITE}")
+    if samples.head is None:  # heads will be fitted
+        try:
+            fewest_of_class(labels[usable])
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from error
 
 
 def _read_probs(path: str | os.PathLike[str]) -> np.ndarray:

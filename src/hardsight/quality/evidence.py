@@ -28,7 +28,7 @@ from hardsight.quality.neighbors import Neighborhood
 from hardsight.quality.settings import CleanSettings
 from hardsight.quality.votes import enough_voters, mixed, neighbor_probs, votes_by_probs
 from hardsight.scores import SCORES
-from hardsight.scoring.fitted_head import fewest_of_class, head_probs, usable_rows
+from hardsight.scoring.fitted_head import head_probs, usable_rows
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
 from hardsight.threads import blocks, share
@@ -270,27 +270,6 @@ def _warnings(evidence: Evidence, samples: Snapshot) -> tuple[str, ...]:
     if agreement == 1 and kind in ("probs", "head") and not warnings:
         warnings.append(SUSPICIOUS)
     return tuple(warnings)
-
-
-def check_samples(samples: Snapshot) -> None:
-    """Labels of two classes at least, and features that labels can be judged by. Refused before anything takes time."""
-    labels, features, where = samples.labels, samples.features, samples.where
-    labeled = labels >= 0
-    present = np.unique(labels[labeled])
-    if len(present) < 2:
-        raise InputError(f"{where}: wrong labels are found among two classes or more, but every label is class {present[0]}.")
-    if features is None or samples.probs is not None or samples.logits is not None:
-        return
-    if len(features) > 1 and np.array_equal(features[0], features[1]) and (features == features[0]).all():
-        raise InputError(f"{where}: all rows of features are equal, so they say nothing of single samples: give other features.")
-    usable = labeled & usable_rows(features)
-    if not usable.any():
-        raise InputError(f"{where}: {NONE_FINITE}")
-    if samples.head is None:  # heads will be fitted
-        try:
-            fewest_of_class(labels[usable])
-        except InputError as error:
-            raise InputError(f"{where}: {error}") from error
 
 
 def _check_informative(probs: np.ndarray, where: str) -> None:

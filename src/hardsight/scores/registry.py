@@ -225,7 +225,11 @@ def _with_k(formula: str, k: int) -> str:
 
 
 class Fitted(Protocol):
-    """A dataset or reference score at work: it sees every batch it is fitted to once, then gives each batch its values."""
+    """A dataset or reference score at work: it sees every batch it is fitted to once, then gives each batch its values.
+
+    It is made for a head, and once without one, to ask for its attributes. With `every_class = True` a reference must have
+    samples of all classes.
+    """
 
     terms: frozenset[str]
     labels: bool  # whether it is fitted to labeled samples

@@ -454,7 +454,7 @@ def _means(sums: dict[str, float]) -> dict[str, float]:
 
 
 def _words(means: dict[str, float]) -> str:
-    if "accuracy" not in means:  # the batches so far wait to be measured, or have no labels
+    if "accuracy" not in means:  # without labels
         return f"loss {means['loss']:.4f}" if "loss" in means else "no labels"
     words = f"loss {means['loss']:.4f}  accuracy {percent(means['accuracy'])} %  AVH {means['avh']:.4f}  norm {means['norm']:.3g}"
     shares = [key for key in means if key.startswith("top") or key.endswith(OF_CROPS)]
