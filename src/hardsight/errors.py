@@ -4,6 +4,7 @@
     ├── InputError             arrays or options that do not fit together
     ├── FileError              a file that cannot be read as what it claims to be, or cannot be written
     ├── RunError               a run directory that cannot be written, resumed or trusted
+    │   └── OtherRun           it holds a run with other inputs or options
     ├── TrainingError          training cannot start or continue: a loss that is NaN or infinite, a tracker that does not start
     └── MissingExtra           an optional dependency is not installed
 
@@ -45,6 +46,10 @@ class FileError(HardsightError):
 
 class RunError(HardsightError):
     """A run directory that cannot be written, resumed or trusted."""
+
+
+class OtherRun(RunError):
+    """A directory holds a run with other inputs or options."""
 
 
 class TrainingError(HardsightError):

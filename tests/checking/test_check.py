@@ -21,6 +21,8 @@ from PIL import Image
 
 import hardsight
 from hardsight.errors import InputError
+from hardsight.explorer.opening import open_page
+from hardsight.explorer.settings import ExploreSettings
 
 torch = pytest.importorskip("torch")
 
@@ -87,7 +89,7 @@ def test_photographs_end_to_end(here: Path, embedder: str, cli: Cli) -> None:
     first = lines[0]
     assert "first look at 93 images" in first and "1 unreadable" in first and "1 copy" in first and "1 dark" in first
     assert "92 images of 3 classes" in done.out and "1 duplicate," in done.out and "1 unreadable" in done.out
-    assert "green/99.png" in done.out and "failed: duplicates > 0 (duplicates = 1)" in done.out
+    assert "green/99.png" in done.out and "failed: duplicates is 1 (fails if duplicates > 0)" in done.out
     assert "cannot tell: leaks > 0" in done.out  # there are no splits
     assert any(line.startswith("next: hardsight explore hardsight-photos") for line in lines)
     run = here / "hardsight-photos"
@@ -98,6 +100,24 @@ def test_photographs_end_to_end(here: Path, embedder: str, cli: Cli) -> None:
     before = (run / "suspects.parquet").read_bytes()
     again = cli("check", "photos", "--embedder", embedder)  # resumes what is complete
     assert again.code == 0 and (run / "suspects.parquet").read_bytes() == before
+    page = (run / "report.html").read_text("utf-8")
+    assert "92 images of 3 classes" in page and "1 dark" in page and "cannot be read: green/broken.png" in page
+
+
+def test_data_that_changed_is_checked_anew_and_marks_stay(here: Path, embedder: str, cli: Cli) -> None:
+    root, run = photographs(here / "photos", 12), here / "hardsight-photos"
+    assert cli("check", "photos", "--embedder", embedder).code == 0
+    page = open_page(run, None, ExploreSettings())
+    page.review.put("here", "green/00.png", "fine", None)
+    (root / "green" / "01.png").unlink()
+    again = cli("check", "photos", "--embedder", embedder)
+    assert again.code == 0 and "checked anew" in again.out and "35 images" in again.out, again.err
+    assert pq.read_table(run / "review.parquet").column("id").to_pylist() == ["green/00.png"]
+    (run / "check.json").unlink()  # as a run that another command made
+    (root / "green" / "02.png").unlink()
+    left = cli("check", "photos", "--embedder", embedder)
+    assert left.code == 2 and "data had 35 samples and has 34" in left.err
+    assert (run / "scores.parquet").is_file()
 
 
 def test_a_class_that_its_light_gives_away_is_named(here: Path, embedder: str) -> None:
@@ -188,7 +208,7 @@ def test_a_table(here: Path, cli: Cli) -> None:
     assert (
         "150 samples of 3 classes: 1 label is flagged" in done.out and "labeled ant, but the model gives bee, large" in done.out
     )
-    assert "passed: label_errors > 2%" in done.out and "cannot tell: unreadable > 0" in done.out
+    assert "(fails if label_errors > 2%)" in done.out and "cannot tell: unreadable > 0" in done.out
     run = here / "hardsight-table"
     assert len(hardsight.Snapshot.open(run)) == 150 and (run / "report.html").is_file() and (run / "audit.parquet").is_file()
     suite = ElementTree.parse(here / "out.xml").getroot()
@@ -252,6 +272,7 @@ def test_groups_that_do_worse_are_named(here: Path) -> None:
         (("photos", "--embedder", "resnet18"), "resnet18"),
         (("photos", "--embedder", "hf:nowhere/at-all"), "hf:nowhere/at-all"),
         (("photos", "--weights", "w.pt"), "w.pt"),
+        (("photos", "--group", "patient"), "--group patient"),
         (("table.npz", "--embedder", "timm:resnet18"), "--embedder"),
     ],
 )
@@ -288,7 +309,7 @@ def test_odd_folders_are_checked_as_far_as_possible(here: Path, embedder: str) -
     for number in range(6):
         photograph(number, COLORS["green"]).save(one / "cat" / f"{number}.png")
     found, notes = noted(one, embedder)
-    assert "labels were not checked" in notes and found.counts["duplicates"] == 0
+    assert "labels were not checked" in notes and found.counts["duplicates"] == 0 and "of 1 class:" in found.sentences()[0]
     photographs(few, 10)
     for number in range(4):
         (few / "green" / f"0{number}.png").write_bytes(b"")
@@ -330,7 +351,9 @@ def test_the_fixture_of_the_pytest_plugin(here: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])}
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     done = subprocess.run(words, cwd=here, capture_output=True, text=True, env=environment)
-    assert "1 failed, 1 passed" in done.stdout and "failed: label_errors > 0 (label_errors = 1)" in done.stdout, done.stdout
+    assert "1 failed, 1 passed" in done.stdout and "failed: label_errors is 1 (fails if label_errors > 0)" in done.stdout, (
+        done.stdout
+    )
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the steps are for bash")

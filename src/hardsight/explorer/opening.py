@@ -33,7 +33,7 @@ from hardsight.files.class_names import given_class_names
 from hardsight.files.heads import load_head
 from hardsight.files.kinds import kind_in_file
 from hardsight.files.places import missing
-from hardsight.files.reading import reading
+from hardsight.files.reading import read_json, reading
 from hardsight.files.run import read_start
 from hardsight.files.suspects import FAR, checked_suspects, clean_class_names, clean_columns
 from hardsight.pandas_index import column_names
@@ -153,6 +153,8 @@ def _of_path(path: Path, settings: ReportSettings, keep: bool, progress: Progres
     else:
         samples = Snapshot.open(path, **_columns_of(path) | settings.keywords())
         display = _of_samples(samples.of_split(settings.split), path, keep, progress)
+        if (path / "check.json").is_file():  # what hardsight check said
+            display.notes += [str(sentence) for sentence in read_json(path / "check.json")["sentences"]]
     return display
 
 

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from hardsight.errors import FileError, RunError
+from hardsight.errors import FileError, OtherRun, RunError
 from hardsight.files.checksums import UNSEALED, sha256
 from hardsight.files.locking import holder, lock_file
 from hardsight.files.places import Place, missing, place_on_disk
@@ -147,7 +147,7 @@ class Run:
         for what in ("arguments", "inputs"):  # the command was compared before
             earlier, current = before.get(what), json.loads(json.dumps(self.start[what]))
             if earlier != current:
-                raise RunError(_mismatch(self.directory, what, earlier, current))
+                raise OtherRun(_mismatch(self.directory, what, earlier, current))
         versions = before.get("versions", {})
         if versions != self.start["versions"] and not self.complete:  # do not mix results of two versions
             raise RunError(
