@@ -71,6 +71,7 @@ class Display:
     suspects: SuspectsSummary | None = None  # what hardsight clean found; add_suspects reads it
     quick_filters: list[QuickFilter] = field(default_factory=list)  # a subset, groups, a drift; add_quick_filters reads them
     notes: list[str] = field(default_factory=list)  # for the user, one sentence each
+    found: list[str] = field(default_factory=list)  # what hardsight check said
     hardness: bool = False  # whether high is hard in every score
 
     def __len__(self) -> int:

@@ -153,8 +153,8 @@ def _of_path(path: Path, settings: ReportSettings, keep: bool, progress: Progres
     else:
         samples = Snapshot.open(path, **_columns_of(path) | settings.keywords())
         display = _of_samples(samples.of_split(settings.split), path, keep, progress)
-        if (path / "check.json").is_file():  # what hardsight check said
-            display.notes += [str(sentence) for sentence in read_json(path / "check.json")["sentences"]]
+        if (path / "check.json").is_file():
+            display.found = [str(sentence) for sentence in read_json(path / "check.json")["sentences"]]
     return display
 
 

@@ -162,6 +162,7 @@ def _headline(page: Page) -> dict[str, Any]:
     return {
         "title": display.name,
         "sentence": f"How hard each of {len(display):,} samples is for the model{ranked}.",
+        "found": display.found,
         "facts": _facts(display),
         "figures": _figures(page),
         "again": page.how_again(),

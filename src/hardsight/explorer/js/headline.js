@@ -1,4 +1,4 @@
-// The report's first part: the suspects, what was run, the headline numbers, the figures, how to reproduce it.
+// The report's first part: what hardsight check found, the suspects, what was run, the headline numbers, the figures, how to reproduce it.
 
 import { again, el, harmless, name } from "./words.js";
 
@@ -13,7 +13,9 @@ export function drawHeadline(headline, page) {
   const figures = headline.figures.map(({ title, image }) => el("figure", {}, el("img", { src: image, alt: harmless(title) })));
   const how = again(headline.again, el("p", { class: "quiet" }, harmless(headline.versions)));
   const body = document.getElementById("about-body");
+  const found = el("div", {}, ...headline.found.map((sentence) => el("p", {}, harmless(sentence))));
   body.replaceChildren(
+    found,
     el("p", {}, harmless(headline.sentence)),
     el("div", { class: "facts" }, ...facts),
     el("div", { class: "figures" }, ...figures),
@@ -22,7 +24,7 @@ export function drawHeadline(headline, page) {
   );
   if (headline.suspects)
     page
-      .until(suspects(headline.suspects, page).then((first) => body.prepend(first)))
+      .until(suspects(headline.suspects, page).then((first) => found.after(first)))
       .catch((error) => page.say(error.message, true));
 }
 
