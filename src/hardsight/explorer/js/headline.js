@@ -13,9 +13,9 @@ export function drawHeadline(headline, page) {
   const figures = headline.figures.map(({ title, image }) => el("figure", {}, el("img", { src: image, alt: harmless(title) })));
   const how = again(headline.again, el("p", { class: "quiet" }, harmless(headline.versions)));
   const body = document.getElementById("about-body");
-  const found = el("div", {}, ...headline.found.map((sentence) => el("p", {}, harmless(sentence))));
+  const found = headline.found.map((sentence) => el("p", {}, harmless(sentence)));
   body.replaceChildren(
-    found,
+    ...found,
     el("p", {}, harmless(headline.sentence)),
     el("div", { class: "facts" }, ...facts),
     el("div", { class: "figures" }, ...figures),
@@ -24,7 +24,7 @@ export function drawHeadline(headline, page) {
   );
   if (headline.suspects)
     page
-      .until(suspects(headline.suspects, page).then((first) => found.after(first)))
+      .until(suspects(headline.suspects, page).then((first) => (found.length ? found.at(-1).after(first) : body.prepend(first))))
       .catch((error) => page.say(error.message, true));
 }
 
