@@ -14,9 +14,7 @@ from scipy.special import logsumexp
 
 import hardsight
 from hardsight.attacks.settings import AttackSettings
-from hardsight.attacks.tables import detected, roc_curve
-from hardsight.attacks.trajectory import describe_paths, path_table
-from hardsight.attacks.verification import fitted_gaussians, verification
+from hardsight.attacks.tables import describe_paths, detected, fitted_gaussians, path_table, roc_curve, verification
 from hardsight.errors import InputError, RunError
 from hardsight.head import Head
 from hardsight.stats.open_set import auroc

@@ -15,7 +15,7 @@ from adapt_runs import check_kept_model
 from hardsight.domains.alignment import coral, subspace
 from hardsight.domains.auto import warning
 from hardsight.domains.methods import Method, models_for
-from hardsight.domains.prepare import standards
+from hardsight.domains.opening import standards
 from hardsight.errors import InputError
 from undrawn import undrawn
 

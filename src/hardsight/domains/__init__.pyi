@@ -1,6 +1,5 @@
 from .adapt_result import Adapted
-from .pseudo_labels import METHODS, PseudoLabels, select_pseudo_labels
-from .thresholds import class_thresholds
+from .pseudo_labels import METHODS, PseudoLabels, class_thresholds, select_pseudo_labels
 from .validation import (
     circular_validation,
     class_evenness,

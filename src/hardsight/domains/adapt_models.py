@@ -23,8 +23,7 @@ from hardsight.domains.adapt_training import PairTraining, Report, RoundsResult,
 from hardsight.domains.alignment import Affine
 from hardsight.domains.auto import BEST, CANDIDATES, choose, warning
 from hardsight.domains.methods import Method, models_for, stage_of
-from hardsight.domains.opening import class_names_of
-from hardsight.domains.prepare import Standard, image_inputs, network_for, on_raw_features, standards
+from hardsight.domains.opening import Standard, class_names_of, image_inputs, network_for, on_raw_features, standards
 from hardsight.domains.settings import AUTO, SOURCE_ONLY, AdaptSettings
 from hardsight.domains.training_length import Steps, not_learned
 from hardsight.domains.validation import neighbors_before
@@ -149,7 +148,7 @@ class AdaptWork:
         if learned["accuracy"] is not None:
             sentence = not_learned(learned["accuracy"], models.pair.num_classes, held_out=learned["held_out"] > 0)
             if sentence is not None:
-                self.say(f"{pair}  seed {models.seed}: {sentence} Try other --source-epochs or --source-lr.")
+                self.say(f"{pair}  seed {models.seed}: {sentence} Try other --source-epochs or --lr.")
 
 
 @dataclass

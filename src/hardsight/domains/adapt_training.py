@@ -146,7 +146,7 @@ class PairTraining:
         epochs, accuracy = length.epochs, None
         if len(held_out):
             epochs, accuracy = self._watched_epochs(folder, report, length, held_out)
-        learning = self._begin(checkpoints, self.settings.source_lr, None)
+        learning = self._begin(checkpoints)
         for number in range(learning.state.epoch + 1, epochs + 1):
             report(length.passes - length.epochs + number - 1)
             self._source_epoch(learning, number, length)
@@ -164,7 +164,7 @@ class PairTraining:
     ) -> tuple[int, float | None]:
         """How many passes over the rest predict the held-out samples best, and their mean class accuracy then."""
         checkpoints = Checkpoints(folder / "checkpoints" / "held-out")
-        learning = self._begin(checkpoints, self.settings.source_lr, None)
+        learning = self._begin(checkpoints)
         rest, history = np.setdiff1d(np.arange(len(self.source)), held_out), learning.state.history
         while not is_over([entry["loss"] for entry in history], length):
             report(len(history))
@@ -208,7 +208,7 @@ class PairTraining:
         s, checkpoints = self.settings, Checkpoints(folder / "checkpoints")
         stage = stage_of(method.stages[-1], s.method_options)
         assert isinstance(stage, RoundStage)
-        learning = self._begin(checkpoints, None, start, stage)
+        learning = self._begin(checkpoints, start, stage)
         view = view if learning.state.epoch == 0 else None
         for number in range(learning.state.epoch + 1, s.rounds + 1):
             report(number - 1)
@@ -228,8 +228,6 @@ class PairTraining:
     ) -> tuple[dict[str, Any], TargetView]:
         """Select, train, evaluate: the entry of the round, and the view that the next one selects from."""
         s, (name, stage) = self.settings, named
-        if s.reset_optimizer:
-            learning.updater.optimizer.state.clear()
         portion = s.portion.at(number)
         rows = self._source_rows(s.source_portion.at(number), ROUNDS, number)
         chosen = None if isinstance(stage, PairedMethod) else stage.choose(name, view, portion)
@@ -350,7 +348,7 @@ class PairTraining:
         return {"accuracy": known_mean(accuracies), "class_accuracy": accuracies}
 
     def _begin(
-        self, checkpoints: Checkpoints, lr: float | None, start: dict[str, Tensor] | None, stage: RoundStage | None = None
+        self, checkpoints: Checkpoints, start: dict[str, Tensor] | None = None, stage: RoundStage | None = None
     ) -> Learning:
         """A training at its beginning, or at the newest checkpoint of a killed run."""
         with torch.random.fork_rng(devices=[]):
@@ -362,7 +360,7 @@ class PairTraining:
                 torch.manual_seed(drawn_seed(self.seed, PARTS))
                 learner.own.update(stage.parts(learner.num_features, self.num_classes))
                 learner.to(self.device)
-        learning = Learning(learner, Updater(learner, self.settings, lr), TrainingState())
+        learning = Learning(learner, Updater(learner, self.settings), TrainingState())
         learning.state = checkpoints.resume(learning.learner, learning.updater.optimizer)
         return learning
 

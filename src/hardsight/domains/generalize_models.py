@@ -12,13 +12,15 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from hardsight.domains.drm import DRM, Student, objectives
+from hardsight.domains.drm import DRM, DRMTTA, Student, objectives
+from hardsight.domains.feature_critic import FeatureCritic
 from hardsight.domains.fold_training import START, Division, Fold, FoldTraining
 from hardsight.domains.generalize import OpenedDomains
 from hardsight.domains.generalize_result import chosen_epoch, tables_of
 from hardsight.domains.meta_steps import MetaMethod
-from hardsight.domains.opening import class_names_of
-from hardsight.domains.prepare import Standard, image_inputs, network_for, on_raw_features, standards
+from hardsight.domains.metareg import MetaReg
+from hardsight.domains.mldg import MLDG
+from hardsight.domains.opening import Standard, class_names_of, image_inputs, network_for, on_raw_features, standards
 from hardsight.domains.settings import EPOCHS, GeneralizeSettings, parts_of
 from hardsight.domains.training_length import Steps, TrainingLength, not_learned, training_length
 from hardsight.extraction.inputs import fingerprint, finite_features, ids_of, labels_of, num_classes
@@ -36,6 +38,15 @@ from hardsight.training.optimization import MixedPrecision, drawn_seed
 from hardsight.training.processes import by_first, is_first, join
 from hardsight.training.results import write_model
 from hardsight.training.trainee import LossChoice, start_fingerprint
+
+# A new one is a file, a line here and its name in settings.py.
+METHODS: dict[str, type[DRM | MetaMethod]] = {
+    "drm": DRM,  # a head per domain
+    "drm-tta": DRMTTA,  # and one that keeps learning from arriving samples
+    "mldg": MLDG,
+    "metareg": MetaReg,
+    "feature-critic": FeatureCritic,
+}
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from hardsight.domains.mcd import MCD
 from hardsight.domains.mmd import MMD
 from hardsight.domains.paired_steps import PairedMethod
 from hardsight.domains.pseudo_labels import OF_A_SNAPSHOT, check_method
-from hardsight.domains.self_training import CBST, CRST, LRENT, MRKLD, ByScore, OneThreshold, SelfTraining
+from hardsight.domains.self_training import CRST, LRENT, MRKLD, OneThreshold, SelfTraining
 from hardsight.domains.settings import AUTO, SOURCE_ONLY
 from hardsight.errors import InputError
 
@@ -43,12 +43,12 @@ STAGES: dict[str, type[Stage]] = {
     "mcd": MCD,
     "adr": ADR,
     "entropy": Entropy,
-    "cbst": CBST,
+    "cbst": SelfTraining,
     "crst": CRST,
     "crst-mrkld": MRKLD,
     "crst-lrent": LRENT,
-    **{f"cbst+{score}": ByScore for score in ("avh", *OF_A_SNAPSHOT)},
-    "avc": CBST,
+    **{f"cbst+{score}": SelfTraining for score in ("avh", *OF_A_SNAPSHOT)},
+    "avc": SelfTraining,
     "threshold": OneThreshold,
     "weighted": SelfTraining,
     "depict": SelfTraining,

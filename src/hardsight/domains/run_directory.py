@@ -43,6 +43,7 @@ def finish_run(
 ) -> None:
     """Write NAME.parquet of each table, figures/ and report.html; then the run is complete."""
     from hardsight.render.saving import save_figure
+    from hardsight.render.showing import as_page
     from hardsight.training.processes import is_first
 
     if not is_first():
@@ -56,5 +57,5 @@ def finish_run(
         path for name, figure in result.figures().items() for path in save_figure(figure, run.folder("figures") / f"{name}.png")
     ]
     report = run.directory / "report.html"
-    write_text(report, result.page(run.start, drawn))
+    write_text(report, as_page(result, drawn, run.start))
     run.finish([*parts, *drawn, report], result.summary)

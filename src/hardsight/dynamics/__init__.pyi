@@ -1,5 +1,4 @@
-from .collapse import neural_collapse
-from .cosines import cosine_histograms, tolerance, uniformity
+from .collapse import cosine_histograms, neural_collapse, tolerance, uniformity
 from .curves import Curves, plateau, read_curves, still_grows
 from .description import read_epochs
 from .groups import Groups, by_degradation, by_human, everyone
