@@ -235,7 +235,7 @@ REFUSED: list[tuple[str, list[str], str]] = [
     ("run", ["--data", "nothing"], "got 'nothing', which does not exist"),
     ("run", ["--weights", "no.pt"], "there is no weights file no.pt"),
     ("run", ["--split", "dev"], "split must be one that the data has"),
-    ("arrays.npz", [], "holds arrays, and no gradient leads from them back to an image"),
+    ("arrays.npz", [], "arrays.npz gives no gradients"),
     ("empty", [], "has no model to attack"),
     ("model.onnx", [], "gives no gradients"),
     ("lenett", [], "is not a model"),

@@ -118,7 +118,7 @@ ARRAYS = {
     "correlate good.npz --human answers.csv --group mood -o out": "no column 'mood'",
     "correlate good.npz --human answers.csv --images counts.npy -o out": "counts.npy",
     "correlate good.npz --human answers.csv --replicates 1 -o out": "replicates",
-    "attack good.npz -o run": "good.npz holds arrays",
+    "attack good.npz -o run": "good.npz gives no gradients",
 }
 IMAGES = ("audit good.npz --group site", "explore good.npz --no-browser", "report good.npz", "export good.npz --to coco",
           "correlate good.npz --human answers.csv")  # fmt: skip

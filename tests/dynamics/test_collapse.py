@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from hardsight import Dynamics, Snapshot
-from hardsight.dynamics import cosine_histograms, neural_collapse, tolerance, uniformity
+from hardsight.dynamics import neural_collapse, tolerance, uniformity
+from hardsight.dynamics.collapse import Labeled, measured_cosines
 from hardsight.dynamics.description import read_epochs
 from hardsight.dynamics.kept_features import KeptFeatures, from_bytes, hashes, to_bytes
 from hardsight.errors import InputError
@@ -62,9 +63,9 @@ def test_against_the_formulas() -> None:
     assert tolerance(features=x, labels=y) == pytest.approx(np.mean(same))
     uniform = np.log(np.mean([np.exp(-2 * (2 - 2 * cosine[i, j])) for i, j in pairs]))
     assert uniformity(Snapshot(x)) == pytest.approx(uniform)  # labels are not needed
-    counted = cosine_histograms(features=x, labels=y, bins=20)
-    assert counted.positive.tolist() == np.histogram(same, 20, (-1, 1))[0].tolist()
-    assert counted.negative.tolist() == np.histogram(other, 20, (-1, 1))[0].tolist()
+    _, counted = measured_cosines(Labeled(x, y), 60)
+    assert counted.positive.tolist() == np.histogram(same, 40, (-1, 1))[0].tolist()
+    assert counted.negative.tolist() == np.histogram(other, 40, (-1, 1))[0].tolist()
     assert (counted.positive_mean, counted.negative_mean) == pytest.approx((np.mean(same), np.mean(other)))
 
 
@@ -88,7 +89,7 @@ def test_odd_cases() -> None:
     assert np.isnan(same_means["nc1"])
     assert np.isnan(tolerance(features=np.eye(3), labels=[0, 1, 2]))  # no pair
     assert uniformity(features=on_circle(0, 180), t=1000) == pytest.approx(-4000)  # nothing underflows
-    for function in (neural_collapse, tolerance, cosine_histograms):
+    for function in (neural_collapse, tolerance):
         with pytest.raises(InputError, match="no sample has a label"):
             function(Snapshot(np.eye(3)))
         with pytest.raises(InputError, match="there are only logits"):

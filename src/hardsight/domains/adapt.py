@@ -29,9 +29,8 @@ from hardsight.domains.opening import (
     present_classes,
     refuse_early,
 )
-from hardsight.domains.run_directory import finish_run, started_run
+from hardsight.domains.run_directory import run_comparison
 from hardsight.domains.settings import RECIPES, SOURCE_EPOCHS, AdaptSettings
-from hardsight.domains.training_length import few_steps
 from hardsight.errors import InputError
 from hardsight.extraction.inputs import Data, labels_of, of_domain
 from hardsight.options import takes
@@ -80,9 +79,8 @@ def adapt(
     pairs = _pairs(source, target, settings.limit)
     first, smallest = next(iter(pairs.values()))[0], min(len(labeled) for labeled, _ in pairs.values())
     kind, asked = "features" if isinstance(first, Snapshot) else "images", settings.methods
-    learned, passes = _is_trained(settings.model), settings.source_epochs
     settings = settings if kind == "features" else _for_images(settings)
-    settings = with_defaults(settings, kind, learned, smallest)
+    settings = with_defaults(settings, kind, _is_trained(settings.model), smallest)
     check_network_options(first, settings)
 
     from hardsight.domains.adapt_models import AdaptWork  # loads torch, which takes seconds
@@ -90,13 +88,7 @@ def adapt(
     work = AdaptWork.of(settings, pairs, say or (lambda sentence: None))
     for sentence in (*(["coral on images is deep-coral"] if settings.methods != asked else []), *_of_one_class(pairs)):
         work.say(sentence)
-    with started_run(output, COMMAND, work.arguments(), work.fingerprints(), work.say) as run:
-        if run is not None:
-            for sentence in () if learned or passes is None else _undertrained(pairs, settings.batch_size, passes):
-                work.say(sentence)
-            tables = work.all(run.directory, progress)
-            finish_run(run, tables, work.trained_files(run.directory), Adapted)
-    return Adapted(output)
+    return run_comparison(work, output, COMMAND, Adapted, progress)
 
 
 def _is_trained(model: Any) -> bool:
@@ -149,13 +141,6 @@ def _of_one_class(pairs: Pairs) -> Iterator[str]:
         known = present_classes(target)
         if len(known) == 1:
             yield f"{pair}: every labeled target sample is of the class {known[0]!r}; accuracy is that class's alone."
-
-
-def _undertrained(pairs: Pairs, batch_size: int, passes: int) -> Iterator[str]:
-    """A warning for each source for which `source_epochs` is too small."""
-    for pair, (source, _) in pairs.items():
-        if sentence := few_steps(len(source), batch_size, passes):
-            yield f"warning: {pair}: --source-epochs {passes} makes {sentence}. Left out, held-out samples say how many."
 
 
 def with_defaults(settings: AdaptSettings, kind: str, trained: bool, smallest: int) -> AdaptSettings:

@@ -28,7 +28,7 @@ from hardsight.domains.pseudo_labels import PseudoLabels
 from hardsight.domains.self_training import SelfTraining, self_training_loss
 from hardsight.domains.settings import AUTO, AdaptSettings
 from hardsight.domains.training_length import TrainingLength, best_epoch, held_out_rows, is_over
-from hardsight.domains.validation import SOURCE_LOOKED_AT, class_evenness, neighbors_before, validators
+from hardsight.domains.validation import SOURCE_LOOKED_AT, class_evenness, nearest_neighbors, validators
 from hardsight.dynamics.gathering import num_processes
 from hardsight.head import Head
 from hardsight.table import write_table
@@ -336,7 +336,7 @@ class PairTraining:
         rows = even_rows(len(self.source), SOURCE_LOOKED_AT)
         ours, labels = all_features(learner, self.source, self.device, rows), self.source.labels[rows]
         if self.nearest is None:
-            self.nearest = neighbors_before(view.features)
+            self.nearest = nearest_neighbors(view.features)
         looked_at = validators(view.logits, view.features, view.head, ours, labels, self.nearest)
         predicted = np.where(view.readable, view.logits.argmax(1), -1)
         evenness = class_evenness(predicted, self.num_classes) if view.readable.any() else None

@@ -185,8 +185,9 @@ def uniformity(source: Any = None, *, features: Any = None, labels: Any = None, 
     """
     if not t > 0:
         raise InputError(f"t must be a number above 0, got {t}.")
-    samples = _subsample(labeled_features(source, features=features, labels=labels, all_samples=True), limit)
-    return _uniformity(_pairs(samples), t)
+    samples = labeled_features(source, features=features, labels=labels, all_samples=True)
+    most = None if limit is None else check_count(limit, "limit", least=2)
+    return _uniformity(_pairs(samples.subsample(most).unit()), t)
 
 
 def tolerance(source: Any = None, *, features: Any = None, labels: Any = None) -> float:
@@ -199,38 +200,14 @@ def tolerance(source: Any = None, *, features: Any = None, labels: Any = None) -
     return _tolerance(labeled_features(source, features=features, labels=labels).unit())
 
 
-def cosine_histograms(
-    source: Any = None, *, features: Any = None, labels: Any = None, bins: int = BINS, limit: int | None = LIMIT
-) -> CosineHistograms:
-    """Cosine histograms of same-class pairs and of different-class pairs.
-
-    Args:
-        source: a Snapshot, or a path to one; or pass arrays instead.
-        features, labels: (n, d) and (n,).
-        bins: number of bins from -1 to 1.
-        limit: number of samples to form pairs from, an even subsample; None for all.
-
-    Example:
-        >>> counted = cosine_histograms(features=np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]]), labels=[0, 0, 1], bins=4)
-        >>> counted.positive, counted.negative
-        (array([0, 0, 0, 1]), array([0, 0, 2, 0]))
-    """
-    samples = _subsample(labeled_features(source, features=features, labels=labels), limit)
-    return _histograms(_pairs(samples), check_count(bins, "bins", least=1))
-
-
 def measured_cosines(samples: Labeled, pairs_of: int) -> tuple[dict[str, float], CosineHistograms]:
     """All metrics above by name: pairs of the first `pairs_of` samples, and the tolerance of all."""
     unit = samples.unit()
     first_ones = Labeled(unit.features[:pairs_of], unit.labels[:pairs_of])
     pairs = list(_pairs(first_ones))  # iterated twice
-    counted = _histograms(pairs, BINS)
+    counted = _histograms(pairs)
     measures = {"uniformity": _uniformity(pairs, T), "tolerance": _tolerance(unit)}
     return measures | {"positive_cosine": counted.positive_mean, "negative_cosine": counted.negative_mean}, counted
-
-
-def _subsample(samples: Labeled, limit: int | None) -> Labeled:
-    return samples.subsample(None if limit is None else check_count(limit, "limit", least=2)).unit()
 
 
 class _Pairs(NamedTuple):
@@ -267,8 +244,8 @@ def _tolerance(samples: Labeled) -> float:
     return float((np.vecdot(total, total) - count).sum() / pairs) if pairs else float("nan")
 
 
-def _histograms(pairs: Iterable[_Pairs], bins: int) -> CosineHistograms:
-    counts, sums = np.zeros(2 * bins, np.int64), np.zeros(2)
+def _histograms(pairs: Iterable[_Pairs]) -> CosineHistograms:
+    bins, counts, sums = BINS, np.zeros(2 * BINS, np.int64), np.zeros(2)
     for cosine, different in pairs:
         bin_index = np.minimum(((cosine + 1) * (bins / 2)).astype(np.int64), bins - 1)
         counts += np.bincount(bin_index + bins * different, minlength=2 * bins)
