@@ -219,7 +219,6 @@ NETWORKS = {
     f"{ADAPT} --methods cbts": "Did you mean cbst?",
     f"{ADAPT} --methods cbst+ahv": "Did you mean cbst+avh?",
     f"{ADAPT} --portion 0": "portion 0 selects nothing",
-    f"{ADAPT} --images photos": "its ids look like 'cat/0.png', the samples' like '20'",
     "generalize one.npz": "the data's domain column has a.",
     "generalize one_class.npz": "the domain c has samples of one class only, 1:",
     "generalize apart.npz": "no class of the domain c (2, 3) is in any other domain",

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from hardsight import Dynamics
 from hardsight.dynamics.curves import group_moments, plateau, read_curves, still_grows
-from hardsight.dynamics.description import Description, describe_and_draw
+from hardsight.dynamics.description import TrainingDynamics, describe_and_draw
 from hardsight.dynamics.groups import by_column, by_degradation, by_hardness, by_human, by_label, by_values
 from hardsight.dynamics.phases import find_phases
 from hardsight.errors import InputError
@@ -82,13 +82,6 @@ def test_group_moments_against_a_plain_loop(seed: int, n: int, g: int) -> None:
         mine = [v for v, k in zip(values, code, strict=True) if k == group and not np.isnan(v)]
         np.testing.assert_allclose(mean[group], np.mean(mine) if mine else np.nan)
         np.testing.assert_allclose(std[group], np.std(mine) if mine else np.nan, atol=1e-9)
-
-
-def test_curves_are_a_table_for_other_tools(run: Path) -> None:
-    table = read_curves(run, by_values("third", IDS, np.arange(30) // 10), split="test").table()
-    assert table.num_rows == 60
-    assert table.column_names[:6] == ["group", "epoch", "step", "samples", "norm_mean", "norm_std"]
-    assert table.filter(pa.compute.equal(table["group"], "2"))["samples"].to_pylist() == [10] * 20
 
 
 # ---- groups ----
@@ -259,14 +252,14 @@ def test_phases_that_are_not_there(angle: Any, norm: Any, why: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory) -> Description:
+def said(tmp_path_factory: pytest.TempPathFactory) -> TrainingDynamics:
     """The description of known dynamics, with steps and all figures."""
     folder = tmp_path_factory.mktemp("steps")
     story(folder, steps=True)
     return describe_and_draw(folder, split="test", figures=folder / "drawn")
 
 
-def test_what_is_said_of_a_known_story(said: Description) -> None:
+def test_what_is_said_of_a_known_story(said: TrainingDynamics) -> None:
     text = str(said)
     assert "AVH settles at epoch 5 of 20" in text and "only the norm still grows after it" in text
     assert text.count("angles first until epoch 5, norms later") == 2

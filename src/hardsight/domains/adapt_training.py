@@ -220,7 +220,7 @@ class PairTraining:
                 save_state(folder / BEST, learning.learner)
             if number < s.rounds:
                 checkpoints.save(learning.state, learning.learner, learning.updater.optimizer)
-        learner = _kept(stage, learning.learner)
+        learner = stage.kept(learning.learner)
         return RoundsResult(learner, learning.state.history, view or self.view(learner))
 
     def _round(
@@ -230,7 +230,7 @@ class PairTraining:
         s, (name, stage) = self.settings, named
         portion = s.portion.at(number)
         rows = self._source_rows(s.source_portion.at(number), ROUNDS, number)
-        chosen = None if isinstance(stage, PairedMethod) else stage.choose(name, view, portion)
+        chosen = stage.choose(name, view, portion)
         selected: dict[str, Any] = {}
         if isinstance(stage, SelfTraining) and chosen is not None:
             columns, selected["selection"] = stage.described(chosen, view, portion, self.target.labels)
@@ -239,7 +239,7 @@ class PairTraining:
         for epoch in range(1, s.epochs + 1):
             done = (number - 1) * s.epochs + epoch - 1
             self._train(learning, Epoch(rows, (ROUNDS, number, epoch), done + 1, s.rounds * s.epochs, stage, chosen))
-        learner = _kept(stage, learning.learner)
+        learner = stage.kept(learning.learner)
         view = self.view(learner)
         return {"round": number, "portion": portion, **self._evaluated(learner, view), **selected}, view
 
@@ -356,18 +356,13 @@ class PairTraining:
             learner = self.make().to(self.device)
             if start is not None:
                 learner.load_state_dict(start)
-            if isinstance(stage, PairedMethod):
+            if stage is not None:
                 torch.manual_seed(drawn_seed(self.seed, PARTS))
                 learner.own.update(stage.parts(learner.num_features, self.num_classes))
                 learner.to(self.device)
         learning = Learning(learner, Updater(learner, self.settings), TrainingState())
         learning.state = checkpoints.resume(learning.learner, learning.updater.optimizer)
         return learning
-
-
-def _kept(stage: RoundStage, learner: Trainee) -> Trainee:
-    """The network that is evaluated and kept."""
-    return stage.kept(learner) if isinstance(stage, PairedMethod) else learner
 
 
 def id_and_label(inputs: Inputs) -> dict[str, pa.Array]:

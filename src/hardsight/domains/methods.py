@@ -32,8 +32,8 @@ from hardsight.domains.self_training import CRST, LRENT, MRKLD, OneThreshold, Se
 from hardsight.domains.settings import AUTO, SOURCE_ONLY
 from hardsight.errors import InputError
 
-Stage = Coral | Subspace | PairedMethod | Entropy | SelfTraining
 RoundStage = PairedMethod | Entropy | SelfTraining
+Stage = Coral | Subspace | RoundStage
 STAGES: dict[str, type[Stage]] = {
     "coral": Coral,
     "subspace": Subspace,

@@ -82,15 +82,12 @@ def domain_names(data: Data) -> list[str]:
 def check_folder_names(names: Sequence[str]) -> None:
     """Refuse domain names that cannot be folder names."""
     for name in names:
-        if name in ("", ".", "..") or set(name) & {"/", "\\"} or any(ord(letter) < 32 for letter in name):
-            fault = "is not a valid folder name"
-        elif len(name.encode(errors="replace")) > LONGEST_NAME:
-            fault = f"has more than {LONGEST_NAME} bytes"
-        else:
-            continue
-        raise InputError(
-            f"a domain's name becomes a folder of the run, but {name!r:.80} {fault}: rename it in the domain column."
-        )
+        odd = name in ("", ".", "..") or set(name) & {"/", "\\"} or any(ord(letter) < 32 for letter in name)
+        if odd or len(name.encode(errors="replace")) > LONGEST_NAME:
+            raise InputError(
+                f"a domain's name becomes a folder of the run, but {name!r:.80} is not a valid folder name of at most "
+                f"{LONGEST_NAME} bytes: rename it in the domain column."
+            )
 
 
 def present_classes(data: Data) -> list[str]:

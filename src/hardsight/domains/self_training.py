@@ -22,8 +22,9 @@ import numpy as np
 import pyarrow as pa
 from scipy.special import log_softmax
 
+from hardsight.domains.paired_steps import RoundStage
 from hardsight.domains.pseudo_labels import PseudoLabels, SelectionOptions, sample_columns, select_pseudo_labels
-from hardsight.options import Options, option
+from hardsight.options import option
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class SelfTraining(Options):
+class SelfTraining(RoundStage):
     """What all methods of self-training do; most have no options."""
 
     def choose(self, name: str, view: TargetView, portion: float) -> PseudoLabels | None:

@@ -1,7 +1,12 @@
 """NormFace: softmax on scaled cosines, with a learned or fixed scale (Wang et al., ACM MM 2017, arXiv:1704.06369).
 
 Normalized softmax fixes the scale, and makes prototypes for classes not seen in training (arXiv:2102.03243): a new class needs
-only a few samples, and its class vector is the direction of their mean. Its constraint term is not implemented.
+only a few samples, and its class vector is the direction of their mean. The paper constrains features under this loss so that
+classes are clusters apart, without forming pairs of samples; its abstract has no formula. Ours, with weight `constraint`:
+
+    mean over samples of max(0, angle(x, w_y) - phi_y / 4),    phi_y = the smallest angle from w_y to another class vector
+
+Where it is 0, any two samples of a class are nearer to each other, at most phi/2, than to a sample of another class.
 """
 
 from __future__ import annotations
@@ -13,8 +18,17 @@ from torch import Tensor, nn
 
 from hardsight.errors import InputError
 from hardsight.head import Head
-from hardsight.losses.contract import HeadLoss, Reducing, check_batch, check_pairs, check_positive, in_full_precision, reduce
-from hardsight.losses.cosine_softmax import cosine_cross_entropy, cosines, inverse_norms
+from hardsight.losses.contract import (
+    HeadLoss,
+    Reducing,
+    check_batch,
+    check_not_negative,
+    check_pairs,
+    check_positive,
+    in_full_precision,
+    reduce,
+)
+from hardsight.losses.cosine_softmax import arccos, cosine_cross_entropy, cosines, inverse_norms
 
 
 def normface_loss(
@@ -83,13 +97,37 @@ def cosine_prototypes(features: Tensor, labels: Tensor) -> Tensor:
     return total / length[:, None]
 
 
+def angles_past_quarter(features: Tensor, weight: Tensor, labels: Tensor) -> Tensor:
+    """(n,) max(0, angle to the own class vector - a quarter of the angle from that to the nearest other), in radians."""
+    features, weight = in_full_precision(features, weight)
+    own = arccos(cosines(features, weight).gather(1, labels[:, None])[:, 0])  # (n,)
+    itself = torch.eye(len(weight), dtype=torch.bool, device=weight.device)
+    nearest = arccos(cosines(weight, weight).masked_fill(itself, -1).amax(1))  # (c,)
+    return (own - nearest[labels] / 4).clamp_min(0)
+
+
 class NormalizedSoftmaxLoss(NormFaceLoss):
-    """Softmax on scaled cosines with a fixed scale, and a head that can be extended with new classes."""
+    """Softmax on scaled cosines with a fixed scale, and a head that can be extended with new classes.
+
+    Args:
+        scale: of the cosines.
+        constraint: weight of the mean of `angles_past_quarter`; 0 for none.
+    """
 
     not_options = (*NormFaceLoss.not_options, "learn_scale")
 
-    def __init__(self, num_features: int, num_classes: int, *, scale: float = 20.0, **common: Any) -> None:
+    def __init__(
+        self, num_features: int, num_classes: int, *, scale: float = 20.0, constraint: float = 0.0, **common: Any
+    ) -> None:
         super().__init__(num_features, num_classes, scale=scale, learn_scale=False, **common)
+        self.constraint = check_not_negative("constraint", constraint)
+
+    def forward(self, features: Tensor, labels: Tensor) -> Tensor:
+        """The loss of (n, d) features and (n,) labels, with the constraint."""
+        loss = super().forward(features, labels)
+        if not self.constraint:
+            return loss
+        return loss + self.constraint * reduce(angles_past_quarter(features, self.weight, labels), labels, **self.reducing)
 
     def head_with(self, features: Tensor, labels: Tensor) -> Head:
         """The head with k new classes, c to c + k - 1, from samples labeled 0 to k - 1."""

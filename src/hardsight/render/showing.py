@@ -50,12 +50,15 @@ def write_document(result: Result, path: str | os.PathLike[str]) -> None:
     write_text(target, text)
 
 
-def as_page(result: Result, figures: Sequence[Path] | None = None, start: Mapping[str, Any] | None = None) -> str:
+def as_page(
+    result: Result, figures: Sequence[Path] | None = None, start: Mapping[str, Any] | None = None, command: str | None = None
+) -> str:
     """The result as one HTML file: what is printed, the figures, and further tables.
 
     Args:
         figures: files of the figures, where they are drawn already.
         start: start.json of its run, which says how it was made.
+        command: what read it from there, if another one.
     """
     from hardsight.render.saving import png_bytes
 
@@ -67,7 +70,8 @@ def as_page(result: Result, figures: Sequence[Path] | None = None, start: Mappin
         parts.append(html_page.figures(figures, wide=True))
     parts += [_html(item) for item in result.details()]
     if start is not None:
-        parts += [html_page.again(start["words"]), html_page.settings(start)]
+        parts.append(html_page.again(start.get("words"), command))
+        parts += [html_page.settings(start)] if {"arguments", "versions"} <= start.keys() else []
     where = "" if result.run is None or start is not None else str(result.run)  # in its run, it is the same wherever that lies
     return html_page.page(type(result).__name__, where, *parts)
 
