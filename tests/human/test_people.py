@@ -15,8 +15,16 @@ from scipy.stats import spearmanr
 import hardsight
 from hardsight import Snapshot, people
 from hardsight.errors import InputError
-from hardsight.human.answer_kernel import class_similarity, kernel, known_of
-from hardsight.human.answer_model import AnswerModel, LandmarkMap, Ridge, as_frequency, stabilized
+from hardsight.human.answer_model import (
+    AnswerModel,
+    LandmarkMap,
+    Ridge,
+    as_frequency,
+    class_similarity,
+    kernel,
+    known_of,
+    stabilized,
+)
 from refusals import refused
 
 N, C, D = 1200, 6, 8

@@ -20,8 +20,7 @@ from hardsight.groups.measures import OVERCONFIDENCE, Measures
 from hardsight.scores import SCORES
 from hardsight.stats.calibration import ece_by_chance, reliability
 from hardsight.stats.coefficients import holm
-from hardsight.stats.means import design_effect, mean_interval, welch
-from hardsight.stats.proportions import fisher_exact, share_difference, wilson
+from hardsight.stats.small_samples import design_effect, fisher_exact, mean_interval, share_difference, welch, wilson
 
 TOO_FEW, NO_DIFFERENCE = "too few to say", "no difference found"
 COPIES = "some samples are copies of one image (base_id): intervals and tests count them by their design effect."
