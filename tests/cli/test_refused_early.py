@@ -118,7 +118,7 @@ ARRAYS = {
     "correlate good.npz --human answers.csv --group mood -o out": "no column 'mood'",
     "correlate good.npz --human answers.csv --images counts.npy -o out": "counts.npy",
     "correlate good.npz --human answers.csv --replicates 1 -o out": "replicates",
-    "attack good.npz -o run": "good.npz holds arrays",
+    "attack good.npz -o run": "good.npz gives no gradients",
 }
 IMAGES = ("audit good.npz --group site", "explore good.npz --no-browser", "report good.npz", "export good.npz --to coco",
           "correlate good.npz --human answers.csv")  # fmt: skip
@@ -219,7 +219,6 @@ NETWORKS = {
     f"{ADAPT} --methods cbts": "Did you mean cbst?",
     f"{ADAPT} --methods cbst+ahv": "Did you mean cbst+avh?",
     f"{ADAPT} --portion 0": "portion 0 selects nothing",
-    f"{ADAPT} --images photos": "its ids look like 'cat/0.png', the samples' like '20'",
     "generalize one.npz": "the data's domain column has a.",
     "generalize one_class.npz": "the domain c has samples of one class only, 1:",
     "generalize apart.npz": "no class of the domain c (2, 3) is in any other domain",

@@ -11,7 +11,6 @@ subsets.py        what a subset costs in accuracy
 domains.py        accuracy of adapt and generalize
 attacks.py        attacked inputs
 html_page.py      the pieces of a self-contained HTML page
-dynamics_page.py  the page of `hardsight dynamics`
 table_views.py    a table in a terminal and a notebook
 showing.py        a result on the screen, and as a page or document
 latex.py          tables and text as LaTeX

@@ -1,4 +1,4 @@
-"""Figures of `adapt` and `generalize`: accuracy by round, by domain and by epoch, and samples that changed; their tables."""
+"""Figures of `adapt` and `generalize`: accuracy by round, by domain and by epoch, and samples that changed; their differences."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.render import html_page
 from hardsight.render.style import COLORS, new_figure, plain, state
 from hardsight.screen import Cell, ShownTable, interval
 
@@ -96,32 +95,6 @@ def before_and_after(
     return figure
 
 
-def thumbnails(groups: Mapping[str, Sequence[tuple[Any, str]]], title: str, marked: Sequence[str] = ()) -> Any:
-    """Small pictures in rows of six, a caption under each, one group below the other.
-
-    Args:
-        groups: what to write above a group -> (image, caption) of its pictures, at least one.
-        title: one line on top.
-        marked: groups whose words are in another color.
-    """
-
-    heights = [0.4 + 2.05 * -(-len(shown) // 6) for shown in groups.values()]
-    figure = new_figure(9, 0.4 + sum(heights))
-    figure.suptitle(plain(title), fontsize=11)
-    parts: Any = figure.subfigures(len(groups), 1, height_ratios=heights, squeeze=False)
-    for part, (words, shown) in zip(parts[:, 0], groups.items(), strict=True):
-        color = COLORS[1] if words in marked else "black"
-        part.suptitle(plain(words), fontsize=10, color=color)
-        grid = part.subplots(-(-len(shown) // 6), 6, squeeze=False).ravel()
-        for axes in grid:
-            axes.set(xticks=[], yticks=[])
-            axes.spines[:].set_visible(False)
-        for axes, (image, caption) in zip(grid, shown, strict=False):
-            axes.imshow(image, cmap="gray" if np.ndim(image) == 2 else None, vmin=0, vmax=255)  # a faint picture stays faint
-            axes.set_xlabel(plain(caption), fontsize=7, color=color)
-    return figure
-
-
 def accuracy_per_domain(reached: Mapping[str, np.ndarray], domains: Sequence[str], title: str) -> Any:
     """A dot for each loss on each unseen domain, with its spread over seeds.
 
@@ -169,12 +142,6 @@ def accuracy_per_epoch(curves: Mapping[str, Mapping[str, np.ndarray]], title: st
     handles, names = panels[0].get_legend_handles_labels()
     figure.legend(handles, names, frameon=False, loc="outside lower center", ncols=6)
     return figure
-
-
-def section(title: str, header: Sequence[str], rows: Sequence[Sequence[html_page.Cell]], words: str = "", last: int = 0) -> str:
-    """A table of a page with its heading, and words below that; the `last` rows are totals."""
-    about = html_page.paragraph(words, "quiet") if words else ""
-    return html_page.heading(title) + about + html_page.table(header, rows, last=last)
 
 
 def shown_differences(title: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Iterator[ShownTable]:
