@@ -30,17 +30,20 @@ from hardsight.explorer.thumbnails import Pictures
 from hardsight.files.writing import check_page_output, write_text
 from hardsight.options import takes
 from hardsight.render.saving import png_bytes
+from hardsight.render.style import BLUE, VERMILION, new_figure
 from hardsight.screen import Progress, spoken
 from hardsight.threads import even_rows
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from hardsight.option_types import ReportOptions
 
 
 MOST_ROWS = 60_000  # of more samples, an even subsample and the hardest are kept
 MOST_BYTES = 4_300_000  # of the data; the page itself is about 100 kB
 THUMBNAILS, SIDE = 120, 96  # of the hardest samples, and their longest side in pixels
-OVERVIEW = 192  # longest side of the images in the overview figure: twice what it shows
+ACROSS, OVERVIEW = 12, 192  # images in the overview figure, and their longest side: twice what it shows
 SUSPECTS = 24  # samples with a verdict that are shown with images
 DUPLICATES = 12  # that are shown with images
 FACTS = ("avh", "avh_relative", "confidence", "norm")  # columns whose means are in the headline
@@ -244,30 +247,42 @@ def _figures(page: Page) -> list[dict[str, str]]:
     """The overview, where there is what it draws."""
     if not {"own_angle", "norm", "avh", "correct"} <= page.display.columns.keys():
         return []
-    return [{"title": "The hardest samples, angle against norm, and the spread of AVH", "image": _overview(page)}]
-
-
-def _overview(page: Page) -> str:
-    from hardsight.render.overview import overview
-
-    scores = {name: page.display.columns[name].values for name in ("own_angle", "norm", "avh")}
-    correct = page.display.columns["correct"].values
-    rows = np.flatnonzero(np.logical_and.reduce([np.isfinite(values) for values in scores.values()]) & (correct < 2))
-    rows = rows[:: max(1, len(rows) // 20_000)]  # a figure of more looks the same
-    worst = page.display.hardest("avh")[:12].tolist() if page.pictures.any else []
-    figure = overview(
-        [np.asarray(page.pictures.reduced(row, OVERVIEW)) for row in worst],
-        [f"AVH {scores['avh'][row]:.3f}" for row in worst],
-        angle=scores["own_angle"][rows],
-        norm=scores["norm"][rows],
-        avh=scores["avh"][rows],
-        correct=correct[rows] == 0,
-        norm_axis=f"norm of the feature{sign(page.display.columns['norm'])}",
-        title="The hardest samples by angular visual hardness",
-    )
     stream = io.BytesIO()
-    Image.open(io.BytesIO(png_bytes(figure))).convert("RGB").save(stream, "WEBP", quality=88, method=4)
-    return "data:image/webp;base64," + base64_text(stream.getvalue())
+    Image.open(io.BytesIO(png_bytes(overview(page)))).convert("RGB").save(stream, "WEBP", quality=88, method=4)
+    image = "data:image/webp;base64," + base64_text(stream.getvalue())
+    return [{"title": "The hardest samples, angle against norm, and the spread of AVH", "image": image}]
+
+
+def overview(page: Page) -> Figure:
+    """The hardest images by AVH, above angle against norm and the spread of AVH."""
+    columns = page.display.columns
+    angle, norm, avh = (columns[name].values for name in ("own_angle", "norm", "avh"))
+    wrong = columns["correct"].values  # 1 for wrong, 2 or more for not known
+    rows = np.flatnonzero(np.isfinite(angle) & np.isfinite(norm) & np.isfinite(avh) & (wrong < 2))
+    rows = rows[:: max(1, len(rows) // 20_000)]  # a figure of more looks the same
+    parts = [(rows[wrong[rows] == 0], BLUE, "o", 10, "right"), (rows[wrong[rows] == 1], VERMILION, "x", 28, "wrong")]
+    worst = page.display.hardest("avh")[:ACROSS].tolist() if page.pictures.any else []
+    figure = new_figure(10, 5.2 if worst else 3.4)
+    halves: Any = figure.subfigures(2, 1, height_ratios=[1, 1.9]) if worst else (None, figure)
+    if worst:
+        halves[0].suptitle("The hardest samples by angular visual hardness", fontsize=11)
+    for axes, row in zip(np.atleast_1d(halves[0].subplots(1, len(worst))) if worst else (), worst, strict=True):
+        axes.imshow(np.asarray(page.pictures.reduced(row, OVERVIEW)), cmap="gray")
+        axes.set_xlabel(f"AVH {avh[row]:.3f}", fontsize=8)
+        axes.set(xticks=[], yticks=[])
+        axes.spines[:].set_visible(False)
+    left, right = halves[1].subplots(1, 2)
+    for part, color, marker, size, name in parts:
+        alpha = 0.6 if marker == "o" else 1
+        left.scatter(np.degrees(angle[part]), norm[part], s=size, c=color, marker=marker, alpha=alpha, label=name)
+    left.set(xlabel="angle to the given class (degrees)", ylabel=f"norm of the feature{sign(columns['norm'])}")
+    left.legend(title="prediction", loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+    edges = np.histogram_bin_edges(avh[rows], bins=40)
+    right.hist([avh[part] for part, *_ in parts], bins=edges, stacked=True, color=[BLUE, VERMILION])
+    right.set(xlabel="AVH (harder to the right)", ylabel="samples")
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure
 
 
 # The data: rows, columns, curves

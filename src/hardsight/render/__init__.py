@@ -2,7 +2,6 @@
 
 style.py          the palette and markers that figures share
 saving.py         figures as files: PNG, and PDF or SVG on request
-overview.py       the hardest samples, and how the scores spread
 embedding.py      2-D features, colored by class
 dynamics.py       curves and neural collapse over the epochs
 agreement.py      scores against people

@@ -1,4 +1,4 @@
-"""Figures of `adapt` and `generalize`: accuracy by round, by domain and by epoch, and samples that changed; their tables."""
+"""Figures of `adapt` and `generalize`: accuracy by round, by domain and by epoch, and samples in pictures; their tables."""
 
 from __future__ import annotations
 
@@ -47,52 +47,6 @@ def accuracy_per_round(
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     axes.spines[["top", "right"]].set_visible(False)
-    return figure
-
-
-def before_and_after(
-    images: Sequence[Any],
-    captions: Sequence[str],
-    accuracy: Sequence[float],
-    classes: np.ndarray,
-    names: Sequence[str],
-    title: str,
-) -> Any:
-    """Pictures that are read rightly only after self-training, above accuracy by round and by class.
-
-    Args:
-        images: (h, w) in [0, 1], at most twelve.
-        captions: one under each.
-        accuracy: (rounds + 1,) mean class accuracy, that of the source model first.
-        classes: (2, c) accuracy by class, before and after.
-        names: of the classes.
-        title: one line on top.
-    """
-    from matplotlib.ticker import MaxNLocator
-
-    figure = new_figure(10, 5.2)
-    parts: Any = figure.subfigures(2, 1, height_ratios=[1, 1.9])
-    top, bottom = parts
-    top.suptitle(title, fontsize=11)
-    for axes in np.atleast_1d(top.subplots(1, 12)):
-        axes.set(xticks=[], yticks=[])
-        axes.spines[:].set_visible(False)
-    for axes, image, caption in zip(top.axes, images, captions, strict=False):
-        axes.imshow(image, cmap="gray_r", vmin=0, vmax=1)
-        axes.set_xlabel(caption, fontsize=8)
-    left, right = bottom.subplots(1, 2)
-    left.plot(np.arange(len(accuracy)), 100 * np.asarray(accuracy), marker="o", color=COLORS[0])
-    left.set(xlabel="round of self-training (0: the model that learned clean images)", ylabel="mean class accuracy (%)")
-    left.xaxis.set_major_locator(MaxNLocator(integer=True))
-    at, (before, after) = np.arange(len(names)), 100 * classes
-    right.vlines(at, before, after, color="0.7", linewidth=2)
-    right.plot(at, before, "o", color=COLORS[1], label="before")
-    right.plot(at, after, "o", color=COLORS[0], label="after")
-    right.set(xticks=at, xlabel="class", ylabel="accuracy (%)")
-    right.set_xticklabels(names)
-    right.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
-    for axes in (left, right):
-        axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 
