@@ -6,6 +6,7 @@ options `--json`, `--quiet` and `--table` activate, the same calls also record t
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import shlex
@@ -18,6 +19,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import PurePath
 from typing import Any
+
+from hardsight.version import VERSION
 
 __all__ = [
     "Cell",
@@ -221,6 +224,19 @@ class Shown:
         for table in self.tables:
             rows.setdefault(table.name, []).extend(table.records())
         return rows
+
+    def document(self, command: str) -> str:
+        """Everything as the JSON of `--json`: warnings come before the numbers that they are about."""
+        document = {
+            "hardsight": VERSION,
+            "command": command,
+            "warnings": self.warnings,
+            "summary": plain_json(self.summary),  # the numbers in the sentences of `Result.lines`
+            "tables": self.records(),  # its tables by name, with full numbers
+            "files": self.files,
+            "next": self.next,
+        }
+        return json.dumps(document, indent=2, allow_nan=False)
 
 
 _shown = _outside = Shown()  # while no command runs

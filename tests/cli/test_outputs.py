@@ -20,7 +20,6 @@ from hardsight.attacks import Attack
 from hardsight.cli.command_options import with_options
 from hardsight.domains import Adapted, Generalized
 from hardsight.errors import InputError
-from hardsight.render.json_document import json_document
 from hardsight.render.printed_tables import as_latex, as_markdown, write_tables
 from hardsight.render.saving import figures_as, save_figure
 from hardsight.render.showing import show_lines
@@ -73,7 +72,7 @@ def said(*, json: bool = False, quiet: bool = False) -> Shown:
 
 
 def test_the_document_has_full_numbers_and_nulls(capsys: pytest.CaptureFixture[str]) -> None:
-    document = json.loads(json_document("x", said()))
+    document = json.loads(said().document("x"))
     accuracy = {"accuracy": 0.71234567, "accuracy_low": 0.7, "accuracy_high": 0.8}
     assert document == {
         "hardsight": VERSION,

@@ -29,12 +29,11 @@ from hardsight.explorer import embedding_process
 from hardsight.explorer.columns import words
 from hardsight.explorer.display import Display, default_axes
 from hardsight.explorer.opening import open_display, open_page
-from hardsight.explorer.quick_filters import add_quick_filters
+from hardsight.explorer.other_results import add_quick_filters, add_suspects
 from hardsight.explorer.report import report
 from hardsight.explorer.review import Review, review_file
 from hardsight.explorer.selection import selection_table
 from hardsight.explorer.settings import ExploreSettings, ReportSettings
-from hardsight.explorer.suspects import add_suspects
 from hardsight.groups.audit import audit
 from hardsight.groups.drift import drift
 from hardsight.snapshot import Snapshot

@@ -130,7 +130,6 @@ def _shown_as(
     command: str, others: list[Any], table: Path | None = None, json: bool = False, quiet: bool = False
 ) -> Iterator[None]:
     """What the command prints goes where the options say; tables and the document follow when it has ended."""
-    from hardsight.render.json_document import json_document
     from hardsight.screen import Shown, print_warning, print_wrote, showing
 
     def end(shown: Shown) -> None:
@@ -142,7 +141,7 @@ def _shown_as(
             for path in write_tables(shown.tables, table, shown.files):
                 print_wrote(path)
         if json:
-            print(json_document(command, shown), file=out, flush=True)
+            print(shown.document(command), file=out, flush=True)
 
     if table is not None:
         from hardsight.render.printed_tables import check_tables, write_tables

@@ -37,7 +37,7 @@ def dynamics(
     """
     from hardsight.dynamics.description import describe_and_draw
     from hardsight.files.human import Answers
-    from hardsight.render.dynamics_page import write_dynamics_page
+    from hardsight.render.dynamics import write_dynamics_page
     from hardsight.render.showing import show
     from hardsight.screen import keep_table, print_wrote, progress_bar
 

@@ -6,7 +6,7 @@ Its fields are filled by opening.py, in this order:
     _of_samples        snapshot, snapshot_rows, and further columns with paths and base_ids
     _of_path           rounds, of a run of hardsight adapt; _of_memory: images, clean_table
     open_display       what people said; with settings.hardness, scores turned
-    open_shown         suspects (suspects.py) or the second run (two_runs.py), then quick_filters (quick_filters.py)
+    open_shown         suspects or the second run (two_runs.py), then quick_filters (other_results.py)
 
 Whoever fills something adds to the notes.
 """
@@ -34,7 +34,7 @@ from hardsight.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from hardsight.data.run_images import RunImages
-    from hardsight.explorer.suspects import SuspectsSummary
+    from hardsight.explorer.other_results import SuspectsSummary
 
 NOT_FURTHER = ("id", "label", "predicted", "status", "path", "base_id")  # columns that are shown in their own way
 RANKED_BY = ("avh", "loss", "confidence", "entropy", "avc_predicted")  # samples are sorted by the first of these that has values

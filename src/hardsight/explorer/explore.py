@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hardsight.explorer.opening import open_page
-from hardsight.explorer.page import Page
+from hardsight.explorer.opening import Page, open_page
 from hardsight.explorer.selection import review_table, selection_table
 from hardsight.explorer.server import Server
 from hardsight.explorer.settings import ExploreSettings

@@ -4,7 +4,7 @@ The browser gets columns as bytes, and filters, sorts and draws them itself. It 
 features, dynamics, and the review, which is written here.
 
     /, /page.css, /js/...                             the page itself, as files
-    /api/run, /api/column, /api/rows, /api/find       page.py, display.py and columns.py: the table
+    /api/run, /api/column, /api/rows, /api/find       opening.py, display.py and columns.py: the table
     /api/sample, /api/neighbors, /api/cosines         sample_detail.py: one sample, and the angles between classes
     /thumb, /image                                    thumbnails.py
     /api/story, /api/epoch                            epochs.py
@@ -35,7 +35,7 @@ from hardsight.explorer import sample_detail
 from hardsight.explorer.columns import Column, signed
 from hardsight.explorer.display import Display
 from hardsight.explorer.epochs import Epochs
-from hardsight.explorer.page import Page
+from hardsight.explorer.opening import Page
 from hardsight.explorer.selection import (
     FORMATS,
     HUMAN,
