@@ -25,6 +25,6 @@ epochs.py             dynamics: each sample over the epochs; a cache of arrays r
 selection.py          a selection: its groups, their curves, agreement with people; as a table or a file
 other_results.py      what other commands found, as columns: suspects, a subset, groups, a drift
 two_runs.py           two runs on the same ids
-adapt_rounds.py       a run of hardsight adapt: what each method kept, round by round
+adapt_rounds.py       a run of hardsight adapt: which samples each method kept
 review.py             a person's marks, in the run's review.parquet or next to a file
 """

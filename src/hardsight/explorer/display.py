@@ -4,7 +4,7 @@ Its fields are filled by opening.py, in this order:
 
     _shown             samples, name, path, start, class_names, columns of the scores, epochs
     _of_samples        snapshot, snapshot_rows, and further columns with paths and base_ids
-    _of_path           rounds, of a run of hardsight adapt; _of_memory: images, clean_table
+    _of_path           adapted, of a run of hardsight adapt; _of_memory: images, clean_table
     open_display       what people said; with settings.hardness, scores turned
     open_shown         suspects or the second run (two_runs.py), then quick_filters (other_results.py)
 
@@ -66,7 +66,7 @@ class Display:
     start: dict[str, Any] = field(default_factory=dict)  # start.json or run.json
     images: RunImages | None = None  # where a table in memory has its images
     epochs: Epochs | None = None
-    rounds: Rounds | None = None  # of self-training
+    adapted: bool = False  # whether the samples are the target of a run of hardsight adapt
     clean_table: pa.Table | None = None  # what hardsight clean found, if that is the table in memory
     suspects: SuspectsSummary | None = None  # what hardsight clean found; add_suspects reads it
     quick_filters: list[QuickFilter] = field(default_factory=list)  # a subset, groups, a drift; add_quick_filters reads them
@@ -200,11 +200,11 @@ class Display:
 
     def add_rounds(self, rounds: Rounds) -> None:
         """Add what each method of self-training kept, and what the columns of a round mean."""
-        self.rounds, self.start = rounds, self.start or read_start(rounds.root)
+        self.adapted, self.start = True, self.start or read_start(rounds.root)
         for name, about in ABOUT.items():
             self.describe(name, about, "low" if name == "avc" else None)
         for column in rounds.columns():
-            self.add(column)
+            (self.add if column.names is None else self.add_filter)(column)
         if len(rounds.seeds) > 1:
             others = ", ".join(map(str, rounds.seeds[1:]))
             self.notes.append(f"These are the rounds of seed {rounds.seed}; open PAIR/seed=N for those of {others}.")

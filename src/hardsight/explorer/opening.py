@@ -71,12 +71,10 @@ class Page:
     apply: list[str] = field(default_factory=list)  # words of the command that applies the marks, where there is one
 
     def __post_init__(self) -> None:
-        rounds = self.display.rounds
         self.notes = list(self.display.notes)  # for the user, one sentence each
         self.maps = Maps(self.display, keep=self.unmarked is None)
         self.columns = {name: on_screen(column) for name, column in self.display.columns.items()}  # angles in degrees
         self.axes = self._first_axes()
-        self.hidden = {} if rounds is None else rounds.hidden()  # columns that filters name and menus do not
 
     def _first_axes(self) -> dict[str, str | None]:
         """What the scatter first shows: of two runs, the first against the second; refused where there are no numbers."""
@@ -87,7 +85,7 @@ class Page:
 
     def about(self) -> dict[str, Any]:
         """What the browser must know before it first draws."""
-        display, snapshot, rounds = self.display, self.display.snapshot, self.display.rounds
+        display, snapshot = self.display, self.display.snapshot
         measures = [] if display.epochs is None else display.epochs.measures
         return {
             "version": VERSION,
@@ -96,9 +94,7 @@ class Page:
             "comparison": None if self.comparison is None else asdict(self.comparison),
             "n": len(display),
             "classes": display.class_names,
-            "columns": [column.described() for column in self.columns.values()]
-            + [column.described() | {"hidden": True} for column in self.hidden.values()]
-            + self.maps.described_columns(),
+            "columns": [column.described() for column in self.columns.values()] + self.maps.described_columns(),
             "maps": self.maps.described(),
             "axes": self.axes,
             "by": display.by,
@@ -110,8 +106,6 @@ class Page:
             "degrees": [name for name in measures if is_angle(name)],
             "moving": measures,  # those with a value for each sample
             "human": HUMAN if HUMAN in display.columns else None,
-            "reached": {} if rounds is None else rounds.reached(),
-            "methods": {} if rounds is None else rounds.methods,
             "suspects": None if display.suspects is None else display.suspects.described(),
             "quick_filters": [asdict(quick) for quick in display.quick_filters],
             "marks": list(MARKS),

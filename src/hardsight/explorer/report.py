@@ -110,7 +110,7 @@ def _data(page: Page) -> dict[str, Any]:
     position = {int(row): index for index, row in enumerate(rows)}
     maps = page.maps.ready_for_report()
     about = page.about()
-    about["columns"], columns = _columns(page.columns | page.hidden | maps, rows, about["columns"])
+    about["columns"], columns = _columns(page.columns | maps, rows, about["columns"])
     thumbnails = {position[row]: base64_text(page.pictures.small(row, SIDE)) for row in {*hardest, *repeated[:DUPLICATES]}}
     thumbnails = thumbnails if page.pictures.any else {}
     cosines = sample_detail.cosines(display)
@@ -145,7 +145,6 @@ def _data(page: Page) -> dict[str, Any]:
         "cosines": None if cosines is None else packed(cosines.astype("<f4").tobytes()),
         "epochs": epochs,
         "curves": curves,
-        "rounds": [] if display.rounds is None else display.rounds.summary(np.ones(len(display), bool)),
         "agreement": _agreements(page, [column["name"] for column in about["columns"]]),
     }
 
@@ -225,11 +224,8 @@ def _facts(display: Display) -> list[list[str]]:
     judged = (labels >= 0) & (predicted >= 0)
     if judged.any():
         wrong = int((labels != predicted)[judged].sum())
-        name = "accuracy" if display.rounds is None else "accuracy of the source model"
+        name = "accuracy of the source model" if display.adapted else "accuracy"
         facts += [[name, f"{100 * (1 - wrong / judged.sum()):.2f} %"], ["wrong", f"{wrong:,}"]]
-    if display.rounds is not None:
-        reached = display.rounds.reached()
-        facts += [[f"class accuracy after {name}", f"{100 * value:.2f} %"] for name, value in reached.items() if name != "source"]
     for name in FACTS:
         column = display.columns.get(name)
         if column is not None and np.isfinite(column.values).any():

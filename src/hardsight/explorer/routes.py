@@ -9,7 +9,6 @@ features, dynamics, and the review, which is written here.
     /thumb, /image                                    thumbnails.py
     /api/story, /api/epoch                            epochs.py
     /api/map                                          embedding_map.py
-    /api/rounds                                       adapt_rounds.py
     /api/curves, /api/agreement, /api/selection, /api/export    selection.py, of what is selected
     /api/review, /api/mark, /api/mark-all, /api/undo  review.py
 """
@@ -149,9 +148,9 @@ class Query:
         return int(text)
 
     def column(self, name: str) -> Column:
-        """The column of a name: of the display, of a round of self-training, or of a map."""
+        """The column of a name: of the display, or of a map."""
         page = self.page
-        column = page.columns.get(name) or page.hidden.get(name) or page.maps.columns().get(name)
+        column = page.columns.get(name) or page.maps.columns().get(name)
         if column is None:
             raise _Refused("there is no such column")
         return column
@@ -312,14 +311,6 @@ def _agreement(query: Query) -> Any:
     if by:
         result["groups"] = within(human, values, *groups_of(query.column(by), chosen, MOST_GROUPS))
     return result
-
-
-@_route("/api/rounds", "POST")
-def _rounds(query: Query) -> Any:
-    """What each method of self-training kept of the selection, round by round."""
-    if query.page.display.rounds is None:
-        raise _Refused("there was no self-training")
-    return query.page.display.rounds.summary(query.selection())
 
 
 @_route("/api/map/{method}", "POST")

@@ -3,7 +3,6 @@
 // Every change goes through `change`: it is written to the address, the columns it needs are fetched, and then
 // everything that follows the selection is drawn in one go.
 
-import { Adaptation } from "./adaptation.js";
 import { Agreement } from "./agreement.js";
 import { Classes } from "./classes.js";
 import { css } from "./colors.js";
@@ -118,10 +117,6 @@ class Page {
     if (about.human) {
       const agreement = new Agreement(this);
       add("agreement", "Agreement", () => agreement.draw());
-    }
-    if (Object.keys(about.methods).length) {
-      const adaptation = new Adaptation(this);
-      add("adaptation", "Adaptation", () => adaptation.draw());
     }
     const form = new FilterForm(this);
     add("filter", "Filter", () => form.draw());
