@@ -365,26 +365,6 @@ def test_figures_beside_png(tmp_path: Path) -> None:
         pass
 
 
-def test_a_figure_as_wide_as_a_column_has_words_that_can_be_read(tmp_path: Path) -> None:
-    from matplotlib.figure import Figure
-    from matplotlib.text import Text
-    from PIL import Image
-
-    figure = Figure(figsize=(12, 3), layout="constrained", dpi=100)
-    for axes in figure.subplots(1, 4):
-        axes.plot([0, 1], [0, 1])
-        axes.set_title("accuracy", fontsize=9)
-    with figures_as("png", width=3.3):
-        (path,) = save_figure(figure, tmp_path / "panels.png")
-    with Image.open(path) as picture:
-        assert picture.size == (330, 330)  # two by two instead of four by one
-    assert min(float(text.get_fontsize()) for text in figure.findobj(Text)) >= 6  # type: ignore[attr-defined]
-    boxes = [axes.get_position() for axes in figure.axes]
-    assert boxes[0].y0 > boxes[2].y1 and boxes[0].x1 < boxes[1].x0
-    with pytest.raises(InputError, match="must be 2 to 40 inches, got 330"), figures_as("png", 330):
-        pass
-
-
 def test_each_method_can_be_told_from_the_others() -> None:
     from hardsight.render import domains
 

@@ -3,7 +3,7 @@
     @command(CorrelateSettings, figures=True)
     def correlate(settings, ...): ...
 
-`--quiet`, `--json`, `--table`, `--figures` and `--width` are defined here. The command prints through `hardsight.screen`, saves
+`--quiet`, `--json`, `--table` and `--figures` are defined here. The command prints through `hardsight.screen`, saves
 figures through `hardsight.render.saving`, and knows nothing of them.
 """
 
@@ -15,46 +15,42 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
 import typer
 
 from hardsight.cli.help_page import Command
-from hardsight.errors import InputError
-from hardsight.options import OptionField, Options
+from hardsight.options import OptionField, Options, option
 
 Function = Callable[..., None]
-Option = tuple[str, Any, Any]  # name, type, what typer shows of it
 
-QUIET: Option = ("quiet", bool, typer.Option(False, "--quiet", "-q", help="Print nothing but errors."))
-JSON: Option = (
-    "json",
-    bool,
-    typer.Option(
-        False,
-        "--json",
-        help="Print one JSON document with all numbers, tables and files; everything else goes to standard error.",
-    ),
-)
-TABLE: Option = (
-    "table",
-    Path,
-    typer.Option(None, "--table", metavar="FILE", help="File for the printed tables: .csv, .tex, .md, .json or .parquet."),
-)
-FIGURES: Option = (
-    "figures",
-    str,
-    typer.Option(
-        "png", "--figures", metavar="[png|pdf|svg]", help="Comma-separated figure formats: png, pdf, svg. PNG is always written."
-    ),
-)
-WIDTH: Option = (
-    "width",
-    str,
-    typer.Option(None, "--width", metavar="INCHES", help="Width of figures; a column of a paper has about 3.3, a page 6.9."),
-)
+
+@dataclass(frozen=True)
+class Printing(Options):
+    """Where the words of a command go."""
+
+    json: bool = option(
+        False, "Print one JSON document with all numbers, tables and files; everything else goes to standard error."
+    )
+    quiet: bool = option(False, "Print nothing but errors.", flag=("--quiet", "-q"))
+
+
+@dataclass(frozen=True)
+class PrintingTables(Printing):
+    """And its tables."""
+
+    table: Path | None = option(None, "File for the printed tables: .csv, .tex, .md, .json or .parquet.", metavar="FILE")
+
+
+@dataclass(frozen=True)
+class Drawing(Options):
+    """Where its figures go."""
+
+    figures: str = option("png", "Comma-separated figure formats: png, pdf, svg. PNG is always written.", metavar="[png|pdf|svg]")
+
 
 PLAIN = (bool, str, Path)  # numbers arrive as text: the settings class says what is wrong with one
 NUMBERS = (int, float)
@@ -80,23 +76,20 @@ def with_options(
     Args:
         settings_class: one option per field; the command gets the object as its parameter `settings`.
         prints: "lines" gives `--json` and `--quiet`, "tables" also `--table`.
-        figures: gives `--figures` and `--width`.
+        figures: gives `--figures`.
     """
-    printing = {"tables": (TABLE, JSON, QUIET), "lines": (JSON, QUIET), "nothing": ()}[prints]
-    drawing = (FIGURES, WIDTH) if figures else ()
+    printing = {"tables": PrintingTables, "lines": Printing, "nothing": Options}[prints].fields()
+    drawing = Drawing.fields() if figures else ()
     fields = () if settings_class is None else [field for field in settings_class.fields() if not field.about.python]
 
     def decorate(command: Function) -> Function:
         hints, keyword = get_type_hints(command), inspect.Parameter.KEYWORD_ONLY
         listed = [p for p in inspect.signature(command).parameters.values() if p.name != "settings"]
-        parameters = [
-            *(p.replace(annotation=hints[p.name], kind=keyword) for p in listed),
-            *map(parameter_of, fields),
-            *(inspect.Parameter(name, keyword, default=info, annotation=kind) for name, kind, info in (*printing, *drawing)),
-        ]
+        parameters = [p.replace(annotation=hints[p.name], kind=keyword) for p in listed]
+        parameters += map(parameter_of, (*fields, *printing, *drawing))
 
         def call(**values: Any) -> None:
-            drawn, shown = ({name: values.pop(name) for name, _, _ in added} for added in (drawing, printing))
+            drawn, shown = ({field.name: values.pop(field.name) for field in added} for added in (drawing, printing))
             with _drawn_as(**drawn), _shown_as(command.__name__, list(values.values()), **shown) if shown else nullcontext():
                 if settings_class is not None:
                     options = {field.name: value_of(field, values.pop(field.name)) for field in fields}
@@ -111,18 +104,12 @@ def with_options(
     return decorate
 
 
-@contextmanager
-def _drawn_as(figures: str = "png", width: str | None = None) -> Iterator[None]:
-    if figures == "png" and width is None:
-        yield
-        return
+def _drawn_as(figures: str = "png") -> AbstractContextManager[None]:
+    if figures == "png":
+        return nullcontext()
     from hardsight.render.saving import figures_as
 
-    inches = None if width is None else number(width, float)
-    if isinstance(inches, str):
-        raise InputError(f"width must be a number of inches, got {inches!r}.")
-    with figures_as(figures, inches):
-        yield
+    return figures_as(figures)
 
 
 @contextmanager
