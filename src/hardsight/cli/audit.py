@@ -6,22 +6,18 @@ from pathlib import Path
 
 import typer
 
-from hardsight.cli import command
+from hardsight.cli import argument, command, writes
 from hardsight.groups.settings import AuditSettings
 
 
 @command(AuditSettings)
 def audit(
     settings: AuditSettings,
-    source: str = typer.Argument(
-        ..., metavar="RUN_OR_FILE", help="A run directory, a snapshot (.npz, .parquet) or a scores table (.parquet, .csv, .json)."
+    source: str = argument(
+        "RUN_OR_FILE", "A run directory, a snapshot (.npz, .parquet) or a scores table (.parquet, .csv, .json)."
     ),
-    output: str = typer.Option(
-        None,
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="File to write: .parquet, .csv or .json. Default: audit.parquet in a run, photo.audit.parquet next to photo.npz.",
+    output: str = writes(
+        "File to write: .parquet, .csv or .json. Default: audit.parquet in a run, photo.audit.parquet next to photo.npz."
     ),
     report: Path = typer.Option(
         None, "--report", metavar="FILE", help="HTML report to write. Default: the output file with the extension .html."
