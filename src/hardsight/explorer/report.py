@@ -29,7 +29,7 @@ from hardsight.explorer.thumbnails import Pictures
 from hardsight.files.writing import check_page_output, write_text
 from hardsight.options import takes
 from hardsight.render.saving import png_bytes
-from hardsight.render.style import BLUE, VERMILION, new_figure
+from hardsight.render.style import BLUE, VERMILION, finished, new_figure
 from hardsight.screen import Progress, spoken
 from hardsight.threads import even_rows
 
@@ -275,9 +275,7 @@ def overview(page: Page) -> Figure:
     edges = np.histogram_bin_edges(avh[rows], bins=40)
     right.hist([avh[part] for part, *_ in parts], bins=edges, stacked=True, color=[BLUE, VERMILION])
     right.set(xlabel="AVH (harder to the right)", ylabel="samples")
-    for axes in (left, right):
-        axes.spines[["top", "right"]].set_visible(False)
-    return figure
+    return finished(figure)
 
 
 # The data: rows, columns, curves

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from hardsight.render.style import BLUE, COLORS, MARKERS, VERMILION, new_figure, plain, state
+from hardsight.render.style import BLUE, COLORS, MARKERS, VERMILION, finished, new_figure, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,8 +39,6 @@ def groups_with_intervals(names: Sequence[str], counts: np.ndarray, panels: Sequ
         panels: the measures, from left to right.
         verdicts: (k,) 1 for worse than the rest, -1 for better, 0 for neither, NaN for too few samples: pale and hollow.
     """
-    from matplotlib.ticker import MaxNLocator
-
     k = len(names)
     figure = new_figure(10, 1.1 + INCH_PER_GROUP * k)
     every = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
@@ -55,14 +53,13 @@ def groups_with_intervals(names: Sequence[str], counts: np.ndarray, panels: Sequ
         faces = ["white" if np.isnan(verdict) else color for verdict, color in zip(verdicts, colors, strict=True)]
         axes.scatter(panel.value, place, s=sizes, c=faces, edgecolors=colors, zorder=3)
         axes.set_title(panel.title, fontsize=9)
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=4))  # more of small numbers would touch each other
+        axes.locator_params(axis="x", nbins=4)  # more of small numbers would touch each other
         axes.tick_params(labelsize=8)
-        axes.spines[["top", "right"]].set_visible(False)
     short = [name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…" for name in names]
     shown = [f"{name}  (n = {count:,})" for name, count in zip(short, counts, strict=True)]
     every[0].set_yticks(place, [plain(name) for name in shown])
     every[0].set_ylim(k - 0.4, -0.6)
-    return figure
+    return finished(figure)
 
 
 def cost_figure(table: pa.Table, words: str) -> Figure:
@@ -93,5 +90,4 @@ def cost_figure(table: pa.Table, words: str) -> Figure:
     axes.set_xlabel("samples")
     axes.set_ylabel(f"{words} (%)")
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
-    state(figure, "bars: 95 % intervals")
-    return figure
+    return finished(figure, "bars: 95 % intervals")
