@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -176,26 +175,18 @@ def _histograms(axes: Any, row: dict[str, Any], style: str) -> None:
 
 def write_dynamics_page(description: Description, run: Path, path: Path) -> None:
     """Write the page of a run's dynamics."""
-    said = [part for tabular, lines in groupby(description.sentences, _is_tabular) for part in _said(list(lines), tabular)]
     start = read_start(run) or {}
-    parts = [*said, html_page.figures(description.drawn, wide=True), _epochs(description.table)]
+    parts = [
+        html_page.as_printed(description.sentences),
+        html_page.figures(description.drawn, wide=True),
+        _epochs(description.table),
+    ]
     parts += [html_page.again(start.get("words"), command_line())]
     parts += [html_page.settings(start)] if {"arguments", "versions"} <= start.keys() else []
     sentence = "When AVH settles, whether angles settle before norms, and how far features collapse."
-    content = html_page.page(f"Dynamics: {run.resolve().name}", sentence, *parts, style=".step { margin: .2rem 0 .2rem 1.5rem }")
+    content = html_page.page(f"Dynamics: {run.resolve().name}", sentence, *parts, style="pre { white-space: pre-wrap }")
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, content, "html")
-
-
-def _is_tabular(line: str) -> bool:
-    return "  " in line.strip()
-
-
-def _said(lines: list[str], tabular: bool) -> list[str]:
-    """Sentences as paragraphs, columns of numbers as they are printed."""
-    if tabular:
-        return [html_page.as_printed(lines)]
-    return [html_page.paragraph(line.strip(), "" if line == line.lstrip() else "step") for line in lines]
 
 
 def _epochs(table: pa.Table) -> str:
