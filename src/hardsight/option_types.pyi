@@ -246,7 +246,6 @@ class ExploreOptions(TypedDict, total=False):
     bias: Any
     ids: Any
     columns: Any
-    hardness: str | bool | None
 
 class ExportOptions(TypedDict, total=False):
     images: str | None
@@ -382,7 +381,6 @@ class ReportOptions(TypedDict, total=False):
     bias: Any
     ids: Any
     columns: Any
-    hardness: str | bool | None
 
 class ScoreOptions(TypedDict, total=False):
     scores: Any

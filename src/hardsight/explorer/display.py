@@ -5,7 +5,7 @@ Its fields are filled by opening.py, in this order:
     _shown             samples, name, path, start, class_names, columns of the scores, epochs
     _of_samples        snapshot, snapshot_rows, and further columns with paths and base_ids
     _of_path           adapted, of a run of hardsight adapt; _of_memory: images, clean_table
-    open_display       what people said; with settings.hardness, scores turned
+    open_display       what people said
     open_shown         suspects or the second run (two_runs.py), then quick_filters (other_results.py)
 
 Whoever fills something adds to the notes.
@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 from hardsight.errors import InputError, first_line
 from hardsight.explorer.adapt_rounds import ABOUT, Rounds
-from hardsight.explorer.columns import Column, codes, from_arrow, integers, numbers, rows_of, turned
+from hardsight.explorer.columns import Column, codes, from_arrow, integers, numbers, rows_of
 from hardsight.explorer.epochs import Epochs
 from hardsight.files.run import read_start
 from hardsight.files.suspects import FAR
@@ -72,7 +72,6 @@ class Display:
     quick_filters: list[QuickFilter] = field(default_factory=list)  # a subset, groups, a drift; add_quick_filters reads them
     notes: list[str] = field(default_factory=list)  # for the user, one sentence each
     found: list[str] = field(default_factory=list)  # what hardsight check said
-    hardness: bool = False  # whether high is hard in every score
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -222,17 +221,6 @@ class Display:
         self.add(numbers("human", values, BY_PEOPLE, "low"))
         if len(rows) < len(self):
             self.notes.append(f"{len(self) - len(rows)} of {len(self)} samples have no human data.")
-
-    def turn_scores(self) -> None:
-        """Make high the hard end of every score and of its curves over the epochs; files stay as measured."""
-        other_sign = [name for name, column in self.columns.items() if turned(column) is not column]
-        for name in other_sign:
-            self.add(turned(self.columns[name]))
-        if self.epochs is not None:
-            self.epochs.hardness = True
-        self.hardness = True
-        signs = f" {', '.join(other_sign)}: shown with the other sign." if other_sign else ""
-        self.notes.append(f"As hardness: high is hard in every score.{signs}")
 
 
 def _text(column: pa.ChunkedArray) -> pa.Array:

@@ -116,7 +116,6 @@ class Page:
             "reports": self.reports,
             "start": {name: display.start.get(name) for name in OF_RUN},
             "again": self.how_again(),
-            "hardness": display.hardness,
             "notes": display.notes,
         }
 
@@ -206,8 +205,6 @@ def open_display(
     if display.epochs is not None:
         column = display.columns.get("split")
         display.epochs.match(display.ids, None if column is None else words(column))
-    if settings.hardness:
-        display.turn_scores()
     return display
 
 

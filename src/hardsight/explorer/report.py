@@ -18,7 +18,7 @@ import pyarrow as pa
 from PIL import Image
 
 from hardsight.explorer import sample_detail
-from hardsight.explorer.columns import Column, numbers, sign
+from hardsight.explorer.columns import Column, numbers
 from hardsight.explorer.display import Display
 from hardsight.explorer.one_file import base64_text, one_file, packed, packed_column
 from hardsight.explorer.opening import Page, open_shown
@@ -229,7 +229,7 @@ def _facts(display: Display) -> list[list[str]]:
     for name in FACTS:
         column = display.columns.get(name)
         if column is not None and np.isfinite(column.values).any():
-            facts.append([f"mean {spoken(name)}{sign(column)}", f"{np.nanmean(column.values.astype(np.float64)):.4g}"])
+            facts.append([f"mean {spoken(name)}", f"{np.nanmean(column.values.astype(np.float64)):.4g}"])
     if HUMAN in display.columns and display.by is not None:
         rho = agreement(display.columns[HUMAN].values, display.columns[display.by].values)
         if rho["spearman"] is not None:
@@ -270,7 +270,7 @@ def overview(page: Page) -> Figure:
     for part, color, marker, size, name in parts:
         alpha = 0.6 if marker == "o" else 1
         left.scatter(np.degrees(angle[part]), norm[part], s=size, c=color, marker=marker, alpha=alpha, label=name)
-    left.set(xlabel="angle to the given class (degrees)", ylabel=f"norm of the feature{sign(columns['norm'])}")
+    left.set(xlabel="angle to the given class (degrees)", ylabel="norm of the feature")
     left.legend(title="prediction", loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
     edges = np.histogram_bin_edges(avh[rows], bins=40)
     right.hist([avh[part] for part, *_ in parts], bins=edges, stacked=True, color=[BLUE, VERMILION])

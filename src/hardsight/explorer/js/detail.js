@@ -2,7 +2,7 @@
 
 import { groupColor } from "./colors.js";
 import { Curves } from "./curves.js";
-import { el, harmless, measured, name, number, percent, short, spoken, titled, withSign } from "./words.js";
+import { el, harmless, measured, name, number, percent, short, spoken, titled } from "./words.js";
 
 export class Detail {
   constructor(page) {
@@ -230,7 +230,7 @@ export class Detail {
             el(
               "th",
               { scope: "row", title: this.page.columns.meta(key)?.about ?? "" },
-              withSign(key, this.page.columns.meta(key)),
+              spoken(key),
             ),
             el("td", {}, typeof value === "string" ? name(value, 40) : measured(value, this.page.columns.meta(key)?.unit)),
           ),

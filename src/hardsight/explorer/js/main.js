@@ -59,7 +59,6 @@ class Page {
       ...(this.about.comparison
         ? [name(this.about.name, 28), " against ", name(this.about.comparison.second, 28)]
         : [name(this.about.name, 40)]),
-      this.about.hardness ? el("span", { class: "quiet" }, " high is hard in every score") : "",
     );
     this.maps = new Maps(this);
     this.menus();
