@@ -18,12 +18,11 @@ import numpy as np
 import pyarrow as pa
 
 import hardsight
-from hardsight.checks import check_count
 from hardsight.data import ImageData
 from hardsight.data.arrays import ImageArrays
 from hardsight.data.degradation import Degradation, degrade
 from hardsight.data.digits import read_digits
-from hardsight.errors import FileError, InputError, require_installed
+from hardsight.errors import FileError, require_installed
 from hardsight.extraction.extract import extract
 from hardsight.files.heads import save_head
 from hardsight.files.places import place_on_disk
@@ -80,8 +79,6 @@ def load_digits(seed: int) -> Digits:
 def run_demo(directory: str | Path, *, seed: int = 0, progress: Progress | None = None) -> ScoresTable:
     """Train, score, adapt and write a run directory; if it is already complete, only read its scores."""
     directory = place_on_disk(directory)
-    if check_count(seed, "seed") >= 2**32:
-        raise InputError(f"seed must be below 2^32, got {seed}.")
     if not (directory / "run.json").exists():
         require_installed("torch", extra="torch", purpose="the demo")
     run = Run(directory, "hardsight demo", {"seed": seed}, {"data": "digits"})

@@ -56,7 +56,7 @@ class PictureSource(Protocol):
 class InOrder:
     """Images in the row order of a table: arrays (h, w) or (h, w, 3), or PIL images."""
 
-    def __init__(self, ids: pa.ChunkedArray, images: Sequence[Any] | np.ndarray) -> None:
+    def __init__(self, ids: pa.Array | pa.ChunkedArray, images: Any) -> None:
         self.ids, self.images = ids, images
 
     def image(self, id: Any) -> Any:
@@ -137,7 +137,7 @@ class Result:
 
     def tables(self) -> dict[str, pa.Table]:
         """The printed tables by name, with full numbers."""
-        from hardsight.render.printed_tables import arrow_tables
+        from hardsight.render.showing import arrow_tables
 
         return arrow_tables([table for table in self.lines() if isinstance(table, ShownTable)])
 

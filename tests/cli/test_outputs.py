@@ -20,9 +20,8 @@ from hardsight.attacks import Attack
 from hardsight.cli.command_options import with_options
 from hardsight.domains import Adapted, Generalized
 from hardsight.errors import InputError
-from hardsight.render.printed_tables import as_latex, as_markdown, write_tables
 from hardsight.render.saving import figures_as, save_figure
-from hardsight.render.showing import show_lines
+from hardsight.render.showing import as_latex, as_markdown, show_lines, write_tables
 from hardsight.screen import (
     Cell,
     ProgressLines,

@@ -206,7 +206,7 @@ def test_pictures_in_work_never_have_more_pixels_than_the_bound(tmp_path: Path, 
     monkeypatch.setattr(pictures_module, "AT_ONCE", 25_000)
     pictures = Pictures(open_display(tmp_path / "scores.parquet"), str(tmp_path))
     in_work, seen, lock = [0], [], Lock()
-    upright, encoded = decoding._upright, pictures_module._encoded
+    upright, encoded = decoding._upright, pictures_module.thumbnail
 
     def counted(pixels: int) -> None:
         with lock:
@@ -225,7 +225,7 @@ def test_pictures_in_work_never_have_more_pixels_than_the_bound(tmp_path: Path, 
         return made
 
     monkeypatch.setattr(decoding, "_upright", decoded)
-    monkeypatch.setattr(pictures_module, "_encoded", slowly)
+    monkeypatch.setattr(pictures_module, "thumbnail", slowly)
     with ThreadPoolExecutor(12) as pool:
         made = list(pool.map(lambda row: pictures.small(row, 768), range(12)))
     assert len(set(made)) == 12 and pictures.room.used == in_work[0] == 0

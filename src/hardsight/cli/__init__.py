@@ -17,8 +17,7 @@ from typing import Any, NoReturn
 
 import typer
 
-from hardsight.cli.command_options import command_of, with_options
-from hardsight.cli.help_page import PACKAGES, PURPOSES, Group, UsageError
+from hardsight.cli.command_options import PACKAGES, PURPOSES, Group, UsageError, command_of, with_options
 from hardsight.cores import avoid_amx, limit_spinning
 from hardsight.errors import HardsightError, did_you_mean
 from hardsight.options import Options

@@ -29,6 +29,7 @@ from hardsight.explorer.columns import Column, codes, from_arrow, integers, numb
 from hardsight.explorer.epochs import Epochs
 from hardsight.files.run import read_start
 from hardsight.files.suspects import FAR
+from hardsight.result import RANKED_BY
 from hardsight.scores import SCORES
 from hardsight.snapshot import Snapshot
 
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from hardsight.explorer.other_results import SuspectsSummary
 
 NOT_FURTHER = ("id", "label", "predicted", "status", "path", "base_id")  # columns that are shown in their own way
-RANKED_BY = ("avh", "loss", "confidence", "entropy", "avc_predicted")  # samples are sorted by the first of these that has values
 BY_PEOPLE = "How often people chose the given class."
 
 

@@ -201,12 +201,8 @@ def _existing_files(material: Material) -> list[Path | None] | None:
 
 
 def _common_root(material: Material, files: list[Path | None]) -> Path:
-    roots = [Path(root) for root in material.pictures.roots]
-    existing = [file for file in files if file is not None]
-    for root in roots:
-        if all(file.is_relative_to(root) for file in existing):
-            return root
-    return Path(os.path.commonpath(roots))
+    roots = [root for root in material.pictures.roots if all(file is None or file.is_relative_to(root) for file in files)]
+    return Path(roots[0] if roots else os.path.commonpath(material.pictures.roots))
 
 
 def _clear(folder: Path) -> None:

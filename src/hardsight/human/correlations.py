@@ -20,7 +20,7 @@ from hardsight.human.open_set_detection import open_set
 from hardsight.human.settings import CorrelateSettings
 from hardsight.human.tables import CEILING, EPOCH, GROUP, HYPOTHESIS, OPEN_SET, PAIR, SIDE, SINGLE, Row, as_table
 from hardsight.render.html_page import as_printed
-from hardsight.render.printed_tables import as_arrow
+from hardsight.render.showing import as_arrow
 from hardsight.result import Result
 from hardsight.screen import Sentence, ShownTable, table_lines
 from hardsight.snapshot import Snapshot

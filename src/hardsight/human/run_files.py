@@ -15,8 +15,8 @@ from hardsight.human.correlations import Correlations
 from hardsight.human.settings import CorrelateSettings
 from hardsight.human.tables import Row
 from hardsight.render import html_page
-from hardsight.render.printed_tables import escaped, tabular
 from hardsight.render.saving import save_figure
+from hardsight.render.showing import escaped, tabular
 from hardsight.screen import ShownTable, spoken
 from hardsight.table import write_table
 

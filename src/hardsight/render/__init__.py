@@ -10,8 +10,7 @@ domains.py        accuracy of adapt and generalize
 attacks.py        attacked inputs
 html_page.py      the pieces of a self-contained HTML page
 table_views.py    a table in a terminal and a notebook
-showing.py        a result on the screen, and as a page or document
-printed_tables.py  printed tables as files: .csv, .json, .parquet, .tex, .md
+showing.py        a result on the screen, as a page, and its printed tables as files: .csv, .json, .parquet, .tex, .md
 """
 
 import lazy_loader

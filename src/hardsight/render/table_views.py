@@ -16,7 +16,7 @@ from hardsight.errors import HardsightError
 from hardsight.screen import LONGEST_NAME, aligned, number, printable, wrapped
 
 WIDTH = 100  # of a line of a note
-SIDE = 64  # longest side of a thumbnail, in pixels
+SIDE = 64  # longest side of a thumbnail in a table, in pixels
 MOST_BYTES = 100_000  # of all thumbnails in one view
 
 
@@ -99,7 +99,7 @@ def thumbnails(image_of: Callable[[Any], Any], ids: Sequence[Any]) -> list[bytes
             image = image_of(id)
         except HardsightError:  # a picture that is broken or gone
             image = None
-        content = None if image is None else thumbnail(image, SIDE)
+        content = None if image is None else thumbnail(image.copy(), SIDE)
         if content is not None and len(content) > room:
             content = None
         room -= len(content or b"")
@@ -108,9 +108,10 @@ def thumbnails(image_of: Callable[[Any], Any], ids: Sequence[Any]) -> list[bytes
 
 
 def thumbnail(image: Any, side: int) -> bytes:
-    """A WebP of at most `side` pixels."""
-    small = image.convert("RGB")
-    small.thumbnail((side, side))
+    """A WebP of at most `side` pixels, small ones without loss. The image itself is reduced: a copy would take as much memory."""
+    if max(image.size) > side:
+        image.thumbnail((side, side))
     stream = io.BytesIO()
-    small.save(stream, "WEBP", lossless=max(image.size) <= side, quality=82, method=2)
+    image = image if image.mode == "RGB" else image.convert("RGB")
+    image.save(stream, "WEBP", lossless=max(image.size) <= SIDE, quality=82, method=2)
     return stream.getvalue()
