@@ -27,8 +27,10 @@ from hardsight.exporting.material import (
     refuse_inside,
 )
 from hardsight.exporting.settings import TOOLS, ExportSettings
+from hardsight.files.kinds import kind_of
 from hardsight.options import takes
 from hardsight.screen import Progress
+from hardsight.snapshot import Snapshot
 from hardsight.table import as_hardness
 from hardsight.threads import sample_rows
 
@@ -75,6 +77,8 @@ def export(
     folder = default_folder(path, to) if output is None else Path(output)
     check_folder(folder, to, path)
     shown = ReportSettings(images=settings.images, **settings.keywords())
+    if path is not None and "images" in TOOLS[to] and path.exists() and kind_of(path) == "snapshot":
+        located(Pictures.of(Snapshot.open(path, **shown.keywords()), settings.images))  # before the samples are scored
     display = open_display(x, shown, keep=False, progress=progress)
     add_suspects(display)
     rows = sample_rows(settings, len(display))

@@ -31,7 +31,8 @@ def plain(text: str) -> str:
 def finished(figure: Figure, words: str = "") -> Figure:
     """The figure without the frame at the top and the right of its panels; `words` below say what bands or bars are."""
     for axes in figure.axes:
-        axes.spines[[name for name in ("top", "right") if name in axes.spines]].set_visible(False)
+        if "top" in axes.spines:  # not those of polar axes
+            axes.spines[["top", "right"]].set_visible(False)
     if words:
         figure.supxlabel(words, fontsize=8, color="0.35")
     return figure
