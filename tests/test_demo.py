@@ -73,7 +73,7 @@ def test_the_directory_holds_what_readme_lists(demo: tuple[Path, float]) -> None
     names = {path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()}
     parts = ("images/", "train/", "extract/", "degraded/", "adapt/", "clean/", ".")
     assert {name for name in names if not name.startswith(parts)} == {
-        *("start.json", "run.json", "head.safetensors", "scores.parquet", "degraded.parquet", "report.html"),
+        *("start.json", "run.json", "head.safetensors", "scores.parquet", "degraded.parquet", "people.parquet", "report.html"),
         *("samples/part-00000.parquet", "model/model.safetensors", "model/config.json"),
         *(f"figures/{name}.png" for name in ("contrast", "noise")),
     }

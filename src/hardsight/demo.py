@@ -86,6 +86,7 @@ def run_demo(directory: str | Path, *, seed: int = 0, progress: Progress | None 
         with run.only_writer(), one_torch_thread():
             _fill(run, seed, progress)
     if not (directory / "report.html").exists():
+        predicted_people(directory, seed)  # for a section of it
         from hardsight.explorer.report import report
 
         report(directory)
@@ -116,7 +117,7 @@ class PredictedPeople:
 
 
 def predicted_people(directory: Path, seed: int = 0) -> PredictedPeople:
-    """Twenty made-up people look at a third of the held-out digits, and err more where there is little ink."""
+    """people.parquet: twenty made-up people look at a third of the held-out digits, and err more where there is little ink."""
     from hardsight.stats import spearman
 
     snapshot, data = Snapshot.open(directory).of_split("test"), read_digits()
@@ -126,7 +127,7 @@ def predicted_people(directory: Path, seed: int = 0) -> PredictedPeople:
     rows = rng.permutation(len(ink))
     asked, rest = rows[: len(rows) // 3], rows[len(rows) // 3 :]
     answers = {"id": snapshot.ids[asked].tolist(), "frequency": right[asked].tolist(), "answers": [20] * len(asked)}
-    found = hardsight.people(snapshot, answers)
+    found = hardsight.people(snapshot, answers, output=directory / "people.parquet")
     agreement = spearman(found["predicted_frequency"].to_numpy()[rest], right[rest])
     return PredictedPeople(len(asked), len(rest), agreement, spearman(-found.model.known.hardness[rest], right[rest]))
 

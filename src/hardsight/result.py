@@ -214,7 +214,7 @@ class Result:
         """What is shown of the table, in words, and these rows."""
         by = self.ranked_by
         rows = self.table.slice(0, 10) if by is None else hardest(self.table, by)
-        if by not in SCORES:
+        if by is None or by not in SCORES:
             return f"first {len(rows)} {'rows' if by is None else f'by {by}'}", rows
         ranked = f"hardest {len(rows)} by {by} ({hard_end(rows.schema, by)} is hard)"
         return ranked if len(rows) else f"no sample has a value of {by} to rank by", rows

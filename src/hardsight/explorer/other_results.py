@@ -1,10 +1,11 @@
-"""What other commands found, as columns: the suspects of `clean`; a subset, the groups of an audit, a drift, odd images.
+"""What other commands found, as columns: the suspects of `clean`; a subset, groups, a drift, odd images, what people would say.
 
     suspects id, verdict, ...       hardsight clean                  the page then opens with the samples most likely wrong
     subset   id, reason             hardsight select                 columns subset, subset_reason
     audit    id, and its groups     hardsight audit                  a column per grouping
     drift    id, harder, change     hardsight drift                  columns drift, drift_change, drift_outcome
     quality  id, issues             hardsight check                  column image_quality
+    people   id, predicted_frequency, low, high, source              hardsight people: columns of these names
 
 Each is a named file, or the one that the command writes into the run or next to a file. Rows are joined by id.
 """
@@ -123,6 +124,7 @@ def _note(display: Display, unseen: int, given: np.ndarray) -> None:
 
 # Columns to filter by
 
+PREDICTED = "predicted_frequency"  # by people
 CHOSEN = ["in the subset", "not in it"]
 HARDER = ["harder", "easier", "no change"]
 MOST_REASONS = 20  # listed; more are reasons of single samples, with a rank or a score in each
@@ -130,7 +132,7 @@ MOST_REASONS = 20  # listed; more are reasons of single samples, with a rank or 
 
 def add_quick_filters(display: Display, settings: ReportSettings) -> None:
     """Add the columns of the subset, the audit and the drift that are named, or that are in the run or next to the file."""
-    for name, add in (("subset", _add_subset), ("audit", _add_audit), ("drift", _add_drift), ("quality", _add_quality)):
+    for name, add in READERS.items():
         named = getattr(settings, name, None)
         if named is not None:
             if not named.is_file():
@@ -218,3 +220,23 @@ def _add_drift(display: Display, file: Path) -> None:
     turned = from_arrow("drift_outcome", outcome)
     if turned is not None:
         display.add_filter(replace(turned, about="Whether the prediction was right, before and after."))
+
+
+def _add_people(display: Display, file: Path) -> None:
+    """What people would say, with its interval, and whether they were asked."""
+    table = _joined(display, file, ("id", "predicted_frequency", "low", "high", "source"), "people")
+    about = "How often people would choose the given class, predicted from answers about some samples"
+    for name, column, which in (("", "predicted_frequency", ""), ("_low", "low", ": low end"), ("_high", "high", ": high end")):
+        display.add(numbers(PREDICTED + name, floats(table.column(column)), f"{about}{which}.", "low"))
+    source = from_arrow("people_source", table.column("source"))
+    if source is not None:
+        display.add_filter(replace(source, about="Whether people answered about the sample, or their answer is predicted."))
+
+
+READERS = {
+    "subset": _add_subset,
+    "audit": _add_audit,
+    "drift": _add_drift,
+    "quality": _add_quality,
+    "people": _add_people,
+}

@@ -22,6 +22,7 @@ from hardsight.explorer.columns import Column, numbers
 from hardsight.explorer.display import Display
 from hardsight.explorer.one_file import base64_text, one_file, packed, packed_column
 from hardsight.explorer.opening import Page, open_shown
+from hardsight.explorer.other_results import PREDICTED
 from hardsight.explorer.review import MARKS, Review
 from hardsight.explorer.selection import HUMAN, agreement, curves_of_groups, groups_of
 from hardsight.explorer.settings import ReportSettings
@@ -30,6 +31,8 @@ from hardsight.files.writing import check_page_output, write_text
 from hardsight.options import takes
 from hardsight.render.saving import png_bytes
 from hardsight.render.style import BLUE, VERMILION, finished, new_figure
+from hardsight.result import RANKED_BY
+from hardsight.scoring.comparable import hardness_ranks
 from hardsight.screen import Progress, spoken
 from hardsight.threads import even_rows
 
@@ -45,6 +48,7 @@ THUMBNAILS, SIDE = 120, 96  # of the hardest samples, and their longest side in 
 ACROSS, OVERVIEW = 12, 192  # images in the overview figure, and their longest side: twice what it shows
 SUSPECTS = 24  # samples with a verdict that are shown with images
 DUPLICATES = 12  # that are shown with images
+PEOPLE = 8  # samples that people would doubt, and on which they and the model would differ: a line of pictures each
 FACTS = ("avh", "avh_relative", "confidence", "norm")  # columns whose means are in the headline
 FIRST = ("error_score", "own_angle", "norm", "avh", "confidence", "angular_gap", "loss")  # columns that must fit
 MEASURES = ("avh", "norm", "own_angle", "confidence", "loss", "correct")  # curves of all samples over the epochs
@@ -106,19 +110,22 @@ def _data(page: Page) -> dict[str, Any]:
     display = page.display
     hardest = display.hardest()[:THUMBNAILS].tolist()
     marks, repeated = page.marks(), [] if display.suspects is None else np.flatnonzero(display.suspects.duplicates).tolist()
-    rows = _rows(len(display), [*hardest, *repeated[:DUPLICATES], *(mark["row"] for mark in marks)])
+    people = _people(display)
+    pictured = {*hardest, *repeated[:DUPLICATES], *(row for group in people["groups"] for row in group["rows"])}
+    rows = _rows(len(display), [*pictured, *(mark["row"] for mark in marks)])
     position = {int(row): index for index, row in enumerate(rows)}
     maps = page.maps.ready_for_report()
     about = page.about()
     about["columns"], columns = _columns(page.columns | maps, rows, about["columns"])
-    thumbnails = {position[row]: base64_text(page.pictures.small(row, SIDE)) for row in {*hardest, *repeated[:DUPLICATES]}}
+    thumbnails = {position[row]: base64_text(page.pictures.small(row, SIDE)) for row in pictured}
     thumbnails = thumbnails if page.pictures.any else {}
     cosines = sample_detail.cosines(display)
     room = MOST_BYTES - sum(len(column["packed"]) for column in columns.values())
     epochs = _epochs(display, room) if len(rows) == len(display) else {}
     curves, measures, groupings = _curves(page)
     about |= {
-        "report": _headline(page) | {"suspects": _suspects(page, hardest, repeated, position)},
+        "report": _headline(page)
+        | {"suspects": _suspects(page, hardest, repeated, position), "people": _placed(people, position)},
         "n": len(rows),
         "place": display.name,  # not the path on this machine
         "again": [],  # the headline says it
@@ -194,6 +201,36 @@ def _suspects(page: Page, hardest: list[int], repeated: list[int], position: dic
             "of": [found.duplicate_of[row].as_py() for row in repeated[:DUPLICATES]],
         },
     }
+
+
+def _people(display: Display) -> dict[str, Any]:
+    """What people would say: the samples that they would doubt most, and those on which they and the model would differ."""
+    said = display.columns.get(PREDICTED)
+    score = next((name for name in ("confidence", *RANKED_BY) if name in display.columns), None)
+    if said is None or said.ends[0] is None:
+        return {"groups": []}
+    groups = {"People would doubt these most": display.hardest(PREDICTED)}
+    if score is not None:
+        model = display.columns[score]
+        both = np.flatnonzero(np.isfinite(said.values) & np.isfinite(model.values))
+        apart = hardness_ranks(said.values[both], said.hard) - hardness_ranks(model.values[both], model.hard)
+        order = both[np.argsort(-apart, kind="stable")]  # from easy for the model and hard for people to the reverse
+        groups |= {
+            "Easy for the model, and people would doubt them": order,
+            "Hard for the model, and people would not": order[::-1],
+        }
+    source = display.columns.get("people_source")
+    answered = 0 if source is None else sum(source.value(row) == "answered" for row in range(len(display)))
+    return {
+        "sentence": f"How often people would choose the given class, predicted from their answers about {answered:,} samples.",
+        "score": score,
+        "groups": [{"title": title, "rows": rows[:PEOPLE].tolist()} for title, rows in groups.items()],
+    }
+
+
+def _placed(people: dict[str, Any], position: dict[int, int]) -> dict[str, Any]:
+    """The same with rows of the report."""
+    return people | {"groups": [group | {"rows": [position[row] for row in group["rows"]]} for group in people["groups"]]}
 
 
 def _reviewed(page: Page) -> str:
