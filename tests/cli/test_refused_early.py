@@ -86,7 +86,6 @@ ARRAYS = {
     "drift good.npz domains.npz": "share none",
     "drift good.npz good.npz": "is given twice",
     "drift good.npz unlabeled.npz": "to compare: store them with the samples.",
-    "audit good.npz --group site --report other.pdf": "other.pdf: the page is HTML",
     "audit good.npz --group site -o good.npz": "good.npz",
     "report good.npz -o other.pdf": "other.pdf: the page is HTML",
     "curriculum good.npz --by nix -o x.csv": "'nix'",

@@ -19,7 +19,7 @@ from hardsight.human.models import has_logits
 from hardsight.human.open_set_detection import open_set
 from hardsight.human.settings import CorrelateSettings
 from hardsight.render.html_page import as_printed
-from hardsight.render.printed_tables import as_arrow
+from hardsight.render.showing import as_arrow
 from hardsight.result import Result
 from hardsight.screen import Sentence, ShownTable, table_lines
 from hardsight.snapshot import Snapshot

@@ -14,8 +14,8 @@ from hardsight.human.comparisons import Row, ends_of
 from hardsight.human.correlations import Correlations
 from hardsight.human.settings import CorrelateSettings
 from hardsight.render import html_page
-from hardsight.render.latex import escaped, tabular
 from hardsight.render.saving import save_figure
+from hardsight.render.showing import escaped, tabular
 from hardsight.screen import ShownTable, spoken
 from hardsight.table import write_table
 
