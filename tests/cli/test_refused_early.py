@@ -396,7 +396,7 @@ def test_a_directory_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_the_true_cause_of_a_failed_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A library that is installed, and misses another or does not fit it, is not what to install."""
-    from hardsight.models.torchvision_models import import_with_torchvision
+    from hardsight.models.libraries import import_with_torchvision
 
     (tmp_path / "seer.py").write_text("import no_such_vision.ops")
     (tmp_path / "old_seer.py").write_text("raise ImportError('needs seer 2, got 1')")
