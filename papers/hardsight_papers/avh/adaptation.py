@@ -41,7 +41,7 @@ VISDA: dict[str, Any] = {
     "target_augment": "resized-crop=0.85:1,flip", "seeds": 3,
 }  # fmt: skip
 VISDA_SOURCE: dict[str, Any] = {
-    "pretrained": "V1", "head_hidden": 512, "epochs": 30, "batch_size": 32, "lr": 1e-4, "weight_decay": 5e-4,
+    "pretrained": "V1", "head_hidden": 512, "epochs": 3, "batch_size": 32, "lr": 1e-4, "weight_decay": 5e-4,
     "optimizer_options": {"nesterov": True, "decay_all": True}, "schedule": "step",
     "schedule_options": {"step_size": 7, "gamma": 0.1}, "size": 224, "preprocessing": {"resize": "squash", "crop_pct": 0.875},
     "augment": "resized-crop=0.7:1,flip", "snapshot": False, "device": "auto", "workers": None,
