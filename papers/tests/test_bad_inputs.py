@@ -11,7 +11,6 @@ import pytest
 
 from hardsight import Snapshot
 
-
 WNIDS = ["n01440764", "n01443537", "n01484850"]
 IMAGE = "ILSVRC2012_val_00000001.JPEG"
 
@@ -43,7 +42,6 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (f'{{"{IMAGE}": 0.5, "{IMAGE}": 0.7}}', [], [IMAGE, "0.5", "0.7"]),
         (study(people=7), ["--min-answers", "10"], ["--min-answers 10", "7"]),
     ],
-    ids=["frequency", "wnid", "twice", "few"],
 )
 def test_answers_of_people(human: str, options: list[str], said: list[str], cli: Any) -> None:
     Path("people.json").write_text(human)
@@ -57,9 +55,7 @@ def test_answers_of_people(human: str, options: list[str], said: list[str], cli:
         ("extract torchvision:mobilenet_v2 images.npz --pretrained V9 -o out", ["V9", "IMAGENET1K_V1"]),
         ("adapt images.npz images.npz --model lenet --methods subspace -o out", ["subspace", "features"]),
         ("adapt features.npz features.npz --methods cbst --flip-labels -o out", ["flip_labels", "images"]),
-        ("adapt features.npz features.npz --methods cbst --augment crop -o out", ["augment", "images"]),
     ],
-    ids=["weights", "features", "mirror", "crop"],
 )
 def test_weights_and_methods(words: str, said: list[str], cli: Any) -> None:
     pytest.importorskip("torch")

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doc_blocks import ROOT
 from test_data import published_imagenet
 from test_protocols import imagenet, images, pacs, visda
 
+from doc_blocks import ROOT
 from hardsight.errors import FileError, InputError
 
 pytest.importorskip("torch")

@@ -67,7 +67,10 @@ def adapted(context: Context) -> tuple[str, dict[str, Adapted]]:
         return f"PACS, features of EfficientNet-Lite0. {about}", results
     for source, target in (("MNIST", "USPS"), ("USPS", "MNIST")):
         results[f"{source} to {target}"] = _digits(context, source.lower(), target.lower())
-    return f"PACS, features of EfficientNet-Lite0: {about}. MNIST and USPS: {DIGITS} training images of each, LeNet, {length}", results
+    return (
+        f"PACS, features of EfficientNet-Lite0: {about}. MNIST and USPS: {DIGITS} training images of each, LeNet, {length}",
+        results,
+    )
 
 
 def _digits(context: Context, source: str, target: str) -> Adapted:
