@@ -16,8 +16,8 @@ From the epochs of a training, for the label it has:
 
 `posterior` compares "of another class, and labeled y by mistake" with "of class y": p_k is how likely the sample is of class k,
 and f_ky how likely a sample of class k is labeled y (`estimated_noise`). The fourth root is close to the most likely other class:
-the ranking is between self-confidence, which adds up all of them, and the margin of logits. With two classes it is the log-odds of
-an error.
+the ranking is between self-confidence, which adds up all of them, and the margin of logits. With two classes it is the log-odds
+of an error.
 """
 
 from __future__ import annotations
