@@ -65,8 +65,8 @@ def adapted(context: Context) -> tuple[str, dict[str, Adapted]]:
     results = {f"{a} to {b}": _adapt(context, f"{path}:{a}", f"{path}:{b}", options) for a, b in PAIRS}
     if not context.data.has("mnist", "usps"):
         return f"PACS, features of EfficientNet-Lite0. {about}", results
-    for source, target in (("MNIST", "USPS"), ("USPS", "MNIST")):
-        results[f"{source} to {target}"] = _digits(context, source.lower(), target.lower())
+    for a, b in (("MNIST", "USPS"), ("USPS", "MNIST")):
+        results[f"{a} to {b}"] = _digits(context, a.lower(), b.lower())
     return (
         f"PACS, features of EfficientNet-Lite0: {about}. MNIST and USPS: {DIGITS:,} training images of each, LeNet, {length}",
         results,
@@ -75,9 +75,9 @@ def adapted(context: Context) -> tuple[str, dict[str, Adapted]]:
 
 def _digits(context: Context, source: str, target: str) -> Adapted:
     """Adapt on images: each seed trains a LeNet on the source, from which all methods of this seed start."""
-    domains = [subset(_training(context, name), DIGITS) for name in (source, target)]
     options = {name: value for name, value in SMALL.items() if name not in ("hidden", "limit")}
-    return _adapt(context, *domains, {"model": "lenet", "methods": ON_IMAGES, **options, **context.machine})
+    options |= {"model": "lenet", "methods": ON_IMAGES, **context.machine}
+    return _adapt(context, subset(_training(context, source), DIGITS), subset(_training(context, target), DIGITS), options)
 
 
 def _training(context: Context, name: str) -> ImageData:
