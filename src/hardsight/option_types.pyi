@@ -235,7 +235,6 @@ class ExploreOptions(TypedDict, total=False):
     bias: Any
     ids: Any
     columns: Any
-    hardness: str | bool | None
 
 class ExportOptions(TypedDict, total=False):
     images: str | None
@@ -371,7 +370,6 @@ class ReportOptions(TypedDict, total=False):
     bias: Any
     ids: Any
     columns: Any
-    hardness: str | bool | None
 
 class ScoreOptions(TypedDict, total=False):
     scores: Any

@@ -86,7 +86,6 @@ ARRAYS = {
     "drift good.npz domains.npz": "share none",
     "drift good.npz good.npz": "is given twice",
     "drift good.npz unlabeled.npz": "to compare: store them with the samples.",
-    "audit good.npz --group site --report other.pdf": "other.pdf: the page is HTML",
     "audit good.npz --group site -o good.npz": "good.npz",
     "report good.npz -o other.pdf": "other.pdf: the page is HTML",
     "curriculum good.npz --by nix -o x.csv": "'nix'",
@@ -397,7 +396,7 @@ def test_a_directory_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_the_true_cause_of_a_failed_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A library that is installed, and misses another or does not fit it, is not what to install."""
-    from hardsight.models.torchvision_models import import_with_torchvision
+    from hardsight.models.libraries import import_with_torchvision
 
     (tmp_path / "seer.py").write_text("import no_such_vision.ops")
     (tmp_path / "old_seer.py").write_text("raise ImportError('needs seer 2, got 1')")

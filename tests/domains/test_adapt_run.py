@@ -24,8 +24,8 @@ from hardsight.domains.pseudo_labels import select_pseudo_labels
 from hardsight.domains.self_training import SelfTraining
 from hardsight.domains.settings import AdaptSettings
 from hardsight.errors import InputError
+from hardsight.extraction.feed import ArrayInputs
 from hardsight.sklearn import SelfTrainingClassifier
-from hardsight.training.inputs import ArrayInputs
 from refusals import refused
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -301,8 +301,8 @@ def test_labels_come_from_an_image_and_its_mirror_image() -> None:
 def test_images_that_come_up_twice_in_an_epoch_stay_in_their_place() -> None:
     """Balanced classes repeat samples of a small one: what is decoded ahead must still go to the row it belongs to."""
     from hardsight.data import open_data
+    from hardsight.extraction.feed import ImageInputs
     from hardsight.models.preprocessing import Preprocessing
-    from hardsight.training.inputs import ImageInputs
 
     data = open_data("digits", limit=20)
     how = Preprocessing(size=(8, 8), channels="L", mean=(0.0,), std=(1.0,))

@@ -24,10 +24,10 @@ from hardsight.domains.generalize_result import chosen_epoch
 from hardsight.domains.settings import GeneralizeSettings
 from hardsight.domains.training_length import Steps
 from hardsight.errors import InputError, RunError
+from hardsight.extraction.feed import ArrayInputs
 from hardsight.models.trainable import open_trainable
 from hardsight.snapshot import Snapshot
 from hardsight.training import checkpoint
-from hardsight.training.inputs import ArrayInputs
 from refusals import refused
 
 QUICK: dict[str, Any] = {"epochs": 3, "hidden": 16, "batch_size": 32, "lr": 0.05}

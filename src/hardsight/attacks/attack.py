@@ -43,7 +43,8 @@ from hardsight.attacks.target import (
     training_features,
 )
 from hardsight.errors import FileError, RunError, require_installed
-from hardsight.extraction.broken import BROKEN, read_back, write_errors
+from hardsight.extraction.feed import ImageInputs, sized, write_errors
+from hardsight.extraction.parts import BROKEN, read_back
 from hardsight.files.heads import save_head
 from hardsight.files.parquet import read_parquet
 from hardsight.files.places import place_on_disk
@@ -54,7 +55,6 @@ from hardsight.render.saving import save_figure
 from hardsight.screen import Progress, Say
 from hardsight.table import write_table
 from hardsight.threads import even_rows, num_threads
-from hardsight.training.inputs import ImageInputs, sized
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import typer
 
-from hardsight.cli import command
+from hardsight.cli import argument, command, writes
 from hardsight.options import COMMON
 
 
 @command(figures=True)
 def dynamics(
-    run: Path = typer.Argument(..., metavar="RUN", help="A run directory with dynamics, as written by hardsight train."),
+    run: Path = argument("RUN", "A run directory with dynamics, as written by hardsight train."),
     by: str = typer.Option(
         None,
         "--group",
@@ -22,9 +22,7 @@ def dynamics(
     human: Path = typer.Option(None, metavar="FILE", help=f"{COMMON['human'][1]} Groups samples by selection frequency."),
     allow_missing: bool = typer.Option(False, "--allow-missing", help=COMMON["allow_missing"][1]),
     split: str = typer.Option(None, metavar="NAME", help="Use only this split or watched set. Default: all held-out ones."),
-    output: Path = typer.Option(
-        None, "-o", "--output", metavar="DIR", help="Directory for figures and report.html. Default: RUN/figures."
-    ),
+    output: Path = writes("Directory for figures and report.html. Default: RUN/figures.", "DIR"),
 ) -> None:
     """Report how hardness develops over a training run.
 

@@ -28,6 +28,7 @@ from hardsight.domains.settings import AUTO, SOURCE_ONLY, AdaptSettings
 from hardsight.domains.training_length import Steps, not_learned
 from hardsight.domains.validation import nearest_neighbors
 from hardsight.errors import InputError
+from hardsight.extraction.feed import ArrayInputs, Inputs
 from hardsight.extraction.inputs import Data, finite_features, ids_of
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable
@@ -38,7 +39,6 @@ from hardsight.table import write_table
 from hardsight.threads import even_rows
 from hardsight.training.checkpoint import History, finish, finished, load_state, save_state
 from hardsight.training.forward_passes import all_features, first_sample
-from hardsight.training.inputs import ArrayInputs, Inputs
 from hardsight.training.optimization import MixedPrecision
 from hardsight.training.processes import by_first, is_first, join
 from hardsight.training.results import write_model

@@ -30,13 +30,13 @@ from hardsight.domains.settings import AUTO, AdaptSettings
 from hardsight.domains.training_length import TrainingLength, best_epoch, held_out_rows, is_over
 from hardsight.domains.validation import SOURCE_LOOKED_AT, class_evenness, nearest_neighbors, validators
 from hardsight.dynamics.gathering import num_processes
+from hardsight.extraction.feed import InputBatch, Inputs, even_batches
 from hardsight.head import Head
 from hardsight.table import write_table
 from hardsight.threads import even_rows
 from hardsight.training.augmentation import AugmentedInputs
 from hardsight.training.checkpoint import Checkpoints, TrainingState, save_state
 from hardsight.training.forward_passes import FORWARD, all_features, as_tensor, forward_pass
-from hardsight.training.inputs import InputBatch, Inputs, even_batches
 from hardsight.training.optimization import Updater, drawn_seed, rate_factor
 from hardsight.training.processes import gathered
 from hardsight.training.trainee import Trainee

@@ -23,6 +23,7 @@ from hardsight.domains.mldg import MLDG
 from hardsight.domains.opening import Standard, class_names_of, image_inputs, network_for, on_raw_features, standards
 from hardsight.domains.settings import EPOCHS, GeneralizeSettings, parts_of
 from hardsight.domains.training_length import Steps, TrainingLength, not_learned, training_length
+from hardsight.extraction.feed import ArrayInputs, ImageInputs, Inputs
 from hardsight.extraction.inputs import fingerprint, finite_features, ids_of, labels_of, num_classes
 from hardsight.files.heads import save_head
 from hardsight.files.reading import read_json, reading
@@ -31,8 +32,7 @@ from hardsight.screen import Progress, Say, percent
 from hardsight.snapshot import Snapshot
 from hardsight.training.checkpoint import Checkpoints, History, finish, finished
 from hardsight.training.forward_passes import FOUND_BY, first_sample
-from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs
-from hardsight.training.loss_options import loss_options, with_defaults
+from hardsight.training.loss_names import loss_options, with_defaults
 from hardsight.training.objective import Objective
 from hardsight.training.optimization import MixedPrecision, drawn_seed
 from hardsight.training.processes import by_first, is_first, join

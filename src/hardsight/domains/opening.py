@@ -41,8 +41,8 @@ from hardsight.threads import even_rows, num_threads
 
 if TYPE_CHECKING:
     from hardsight.domains.alignment import Affine
+    from hardsight.extraction.feed import ImageInputs
     from hardsight.models.trainable import Trainable
-    from hardsight.training.inputs import ImageInputs
     from hardsight.training.trainee import TrainedNetwork
 
 LONGEST_NAME = 100  # bytes of a domain's name: two of them, and a method, must fit into the name of one file
@@ -173,7 +173,7 @@ def network_for(data: Data, settings: DomainOptions, num_inputs: int = 0) -> Tra
 
 def image_inputs(network: Trainable, settings: DomainOptions, *domains: ImageData) -> list[ImageInputs]:
     """Images of each domain as inputs of a network, sized as the first domain needs it."""
-    from hardsight.training.inputs import ImageInputs, sized
+    from hardsight.extraction.feed import ImageInputs, sized
 
     preprocessing = sized(network.preprocessing, domains[0], settings.chosen_preprocessing())
     return [ImageInputs(data, preprocessing, workers=settings.workers or num_threads()) for data in domains]

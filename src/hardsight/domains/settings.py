@@ -425,7 +425,7 @@ class GeneralizeSettings(DomainOptions):
         """Options and scales must be those of the losses."""
         if not self.loss_options and not self.scales:
             return
-        from hardsight.training.loss_options import check_loss_options, loss_options
+        from hardsight.training.loss_names import check_loss_options, loss_options
 
         for name, options in self.loss_options.items():
             if name not in self.losses:
