@@ -234,8 +234,8 @@ def test_classes_that_are_uneven_ask_more_of_class_balanced_methods() -> None:
     assert chosen(0.73, 1.0) == CAREFUL and chosen(0.51, 1.0, entries(0.512)) == "source"
     assert chosen(0.51, 0.8, entries(0.7)) == "source" and chosen(0.51, 0.8, entries(0.72)) == "cbst"  # 0.71 is asked
     assert choose({"source": [source], CAREFUL: entries(None), "cbst": balanced}).method.name == "cbst"
-    assert class_evenness([0, 0, 1, -1], 3) == pytest.approx(entropy(np.array([2 / 3, 1 / 3])) / math.log(3))
-    assert math.isnan(class_evenness([-1], 3))
+    assert class_evenness(np.array([0, 0, 1, -1]), 3) == pytest.approx(entropy(np.array([2 / 3, 1 / 3])) / math.log(3))
+    assert math.isnan(class_evenness(np.array([-1]), 3))
 
 
 def test_a_warning_says_what_fell() -> None:
@@ -278,7 +278,7 @@ def test_auto_writes_the_model_of_the_round_it_chose(automatic: Any) -> None:
     row = next(row for row in done.accuracy.to_pylist() if row["method"] == "auto")
     assert row["oracle_accuracy"] == max(row["accuracy"] for row in everything)
     page = (done.run / "report.html").read_text("utf-8")
-    assert f"auto chose seed 0: {chosen['method']}, round {chosen['round']}" in page
+    assert f"auto ({chosen['method']})" in page
 
 
 def test_every_round_has_its_validators_and_how_far_it_moved_the_avc(automatic: Any) -> None:

@@ -161,7 +161,7 @@ def test_options_are_key_and_value_each_once(texts: list[str]) -> None:
         ("center", {"bias": True, "pul": 1}, "it has: pull, rate, bias"),
         ("normface", {"learn_scal": True}, "it has: scale, learn_scale"),
         ("normalized_softmax", {"learn_scale": True}, "has no option 'learn_scale'; it has: scale"),
-        ("ens", {"generator": None}, "it has: none"),
+        ("ens", {"generator": None}, "it has: period"),
         ("supcon", {"temperature": "hot"}, "temperature must be a number, got hot"),
         ("supcon", {"temperature": -1}, "temperature must be a positive number, got -1"),
         ("supcon", {"projection": 2.5}, "projection must be a whole number, got 2.5"),

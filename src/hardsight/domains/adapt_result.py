@@ -223,10 +223,12 @@ class Adapted(RunResult):
             yield ShownTable("selection", ("domains", "method", *names), selected, "what the first round selected", 2)
 
     def details(self) -> Iterator[Sentence | ShownTable]:
-        """Accuracy class by class, and what can be said without labels, round by round."""
+        """Accuracy class by class, differences of many methods, and what can be said without labels, round by round."""
         yield line(ABOUT if len(self.table) else "The labels of the target are not known, so there is no accuracy to report.")
         for pair in self.pairs:
             yield from self._classes(pair)
+        if len(self.methods) > FEW:
+            yield from shown_differences("all differences", self.differences.to_pylist(), ("pair", "method", "against"))
         yield from self._validators()
 
     def _classes(self, pair: str) -> Iterator[ShownTable]:

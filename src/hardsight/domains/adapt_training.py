@@ -217,7 +217,7 @@ class PairTraining:
             learning.state.epoch = number
             learning.state.history.append(entry)
             if AUTO in s.methods and method.name in CANDIDATES and best_round(learning.state.history) == number:
-                save_state(folder / BEST, learning.learner)
+                save_state(folder / BEST, stage.kept(learning.learner))
             if number < s.rounds:
                 checkpoints.save(learning.state, learning.learner, learning.updater.optimizer)
         learner = stage.kept(learning.learner)

@@ -15,10 +15,10 @@ from hardsight.domains.methods import Method
 from hardsight.domains.settings import SOURCE_ONLY
 
 CAREFUL = "weighted"  # the candidate that does not assume classes to be about as frequent as each other
-CANDIDATES = ("cbst", "crst", "cbst+avh", CAREFUL)  # the methods `auto` runs and chooses from
+CANDIDATES = ("cbst", "crst", "cbst+avh", "dann", CAREFUL)  # the methods `auto` runs and chooses from
 CHOSEN_BY = "neighbors"  # the validator that chooses
 LEAST_GAIN = 0.025  # of what the source model leaves between that validator and 1: with less, nothing shows that adapting helped
-LEAST_LEAD = 2.0  # of the same, times how uneven classes are: by as much a class-balanced method must lead the careful one
+LEAST_LEAD = 2.0  # of the same, times how uneven classes are: by as much another method must lead the careful one
 BEST = "best.safetensors"  # a candidate's model at its best round, until `auto` has chosen
 
 History = Sequence[Mapping[str, Any]]  # one entry per round
@@ -67,11 +67,12 @@ def to_reach(source: Mapping[str, Any]) -> float:
 
 
 def to_lead(source: Mapping[str, Any], careful: Mapping[str, Any]) -> float:
-    """The value of the validator that a class-balanced method needs to be chosen over the careful method.
+    """The value of the validator that another method needs to be chosen over the careful method.
 
     To select the same share of each predicted class is right where classes are about as frequent as each other. Where some are
     rare, it teaches the model that parts of others belong to them, whole neighborhoods at a time, which neighbors cannot tell.
-    So the more uneven the careful method finds the classes, the further a class-balanced one must be ahead of it.
+    So the more uneven the careful method finds the classes, the further another one must be ahead of it. `dann`, which
+    makes the domains look alike, errs in the same way.
 
     Example:
         >>> source, careful = {"validators": {CHOSEN_BY: 0.6}}, {"validators": {CHOSEN_BY: 0.7}}
@@ -84,7 +85,7 @@ def to_lead(source: Mapping[str, Any], careful: Mapping[str, Any]) -> float:
 
 
 def choose(histories: Mapping[str, History]) -> Choice:
-    """The best round of a class-balanced method where it leads the careful method's; else that one; else the source model.
+    """The best round of another method where it leads the careful method's; else that one; else the source model.
 
     Args:
         histories: the rounds of `source` and of each candidate.
