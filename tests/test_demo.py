@@ -151,7 +151,7 @@ def test_a_killed_demo_is_resumed_to_the_same_numbers(
     shutil.copy(demo[0] / "start.json", tmp_path / "again")
     shutil.copytree(demo[0] / "train", tmp_path / "again" / "train")
     with monkeypatch.context() as patch, undrawn():  # the figures are made again
-        patch.setattr("hardsight.domains.adapt_report.page", killed)  # the rounds are done, the run is not
+        patch.setattr("hardsight.render.showing.as_page", killed)  # the rounds are done, the run is not
         with pytest.raises(KeyboardInterrupt) as caught:
             run_demo(tmp_path / "again")
     assert caught.value.__notes__ == [f"{tmp_path / 'again'} keeps what is complete: run the same command again to resume."]

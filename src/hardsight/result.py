@@ -126,6 +126,10 @@ class Result:
         """What is said of it: sentences with their numbers, and tables. A verb's result overrides this."""
         yield from ()
 
+    def details(self) -> Iterator[Sentence | ShownTable]:
+        """What only a page has room for, below the figures."""
+        yield from ()
+
     def figures(self) -> dict[str, Figure]:
         """Figures by name, made on demand."""
         return {}

@@ -35,8 +35,9 @@ def dynamics(
     """
     from hardsight.dynamics.description import describe_and_draw
     from hardsight.files.human import Answers
-    from hardsight.render.dynamics import write_dynamics_page
-    from hardsight.render.showing import show
+    from hardsight.files.run import command_line, read_start
+    from hardsight.files.writing import write_text
+    from hardsight.render.showing import as_page, show
     from hardsight.screen import keep_table, print_wrote, progress_bar
 
     with progress_bar("reading dynamics") as progress:
@@ -44,7 +45,8 @@ def dynamics(
         description = describe_and_draw(run, by=by, human=people, split=split, figures=output, progress=progress)
     show(description)
     page = (run / "figures" if output is None else output) / "report.html"
-    write_dynamics_page(description, run, page)
+    page.parent.mkdir(parents=True, exist_ok=True)
+    write_text(page, as_page(description, description.drawn, read_start(run) or {}, command_line()), "html")
     for path in [*description.drawn, page]:
         print_wrote(path)
     keep_table("epochs", description.table.to_pylist())

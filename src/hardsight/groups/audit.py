@@ -32,10 +32,21 @@ import pyarrow as pa
 from hardsight.errors import InputError
 from hardsight.files.parquet import read_parquet, table_notes
 from hardsight.files.places import place
-from hardsight.groups.comparing import COPIES, NO_DIFFERENCE, TOO_FEW, Row, compare, corrected, direction, null_for_nan
+from hardsight.groups.comparing import (
+    COPIES,
+    NO_DIFFERENCE,
+    OVERCONFIDENCE,
+    TOO_FEW,
+    Measures,
+    Row,
+    check_labeled,
+    compare,
+    corrected,
+    direction,
+    null_for_nan,
+)
 from hardsight.groups.grouping import LATENT, Grouping, group_name, groupings_of, left_out
 from hardsight.groups.latent import find_latent
-from hardsight.groups.measures import OVERCONFIDENCE, Measures, check_labeled
 from hardsight.groups.outputs import checked_output, save_second
 from hardsight.groups.settings import AuditSettings
 from hardsight.options import takes

@@ -2,7 +2,7 @@
 
 the samples, opened and checked         here
 near duplicates, neighbors              neighbors.py
-what labels are judged by               evidence.py, votes.py
+what labels are judged by               evidence.py
 which labels are flagged, and why       flagged_labels.py
 one verdict per sample, in words        verdicts.py
 the table, and what is printed of it    suspects.py

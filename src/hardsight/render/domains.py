@@ -1,4 +1,4 @@
-"""Figures of `adapt` and `generalize`: accuracy by round, by domain and by epoch, and samples in pictures; their tables."""
+"""Figures of `adapt` and `generalize`: accuracy by round, by domain and by epoch, and samples in pictures; their differences."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.render import html_page
 from hardsight.render.style import COLORS, finished, new_figure, plain
 from hardsight.screen import Cell, ShownTable, interval
 
@@ -116,12 +115,6 @@ def accuracy_per_epoch(curves: Mapping[str, Mapping[str, np.ndarray]], title: st
     handles, names = panels[0].get_legend_handles_labels()
     figure.legend(handles, names, frameon=False, loc="outside lower center", ncols=6)
     return finished(figure)
-
-
-def section(title: str, header: Sequence[str], rows: Sequence[Sequence[html_page.Cell]], words: str = "", last: int = 0) -> str:
-    """A table of a page with its heading, and words below that; the `last` rows are totals."""
-    about = html_page.paragraph(words, "quiet") if words else ""
-    return html_page.heading(title) + about + html_page.table(header, rows, last=last)
 
 
 def shown_differences(title: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Iterator[ShownTable]:

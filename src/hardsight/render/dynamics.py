@@ -1,26 +1,20 @@
-"""Curves over the epochs, as in Figures 4 and 9 to 15 of the AVH paper, neural collapse over the epochs, and their page."""
+"""Curves over the epochs, as in Figures 4 and 9 to 15 of the AVH paper, and neural collapse over the epochs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from hardsight.errors import InputError
-from hardsight.files.run import command_line, read_start
-from hardsight.files.writing import write_text
-from hardsight.render import html_page
 from hardsight.render.style import COLORS, MARKERS, finished, new_figure
-from hardsight.screen import number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from hardsight.dynamics.curves import Curves
-    from hardsight.dynamics.description import Description
 
 MOST_BANDS = 6
 FEW = 10  # samples below which a group's mean says little: its line is thin and pale, without a band
@@ -168,32 +162,3 @@ def _histograms(axes: Any, row: dict[str, Any], style: str) -> None:
             edges = np.linspace(-1, 1, len(counts) + 1)
             label = f"{words}, epoch {row['epoch']}"
             axes.stairs(counts / counts.sum(), edges, color=color, linestyle=style, label=label, linewidth=1.2)
-
-
-# The page of `hardsight dynamics`
-
-
-def write_dynamics_page(description: Description, run: Path, path: Path) -> None:
-    """Write the page of a run's dynamics."""
-    start = read_start(run) or {}
-    parts = [
-        html_page.as_printed(description.sentences),
-        html_page.figures(description.drawn, wide=True),
-        _epochs(description.table),
-    ]
-    parts += [html_page.again(start.get("words"), command_line())]
-    parts += [html_page.settings(start)] if {"arguments", "versions"} <= start.keys() else []
-    sentence = "When AVH settles, whether angles settle before norms, and how far features collapse."
-    content = html_page.page(f"Dynamics: {run.resolve().name}", sentence, *parts, style="pre { white-space: pre-wrap }")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, content, "html")
-
-
-def _epochs(table: pa.Table) -> str:
-    """The numbers behind the figures; lists, as of histograms, are left out."""
-    if len(table) == 0:
-        return ""
-    names = [field.name for field in table.schema if not pa.types.is_nested(field.type)]
-    names = [name for name in names if table.column(name).null_count < len(table)]
-    rows = [[number(row[name]) for name in names] for row in table.select(names).to_pylist()]
-    return html_page.folded("Every epoch", html_page.table([name.replace("_", " ") for name in names], rows))

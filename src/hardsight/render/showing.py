@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,15 +57,30 @@ def write_document(result: Result, path: str | os.PathLike[str]) -> None:
     write_text(target, text)
 
 
-def as_page(result: Result) -> str:
-    """The result as one HTML file: what is printed, then the figures."""
+def as_page(
+    result: Result, figures: Sequence[Path] | None = None, start: Mapping[str, Any] | None = None, command: str | None = None
+) -> str:
+    """The result as one HTML file: what is printed, the figures, and further tables.
+
+    Args:
+        figures: files of the figures, where they are drawn already.
+        start: start.json of its run, which says how it was made.
+        command: what read it from there, if another one.
+    """
     from hardsight.render.saving import png_bytes
 
-    title = type(result).__name__
     parts = [html_page.paragraph(note, "no") for note in result.notes]
     parts += [_html(item) for item in result.lines()]
-    parts += [html_page.drawn(png_bytes(figure), name) for name, figure in result.figures().items()]
-    return html_page.page(title, "" if result.run is None else str(result.run), *parts)
+    if figures is None:
+        parts += [html_page.drawn(png_bytes(figure), name) for name, figure in result.figures().items()]
+    else:
+        parts.append(html_page.figures(figures, wide=True))
+    parts += [_html(item) for item in result.details()]
+    if start is not None:
+        parts.append(html_page.again(start.get("words"), command))
+        parts += [html_page.settings(start)] if {"arguments", "versions"} <= start.keys() else []
+    where = "" if result.run is None or start is not None else str(result.run)  # in its run, it is the same wherever that lies
+    return html_page.page(type(result).__name__, where, *parts)
 
 
 def _html(item: Sentence | ShownTable) -> str:
