@@ -215,8 +215,8 @@ def _people(display: Display) -> dict[str, list[int]]:
         apart = hardness_ranks(said.values[both], said.hard) - hardness_ranks(model.values[both], model.hard)
         order = both[np.argsort(-apart, kind="stable")]  # from easy for the model and hard for people to the reverse
         groups |= {
-            "Easy for the model, and people would doubt them": order,
-            "Hard for the model, and people would not": order[::-1],
+            "Easy for the model, doubted by people": order,
+            "Hard for the model, not for people": order[::-1],
         }
     return {title: rows[:PEOPLE].tolist() for title, rows in groups.items()}
 
@@ -229,9 +229,11 @@ def _people_section(display: Display, people: dict[str, list[int]], position: di
     """The same for the headline, by rows of the report."""
     source = display.columns.get("people_source")
     answered = 0 if source is None else int((words(source).to_numpy(zero_copy_only=False) == "answered").sum())
+    score = _score_beside_people(display)
+    model = "; and the model's confidence in it" if score == "confidence" else ""
     return {
-        "sentence": f"How often people would choose the given class, predicted from their answers about {answered:,} samples.",
-        "score": _score_beside_people(display),
+        "sentence": f"How often people would choose the given class, predicted from answers about {answered:,} samples{model}.",
+        "score": score,
         "groups": [{"title": title, "rows": [position[row] for row in rows]} for title, rows in people.items()],
     }
 
