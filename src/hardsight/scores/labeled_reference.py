@@ -27,6 +27,7 @@ class LabeledReference:
     """Features and labels of the reference's labeled samples, kept in memory: n x d x 4 bytes."""
 
     terms: frozenset[str] = frozenset()
+    reference_terms: frozenset[str] = frozenset()
     labels = True
     every_class = True  # whether the reference must have samples of each
 
