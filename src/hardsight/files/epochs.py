@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from hardsight.errors import FileError, InputError
 from hardsight.files.parquet import open_parquet, parquet_columns, read_parquet
-from hardsight.files.reading import reading
+from hardsight.files.reading import naming, reading
 from hardsight.scores.dynamics import Story
 from hardsight.scores.registry import Score
 
@@ -135,10 +135,8 @@ class Stories:
         self.splits: dict[str | None, tuple[KnownIds, Story]] = {}
         for moment, path in moments(run):
             table = read_moment(path, ["id", "split", *self.columns], split)
-            try:
+            with naming(path):
                 self._see(moment, table)
-            except InputError as error:
-                raise InputError(f"{path}: {error}") from error
 
     def _see(self, moment: Moment, table: pa.Table) -> None:
         for split in table.column("split").unique().to_pylist():

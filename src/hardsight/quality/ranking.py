@@ -15,8 +15,13 @@ From the epochs of a training, for the label it has:
     aldr_lambda             lambda of the last epoch
 
 `posterior` compares "of another class, and labeled y by mistake" with "of class y": p_k is how likely the sample is of class k,
-and f_ky how likely a sample of class k is labeled y (`estimated_noise`). The fourth root is close to the most likely other class: the ranking is
+and f_ky how likely a sample of class k is labeled y. The fourth root is close to the most likely other class: the ranking is
 between self-confidence, which adds up all of them, and the margin of logits. With two classes it is the log-odds of an error.
+
+The noise factors f come from confident disagreements: samples labeled y to which the model gives another class k with at least
+k's usual probability. Their counts (Northcutt et al., "Confident Learning", JAIR 2021) say which pairs of classes are mixed up.
+Single counts are small, and the mistakes of the model are among them: each is drawn towards what is expected (empirical Bayes).
+Even noise gives factors of 1, and pair flips give large factors for the pairs.
 """
 
 from __future__ import annotations
