@@ -22,10 +22,10 @@ import pyarrow.compute as pc
 from hardsight.data.run_images import pictures_of
 from hardsight.errors import InputError
 from hardsight.files.epochs import has_dynamics
+from hardsight.files.kinds import check_table_output
 from hardsight.files.npy import open_npy, open_npz
 from hardsight.files.places import place
 from hardsight.files.reading import naming
-from hardsight.files.table_writing import check_table_output
 from hardsight.options import takes
 from hardsight.quality.evidence import NONE_FINITE, best_evidence
 from hardsight.quality.flagged_labels import judge

@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from hardsight.errors import FileError, InputError
+from hardsight.files.kinds import FORMATS
 from hardsight.files.places import place
-from hardsight.files.table_writing import FORMATS
 from hardsight.files.writing import check_output, is_same_file, write_text
 from hardsight.render.latex import escaped, numbers, tabular
 from hardsight.screen import Shown, ShownTable, printable, spoken

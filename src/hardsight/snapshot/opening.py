@@ -240,9 +240,7 @@ def open_files(path: Place) -> Opened:
 def _from_epochs(path: Place) -> Opened:
     """What a training recorded of its samples, where there are no features: probabilities, on average over the epochs."""
     assert isinstance(path, Path)
-    held = epoch_means(path)
-    source = ArraySource("probs", held.probs, held.labels, held.ids.to_numpy(zero_copy_only=False), {"split": held.splits})
-    return Opened(source.changed(of_epochs=True))
+    return Opened(ArraySource("probs", **epoch_means(path)).changed(of_epochs=True))
 
 
 def relabeled(source: ArraySource | SampleFiles, labels: Any) -> ArraySource:
