@@ -132,9 +132,9 @@ def test_a_class_that_its_light_gives_away_is_named(here: Path, embedder: str) -
 
 def test_a_killed_check_goes_on(here: Path, embedder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Images of a part that was written before are looked at all the same."""
-    from hardsight.extraction import sizes
+    from hardsight.extraction import parts as part_sizes
 
-    monkeypatch.setattr(sizes, "PART_ROWS", 32)
+    monkeypatch.setattr(part_sizes, "PART_ROWS", 32)
     root = photographs(here / "photos")
     whole = hardsight.check(root, output=here / "whole", embedder=embedder)
 

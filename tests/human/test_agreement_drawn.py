@@ -15,7 +15,7 @@ from hardsight import correlate
 from hardsight.errors import InputError
 from hardsight.human.run_files import latex_pairs, latex_table1
 from hardsight.render.agreement import count_colors, side_by_side
-from hardsight.render.latex import escaped
+from hardsight.render.showing import escaped
 
 
 def test_plots_have_the_coefficient_and_interval_in_their_titles(correlations: hardsight.human.Correlations) -> None:

@@ -10,13 +10,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow.csv import write_csv
 from scipy.stats import spearmanr
 
 import hardsight
 from hardsight import Snapshot, people
 from hardsight.errors import InputError
-from hardsight.human.answer_kernel import class_similarity, kernel, known_of
-from hardsight.human.answer_model import AnswerModel, LandmarkMap, Ridge, as_frequency, stabilized
+from hardsight.human.answer_model import (
+    AnswerModel,
+    LandmarkMap,
+    Ridge,
+    as_frequency,
+    class_similarity,
+    kernel,
+    known_of,
+    stabilized,
+)
 from refusals import refused
 
 N, C, D = 1200, 6, 8
@@ -227,3 +236,22 @@ def test_flip_pass_is_averaged(tmp_path: Path) -> None:
     spread = mean.std(0)
     assert known.features == pytest.approx((mean - mean.mean(0)) / np.where(spread > 0, spread, 1), abs=1e-4)
     assert not np.allclose(known.features, known_of([run.take(np.arange(80))], []).features)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "words"),
+    [
+        ("twice.csv", {"id": IDS[[0, 0]], "annotator": ["ann", "ann"], "vote": ["yes", "no"]}, ("'ann'", "0 and 1")),
+        ("other.csv", {"id": IDS[:40], "label": (LABELS[:40] + 1) % C, "no": [1] * 40, "yes": [4] * 40}, ("given label",)),
+        ("ids.csv", {"id": [f"x{k}" for k in range(40)], "frequency": COUNTS[:40] / 20}, ("'x0'", "'img-0000'")),
+        ("equal.csv", {"id": IDS[:40], "frequency": [1.0] * 40}, ("40", "frequency 1")),
+        ("few.csv", answers(29), ("at least 30", "29")),
+    ],
+)  # fmt: skip
+def test_answers_that_the_command_refuses(tmp_path: Path, cli: Callable[..., Any], name: str, given: Any, words: Any) -> None:
+    """One line that names the file and what is wrong with it, and no output."""
+    SNAPSHOT.save(tmp_path / "run.npz")
+    table = pa.table({key: np.asarray(column).tolist() for key, column in given.items()})
+    write_csv(table, tmp_path / name)
+    refused(cli("people", tmp_path / "run.npz", "--answers", tmp_path / name, "-o", tmp_path / "out.csv"), name, *words)
+    assert not (tmp_path / "out.csv").exists()

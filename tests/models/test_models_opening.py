@@ -192,7 +192,7 @@ def test_a_malicious_pickle_in_a_transformers_directory(tmp_path: Path) -> None:
 def test_without_a_network_a_model_of_the_hub_is_refused_at_once(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
     library("timm" if spec.startswith("timm") else "transformers")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", "no-cache")
-    monkeypatch.setattr("hardsight.models.downloads._is_known", lambda host: False)
+    monkeypatch.setattr("hardsight.models.libraries._is_known", lambda host: False)
     with pytest.raises(InputError, match=f"{spec}: .*huggingface.co cannot be reached: give "):
         open_model(spec)
 

@@ -191,7 +191,7 @@ def test_adapt_and_generalize_refuse_before_anything_is_written(options: dict[st
 @pytest.mark.filterwarnings("ignore")
 def test_released_weights_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """V1 and V2 of ResNet-50 are other weights, and want pictures resized to 256 and to 232 pixels."""
-    from hardsight.models.torchvision_models import import_torchvision
+    from hardsight.models.libraries import import_torchvision
 
     try:
         models = import_torchvision().models

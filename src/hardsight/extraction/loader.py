@@ -16,8 +16,8 @@ import numpy as np
 
 from hardsight.checks import check_labels, to_numpy
 from hardsight.errors import InputError, RunError
+from hardsight.extraction.feed import stack
 from hardsight.extraction.settings import ExtractSettings
-from hardsight.extraction.sizes import stack
 from hardsight.files.class_names import given_class_names
 from hardsight.files.heads import save_head
 from hardsight.files.places import place_on_disk

@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from hardsight.option_types import AuditOptions
-    from hardsight.render.groups import GroupPanel
+    from hardsight.render.intervals import GroupPanel
 
 
 HARDEST = 12  # ids kept of a group
@@ -126,7 +126,7 @@ class AuditedGroups(Result):
 
     def figures(self) -> dict[str, Figure]:
         """Accuracy, hardness and overconfidence of the worst groups, with intervals."""
-        from hardsight.render.groups import groups_with_intervals
+        from hardsight.render.intervals import groups_with_intervals
 
         rows = self.worst_first()[:MOST_DRAWN]
         if not rows:
@@ -306,7 +306,7 @@ def _notes(groupings: list[Grouping], measures: Measures, settings: AuditSetting
 
 
 def _panel(rows: list[Row], title: str, measure: str, factor: float, overall: float) -> GroupPanel:
-    from hardsight.render.groups import GroupPanel
+    from hardsight.render.intervals import GroupPanel
 
     names = [measure if measure in rows[0] else f"mean_{measure}", f"{measure}_low", f"{measure}_high"]
     if rows[0]["by"] == LATENT:

@@ -29,8 +29,7 @@ from hardsight.snapshot import Snapshot
 from hardsight.snapshot.sources import SCORES_ALONE
 from hardsight.stats.calibration import ece_by_chance, reliability
 from hardsight.stats.coefficients import holm
-from hardsight.stats.means import design_effect, mean_interval, welch
-from hardsight.stats.proportions import fisher_exact, share_difference, wilson
+from hardsight.stats.small_samples import design_effect, fisher_exact, mean_interval, share_difference, welch, wilson
 from hardsight.unique_ids import check_unique
 
 NORM, CONFIDENCE, OVERCONFIDENCE = "norm", "predicted_confidence", "overconfidence"

@@ -6,23 +6,32 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from hardsight.errors import InputError
 from hardsight.human.models import accuracy_of, base_ids, hard_end, numbers_of
 from hardsight.human.settings import CorrelateSettings
-from hardsight.human.tables import SINGLE, Row
 from hardsight.human.targets import Target
 from hardsight.scores import SCORES
 from hardsight.screen import Progress, brief
 from hardsight.snapshot import Snapshot
 from hardsight.stats.answers import Ceiling, noise_ceilings
 from hardsight.stats.coefficients import KINDS, Kind, correlate_columns, normal_quantile
-from hardsight.stats.concordance import compare_influences, kendall_influence
-from hardsight.stats.correlation_tests import Outcome, fisher_test, meng, outcome, steiger, williams, zou
-from hardsight.stats.permutation import swap_tests
-from hardsight.stats.resampling import Bootstrap, bootstrap
+from hardsight.stats.correlation_tests import (
+    Outcome,
+    compare_influences,
+    fisher_test,
+    kendall_influence,
+    meng,
+    outcome,
+    steiger,
+    williams,
+    zou,
+)
+from hardsight.stats.resampling import Bootstrap, bootstrap, swap_tests
 
 FREQUENCY_BINS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # the AVH paper's
 FEWEST = 4  # minimum samples for a coefficient with an interval
@@ -313,3 +322,43 @@ def _jackknifed(
 def _trusted(method: str, low: float, high: float, result: Outcome) -> Row:
     interval = {"trusted": method, "trusted_low": low, "trusted_high": high}
     return {**interval, "trusted_p_greater": result.p_greater, "trusted_p": result.p}
+
+
+Row = dict[str, Any]
+Columns = list[tuple[str, pa.DataType]]
+
+
+def _columns(words: str, names: str, whole: str = "n") -> Columns:
+    """Names in order with their types: text, integers, and float64 for the rest."""
+    kinds = {**dict.fromkeys(words.split(), pa.string()), **dict.fromkeys(whole.split(), pa.int64())}
+    return [(name, kinds.get(name, pa.float64())) for name in names.split()]
+
+
+SINGLE = _columns(
+    "model target score hard kind bin reason",
+    "model target score hard kind bin n agreement raw low high bootstrap_low bootstrap_high fisher_z p share_of_ceiling reason",
+)
+PAIR = _columns(
+    "model target kind first second trusted verdict reason",
+    "model target kind first second n r_first r_second r_between z_first z_second difference "
+    "independent_z independent_p_greater independent_p williams_t williams_p_greater williams_p steiger_z steiger_p_greater "
+    "steiger_p meng_z meng_p_greater meng_p zou_low zou_high permutation_p trusted trusted_low trusted_high trusted_p_greater "
+    "trusted_p holm_p verdict reason",
+)
+HYPOTHESIS = _columns(
+    "model target hypothesis statement verdict note",
+    "model target hypothesis statement verdict effect low high p share_of_ceiling note",
+)
+SIDE = _columns(
+    "model target score reason",
+    "model target n accuracy score mean agreement bootstrap_low bootstrap_high share_of_ceiling reason",
+)
+OPEN_SET = _columns("model score", "model score auroc low high known unseen", "known unseen")
+GROUP = _columns("model group score reason", "model group score n mean agreement reason")
+EPOCH = _columns("model score reason", "model score n accuracy mean agreement low high p reason")
+CEILING = _columns("model target kind reason", "model target kind n split_half reliability ceiling splits reason", "n splits")
+
+
+def as_table(rows: Sequence[Row], columns: Columns) -> pa.Table:
+    """Rows as Arrow; all columns exist even without rows, and are null if a row lacks one."""
+    return pa.table({name: pa.array([row.get(name) for row in rows], type=kind) for name, kind in columns})

@@ -15,7 +15,7 @@ from hardsight.files.epochs import moments
 from hardsight.files.human import People, match, read_people
 from hardsight.files.human_studies import read_selection
 from hardsight.files.reading import existing_file
-from hardsight.human.comparisons import Agreement, agree
+from hardsight.human.comparisons import Agreement, Row, agree
 from hardsight.human.correlations import Correlations
 from hardsight.human.disagreement import images_of
 from hardsight.human.granularity import coarse_model, coarse_people, read_superclasses
@@ -23,19 +23,18 @@ from hardsight.human.models import (
     DEFAULT_SCORES,
     base_ids,
     checked,
+    ensemble,
     ids_of_one_type,
     num_classes_of,
     of_split,
     open_models,
+    with_passes,
     with_scores,
 )
 from hardsight.human.open_set_detection import open_unseen
-from hardsight.human.predictions import ensemble, with_passes
 from hardsight.human.run_files import AgreementRun
 from hardsight.human.settings import CorrelateSettings
-from hardsight.human.tables import Row
-from hardsight.human.targets import Target, match_people, targets_of
-from hardsight.human.vote_targets import selection_notes, vote_targets
+from hardsight.human.targets import Target, match_people, selection_notes, targets_of, vote_targets
 from hardsight.human.votes import Votes, read_votes
 from hardsight.options import takes
 from hardsight.screen import Progress
@@ -270,7 +269,9 @@ def _notes_on(agreement: Agreement) -> list[str]:
         )
     notes += _better_score(agreement)
     share = np.unique(values, return_counts=True)[1].max() / agreement.n
-    if share > 0.25 and target.measure is not None:
+    if share == 1:
+        notes.append(f"{target.words} is the same for all {agreement.n} samples: no score can agree with it.")
+    elif share > 0.25 and target.measure is not None:
         notes.append(f"{100 * share:.0f} % of samples share one value of {target.words}; ties weaken rank correlations.")
     return notes
 

@@ -11,16 +11,15 @@ import pyarrow as pa
 
 from hardsight.errors import InputError
 from hardsight.human.calibration import FEWEST_LABELED, Calibration, calibration
-from hardsight.human.comparisons import Agreement
+from hardsight.human.comparisons import CEILING, EPOCH, GROUP, HYPOTHESIS, OPEN_SET, PAIR, SIDE, SINGLE, Agreement, Row, as_table
 from hardsight.human.disagreement import Disagreement, disagreement
 from hardsight.human.granularity import within_groups
 from hardsight.human.hypotheses import hypotheses
 from hardsight.human.models import has_logits
 from hardsight.human.open_set_detection import open_set
 from hardsight.human.settings import CorrelateSettings
-from hardsight.human.tables import CEILING, EPOCH, GROUP, HYPOTHESIS, OPEN_SET, PAIR, SIDE, SINGLE, Row, as_table
 from hardsight.render.html_page import as_printed
-from hardsight.render.printed_tables import as_arrow
+from hardsight.render.showing import as_arrow
 from hardsight.result import Result
 from hardsight.screen import Sentence, ShownTable, table_lines
 from hardsight.snapshot import Snapshot

@@ -10,9 +10,8 @@ import numpy as np
 from hardsight.data import open_data
 from hardsight.data.run_images import pictures_of
 from hardsight.errors import HardsightError, InputError
-from hardsight.human.comparisons import Agreement
+from hardsight.human.comparisons import Agreement, Row
 from hardsight.human.models import base_ids, score_words, words_of
-from hardsight.human.tables import Row
 from hardsight.result import PictureSource
 from hardsight.screen import brief
 from hardsight.snapshot import Snapshot

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardsight.errors import InputError, did_you_mean
-from hardsight.human.comparisons import Agreement, ends_of
+from hardsight.human.comparisons import Agreement, Row, ends_of
 from hardsight.human.correlations import Correlations
 from hardsight.human.disagreement import Disagreement, thumbnail
 from hardsight.human.granularity import groups_of
 from hardsight.human.lines import for_whom
 from hardsight.human.models import hard_end, score_axis, score_words
 from hardsight.human.settings import CorrelateSettings
-from hardsight.human.tables import Row
 from hardsight.render.agreement import over_epochs, quadrants, reliability_diagram, score_histograms, side_by_side
 from hardsight.result import PictureSource
 from hardsight.scores import SCORES

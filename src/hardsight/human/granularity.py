@@ -20,9 +20,8 @@ from hardsight.checks import to_numpy
 from hardsight.errors import InputError
 from hardsight.files.human import People
 from hardsight.files.table_files import read_columns
-from hardsight.human.comparisons import Agreement, check_varied, easy_by
+from hardsight.human.comparisons import Agreement, Row, check_varied, easy_by
 from hardsight.human.models import words_of
-from hardsight.human.tables import Row
 from hardsight.scores import SCORES
 from hardsight.scores.probabilities import sweep_probs
 from hardsight.scores.registry import values

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hardsight.human.comparisons import Agreement, ends_of
-from hardsight.human.tables import Row
+from hardsight.human.comparisons import Agreement, Row, ends_of
 
 STATEMENTS = {
     "H1": ("avh", "AVH correlates"),

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hardsight.human.calibration import Calibration
-from hardsight.human.comparisons import Agreement
+from hardsight.human.comparisons import Agreement, Row
 from hardsight.human.correlations import TRUST, Correlations
 from hardsight.human.disagreement import Disagreement
-from hardsight.human.tables import Row
 from hardsight.screen import Cell, Sentence, ShownTable, beside, interval, line, number
 from hardsight.stats.answers import Ceiling
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from hardsight.errors import InputError
+from hardsight.human.comparisons import Row
 from hardsight.human.models import computable, has_logits
-from hardsight.human.tables import Row
 from hardsight.scores import SCORES
 from hardsight.snapshot import Snapshot
 from hardsight.stats.open_set import auroc

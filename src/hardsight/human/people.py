@@ -21,8 +21,7 @@ from hardsight.errors import InputError
 from hardsight.files.human import People, match, read_people
 from hardsight.files.kinds import check_table_output
 from hardsight.files.places import place
-from hardsight.human.answer_kernel import Known, known_of
-from hardsight.human.answer_model import AnswerModel, Ridge, stabilized
+from hardsight.human.answer_model import AnswerModel, Known, Ridge, known_of, stabilized
 from hardsight.human.settings import PeopleSettings
 from hardsight.human.votes import read_votes
 from hardsight.options import takes

@@ -10,13 +10,12 @@ from typing import Any
 from hardsight.files.checksums import sha256
 from hardsight.files.run import Run, check_run_directory
 from hardsight.files.writing import write_json, write_text
-from hardsight.human.comparisons import ends_of
+from hardsight.human.comparisons import Row, ends_of
 from hardsight.human.correlations import Correlations
 from hardsight.human.settings import CorrelateSettings
-from hardsight.human.tables import Row
 from hardsight.render import html_page
-from hardsight.render.latex import escaped, tabular
 from hardsight.render.saving import save_figure
+from hardsight.render.showing import escaped, tabular
 from hardsight.screen import ShownTable, spoken
 from hardsight.table import write_table
 

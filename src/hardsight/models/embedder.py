@@ -21,10 +21,9 @@ from torch import Tensor
 
 from hardsight.errors import InputError, first_line
 from hardsight.head import Head
-from hardsight.models.downloads import check_hub
+from hardsight.models.libraries import check_hub, import_with_torchvision
 from hardsight.models.model import BuiltNetwork, Model
 from hardsight.models.network import state_sha256, torch_device
-from hardsight.models.torchvision_models import import_with_torchvision
 
 PROMPT = "a photo of a {}."
 DEFAULT = "efficientnet_lite0"
@@ -121,7 +120,7 @@ def open_embedder(
 
 
 def _timm_embedder(name: str, weights: Path | None, device: str) -> Embedder:
-    from hardsight.models.timm_models import open_timm
+    from hardsight.models.libraries import open_timm
     from hardsight.models.weights import load_weights
 
     built = open_timm(name, pretrained=weights is None, num_classes=None)

@@ -18,7 +18,7 @@ from hardsight.errors import InputError, did_you_mean
 OWN = ("lenet", "mnist_cnn", "DigitsCNN", "cnn10", *(f"cifar_resnet{n}" for n in (20, 32, 44, 56, 110)), "feature_head")
 OWN_NETWORKS = {name: f"hardsight.models.networks:{name}" for name in OWN}
 ROW_LENGTHS: dict[str, int | None] = {"feature_head": None}  # networks of rows of numbers: num_inputs where no option says it
-LIBRARIES = {"timm": "timm_models:timm_network", "torchvision": "torchvision_models:torchvision_network"}
+LIBRARIES = {"timm": "libraries:timm_network", "torchvision": "libraries:torchvision_network"}
 
 
 def check_network_name(model: Any) -> None:

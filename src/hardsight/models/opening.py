@@ -112,8 +112,7 @@ def _own_network(text: str) -> str | None:
 
 def _open_library(library: str, name: str, weights: Path | None, options: ModelOptions, pretrained: str | None = None) -> Model:
     _require_torch(f"{library}:{name}")
-    from hardsight.models.timm_models import open_timm
-    from hardsight.models.torchvision_models import open_torchvision
+    from hardsight.models.libraries import open_timm, open_torchvision
     from hardsight.models.transformers_models import open_transformers
     from hardsight.models.weights import tensors_only
 
@@ -180,7 +179,7 @@ def _network(built: BuiltNetwork, name: str, weights: Path | None, options: Mode
     if weights is not None and load:
         load_weights(module, weights, name)
     if built.preprocessing is None and hasattr(module, "pretrained_cfg"):
-        from hardsight.models.timm_models import timm_preprocessing
+        from hardsight.models.libraries import timm_preprocessing
 
         built = built._replace(preprocessing=timm_preprocessing(module))
     return Network(built, name, options, weights)

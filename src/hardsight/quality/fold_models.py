@@ -17,12 +17,12 @@ import numpy as np
 
 from hardsight.data import ImageData
 from hardsight.errors import InputError
+from hardsight.extraction.feed import ArrayInputs
 from hardsight.files.places import place_on_disk
 from hardsight.scores.duplicates import find_repeats
 from hardsight.scoring.fitted_head import fold_rows, head_probs
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
-from hardsight.training.inputs import ArrayInputs
 from hardsight.training.sets import count_classes, open_sets
 from hardsight.training.settings import TrainSettings
 

@@ -22,7 +22,7 @@ from hardsight.data import ImageData, parse_degradations
 from hardsight.dynamics import gathering
 from hardsight.dynamics.tracker import Dynamics
 from hardsight.errors import InputError, RunError, TrainingError
-from hardsight.extraction.broken import ERRORS, write_errors
+from hardsight.extraction.feed import ERRORS, ArrayInputs, ImageInputs, InputBatch, Inputs, even_batches, sized, write_errors
 from hardsight.files.heads import write_safetensors
 from hardsight.files.run import Run
 from hardsight.models.model import BuiltNetwork, Model, ModelOptions
@@ -45,9 +45,7 @@ from hardsight.training.forward_passes import (
     hits,
     ten_crop_logits,
 )
-from hardsight.training.inputs import ArrayInputs, ImageInputs, InputBatch, Inputs, even_batches, sized
-from hardsight.training.loss_names import loss_name
-from hardsight.training.loss_options import with_defaults
+from hardsight.training.loss_names import loss_name, with_defaults
 from hardsight.training.optimization import MixedPrecision, Updater, drawn_seed, rate_factor
 from hardsight.training.sets import Sets
 from hardsight.training.settings import COMMAND, TrainSettings

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hardsight.extraction.feed import Inputs
 from hardsight.files.heads import load_head, save_head, write_safetensors
 from hardsight.files.parquet import read_parquet
 from hardsight.files.run import Run, read_manifest
@@ -27,7 +28,6 @@ from hardsight.head import Head
 from hardsight.result import RunResult
 from hardsight.screen import Progress, Say, Sentence, ShownTable, line, percent
 from hardsight.threads import even_rows
-from hardsight.training.inputs import Inputs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

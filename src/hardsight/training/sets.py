@@ -17,6 +17,7 @@ from hardsight.data.dataset import num_classes
 from hardsight.data.encoded import is_dataset
 from hardsight.data.opening import check_files
 from hardsight.errors import FileError, InputError, did_you_mean
+from hardsight.extraction.feed import ArrayInputs
 from hardsight.extraction.inputs import columns_of, finite_features, holds_features, labels_among
 from hardsight.files.places import place, shown_address
 from hardsight.files.reading import existing_file
@@ -27,7 +28,6 @@ from hardsight.snapshot import Snapshot
 from hardsight.snapshot.sources import ArraySource
 from hardsight.table import plain, read_scores
 from hardsight.threads import even_rows
-from hardsight.training.inputs import ArrayInputs
 from hardsight.training.pacing import Curriculum, Pacing
 from hardsight.training.settings import TrainSettings
 
