@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.errors import InputError, MissingExtra, why_missing
+from hardsight.files.kinds import FORMATS
 from hardsight.files.parquet import read_parquet, table_notes
 from hardsight.files.places import place
 from hardsight.files.suspects import count_in_words, noted_warnings
-from hardsight.files.table_writing import FORMATS
 from hardsight.render.table_views import TableView, as_html, as_text
 from hardsight.scores import SCORES
 from hardsight.screen import LONGEST_NAME, Sentence, ShownTable, line, number, percent, printable

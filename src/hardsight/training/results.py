@@ -19,11 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.extraction.feed import Inputs
-from hardsight.files.heads import load_head, save_head
+from hardsight.files.heads import load_head, save_head, write_safetensors
 from hardsight.files.parquet import read_parquet
 from hardsight.files.run import Run, read_manifest
 from hardsight.files.samples import OWN_COLUMNS, rows_per_part, write_samples
-from hardsight.files.tensors import write_safetensors
 from hardsight.files.writing import write_json
 from hardsight.head import Head
 from hardsight.result import RunResult
