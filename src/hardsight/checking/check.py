@@ -36,6 +36,7 @@ from hardsight.data.opening import DIGITS
 from hardsight.data.run_images import pictures_of
 from hardsight.errors import HardsightError, InputError, OtherRun, did_you_mean, require_installed
 from hardsight.explorer.report import report
+from hardsight.extraction.parts import class_names_metadata
 from hardsight.files.heads import save_head
 from hardsight.files.kinds import kind_of
 from hardsight.files.parquet import read_parquet
@@ -291,7 +292,7 @@ class _Check:
             parts = [run.folder("samples") / "part-00000.parquet"]
             further = [name for name in samples.column_names if name not in ("id", "label")]
             columns = {name: samples.columns([name]).column(0) for name in ("id", *further)}
-            metadata = _class_names_metadata(samples.class_names)
+            metadata = class_names_metadata(samples.class_names)
             rows[parts[0].name] = write_samples(parts[0], samples.features, {**columns, "label": samples.labels}, metadata)
             if samples.head is not None:
                 parts.append(self.folder / "head.safetensors")
@@ -347,7 +348,7 @@ class _Check:
             names = [str(k) if samples.class_names is None else samples.class_names[k] for k in lone[:5].tolist()]
             more = f" and {len(lone) - 5} more" if len(lone) > 5 else ""
             self.notes.append(f"classes with one sample are not checked for wrong labels: {', '.join(names)}{more}.")
-            samples = _relabeled(samples, np.where(np.isin(labels, lone), -1, labels))
+            samples = Snapshot.open(samples, labels=np.where(np.isin(labels, lone), -1, labels))
         try:
             return clean(samples, group=self.settings.group, seed=self.settings.seed, progress=self.progress).table
         except InputError as error:
@@ -420,12 +421,6 @@ def _look(data: ImageData, quality: Quality, row: int, needed: Any) -> None:
         quality.see(row, error)
 
 
-def _class_names_metadata(names: list[str] | None) -> dict[bytes, bytes] | None:
-    import json
-
-    return None if names is None else {b"hardsight": json.dumps({"class_names": names}).encode()}
-
-
 def _of_ids(ids: np.ndarray, looks: pa.Table | None, column: str) -> list[Any]:
     """A column of the looks by the ids of samples; None where there is nothing."""
     if looks is None:
@@ -438,13 +433,6 @@ def _lone_classes(labels: np.ndarray) -> np.ndarray:
     """Classes with one sample, where there are others with more."""
     classes, counts = np.unique(labels[labels >= 0], return_counts=True)
     return classes[counts == 1] if (counts > 1).sum() > 1 else np.array([], np.int64)
-
-
-def _relabeled(samples: Snapshot, labels: np.ndarray) -> Snapshot:
-    """The same samples with other labels, in memory."""
-    further = {name: samples.columns([name]).column(0) for name in samples.column_names if name not in ("id", "label")}
-    held = {name: getattr(samples, name) for name in ("features", "logits", "probs") if getattr(samples, name) is not None}
-    return Snapshot(**held, head=samples.head, labels=labels, ids=samples.ids, class_names=samples.class_names, columns=further)
 
 
 def _together(samples: Snapshot, table: pa.Table, twins: list[str | None]) -> np.ndarray:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hardsight.data import ImageData
+from hardsight.data.dataset import num_classes
 from hardsight.domains.settings import DomainOptions, Standardize
-from hardsight.extraction.inputs import Data, num_classes
+from hardsight.extraction.inputs import Data
 from hardsight.snapshot import Snapshot
 from hardsight.threads import num_threads
 

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from hardsight.checks import check_labels
 from hardsight.data import BrokenImage, Degradation, ImageData, degraded_id, parse_degradations
+from hardsight.data.dataset import num_classes
 from hardsight.data.encoded import is_dataset
 from hardsight.data.labels import renumbered
 from hardsight.errors import FileError, InputError, RunError
@@ -32,7 +33,6 @@ from hardsight.extraction.inputs import (
     fingerprint,
     finite_features,
     ids_of,
-    num_classes,
     open_inputs,
     with_class_names,
     with_labels,
@@ -44,6 +44,7 @@ from hardsight.extraction.parts import (
     PASSES,
     Part,
     check_space,
+    class_names_metadata,
     fitting_batch_size,
     image_passes,
     images_per_part,
@@ -367,9 +368,7 @@ class _Job:
         for layer, path in layer_parts(part.file, self.settings.layers).items():
             path.parent.mkdir(parents=True, exist_ok=True)
             write_samples(path, _joined([batch[layer] for batch in part.layers], 1), {"id": columns["id"]})
-        metadata = {}
-        if self.data.class_names is not None:  # with the labels, whatever becomes of the head
-            metadata[b"hardsight"] = json.dumps({"class_names": self.data.class_names}).encode()
+        metadata = class_names_metadata(self.data.class_names)
         d = self.model.num_features
         for each in self.passes:
             each.part(part.file).parent.mkdir(exist_ok=True)

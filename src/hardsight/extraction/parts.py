@@ -52,6 +52,11 @@ def parts_of(folder: Path, count: int, size: int) -> list[Part]:
     return [Part(folder / f"part-{number:05d}.parquet", range(first, min(first + size, count))) for number, first in starts]
 
 
+def class_names_metadata(names: Sequence[str] | None) -> dict[bytes, bytes]:
+    """Metadata of a part that names the classes of its labels, whatever becomes of the head."""
+    return {} if names is None else {b"hardsight": json.dumps({"class_names": list(names)}).encode()}
+
+
 def read_back(parts: Sequence[Path]) -> tuple[dict[str, int], list[dict[str, str]]]:
     """The rows of each part by name, and the broken images of all: some parts may predate an interrupt."""
     rows, broken = {}, []

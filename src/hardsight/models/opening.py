@@ -55,8 +55,8 @@ def open_model(
         precision: "float32", "bfloat16" or "float16".
         num_classes: to build an architecture for as many classes as its weights have; in a module with several outputs,
             which of them to explain.
-        pretrained: which of the weights that timm or torchvision releases, such as V1 or a1_in1k; by default the library's own
-            choice, which changes with its version.
+        pretrained: which of the weights that torchvision releases, such as V1; by default the library's own choice, which changes
+            with its version. timm names them in the model's name: timm:resnet50.a1_in1k.
 
     Example:
         >>> import numpy as np
