@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -25,8 +24,8 @@ from hardsight.data import BrokenImage, Degradation, ImageData, degraded_id, par
 from hardsight.data.dataset import num_classes
 from hardsight.data.encoded import is_dataset
 from hardsight.data.labels import renumbered
-from hardsight.errors import FileError, InputError, RunError
-from hardsight.extraction.feed import Decoder, Seen, stack, write_errors
+from hardsight.errors import InputError, RunError
+from hardsight.extraction.feed import Decoder, Seen, none_readable, stack, write_errors
 from hardsight.extraction.inputs import (
     Data,
     columns_of,
@@ -73,6 +72,7 @@ if TYPE_CHECKING:
 
 
 COMMAND = "hardsight extract"
+FEW = 4  # images to check a model with
 AHEAD_BATCHES, AHEAD_BYTES = 4, 2**28  # to decode ahead of the model: maximum batches, approximate bytes
 TAKEN = {"id", "label", "features", *OWN_COLUMNS} - {"split", "path"}  # reserved names that a column of the data cannot have
 
@@ -238,10 +238,17 @@ class _Job:
 
     def _first_images(self) -> np.ndarray:
         """A few readable images, to check the model with."""
-        readable = (self.decode(row) for row in range(len(self.data)))
-        first = list(islice((images[0] for images in readable if not isinstance(images, BrokenImage)), 4))
+        first, broken = [], []
+        for row in range(len(self.data)):
+            images = self.decode(row)
+            if isinstance(images, BrokenImage):
+                broken.append(images)
+            else:
+                first.append(images[0])
+            if len(first) == FEW:
+                break
         if not first:
-            raise FileError(f"none of the {len(self.data)} images can be read.")
+            raise none_readable(len(self.data), broken[0])
         return self.batch(first)
 
     def _match_classes(self) -> list[str] | None:

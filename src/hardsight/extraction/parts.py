@@ -162,4 +162,4 @@ def check_space(folder: Path, size: int, say: Say) -> None:
     """Say so if so many bytes do not fit on the disk of a folder."""
     free = shutil.disk_usage(folder).free
     if free < size:
-        say(f"the features need {size / 1e6:,.0f} MB, but {folder} has only {free / 1e6:,.0f} MB free")
+        say(f"the features need {max(1, size / 1e6):,.0f} MB, but {folder} has only {max(1, free / 1e6):,.0f} MB free")
