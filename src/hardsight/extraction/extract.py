@@ -233,7 +233,8 @@ class _Job:
             features = finite_features(self.data)  # (n, d)
             return (lambda row: [features[row]]), stack
         prepare = self.model.preprocessing
-        decoder, versions = Decoder(self.data, prepare, self.settings.strict, self.seen), self.degradations or [None]
+        decoder = Decoder(self.data, prepare, self.settings.strict, self.seen)
+        versions: Sequence[Degradation | None] = self.degradations or [None]
         return (lambda row: decoder(row, versions)), (lambda pixels: prepare.normalized(stack(pixels)))
 
     def _first_images(self) -> np.ndarray:
