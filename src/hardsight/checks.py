@@ -64,18 +64,6 @@ def as_numbers(x: Any, name: str) -> Any:
     return x
 
 
-def finite_rows(**arrays: Any) -> list[np.ndarray]:
-    """(n, d) matrices by name as float64: each of at least one row and of finite numbers, all with as many columns."""
-    matrices = {name: to_numpy(as_matrix(x, name)).astype(np.float64) for name, x in arrays.items()}
-    for name, x in matrices.items():
-        if len(x) == 0 or not np.isfinite(x).all():
-            raise InputError(f"{name} must be finite numbers of at least one sample, got shape {x.shape}.")
-    if len({x.shape[1] for x in matrices.values()}) > 1:
-        shapes = " and ".join(f"{name} {x.shape}" for name, x in matrices.items())
-        raise InputError(f"{', '.join(matrices)} must have the same number of columns, got {shapes}.")
-    return list(matrices.values())
-
-
 def check_some_columns(x: Any, name: str) -> None:
     """Require at least one column: a sample without numbers cannot be scored."""
     if x.shape[1] == 0:

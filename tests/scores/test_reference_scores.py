@@ -12,7 +12,7 @@ from sklearn.neighbors import NearestNeighbors
 import hardsight
 from hardsight import Head, Snapshot, score
 from hardsight.errors import InputError
-from hardsight.scores.class_gaussians import ReferenceGaussians
+from hardsight.scores.labeled_reference import ReferenceGaussians
 from oracles import on_circle
 
 RNG = np.random.default_rng(0)

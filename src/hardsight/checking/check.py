@@ -52,7 +52,7 @@ from hardsight.quality.clean import clean
 from hardsight.quality.evidence import group_numbers
 from hardsight.quality.folds import joined_groups
 from hardsight.quality.neighbors import find_nearby
-from hardsight.quality.unlabeled import unlabeled_suspects
+from hardsight.quality.suspects import unlabeled_suspects
 from hardsight.scores.duplicates import first_rows
 from hardsight.scoring.score import score
 from hardsight.screen import Progress, Say, warn_in_python

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import numpy as np
 import pyarrow as pa
 
 from hardsight.checking.rules import RuleOutcome
@@ -17,7 +16,6 @@ from hardsight.data.image_quality import ISSUES
 from hardsight.files.places import place
 from hardsight.files.suspects import DUPLICATE_OF, OUTLIER, suspects_notes
 from hardsight.files.writing import write_text
-from hardsight.render.table_views import TableView
 from hardsight.result import Result
 from hardsight.screen import Sentence, ShownTable, line, printable
 
@@ -153,18 +151,16 @@ class Checked(Result):
         parts += ["", *(f"> {_markdown(note)}" for note in self.notes)]
         return "\n".join(parts).rstrip() + "\n"
 
-    def _view(self) -> TableView:
-        """The first screen of the report: what was found, and the worst samples with their images."""
-        worst = self.worst(SHOWN)
-        ids = self.table.column("id").to_pylist()
-        rows = self.table.take(pa.array(np.array([ids.index(row["id"]) for row in worst], np.int64)))
-        notes = [*self._sentences()[: len(self.notes)], self._of_labels(), self._of_samples()]
-        notes += [outcome.sentence for outcome in self.outcomes]
-        notes += [] if self.report is None else [f"report: {self.report}"]
-        return TableView(
-            type(self).__name__, rows, len(self), self.table.column_names, self.class_names, "error_score",
-            chosen=self.shown, notes=notes,
-        )  # fmt: skip
+    # The first screen of the report: what was found, and the worst samples with their images
+
+    def _sentences(self) -> list[str]:
+        notes = [f"warning: {text}" for text in self.notes]
+        notes += [self._of_labels(), self._of_samples(), *(outcome.sentence for outcome in self.outcomes)]
+        return notes + ([] if self.report is None else [f"report: {self.report}"])
+
+    def _first_rows(self) -> tuple[str, pa.Table]:
+        ids, worst = self.table.column("id").to_pylist(), self.worst(SHOWN)
+        return f"the {len(worst)} worst", self.table.take(pa.array([ids.index(row["id"]) for row in worst], pa.int64()))
 
 
 def _xml(text: str) -> str:

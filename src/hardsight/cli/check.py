@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 
 from hardsight.checking.settings import CheckSettings
-from hardsight.cli import command
+from hardsight.cli import argument, command, writes
 
 EXAMPLE, UNLABELED = ("label_errors > 2%", "leaks > 0"), ("duplicates > 0", "unreadable > 0")  # rules to begin with
 
@@ -19,12 +19,8 @@ EXAMPLE, UNLABELED = ("label_errors > 2%", "leaks > 0"), ("duplicates > 0", "unr
 @command(CheckSettings, prints="lines")
 def check(
     settings: CheckSettings,
-    x: str = typer.Argument(
-        ..., metavar="DATA", help="A folder, .tar, list, CSV or Parquet of images; or a run or file with features or probs."
-    ),
-    output: str = typer.Option(
-        None, "-o", "--output", metavar="RUN", help="Run directory to write, or to resume. Default: hardsight-NAME."
-    ),
+    x: str = argument("DATA", "A folder, .tar, list, CSV or Parquet of images; or a run or file with features or probs."),
+    output: str = writes("Run directory to write, or to resume. Default: hardsight-NAME.", "RUN"),
     summary: list[str] = typer.Option(
         [], "--summary", metavar="FILE", help="File for figures and rules: .xml (JUnit) or .md (Markdown); repeatable."
     ),

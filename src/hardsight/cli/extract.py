@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import typer
-
-from hardsight.cli import command
+from hardsight.cli import RUN_OUTPUT, argument, command
 from hardsight.extraction.settings import ExtractSettings
 
 
 @command(ExtractSettings, prints="lines")
 def extract(
     settings: ExtractSettings,
-    model: str = typer.Argument(
-        ...,
-        metavar="MODEL",
-        help="timm:NAME, torchvision:NAME, hf:DIR_OR_NAME, module:factory, mynet.py:Net, a run, model.onnx or model.skops.",
+    model: str = argument(
+        "MODEL", "timm:NAME, torchvision:NAME, hf:DIR_OR_NAME, module:factory, mynet.py:Net, a run, model.onnx or model.skops."
     ),
-    data: str = typer.Argument(
-        ...,
-        metavar="DATA",
-        help="A folder, .tar, list, CSV, Parquet or .npz of images, or digits; also s3://. For a model trained on features: "
+    data: str = argument(
+        "DATA",
+        "A folder, .tar, list, CSV, Parquet or .npz of images, or digits; also s3://. For a model trained on features: "
         "features (.npz, .parquet, a run); FILE:DOMAIN selects one domain.",
     ),
-    output: str = typer.Option(
-        ..., "-o", "--output", metavar="RUN", help="Run directory to write; an interrupted run is resumed."
-    ),
+    output: str = RUN_OUTPUT,
 ) -> None:
     """Run a model on images and store features, head and labels.
 

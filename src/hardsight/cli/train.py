@@ -6,24 +6,20 @@ from pathlib import Path
 
 import typer
 
-from hardsight.cli import command
+from hardsight.cli import RUN_OUTPUT, argument, command
 from hardsight.training.settings import TrainSettings
 
 
 @command(TrainSettings, prints="lines", figures=True)
 def train(
     settings: TrainSettings,
-    data: str = typer.Argument(
-        ..., metavar="DATA", help="Images as for extract, digits, or labeled features (.npz, .parquet, a run)."
-    ),
+    data: str = argument("DATA", "Images as for extract, digits, or labeled features (.npz, .parquet, a run)."),
     model: str = typer.Option(
         ...,
         metavar="MODEL",
         help="Network: mnist_cnn, cifar_resnet20, ..., timm:NAME, torchvision:NAME, package.module:factory, or a run.",
     ),
-    output: Path = typer.Option(
-        ..., "-o", "--output", metavar="RUN", help="Run directory to write; an interrupted run is resumed."
-    ),
+    output: Path = RUN_OUTPUT,
 ) -> None:
     """Train a model, recording every sample in every epoch.
 

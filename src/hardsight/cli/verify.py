@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import typer
 
-from hardsight.cli import command
+from hardsight.cli import argument, command
 
 
 @command()
 def verify(
-    run: str = typer.Argument(..., metavar="RUN", help="A run directory; or a .parquet, .npz, .safetensors or .html file."),
+    run: str = argument("RUN", "A run directory; or a .parquet, .npz, .safetensors or .html file."),
 ) -> None:
     """Check the files of a run against their checksums.
 

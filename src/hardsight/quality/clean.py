@@ -2,7 +2,7 @@
 
 the samples, opened and checked         here
 near duplicates, neighbors              neighbors.py
-what labels are judged by               evidence.py, votes.py
+what labels are judged by               evidence.py
 which labels are flagged, and why       flagged_labels.py
 one verdict per sample, in words        verdicts.py
 the table, and what is printed of it    suspects.py
@@ -34,8 +34,8 @@ from hardsight.quality.suspects import Suspects, suspects_table
 from hardsight.quality.verdicts import explained_verdicts, judged
 from hardsight.scores.duplicates import find_repeats
 from hardsight.scores.probabilities import check_distributions
+from hardsight.scoring.comparable import check_reference
 from hardsight.scoring.fitted_head import fewest_of_class, usable_rows
-from hardsight.scoring.inputs import check_reference
 from hardsight.screen import Progress, warn_in_python
 from hardsight.snapshot import Snapshot
 from hardsight.snapshot.sources import SCORES_ALONE

@@ -24,9 +24,8 @@ from hardsight.files.suspects import CANNOT_TELL
 from hardsight.head import Head
 from hardsight.quality.error_model import ErrorCount
 from hardsight.quality.folds import numbered, predict_by_heads
-from hardsight.quality.neighbors import Neighborhood
+from hardsight.quality.neighbors import Neighborhood, enough_voters, mixed, neighbor_probs, votes_by_probs
 from hardsight.quality.settings import CleanSettings
-from hardsight.quality.votes import enough_voters, mixed, neighbor_probs, votes_by_probs
 from hardsight.scores import SCORES
 from hardsight.scoring.fitted_head import head_probs, usable_rows
 from hardsight.screen import Progress

@@ -22,8 +22,7 @@ from hardsight.quality.error_model import (
     seen_in_training,
 )
 from hardsight.quality.evidence import Evidence
-from hardsight.quality.noise import estimated_noise
-from hardsight.quality.ranking import RANKINGS_OF_PROBS, by_epochs, posterior, scores_of_labels
+from hardsight.quality.ranking import RANKINGS_OF_PROBS, by_epochs, estimated_noise, posterior, scores_of_labels
 from hardsight.threads import thread_pool
 
 WON = 0.25  # share of epochs: wrong labels win in fewer, as long as they are not memorized

@@ -59,7 +59,7 @@ class Curve(Result):
 
     def figures(self) -> dict[str, Figure]:
         """Accuracy against the size of the subset."""
-        from hardsight.render.subsets import cost_figure
+        from hardsight.render.intervals import cost_figure
 
         return {"curve": cost_figure(self.table, WORDS)}
 

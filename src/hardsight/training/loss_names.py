@@ -23,7 +23,7 @@ LOSSES = {  # name -> its module in hardsight.losses and its class: a new loss i
     "l_softmax": "l_softmax:LSoftmaxLoss",
     "a_softmax": "a_softmax:ASoftmaxLoss",
     "normface": "normface:NormFaceLoss",
-    "normalized_softmax": "normalized_softmax:NormalizedSoftmaxLoss",
+    "normalized_softmax": "normface:NormalizedSoftmaxLoss",
     "cosface": "cosface:CosFaceLoss",
     "arcface": "arcface:ArcFaceLoss",
     "dual_head": "dual_head:DualHeadLoss",

@@ -43,13 +43,12 @@ class Updater:
     Args:
         network: what is trained.
         settings: optimizer, learning rate, weight decay, clipping, and whether batch statistics are frozen.
-        lr: a learning rate instead of the settings' own.
         wrapped: the network is in DistributedDataParallel, which averages the gradients of several processes; else this does.
     """
 
-    def __init__(self, network: Trainee, settings: LearningOptions, lr: float | None = None, wrapped: bool = False) -> None:
+    def __init__(self, network: Trainee, settings: LearningOptions, wrapped: bool = False) -> None:
         warn_of_quota(torch.get_num_threads())
-        self.network, self.settings, self.lr = network, settings, settings.learning_rate if lr is None else lr
+        self.network, self.settings, self.lr = network, settings, settings.learning_rate
         self.optimizer = make_optimizer(network, settings, self.lr)
         network.freeze_statistics = settings.freeze_bn
         self.wrapped = wrapped
