@@ -37,9 +37,10 @@ def check(
         hardsight check photos/ --fail-on 'label_errors > 2%' --fail-on 'leaks > 0' --summary check.xml
     """
     from hardsight.checking.check import check, default_output
+    from hardsight.checking.findings import WORST
     from hardsight.errors import InputError
     from hardsight.render.showing import show
-    from hardsight.screen import print_line, print_next, print_wrote, progress_bar
+    from hardsight.screen import keep_table, print_line, print_next, print_wrote, progress_bar
 
     for file in summary:
         if not file.lower().endswith((".xml", ".md")):
@@ -48,6 +49,8 @@ def check(
     with progress_bar("checking") as progress:
         checked = check(x, output=folder, settings=settings, progress=progress, say=print_line)
     show(checked)
+    keep_table("worst", [{"id": row["id"], "why": checked.why(row)} for row in checked.worst(WORST)])
+    keep_table("rules", [{"rule": o.rule.text, "failed": o.failed, "sentence": o.sentence} for o in checked.outcomes])
     for file in summary:
         checked.save(file)
         print_wrote(file)

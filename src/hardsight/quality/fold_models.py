@@ -35,7 +35,7 @@ OF_DATA = ("split", "labels_from", "limit")  # options that say which samples: t
 class FoldRuns:
     """Networks that are each trained without one fold, in runs below `output`."""
 
-    def __init__(self, model: Any, output: str | os.PathLike[str] | None, training: Mapping[str, Any]) -> None:
+    def __init__(self, model: Any = None, output: str | os.PathLike[str] | None = None, **training: Any) -> None:
         if model is None or output is None:
             raise InputError(
                 "to train networks by folds, give model= and output=; heads on features take neither, and no options."

@@ -23,8 +23,8 @@ from hardsight.dynamics import gathering
 from hardsight.dynamics.tracker import Dynamics
 from hardsight.errors import InputError, RunError, TrainingError
 from hardsight.extraction.feed import ERRORS, ArrayInputs, ImageInputs, InputBatch, Inputs, even_batches, sized, write_errors
+from hardsight.files.heads import write_safetensors
 from hardsight.files.run import Run
-from hardsight.files.tensors import write_safetensors
 from hardsight.models.model import BuiltNetwork, Model, ModelOptions
 from hardsight.models.network import Network, torch_device
 from hardsight.models.preprocessing import Preprocessing

@@ -17,10 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.extraction.feed import Inputs
-from hardsight.files.heads import load_head, save_head
+from hardsight.files.heads import load_head, save_head, write_safetensors
 from hardsight.files.run import read_manifest
 from hardsight.files.samples import OWN_COLUMNS, rows_per_part, write_samples
-from hardsight.files.tensors import write_safetensors
 from hardsight.files.writing import write_json
 from hardsight.head import Head
 from hardsight.result import RunResult
