@@ -6,6 +6,7 @@ Next: checking/check.py.
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
 import typer
 
@@ -58,8 +59,10 @@ def check(
     unlabeled = checked.counts["label_errors"] is None
     if unlabeled:  # nothing to correct: what to label first, spread over the map
         then = ["select", folder, "--method", "kcenter", "--budget", str(max(1, len(checked) // 10)), "-o", "label-next.csv"]
-    else:
-        then = ["clean", folder, "--apply", f"{folder}/review.parquet", "-o", "labels.csv"]
+    elif (marks := Path(folder, "review.parquet")).is_file():
+        then = ["clean", folder, "--apply", str(marks), "-o", "labels.csv"]
+    else:  # explore says how to apply the marks, once there are some
+        then = ["clean", folder, "-o", "suspects.csv"]
     print_line(f"then: {shlex.join(['hardsight', *then])}")
     if not settings.fail_on:
         rules = [word for rule in (UNLABELED if unlabeled else EXAMPLE) for word in ("--fail-on", rule)]
