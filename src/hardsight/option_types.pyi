@@ -6,6 +6,22 @@ from typing import Any, Literal, TypedDict
 
 from hardsight.domains.settings import Portions
 
+class ArrayOptions(TypedDict, total=False):
+    bias: Any
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    ids: Any
+    class_names: Any
+    columns: dict[str, Any] | None
+    allow_duplicates: bool
+
+class LoadOptions(TypedDict, total=False):
+    head: Any
+    labels: Any
+    features: Any
+    class_names: Any
+
 class AdaptOptions(TypedDict, total=False):
     methods: Sequence[str]
     method_options: Mapping[str, Mapping[str, Any]]

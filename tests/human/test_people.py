@@ -216,7 +216,7 @@ def test_command(tmp_path: Path, cli: Callable[..., Any]) -> None:
     words = ("people", tmp_path / "run.npz", "--answers", tmp_path / "answers.parquet", "-o", tmp_path / "people.parquet")
     done = cli(*words, "--ask", "3")
     assert done.code == 0, done.err
-    assert "answered 119" in done.out and "to ask next" in done.out and "1 of 120" in done.out
+    assert "answered 119" in done.out and "to ask next" in done.out and "1 of 120" in done.err and "1 of 120" not in done.out
     assert pq.read_table(tmp_path / "people.parquet").num_rows == N
     refused(cli(*words[:-1], tmp_path / "people.txt"), "people.txt", ".parquet")
 
