@@ -6,6 +6,22 @@ from typing import Any, Literal, TypedDict
 
 from hardsight.domains.settings import Portions
 
+class ArrayOptions(TypedDict, total=False):
+    bias: Any
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    ids: Any
+    class_names: Any
+    columns: dict[str, Any] | None
+    allow_duplicates: bool
+
+class LoadOptions(TypedDict, total=False):
+    head: Any
+    labels: Any
+    features: Any
+    class_names: Any
+
 class AdaptOptions(TypedDict, total=False):
     methods: Sequence[str]
     method_options: Mapping[str, Mapping[str, Any]]
@@ -131,9 +147,7 @@ class CleanOptions(TypedDict, total=False):
 
 class CorrelateOptions(TypedDict, total=False):
     by: str | None
-    superclasses: Any
     passes: Any
-    unseen: Any
     epochs: bool
     epoch_tables: Any
     images: Any
@@ -165,7 +179,6 @@ class CorrelateOptions(TypedDict, total=False):
     columns: Any
     limit: int | None
     first: int | None
-    hardness: str | bool | None
     maybe: float
     raters: Literal["equal", "dawid-skene"]
 

@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.errors import InputError, MissingExtra, why_missing
+from hardsight.files.kinds import FORMATS
 from hardsight.files.parquet import read_parquet, table_notes
 from hardsight.files.places import place
 from hardsight.files.suspects import count_in_words, noted_warnings
-from hardsight.files.table_writing import FORMATS
 from hardsight.render.table_views import TableView, as_html, as_text
 from hardsight.scores import SCORES
 from hardsight.screen import LONGEST_NAME, Sentence, ShownTable, line, number, percent, printable
@@ -194,7 +194,8 @@ class Result:
     def _view(self) -> TableView:
         title, rows = self._first_rows()
         named = with_class_names(rows, self.class_names)
-        shown = [name for name in self._columns_shown() if name in named.column_names]
+        empty = {name for name, column in zip(named.column_names, named.columns, strict=True) if column.null_count == len(named)}
+        shown = [name for name in self._columns_shown() if name in named.column_names and (name not in empty or not len(named))]
         return TableView(f"{type(self).__name__}: {self._headline()}", self._sentences(), title, named, shown)
 
     def _headline(self) -> str:

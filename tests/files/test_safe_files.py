@@ -26,13 +26,12 @@ from hardsight.errors import FileError, RunError
 from hardsight.explorer.review import Review
 from hardsight.files import checksums
 from hardsight.files.class_names import read_class_names
-from hardsight.files.heads import save_head
+from hardsight.files.heads import save_head, write_safetensors
 from hardsight.files.locking import lock_file
 from hardsight.files.parquet import read_parquet
 from hardsight.files.reading import read_json
 from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
-from hardsight.files.tensors import write_safetensors
 from hardsight.files.writing import check_output, replacing, write_json
 from hardsight.table import read_scores, write_table
 from refusals import refused

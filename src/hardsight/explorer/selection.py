@@ -15,8 +15,8 @@ from hardsight.explorer.columns import Column, rows_of, signed, words
 from hardsight.explorer.display import Display
 from hardsight.explorer.epochs import Epochs
 from hardsight.explorer.review import Review
+from hardsight.files.kinds import without_formulas
 from hardsight.files.suspects import DUPLICATE_OF
-from hardsight.files.table_writing import without_formulas
 
 HUMAN = "human"  # the column of human frequencies
 MOST_CURVES = 12  # groups drawn at once

@@ -18,8 +18,8 @@ from hardsight.errors import InputError
 from hardsight.explorer.display import Display
 from hardsight.explorer.other_results import found_suspects
 from hardsight.exporting.material import Material
+from hardsight.files.kinds import without_formulas
 from hardsight.files.suspects import DUPLICATE_OF
-from hardsight.files.table_writing import without_formulas
 from hardsight.files.writing import replacing
 from hardsight.quality.folds import out_of_sample
 from hardsight.scoring.fitted_head import head_probs, usable_rows

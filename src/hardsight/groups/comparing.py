@@ -1,4 +1,4 @@
-"""`Measures` of samples, and one group against others: accuracy, hardness, norm, calibration; each with an interval and a test.
+"""`Measures` of samples, and one group against others: accuracy, hardness, norm and calibration with intervals and tests.
 
     accuracy         Wilson's interval; its difference by Newcombe's, its p by Fisher's exact test
     mean score       Student's interval; its difference and p by Welch's t

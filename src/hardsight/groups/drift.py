@@ -53,7 +53,7 @@ from hardsight.version import VERSION
 if TYPE_CHECKING:
     from hardsight.option_types import DriftOptions
 
-Sides = tuple[Snapshot, Snapshot]  # the first, and the second
+Sides = tuple[Snapshot, ...]  # the first, and the second
 TWO_MODELS = "If the features are of two models, give each its own head."
 
 
@@ -175,7 +175,7 @@ def _compared(sides: Sides, settings: DriftSettings, progress: Progress | None) 
     for side in sides:
         check_labeled(side, "store them with the samples")
     own_heads = [_scored_by_own_head(side) for side in sides]
-    parts = _both(side.selected(settings.split, settings.first, settings.limit) for side in sides)
+    parts = tuple(side.selected(settings.split, settings.first, settings.limit) for side in sides)
     sides = parts if settings.split is None else sides  # what is fitted sees the samples of all splits
     joined_parts = parts
     if not settings.unpaired:  # what shares no id is refused before anything is scored
@@ -196,11 +196,6 @@ def _compared(sides: Sides, settings: DriftSettings, progress: Progress | None) 
     if first.units is not None or second.units is not None:
         notes.append(COPIES)
     return Drift(pair, changes, notes)
-
-
-def _both(sides: Iterator[Snapshot]) -> Sides:
-    first, second = sides
-    return first, second
 
 
 def _left_out(parts: Sides, pair: Pair) -> list[str]:

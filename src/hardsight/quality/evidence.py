@@ -163,9 +163,8 @@ def _predicted(samples: Snapshot, settings: CleanSettings, near: Neighborhood | 
     try:
         originals = None if near is None else near.originals
         groups = None if settings.group is None else group_numbers(samples, settings.group)
-        heads = predict_by_heads(
-            features, columns, originals, groups=groups, folds=settings.folds, seed=settings.seed, progress=progress
-        )
+        fitting = {"folds": settings.folds, "seed": settings.seed, "progress": progress}
+        heads = predict_by_heads(features, columns, originals, groups, **fitting)
     except InputError as error:
         if head is not None:  # a class with a single sample: no fold can do without it
             return _by_head(head, features, labels, by)

@@ -15,15 +15,18 @@ From the epochs of a training, for the label it has:
     aldr_lambda             lambda of the last epoch
 
 `posterior` compares "of another class, and labeled y by mistake" with "of class y": p_k is how likely the sample is of class k,
-and f_ky how likely a sample of class k is labeled y (`estimated_noise`). The fourth root is close to the most likely other class:
-the ranking is between self-confidence, which adds up all of them, and the margin of logits. With two classes it is the log-odds
-of an error.
+and f_ky how likely a sample of class k is labeled y. The fourth root is close to the most likely other class: the ranking is
+between self-confidence, which adds up all of them, and the margin of logits. With two classes it is the log-odds of an error.
+
+The noise factors f come from confident disagreements: samples labeled y to which the model gives another class k with at least
+k's usual probability. Their counts (Northcutt et al., "Confident Learning", JAIR 2021) say which pairs of classes are mixed up.
+Single counts are small, and the mistakes of the model are among them: each is drawn towards what is expected (empirical Bayes).
+Even noise gives factors of 1, and pair flips give large factors for the pairs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -118,7 +121,7 @@ def normal_scores(values: np.ndarray) -> np.ndarray:
 
 
 def by_epochs(columns: dict[str, np.ndarray], by: str, unseen: np.ndarray, one_way: float) -> np.ndarray:
-    """The ranking `by` from (n,) dynamics scores by name, (n,) `posterior` by heads on unseen samples, and `Noise.one_way`."""
+    """The ranking `by` from (n,) dynamics scores by name, `posterior` by heads on unseen samples, and `one_way` of the noise."""
     if by == "aldr_lambda":
         return columns["aldr_lambda"]
     if by != "epochs":
@@ -197,19 +200,13 @@ def one_way(counts: np.ndarray) -> float:
     return float(min(share, 1.0)) if share > SIGNIFICANT * by_chance else 0.0
 
 
-@dataclass(frozen=True)
-class Noise:
-    """How classes are mixed up: (c, c) factors each, row k, column y."""
+def estimated_noise(probs: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, float]:
+    """How classes are mixed up, from (n, c) probabilities and (n,) labels: (c, c) factors for the ranking, and `one_way`.
 
-    factors: np.ndarray  # for the ranking
-    one_way: float  # how far the counts run from one class to another and not back: 0 (also by chance) to 1
-
-
-def estimated_noise(probs: np.ndarray, labels: np.ndarray) -> Noise:
-    """From (n, c) probabilities and (n,) labels. A class that nothing is labeled as is no wrong label, either.
+    A class that nothing is labeled as is no wrong label, either.
 
     Example:
-        >>> estimated_noise(np.array([[0.9, 0.1, 0.0], [0.2, 0.5, 0.3]]), np.array([0, 1])).factors.shape
+        >>> estimated_noise(np.array([[0.9, 0.1, 0.0], [0.2, 0.5, 0.3]]), np.array([0, 1]))[0].shape
         (3, 3)
     """
     c = probs.shape[1]
@@ -217,4 +214,4 @@ def estimated_noise(probs: np.ndarray, labels: np.ndarray) -> Noise:
     counts = confident_counts(probs, labels)[np.ix_(given, given)]
     factors = np.ones((c, c))
     factors[np.ix_(given, given)] = noise_factors(counts)
-    return Noise(factors, one_way(counts))
+    return factors, one_way(counts)

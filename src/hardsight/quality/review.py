@@ -31,12 +31,12 @@ from hardsight.data.decoding import BrokenImage
 from hardsight.data.run_images import RunImages
 from hardsight.errors import FileError, InputError, did_you_mean, first_line
 from hardsight.files.class_names import check_class_names, given_class_names
+from hardsight.files.kinds import check_table_output
 from hardsight.files.parquet import read_parquet
 from hardsight.files.places import Place, place
 from hardsight.files.reading import read_json
 from hardsight.files.run import read_start
 from hardsight.files.suspects import clean_class_names, clean_columns
-from hardsight.files.table_writing import check_table_output
 from hardsight.files.writing import why
 from hardsight.quality.verdicts import class_name
 from hardsight.result import Result

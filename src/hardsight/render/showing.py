@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from hardsight.errors import FileError, InputError
+from hardsight.files.kinds import FORMATS
 from hardsight.files.places import place
-from hardsight.files.table_writing import FORMATS
 from hardsight.files.writing import check_output, is_same_file, write_text
 from hardsight.render import html_page
 from hardsight.screen import Sentence, Shown, ShownTable, print_line, print_warning, printable, show_table, spoken

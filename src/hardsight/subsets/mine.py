@@ -21,8 +21,8 @@ import pyarrow as pa
 
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError, MissingExtra
+from hardsight.files.kinds import check_table_output
 from hardsight.files.places import place
-from hardsight.files.table_writing import check_table_output
 from hardsight.geometry import pair_angles, safe_row_norms
 from hardsight.options import takes
 from hardsight.result import Result
