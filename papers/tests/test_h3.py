@@ -1,4 +1,4 @@
-"""avh/h3: scores by families on small networks whose numbers are known, fewer classes, and networks that the user names."""
+"""avh/h3: scores by families on a small network with known numbers, fewer and joined classes, networks that the user names."""
 
 from __future__ import annotations
 
@@ -9,57 +9,90 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hardsight import Head, Snapshot, score
+from hardsight import Head, Snapshot, correlate, score
 from hardsight.stats import spearman
 from hardsight_papers.avh import h3
+from hardsight_papers.avh.class_tables import ClassTables, margins_without_norms
 from hardsight_papers.avh.h3 import Judged
 
 RNG = np.random.default_rng(0)
-N, C = 300, 40
+N, C = 1000, 40
 WEIGHT = RNG.normal(size=(C, 12))
+WEIGHT *= RNG.uniform(2, 3, size=(C, 1)) / np.linalg.norm(WEIGHT, axis=1, keepdims=True)
 LABELS = np.arange(N) % C
-NETWORK = Snapshot(WEIGHT[LABELS] + 1.2 * RNG.normal(size=(N, 12)), Head("linear", WEIGHT, RNG.normal(size=C)), LABELS)
+NETWORK = Snapshot(WEIGHT[LABELS] + 1.2 * RNG.normal(size=(N, 12)), Head("linear", WEIGHT, 0.1 * RNG.normal(size=C)), LABELS)
+TABLES = ClassTables.of(NETWORK)
+SCORES = TABLES.scores()
+LOW_IS_HARD = {"confidence", "probability_margin", "logit_margin"}
 GAP = score(NETWORK, scores="angular_gap")["angular_gap"].to_numpy()
 FREQUENCY = np.clip(0.5 - GAP + 0.3 * RNG.normal(size=N), 0, 1)  # people who mind the nearest competitor
-JUDGED = Judged("made up", {"net": NETWORK}, FREQUENCY, np.arange(N), 0.9)
+JUDGED = Judged("made up", "net", C, SCORES, FREQUENCY, 0.9, NETWORK, np.arange(N))
 
 
-def test_own_logit_and_signs() -> None:
+def test_scores_are_those_of_hardsight() -> None:
     """Every column is high where it is hard, and the own logit is that of the head."""
-    columns = h3._columns(NETWORK)
+    names = [name for name in SCORES if name != "own_logit"]
+    table = score(NETWORK, scores=names).table
+    for name in names:
+        expected = table[name].to_numpy() * (-1 if name in LOW_IS_HARD else 1)
+        assert SCORES[name] == pytest.approx(expected, rel=1e-4, abs=1e-5), name
     assert NETWORK.features is not None and NETWORK.head is not None
     own = NETWORK.head.logits(NETWORK.features)[np.arange(N), LABELS]
-    assert columns["own_logit"] == pytest.approx(-own, abs=1e-5)
-    assert all(spearman(columns[name], columns["angular_gap"]) > 0.3 for name in ("confidence", "logit_margin", "avh", "loss"))
+    assert SCORES["own_logit"] == pytest.approx(-own, abs=1e-5)
 
 
-def test_with_all_classes_nothing_is_restricted() -> None:
-    columns, all_of_them = h3._columns(NETWORK), h3.restricted(NETWORK, C + 1, seed=0)
-    for name in ("avh", "angular_gap", "loss", "logit_margin"):
-        assert all_of_them[name] == pytest.approx(columns[name], rel=1e-4, abs=1e-5), name
-    few = h3.restricted(NETWORK, 10, seed=0)  # fewer rivals: the nearest of them is no nearer
-    assert (few["logit_margin"] <= all_of_them["logit_margin"] + 1e-9).all() and (few["avh"] > all_of_them["avh"]).all()
+def test_with_all_classes_drawn_nothing_changes() -> None:
+    for name, column in TABLES.drawn(C + 1, seed=0).scores().items():
+        assert column == pytest.approx(SCORES[name], rel=1e-6), name
+    few = TABLES.drawn(10, seed=0).scores()  # fewer rivals: the nearest of them is no nearer
+    assert (few["logit_margin"] <= SCORES["logit_margin"] + 1e-9).all() and (few["avh"] > SCORES["avh"]).all()
 
 
-def test_coefficients_are_spearmans_and_effects_are_their_differences() -> None:
-    columns = h3._columns(NETWORK)
-    values, draws = h3._draws(columns, JUDGED, seed=0)
-    assert values[list(columns).index("avh")] == pytest.approx(spearman(columns["avh"], -FREQUENCY))
-    assert draws.shape == (h3.REPLICATES, len(columns))
-    value, low, high = h3._effects(columns, JUDGED, 0)["nearest instead of all, angle"]
-    assert value == pytest.approx(spearman(columns["angular_gap"], -FREQUENCY) - spearman(columns["avh"], -FREQUENCY))
-    assert low < value < high
+def test_joined_classes_are_those_of_superclasses() -> None:
+    """As `correlate --superclasses` joins them; a class of its own each joins nothing."""
+    for name, column in TABLES.joined(np.arange(C)).scores().items():
+        assert column == pytest.approx(SCORES[name], rel=1e-6), name
+    of_class = np.arange(C) % 7
+    joined = TABLES.joined(of_class)
+    assert joined.num_classes == 7 and (joined.labels == of_class[LABELS]).all()
+    counts = RNG.multinomial(20, np.full(C, 1 / C), size=N)
+    few: dict[str, Any] = {"replicates": 20, "permutations": 20, "splits": 2, "scores": ["avh", "angular_gap", "confidence"]}
+    found = correlate(NETWORK, counts, superclasses=dict(enumerate(map(str, of_class))), **few)
+    together = np.stack([counts[:, of_class == k].sum(1) for k in range(7)], axis=1)[np.arange(N), joined.labels] / 20
+    wanted = {"bin": "all", "kind": "spearman", "target": "frequency"}
+    rows = [row for row in found.tables()["coarse_table1"].to_pylist() if wanted.items() <= row.items()]
+    expected = {row["score"]: row["agreement"] for row in rows}
+    for name in few["scores"]:
+        assert spearman(joined.scores()[name], -together) == pytest.approx(expected[name], abs=1e-4), name
+
+
+def test_margins_lose_the_parts_of_the_logit_one_by_one() -> None:
+    margins = margins_without_norms(NETWORK)
+    assert margins["logit margin"] is not None and margins["angular gap"] == pytest.approx(GAP, abs=1e-5)
+    plain = Snapshot(NETWORK.features, Head("linear", WEIGHT / np.linalg.norm(WEIGHT, axis=1, keepdims=True)), LABELS)
+    columns = list(margins_without_norms(plain).values())
+    assert columns[0] == pytest.approx(columns[1], abs=1e-5) and columns[1] == pytest.approx(columns[2], abs=1e-5)
+    assert (np.sign(margins["and unit features"]) == np.sign(GAP)).all()
+
+
+def test_coefficients_are_spearmans_and_parts_are_their_differences() -> None:
+    assert JUDGED.spearman(SCORES)["avh"] == pytest.approx(spearman(SCORES["avh"], -FREQUENCY))
+    value, low, high = JUDGED.parts["nearest instead of all, angle"]
+    assert value == pytest.approx(spearman(SCORES["angular_gap"], -FREQUENCY) - spearman(SCORES["avh"], -FREQUENCY))
+    assert low < value < high and "confidence" not in JUDGED.differences
 
 
 def test_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where people mind the competitor, the claim about it holds, and that AVH is enough does not."""
     monkeypatch.setattr(h3, "_judged", lambda context: [JUDGED])
+    monkeypatch.setattr(h3, "DRAWN", (10,))
     context: Any = SimpleNamespace(seed=0)
     outcome = h3.hypothesis_3(context)
     verdicts = {claim.text: claim.verdict for claim in outcome.claims}
     assert verdicts["The nearest competitor adds to the angle."] == "holds"
-    assert verdicts["AVH agrees with people more than confidence (hypothesis 3)."] != "holds"
-    assert [table.title for table in outcome.tables][-1] == "By number of classes"
+    assert verdicts["AVH agrees with people more than confidence (hypothesis 3)."] == "does not hold"
+    titles = [table.title for table in outcome.tables]
+    assert titles[-2:] == ["With fewer classes, drawn at random", "From the logit margin to the angular gap"]
     assert len(outcome.figures) == 1 and "made up" in outcome.about
 
 

@@ -93,7 +93,8 @@ def test_everything_at_once(cli: Cli, here: Path, monkeypatch: pytest.MonkeyPatc
     other.save(here / "other.npz")
     with undrawn("models"):  # those of the other model, and what any study has, are alike
         done = cli(
-            "correlate", "net.npz", "other.npz", "--human", "counts.npy", *QUICK, "--group", "label", "--bins", "0,0.5,1", "--level", 0.9, "--top", 3, "-o", "out", "-v",
+            "correlate", "net.npz", "other.npz", "--human", "counts.npy", *QUICK, "--group", "label",
+            "--bins", "0,0.5,1", "--level", 0.9, "--top", 3, "-o", "out", "-v",
         )  # fmt: skip
     assert done.code == 0, done.err
     for words in ("Models side by side", "ensemble", "Within groups", "90 %"):

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow.csv import write_csv
 from scipy.stats import spearmanr
 
 import hardsight
@@ -215,7 +216,7 @@ def test_command(tmp_path: Path, cli: Callable[..., Any]) -> None:
     words = ("people", tmp_path / "run.npz", "--answers", tmp_path / "answers.parquet", "-o", tmp_path / "people.parquet")
     done = cli(*words, "--ask", "3")
     assert done.code == 0, done.err
-    assert "answered 119" in done.out and "to ask next" in done.out and "1 of 120" in done.out
+    assert "answered 119" in done.out and "to ask next" in done.out and "1 of 120" in done.err and "1 of 120" not in done.out
     assert pq.read_table(tmp_path / "people.parquet").num_rows == N
     refused(cli(*words[:-1], tmp_path / "people.txt"), "people.txt", ".parquet")
 
@@ -231,3 +232,22 @@ def test_flip_pass_is_averaged(tmp_path: Path) -> None:
     spread = mean.std(0)
     assert known.features == pytest.approx((mean - mean.mean(0)) / np.where(spread > 0, spread, 1), abs=1e-4)
     assert not np.allclose(known.features, known_of([run.take(np.arange(80))], []).features)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "words"),
+    [
+        ("twice.csv", {"id": IDS[[0, 0]], "annotator": ["ann", "ann"], "vote": ["yes", "no"]}, ("'ann'", "0 and 1")),
+        ("other.csv", {"id": IDS[:40], "label": (LABELS[:40] + 1) % C, "no": [1] * 40, "yes": [4] * 40}, ("given label",)),
+        ("ids.csv", {"id": [f"x{k}" for k in range(40)], "frequency": COUNTS[:40] / 20}, ("'x0'", "'img-0000'")),
+        ("equal.csv", {"id": IDS[:40], "frequency": [1.0] * 40}, ("40", "frequency 1")),
+        ("few.csv", answers(29), ("at least 30", "29")),
+    ],
+)  # fmt: skip
+def test_answers_that_the_command_refuses(tmp_path: Path, cli: Callable[..., Any], name: str, given: Any, words: Any) -> None:
+    """One line that names the file and what is wrong with it, and no output."""
+    SNAPSHOT.save(tmp_path / "run.npz")
+    table = pa.table({key: np.asarray(column).tolist() for key, column in given.items()})
+    write_csv(table, tmp_path / name)
+    refused(cli("people", tmp_path / "run.npz", "--answers", tmp_path / name, "-o", tmp_path / "out.csv"), name, *words)
+    assert not (tmp_path / "out.csv").exists()

@@ -57,6 +57,15 @@ def test_every_form_says_the_same() -> None:
     assert read({"id": [0, 1], "frequency": [0.5, 1.0]}) is None and read(np.ones((N, C))) is None
 
 
+def test_images_in_other_folders_are_joined_by_file_name() -> None:
+    rows = np.arange(60)
+    run = Snapshot(FEATURES, WEIGHT, LABELS, ids=[f"val/{k % C}/{k:03d}.jpg" for k in range(N)])
+    votes = {**table(rows), "id": [f"{k:03d}.JPEG" for k in rows]}
+    contested, everything = correlate(run, votes, **FEW).main
+    assert contested.n == 60 and contested.values == pytest.approx(TOTALS[rows, 2] / 5) and everything.n == N
+    assert people(run, votes)["source"].to_pylist() == ["answered"] * 60 + ["predicted"] * 140
+
+
 def test_candidate_labels_give_entropy() -> None:
     """Two labels that all accept: log 2; one of two: 0; nobody accepts any: unknown. Sample 3 was asked about others alone."""
     asked = [(0, 0, 5), (0, 1, 5), (1, 1, 5), (1, 2, 0), (2, 2, 0), (2, 3, 0), (3, 0, 5)]  # id, label, yes
@@ -136,8 +145,10 @@ def test_raters_are_weighed() -> None:
 @pytest.mark.parametrize(
     ("source", "options", "words"),
     [
-        ({**table(np.arange(9)), "label": ((LABELS[:9] + 1) % C).tolist()}, {}, ("given label", "'0'")),
-        ({"id": ["x"], "no": [1], "yes": [2]}, {}, ("'x'", "'0'")),
+        ({**table(np.arange(9)), "label": ((LABELS[:9] + 1) % C).tolist()}, {}, ("given label", "'0'", "class 1", "is 0")),
+        ({"id": ["x"], "no": [1], "yes": [2]}, {}, ("no id", "'x'", "'0'")),
+        ({"id": [], "no": [], "yes": []}, {}, ("no votes",)),
+        ({"id": [0, 1], "no": [-1, 0], "yes": [-1, 0]}, {}, ("no votes",)),
         ({"id": [0, 0], "annotator": ["ann", "ann"], "vote": ["yes", "no"]}, {}, ("'ann'", "'0'", "0 and 1")),
         ({"id": [0], "vote": ["yes"]}, {}, ("annotator",)),
         ({"id": [0], "annotator": [1], "vote": ["perhaps"]}, {}, ("'perhaps'", "row 0")),
@@ -158,7 +169,7 @@ def test_all_votes_equal_have_no_coefficient() -> None:
     """Correlate says why; people refuses."""
     equal = {"id": list(range(N)), "no": [0] * N, "yes": [5] * N}
     found = correlate(SNAPSHOT, equal, **FEW)
-    assert "the same for all 200" in found.agreement().single("avh")["reason"]
+    assert "the same for all 200" in found.agreement().single("avh")["reason"] and "the same for all 200" in found.notes[-1]
     with pytest.raises(InputError, match="frequency 1"):
         people(SNAPSHOT, equal)
 

@@ -109,9 +109,8 @@ def _shown(context: Context) -> tuple[str, list[Coarse], str, str]:
 
 
 def _of_imagenet(context: Context, panel: Panel, wordnet: Path) -> tuple[str, list[Coarse], str]:
-    info = imagenet.import_timm().data.ImageNetInfo()
-    of_class, names = coarser([str(info.index_to_label_name(k)) for k in range(1000)], wordnet, COARSE)
-    of_class_array, table = np.array(of_class), panel.tables[panel.best]
+    of_class_array, names = imagenet_coarser(wordnet, COARSE)
+    table = panel.tables[panel.best]
     norm, labels = table["norm"].to_numpy(), table["label"].to_numpy()
     frequency, counted, axis = panel.target, "frequency of the given label", panel.axis  # all that is known at scale paper
     if context.scale != "paper":
@@ -124,6 +123,13 @@ def _of_imagenet(context: Context, panel: Panel, wordnet: Path) -> tuple[str, li
         rows = of_class_array[labels] == k
         shown.append(Coarse(names[k], int(sizes[k]), norm[rows], frequency[rows]))
     return f"{panel.best} on {panel.name}; {_of_wordnet([each.size for each in shown], len(names))}, {counted}.", shown, axis
+
+
+def imagenet_coarser(wordnet: Path, count: int) -> tuple[np.ndarray, list[str]]:
+    """(1000,) the coarser class of each of ImageNet's classes, at least `count` in all, and their names."""
+    info = imagenet.import_timm().data.ImageNetInfo()
+    of_class, names = coarser([str(info.index_to_label_name(k)) for k in range(1000)], wordnet, count)
+    return np.array(of_class), names
 
 
 def _of_wordnet(sizes: list[int], count: int) -> str:

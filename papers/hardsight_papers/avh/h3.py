@@ -2,21 +2,27 @@
 
 Every score comes in two forms: against all classes (or none), and against the nearest other class. Four families, every network
 at hand, ten to a thousand classes, the same images and answers: what the competitor adds, and what the angle adds, side by side.
+ImageNet's classes are also joined into WordNet's coarser ones, as for Figure 19, and so are people's votes on them.
 Names in h3_models.txt in --data, one a line (timm:resnet50.a1_in1k, a run, ...), are compared on the ImageNet images as well.
+With CIFAR-10's training images, ResNet-20 also gets heads fitted by three losses, two of which know directions alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from hardsight import Snapshot, score
+from hardsight import Head, Snapshot
 from hardsight.render import COLORS
-from hardsight.stats import bootstrap, noise_ceiling, selection_frequency
+from hardsight.stats import bootstrap, noise_ceiling, selection_frequency, spearman
 from hardsight_papers.avh import imagenet
+from hardsight_papers.avh.class_tables import ClassTables, margins_without_norms
+from hardsight_papers.avh.granularity import COARSE, NO_WORDNET, coarse_frequency, imagenet_coarser
 from hardsight_papers.avh.panels import CONTRAST, cifar_snapshot, cifar_with_people, digits_snapshot
+from hardsight_papers.avh.wordnet import find_wordnet
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import Figure, panels
 from hardsight_papers.recipe import Outcome, Table, Value, recipe
@@ -28,76 +34,137 @@ FAMILIES = {  # without the nearest competitor, and with it
     "probability": ("confidence", "probability_margin"),
     "logit": ("own_logit", "logit_margin"),
 }
-CORNERS = ("avh", "angular_gap", "loss", "logit_margin")  # angle or logit, over all classes or the nearest
-SCORES = ("avh", "avh_nearest", "own_angle", "angular_gap", "confidence", "probability_margin", "loss", "energy", "logit_margin")
-LOW_IS_HARD = {"confidence", "probability_margin", "own_logit", "logit_margin"}
-CLASSES = (10, 100, 1000)
+PARTS = {  # angle or logit, over all classes (loss is in the order of confidence) or against the nearest
+    "nearest instead of all, angle": ("angular_gap", "avh"),
+    "nearest instead of all, logit": ("logit_margin", "loss"),
+    "angle instead of logit, all": ("avh", "loss"),
+    "angle instead of logit, nearest": ("angular_gap", "logit_margin"),
+}
+DRAWN = (10, 100)  # classes
+FEW = 10  # coarser classes, beside those of Figure 19
 REPLICATES = 300
 MODELS = "h3_models.txt"
+LOSSES = {"softmax loss": "SoftmaxLoss", "cosine loss": "NormFaceLoss", "AVH loss": "AVHLoss"}
+FITTED_ON, STEPS = 10_000, 400  # training images and steps of each loss
+Interval = tuple[float, float, float]  # value, low, high
 
 
 @dataclass(frozen=True)
 class Judged:
-    """Images that people judged, as several networks see them."""
+    """Images that people judged, as one network sees them, with its classes as they are or joined."""
 
-    name: str
-    networks: dict[str, Snapshot]
+    images: str
+    network: str
+    classes: int
+    scores: dict[str, np.ndarray]  # (n,) each, high is hard
     frequency: np.ndarray  # (n,) low is hard
-    rows: np.ndarray  # (m,) of the images that count
     ceiling: float | None = None
+    snapshot: Snapshot | None = None  # where the classes are the network's own
+    rows: np.ndarray | None = None  # (n,) of the snapshot
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What tells it apart from others, for tables."""
+        return self.images, self.network, f"{self.classes:,}"
+
+    @cached_property
+    def differences(self) -> dict[str, Interval]:
+        """Of every score from confidence."""
+        others = [name for name in self.scores if name not in ("confidence", "loss")]
+        return self.compared({name: (name, "confidence") for name in others}, self.scores)
+
+    @cached_property
+    def parts(self) -> dict[str, Interval]:
+        """What the nearest competitor adds over all classes, and what the angle adds over the logit."""
+        return self.compared(PARTS, self.scores)
+
+    def spearman(self, scores: Mapping[str, np.ndarray]) -> dict[str, float]:
+        """Coefficients with people, above 0 where hard by the score is hard for people."""
+        return {name: spearman(column, -self.frequency) for name, column in scores.items()}
+
+    def compared(self, pairs: Mapping[str, tuple[str, str]], scores: Mapping[str, np.ndarray]) -> dict[str, Interval]:
+        """Differences of two coefficients each, with the interval over images drawn again."""
+        values, names = self.spearman(scores), list(scores)
+        draws = bootstrap(np.stack(list(scores.values()), axis=1), -self.frequency, replicates=REPLICATES, seed=0).spearman
+        found = {}
+        for name, (first, second) in pairs.items():
+            low, high = np.nanquantile(draws[:, names.index(first)] - draws[:, names.index(second)], [0.025, 0.975])
+            found[name] = (values[first] - values[second], float(low), float(high))
+        return found
 
 
-@recipe(
-    "avh/h3", "Hypothesis 3 by families of scores, networks and numbers of classes", needs="ImageNet 5k with votes, CIFAR-10H"
-)
+@recipe("avh/h3", "Hypothesis 3 by families of scores, networks and numbers of classes",
+        needs="ImageNet 5k with votes, CIFAR-10H, WordNet")  # fmt: skip
 def hypothesis_3(context: Context) -> Outcome:
-    """Paired differences from confidence, a two-way summary, and the number of classes."""
-    judged = _judged(context)
-    found = [(each, name, _columns(network)) for each in judged for name, network in each.networks.items()]
-    differences = {(each.name, name): _differences(columns, each, context.seed) for each, name, columns in found}
-    effects = {(each.name, name): _effects(columns, each, context.seed) for each, name, columns in found}
-    by_people = judged[0].name != "Digits"
+    """Paired differences from confidence, a two-way summary, the number of classes, and what is in the logit."""
+    judged = list(_judged(context))
+    by_people = judged[0].images != "Digits"
     return Outcome(
-        about=_about(judged),
-        tables=[_coefficients(found), _difference_table(differences), _two_way(effects), *_by_classes(context, judged)],
-        figures={"Differences from confidence": _figure(differences)},
-        claims=_claims(differences, effects, "" if by_people else "No people here: the level of contrast stands in for them."),
+        about=_about(context, judged),
+        tables=[
+            _coefficients(judged),
+            _difference_table(judged),
+            _two_way(judged),
+            *_drawn(judged, context.seed),
+            *_norms(judged),
+        ],
+        figures=_figures(judged),
+        claims=_claims(judged, "" if by_people else "No people here: the level of contrast stands in for them."),
         commands=["hardsight correlate run --human votes.parquet --scores avh,avh_nearest,angular_gap,confidence,logit_margin"],
     )
 
 
-def _about(judged: list[Judged]) -> str:
-    names = "; ".join(f"{each.name} ({len(each.rows):,} images; {', '.join(each.networks)})" for each in judged)
-    selection = f" {imagenet.SELECTION}" if judged[0].name.startswith("ImageNet") else ""
-    return f"{names}. Coefficients are Spearman's, above 0 where hard by the score is hard for people.{selection}"
+def _about(context: Context, judged: list[Judged]) -> str:
+    networks: dict[str, list[str]] = {}
+    for each in judged:
+        networks.setdefault(f"{each.images} ({len(each.frequency):,} images", []).append(each.network)
+    words = "; ".join(f"{images}; {', '.join(dict.fromkeys(names))})" for images, names in networks.items())
+    words += ". Coefficients are Spearman's, above 0 where hard by the score is hard for people."
+    if not judged[0].images.startswith("ImageNet"):
+        return words
+    return f"{words} {imagenet.SELECTION}" + ("" if find_wordnet(context) else f" {NO_WORDNET}, so no coarser classes.")
 
 
 # ---- images, networks and people ----
 
 
-def _judged(context: Context) -> list[Judged]:
-    judged = [*_imagenet(context), *_cifar(context)]
-    if judged:
-        return judged
-    snapshot = digits_snapshot(context, CONTRAST)
-    level = snapshot.columns(["level"])["level"].to_numpy()
-    return [Judged("Digits", {"DigitsCNN": snapshot}, level, np.arange(len(level)))]
+def _judged(context: Context) -> Iterator[Judged]:
+    has_people = False
+    for each in (*_imagenet(context), *_cifar(context)):
+        has_people = True
+        yield each
+    if not has_people:
+        snapshot = digits_snapshot(context, CONTRAST)
+        level = snapshot.columns(["level"])["level"].to_numpy()
+        yield Judged("Digits", "DigitsCNN", 10, ClassTables.of(snapshot).scores(), level)
 
 
-def _imagenet(context: Context) -> list[Judged]:
+def _imagenet(context: Context) -> Iterator[Judged]:
+    """Contested images and all, with 1,000 classes and with WordNet's coarser ones."""
     if not imagenet.has_imagenet(context):
-        return []
+        return
     path = context.data.require("imagenet_votes", "this recipe")
     votes, networks = imagenet.read_votes(path), {**imagenet.snapshots(context), **_added(context)}
-    first = next(iter(networks.values()))
-    rows = imagenet.voted_rows(path, votes.ids, [str(id) for id in first.ids])
+    first, wordnet = next(iter(networks.values())), find_wordnet(context)
+    ids = [str(id) for id in first.ids]
+    rows = imagenet.voted_rows(path, votes.ids, ids)
     frequency, contested = votes.frequency[rows], np.flatnonzero(votes.contested[rows])
-    yes = np.rint(frequency[contested] * imagenet.PEOPLE).astype(np.int64)
-    ceiling = noise_ceiling(np.stack([yes, imagenet.PEOPLE - yes], axis=1), np.zeros(len(yes), np.int64), seed=context.seed)
-    return [
-        Judged("ImageNet, contested", networks, frequency, contested, ceiling.ceiling),
-        Judged("ImageNet, all", networks, frequency, np.arange(len(frequency))),
-    ]
+    coarser = [] if wordnet is None else [imagenet_coarser(wordnet, count)[0] for count in (COARSE, FEW)]
+    frequencies = [frequency, *(coarse_frequency(context, ids, of_class, frequency) for of_class in coarser)]
+    for images, kept in (("ImageNet, contested", contested), ("ImageNet, all", np.arange(len(ids)))):
+        for target, of_class in zip(frequencies, (None, *coarser), strict=True):
+            ceiling = _ceiling_of_votes(target[kept]) if images.endswith("contested") else None
+            for name, network in networks.items():
+                tables = ClassTables.of(network)
+                tables = tables if of_class is None else tables.joined(of_class)
+                scores = {score: column[kept] for score, column in tables.scores().items()}
+                own = network if of_class is None else None
+                yield Judged(images, name, tables.num_classes, scores, target[kept], ceiling, own, kept)
+
+
+def _ceiling_of_votes(frequency: np.ndarray) -> float:
+    yes = np.rint(frequency * imagenet.PEOPLE).astype(np.int64)
+    return noise_ceiling(np.stack([yes, imagenet.PEOPLE - yes], axis=1), np.zeros(len(yes), np.int64), seed=0).ceiling
 
 
 def _added(context: Context) -> dict[str, Snapshot]:
@@ -110,161 +177,152 @@ def _added(context: Context) -> dict[str, Snapshot]:
     return {name: context.extract(name, images, pretrained=True) for name in names}
 
 
-def _cifar(context: Context) -> list[Judged]:
+def _cifar(context: Context) -> Iterator[Judged]:
     if not context.data.has("cifar10", "cifar10_people", "cifar10_resnet20", "cifar10_resnet32"):
-        return []
+        return
     networks = {f"ResNet-{depth}": cifar_snapshot(context, depth) for depth in (20, 32)}
+    networks |= _other_heads(context, networks["ResNet-20"])
     first, (_, counts) = networks["ResNet-20"], cifar_with_people(context)
     counts = counts[[int(id) for id in first.ids]]
-    ceiling = noise_ceiling(counts, first.labels, seed=context.seed).ceiling
-    return [Judged("CIFAR-10H", networks, selection_frequency(counts, first.labels), np.arange(len(counts)), ceiling)]
+    ceiling, frequency = noise_ceiling(counts, first.labels, seed=0).ceiling, selection_frequency(counts, first.labels)
+    for name, network in networks.items():
+        yield Judged("CIFAR-10H", name, 10, ClassTables.of(network).scores(), frequency, ceiling, network, np.arange(len(counts)))
 
 
-def _columns(network: Snapshot) -> dict[str, np.ndarray]:
-    """(n,) each score, high is hard."""
-    table = score(network, scores=list(SCORES)).table
-    columns = {name: table[name].to_numpy().astype(np.float64) for name in SCORES}
-    columns["own_logit"] = -columns["loss"] - columns.pop("energy")  # log p_y = z_y - log sum_k e^z_k
-    return {name: -values if name in LOW_IS_HARD else values for name, values in columns.items()}
-
-
-# ---- compared ----
-
-
-def _draws(columns: Mapping[str, np.ndarray], each: Judged, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """(k,) Spearman's coefficients of the columns with people, and (replicates, k) of resampled images."""
-    matrix, target = np.stack([values[each.rows] for values in columns.values()], axis=1), -each.frequency[each.rows]
-    ranks = [np.unique(column, return_inverse=True, return_counts=True)[1:] for column in [*matrix.T, target]]
-    mean_ranks = np.stack([(np.cumsum(count) - (count - 1) / 2)[group] for group, count in ranks])  # (k + 1, m)
-    values = np.asarray(np.corrcoef(mean_ranks))[-1, :-1]
-    return values, bootstrap(matrix, target, replicates=REPLICATES, seed=seed).spearman
-
-
-def _effect(value: float, draws: np.ndarray) -> tuple[float, float, float]:
-    low, high = np.nanquantile(draws, [0.025, 0.975])
-    return value, float(low), float(high)
-
-
-def _differences(columns: Mapping[str, np.ndarray], each: Judged, seed: int) -> dict[str, tuple[float, float, float]]:
-    """Of every score from confidence, with the interval."""
-    values, draws = _draws(columns, each, seed)
-    base = list(columns).index("confidence")
-    others = [(k, name) for k, name in enumerate(columns) if name not in ("confidence", "loss")]
-    return {name: _effect(float(values[k] - values[base]), draws[:, k] - draws[:, base]) for k, name in others}
-
-
-def _effects(columns: Mapping[str, np.ndarray], each: Judged, seed: int) -> dict[str, tuple[float, float, float]]:
-    """What the nearest competitor adds over all classes, and what the angle adds over the logit."""
-    values, draws = _draws({name: columns[name] for name in CORNERS}, each, seed)
-    parts = {
-        "nearest instead of all, angle": (1, 0),
-        "nearest instead of all, logit": (3, 2),
-        "angle instead of logit, all": (0, 2),
-        "angle instead of logit, nearest": (1, 3),
-    }
-    return {name: _effect(float(values[i] - values[j]), draws[:, i] - draws[:, j]) for name, (i, j) in parts.items()}
-
-
-def restricted(network: Snapshot, count: int, seed: int) -> dict[str, np.ndarray]:
-    """The corner scores with so many classes: each image's own, and the others drawn once for all images."""
-    features, labels, head = network.features, network.labels, network.head
-    assert features is not None and head is not None
-    drawn = np.random.default_rng(seed).permutation(head.num_classes)[: count - 1]
-    rows, same = np.arange(len(labels)), drawn == labels[:, None]  # (n, count - 1)
-    angles, logits = (np.asarray(table, np.float64) for table in (head.angles(features), head.logits(features)))
-    angle, logit = angles[rows, labels], logits[rows, labels]
-    others, rivals = np.where(same, np.nan, angles[:, drawn]), np.where(same, -np.inf, logits[:, drawn])
-    top = np.maximum(rivals.max(1), logit)
+def _other_heads(context: Context, test: Snapshot) -> dict[str, Snapshot]:
+    """ResNet-20 with heads that losses of logits, of cosines and of angles fit to its features of training images."""
+    if not context.data.has("cifar10_train"):
+        return {}
+    train = cifar_snapshot(context, 20, images="cifar10_train", split=None, limit=FITTED_ON)
     return {
-        "avh": angle / (angle + np.nansum(others, axis=1)),
-        "angular_gap": angle - np.nanmin(others, axis=1),
-        "loss": top + np.log(np.exp(logit - top) + np.exp(rivals - top[:, None]).sum(1)) - logit,
-        "logit_margin": rivals.max(1) - logit,
+        f"ResNet-20, {name}": Snapshot(test.features, _fitted(loss, train), test.labels, ids=test.ids)
+        for name, loss in LOSSES.items()
     }
+
+
+def _fitted(loss: str, train: Snapshot) -> Head:
+    """The head after a fixed number of steps with all samples."""
+    import torch
+
+    from hardsight import losses
+
+    torch.manual_seed(0)
+    assert train.features is not None and train.num_classes is not None
+    features, labels = torch.as_tensor(np.asarray(train.features)), torch.as_tensor(train.labels)
+    module = getattr(losses, loss)(features.shape[1], train.num_classes)
+    optimizer = torch.optim.Adam(module.parameters(), lr=0.02)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        module(features, labels).backward()
+        optimizer.step()
+    head: Head = module.head
+    return head
 
 
 # ---- shown ----
 
 
-def _text(effect: tuple[float, float, float]) -> str:
-    return f"{effect[0]:+.3f} [{effect[1]:+.3f}, {effect[2]:+.3f}]"
+def _text(interval: Interval) -> str:
+    return f"{interval[0]:+.3f} [{interval[1]:+.3f}, {interval[2]:+.3f}]"
 
 
-def _coefficients(found: list[tuple[Judged, str, dict[str, np.ndarray]]]) -> Table:
+COLUMNS = ("images", "network", "classes")
+
+
+def _coefficients(judged: list[Judged]) -> Table:
     rows: list[list[Value]] = []
-    for each, name, columns in found:
-        values = dict(zip(columns, _draws(columns, each, 0)[0], strict=True))
+    for each in judged:
+        values = each.spearman(each.scores)
         pairs = [f"{values[without]:.3f} / {values[with_it]:.3f}" for without, with_it in FAMILIES.values()]
-        rows.append([each.name, name, *pairs, each.ceiling])
-    header = ("images", "network", *FAMILIES, "noise ceiling")
-    return Table("Spearman with people, without and with the nearest competitor", header, rows, words=2)
+        rows.append([*each.key, *pairs, each.ceiling])
+    note = "The ceiling of coarser classes takes the label with most yes votes for the only one asked about."
+    title = "Spearman with people, without and with the nearest competitor"
+    return Table(title, (*COLUMNS, *FAMILIES, "noise ceiling"), rows, words=3, note=note)
 
 
-def _difference_table(differences: Mapping[tuple[str, str], Mapping[str, tuple[float, float, float]]]) -> Table:
-    names = list(next(iter(differences.values())))
-    rows: list[list[Value]] = [[*key, *(_text(each[name]) for name in names)] for key, each in differences.items()]
-    return Table("Paired differences from confidence", ("images", "network", *names), rows, words=2)
+def _difference_table(judged: list[Judged]) -> Table:
+    rows: list[list[Value]] = [[*each.key, *map(_text, each.differences.values())] for each in judged]
+    return Table("Paired differences from confidence", (*COLUMNS, *judged[0].differences), rows, words=3)
 
 
-def _two_way(effects: Mapping[tuple[str, str], Mapping[str, tuple[float, float, float]]]) -> Table:
-    names = list(next(iter(effects.values())))
-    rows: list[list[Value]] = [[*key, *(_text(each[name]) for name in names)] for key, each in effects.items()]
-    return Table("Two ways: the competitor, and the angle", ("images", "network", *names), rows, words=2)
+def _two_way(judged: list[Judged]) -> Table:
+    rows: list[list[Value]] = [[*each.key, *map(_text, each.parts.values())] for each in judged]
+    return Table("Two ways: the competitor, and the angle", (*COLUMNS, *PARTS), rows, words=3)
 
 
-def _by_classes(context: Context, judged: list[Judged]) -> list[Table]:
+def _drawn(judged: list[Judged], seed: int) -> list[Table]:
     """The same with fewer classes, where there are many."""
     rows: list[list[Value]] = []
     for each in judged:
-        for name, network in each.networks.items():
-            for count in [count for count in CLASSES if count <= (network.num_classes or 0) and (network.num_classes or 0) > 10]:
-                effects = _effects(restricted(network, count, context.seed), each, context.seed)
-                rows.append([each.name, name, count, *map(_text, effects.values())])
-    if not rows:
-        return []
-    header = ("images", "network", "classes", *effects)
+        if each.snapshot is None or each.classes <= max(DRAWN):
+            continue
+        tables = ClassTables.of(each.snapshot)
+        for count in DRAWN:
+            scores = {name: column[each.rows] for name, column in tables.drawn(count, seed).scores().items()}
+            rows.append([*each.key[:2], count, *map(_text, each.compared(PARTS, scores).values())])
     note = "The own class of each image, and others drawn at random, the same for all images."
-    return [Table("By number of classes", header, rows, words=2, note=note)]
+    return [Table("With fewer classes, drawn at random", (*COLUMNS, *PARTS), rows, words=2, note=note)] if rows else []
 
 
-def _figure(differences: Mapping[tuple[str, str], Mapping[str, tuple[float, float, float]]]) -> Figure:
-    """A panel per set of images: a row per score, a dot per network with its interval."""
-    images = list(dict.fromkeys(name for name, _ in differences))
-    figure, plots = panels(len(images), width=3.6, height=3.4)
-    for axes, name in zip(plots, images, strict=True):
-        shown = {network: each for (of, network), each in differences.items() if of == name}
-        scores = list(next(iter(shown.values())))
-        for k, (network, each) in enumerate(shown.items()):
-            places = np.arange(len(scores)) + 0.15 * (k - (len(shown) - 1) / 2)
-            value, low, high = np.array([each[score] for score in scores]).T
-            axes.errorbar(value, places, xerr=[value - low, high - value], fmt="o", ms=3.5, color=COLORS[k], label=network)
+def _norms(judged: list[Judged]) -> list[Table]:
+    """What the logit has and the angle has not: Spearman with people as its parts are removed one by one."""
+    rows: list[list[Value]] = []
+    for each in judged:
+        if each.snapshot is None or each.snapshot.head is None or each.snapshot.head.kind != "linear":
+            continue
+        margins = {name: column[each.rows] for name, column in margins_without_norms(each.snapshot).items()}
+        rows.append([*each.key[:2], *each.spearman(margins).values()])
+    header = (*COLUMNS[:2], *margins) if rows else ()
+    return [Table("From the logit margin to the angular gap", header, rows, words=2)] if rows else []
+
+
+def _figures(judged: list[Judged]) -> dict[str, Figure]:
+    """Contested images beside CIFAR-10H, and all images; without votes, one figure."""
+    every = [each for each in judged if each.images == "ImageNet, all"]
+    figures = {"Differences from confidence": [each for each in judged if each not in every], "All ImageNet images": every}
+    return {name: _figure(some) for name, some in figures.items() if some}
+
+
+def _figure(judged: list[Judged]) -> Figure:
+    """A panel per set of images and classes: a row per score, a dot per network with its interval."""
+    sets = list(dict.fromkeys((each.images, each.classes) for each in judged))
+    figure, plots = panels(len(sets), width=3.3, height=3.4)
+    for axes, of in zip(plots, sets, strict=True):
+        shown = [each for each in judged if (each.images, each.classes) == of]
+        for k, each in enumerate(shown):
+            places = np.arange(len(each.differences)) + 0.15 * (k - (len(shown) - 1) / 2)
+            value, low, high = np.array(list(each.differences.values())).T
+            axes.errorbar(value, places, xerr=[value - low, high - value], fmt="o", ms=3.5, color=COLORS[k], label=each.network)
         axes.axvline(0, color="#888888", linewidth=0.8)
-        axes.set_yticks(range(len(scores)), scores if axes is plots[0] else [""] * len(scores))
+        names = list(shown[0].differences)
+        axes.set_yticks(range(len(names)), names if axes is plots[0] else [""] * len(names))
         axes.invert_yaxis()
-        axes.set_title(name, fontsize=9)
+        axes.set_title(f"{of[0]}, {of[1]:,} classes", fontsize=9)
         axes.set_xlabel("Spearman less that of confidence", fontsize=8)
-        axes.legend(frameon=False, fontsize=7)
+        if axes is plots[0] or of[0] != sets[0][0]:
+            axes.legend(frameon=False, fontsize=7)
     return figure
 
 
-def _claims(
-    differences: Mapping[tuple[str, str], Mapping[str, tuple[float, float, float]]],
-    effects: Mapping[tuple[str, str], Mapping[str, tuple[float, float, float]]],
-    why_not: str,
-) -> list[Claim]:
-    rule = (
-        f"The 95 % bootstrap interval of the paired difference lies above 0 and reaches {DIFFERENCE}, for every network and set."
-    )
-    wanted = {
-        "AVH agrees with people more than confidence (hypothesis 3).": (differences, "avh"),
-        "Against the nearest class alone, the angle agrees more than confidence.": (differences, "angular_gap"),
-        "The nearest competitor adds to the angle.": (effects, "nearest instead of all, angle"),
-        "The angle adds to the margin.": (effects, "angle instead of logit, nearest"),
+def _claims(judged: list[Judged], why_not: str) -> list[Claim]:
+    rule = f"The 95 % bootstrap interval of the paired difference lies above 0 and reaches {DIFFERENCE}, in every row."
+    many = [each for each in judged if each.classes >= 1000]
+    effects = {
+        "AVH agrees with people more than confidence (hypothesis 3).": _by_key(judged, "avh"),
+        "Against the nearest class alone, the angle agrees more than confidence.": _by_key(judged, "angular_gap"),
+        "The nearest competitor adds to the angle.": _by_key(judged, "nearest instead of all, angle"),
+        "With 1,000 classes the nearest competitor adds to the angle.": _by_key(many, "nearest instead of all, angle"),
+        "The angle adds to the margin.": _by_key(judged, "angle instead of logit, nearest"),
     }
     claims = []
-    for text, (table, name) in wanted.items():
-        found = "; ".join(f"{' '.join(key)} {_text(each[name])}" for key, each in table.items())
-        effects_of = [Effect(*each[name], DIFFERENCE, " ".join(key)) for key, each in table.items()]
-        words = f"{found}.{why_not and f' {why_not}'}"
-        claims.append(claim(text, rule=rule, effects=() if why_not else effects_of, found=words, post_hoc=True))
+    for text, found in effects.items():
+        rows = [Effect(*interval, DIFFERENCE, key) for key, interval in found.items()]
+        words = "; ".join(f"{key} {_text(interval)}" for key, interval in found.items())
+        ahead, behind = sum(row.low > 0 for row in rows), sum(row.high < 0 for row in rows)
+        words = f"Above 0 in {ahead} of {len(rows)}, below in {behind}. {words}.{why_not and f' {why_not}'}"
+        claims.append(claim(text, rule=rule, effects=() if why_not else rows, found=words, post_hoc=True))
     return claims
+
+
+def _by_key(judged: list[Judged], name: str) -> dict[str, Interval]:
+    return {f"{each.images}, {each.network}, {each.classes:,} classes": (each.differences | each.parts)[name] for each in judged}

@@ -15,9 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.checks import to_numpy
-from hardsight.groups.comparing import TOO_FEW, Row, counted, design_of, with_holm
+from hardsight.groups.comparing import TOO_FEW, Measures, Row, counted, design_of, with_holm
 from hardsight.groups.feature_shift import ComparedFeatures, compare_features
-from hardsight.groups.measures import Measures
 from hardsight.groups.settings import DriftSettings
 from hardsight.scoring.comparable import hardness_ranks
 from hardsight.snapshot.sources import SCORES_ALONE

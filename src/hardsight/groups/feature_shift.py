@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.groups.measures import Measures
+from hardsight.groups.comparing import Measures
 from hardsight.groups.settings import DriftSettings
 from hardsight.scoring.comparable import why_two_scales
 from hardsight.stats.small_samples import Mean, fisher_exact, mean_interval, sign_test, wilson

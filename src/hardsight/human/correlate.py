@@ -248,7 +248,9 @@ def _notes_on(agreement: Agreement) -> list[str]:
         )
     notes += _better_score(agreement)
     share = np.unique(values, return_counts=True)[1].max() / agreement.n
-    if share > 0.25 and target.measure is not None:
+    if share == 1:
+        notes.append(f"{target.words} is the same for all {agreement.n} samples: no score can agree with it.")
+    elif share > 0.25 and target.measure is not None:
         notes.append(f"{100 * share:.0f} % of samples share one value of {target.words}; ties weaken rank correlations.")
     return notes
 

@@ -28,17 +28,16 @@ from hardsight.human.disagreement import Disagreement, disagreement
 from hardsight.human.hypotheses import hypotheses
 from hardsight.human.models import has_logits
 from hardsight.human.settings import CorrelateSettings
-from hardsight.render.html_page import as_printed
-from hardsight.render.printed_tables import as_arrow
+from hardsight.render.showing import as_arrow
 from hardsight.result import Result
-from hardsight.screen import Sentence, ShownTable, table_lines
+from hardsight.screen import Sentence, ShownTable
 from hardsight.snapshot import Snapshot
 from hardsight.stats.coefficients import holm
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST_SHOWN = 3  # models and notes in the repr
+MOST_SHOWN = 12  # scores in the repr
 TRUST = (
     "Which test to trust: the paired bootstrap (for Kendall the jackknife). Both coefficients come from the same samples and the "
     "same answers, so the paper's test for independent groups is the wrong model; Williams, Steiger and Meng know that, "
@@ -61,6 +60,8 @@ class Correlations(Result):
         >>> round(correlations.agreement().single("avh")["agreement"], 3)
         0.872
     """
+
+    shown = ("model", "target", "score", "n", "agreement", "low", "high")
 
     def __init__(
         self,
@@ -254,18 +255,10 @@ class Correlations(Result):
             "groups": self.group_rows,
         }
 
-    def __repr__(self) -> str:
-        lines = []
-        for agreement in self.main[:MOST_SHOWN]:
-            singles = [agreement.single(name) for name in agreement.scores]
-            lines.append(f"Correlations: {agreement.model}, {agreement.n:,} samples, with {agreement.target.words}")
-            lines += table_lines(singles, ("score", "agreement", "low", "high"), most=12)
-        more = [f"and {len(self.main) - MOST_SHOWN} more: tables() has all"] if len(self.main) > MOST_SHOWN else []
-        ways = "tables(), figures() and plot() have the rest"
-        return "\n".join([*lines, *more, *(f"note: {note}" for note in self.notes[:MOST_SHOWN]), ways])
-
-    def _repr_html_(self) -> str:
-        return as_printed(repr(self).splitlines())
+    def _first_rows(self) -> tuple[str, pa.Table]:
+        """Each score over all samples."""
+        rows = [agreement.single(name) for agreement in self.main for name in agreement.scores]
+        return "tables(), figures() and plot() have the rest", as_table(rows[:MOST_SHOWN], SINGLE)
 
 
 def _verdict(row: Row, holm_p: float) -> str:

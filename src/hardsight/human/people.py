@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from hardsight.errors import InputError
 from hardsight.files.human import People, match, read_people
+from hardsight.files.kinds import check_table_output
 from hardsight.files.places import place
-from hardsight.files.table_writing import check_table_output
 from hardsight.human.answer_model import AnswerModel, Known, Ridge, known_of, stabilized
 from hardsight.human.settings import PeopleSettings
 from hardsight.human.votes import read_votes

@@ -13,8 +13,8 @@ from hardsight.files.writing import write_json, write_text
 from hardsight.human.correlations import Correlations
 from hardsight.human.settings import CorrelateSettings
 from hardsight.render import html_page
-from hardsight.render.printed_tables import as_latex
 from hardsight.render.saving import save_figure
+from hardsight.render.showing import as_latex
 from hardsight.screen import ShownTable
 from hardsight.table import write_table
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from hardsight.errors import InputError
 from hardsight.files.human import People
+from hardsight.files.human_studies import file_name, unambiguous
 from hardsight.files.table_files import read_columns
 from hardsight.files.wide_tables import as_arrow, is_pandas, is_table
 from hardsight.human.dawid_skene import dawid_skene
@@ -50,7 +51,8 @@ def read_votes(source: Any, model: Snapshot, settings: VoteOptions) -> Votes | N
     name = str(source) if isinstance(source, (str, os.PathLike)) else "votes"
     if "id" not in columns:
         raise InputError(f"{name}: votes need a column id.")
-    label_of = {str(id): int(label) for id, label in zip(model.ids.tolist(), model.labels.tolist(), strict=True)}
+    columns["id"], ids = _joined_ids([str(id) for id in columns["id"]], [str(id) for id in model.ids.tolist()], name)
+    label_of = {id: int(label) for id, label in zip(ids, model.labels.tolist(), strict=True)}
     asked = _asked(columns, label_of, class_names, name)  # (q,) the label of each question
     keys = list(zip(map(str, columns["id"]), asked, strict=True))
     totals = _one_by_one(keys, columns, raters, name) if "vote" in columns else _totals(keys, columns, name)
@@ -70,6 +72,13 @@ def _columns(source: Any) -> dict[str, list[Any]] | None:
     if is_pandas(source) and hasattr(source, "columns"):
         return {str(key): source[key].tolist() for key in source.columns}
     return as_arrow(source).to_pydict() if is_table(source) else None
+
+
+def _joined_ids(ids: list[str], of_samples: list[str], name: str) -> tuple[list[str], list[str]]:
+    """Both as they are, or as file names if the same images lie in other folders."""
+    if not set(ids) & set(of_samples):
+        ids, of_samples = [file_name(id) for id in ids], unambiguous(of_samples, name, "samples")
+    return ids, of_samples
 
 
 def _asked(columns: dict[str, list[Any]], label_of: dict[str, int], class_names: list[str] | None, name: str) -> list[int]:
@@ -93,7 +102,7 @@ def _totals(keys: list[tuple[str, int]], columns: dict[str, list[Any]], name: st
         counts = np.array([columns.get(vote, zeros) for vote in VOTES], dtype=np.float64).T  # (q, 3)
     except (TypeError, ValueError) as error:
         raise InputError(f"{name}: no, maybe and yes must hold whole numbers.") from error
-    asked = ~(counts < 0).all(1)  # -1 stands for a question that was not asked
+    asked = ~((counts[:, [0, 2]] < 0).all(1) & (counts[:, 1] <= 0))  # -1 stands for a question that was not asked
     bad = np.flatnonzero(asked & ~((counts >= 0) & (counts == np.floor(counts))).all(1))
     if len(bad):
         raise InputError(
@@ -145,10 +154,7 @@ def _votes(totals: dict[tuple[str, int], np.ndarray], label_of: dict[str, int], 
         if label == label_of.get(id):
             given[id] = counts
     if not given:
-        some, known = next(iter(totals), ("", 0))[0], next(iter(label_of), "")
-        raise InputError(
-            f"{name}: no vote is about the given label of a sample; its ids look like {some!r}, the samples' like {known!r}."
-        )
+        raise InputError(f"{name}: {_why_none(totals, label_of)}")
     ids, counts = list(given), np.array(list(given.values()))  # (n, 3)
     frequency, answers = counts @ weight / counts.sum(1), counts.sum(1)
     people = People(name, np.array(ids), frequency=frequency, answers=answers if whole else None)
@@ -157,6 +163,18 @@ def _votes(totals: dict[tuple[str, int], np.ndarray], label_of: dict[str, int], 
         entropy = np.array([_entropy(yes_of[id]) for id in ids])
     asked_only_of_others = sum(id in label_of and id not in given for id in yes_of)
     return Votes(people, entropy, asked_only_of_others)
+
+
+def _why_none(totals: dict[tuple[str, int], np.ndarray], label_of: dict[str, int]) -> str:
+    """Why no vote is about the given label of a sample."""
+    if not totals:
+        return "there are no votes here."
+    both = [key for key in totals if key[0] in label_of]
+    if not both:
+        some, known = next(iter(totals))[0], next(iter(label_of), "")
+        return f"no id of a vote matches a sample; its ids look like {some!r}, the samples' like {known!r}."
+    id, label = both[0]
+    return f"no vote is about the given label of a sample; {id!r} was asked about class {label}, its label is {label_of[id]}."
 
 
 def _entropy(shares: list[float]) -> float:

@@ -1,4 +1,4 @@
-"""Classes as a labeled reference shows them: their Gaussians, angles to its samples and class vectors, and what people find hard."""
+"""Classes as a labeled reference shows them: Gaussians, angles to its samples and class vectors, and what people find hard."""
 
 from __future__ import annotations
 

@@ -22,11 +22,11 @@ from typing import Any
 import pyarrow as pa
 
 from hardsight.errors import FileError, HardsightError, InputError, RunError, first_line, require
+from hardsight.files.kinds import check_table_output
 from hardsight.files.parquet import read_parquet
 from hardsight.files.places import Place, address, place, remove_all
 from hardsight.files.reading import read_json
 from hardsight.files.samples import SampleFiles
-from hardsight.files.table_writing import check_table_output
 from hardsight.files.writing import write_json
 from hardsight.scoring.job import Job
 from hardsight.screen import Progress

@@ -22,8 +22,8 @@ import pyarrow as pa
 
 from hardsight.data.run_images import pictures_of
 from hardsight.errors import InputError, did_you_mean
+from hardsight.files.kinds import check_table_output
 from hardsight.files.places import Place, place
-from hardsight.files.table_writing import check_table_output
 from hardsight.options import takes
 from hardsight.result import ScoresTable
 from hardsight.scoring.comparable import check_reference

@@ -12,10 +12,11 @@ Orient the scores so that both should correlate with the target in the same dire
 tests assume normal data and Pearson's coefficient. For ranks they are approximations; prefer `bootstrap`.
 Formulas after Williams (1959), Steiger (1980), Meng, Rosenthal and Rubin (1992) and Zou (2007).
 
-Kendall's tau-b is compared by the influence of each sample on it. For sample i, s_i is the number of samples it is concordant with
-minus those it is discordant with. tau-b is S / sqrt(U V), with S the sum of s_i and U, V the numbers of pairs not tied in x and in
-y. To first order each sample moves tau-b by its influence; the spread of the influences is the error (the infinitesimal jackknife),
-and the spread of the difference of two influences is the error of a difference of two taus on the same samples.
+Kendall's tau-b is compared by the influence of each sample on it. For sample i, s_i is the number of samples it is concordant
+with minus those it is discordant with. tau-b is S / sqrt(U V), with S the sum of s_i and U, V the numbers of pairs not tied in
+x and in y. To first order each sample moves tau-b by its influence; the spread of the influences is the error (the
+infinitesimal jackknife), and the spread of the difference of two influences is the error of a difference of two taus on the
+same samples.
 """
 
 from __future__ import annotations
