@@ -121,11 +121,9 @@ def _bins(agreement: Agreement) -> Lines:
     header = (Cell("Spearman", "score"), "total", *(Cell(name, name) for name in bins))
     title = "Table 1: in bins (closed below, open above, the last one closed)"
     yield ShownTable("bins", header, rows, title, of=_of(agreement))
-    reasons = list(dict.fromkeys(row["reason"] for row in agreement.singles if row["reason"] and row["bin"] != "all"))
-    for reason in reasons[:MOST_REASONS]:
+    reasons = dict.fromkeys(row["reason"] for row in agreement.singles if row["reason"] and row["bin"] != "all")
+    for reason in list(reasons)[:MOST_REASONS]:
         yield line(f"  – : {reason}")
-    if len(reasons) > MOST_REASONS:
-        yield line(f"  – : and {len(reasons) - MOST_REASONS} more reasons, in table1.csv")
 
 
 def _pairs(found: Correlations, agreement: Agreement) -> ShownTable:

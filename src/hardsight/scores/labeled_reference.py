@@ -90,7 +90,7 @@ class ReferenceGaussians:
 
     def __init__(self, features: np.ndarray, classes: np.ndarray) -> None:
         n, d = features.shape
-        c, size = int(classes.max()) + 1, min(d, 2 * int(np.ceil(np.sqrt(d))))
+        self.num_classes, size = int(classes.max()) + 1, min(d, 2 * int(np.ceil(np.sqrt(d))))
         some = features[even_rows(n, SPREAD_ROWS)]
         self.mean = some.mean(0, dtype=np.float64)  # (d,)
         centered = some - self.mean.astype(np.float32)
@@ -101,7 +101,7 @@ class ReferenceGaussians:
         scatter = [(part - mean).T @ (part - mean) for part, mean in zip(members, means, strict=True)]  # (D, D) each
         pooled = sum(scatter) / n
         self.upper = np.triu_indices(size)
-        self.weights = np.empty((len(self.upper[0]) + size + 1, c))  # of products, coordinates and 1
+        self.weights = np.empty((len(self.upper[0]) + size + 1, self.num_classes))  # of products, coordinates and 1
         for k, part in enumerate(members):
             weight = max(SHRINKAGE, size / (size + len(part)))
             covariance = (1 - weight) * scatter[k] / len(part) + weight * pooled
@@ -114,11 +114,6 @@ class ReferenceGaussians:
         products = -(precision - np.diag(np.diag(precision)) / 2)[self.upper]  # each y_i y_j, i < j, stands for two
         constant = -0.5 * mean @ precision @ mean - 0.5 * np.linalg.slogdet(covariance)[1]
         return np.concatenate([products, precision @ mean, [constant]])
-
-    @property
-    def num_classes(self) -> int:
-        """c."""
-        return self.weights.shape[1]
 
     def _coordinates(self, x: np.ndarray) -> np.ndarray:
         """(n, d) -> (n, D) along the principal directions."""

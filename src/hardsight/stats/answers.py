@@ -95,13 +95,7 @@ class Ceiling:
 
 
 def noise_ceiling(
-    counts: Any,
-    labels: Any,
-    *,
-    kind: Kind = "spearman",
-    of: Measure = "frequency",
-    splits: int = 100,
-    seed: int = 0,
+    counts: Any, labels: Any, *, kind: Kind = "spearman", of: Measure = "frequency", splits: int = 100, seed: int = 0
 ) -> Ceiling:
     """Split-half reliability of human data: each sample's answers are split at random, and the halves correlated.
 

@@ -185,13 +185,7 @@ def swap_test(first: Any, second: Any, target: Any, *, permutations: int = 1000,
 
 
 def swap_tests(
-    scores: Any,
-    target: Any,
-    pairs: Sequence[tuple[int, int]],
-    *,
-    permutations: int = 1000,
-    seed: int = 0,
-    clusters: Any = None,
+    scores: Any, target: Any, pairs: Sequence[tuple[int, int]], *, permutations: int = 1000, seed: int = 0, clusters: Any = None
 ) -> np.ndarray:
     """(p,) two-sided p-values for pairs of columns of (n, k) scores, all from the same coin flips.
 
