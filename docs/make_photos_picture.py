@@ -77,14 +77,14 @@ def photo(axes: Any, pixels: np.ndarray, lines: list[tuple[str, str]]) -> None:
         axes.text(0.5, -0.05 - 0.13 * number, words, color=color, fontsize=10.5, ha="center", va="top", transform=axes.transAxes)
 
 
-def save(figure: Figure) -> None:
+def save(figure: Figure, output: Path = OUTPUT) -> None:
     """A palette with dithering looks the same and takes half of the bytes."""
     whole = io.BytesIO()
     figure.savefig(whole, format="png")
     picture = Image.open(whole).convert("RGB")
     palette = picture.quantize(256, Image.Quantize.MAXCOVERAGE)
-    picture.quantize(palette=palette, dither=Image.Dither.FLOYDSTEINBERG).save(OUTPUT, optimize=True)
-    print(f"wrote {OUTPUT}, {OUTPUT.stat().st_size / 1000:.0f} kB; {whole.tell() / 1000:.0f} with all colors")
+    picture.quantize(palette=palette, dither=Image.Dither.FLOYDSTEINBERG).save(output, optimize=True)
+    print(f"wrote {output}, {output.stat().st_size / 1000:.0f} kB; {whole.tell() / 1000:.0f} with all colors")
 
 
 if __name__ == "__main__":

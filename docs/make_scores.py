@@ -12,7 +12,7 @@ from hardsight.scoring.job import ALL_PI, ALL_ZERO, MISSING, NO_LABEL, NONFINITE
 
 TITLES = {
     "angular": "Angles",
-    "logits": "Confidence",
+    "confidences": "Confidence",
     "detectors": "Atypical inputs",
     "dynamics": "Dynamics",
     "ensembles": "Several models or checkpoints",

@@ -147,9 +147,7 @@ class CleanOptions(TypedDict, total=False):
 
 class CorrelateOptions(TypedDict, total=False):
     by: str | None
-    superclasses: Any
     passes: Any
-    unseen: Any
     epochs: bool
     epoch_tables: Any
     images: Any
@@ -181,7 +179,6 @@ class CorrelateOptions(TypedDict, total=False):
     columns: Any
     limit: int | None
     first: int | None
-    hardness: str | bool | None
     maybe: float
     raters: Literal["equal", "dawid-skene"]
 

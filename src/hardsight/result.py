@@ -194,7 +194,8 @@ class Result:
     def _view(self) -> TableView:
         title, rows = self._first_rows()
         named = with_class_names(rows, self.class_names)
-        shown = [name for name in self._columns_shown() if name in named.column_names]
+        empty = {name for name, column in zip(named.column_names, named.columns, strict=True) if column.null_count == len(named)}
+        shown = [name for name in self._columns_shown() if name in named.column_names and (name not in empty or not len(named))]
         return TableView(f"{type(self).__name__}: {self._headline()}", self._sentences(), title, named, shown)
 
     def _headline(self) -> str:

@@ -362,21 +362,6 @@ def wrapped(start: str, words: Sequence[str], most: int) -> list[str]:
     )  # fmt: skip
 
 
-def table_lines(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None, most: int = 12) -> list[str]:
-    """The first rows of a table as lines of text.
-
-    Example:
-        >>> table_lines([{"method": "source", "accuracy": 0.5}, {"method": "cbst", "accuracy": 0.625}])
-        ['  method  accuracy', '  source       0.5', '  cbst       0.625']
-    """
-    if not rows:
-        return []
-    names = [name for name in columns or rows[0] if name in rows[0]]
-    cells = [[printable(number(row[name]), LONGEST_NAME) for name in names] for row in rows[:most]]
-    left = [any(isinstance(row[name], (str, bool)) for row in rows) for name in names]
-    return aligned([names, *cells], left) + ([f"  and {len(rows) - most} more"] if len(rows) > most else [])
-
-
 def brief(thing: Any) -> str:
     """A short `__repr__` for a dataclass of arrays and tables, with their shapes instead of their values."""
     parts = [f"{item.name}={_brief_value(getattr(thing, item.name))}" for item in fields(thing) if item.repr]

@@ -39,6 +39,7 @@ from hardsight.screen import (
 )
 from hardsight.table import Summary, as_hardness, hard_end, hardest, is_hardness, read_scores, write_table
 from hardsight.version import VERSION
+from undrawn import undrawn
 
 Cli = Callable[..., Any]
 
@@ -228,6 +229,28 @@ def test_every_command_with_tables_has_a_document(document: Callable[[str], dict
     for rows in found["tables"].values():
         assert rows and len({tuple(row) for row in rows}) == 1  # the same columns in every row
         assert not [key for row in rows for key in row if not key.isprintable() or " " in key]
+
+
+def test_documents_of_train_extract_check_and_report(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    commands = {  # the files, tables and some of the summary of each
+        "train digits --model DigitsCNN --epochs 1 --limit 60 -o run": ("run", ["epochs"], {"epoch": 1}),
+        "extract run digits --limit 60 -o extracted": ("extracted", [], {"samples": 60, "head": True}),
+        "check extracted --fail-on leaks>0 -o checked": ("checked/report.html", ["worst", "rules"], {"samples": 60, "leaks": 0}),
+        "report extracted -o report.html": ("report.html", [], {}),
+    }
+    with undrawn():
+        for words, (file, tables, summary) in commands.items():
+            done = cli(*words.split(), "--json")
+            assert done.code == 0, done.err
+            found = json.loads(done.out)
+            assert found["files"] == [file] and list(found["tables"]) == tables and summary.items() <= found["summary"].items()
+            assert list(found) == ["hardsight", "command", "warnings", "summary", "tables", "files", "next"]
+            if "rules" in tables:
+                assert [(rule["rule"], rule["failed"]) for rule in found["tables"]["rules"]] == [("leaks>0", False)]
+            quiet = cli("score", "extracted", "--quiet") if words.startswith("report") else None
+            assert quiet is None or (quiet.out, quiet.err) == ("", "")
 
 
 def tables(rows: dict[str, list[dict[str, Any]]]) -> dict[str, pa.Table]:

@@ -111,7 +111,6 @@ ARRAYS = {
     "correlate good.npz domains.npz --human answers.csv": "'s0' is not an integer.",
     "correlate gone --human answers.csv -o out": "gone does not exist",
     "correlate good.npz --human photos": "photos is a directory, not a file",
-    "correlate good.npz --human answers.csv --superclasses photos": "photos is a directory, not a file",
     "score good.npz --class-names photos": "photos is a directory, not a file",
     "correlate good.npz --human answers.csv --bins a,b -o out": "bins must be comma-separated numbers",
     "correlate good.npz --human answers.csv --group mood -o out": "no column 'mood'",

@@ -87,9 +87,9 @@ def test_mean_avc_is_that_of_what_is_selected() -> None:
     weight = np.array([[1.0, 0.0], [0.0, 1.0]])
     degrees = np.deg2rad([0, 10, 20, 30, 90, 80, 70, 60])
     features = np.stack([np.cos(degrees), np.sin(degrees)], axis=1)
-    value = mean_avc(9 * features @ weight.T, features, weight, portion=0.4)  # one of the four of each class
+    value = mean_avc(9 * features @ weight.T, features, Head("linear", weight), portion=0.4)  # one of the four of each class
     assert value == pytest.approx(180 / (180 + 90))
-    assert math.isnan(mean_avc(features[:1] @ weight.T, features[:1], weight))
+    assert math.isnan(mean_avc(features[:1] @ weight.T, features[:1], Head("linear", weight)))
 
 
 # ---- from where the samples were before ----

@@ -26,7 +26,7 @@ from explorer_browser import Watched, counted, cut_off, drag, drawn_filter, even
 from explorer_runs import digits_run, half_done, write_suspects
 from hardsight import clean, explore, export, score
 from hardsight.errors import FileError, InputError
-from hardsight.explorer import embedding_process
+from hardsight.explorer import embedding_map
 from hardsight.explorer.columns import words
 from hardsight.explorer.display import Display, default_axes
 from hardsight.explorer.opening import open_display, open_page
@@ -127,7 +127,7 @@ def test_what_people_would_say_is_a_column(watched: Watched, asked: Path, tmp_pa
 def test_the_report_says_what_people_would_say(watched: Watched, asked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hardsight.explorer.report._figures", lambda page: [])
     page = watched.open(report(asked).as_uri())
-    expect(page.locator("#people")).to_contain_text("predicted from their answers about 20 samples")
+    expect(page.locator("#people")).to_contain_text("predicted from answers about 20 samples")
     expect(page.locator("#people .tile img")).to_have_count(24)
     strips = page.locator("#people .strip")
     first = [int(strips.nth(at).locator(".tile").first.get_attribute("title")) for at in range(3)]
@@ -203,7 +203,7 @@ def test_a_map_is_a_pair_of_axes_and_the_page_works_while_a_slow_one_is_made(
     page.locator("#map").select_option("")
     expect(page.locator("#axis-x")).to_have_value("own_angle")
     finish = Event()
-    monkeypatch.setattr(embedding_process, "placed", half_done(finish))
+    monkeypatch.setattr(embedding_map, "placed", half_done(finish))
     page.locator("#map").select_option("tsne")
     expect(page.locator("#map-progress")).to_contain_text("t-SNE map 50 %")
     page.locator("#sort").select_option("norm")

@@ -122,7 +122,7 @@ def test_class_folders(here: Path, cli: Cli) -> None:
     class_folders(here / "photos")
     done = cli("extract", "tiny_nets:two", "photos", "-o", "run", "--split", "test", "--batch-size", 3)
     assert done.code == 0, done.err
-    assert "8 rows of 20 features in run" in done.out and "next: hardsight clean run" in done.out
+    assert "8 rows of 20 features\nwrote run\n" in done.out and "next: hardsight clean run" in done.out
     found = rows(here / "run")
     assert [row["id"] for row in found] == [f"{name}/{k}.png" for name in ("cat", "dog") for k in range(4)]
     assert [row["label"] for row in found] == [0] * 4 + [1] * 4

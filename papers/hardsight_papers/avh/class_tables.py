@@ -1,4 +1,4 @@
-"""Eight scores of an image from its angle and its logit to every class: all classes, a few drawn ones, or classes joined.
+"""Scores of an image from its angle and its logit to every class: all classes, a few drawn ones, or classes joined.
 
 Joined classes are what `hardsight correlate --superclasses` makes of them: the angle to one is the smallest angle to a member,
 its probability is the sum over the members, so its logit is the logarithm of the sum of their exponentials.
@@ -51,7 +51,7 @@ class ClassTables:
         return ClassTables(angles, logits, of_class[self.labels])
 
     def scores(self) -> dict[str, np.ndarray]:
-        """(n,) each, high is hard: four without the nearest competitor and four with it."""
+        """(n,) each, high is hard: four without the nearest competitor, four with it; the loss is confidence without ties."""
         angle, rival_angles = _own_and_others(self.angles, self.labels, np.nan)
         logit, rival_logits = _own_and_others(self.logits, self.labels, -np.inf)
         total = logsumexp(self.logits, axis=1)
@@ -61,7 +61,8 @@ class ClassTables:
             "avh_nearest": angle / (angle + nearest),
             "own_angle": angle,
             "angular_gap": angle - nearest,
-            "confidence": -np.exp(logit - total),
+            "confidence": -np.exp(logit - total).astype(np.float32),  # as `hardsight.score` gives it: near 1 it has ties
+            "loss": total - logit,
             "probability_margin": np.exp(rival - total) - np.exp(logit - total),
             "own_logit": -logit,
             "logit_margin": rival - logit,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -27,7 +29,7 @@ def judged(context: Context) -> tuple[Panel, ImageData, list[str] | None]:
 
         return with_people(context), open_data(context.data.require("imagenet", "the full protocol")), class_names()
     if imagenet.has_imagenet(context):
-        panel = imagenet_panels(context)[1]
+        panel = imagenet_panels(context)[0]  # people were asked about these
         return panel, open_data(context.data.require("imagenet5k", "this recipe")), class_names()
     panels = cifar_panels(context)
     if panels:
@@ -99,7 +101,7 @@ def disagreement(context: Context) -> Outcome:
         "hard for people, easy for the network": hard & (confidence >= SURE),
         "easy for people, hard for the network": easy & (confidence <= UNSURE),
     }
-    of = (int(hard.sum()), int(easy.sum()))
+    of, who = (int(hard.sum()), int(easy.sum())), "people" if panel.by_people else "level"
     row_of = {id: row for row, id in enumerate(data.ids)}
     ids = [str(id).partition("#")[0] for id in table["id"].to_pylist()]
     rows: list[list[Value]] = [[f"{name} (printed)", *values] for name, values in PRINTED.items()]
@@ -108,13 +110,14 @@ def disagreement(context: Context) -> Outcome:
         order = np.argsort(confidence if words.startswith("easy") else -confidence, kind="stable")
         shown = _of_different_classes(order[inside[order]], labels)
         rows += [[f"{_name(names, labels[at])}: {words}", float(confidence[at]), float(panel.target[at])] for at in shown]
-        captions = [f"{_name(names, labels[at])}\nsoftmax {confidence[at]:.3f}, {panel.target[at]:.1f}" for at in shown]
+        seen = [f"network {100 * confidence[at]:.0f} %, {who} {100 * panel.target[at]:.0f} %" for at in shown]
+        captions = [f"{_name(names, labels[at])}\n{said}" for at, said in zip(shown, seen, strict=True)]
         pictures.append([(data.image(row_of[ids[at]]), caption) for at, caption in zip(shown, captions, strict=True)])
     counts = [int(inside.sum()) for inside in quarters.values()]
     return Outcome(
         about=f"{panel.best} on {panel.name}; {panel.axis}.",
         tables=[Table("Softmax score and people", ("image", "softmax", "frequency"), rows)],
-        figures={"The clearest images of both kinds": grid(pictures)},
+        figures={"The clearest images of both kinds": grid(pictures, list(quarters))},
         claims=[
             claim(
                 "There are images that are hard for people and easy for the network, and the reverse.",
@@ -131,16 +134,19 @@ def _name(names: list[str] | None, label: Any) -> str:
     return str(label) if names is None else names[int(label)]
 
 
-def grid(rows: list[list[Picture]]) -> Figure:
-    """Rows of pictures with words below each."""
+def grid(rows: list[list[Picture]], headings: Sequence[str] = ()) -> Figure:
+    """Rows of pictures with words above each, and a heading above the row."""
     from matplotlib.figure import Figure
 
-    rows = [row for row in rows if row]
-    figure = Figure(figsize=(2.1 * SHOWN, 2.5 * max(1, len(rows))), layout="constrained")
-    for at, row in enumerate(rows):
+    shown = [(row, heading) for row, heading in zip_longest(rows, headings, fillvalue="") if row]
+    figure = Figure(figsize=(2.1 * SHOWN, 2.7 * max(1, len(shown))), layout="constrained")
+    parts = np.atleast_1d(np.asarray(figure.subfigures(max(1, len(shown)), 1)))
+    for part, (row, heading) in zip(parts, shown, strict=False):
+        part.suptitle(str(heading), fontsize=11, fontweight="bold")
         for column, (image, words) in enumerate(row):
-            axes = figure.add_subplot(len(rows), SHOWN, at * SHOWN + column + 1)
-            axes.imshow(np.asarray(image), cmap="gray" if image.mode == "L" else None, vmin=0, vmax=255)
+            axes = part.add_subplot(1, SHOWN, column + 1)
+            pixels = np.asarray(image)  # (h, w) or (h, w, 3)
+            axes.imshow(pixels, cmap="gray" if pixels.ndim == 2 else None, vmin=0, vmax=255)
             axes.set_title(words, fontsize=8)
             axes.axis("off")
     return figure

@@ -4,7 +4,7 @@ Every score comes in two forms: against all classes (or none), and against the n
 at hand, ten to a thousand classes, the same images and answers: what the competitor adds, and what the angle adds, side by side.
 ImageNet's classes are also joined into WordNet's coarser ones, as for Figure 19, and so are people's votes on them.
 Names in h3_models.txt in --data, one a line (timm:resnet50.a1_in1k, a run, ...), are compared on the ImageNet images as well.
-At scale cpu, ResNet-20 is trained on with three losses, two of which know angles alone.
+With CIFAR-10's training images, ResNet-20 also gets heads fitted by three losses, two of which know directions alone.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from functools import cached_property
 
 import numpy as np
 
-from hardsight import Snapshot
+from hardsight import Head, Snapshot
 from hardsight.render import COLORS
 from hardsight.stats import bootstrap, noise_ceiling, selection_frequency, spearman
-from hardsight_papers.arrays import open_labeled
 from hardsight_papers.avh import imagenet
 from hardsight_papers.avh.class_tables import ClassTables, margins_without_norms
 from hardsight_papers.avh.granularity import COARSE, NO_WORDNET, coarse_frequency, imagenet_coarser
@@ -35,19 +34,18 @@ FAMILIES = {  # without the nearest competitor, and with it
     "probability": ("confidence", "probability_margin"),
     "logit": ("own_logit", "logit_margin"),
 }
-PARTS = {  # angle or logit, over all classes (confidence is the softmax of logits) or against the nearest
+PARTS = {  # angle or logit, over all classes (loss is in the order of confidence) or against the nearest
     "nearest instead of all, angle": ("angular_gap", "avh"),
-    "nearest instead of all, logit": ("logit_margin", "confidence"),
-    "angle instead of logit, all": ("avh", "confidence"),
+    "nearest instead of all, logit": ("logit_margin", "loss"),
+    "angle instead of logit, all": ("avh", "loss"),
     "angle instead of logit, nearest": ("angular_gap", "logit_margin"),
 }
 DRAWN = (10, 100)  # classes
 FEW = 10  # coarser classes, beside those of Figure 19
 REPLICATES = 300
 MODELS = "h3_models.txt"
-LOSSES = {"softmax": {}, "normface": {}, "avh": {"scale": 20.0}}  # trained on with each at scale cpu
-TRAINED_ON = {"limit": 10_000, "epochs": 2, "batch_size": 128, "lr": 0.02, "schedule": "cosine", "augment": "crop=4,flip",
-              "weight_decay": 5e-4, "preprocessing": {"scaling": "imagenet"}, "snapshot": False}  # fmt: skip
+LOSSES = {"softmax loss": "SoftmaxLoss", "cosine loss": "NormFaceLoss", "AVH loss": "AVHLoss"}
+FITTED_ON, STEPS = 10_000, 400  # training images and steps of each loss
 Interval = tuple[float, float, float]  # value, low, high
 
 
@@ -72,7 +70,7 @@ class Judged:
     @cached_property
     def differences(self) -> dict[str, Interval]:
         """Of every score from confidence."""
-        others = [name for name in self.scores if name != "confidence"]
+        others = [name for name in self.scores if name not in ("confidence", "loss")]
         return self.compared({name: (name, "confidence") for name in others}, self.scores)
 
     @cached_property
@@ -182,7 +180,8 @@ def _added(context: Context) -> dict[str, Snapshot]:
 def _cifar(context: Context) -> Iterator[Judged]:
     if not context.data.has("cifar10", "cifar10_people", "cifar10_resnet20", "cifar10_resnet32"):
         return
-    networks = {f"ResNet-{depth}": cifar_snapshot(context, depth) for depth in (20, 32)} | _trained_on(context)
+    networks = {f"ResNet-{depth}": cifar_snapshot(context, depth) for depth in (20, 32)}
+    networks |= _other_heads(context, networks["ResNet-20"])
     first, (_, counts) = networks["ResNet-20"], cifar_with_people(context)
     counts = counts[[int(id) for id in first.ids]]
     ceiling, frequency = noise_ceiling(counts, first.labels, seed=0).ceiling, selection_frequency(counts, first.labels)
@@ -190,17 +189,34 @@ def _cifar(context: Context) -> Iterator[Judged]:
         yield Judged("CIFAR-10H", name, 10, ClassTables.of(network).scores(), frequency, ceiling, network, np.arange(len(counts)))
 
 
-def _trained_on(context: Context) -> dict[str, Snapshot]:
-    """ResNet-20, trained on with losses of logits, of cosines and of angles; at scale cpu."""
-    if context.scale != "cpu" or not context.data.has("cifar10_train"):
+def _other_heads(context: Context, test: Snapshot) -> dict[str, Snapshot]:
+    """ResNet-20 with heads that losses of logits, of cosines and of angles fit to its features of training images."""
+    if not context.data.has("cifar10_train"):
         return {}
-    train = open_labeled(context.data.require("cifar10_train", "scale cpu"))
-    weights, found = context.data.require("cifar10_resnet20", "this recipe"), {}
-    for loss, options in LOSSES.items():
-        run = context.train(train, "cifar_resnet20", loss=loss, loss_options=options, weights=weights, **TRAINED_ON).run
-        images = context.data.require("cifar10", "this recipe")
-        found[f"ResNet-20, {loss} loss"] = context.extract(run, images, split="test")
-    return found
+    train = cifar_snapshot(context, 20, images="cifar10_train", split=None, limit=FITTED_ON)
+    return {
+        f"ResNet-20, {name}": Snapshot(test.features, _fitted(loss, train), test.labels, ids=test.ids)
+        for name, loss in LOSSES.items()
+    }
+
+
+def _fitted(loss: str, train: Snapshot) -> Head:
+    """The head after a fixed number of steps with all samples."""
+    import torch
+
+    from hardsight import losses
+
+    torch.manual_seed(0)
+    assert train.features is not None and train.num_classes is not None
+    features, labels = torch.as_tensor(np.asarray(train.features)), torch.as_tensor(train.labels)
+    module = getattr(losses, loss)(features.shape[1], train.num_classes)
+    optimizer = torch.optim.Adam(module.parameters(), lr=0.02)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        module(features, labels).backward()
+        optimizer.step()
+    head: Head = module.head
+    return head
 
 
 # ---- shown ----

@@ -19,7 +19,7 @@ MEDIUM, EXTREME = (0.3, 0.7), (0.1, 0.9)  # frequencies in the middle, and confi
 
 @recipe("avh/fig5", "Human selection frequency against AVH, model confidence and norm", needs=NEEDS)
 def figure_5(context: Context) -> Outcome:
-    """Three histograms for the best network of each panel; the density at medium frequency as a number."""
+    """Three histograms for the best network of each panel; the density at medium frequency as a number, for all of them."""
     shown = panels(context)
     return Outcome(
         about="The most accurate network on each set of images: "
@@ -40,18 +40,22 @@ def _three(panel: Panel, network: str) -> Figure:
 
 
 def _medium(panel: Panel) -> Claim:
-    """Confidence of images that about half of the people choose."""
+    """Confidence of images that about half of the people choose, for every network."""
     inside = (panel.target >= MEDIUM[0]) & (panel.target <= MEDIUM[1])
-    confidence = panel.tables[panel.best]["confidence"].to_numpy()[inside]
-    low, high = int((confidence < EXTREME[0]).sum()), int((confidence > EXTREME[1]).sum())
-    shares = [100 * count / max(1, len(confidence)) for count in (low + high, low, high)]
+    effects, found = [], []
+    for network, table in panel.tables.items():
+        confidence = table["confidence"].to_numpy()[inside]
+        low, high = int((confidence < EXTREME[0]).sum()), int((confidence > EXTREME[1]).sum())
+        effects += [_beyond_even(f"{network}, {name}", k, len(confidence)) for name, k in (("below", low), ("above", high))]
+        found.append(
+            f"{network} {100 * low / max(1, len(confidence)):.1f} % below, {100 * high / max(1, len(confidence)):.1f} % above"
+        )
     return claim(
         f"Where people are divided, model confidence is often either extremely low or extremely high. {panel.name}.",
         rule=f"Of images with a frequency of {MEDIUM[0]} to {MEDIUM[1]}, more than the 10 % of an even spread have a confidence "
-        f"below {EXTREME[0]}, and more than 10 % one above {EXTREME[1]}.",
-        effects=[_beyond_even(name, count, len(confidence)) for name, count in (("below", low), ("above", high))],
-        found=f"{shares[0]:.1f} % of {inside.sum():,} images: {shares[1]:.1f} % below, {shares[2]:.1f} % above "
-        f"({panel.best}). That is {shares[0] * inside.mean():.1f} % of all {len(inside):,} images.",
+        f"below {EXTREME[0]}, and more than 10 % one above {EXTREME[1]}, for every network.",
+        effects=effects,
+        found=f"Of {inside.sum():,} images among {len(inside):,}: {'; '.join(found)}.",
     )
 
 

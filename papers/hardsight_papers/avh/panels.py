@@ -114,12 +114,13 @@ def cifar_with_people(context: Context) -> tuple[ImageData, np.ndarray]:
     return data, read_counts(context.data.require("cifar10_people", "this recipe"), len(data), 10)
 
 
-def cifar_snapshot(context: Context, depth: int, **settings: Any) -> Snapshot:
-    """What a ResNet saw of CIFAR-10's test images."""
+def cifar_snapshot(context: Context, depth: int, images: str = "cifar10", **settings: Any) -> Snapshot:
+    """What a ResNet saw of CIFAR-10's test images, or of others."""
     weights = context.data.require(f"cifar10_resnet{depth}", "this recipe")
     network = f"hardsight.models.networks:cifar_resnet{depth}"
-    images = context.data.require("cifar10", "this recipe")
-    return context.extract(network, images, weights=weights, num_classes=10, split="test", scaling="imagenet", **settings)
+    path = context.data.require(images, "this recipe")
+    settings = {"weights": weights, "num_classes": 10, "split": "test", "scaling": "imagenet", **settings}
+    return context.extract(network, path, **settings)
 
 
 def degraded_digits(context: Context, degradation: str) -> Panel:

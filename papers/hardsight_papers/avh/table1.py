@@ -68,11 +68,11 @@ def _models(compared_panels: list[tuple[Panel, dict[str, list[Row]]]]) -> Table:
     rows: list[list[Value]] = []
     for panel, tables in compared_panels:
         for network, scores in panel.tables.items():
-            coefficients = [total(tables["table1"], network, score)["agreement"] for score in WORDS]
+            coefficients = [_interval(total(tables["table1"], network, score)) for score in WORDS]
             mean = float(scores["avh"].to_numpy().mean())
             rows.append([panel.name, network, f"{100 * accuracy(scores):.1f} %", f"{mean:.6f}", *coefficients])
     header = ("images", "network", "accuracy", "mean AVH", *WORDS.values())
-    return Table("Every network: Spearman with people, over all images", header, rows, words=2)
+    return Table("Every network: Spearman with people, over all images, and its 95 % bootstrap interval", header, rows, words=2)
 
 
 def _harder_is_weaker_on_paper() -> Claim:
@@ -141,7 +141,11 @@ def _coefficient(row: Row, within: bool = False) -> Effect:
 
 
 def _words(row: Row) -> str:
-    return f"{row['model']} {row['agreement']:+.3f} {interval(row['bootstrap_low'], row['bootstrap_high'])}"
+    return f"{row['model']} {_interval(row)}"
+
+
+def _interval(row: Row) -> str:
+    return f"{row['agreement']:+.3f} {interval(row['bootstrap_low'], row['bootstrap_high'])}"
 
 
 def _better_models(panel: Panel, rows: dict[str, list[Row]], better: list[str]) -> list[Claim]:

@@ -27,7 +27,7 @@ def extract(
         hardsight clean run
     """
     from hardsight.extraction.extract import extract as run
-    from hardsight.screen import print_line, print_next, progress_bar
+    from hardsight.screen import print_line, print_next, print_wrote, progress_bar
 
     with progress_bar("extracting") as progress:
         snapshot = run(model, data, output, settings=settings, progress=progress, say=print_line)
@@ -38,5 +38,6 @@ def extract(
         "labels": len(labels),
         "head": snapshot.head is not None,
     }
-    print_line(f"{len(snapshot)} rows of {snapshot.source.width} features in {output}", **facts)
+    print_line(f"{len(snapshot)} rows of {snapshot.source.width} features", **facts)
+    print_wrote(output)
     print_next("hardsight", "clean" if len(labels) > 1 else "score", output)

@@ -33,10 +33,8 @@ def people(
     """
     from hardsight.human.people import people
     from hardsight.render.showing import show
-    from hardsight.screen import print_line, print_wrote
+    from hardsight.screen import print_wrote
 
     found = people(list(runs), answers, list(reference) if reference else None, output=output, settings=settings)
     show(found)
-    for note in found.notes:
-        print_line(f"note: {note}", notes=found.notes)
     print_wrote(output)

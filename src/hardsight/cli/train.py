@@ -34,7 +34,7 @@ def train(
     from hardsight.errors import require_installed
 
     require_installed("torch", extra="torch", purpose="hardsight train")
-    from hardsight.screen import print_line, print_next, progress_bar
+    from hardsight.screen import keep_table, print_line, print_next, print_wrote, progress_bar
     from hardsight.training.train import train as run_train
 
     with progress_bar("reading") as progress:
@@ -47,7 +47,8 @@ def train(
         described = describe_and_draw(output)  # writes the run's figures/dynamics-*.png too
         print_line(str(described))
         show_lines(trained.lines())
-        print_line(f"model in {output}, curves in {output / 'figures'}")
+        keep_table("epochs", trained.table.to_pylist())
+        print_wrote(output, ": model/, dynamics/, figures/")
         if settings.snapshot:
             print_next("hardsight", "score", output)
         else:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
+from hardsight.data.dataset import num_classes
 from hardsight.domains.drm import DRM, DRMTTA, Student, objectives
 from hardsight.domains.feature_critic import FeatureCritic
 from hardsight.domains.fold_training import START, Division, Fold, FoldTraining
@@ -24,7 +25,7 @@ from hardsight.domains.opening import Standard, class_names_of, image_inputs, ne
 from hardsight.domains.settings import EPOCHS, GeneralizeSettings, parts_of
 from hardsight.domains.training_length import Steps, TrainingLength, not_learned, training_length
 from hardsight.extraction.feed import ArrayInputs, ImageInputs, Inputs
-from hardsight.extraction.inputs import fingerprint, finite_features, ids_of, labels_of, num_classes
+from hardsight.extraction.inputs import fingerprint, finite_features, ids_of, labels_of
 from hardsight.files.heads import save_head
 from hardsight.files.reading import read_json, reading
 from hardsight.files.writing import write_json

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardsight.data import ImageData
+from hardsight.data.dataset import num_classes
 from hardsight.data.opening import open_any
 from hardsight.domains.settings import DomainOptions, Standardize
 from hardsight.errors import InputError, require_installed
@@ -28,7 +29,6 @@ from hardsight.extraction.inputs import (
     in_memory,
     labels_among,
     labels_of,
-    num_classes,
     of_domain,
     split_domain,
     with_labels,

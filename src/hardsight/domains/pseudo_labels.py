@@ -11,10 +11,10 @@ With p the softmax probabilities, k the class, and lambda_k its threshold (see `
     avc          AVC in the place of p throughout: label, thresholds, selection
     threshold    label argmax_k p_k, kept if it is above one threshold for all classes
     weighted     label argmax_k p_k, all kept: each counts in training with its probability as weight
-    depict       soft label q_k proportional to p_k / sqrt(sum_i p_ik), all kept: DEPICT's balanced assignment
+    depict       soft label q_k proportional to p_k / sqrt(sum_i p_ik), all kept: DEPICT's balancing alone
 
-The last two have no use for a portion, but for 0. DEPICT is Dizaji et al., ICCV 2017; the code its authors released squares p
-and divides by the sum itself, as DEC does.
+The last two have no use for a portion, but for 0. DEPICT (Dizaji et al., ICCV 2017) balances the clusters of an autoencoder so,
+and neither of these is here; the code its authors released squares p and divides by the sum itself, as DEC does.
 
 Probabilities are compared by their logarithms, in float64: a float32 softmax says 1.0 of most samples of a well
 trained network, and a threshold of 1.0 tells none of them apart.

@@ -27,7 +27,6 @@ MEANS = ("norm", "avh", "own_angle", "confidence", "correct", "loss")
 COSINES = ("uniformity", "tolerance", "positive_cosine", "negative_cosine")
 MEASURES = (*NAMES, *COSINES)
 HISTOGRAMS = ("positive_cosines", "negative_cosines")
-MOST_LINES = 8  # epochs of a printed table
 
 
 class TrainingDynamics(Result):
@@ -35,23 +34,21 @@ class TrainingDynamics(Result):
 
     Attributes:
         table: one row per split and epoch, of `read_epochs`.
-        said: sentences and tables, in order.
+        said: sentences, in order.
         numbers: the same as numbers, by split.
         drawn: files of the figures.
     """
 
     def __init__(self, run: str | Path, epochs: pa.Table) -> None:
         super().__init__(epochs, run=run)
-        self.said: list[str | ShownTable] = []
+        self.said: list[str] = []
         self.numbers: dict[str, Any] = {}
         self.drawn: list[Path] = []
 
-    def lines(self) -> Iterator[Sentence | ShownTable]:
-        """Sentences, and a table of collapse and cosines where they were recorded."""
-        facts = self.numbers  # with the first sentence
-        for item in self.said:
-            yield line(item, **facts) if isinstance(item, str) else item
-            facts = {}
+    def lines(self) -> Iterator[Sentence]:
+        """One sentence after the other; the first has the numbers."""
+        for place, sentence in enumerate(self.said):
+            yield line(sentence, **({} if place else self.numbers))
 
     def details(self) -> Iterator[ShownTable]:
         """The numbers behind the figures; lists, as of histograms, are left out."""
@@ -62,7 +59,7 @@ class TrainingDynamics(Result):
         yield ShownTable("epochs", [name.replace("_", " ") for name in names], rows, "every epoch")
 
     def __str__(self) -> str:
-        return "\n".join(item for item in self.said if isinstance(item, str))
+        return "\n".join(self.said)
 
 
 def describe_and_draw(
@@ -179,7 +176,7 @@ class _SplitReport:
         if len(measured) == 0:
             return
         rows = measured.to_pylist()
-        self.description.said.append(_collapse_table(self.name, rows))
+        self.description.said.append(_collapse_line(rows[-1]))
         self.numbers["collapse"] = {key: rows[-1][key] for key in MEASURES}
         if len(measured) > 1:
             from hardsight.render.dynamics import collapse_figure
@@ -292,13 +289,12 @@ def _epochs_of_split(run: str | Path, split: str | None) -> pa.Table:
     return pa.table(columns)
 
 
-def _collapse_table(split: str, rows: list[dict[str, Any]]) -> ShownTable:
-    """The metrics of some epochs of one split."""
-    places = np.linspace(0, len(rows) - 1, min(MOST_LINES, len(rows)))
-    chosen = [rows[index] for index in sorted({round(place) for place in places})]
-    header = ("epoch", "NC1", "NC2", "NC3", "NC4", "uniformity", "tolerance", "cos same", "cos other")
-    cells = [[str(row["epoch"]), *(number(row[name]) for name in ("nc1", "nc2", "nc3", "nc4", *COSINES))] for row in chosen]
-    return ShownTable("collapse", header, cells, f"{split}: collapse and cosines, of {rows[-1]['measured']:,} samples")
+def _collapse_line(row: dict[str, Any]) -> str:
+    """The metrics of one epoch."""
+    metrics = [f"{name.upper()} {number(row[name])}" for name in ("nc1", "nc2", "nc3", "nc4")]
+    metrics += [f"{name} {number(row[name])}" for name in ("uniformity", "tolerance")]
+    cosines = f"mean cosine {number(row['positive_cosine'])} within and {number(row['negative_cosine'])} between classes"
+    return f"  collapse at epoch {row['epoch']}, of {row['measured']:,} samples: {', '.join([*metrics, cosines])}"
 
 
 def _splits(run: str | Path) -> list[str | None]:

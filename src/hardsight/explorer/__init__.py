@@ -20,7 +20,6 @@ columns.py            a column as the bytes that the browser gets
 thumbnails.py         a sample's image, from the run's declared folders, re-encoded
 sample_detail.py      one sample: angles, neighbors, degraded versions
 embedding_map.py      the features in two dimensions: PCA, t-SNE, UMAP
-embedding_process.py  t-SNE and UMAP in a separate process
 epochs.py             dynamics: each sample over the epochs; a cache of arrays read from files
 selection.py          a selection: its groups, their curves, agreement with people; as a table or a file
 other_results.py      what other commands found, as columns: suspects, a subset, groups, a drift

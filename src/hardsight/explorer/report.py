@@ -18,7 +18,7 @@ import pyarrow as pa
 from PIL import Image
 
 from hardsight.explorer import sample_detail
-from hardsight.explorer.columns import Column, numbers
+from hardsight.explorer.columns import Column, numbers, words
 from hardsight.explorer.display import Display
 from hardsight.explorer.one_file import base64_text, one_file, packed, packed_column
 from hardsight.explorer.opening import Page, open_shown
@@ -111,7 +111,7 @@ def _data(page: Page) -> dict[str, Any]:
     hardest = display.hardest()[:THUMBNAILS].tolist()
     marks, repeated = page.marks(), [] if display.suspects is None else np.flatnonzero(display.suspects.duplicates).tolist()
     people = _people(display)
-    pictured = {*hardest, *repeated[:DUPLICATES], *(row for group in people["groups"] for row in group["rows"])}
+    pictured = {*hardest, *repeated[:DUPLICATES], *(row for rows in people.values() for row in rows)}
     rows = _rows(len(display), [*pictured, *(mark["row"] for mark in marks)])
     position = {int(row): index for index, row in enumerate(rows)}
     maps = page.maps.ready_for_report()
@@ -125,7 +125,7 @@ def _data(page: Page) -> dict[str, Any]:
     curves, measures, groupings = _curves(page)
     about |= {
         "report": _headline(page)
-        | {"suspects": _suspects(page, hardest, repeated, position), "people": _placed(people, position)},
+        | {"suspects": _suspects(page, hardest, repeated, position), "people": _people_section(display, people, position)},
         "n": len(rows),
         "place": display.name,  # not the path on this machine
         "again": [],  # the headline says it
@@ -203,12 +203,11 @@ def _suspects(page: Page, hardest: list[int], repeated: list[int], position: dic
     }
 
 
-def _people(display: Display) -> dict[str, Any]:
-    """What people would say: the samples that they would doubt most, and those on which they and the model would differ."""
-    said = display.columns.get(PREDICTED)
-    score = next((name for name in ("confidence", *RANKED_BY) if name in display.columns), None)
+def _people(display: Display) -> dict[str, list[int]]:
+    """Samples that people would doubt most, and those on which they and the model would differ: title -> rows."""
+    said, score = display.columns.get(PREDICTED), _score_beside_people(display)
     if said is None or said.ends[0] is None:
-        return {"groups": []}
+        return {}
     groups = {"People would doubt these most": display.hardest(PREDICTED)}
     if score is not None:
         model = display.columns[score]
@@ -216,21 +215,27 @@ def _people(display: Display) -> dict[str, Any]:
         apart = hardness_ranks(said.values[both], said.hard) - hardness_ranks(model.values[both], model.hard)
         order = both[np.argsort(-apart, kind="stable")]  # from easy for the model and hard for people to the reverse
         groups |= {
-            "Easy for the model, and people would doubt them": order,
-            "Hard for the model, and people would not": order[::-1],
+            "Easy for the model, doubted by people": order,
+            "Hard for the model, not for people": order[::-1],
         }
+    return {title: rows[:PEOPLE].tolist() for title, rows in groups.items()}
+
+
+def _score_beside_people(display: Display) -> str | None:
+    return next((name for name in ("confidence", *RANKED_BY) if name in display.columns), None)
+
+
+def _people_section(display: Display, people: dict[str, list[int]], position: dict[int, int]) -> dict[str, Any]:
+    """The same for the headline, by rows of the report."""
     source = display.columns.get("people_source")
-    answered = 0 if source is None else sum(source.value(row) == "answered" for row in range(len(display)))
+    answered = 0 if source is None else int((words(source).to_numpy(zero_copy_only=False) == "answered").sum())
+    score = _score_beside_people(display)
+    model = "; and the model's confidence in it" if score == "confidence" else ""
     return {
-        "sentence": f"How often people would choose the given class, predicted from their answers about {answered:,} samples.",
+        "sentence": f"How often people would choose the given class, predicted from answers about {answered:,} samples{model}.",
         "score": score,
-        "groups": [{"title": title, "rows": rows[:PEOPLE].tolist()} for title, rows in groups.items()],
+        "groups": [{"title": title, "rows": [position[row] for row in rows]} for title, rows in people.items()],
     }
-
-
-def _placed(people: dict[str, Any], position: dict[int, int]) -> dict[str, Any]:
-    """The same with rows of the report."""
-    return people | {"groups": [group | {"rows": [position[row] for row in group["rows"]]} for group in people["groups"]]}
 
 
 def _reviewed(page: Page) -> str:

@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -22,17 +21,17 @@ import pyarrow as pa
 
 from hardsight.checks import check_labels
 from hardsight.data import BrokenImage, Degradation, ImageData, degraded_id, parse_degradations
+from hardsight.data.dataset import num_classes
 from hardsight.data.encoded import is_dataset
 from hardsight.data.labels import renumbered
-from hardsight.errors import FileError, InputError, RunError
-from hardsight.extraction.feed import Decoder, Seen, stack, write_errors
+from hardsight.errors import InputError, RunError
+from hardsight.extraction.feed import Decoder, Seen, none_readable, stack, write_errors
 from hardsight.extraction.inputs import (
     Data,
     columns_of,
     fingerprint,
     finite_features,
     ids_of,
-    num_classes,
     open_inputs,
     with_class_names,
     with_labels,
@@ -44,6 +43,7 @@ from hardsight.extraction.parts import (
     PASSES,
     Part,
     check_space,
+    class_names_metadata,
     fitting_batch_size,
     image_passes,
     images_per_part,
@@ -72,6 +72,7 @@ if TYPE_CHECKING:
 
 
 COMMAND = "hardsight extract"
+FEW = 4  # images to check a model with
 AHEAD_BATCHES, AHEAD_BYTES = 4, 2**28  # to decode ahead of the model: maximum batches, approximate bytes
 TAKEN = {"id", "label", "features", *OWN_COLUMNS} - {"split", "path"}  # reserved names that a column of the data cannot have
 
@@ -238,10 +239,17 @@ class _Job:
 
     def _first_images(self) -> np.ndarray:
         """A few readable images, to check the model with."""
-        readable = (self.decode(row) for row in range(len(self.data)))
-        first = list(islice((images[0] for images in readable if not isinstance(images, BrokenImage)), 4))
+        first, broken = [], []
+        for row in range(len(self.data)):
+            images = self.decode(row)
+            if isinstance(images, BrokenImage):
+                broken.append(images)
+            else:
+                first.append(images[0])
+            if len(first) == FEW:
+                break
         if not first:
-            raise FileError(f"none of the {len(self.data)} images can be read.")
+            raise none_readable(len(self.data), broken[0])
         return self.batch(first)
 
     def _match_classes(self) -> list[str] | None:
@@ -368,9 +376,7 @@ class _Job:
         for layer, path in layer_parts(part.file, self.settings.layers).items():
             path.parent.mkdir(parents=True, exist_ok=True)
             write_samples(path, _joined([batch[layer] for batch in part.layers], 1), {"id": columns["id"]})
-        metadata = {}
-        if self.data.class_names is not None:  # with the labels, whatever becomes of the head
-            metadata[b"hardsight"] = json.dumps({"class_names": self.data.class_names}).encode()
+        metadata = class_names_metadata(self.data.class_names)
         d = self.model.num_features
         for each in self.passes:
             each.part(part.file).parent.mkdir(exist_ok=True)

@@ -82,6 +82,11 @@ def stack(images: list[np.ndarray]) -> np.ndarray:
     return np.stack(images)
 
 
+def none_readable(count: int, first: BrokenImage) -> FileError:
+    """What to say where not one image can be read: why not, of the first."""
+    return FileError(f"none of the {count} images can be read. The first is {first}")
+
+
 def write_errors(directory: Path, broken: Sequence[dict[str, str]]) -> list[Path]:
     """errors.parquet: the images that could not be read, if there are any."""
     if not broken:
@@ -274,10 +279,12 @@ def sized(preprocessing: Preprocessing, data: ImageData, chosen: Mapping[str, An
     preprocessing = replace(preprocessing, **chosen)
     if preprocessing.size is not None:
         return preprocessing
+    broken: list[BrokenImage] = []
     for row in range(len(data)):
         try:
             width, height = data.image(row).size
-        except BrokenImage:
+        except BrokenImage as error:
+            broken.append(error)
             continue
         return replace(preprocessing, size=(height, width))
-    raise FileError(f"none of the {len(data)} images can be read.")
+    raise none_readable(len(data), broken[0])

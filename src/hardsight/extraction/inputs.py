@@ -23,7 +23,6 @@ import pyarrow as pa
 
 from hardsight.checks import check_labels
 from hardsight.data import ImageData, open_data
-from hardsight.data.dataset import num_classes as num_image_classes
 from hardsight.data.labels import renumbered
 from hardsight.data.opening import check_files
 from hardsight.errors import InputError, did_you_mean
@@ -130,13 +129,6 @@ def columns_of(data: Data) -> dict[str, list[Any]]:
     if isinstance(data, ImageData):
         return data.columns
     return data.columns([name for name in data.column_names if name not in ("id", "label", "domains")]).to_pydict()
-
-
-def num_classes(data: Data) -> int:
-    """Number of classes: that of the class names where there are some, else the highest label + 1."""
-    if isinstance(data, ImageData):
-        return num_image_classes(data)
-    return int(data.labels.max(initial=-1)) + 1 if data.class_names is None else len(data.class_names)
 
 
 def domains_of(data: Data) -> np.ndarray | None:

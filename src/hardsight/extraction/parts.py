@@ -52,6 +52,11 @@ def parts_of(folder: Path, count: int, size: int) -> list[Part]:
     return [Part(folder / f"part-{number:05d}.parquet", range(first, min(first + size, count))) for number, first in starts]
 
 
+def class_names_metadata(names: Sequence[str] | None) -> dict[bytes, bytes]:
+    """Metadata of a part that names the classes of its labels, whatever becomes of the head."""
+    return {} if names is None else {b"hardsight": json.dumps({"class_names": list(names)}).encode()}
+
+
 def read_back(parts: Sequence[Path]) -> tuple[dict[str, int], list[dict[str, str]]]:
     """The rows of each part by name, and the broken images of all: some parts may predate an interrupt."""
     rows, broken = {}, []
@@ -157,4 +162,4 @@ def check_space(folder: Path, size: int, say: Say) -> None:
     """Say so if so many bytes do not fit on the disk of a folder."""
     free = shutil.disk_usage(folder).free
     if free < size:
-        say(f"the features need {size / 1e6:,.0f} MB, but {folder} has only {free / 1e6:,.0f} MB free")
+        say(f"the features need {max(1, size / 1e6):,.0f} MB, but {folder} has only {max(1, free / 1e6):,.0f} MB free")

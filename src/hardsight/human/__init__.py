@@ -10,7 +10,7 @@
                       verdicts
     people.py         the verb that predicts answers from some; answer_model.py learns from them
     votes.py          answers of no, maybe and yes; dawid_skene.py weighs raters
-    calibration.py, disagreement.py, granularity.py   further analyses
+    calibration.py, disagreement.py   further analyses
 
 Names are imported on first use.
 """

@@ -1,4 +1,6 @@
-"""How alike two samples are as far as people are concerned: by their scores, what they look like, and their classes.
+"""What answers about some samples tell of the others: a kernel, and a ridge regression on its landmarks.
+
+The kernel says how alike two samples are as far as people are concerned: by their scores, what they look like, and their classes.
 
     k(a, b) = s_a . s_b / s  +  10 h_a h_b  +  exp(-|x_a - x_b|^2 / m) (1 + q_ab)  +  q_ab
 
@@ -118,10 +120,8 @@ def _flipped(model: Snapshot) -> list[Snapshot]:
     path = None if model.run is None else model.run / "passes" / "flip"
     if path is None or not path.is_dir():
         return []
-    flipped = Snapshot.load(path)
-    rows = {name: row for row, name in enumerate(flipped.ids.tolist())}
-    wanted = [rows.get(name) for name in model.ids.tolist()]
-    return [] if None in wanted else [flipped.take(np.array(wanted))]
+    both = model.joined(Snapshot.load(path))
+    return [] if both.only_first else [both.second]
 
 
 def _scored(view: Snapshot, reference: Snapshot | None) -> pa.Table:
@@ -153,7 +153,6 @@ PENALTIES = 10.0 ** np.arange(-1.5, 3.01, 0.25)
 JITTER = 1e-6  # of the mean diagonal, so that two equal samples can be landmarks
 ROWS = 2048  # predicted at a time
 NEAREST = 50  # least number of errors, of samples with similar predictions, that an interval is made of
-POOL = 1000  # most samples among which the next to ask are chosen
 
 
 def stabilized(chosen: np.ndarray, answers: np.ndarray) -> np.ndarray:
@@ -185,10 +184,6 @@ class LandmarkMap:
         """(n,) phi . weights, without phi."""
         return kernel(known, self.landmarks, self.median) @ solve_triangular(self.root, weights, lower=True, trans="T")
 
-    def left_out(self, known: Known, phi: np.ndarray) -> np.ndarray:
-        """(n, n) k(a, b) - phi(a) . phi(b): what of the samples no landmark knows."""
-        return kernel(known, known, self.median) - phi @ phi.T
-
 
 class HardnessMap:
     """The known hardness as the one coordinate: with few answers, better than everything else together."""
@@ -201,21 +196,14 @@ class HardnessMap:
         """(n,)."""
         return known.hardness * weights[0]
 
-    def left_out(self, known: Known, phi: np.ndarray) -> np.ndarray:
-        """(n, n) nothing."""
-        return np.zeros((len(known), len(known)))
-
 
 @dataclass(frozen=True)
 class Ridge:
     """A ridge regression whose penalty has the smallest leave-one-out error."""
 
-    mean: np.ndarray  # (r,)
-    intercept: float
-    vectors: np.ndarray  # (r, r) eigenvectors of the coordinates' products
-    values: np.ndarray  # (r,) eigenvalues plus the penalty
+    start: float  # the prediction where all coordinates are zero
+    slope: np.ndarray  # (r,) weights of the coordinates
     penalty: float
-    weights: np.ndarray  # (r,) along the eigenvectors
     left_out: np.ndarray  # (n,) the prediction for each sample by the others
 
     @classmethod
@@ -232,19 +220,9 @@ class Ridge:
             errors = (y - along @ weights) / np.maximum(1 - leverage, 1e-9)
             loss = float(np.mean(errors**2))
             if best is None or loss < best[0]:
-                best = loss, penalty, raised, weights, target - errors
+                best = loss, vectors @ weights, float(penalty), target - errors
         assert best is not None
-        return cls(mean, intercept, vectors, best[2], float(best[1]), best[3], best[4])
-
-    @property
-    def slope(self) -> np.ndarray:
-        """(r,) weights of the coordinates."""
-        return np.asarray(self.vectors @ self.weights)
-
-    @property
-    def start(self) -> float:
-        """The prediction where all coordinates are zero."""
-        return float(self.intercept - self.mean @ self.slope)
+        return cls(float(intercept - mean @ best[1]), *best[1:])
 
 
 class AnswerModel:
@@ -297,22 +275,3 @@ class AnswerModel:
         middle = place[centers + k // 2]  # (w,) ascending
         low, high = (np.interp(stable, middle, ends[:, end]) for end in (0, 1))
         return as_frequency(stable + low, self.answers), as_frequency(stable + high, self.answers)
-
-    def worth_asking(self, among: np.ndarray, count: int, seed: int) -> np.ndarray:
-        """(count,) of these rows, those whose answers would make all predictions surest, one after the other.
-
-        Each lowers the sum of the posterior variances most. The least sure samples are outliers, which tell little of others.
-        """
-        pool = np.random.default_rng(seed).permutation(among)[:POOL]
-        known, ridge = self.known.take(pool), self.ridge
-        phi = self.map(known)
-        along = (phi - ridge.mean) @ ridge.vectors / np.sqrt(ridge.values)  # (p, r)
-        covariance = ridge.penalty * along @ along.T + self.map.left_out(known, phi)  # (p, p) posterior
-        chosen: list[int] = []
-        for _ in range(min(count, len(pool))):
-            lowered = np.sum(covariance**2, axis=0) / (np.diag(covariance) + ridge.penalty)
-            lowered[chosen] = -np.inf
-            chosen.append(int(np.argmax(lowered)))
-            shared = covariance[chosen[-1]].copy()  # (p,)
-            covariance -= np.outer(shared, shared) / (shared[chosen[-1]] + ridge.penalty)
-        return pool[chosen]

@@ -135,7 +135,15 @@ def with_scores(model: Snapshot, settings: CorrelateSettings) -> Snapshot:
             asked = list(dict.fromkeys([*asked, settings.against]))
         table = model.scores(asked)
         model = model.with_columns({name: table.column(name) for name in table.column_names if name not in ("id", "label")})
-    return checked(model, settings.scores)
+    labeled = model.source.labeled or model.source.evidence != SCORES_ALONE
+    if "norm_in_class" not in model.column_names and "norm" in model.column_names and labeled:
+        column = norm_in_class(numbers_of(model, "norm")[:, None], model.labels)
+        model = model.with_columns({"norm_in_class": pa.array(column)})
+    for name in settings.scores or ():
+        if name not in model.column_names:
+            known = [column for column in model.column_names if column in SCORES or column.startswith("passes_")]
+            raise InputError(f"{model.name} has no score {name!r}; it has {', '.join(known)}.{did_you_mean(name, known)}")
+    return model
 
 
 def computable(model: Snapshot, names: Sequence[str]) -> list[str]:
@@ -145,19 +153,6 @@ def computable(model: Snapshot, names: Sequence[str]) -> list[str]:
     if evidence == "features":
         return list(names)
     return of_logits if evidence == "logits" else [name for name in of_logits if not SCORES[name].needs_logits]
-
-
-def checked(model: Snapshot, scores: Sequence[str] | None) -> Snapshot:
-    """The model with `norm_in_class` if it can be computed; an error if a score is missing."""
-    labeled = model.source.labeled or model.source.evidence != SCORES_ALONE
-    if "norm_in_class" not in model.column_names and "norm" in model.column_names and labeled:
-        column = norm_in_class(numbers_of(model, "norm")[:, None], model.labels)
-        model = model.with_columns({"norm_in_class": pa.array(column)})
-    for name in scores or ():
-        if name not in model.column_names:
-            known = [column for column in model.column_names if column in SCORES or column.startswith("passes_")]
-            raise InputError(f"{model.name} has no score {name!r}; it has {', '.join(known)}.{did_you_mean(name, known)}")
-    return model
 
 
 # ---- what the analyses ask of a model ----
@@ -234,16 +229,15 @@ def all_logits(model: Snapshot, purpose: str) -> np.ndarray:
 
 def rows_by_id(other: Snapshot, model: Snapshot) -> np.ndarray:
     """(n,) the other's row for each sample of the model; an error if it lacks one."""
-    ids = [str(name) for name in other.ids.tolist()]
-    row_of = {name: row for row, name in enumerate(ids)}
-    wanted = [str(name) for name in model.ids.tolist()]
-    absent = [name for name in wanted if name not in row_of]
-    if absent:
+    wanted, ids = (each.columns(["id"]).column(0).cast(pa.string()).combine_chunks() for each in (model, other))
+    rows = pc.index_in(wanted, value_set=ids)
+    if rows.null_count:
+        absent = wanted.filter(rows.is_null()).to_pylist()
         raise InputError(
             f"{len(absent)} of the {len(wanted)} samples of {model.where} are not in {other.where}, whose ids look like "
-            f"{ids[0]!r}; the first is {min(absent)!r}."
+            f"{ids[0].as_py()!r}; the first is {min(absent)!r}."
         )
-    return np.array([row_of[name] for name in wanted])
+    return np.asarray(rows, np.int64)
 
 
 def with_passes(model: Snapshot, passes: Any) -> Snapshot:

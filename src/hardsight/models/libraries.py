@@ -102,7 +102,7 @@ def open_timm(name: str, *, pretrained: bool | str, num_classes: int | None) -> 
     """A timm model and its preprocessing; `pretrained` may download."""
     timm = import_with_torchvision("timm", "timm:NAME")
     if isinstance(pretrained, str):
-        name, pretrained = _tagged(timm, name, pretrained), True
+        raise InputError(f"timm names released weights after the model: timm:{name.partition('.')[0]}.{pretrained.lower()}.")
     if not timm.is_model(name) and not name.startswith(("hf_hub:", "hf-hub:")):
         raise InputError(f"timm has no model {name!r}.{did_you_mean(name.partition('.')[0], timm.list_models())}")
     if pretrained:
@@ -115,15 +115,6 @@ def open_timm(name: str, *, pretrained: bool | str, num_classes: int | None) -> 
         raise InputError(f"timm:{name} could not be opened: {error}. Pass --weights FILE.") from error
     released = (module.pretrained_cfg.get("tag") or "default") if pretrained else None
     return BuiltNetwork(module, timm_preprocessing(module), released=released)
-
-
-def _tagged(timm: Any, name: str, tag: str) -> str:
-    """A model with the tag of its released weights, as timm writes it: resnet50.a1_in1k."""
-    base = name.partition(".")[0]
-    known = [each.partition(".")[2] for each in timm.list_pretrained(f"{base}.*")]
-    if tag not in known:
-        raise InputError(f"timm:{base} has no released weights {tag!r}; it has {', '.join(known) or 'none'}.")
-    return f"{base}.{tag}"
 
 
 def timm_network(name: str, num_classes: int | None = None) -> nn.Module:

@@ -24,7 +24,7 @@ def open_transformers(name: str, *, pretrained: bool, num_classes: int | None) -
     transformers = import_with_torchvision("transformers", "hf:NAME")
     local = Path(name).is_dir()
     if not local:
-        check_hub(f"hf:{name}", name, "give hf:DIRECTORY")
+        check_hub(f"hf:{name}", name, f"give hf:DIRECTORY ({name} is none here)")
     options = {"local_files_only": local, "trust_remote_code": False}
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it warns of every attempt; the error below says enough
     try:

@@ -35,8 +35,8 @@ from hardsight.quality.suspects import Suspects, suspects_table
 from hardsight.quality.verdicts import explained_verdicts, judged
 from hardsight.scores.duplicates import find_repeats
 from hardsight.scores.probabilities import check_distributions
+from hardsight.scoring.comparable import check_reference
 from hardsight.scoring.fitted_head import fewest_of_class, usable_rows
-from hardsight.scoring.inputs import check_reference
 from hardsight.screen import Progress, warn_in_python
 from hardsight.snapshot import Snapshot
 from hardsight.snapshot.sources import SCORES_ALONE

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from hardsight.data import ImageData
+from hardsight.data.dataset import num_classes
 from hardsight.errors import InputError
 from hardsight.extraction.feed import ArrayInputs
 from hardsight.files.places import place_on_disk
@@ -23,7 +24,7 @@ from hardsight.scores.duplicates import find_repeats
 from hardsight.scoring.fitted_head import fold_rows, head_probs
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
-from hardsight.training.sets import count_classes, open_sets
+from hardsight.training.sets import open_sets
 from hardsight.training.settings import TrainSettings
 
 HELD_OUT = "held-out"
@@ -48,7 +49,7 @@ class FoldRuns:
         """(n, c) probabilities of each labeled sample of the data, in its order; NaN for an image that could not be read."""
         samples = open_sets(data, TrainSettings.given(None, {"watch": {}, **self.training})).train
         labels, ids = np.asarray(samples.labels), list(samples.ids)
-        result = np.full((len(samples), count_classes(samples)), np.nan)
+        result = np.full((len(samples), num_classes(samples)), np.nan)
         row_of = {id: row for row, id in enumerate(ids)}
         parts = list(fold_rows(labels, folds, seed, _copies(samples, folds)))
         for number, (train, test) in enumerate(parts):

@@ -18,6 +18,7 @@ from hardsight.screen import LONGEST_NAME, aligned, number, printable, wrapped
 WIDTH = 100  # of a line of a note
 SIDE = 64  # longest side of a thumbnail in a table, in pixels
 MOST_BYTES = 100_000  # of all thumbnails in one view
+LONGEST_SENTENCE = 160  # of a cell in a notebook, which wraps
 
 
 @dataclass(frozen=True)
@@ -37,15 +38,15 @@ class TableView:
         amounts = [pa.types.is_floating(kind) or pa.types.is_integer(kind) for kind in kinds]
         return [name == "id" or not amount for name, amount in zip(self.shown, amounts, strict=True)]
 
-    def cells(self) -> list[list[str]]:
-        """The rows as words."""
+    def cells(self, longest: int = LONGEST_NAME) -> list[list[str]]:
+        """The rows as words; sentences of at most `longest` letters."""
         rows = self.rows.select([self.rows.column_names.index(name) for name in self.shown]).to_pylist()
-        return [[_cell(value) for value in row.values()] for row in rows]
+        return [[_cell(value, LONGEST_NAME if name == "id" else longest) for name, value in row.items()] for row in rows]
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, longest: int) -> str:
     simple = isinstance(value, (int, float, str)) or value is None
-    return printable(number(value) if simple else type(value).__name__, LONGEST_NAME)
+    return printable(number(value) if simple else type(value).__name__, longest)
 
 
 def as_text(view: TableView) -> str:
@@ -62,7 +63,7 @@ HEAD = "border-bottom:1px solid rgba(128,128,128,.4);font-weight:600;" + CELL
 def as_html(view: TableView, image_of: Callable[[Any], Any] | None = None) -> str:
     """The same as HTML without a script: it borrows the colors of the page, and pictures are inside it."""
     sides, columns = ["left" if words else "right" for words in view.is_words], view.rows.column_names
-    header, rows = list(view.shown), [[f"<bdi>{escape(cell)}</bdi>" for cell in row] for row in view.cells()]
+    header, rows = list(view.shown), [[f"<bdi>{escape(cell)}</bdi>" for cell in row] for row in view.cells(LONGEST_SENTENCE)]
     pictures = thumbnails(image_of, view.rows.column("id").to_pylist()) if image_of is not None and "id" in columns else []
     if any(pictures):
         header, sides = ["", *header], ["left", *sides]

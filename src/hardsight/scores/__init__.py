@@ -4,7 +4,7 @@ Row scores need one sample and the head; dataset scores need all samples; dynami
 scores are fitted to another snapshot. A few need more: several models, several layers, the checkpoints of a training.
 
     registry.py          `SCORES`, and how a score is registered
-    angular.py           scores of one sample: angles; logits.py: logits and probabilities; likelihood.py: Gaussians
+    angular.py           scores of one sample: angles; confidences.py: logits and probabilities; likelihood.py: Gaussians
     within_dataset.py    a sample among all others; duplicates.py: near duplicates; neighbors.py: what neighbors say
     detectors.py         scores fitted to a reference: atypical inputs; labeled_reference.py: classes as it shows them, and what
                          people find hard
@@ -22,12 +22,12 @@ import lazy_loader
 # Each family registers its scores, in this order.
 from hardsight.scores import (  # noqa: F401
     angular,
+    confidences,
     detectors,
     dynamics,
     ensembles,
     labeled_reference,
     likelihood,
-    logits,
     neighbors,
     within_dataset,
 )

@@ -9,7 +9,7 @@ from .angular import (
     norm,
     own_angle,
 )
-from .logits import (
+from .confidences import (
     confidence,
     confidence_nobias,
     el2n,

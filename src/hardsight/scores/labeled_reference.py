@@ -13,20 +13,22 @@ from hardsight.scores.neighbors import unit_rows
 from hardsight.scores.registry import FittedToReference, ScoreInputs, reference_score
 from hardsight.scores.search import QUERIES, Candidates
 from hardsight.scores.sweep import Sweep
-from hardsight.scores.terms import ANGLES, NEAREST
-from hardsight.threads import blocks, share
+from hardsight.scores.terms import ANGLES
+from hardsight.threads import blocks, even_rows, share
 
-SHRINKAGE = 0.1  # least weight of the covariance within all classes in that of one; more where a class has few samples
+SHRINKAGE = 0.5  # least weight of the covariance within all classes in that of one; more where a class has few samples
 RIDGE = 1e-3  # of the mean variance, so that a direction in which a class does not vary counts, too
-NUMBERS = 2**22  # in memory at a time
+NUMBERS = 2**18  # at a time: they stay in the cache
 SAME = 1e-9  # relative: values that differ by less are equal up to rounding
-SPREAD_ROWS = 10_000  # samples of the reference, evenly spread, by which a temperature is set
+SPREAD_ROWS = 4000  # samples of the reference, evenly spread, that give temperatures and principal directions
+LESS_SURE = 2.0  # of human_hardness: times the temperature of the Gaussians
 
 
 class LabeledReference:
     """Features and labels of the reference's labeled samples, kept in memory: n x d x 4 bytes."""
 
     terms: frozenset[str] = frozenset()
+    reference_terms: frozenset[str] = frozenset()
     labels = True
     every_class = True  # whether the reference must have samples of each
 
@@ -66,8 +68,7 @@ class LabeledReference:
 
     def spread_rows(self) -> np.ndarray:
         """Some rows, evenly spread."""
-        n = len(self.classes)
-        return np.unique(np.linspace(0, n - 1, min(n, SPREAD_ROWS)).astype(np.int64))
+        return even_rows(len(self.classes), SPREAD_ROWS)
 
 
 def check_every_class(classes: np.ndarray, num_classes: int) -> None:
@@ -90,20 +91,20 @@ class ReferenceGaussians:
     def __init__(self, features: np.ndarray, classes: np.ndarray) -> None:
         n, d = features.shape
         c, size = int(classes.max()) + 1, min(d, 2 * int(np.ceil(np.sqrt(d))))
-        self.mean = features.mean(0, dtype=np.float64)  # (d,)
-        centered = features - self.mean.astype(np.float32)
+        some = features[even_rows(n, SPREAD_ROWS)]
+        self.mean = some.mean(0, dtype=np.float64)  # (d,)
+        centered = some - self.mean.astype(np.float32)
         self.axes = np.linalg.eigh((centered.T @ centered).astype(np.float64))[1][:, ::-1][:, :size]  # (d, D)
-        y = centered.astype(np.float64) @ self.axes  # (n, D)
-        members = [y[classes == k] for k in range(c)]
+        y = self._coordinates(features)  # (n, D)
+        members = np.split(y[np.argsort(classes, kind="stable")], np.cumsum(np.bincount(classes))[:-1])  # (n_k, D) each
         means = np.stack([part.mean(0) for part in members])  # (c, D)
-        within = y - means[classes]
-        pooled = within.T @ within / n
+        scatter = [(part - mean).T @ (part - mean) for part, mean in zip(members, means, strict=True)]  # (D, D) each
+        pooled = sum(scatter) / n
         self.upper = np.triu_indices(size)
         self.weights = np.empty((len(self.upper[0]) + size + 1, c))  # of products, coordinates and 1
         for k, part in enumerate(members):
             weight = max(SHRINKAGE, size / (size + len(part)))
-            own = (part - means[k]).T @ (part - means[k]) / len(part)
-            covariance = (1 - weight) * own + weight * pooled
+            covariance = (1 - weight) * scatter[k] / len(part) + weight * pooled
             covariance += RIDGE * max(np.trace(covariance) / size, np.finfo(float).tiny) * np.eye(size)
             self.weights[:, k] = self._quadratic(means[k], covariance)
 
@@ -119,13 +120,31 @@ class ReferenceGaussians:
         """c."""
         return self.weights.shape[1]
 
+    def _coordinates(self, x: np.ndarray) -> np.ndarray:
+        """(n, d) -> (n, D) along the principal directions."""
+        y, mean, axes = np.empty((len(x), self.axes.shape[1])), self.mean.astype(np.float32), self.axes.astype(np.float32)
+
+        def work(part: slice) -> None:
+            y[part] = (x[part] - mean) @ axes
+
+        share(work, blocks(len(x), max(1, NUMBERS // x.shape[1])))
+        return y
+
     def log_density(self, x: np.ndarray) -> np.ndarray:
         """(n, d) -> (n, c) log density of each class, up to a constant."""
-        result = np.empty((len(x), self.num_classes))
-        for part in blocks(len(x), max(1, NUMBERS // len(self.weights))):
-            y = (x[part] - self.mean) @ self.axes  # (b, D)
-            products = y[:, self.upper[0]] * y[:, self.upper[1]]
-            result[part] = np.concatenate([products, y, np.ones((len(y), 1))], axis=1) @ self.weights
+        result, y, size = np.empty((len(x), self.num_classes)), self._coordinates(x), self.axes.shape[1]
+
+        def work(part: slice) -> None:
+            rows, end = y[part], len(self.upper[0])
+            table = np.ones((len(rows), len(self.weights)))  # products, coordinates and 1
+            start = 0
+            for k in range(size):  # y_k y_k, y_k y_k+1, ..., in the order of `upper`
+                np.multiply(rows[:, k:], rows[:, k, None], out=table[:, start : start + size - k])
+                start += size - k
+            table[:, end : end + size] = rows
+            result[part] = table @ self.weights
+
+        share(work, blocks(len(x), max(1, NUMBERS // len(self.weights))))
         return result
 
 
@@ -283,44 +302,39 @@ def angular_confidence(
 # ---- what people find hard ----
 
 
-class HumanHardness(LabeledReference):
+class HumanHardness(AngularConfidence):
     """Class Gaussians, both temperatures, and the mean and deviation of each part over the reference."""
 
-    terms = frozenset({ANGLES, NEAREST})
+    every_class = True
 
     def fit(self, features: np.ndarray) -> None:
         """Everything from some rows of the reference but the Gaussians, which are of all."""
-        assert self.head is not None
-        some = self.spread_rows()
+        super().fit(features)
+        self.gaussians, some = ReferenceGaussians(features, self.classes), self.spread_rows()
         x, labels = features[some], self.classes[some]  # (r, d), (r,)
-        self.gaussians = ReferenceGaussians(features, self.classes)
-        self.of_density = spread(own_entries(self.gaussians.log_density(x), labels))
-        self.of_logits = spread(own_entries(to_numpy(self.head.logits(x)), labels))
-        angles = to_numpy(self.head.angles(x)).astype(np.float64)  # (r, c)
-        own = own_entries(angles, labels)
-        angles[np.arange(len(labels)), labels] = np.inf
-        parts = self._parts(x, labels, own / (own + angles.min(1)))
+        density = self.gaussians.log_density(x)  # (r, c)
+        self.of_density = LESS_SURE * spread(own_entries(density, labels))
+        parts = self._parts(x, density, labels)
         self.mean, deviation = parts.mean(1), parts.std(1)
         self.scale = np.where(deviation > 0, deviation, 1.0)
 
     def values(self, x: np.ndarray, labels: np.ndarray, rows: Sweep, known: np.ndarray) -> np.ndarray:
         """(m,) mean of the standardized parts."""
-        near = rows.own_angle[known] / (rows.own_angle[known] + rows.nearest_angle[known])
-        return np.asarray(((self._parts(x, labels, near) - self.mean[:, None]) / self.scale[:, None]).mean(0))
+        parts = self._parts(x, self.gaussians.log_density(x), labels)
+        return np.asarray(((parts - self.mean[:, None]) / self.scale[:, None]).mean(0))
 
-    def _parts(self, x: np.ndarray, labels: np.ndarray, near: np.ndarray) -> np.ndarray:
-        """(3, m) nearest-class AVH; the probability of another class by Gaussians; the loss of tempered logits."""
-        assert self.head is not None
-        miss = -np.expm1(-own_loss(self.gaussians.log_density(x), labels, self.of_density))
-        return np.stack([near, miss, own_loss(to_numpy(self.head.logits(x)).astype(np.float64), labels, self.of_logits)])
+    def _parts(self, x: np.ndarray, density: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """(2, m) the probability of another class by Gaussians, and the loss of tempered cosines."""
+        another = -np.expm1(-own_loss(density, labels, self.of_density))
+        return np.stack([another, own_loss(self._cosines(x).astype(np.float64), labels, self.temperature)])
 
 
 @reference_score(
     HumanHardness,
     hard="high",
     range="(-inf, inf)",
-    formula="mean of avh_nearest, 1 - qda_confidence and -log softmax(z / T)_y, each less its mean and over its deviation in the "
-    "reference; T the deviation of the reference's own logits",
+    formula="mean of 1 - qda_confidence at 2 T and -log angular_confidence, each less its mean and over its deviation in the "
+    "reference",
     source="hardsight: chosen on half of CIFAR-10H, checked on the other half",
     labels=True,
 )
@@ -329,8 +343,8 @@ def human_hardness(
 ) -> FittedToReference:
     """What people are likely to find hard, without asking them: 0 is a typical sample of the reference, high is hard.
 
-    Three views that err differently: the angle to the own class against the nearest other one, the class Gaussians of the
-    reference, and logits at a temperature at which a sure model is less sure.
+    Two views that err differently: the class Gaussians of the reference, and angles to the class vectors, both at a temperature
+    at which a sure model is less sure.
     """
     own = as_head(head, bias)
     return ScoreInputs(features, own, labels), HumanHardness(own), ScoreInputs(reference, own, reference_labels)
