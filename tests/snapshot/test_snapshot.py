@@ -322,8 +322,17 @@ def test_a_large_part_of_files_stays_in_files(tmp_path: Path, monkeypatch: pytes
         assert part.ids.tolist() == same.ids.tolist() and part.labels.tolist() == same.labels.tolist()
         assert part.features is not None and same.features is not None and (part.features == same.features).all()
         assert part.columns().equals(same.columns())
+    assert in_files.first(10).source.source is whole.source  # rows of rows are rows of the file
     rows = [row for batch in in_files.batches(3, 9, rows=4) for row in batch.ids.tolist()]
     assert rows == in_memory.ids[3:9].tolist()
+
+
+def test_load_takes_what_it_says_and_nothing_else(tmp_path: Path) -> None:
+    np.savez(tmp_path / "s.npz", features=np.eye(2))
+    for name in ("head", "labels", "features", "class_names"):
+        assert name in (Snapshot.load.__doc__ or "") and len(Snapshot.load(tmp_path / "s.npz", **{name: None})) == 2
+    with pytest.raises(TypeError, match="logits"):
+        Snapshot.load(tmp_path / "s.npz", logits=np.eye(2))  # type: ignore[call-arg]
 
 
 def test_features_named_like_scores_are_features_where_labels_are_given() -> None:

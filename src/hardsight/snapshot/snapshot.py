@@ -413,16 +413,21 @@ class Snapshot:
         if isinstance(self.source, TableSource):
             return self._again(source=TableSource(self.columns().take(rows)), added={})
         order = np.argsort(rows, kind="stable")
-        values = np.zeros((0, self.source.width), np.float32)
+        ascending = rows[order]
+        values: np.ndarray | None = None
         missing = np.zeros(len(rows), dtype=bool)
-        part = selected(self.source, rows[order])
-        for batch in part.read(0, len(rows), self.batch_rows, self.num_classes):  # only the selected rows stay in memory
-            target, held = order[batch.start : batch.start + len(batch)], to_numpy(batch.values)
-            if batch.start == 0:
+        first, last = (int(ascending[0]), int(ascending[-1]) + 1) if len(rows) else (0, 0)
+        for batch in self.batches(first, last):  # only the selected rows stay in memory
+            here = slice(*np.searchsorted(ascending, (batch.start, batch.start + len(batch))))
+            picked, target = ascending[here] - batch.start, order[here]
+            held = to_numpy(batch.values)
+            if values is None:
                 values = np.empty((len(rows), held.shape[1]), held.dtype)
-            values[target] = held
+            values[target] = held[picked]
             if batch.missing is not None:
-                missing[target] = batch.missing
+                missing[target] = batch.missing[picked]
+        if values is None:
+            values = np.zeros((0, self.source.width), np.float32)
         columns = self.columns().take(rows)
         labels = columns.column("label") if self.source.labeled else None
         further = {name: columns.column(name) for name in columns.column_names[2:]}
