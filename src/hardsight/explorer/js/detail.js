@@ -234,11 +234,7 @@ export class Detail {
           el(
             "tr",
             {},
-            el(
-              "th",
-              { scope: "row", title: this.page.columns.meta(key)?.about ?? "" },
-              spoken(key),
-            ),
+            el("th", { scope: "row", title: this.page.columns.meta(key)?.about ?? "" }, spoken(key)),
             el("td", {}, typeof value === "string" ? name(value, 40) : measured(value, this.page.columns.meta(key)?.unit)),
           ),
         ),

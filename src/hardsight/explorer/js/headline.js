@@ -64,7 +64,13 @@ async function people({ sentence, score, groups }, page) {
     });
     return [el("h4", {}, title), el("div", { class: "strip" }, ...tiles)];
   });
-  return el("div", { id: "people" }, el("h3", {}, "What people would say"), el("p", {}, sentence), ...(await Promise.all(strips)).flat());
+  return el(
+    "div",
+    { id: "people" },
+    el("h3", {}, "What people would say"),
+    el("p", {}, sentence),
+    ...(await Promise.all(strips)).flat(),
+  );
 }
 
 // The suspects with their pictures, most likely wrong first; a click opens one.
