@@ -51,7 +51,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 from pathlib import Path
 import numpy as np
 import matplotlib.figure, sklearn.datasets, sklearn.linear_model, torch._dynamo  # what each child would load again
-import hardsight.domains.adapt_report, hardsight.domains.adapt_models, hardsight.training.loop
+import hardsight.domains.adapt_models, hardsight.training.loop
 import hardsight
 from hardsight.training import checkpoint
 
@@ -129,7 +129,7 @@ TOGETHER = (
     BOTH
     + """
 import matplotlib.figure, sklearn.datasets, sklearn.linear_model, torch._dynamo
-import hardsight.domains.adapt_report, hardsight.domains.adapt_models, hardsight.domains.generalize_models
+import hardsight.domains.adapt_models, hardsight.domains.generalize_models
 import hardsight.training.loop
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 from hardsight.cli import main
