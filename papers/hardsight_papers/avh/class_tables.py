@@ -27,7 +27,8 @@ class ClassTables:
         """From features and head."""
         features, head = network.features, network.head
         assert features is not None and head is not None
-        return cls(*(np.asarray(table(features), np.float64) for table in (head.angles, head.logits)), network.labels)
+        angles, logits = np.asarray(head.angles(features), np.float64), np.asarray(head.logits(features), np.float64)
+        return cls(angles, logits, network.labels)
 
     @property
     def num_classes(self) -> int:
