@@ -24,6 +24,7 @@ BENCHMARKS = {  # each is a module with a function `run`, whose parameters are t
     "losses": "each loss, against nn.Linear and cross-entropy: time and memory",
     "dynamics": "an epoch that records dynamics, against one that does not",
     "correlate": "the paired bootstrap, against a plain loop and its limits; Kendall, against SciPy",
+    "people": "correlate and people within their limits, human_hardness against the table of scores",
     "explore": "the explorer in a headless Chromium: start, brush, filter, zoom, thumbnails, memory",
     "adapt": "pseudo-label selection, against softmax and angles alone",
     "mine": "mining, against the bare product of all pairs; a SupCon step, against pytorch-metric-learning's",

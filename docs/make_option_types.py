@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args, get_origin
 import hardsight
 from hardsight.domains import select_pseudo_labels
 from hardsight.options import OptionField, Options
+from hardsight.snapshot.opening import Arrays, open_path
 
 VERBS = (
     "score", "extract", "train", "adapt", "generalize", "clean", "select", "curriculum", "mine", "audit", "drift", "correlate",
@@ -46,6 +47,17 @@ def typed_dict(name: str, verb: Any) -> str:
     return f"class {name}(TypedDict, total=False):\n{fields}"
 
 
+def snapshot_options() -> str:
+    """The keywords of `Snapshot` besides features, head and labels, and those of `Snapshot.load` besides the path."""
+    hints = {name: hint for name, hint in Arrays.__annotations__.items() if name not in ("features", "head", "labels")}
+    loading = [name for name in open_path.__annotations__ if name not in ("path", "return")]
+    classes = {"ArrayOptions": hints, "LoadOptions": {name: open_path.__annotations__[name] for name in loading}}
+    return "\n".join(
+        f"class {name}(TypedDict, total=False):\n" + "".join(f"    {key}: {hint}\n" for key, hint in fields.items())
+        for name, fields in classes.items()
+    )
+
+
 def _spelled_out(hint: str, settings_class: type) -> str:
     """The type of a field with the choices of a Literal written out; a group of options is given as a mapping."""
 
@@ -69,7 +81,7 @@ def _accepted(field: OptionField, hint: str) -> str:
 def text() -> str:
     """The whole file."""
     classes = "\n".join(typed_dict(name, verb) for name, verb in sorted(verbs().items()))
-    return f"{HEADER}\n{classes}"
+    return f"{HEADER}\n{snapshot_options()}\n{classes}"
 
 
 if __name__ == "__main__":

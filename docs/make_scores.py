@@ -12,15 +12,13 @@ from hardsight.scoring.job import ALL_PI, ALL_ZERO, MISSING, NO_LABEL, NONFINITE
 
 TITLES = {
     "angular": "Angles",
-    "class_gaussians": "Class Gaussians of a reference",
-    "confidence": "Confidence",
+    "confidences": "Confidence",
     "detectors": "Atypical inputs",
     "dynamics": "Dynamics",
     "ensembles": "Several models or checkpoints",
-    "human_hardness": "What people find hard",
+    "labeled_reference": "Classes of a reference",
     "likelihood": "Likelihood",
     "neighbors": "Neighbors",
-    "reference_angles": "Angles to a reference",
     "within_dataset": "Within the dataset",
 }
 

@@ -73,9 +73,9 @@ def test_the_directory_holds_what_readme_lists(demo: tuple[Path, float]) -> None
     names = {path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()}
     parts = ("images/", "train/", "extract/", "degraded/", "adapt/", "clean/", ".")
     assert {name for name in names if not name.startswith(parts)} == {
-        *("start.json", "run.json", "head.safetensors", "scores.parquet", "degraded.parquet", "report.html"),
+        *("start.json", "run.json", "head.safetensors", "scores.parquet", "degraded.parquet", "people.parquet", "report.html"),
         *("samples/part-00000.parquet", "model/model.safetensors", "model/config.json"),
-        *(f"figures/{name}.png" for name in ("overview", "contrast", "noise", "adaptation")),
+        *(f"figures/{name}.png" for name in ("contrast", "noise")),
     }
     samples = pq.read_table(directory / "samples" / "part-00000.parquet")
     assert samples.column_names[:4] == ["id", "label", "split", "path"] and samples.column_names[-1] == "features"
@@ -84,7 +84,7 @@ def test_the_directory_holds_what_readme_lists(demo: tuple[Path, float]) -> None
         with Image.open(directory / path) as image:
             assert image.size == (8, 8)
     assert pq.read_schema(directory / "scores.parquet").names[:4] == ["id", "label", "predicted", "status"]
-    with Image.open(directory / "figures" / "overview.png") as picture:
+    with Image.open(directory / "figures" / "noise.png") as picture:
         assert min(picture.size) > 300
 
 
@@ -151,20 +151,20 @@ def test_a_killed_demo_is_resumed_to_the_same_numbers(
     shutil.copy(demo[0] / "start.json", tmp_path / "again")
     shutil.copytree(demo[0] / "train", tmp_path / "again" / "train")
     with monkeypatch.context() as patch, undrawn():  # the figures are made again
-        patch.setattr("hardsight.domains.adapt_report.page", killed)  # the rounds are done, the run is not
+        patch.setattr("hardsight.render.showing.as_page", killed)  # the rounds are done, the run is not
         with pytest.raises(KeyboardInterrupt) as caught:
             run_demo(tmp_path / "again")
     assert caught.value.__notes__ == [f"{tmp_path / 'again'} keeps what is complete: run the same command again to resume."]
     assert not (tmp_path / "again" / "run.json").exists()
     rounds = tmp_path / "again" / "adapt" / "source-to-target" / "seed=0" / "cbst+avh" / "rounds.json"
     before = rounds.stat().st_mtime_ns
-    with undrawn("overview", "noise"):  # those that are compared
+    with undrawn("noise"):  # which is compared
         done = cli("demo", "-o", tmp_path / "again")
     assert rounds.stat().st_mtime_ns == before  # what was done is not done again
     assert done.code == 0 and "n = 600   c = 10   accuracy = " in done.out and "hardest 10 by avh" in done.out
     assert done.out.strip().splitlines()[-1].split()[1] == str(tmp_path / "again" / "report.html")
     tables = [f"{name}.parquet" for name in ("scores", "degraded", "samples/part-00000", "adapt/rounds", "clean/suspects")]
-    for name in (*tables, "figures/overview.png", "figures/noise.png"):
+    for name in (*tables, "figures/noise.png"):
         assert sha256(tmp_path / "again" / name) == sha256(demo[0] / name), name
     heads = [load_head(directory / "head.safetensors") for directory in (demo[0], tmp_path / "again")]
     np.testing.assert_array_equal(heads[0][0].weight, heads[1][0].weight)

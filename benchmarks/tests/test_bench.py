@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import benchmarks
-from benchmarks import adapt, dynamics, explore, extract, hardness, timing
+from benchmarks import adapt, dynamics, explore, extract, hardness, people, timing
 from benchmarks.__main__ import BENCHMARKS, main, parser_of
 from benchmarks.timing import Measurement, compared, in_fresh_process, report
 from hardsight import Dynamics
@@ -170,3 +170,9 @@ def test_extract_is_measured_against_a_bare_loop(tmp_path: Path, monkeypatch: py
         (what, unit) for unit in ("ms", "images/s") for what in ("bare loop", "extract")
     ]
     assert lines[1].limit == 1.11 and lines[1].ratio is not None
+
+
+def test_people_are_measured_against_their_limits() -> None:
+    lines = people.run(images=60, samples=400, width=8, classes=4, rounds=1)
+    limits = {line.case.partition(",")[0]: line.limit for line in lines if line.limit is not None}
+    assert limits == {"correlate": 60.0, "people": 30.0, "human_hardness": 1.3}

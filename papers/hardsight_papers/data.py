@@ -19,7 +19,7 @@ import numpy as np
 from hardsight.data import ImageData, open_data
 from hardsight.errors import FileError, HardsightError
 from hardsight.files import replacing
-from hardsight_papers.data_folder import NAMES, DataFolder, wrong_checksum
+from hardsight_papers.data_folder import NAMES, PUBLISHED, DataFolder, wrong_checksum
 
 MADE = dict[str, np.ndarray]
 FEW = 5  # images of each class of ImageNet that the small scale looks at, the first by name
@@ -133,7 +133,7 @@ def build(folder: Path) -> Iterator[str]:
         if path is None and source.make is not None and all(_published(folder, file) for file in source.published):
             made = source.make(folder)
             if made is not None:
-                with replacing(folder / NAMES[name]) as temporary, temporary.open("wb") as file:
+                with replacing(folder / PUBLISHED.get(name, NAMES[name])) as temporary, temporary.open("wb") as file:
                     np.savez_compressed(file, **made)  # type: ignore[arg-type]  # of its stubs: allow_pickle is no array
             path = found.find(name)
         if path is None:

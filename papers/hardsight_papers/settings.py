@@ -14,7 +14,7 @@ class ReproduceSettings(Options):
 
     scale: Literal["small", "cpu", "paper"] = option(
         "small",
-        "Scale: small takes minutes on a laptop, cpu trains on all of CIFAR-10 for the curves over epochs (hours), "
+        "Scale: small takes minutes on a laptop, cpu trains on all of CIFAR-10 for the curves over epochs (half an hour), "
         "paper runs the full protocol on the datasets in --data.",
     )
     data: Any = option(

@@ -27,7 +27,7 @@ SMALLER: dict[str, dict[str, str | None]] = {
     "--model-options": {"size=224": "size=16"},
     "--size": {"224": "8"},
     "--pretrained": {"V1": None},  # nothing is downloaded
-    "--epochs": {"90": "1", "30": "1", "1": "1"},
+    "--epochs": {"90": "1", "30": "1", "3": "1", "1": "1"},
     "--batch-size": {"256": "8", "32": "8", "40": "8", "16": "8"},
     "--head-hidden": {"512": "8"},
     "--rounds": {"20": "1"},

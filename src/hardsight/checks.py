@@ -64,18 +64,6 @@ def as_numbers(x: Any, name: str) -> Any:
     return x
 
 
-def finite_rows(**arrays: Any) -> list[np.ndarray]:
-    """(n, d) matrices by name as float64: each of at least one row and of finite numbers, all with as many columns."""
-    matrices = {name: to_numpy(as_matrix(x, name)).astype(np.float64) for name, x in arrays.items()}
-    for name, x in matrices.items():
-        if len(x) == 0 or not np.isfinite(x).all():
-            raise InputError(f"{name} must be finite numbers of at least one sample, got shape {x.shape}.")
-    if len({x.shape[1] for x in matrices.values()}) > 1:
-        shapes = " and ".join(f"{name} {x.shape}" for name, x in matrices.items())
-        raise InputError(f"{', '.join(matrices)} must have the same number of columns, got {shapes}.")
-    return list(matrices.values())
-
-
 def check_some_columns(x: Any, name: str) -> None:
     """Require at least one column: a sample without numbers cannot be scored."""
     if x.shape[1] == 0:
@@ -103,28 +91,20 @@ def check_count(value: Any, name: str, least: int = 0) -> int:
 
 def _plain_tensor(x: Any, name: str) -> Any:
     """The tensor without its gradient; tensors that are not dense are rejected."""
-    if x.is_meta:
-        raise InputError(f"{name} is on torch's meta device and has a shape but no values; load it on a real one.")
-    if x.is_quantized:
-        raise InputError(f"{name} is a quantized tensor; pass {name}.dequantize().")
-    if x.is_nested or x.layout != sys.modules["torch"].strided:
-        raise InputError(
-            f"{name} must be a dense tensor, got {'a nested one' if x.is_nested else x.layout}; pass {name}.to_dense()."
-        )
+    if x.is_meta or x.is_quantized or x.is_nested or x.layout != sys.modules["torch"].strided:
+        kind = "nested" if x.is_nested else f"{x.layout} {x.dtype} on {x.device}"
+        raise InputError(f"{name} must be a dense tensor of plain numbers, got {kind}; convert it, as {name}.to_dense() does.")
     try:
         return x.detach()
     except ValueError as error:  # parameter of a lazy module before its first input
         raise InputError(f"{name} has no values yet: {str(error).split('. ')[0]}.") from error
 
 
-FILLED = {"labels": "-1", "features": "np.nan", "logits": "np.nan", "probs": "np.nan"}  # placeholder for a missing value
-
-
 def as_array(x: Any, name: str) -> np.ndarray:
     """A NumPy array from anything array-like except a tensor."""
     if isinstance(x, np.ma.MaskedArray):
-        fix = f"pass {name}.filled({FILLED[name]})" if name in FILLED else f"pass {name}.filled(...) with a fill value"
-        raise InputError(f"{name} is a masked array, and masked entries have no value: {fix}.")
+        fill = "-1" if name == "labels" else "np.nan"
+        raise InputError(f"{name} is a masked array, and masked entries have no value: pass {name}.filled({fill}).")
     if isinstance(x, np.ndarray):
         return np.asarray(x)  # np.matrix and similar subclasses index differently
     x = from_stream(x)

@@ -18,12 +18,11 @@ import numpy as np
 import pyarrow as pa
 
 import hardsight
-from hardsight.checks import check_count
 from hardsight.data import ImageData
 from hardsight.data.arrays import ImageArrays
 from hardsight.data.degradation import Degradation, degrade
 from hardsight.data.digits import read_digits
-from hardsight.errors import FileError, InputError, require_installed
+from hardsight.errors import FileError, require_installed
 from hardsight.extraction.extract import extract
 from hardsight.files.heads import save_head
 from hardsight.files.places import place_on_disk
@@ -34,10 +33,10 @@ from hardsight.files.writing import replacing, why
 from hardsight.render.saving import save_figure
 from hardsight.result import ScoresTable
 from hardsight.scoring.score import score
-from hardsight.screen import Progress, percent
+from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
-from hardsight.table import Summary, hardest, read_scores, write_table
-from hardsight.threads import even_rows, one_torch_thread
+from hardsight.table import Summary, read_scores, write_table
+from hardsight.threads import one_torch_thread
 
 if TYPE_CHECKING:
     from hardsight.human import Correlations
@@ -52,7 +51,6 @@ DEGRADATIONS = ("contrast=0.1,0.2,0.3,0.6,1.0", "noise=0.4,0.3,0.2,0.1,0.0")  # 
 FAINT = Degradation("contrast", 0.2)  # what the network adapts to
 COMPARED = ("avh", "angular_gap", "confidence", "norm")
 NOISE = 0.1  # share of the held-out labels to corrupt
-SHOWN = 12  # digits in a figure
 
 
 @dataclass(frozen=True)
@@ -81,8 +79,6 @@ def load_digits(seed: int) -> Digits:
 def run_demo(directory: str | Path, *, seed: int = 0, progress: Progress | None = None) -> ScoresTable:
     """Train, score, adapt and write a run directory; if it is already complete, only read its scores."""
     directory = place_on_disk(directory)
-    if check_count(seed, "seed") >= 2**32:
-        raise InputError(f"seed must be below 2^32, got {seed}.")
     if not (directory / "run.json").exists():
         require_installed("torch", extra="torch", purpose="the demo")
     run = Run(directory, "hardsight demo", {"seed": seed}, {"data": "digits"})
@@ -90,6 +86,7 @@ def run_demo(directory: str | Path, *, seed: int = 0, progress: Progress | None 
         with run.only_writer(), one_torch_thread():
             _fill(run, seed, progress)
     if not (directory / "report.html").exists():
+        predicted_people(directory, seed)  # for a section of it
         from hardsight.explorer.report import report
 
         report(directory)
@@ -120,7 +117,7 @@ class PredictedPeople:
 
 
 def predicted_people(directory: Path, seed: int = 0) -> PredictedPeople:
-    """Twenty made-up people look at a third of the held-out digits, and err more where there is little ink."""
+    """people.parquet: twenty made-up people look at a third of the held-out digits, and err more where there is little ink."""
     from hardsight.stats import spearman
 
     snapshot, data = Snapshot.open(directory).of_split("test"), read_digits()
@@ -130,7 +127,7 @@ def predicted_people(directory: Path, seed: int = 0) -> PredictedPeople:
     rows = rng.permutation(len(ink))
     asked, rest = rows[: len(rows) // 3], rows[len(rows) // 3 :]
     answers = {"id": snapshot.ids[asked].tolist(), "frequency": right[asked].tolist(), "answers": [20] * len(asked)}
-    found = hardsight.people(snapshot, answers)
+    found = hardsight.people(snapshot, answers, output=directory / "people.parquet")
     agreement = spearman(found["predicted_frequency"].to_numpy()[rest], right[rest])
     return PredictedPeople(len(asked), len(rest), agreement, spearman(-found.model.known.hardness[rest], right[rest]))
 
@@ -180,9 +177,8 @@ def _fill(run: Run, seed: int, progress: Progress | None) -> None:
     write_table(table, directory / "scores.parquet")
     write_table(_with_levels(degraded), directory / "degraded.parquet")
     _clean(run, snapshot, digits.test, seed)
-    _save(run, "overview", _overview(table, digits.test))
     for name, figure in against_degradation(directory).figures().items():
-        _save(run, name.removeprefix("demo-"), figure)
+        save_figure(figure, run.folder("figures") / f"{name.removeprefix('demo-')}.png")
     _adapt(run, digits, seed, progress)
     summary = Summary(num_classes=10)
     summary.add(table)
@@ -246,50 +242,8 @@ def _with_levels(degraded: Snapshot) -> pa.Table:
 
 
 def _adapt(run: Run, digits: Digits, seed: int, progress: Progress | None) -> None:
-    """adapt/: a run that adapts from clean digits to faint ones, and a figure for this run's report."""
-    from hardsight.render.domains import before_and_after as draw
-
-    adapted = hardsight.adapt(
+    """adapt/: a run that adapts from clean digits to faint ones."""
+    hardsight.adapt(
         digits.train, digits.faint, run.directory / "adapt", model=run.directory / "train", methods=("source", METHOD),
         seeds=[seed], progress=progress, **ADAPTATION, **LOCAL,
     )  # fmt: skip
-    rows = [row for row in adapted.accuracy.to_pylist() if row["method"] in ("source", METHOD)]
-    classes = np.array([[row[f"class {name}"] for name in NAMES] for row in rows])  # (2, c) before the first round, and after
-    reached = [rows[0]["accuracy"], *(row["accuracy"] for row in adapted.rounds.to_pylist() if row["method"] == METHOD)]
-    folder = adapted.run / rows[0]["pair"] / f"seed={seed}"
-    before, after = (
-        read_scores(folder / method / "predictions.parquet").column("predicted").to_numpy() for method in ("source", METHOD)
-    )
-    labels = digits.faint.labels
-    learned = np.flatnonzero((before != labels) & (after == labels))
-    lost = int(((before == labels) & (after != labels)).sum())
-    shown = learned[even_rows(len(learned), SHOWN)]
-    title = (
-        f"Faint digits, self-training without labels: {percent(reached[0], digits=1)} % → {percent(reached[-1], digits=1)} %; "
-        f"{len(learned)} of {len(before)} put right, {lost} put wrong"
-    )
-    captions = [f"read as {before[row]},\nthen {after[row]}" for row in shown]
-    pictures = [np.asarray(digits.faint.image(int(row)), dtype=np.float32) / 255 for row in shown]
-    _save(run, "adaptation", draw(pictures, captions, reached, classes, NAMES, title))
-
-
-def _overview(table: pa.Table, test: ImageData) -> Any:
-    """Figures of the hardest digits, and of all digits by angle, norm and AVH."""
-    from hardsight.render.overview import overview
-
-    row_of = {id: row for row, id in enumerate(test.ids)}
-    worst = hardest(table, "avh", SHOWN).to_pylist()
-    columns = {name: table.column(name).to_numpy() for name in ("own_angle", "norm", "avh", "label", "predicted")}
-    return overview(
-        [np.asarray(test.image(row_of[row["id"]]), dtype=np.float32) / 255 for row in worst],
-        [f"given {row['label']}\nseen as {row['predicted']}\nAVH {row['avh']:.3f}" for row in worst],
-        angle=columns["own_angle"],
-        norm=columns["norm"],
-        avh=columns["avh"],
-        correct=columns["label"] == columns["predicted"],
-        title=f"The hardest of {len(table)} held-out digits, by angular visual hardness",
-    )
-
-
-def _save(run: Run, name: str, figure: Any) -> None:
-    save_figure(figure, run.folder("figures") / f"{name}.png")

@@ -6,10 +6,25 @@ from typing import Any, Literal, TypedDict
 
 from hardsight.domains.settings import Portions
 
+class ArrayOptions(TypedDict, total=False):
+    bias: Any
+    logits: Any
+    probs: Any
+    pred_probs: Any
+    ids: Any
+    class_names: Any
+    columns: dict[str, Any] | None
+    allow_duplicates: bool
+
+class LoadOptions(TypedDict, total=False):
+    head: Any
+    labels: Any
+    features: Any
+    class_names: Any
+
 class AdaptOptions(TypedDict, total=False):
     methods: Sequence[str]
     method_options: Mapping[str, Mapping[str, Any]]
-    images: Any
     rounds: int
     epochs: int
     source_epochs: int | None
@@ -17,10 +32,8 @@ class AdaptOptions(TypedDict, total=False):
     source_portion: Portions | str
     standardize: Literal["domain", "source", "none"]
     balance: bool
-    reset_optimizer: bool
     flip_labels: bool
     target_augment: str | None
-    source_lr: float | None
     batch_size: int
     optimizer: Literal["sgd", "adamw"] | None
     lr: float | None
@@ -66,15 +79,7 @@ class AttackOptions(TypedDict, total=False):
     batch_size: int
     device: Any
     workers: int | None
-    size: int | None
-    resize: str | None
-    crop_pct: float | None
-    scaling: str | None
-    mean: float | Sequence[float] | None | str
-    std: float | Sequence[float] | None | str
-    interpolation: str | None
-    channels: str | None
-    exact_decode: bool
+    preprocessing: Mapping[str, Any]
 
 class AuditOptions(TypedDict, total=False):
     least: int
@@ -142,9 +147,7 @@ class CleanOptions(TypedDict, total=False):
 
 class CorrelateOptions(TypedDict, total=False):
     by: str | None
-    superclasses: Any
     passes: Any
-    unseen: Any
     epochs: bool
     epoch_tables: Any
     images: Any
@@ -176,7 +179,6 @@ class CorrelateOptions(TypedDict, total=False):
     columns: Any
     limit: int | None
     first: int | None
-    hardness: str | bool | None
     maybe: float
     raters: Literal["equal", "dawid-skene"]
 
@@ -246,7 +248,6 @@ class ExploreOptions(TypedDict, total=False):
     bias: Any
     ids: Any
     columns: Any
-    hardness: str | bool | None
 
 class ExportOptions(TypedDict, total=False):
     images: str | None
@@ -382,7 +383,6 @@ class ReportOptions(TypedDict, total=False):
     bias: Any
     ids: Any
     columns: Any
-    hardness: str | bool | None
 
 class ScoreOptions(TypedDict, total=False):
     scores: Any
@@ -434,8 +434,6 @@ class SelectOptions(TypedDict, total=False):
 class SelectionOptions(TypedDict, total=False):
     alpha: float
     threshold: float | None
-    group_by: Literal["predicted", "label"]
-    rule: Literal["classification", "segmentation"]
 
 class TrainOptions(TypedDict, total=False):
     loss: str

@@ -17,17 +17,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.errors import InputError, MissingExtra, why_missing
+from hardsight.files.kinds import FORMATS
 from hardsight.files.parquet import read_parquet, table_notes
 from hardsight.files.places import place
 from hardsight.files.suspects import count_in_words, noted_warnings
-from hardsight.files.table_writing import FORMATS
 from hardsight.render.table_views import TableView, as_html, as_text
 from hardsight.scores import SCORES
-from hardsight.screen import Sentence, ShownTable, line, number, percent
+from hardsight.screen import LONGEST_NAME, Sentence, ShownTable, line, number, percent, printable
 from hardsight.table import (
     LABEL_FREE,
     Summary,
     as_hardness,
+    hard_end,
     hardest,
     noted_class_names,
     plain,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 RANKED_BY = ("avh", "loss", "confidence", *LABEL_FREE)  # the first that has values ranks the samples
 FIXED = ["id", "label", "predicted", "status"]
-FEW = 12  # maximum number of distinct words to count in a column
+FEW, MOST_COUNTS = 12, 6  # distinct words of a column that is counted, and of these in the headline
 
 
 class PictureSource(Protocol):
@@ -55,7 +56,7 @@ class PictureSource(Protocol):
 class InOrder:
     """Images in the row order of a table: arrays (h, w) or (h, w, 3), or PIL images."""
 
-    def __init__(self, ids: pa.ChunkedArray, images: Sequence[Any] | np.ndarray) -> None:
+    def __init__(self, ids: pa.Array | pa.ChunkedArray, images: Any) -> None:
         self.ids, self.images = ids, images
 
     def image(self, id: Any) -> Any:
@@ -125,6 +126,10 @@ class Result:
         """What is said of it: sentences with their numbers, and tables. A verb's result overrides this."""
         yield from ()
 
+    def details(self) -> Iterator[Sentence | ShownTable]:
+        """What only a page has room for, below the figures."""
+        yield from ()
+
     def figures(self) -> dict[str, Figure]:
         """Figures by name, made on demand."""
         return {}
@@ -136,7 +141,7 @@ class Result:
 
     def tables(self) -> dict[str, pa.Table]:
         """The printed tables by name, with full numbers."""
-        from hardsight.render.printed_tables import arrow_tables
+        from hardsight.render.showing import arrow_tables
 
         return arrow_tables([table for table in self.lines() if isinstance(table, ShownTable)])
 
@@ -187,17 +192,40 @@ class Result:
         return [f"warning: {text}" for text in warnings] + [text for text in said if text]
 
     def _view(self) -> TableView:
-        columns, counts = self.table.column_names, {}
-        by = self.by if self.by is not None and columns.count(self.by) == 1 else None
+        title, rows = self._first_rows()
+        named = with_class_names(rows, self.class_names)
+        empty = {name for name, column in zip(named.column_names, named.columns, strict=True) if column.null_count == len(named)}
+        shown = [name for name in self._columns_shown() if name in named.column_names and (name not in empty or not len(named))]
+        return TableView(f"{type(self).__name__}: {self._headline()}", self._sentences(), title, named, shown)
+
+    def _headline(self) -> str:
+        """How many rows, and of which words of the column `counted`, if they are few."""
+        columns, counts = self.table.column_names, ""
         if self.counted is not None and columns.count(self.counted) == 1:
             entries = pc.value_counts(self.table.column(self.counted)).to_pylist()
-            words = {str(entry["values"]): entry["counts"] for entry in entries if entry["values"] is not None}
-            counts = words if len(entries) <= FEW and (len(self) == 1 or len(words) < len(self)) else {}
+            words = [(entry["counts"], str(entry["values"])) for entry in entries if entry["values"] is not None]
+            if len(entries) <= FEW and (len(self) == 1 or len(words) < len(self)):
+                words.sort(key=lambda entry: -entry[0])
+                counts = ", ".join(f"{count:,} {printable(name, LONGEST_NAME)}" for count, name in words[:MOST_COUNTS])
+                counts = f": {counts}{', ...' * (len(words) > MOST_COUNTS)}"
+        return f"{len(self):,} rows, {len(columns)} columns{counts}"
+
+    @property
+    def ranked_by(self) -> str | None:
+        """The column that ranks the rows for display."""
+        return self.by if self.by is not None and self.table.column_names.count(self.by) == 1 else None
+
+    def _first_rows(self) -> tuple[str, pa.Table]:
+        """What is shown of the table, in words, and these rows."""
+        by = self.ranked_by
         rows = self.table.slice(0, 10) if by is None else hardest(self.table, by)
-        return TableView(
-            type(self).__name__, rows, len(self), columns, self.class_names, by, counts=counts, chosen=tuple(self.shown),
-            notes=self._sentences(),
-        )  # fmt: skip
+        if by is None or by not in SCORES:
+            return f"first {len(rows)} {'rows' if by is None else f'by {by}'}", rows
+        ranked = f"hardest {len(rows)} by {by} ({hard_end(rows.schema, by)} is hard)"
+        return ranked if len(rows) else f"no sample has a value of {by} to rank by", rows
+
+    def _columns_shown(self) -> Sequence[str]:
+        return self.shown or list(dict.fromkeys(self.table.column_names))[:8]
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") and name != "__dataframe__":
@@ -319,9 +347,7 @@ class ScoresTable(Result):
         words += ["accuracy = –" if accuracy is None else f"accuracy = {percent(accuracy)} %"]
         words += [f"mean {summary.ranked_by} = {number(mean)}"] if mean is not None else []
         yield line("   ".join(words), **summary.as_dict())
-        odd = sorted((name, count) for name, count in summary.statuses.items() if name != "ok")
-        if odd:
-            yield line("not fully scored: " + ", ".join(f"{count} {name}" for name, count in odd))
+        yield from map(line, self._odd())
         if summary.hardness:
             yield line("as hardness: high is hard in every score", hardness=True)
         if self.all_means:
@@ -335,8 +361,7 @@ class ScoresTable(Result):
         table, by = summary.hardest, summary.ranked_by
         if table is None or len(table) == 0:
             return line(f"no sample has a value of {summary.by} to rank by")
-        others = ("avh", "confidence", "angular_gap") if by not in LABEL_FREE else LABEL_FREE
-        scores = list(dict.fromkeys([by, *(name for name in others if name in table.column_names)]))
+        scores = list(dict.fromkeys([by, *(name for name in beside(by) if name in table.column_names)]))
         rows = [
             (number(row["id"]), *map(self._name_of, (row["label"], row["predicted"])), *(number(row[name]) for name in scores))
             for row in table.to_pylist()
@@ -383,19 +408,35 @@ class ScoresTable(Result):
         valued = (name for name in there if self.table.column(name).null_count < len(self))  # no label, no AVH
         return next(valued, next(iter(there), None))
 
-    def _view(self) -> TableView:
-        """The hardest rows and a summary, or the first rows of a table with other columns."""
-        name, by, columns = type(self).__name__, self.ranked_by, self.table.column_names
-        if by is None or "id" not in columns:
-            return TableView(name, self.table.slice(0, 10), len(self), columns, self.class_names)
-        summary = None
-        if columns[:4] == FIXED and len(set(columns)) == len(columns) and _all_numbers(self.table):
-            summary = Summary(by=by, num_classes=self.num_classes or 0)  # 0: unknown, and not counted
-            summary.add(self.table)
-        rows = summary.hardest if summary is not None else hardest(self.table, by)
-        return TableView(name, rows, len(self), columns, self.class_names, by, summary, notes=self._sentences())
+    @property
+    def _is_scores(self) -> bool:
+        """Whether its columns are those of a table of scores, each once: a table of others is shown as any result."""
+        columns, kinds = self.table.column_names, self.table.schema.types[4:]
+        numbers = all(pa.types.is_floating(kind) or pa.types.is_integer(kind) for kind in kinds)
+        return columns[:4] == FIXED and len(set(columns)) == len(columns) and numbers
+
+    def _headline(self) -> str:
+        if not self._is_scores:
+            return super()._headline()
+        summary, n = self.gathered, len(self)
+        parts = [f"{n:,} sample{'s' * (n != 1)}"]
+        if self.num_classes:
+            parts.append(f"{self.num_classes} class{'es' * (self.num_classes != 1)}")
+        return ", ".join(parts + ([] if summary.accuracy is None else [f"accuracy {100 * summary.accuracy:.2f} %"]))
+
+    def _sentences(self) -> list[str]:
+        return [*super()._sentences(), *(self._odd() if self._is_scores else [])]
+
+    def _odd(self) -> list[str]:
+        """How many rows are not fully scored, and why."""
+        counts = [f"{count:,} {name}" for name, count in sorted(self.gathered.statuses.items()) if name != "ok"]
+        return ["not fully scored: " + ", ".join(counts)] if counts else []
+
+    def _columns_shown(self) -> Sequence[str]:
+        by = self.ranked_by
+        return super()._columns_shown() if by is None else list(dict.fromkeys(("id", "label", "predicted", by, *beside(by))))
 
 
-def _all_numbers(table: pa.Table) -> bool:
-    kinds = [field.type for field in table.schema][4:]
-    return all(pa.types.is_floating(kind) or pa.types.is_integer(kind) for kind in kinds)
+def beside(by: str) -> tuple[str, ...]:
+    """The scores that are shown next to the one that ranks."""
+    return LABEL_FREE if by in LABEL_FREE else ("avh", "confidence", "angular_gap")

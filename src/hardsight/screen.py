@@ -6,10 +6,12 @@ options `--json`, `--quiet` and `--table` activate, the same calls also record t
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import shlex
 import sys
+import textwrap
 import time
 import unicodedata
 import warnings
@@ -18,6 +20,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import PurePath
 from typing import Any
+
+from hardsight.version import VERSION
 
 __all__ = [
     "Cell",
@@ -41,7 +45,7 @@ Say = Callable[[str], None]  # called with a sentence for the user
 
 LONGEST = 60
 LONGEST_NAME = 40  # in the repr of an object
-WIDTH = 100  # characters per line of a repr
+WIDTH, MOST_WORDS = 100, 500  # characters per line of a repr, and words in a list
 FIRST_LINE, LONGEST_GAP = 10.0, 60.0  # seconds until the first line of progress in a log, and the longest gap between lines
 
 
@@ -222,6 +226,19 @@ class Shown:
             rows.setdefault(table.name, []).extend(table.records())
         return rows
 
+    def document(self, command: str) -> str:
+        """Everything as the JSON of `--json`: warnings come before the numbers that they are about."""
+        document = {
+            "hardsight": VERSION,
+            "command": command,
+            "warnings": self.warnings,
+            "summary": plain_json(self.summary),  # the numbers in the sentences of `Result.lines`
+            "tables": self.records(),  # its tables by name, with full numbers
+            "files": self.files,
+            "next": self.next,
+        }
+        return json.dumps(document, indent=2, allow_nan=False)
+
 
 _shown = _outside = Shown()  # while no command runs
 
@@ -331,38 +348,18 @@ def aligned(rows: Sequence[Sequence[str]], words: Sequence[bool]) -> list[str]:
 
 
 def wrapped(start: str, words: Sequence[str], most: int) -> list[str]:
-    """Comma-separated words in at most `most` lines, ending with how many were left out.
+    """Comma-separated words in at most `most` lines, ending with "and more" where some were left out.
 
     Example:
         >>> wrapped("columns: ", ["id", "label"], most=2)
         ['columns: id, label']
     """
-    lines, left = [start], list(words)
-    while left:
-        word = printable(left[0], LONGEST) + ("," if len(left) > 1 else "")
-        if len(lines[-1]) + len(word) + 1 > WIDTH and lines[-1].strip():
-            if len(lines) == most:
-                lines[-1] += f" and {len(left)} more"
-                break
-            lines.append(" " * len(start))
-        lines[-1] += word if lines[-1] in (start, " " * len(start)) else f" {word}"
-        left.pop(0)
-    return lines
-
-
-def table_lines(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None, most: int = 12) -> list[str]:
-    """The first rows of a table as lines of text.
-
-    Example:
-        >>> table_lines([{"method": "source", "accuracy": 0.5}, {"method": "cbst", "accuracy": 0.625}])
-        ['  method  accuracy', '  source       0.5', '  cbst       0.625']
-    """
-    if not rows:
-        return []
-    names = [name for name in columns or rows[0] if name in rows[0]]
-    cells = [[printable(number(row[name]), LONGEST_NAME) for name in names] for row in rows[:most]]
-    left = [any(isinstance(row[name], (str, bool)) for row in rows) for name in names]
-    return aligned([names, *cells], left) + ([f"  and {len(rows) - most} more"] if len(rows) > most else [])
+    text = ", ".join(printable(word, LONGEST) for word in words[:MOST_WORDS])
+    indent, ending = " " * len(start), ", and more" * (len(words) > MOST_WORDS)
+    return textwrap.wrap(
+        text + ending, WIDTH, initial_indent=start, subsequent_indent=indent, max_lines=most, placeholder=" and more",
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
 
 
 def brief(thing: Any) -> str:

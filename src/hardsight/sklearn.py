@@ -23,7 +23,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
-from hardsight.domains.prepare import Standard, standards
+from hardsight.domains.opening import Standard, standards
 from hardsight.errors import InputError, did_you_mean
 from hardsight.quality.clean import clean
 from hardsight.scores import SCORES

@@ -22,13 +22,12 @@ import pyarrow.parquet as pq
 from hardsight.checks import check_count
 from hardsight.errors import FileError, InputError, did_you_mean, first_line
 from hardsight.files.class_names import as_text, holds_names
-from hardsight.files.kinds import are_scores, table_kind
+from hardsight.files.kinds import FORMATS, are_scores, check_format, finite_or_null, table_kind, with_formulas, without_formulas
 from hardsight.files.parquet import read_parquet, table_notes
 from hardsight.files.places import Place, place
 from hardsight.files.reading import existing_file, read_json, reading
 from hardsight.files.run import not_a_run
 from hardsight.files.table_files import read_csv, with_ids
-from hardsight.files.table_writing import FORMATS, check_format, finite_or_null, with_formulas, without_formulas
 from hardsight.files.wide_tables import as_arrow, is_pandas, is_table
 from hardsight.files.writing import replacing
 from hardsight.labels import is_missing, natural_key

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from hardsight.errors import InputError
 from hardsight.head import Head
 from hardsight.losses.contract import HeadLoss
-from hardsight.models.torchvision_models import import_with_torchvision
+from hardsight.models.libraries import import_with_torchvision
 from hardsight.scores import avh
 
 if TYPE_CHECKING:

@@ -14,9 +14,7 @@ from scipy.special import logsumexp
 
 import hardsight
 from hardsight.attacks.settings import AttackSettings
-from hardsight.attacks.tables import detected, roc_curve
-from hardsight.attacks.trajectory import describe_paths, path_table
-from hardsight.attacks.verification import fitted_gaussians, verification
+from hardsight.attacks.tables import describe_paths, detected, fitted_gaussians, path_table, roc_curve, verification
 from hardsight.errors import InputError, RunError
 from hardsight.head import Head
 from hardsight.stats.open_set import auroc
@@ -237,7 +235,7 @@ REFUSED: list[tuple[str, list[str], str]] = [
     ("run", ["--data", "nothing"], "got 'nothing', which does not exist"),
     ("run", ["--weights", "no.pt"], "there is no weights file no.pt"),
     ("run", ["--split", "dev"], "split must be one that the data has"),
-    ("arrays.npz", [], "holds arrays, and no gradient leads from them back to an image"),
+    ("arrays.npz", [], "arrays.npz gives no gradients"),
     ("empty", [], "has no model to attack"),
     ("model.onnx", [], "gives no gradients"),
     ("lenett", [], "is not a model"),

@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -99,9 +100,16 @@ def test_photographs_end_to_end(here: Path, embedder: str, cli: Cli) -> None:
     assert quality["green/night.png"] == "dark" and quality["red, dark/00.png"] == "copy"
     before = (run / "suspects.parquet").read_bytes()
     again = cli("check", "photos", "--embedder", embedder)  # resumes what is complete
+    assert sum(line.startswith("resuming: the features in hardsight-photos") for line in again.out.splitlines()) == 1
+    then = next(line for line in lines if line.startswith("then: ")).removeprefix("then: hardsight ")
+    assert "--apply" not in then and cli(*shlex.split(then)).code == 0  # there are no marks yet
     assert again.code == 0 and (run / "suspects.parquet").read_bytes() == before
     page = (run / "report.html").read_text("utf-8")
-    assert "92 images of 3 classes" in page and "1 dark" in page and "cannot be read: green/broken.png" in page
+    assert (
+        "92 images of 3 classes" in page
+        and "1 dark" in page
+        and "cannot be read: green/broken.png: its bytes are none of" in page
+    )
 
 
 def test_data_that_changed_is_checked_anew_and_marks_stay(here: Path, embedder: str, cli: Cli) -> None:
@@ -109,6 +117,7 @@ def test_data_that_changed_is_checked_anew_and_marks_stay(here: Path, embedder: 
     assert cli("check", "photos", "--embedder", embedder).code == 0
     page = open_page(run, None, ExploreSettings())
     page.review.put("here", "green/00.png", "fine", None)
+    assert "then: hardsight clean hardsight-photos --apply" in cli("check", "photos", "--embedder", embedder).out
     (root / "green" / "01.png").unlink()
     again = cli("check", "photos", "--embedder", embedder)
     assert again.code == 0 and "checked anew" in again.out and "35 images" in again.out, again.err
@@ -132,9 +141,9 @@ def test_a_class_that_its_light_gives_away_is_named(here: Path, embedder: str) -
 
 def test_a_killed_check_goes_on(here: Path, embedder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Images of a part that was written before are looked at all the same."""
-    from hardsight.extraction import sizes
+    from hardsight.extraction import parts as part_sizes
 
-    monkeypatch.setattr(sizes, "PART_ROWS", 32)
+    monkeypatch.setattr(part_sizes, "PART_ROWS", 32)
     root = photographs(here / "photos")
     whole = hardsight.check(root, output=here / "whole", embedder=embedder)
 
@@ -145,8 +154,12 @@ def test_a_killed_check_goes_on(here: Path, embedder: str, monkeypatch: pytest.M
     with pytest.raises(KeyboardInterrupt):
         hardsight.check(root, output=here / "cut", embedder=embedder, progress=stop)
     assert not (here / "cut" / "run.json").exists()
-    resumed = hardsight.check(root, output=here / "cut", embedder=embedder)
+    said: list[str] = []
+    resumed = hardsight.check(root, output=here / "cut", embedder=embedder, say=said.append)
     assert resumed.equals(whole) and resumed.counts == whole.counts
+    assert [sentence for sentence in said if sentence.startswith("resuming")] == [
+        "resuming: 1 of 3 parts are complete, 32 of 90 images"
+    ]
     tables = [pq.read_table(here / name / "quality.parquet") for name in ("whole", "cut")]
     assert tables[0].equals(tables[1])
 
@@ -218,6 +231,10 @@ def test_a_table(here: Path, cli: Cli) -> None:
     assert cli("check", "table.csv", "--features", "f*", "--label", "species", "--fail-on", "label_errors > 0", *files).code == 1
     suite = ElementTree.parse(here / "out.xml").getroot()
     assert suite.find("testcase/failure") is not None and suite.get("failures") == "1"
+    done = cli("check", "table.csv", "--features", "f*", "--label", "species", *rules, "--fail-on", "accuracy > 0", "--json")
+    results = [(rule["rule"], rule["result"]) for rule in json.loads(done.out)["summary"]["rules"]]
+    assert results == [("label_errors > 2%", "passed"), ("unreadable > 0", "cannot tell"), ("accuracy > 0", "failed")]
+    assert json.loads(done.out)["summary"]["rules"][0]["value"] == 1
 
 
 def test_leaks_between_splits_by_copies_and_by_groups() -> None:
@@ -236,6 +253,44 @@ def test_leaks_between_splits_by_copies_and_by_groups() -> None:
     assert [outcome.value for outcome in found.failed] == [4]
     with pytest.raises(InputError, match="'?nobody'?.*patient"):
         hardsight.check(features, labels, columns=columns, group="nobody")
+
+
+def test_the_original_of_copies_is_in_train_and_has_the_shortest_name() -> None:
+    features, labels = blobs(90)
+    ids = np.array([f"{row:03d}.jpg" for row in range(90)], dtype=object)
+    features[40] = features[60] = features[3]
+    features[50] = features[7]
+    labels[40] = labels[60] = labels[3]
+    labels[50] = labels[7]
+    ids[3], ids[40] = "Copy of 040.jpg", "040.jpg"
+    split = np.array(["test"] * 30 + ["train"] * 60)  # row 7 is a test image, its copy in train
+    found = hardsight.check(features, labels, ids=ids, columns={"split": split})
+    copies = dict(zip(found["id"].to_pylist(), found["duplicate_of"].to_pylist(), strict=True))
+    assert {id: of for id, of in copies.items() if of} == {
+        "Copy of 040.jpg": "040.jpg",
+        "060.jpg": "040.jpg",
+        "007.jpg": "050.jpg",
+    }
+    verdicts = dict(zip(found["id"].to_pylist(), found["verdict"].to_pylist(), strict=True))
+    assert verdicts["040.jpg"] is None and verdicts["050.jpg"] is None and verdicts["007.jpg"] == "near duplicate"
+
+
+def test_files_behind_links_are_named_with_the_reason(here: Path, embedder: str, cli: Cli) -> None:
+    root = photographs(here / "elsewhere", 6)
+    (here / "lists").mkdir()
+    (here / "lists" / "photos").symlink_to(root)
+    names = [path.relative_to(root).as_posix() for path in sorted(root.rglob("*.png"))]
+    rows = "\n".join(f'"photos/{name}","{name.partition("/")[0]}"' for name in names)
+    (here / "lists" / "all.csv").write_text(f"path,label\n{rows}\n")
+    done = cli("check", "lists/all.csv", "--embedder", embedder)
+    assert done.code == 2 and "none of the 18 images" in done.err and "(outside_root)" in done.err
+    photographs(here / "lists" / "own", 6)
+    own = "\n".join(f'"own/{name}","{name.partition("/")[0]}"' for name in names)
+    (here / "lists" / "all.csv").write_text(f"path,label\n{rows}\n{own}\n")
+    done = cli("check", "lists/all.csv", "--embedder", embedder)
+    assert (
+        done.code == 0 and "and 13 more: it lies outside the data's folder, through a link (outside_root)" in done.out + done.err
+    )
 
 
 def test_patients_stay_in_one_fold() -> None:

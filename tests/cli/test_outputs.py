@@ -20,10 +20,8 @@ from hardsight.attacks import Attack
 from hardsight.cli.command_options import with_options
 from hardsight.domains import Adapted, Generalized
 from hardsight.errors import InputError
-from hardsight.render.json_document import json_document
-from hardsight.render.printed_tables import as_latex, as_markdown, write_tables
 from hardsight.render.saving import figures_as, save_figure
-from hardsight.render.showing import show_lines
+from hardsight.render.showing import as_latex, as_markdown, show_lines, write_tables
 from hardsight.screen import (
     Cell,
     ProgressLines,
@@ -41,6 +39,7 @@ from hardsight.screen import (
 )
 from hardsight.table import Summary, as_hardness, hard_end, hardest, is_hardness, read_scores, write_table
 from hardsight.version import VERSION
+from undrawn import undrawn
 
 Cli = Callable[..., Any]
 
@@ -73,7 +72,7 @@ def said(*, json: bool = False, quiet: bool = False) -> Shown:
 
 
 def test_the_document_has_full_numbers_and_nulls(capsys: pytest.CaptureFixture[str]) -> None:
-    document = json.loads(json_document("x", said()))
+    document = json.loads(said().document("x"))
     accuracy = {"accuracy": 0.71234567, "accuracy_low": 0.7, "accuracy_high": 0.8}
     assert document == {
         "hardsight": VERSION,
@@ -232,6 +231,28 @@ def test_every_command_with_tables_has_a_document(document: Callable[[str], dict
         assert not [key for row in rows for key in row if not key.isprintable() or " " in key]
 
 
+def test_documents_of_train_extract_check_and_report(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    commands = {  # the files, tables and some of the summary of each
+        "train digits --model DigitsCNN --epochs 1 --limit 60 -o run": ("run", ["epochs"], {"epoch": 1}),
+        "extract run digits --limit 60 -o extracted": ("extracted", [], {"samples": 60, "head": True}),
+        "check extracted --fail-on leaks>0 -o checked": ("checked/report.html", ["worst", "rules"], {"samples": 60, "leaks": 0}),
+        "report extracted -o report.html": ("report.html", [], {}),
+    }
+    with undrawn():
+        for words, (file, tables, summary) in commands.items():
+            done = cli(*words.split(), "--json")
+            assert done.code == 0, done.err
+            found = json.loads(done.out)
+            assert found["files"] == [file] and list(found["tables"]) == tables and summary.items() <= found["summary"].items()
+            assert list(found) == ["hardsight", "command", "warnings", "summary", "tables", "files", "next"]
+            if "rules" in tables:
+                assert [(rule["rule"], rule["failed"]) for rule in found["tables"]["rules"]] == [("leaks>0", False)]
+            quiet = cli("score", "extracted", "--quiet") if words.startswith("report") else None
+            assert quiet is None or (quiet.out, quiet.err) == ("", "")
+
+
 def tables(rows: dict[str, list[dict[str, Any]]]) -> dict[str, pa.Table]:
     return {name: pa.Table.from_pylist(rows[name]) for name in rows}
 
@@ -363,26 +384,6 @@ def test_figures_beside_png(tmp_path: Path) -> None:
         again = save_figure(figure, tmp_path / "b.1.png")  # replaces what is there
     assert before[:2] == [path.read_bytes() for path in again]  # without a date, the same bytes
     with pytest.raises(InputError, match="figures are written as png, pdf, svg, got 'gif'"), figures_as("gif"):
-        pass
-
-
-def test_a_figure_as_wide_as_a_column_has_words_that_can_be_read(tmp_path: Path) -> None:
-    from matplotlib.figure import Figure
-    from matplotlib.text import Text
-    from PIL import Image
-
-    figure = Figure(figsize=(12, 3), layout="constrained", dpi=100)
-    for axes in figure.subplots(1, 4):
-        axes.plot([0, 1], [0, 1])
-        axes.set_title("accuracy", fontsize=9)
-    with figures_as("png", width=3.3):
-        (path,) = save_figure(figure, tmp_path / "panels.png")
-    with Image.open(path) as picture:
-        assert picture.size == (330, 330)  # two by two instead of four by one
-    assert min(float(text.get_fontsize()) for text in figure.findobj(Text)) >= 6  # type: ignore[attr-defined]
-    boxes = [axes.get_position() for axes in figure.axes]
-    assert boxes[0].y0 > boxes[2].y1 and boxes[0].x1 < boxes[1].x0
-    with pytest.raises(InputError, match="must be 2 to 40 inches, got 330"), figures_as("png", 330):
         pass
 
 

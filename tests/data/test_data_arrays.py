@@ -141,6 +141,7 @@ def test_idx(tmp_path: Path, gz: bool, dash: str) -> None:
         (idx(GRAY[:3]), "train-labels-idx1-ubyte: "),
         (gzip.compress(idx(GRAY))[:60], "train-images-idx3-ubyte"),
     ],
+    ids=["cut", "declares", "type", "empty", "labels", "zipped"],  # gzip writes the time, and every process names the same tests
 )
 def test_idx_errors(content: bytes, message: str, tmp_path: Path) -> None:
     path = mnist(tmp_path, gz=False) / "train-images-idx3-ubyte"

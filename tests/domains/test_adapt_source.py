@@ -77,9 +77,7 @@ def test_passes_asked_for_are_made_and_a_large_source_has_the_usual_ones(tmp_pat
 def test_a_source_that_was_not_learned_is_named(tmp_path: Path) -> None:
     said: list[str] = []
     adapted(tmp_path / "run", methods="source", source_epochs=1, lr=1e-9, say=said.append)
-    few, not_learned = said
-    assert "--source-epochs 1 makes 4 steps on 120 source samples" in few and "13 epochs would make 52" in few
-    assert "the source has not been learned" in not_learned and "guessing gives 33 %" in not_learned
+    assert "the source has not been learned" in said[0] and "guessing gives 33 %" in said[0]
 
 
 @pytest.fixture

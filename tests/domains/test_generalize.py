@@ -24,10 +24,10 @@ from hardsight.domains.generalize_result import chosen_epoch
 from hardsight.domains.settings import GeneralizeSettings
 from hardsight.domains.training_length import Steps
 from hardsight.errors import InputError, RunError
+from hardsight.extraction.feed import ArrayInputs
 from hardsight.models.trainable import open_trainable
 from hardsight.snapshot import Snapshot
 from hardsight.training import checkpoint
-from hardsight.training.inputs import ArrayInputs
 from refusals import refused
 
 QUICK: dict[str, Any] = {"epochs": 3, "hidden": 16, "batch_size": 32, "lr": 0.05}
@@ -172,7 +172,7 @@ def test_scales_are_tried_under_the_bar_and_not_twice(tmp_path: Path, killed: Ca
     whole = run(features(), tmp_path / "whole", **options, progress=lambda *words: told.append(words))
     assert {total for _, total, _ in told} == {3 * (2 * 2 + 1) * 2}  # domains x (scales x training domains + a seed) x epochs
     assert [done for done, _, _ in told] == list(range(3 * 5 * 2)) and "choosing its scale" in told[0][2]
-    assert "Scale" in (tmp_path / "whole" / "report.html").read_text("utf-8")
+    assert "scale that does best" in (tmp_path / "whole" / "report.html").read_text("utf-8")
     calls = killed(fold_training.FoldTraining, "predictions", at=(11,))  # in the third of the trainings that try scales
     with pytest.raises(KeyboardInterrupt):
         run(features(), tmp_path / "killed", **options)
@@ -186,7 +186,7 @@ def test_the_rule_is_stated_in_the_report(compared: Any, tmp_path: Path) -> None
     page = (compared.run / "report.html").read_text("utf-8")
     assert "best on held-out samples of the training domains" in page and "average (oracle)" in page
     row = next(row for row in compared.accuracy.to_pylist() if row["loss"] == "avh")
-    assert f"{100 * row['snow']:.2f} ± {100 * row['snow std']:.2f}" in page and "drm − softmax" in page
+    assert f"{100 * row['snow']:.2f} ± {100 * row['snow std']:.2f}" in page and "differences on each unseen domain" in page
     assert page.count("data:image/png") == 2 and "http://" not in page and "https://" not in page
     parts = {part["name"] for part in json.loads((compared.run / "run.json").read_text("utf-8"))["parts"]}
     assert {"report.html", "figures/accuracy.png", "accuracy.parquet", "sun/avh/seed=0/epochs.json"} <= parts

@@ -25,10 +25,10 @@ from hardsight.domains.generalize_result import chosen_epoch
 from hardsight.domains.official_lists import read_official_lists
 from hardsight.domains.settings import AdaptSettings
 from hardsight.errors import FileError, InputError, RunError
+from hardsight.extraction.feed import ArrayInputs
 from hardsight.files.heads import load_head
 from hardsight.models.opening import open_model
 from hardsight.models.trainable import open_trainable
-from hardsight.training.inputs import ArrayInputs
 from refusals import refused
 from undrawn import undrawn
 

@@ -186,24 +186,33 @@ def test_steps_of_mcd_are_those_of_a_plain_loop() -> None:
     assert torch.allclose(kept.logits(x), expected, atol=1e-5) and kept is not learner
 
 
-def test_steps_of_adr_are_those_of_a_plain_loop() -> None:
-    plain = Plain()
+@pytest.mark.parametrize("per_class", [False, True])
+def test_steps_of_adr_are_those_of_a_plain_loop(per_class: bool) -> None:
+    plain = Plain(kept=nn.Linear(4, 3))
+    kept = plain.modules["kept"]
+    kept.load_state_dict(plain.head.state_dict())
 
-    def learned(z: Tensor, y: Tensor) -> Tensor:
-        return F.cross_entropy(plain.head(F.dropout(z, 0.4)), y)
+    def learned(head: nn.Module, z: Tensor, y: Tensor) -> Tensor:
+        return F.cross_entropy(head(F.dropout(z, 0.4)), y)
 
-    def sensitive(z: Tensor) -> Tensor:
+    def sensitive(z: Tensor) -> Tensor:  # equation 1
         p, q = (plain.head(F.dropout(z, 0.4)).softmax(1) for _ in range(2))
-        return 0.5 * ((p * (p / q).log()).mean(1) + (q * (q / p).log()).mean(1)).mean()
+        d = 0.5 * ((p * (p / q).log()).sum(1) + (q * (q / p).log()).sum(1)).mean()
+        return d / 3 if per_class else d
 
     torch.manual_seed(3)
     for source, labels, target in batches():
-        plain.descend(learned(plain.features(source), labels), "hidden", "head")
-        loss = learned(plain.features(source), labels)
+        z = plain.features(source)
+        own = learned(kept, z.detach(), labels)
+        plain.descend(learned(plain.head, z, labels) + own, "hidden", "head", "kept")
+        loss = learned(plain.head, plain.features(source), labels)
         plain.descend(loss - sensitive(plain.features(target)), "head")
         for _ in range(2):
             plain.descend(sensitive(plain.features(target)), "hidden")
-    same(by_hardsight(ADR(steps=2, dropout=0.4)), plain)
+    method, x = ADR(steps=2, dropout=0.4, per_class=per_class), torch.randn(6, 5)
+    learner = by_hardsight(method)
+    same(learner, plain)
+    assert torch.allclose(method.kept(learner).logits(x), kept(plain.features(x)), atol=1e-5)
 
 
 def test_steps_of_dann_are_those_of_two_players() -> None:

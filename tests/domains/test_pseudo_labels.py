@@ -11,14 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-from hardsight.domains.pseudo_labels import METHODS, WHY, PseudoLabels, select_pseudo_labels
-from hardsight.domains.thresholds import class_thresholds
+from hardsight.domains.pseudo_labels import METHODS, WHY, PseudoLabels, class_thresholds, select_pseudo_labels
 from hardsight.errors import InputError
 from hardsight.geometry import angles
 from hardsight.head import Head
 from hardsight.scores import SCORES
 
-RULES: tuple[Any, ...] = ("classification", "segmentation")
 EVERY_METHOD = [*METHODS, *(f"cbst+{name}" for name, one in SCORES.items() if one.scope in ("row", "dataset"))]
 ALL_KEPT = ("weighted", "depict")  # whatever the portion, if it is not 0
 
@@ -50,53 +48,39 @@ def avc_of(features: np.ndarray, weight: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("rule", "n", "portion", "kept"),
-    [
-        ("classification", 10, 0.2, 1), ("segmentation", 10, 0.2, 2),
-        ("classification", 3, 0.2, 0), ("segmentation", 3, 0.2, 0),
-        ("classification", 1, 0.9, 0), ("segmentation", 1, 0.9, 0),
-        ("classification", 1, 1.0, 0), ("segmentation", 1, 1.0, 1),
-        ("classification", 100, 0.5, 49), ("segmentation", 100, 0.5, 50),
-        ("classification", 100, 0.0, 0), ("segmentation", 100, 0.0, 0),
-        ("classification", 101, 0.29, 29), ("segmentation", 100, 0.29, 29),
-        ("classification", 100, 1.0, 99), ("segmentation", 100, 1.0, 100),
-        ("classification", 0, 0.5, 0), ("segmentation", 0, 0.5, 0),
-    ],
+    ("n", "portion", "kept"),
+    [(10, 0.2, 1), (3, 0.2, 0), (1, 0.9, 0), (1, 1.0, 0), (100, 0.5, 49), (100, 0.0, 0), (101, 0.29, 29), (100, 1.0, 99),
+     (0, 0.5, 0)],
 )  # fmt: skip
-def test_how_many_each_rule_keeps(rule: Any, n: int, portion: float, kept: int) -> None:
+def test_how_many_are_kept(n: int, portion: float, kept: int) -> None:
     confidence = np.random.default_rng(n).permutation(np.linspace(0.5, 0.99, n))
-    found = class_thresholds(confidence, np.zeros(n, int), portion, rule, num_classes=1)
-    above = confidence > found[0] if rule == "classification" else confidence >= found[0]
-    assert above.sum() == kept
+    found = class_thresholds(confidence, np.zeros(n, int), portion, num_classes=1)
+    assert (confidence > found[0]).sum() == kept
 
 
 def test_thresholds_are_ranked_within_the_predicted_class() -> None:
     confidence = [0.9, 0.5, 0.8, 0.6, 0.7, 0.95]
     predicted = [0, 0, 0, 2, 2, 2]  # class 0: .9 .8 .5, class 2: .95 .7 .6; class 1 and 3 never
     assert class_thresholds(confidence, predicted, 0.5, num_classes=4).tolist() == [0.8, 1.0, 0.7, 1.0]
-    assert class_thresholds(confidence, predicted, 0.7, "segmentation", num_classes=4).tolist() == [0.8, 1.0, 0.7, 1.0]
     assert class_thresholds(confidence, predicted, 0.5, num_classes=4, empty=np.inf)[1] == np.inf
     # rows that say nothing are not counted
     assert class_thresholds([0.9, np.nan, 0.8, 0.99, 0.7], [0, 0, 0, -1, 0], 0.5).tolist() == [0.8]
     assert class_thresholds([], [], 0.5).shape == (0,) and class_thresholds([], [], 0.5, num_classes=2).tolist() == [1, 1]
 
 
-@given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 3)), max_size=40), st.floats(0, 1), st.sampled_from(RULES))
-def test_thresholds_are_those_of_a_sorted_list(rows: list[tuple[float, int]], portion: float, rule: Any) -> None:
-    found = class_thresholds([row[0] for row in rows], np.array([row[1] for row in rows], int), portion, rule, num_classes=4)
+@given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 3)), max_size=40), st.floats(0, 1))
+def test_thresholds_are_those_of_a_sorted_list(rows: list[tuple[float, int]], portion: float) -> None:
+    found = class_thresholds([row[0] for row in rows], np.array([row[1] for row in rows], int), portion, num_classes=4)
     for k in range(4):
         ranked = sorted((value for value, own in rows if own == k), reverse=True)
-        n = len(ranked)
-        at = math.floor((n - 1) * portion + 1e-9) if rule == "classification" else math.floor(n * portion + 1e-9) - 1
-        assert found[k] == (ranked[at] if n and at >= 0 else 1.0)
+        assert found[k] == (ranked[math.floor((len(ranked) - 1) * portion + 1e-9)] if ranked else 1.0)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30), st.floats(0, 1), st.floats(0, 1))
 def test_a_larger_portion_never_raises_a_threshold(values: list[float], one: float, other: float) -> None:
     low, high = sorted([one, other])
-    for rule in RULES:
-        first = class_thresholds(values, np.zeros(len(values), int), low, rule)  # type: ignore[arg-type]
-        assert class_thresholds(values, np.zeros(len(values), int), high, rule) <= first  # type: ignore[arg-type]
+    first = class_thresholds(values, np.zeros(len(values), int), low)
+    assert class_thresholds(values, np.zeros(len(values), int), high) <= first
 
 
 # ---- CBST ----
@@ -145,9 +129,8 @@ def test_a_class_never_predicted_is_never_chosen() -> None:
         assert chosen.thresholds[2] == 1
         assert (chosen.proposed != 2).all()
     for method, empty in (("cbst+avh", np.inf), ("cbst+norm", np.inf), ("cbst+loss", -np.inf)):
-        for rule in RULES:
-            chosen = select_pseudo_labels(logits, features, head, portion=0.9, method=method, rule=rule)
-            assert chosen.thresholds[2] == empty and chosen.counts[2] == 0 and chosen.counts.sum() > 100
+        chosen = select_pseudo_labels(logits, features, head, portion=0.9, method=method)
+        assert chosen.thresholds[2] == empty and chosen.counts[2] == 0 and chosen.counts.sum() > 100
 
 
 def test_saturated_probabilities_are_still_told_apart() -> None:
@@ -158,8 +141,6 @@ def test_saturated_probabilities_are_still_told_apart() -> None:
     assert np.flatnonzero(chosen.kept).tolist() == [6, 7, 8, 9]
     tied = select_pseudo_labels(np.tile(logits[:1], (10, 1)), portion=0.5, method="cbst")
     assert not tied.kept.any()
-    tied = select_pseudo_labels(np.tile(logits[:1], (10, 1)), portion=0.5, method="cbst", rule="segmentation")
-    assert tied.kept.all()
 
 
 # ---- CRST ----
@@ -183,11 +164,10 @@ def test_lrent_short_form_is_the_long_form(alpha: float) -> None:
     assert chosen.kept[select_pseudo_labels(logits, portion=0.3, method="cbst").kept].all()  # it keeps more
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_lrent_becomes_cbst_as_alpha_vanishes(rule: Any) -> None:
+def test_lrent_becomes_cbst_as_alpha_vanishes() -> None:
     logits, _, _ = world(4)
-    hard = select_pseudo_labels(logits, portion=0.4, method="cbst", rule=rule)
-    soft = select_pseudo_labels(logits, portion=0.4, method="crst-lrent", alpha=1e-6, rule=rule)
+    hard = select_pseudo_labels(logits, portion=0.4, method="cbst")
+    soft = select_pseudo_labels(logits, portion=0.4, method="crst-lrent", alpha=1e-6)
     # the samples that set the thresholds have p / lambda = 1 exactly, and the sum is then barely above 1
     edge = np.isclose(probs(logits)[np.arange(len(logits)), hard.proposed], hard.thresholds[hard.proposed])
     assert soft.kept[~edge].tolist() == hard.kept[~edge].tolist()
@@ -195,11 +175,10 @@ def test_lrent_becomes_cbst_as_alpha_vanishes(rule: Any) -> None:
     assert soft.labels[both] == pytest.approx(np.eye(4)[hard.labels[both]], abs=1e-6)
 
 
-def test_lrent_with_thresholds_of_one_and_alpha_one_is_the_softmax_itself() -> None:
+def test_lrent_keeps_nothing_where_all_are_certain_ties() -> None:
     logits = np.array([[800.0, 0.0, 0.0], [800.0, 0.0, 0.0], [0.0, 800.0, 0.0], [1.0, 1.0, 800.0]])  # p = 1: thresholds 1
-    soft = select_pseudo_labels(logits, portion=1.0, method="crst-lrent", alpha=1.0, rule="segmentation")
-    assert soft.thresholds.tolist() == [1, 1, 1]
-    assert soft.labels == pytest.approx(probs(logits))
+    soft = select_pseudo_labels(logits, portion=1.0, method="crst-lrent", alpha=1.0)
+    assert soft.thresholds.tolist() == [1, 1, 1] and not soft.kept.any()
 
 
 def test_mrkld_selects_as_cbst_and_crst_as_lrent() -> None:
@@ -241,14 +220,6 @@ def test_a_score_that_is_hard_at_its_high_end_is_turned_around() -> None:
     low, high, plain = (select(method, 9, portion=0.3) for method in ("cbst+loss", "cbst+confidence", "cbst"))
     assert low.kept.tolist() == high.kept.tolist() == plain.kept.tolist()
     assert low.thresholds == pytest.approx(-np.log(high.thresholds))
-
-
-def test_beta_may_be_ranked_among_the_labeled() -> None:
-    logits, features, head = world(10)
-    chosen = select_pseudo_labels(logits, features, head, portion=0.4, method="cbst+avh", group_by="label")
-    avc = avc_of(features, head.weight)[np.arange(200), chosen.proposed]
-    assert chosen.thresholds == pytest.approx(class_thresholds(avc, chosen.proposed, 0.4))
-    assert (chosen.proposed != chosen.predicted).any()
 
 
 @pytest.mark.parametrize("method", ["cbst+avh", "avc"])
@@ -337,17 +308,16 @@ def test_a_broken_row_changes_no_threshold() -> None:
 
 
 @pytest.mark.parametrize("method", EVERY_METHOD)
-@pytest.mark.parametrize("rule", RULES)
-def test_every_method(method: str, rule: Any) -> None:
-    chosen = select(method, portion=0.3, rule=rule)
+def test_every_method(method: str) -> None:
+    chosen = select(method, portion=0.3)
     hard = chosen.labels if chosen.labels.ndim == 1 else np.where(chosen.kept, chosen.labels.argmax(1), -1)
     assert (hard >= 0).tolist() == chosen.kept.tolist()
     assert hard[chosen.kept].tolist() == chosen.proposed[chosen.kept].tolist()
     assert (chosen.why == "kept").tolist() == chosen.kept.tolist()
     assert chosen.thresholds.shape == (4,)
     assert chosen.kept.all() if method in ALL_KEPT else 0 < chosen.kept.sum() < 200
-    assert not select(method, portion=0.0, rule=rule).kept.any()
-    assert set(select(method, portion=0.0, rule=rule).why) == {"portion is 0"}
+    assert not select(method, portion=0.0).kept.any()
+    assert set(select(method, portion=0.0).why) == {"portion is 0"}
 
 
 @pytest.mark.parametrize("method", EVERY_METHOD)
@@ -390,13 +360,12 @@ def test_a_feature_without_direction_has_no_angles_but_a_probability() -> None:
     assert select_pseudo_labels(logits, features, head, portion=0.3, method="cbst").why[3] != "not finite"
 
 
-@pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("method", EVERY_METHOD)
-def test_no_samples_at_all_and_none_that_can_be_used(method: str, rule: Any) -> None:
+def test_no_samples_at_all_and_none_that_can_be_used(method: str) -> None:
     logits, features, head = world(16, n=6)
-    chosen = select_pseudo_labels(logits[:0], features[:0], head, portion=0.5, method=method, rule=rule)
+    chosen = select_pseudo_labels(logits[:0], features[:0], head, portion=0.5, method=method)
     assert chosen.kept.shape == (0,) and chosen.why.shape == (0,) and chosen.thresholds.shape == (4,)
-    broken = select_pseudo_labels(logits * np.nan, features * np.nan, head, portion=0.5, method=method, rule=rule)
+    broken = select_pseudo_labels(logits * np.nan, features * np.nan, head, portion=0.5, method=method)
     assert set(broken.why) == {"not finite"} and (broken.proposed == -1).all() and not broken.kept.any()
 
 
@@ -404,22 +373,13 @@ def test_no_samples_at_all_and_none_that_can_be_used(method: str, rule: Any) -> 
 def test_a_single_sample(method: str) -> None:
     logits, features, head = world(17, n=1)
     if method in ("cbst+knn_agreement", "cbst+mean_shift"):  # a sample without neighbors neither agrees nor moves
-        assert select_pseudo_labels(logits, features, head, 1.0, method, rule="segmentation").why.tolist() == ["not finite"]
+        assert select_pseudo_labels(logits, features, head, 1.0, method).why.tolist() == ["not finite"]
         return
-    kept = {
-        (rule, portion): bool(select_pseudo_labels(logits, features, head, portion, method, rule=rule).kept[0])
-        for rule in RULES
-        for portion in (0.5, 1.0)
-    }
     lrent = method in ("crst", "crst-lrent")  # its sum is above 1 by the other classes
-    assert kept == {
-        ("classification", 0.5): lrent or method in ALL_KEPT,
-        ("classification", 1.0): lrent or method in ALL_KEPT,
-        ("segmentation", 0.5): method in ALL_KEPT,
-        ("segmentation", 1.0): True,
-    }
-    if not kept["classification", 0.5]:
-        assert select_pseudo_labels(logits, features, head, 0.5, method).why.tolist() == ["class too small"]
+    for portion in (0.5, 1.0):
+        chosen = select_pseudo_labels(logits, features, head, portion, method)
+        assert chosen.kept[0] == (lrent or method in ALL_KEPT)
+        assert chosen.why[0] == ("kept" if chosen.kept[0] else "class too small")
 
 
 @pytest.mark.parametrize("method", EVERY_METHOD)
@@ -428,14 +388,11 @@ def test_samples_that_are_all_alike(method: str) -> None:
     logits, features = np.repeat(logits, 10, axis=0), np.repeat(features, 10, axis=0)
     chosen = select_pseudo_labels(logits, features, head, portion=0.5, method=method)
     assert chosen.kept.sum() == (10 if method in ("crst", "crst-lrent", *ALL_KEPT) else 0)
-    assert select_pseudo_labels(logits, features, head, portion=0.5, method=method, rule="segmentation").kept.all()
 
 
 def test_portion_one() -> None:
     for method in ("cbst", "crst-mrkld", "cbst+avh", "avc", "cbst+norm"):
         assert select(method, 19, portion=1.0).kept.sum() >= 200 - 4, method  # at most the least sure of each class is left out
-    for method in ("cbst", "crst", "avc", "threshold"):
-        assert select(method, 19, portion=1.0, rule="segmentation").kept.all(), method
     assert select("threshold", 19, portion=1.0).kept.sum() == 199
 
 
@@ -444,7 +401,6 @@ def test_a_single_class_is_all_ties(method: str) -> None:
     logits, features, head = world(20, n=8, c=1)
     chosen = select_pseudo_labels(logits, features, head, portion=0.5, method=method)
     assert not chosen.kept.any() and (chosen.proposed == 0).all()
-    assert select_pseudo_labels(logits, features, head, portion=0.5, method=method, rule="segmentation").kept.all()
 
 
 def test_infinite_logits_are_not_finite() -> None:
@@ -454,12 +410,11 @@ def test_infinite_logits_are_not_finite() -> None:
     assert (chosen.why == "not finite").nonzero()[0].tolist() == [3, 4]
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_a_fixed_threshold_asks_for_no_portion(rule: Any) -> None:
+def test_a_fixed_threshold_asks_for_no_portion() -> None:
     logits = np.log([[0.95, 0.05], [0.6, 0.4], [0.1, 0.9]])  # 3 samples: a fifth of them is none
-    chosen = select_pseudo_labels(logits, portion=0.2, method="threshold", threshold=0.8, rule=rule)
+    chosen = select_pseudo_labels(logits, portion=0.2, method="threshold", threshold=0.8)
     assert chosen.labels.tolist() == [0, -1, 1] and chosen.why.tolist() == ["kept", "not above its threshold", "kept"]
-    assert not select_pseudo_labels(logits, portion=0.0, method="threshold", threshold=0.8, rule=rule).kept.any()
+    assert not select_pseudo_labels(logits, portion=0.0, method="threshold", threshold=0.8).kept.any()
 
 
 @pytest.mark.parametrize(
@@ -470,7 +425,6 @@ def test_a_fixed_threshold_asks_for_no_portion(rule: Any) -> None:
         ({"method": "cbst", "portion": float("nan")}, "portion must be"),
         ({"method": "cbst", "portions": 0.5}, "there is no option 'portions'"),
         ({"method": "crst", "alpha": 0}, "alpha must be a number above 0, got 0"),
-        ({"method": "cbst", "rule": "median"}, "rule must be one of"),
         ({"method": "coral"}, "method must be one of"),
         ({"method": "cbst", "threshold": 0.9}, "threshold goes with the method threshold"),
         ({"method": "threshold", "threshold": 9}, "threshold must be a number of 0 or more and of at most 1, got 9"),
@@ -478,7 +432,6 @@ def test_a_fixed_threshold_asks_for_no_portion(rule: Any) -> None:
         ({"method": "cbst", "logits": None, "features": None}, "need logits, or features and a head"),
         ({"method": "cbst+avh", "features": np.ones((7, 6))}, "one row of features per row of logits"),
         ({"method": "cbst+avh", "head": np.ones((5, 6))}, "the head has 5 classes, the logits 4"),
-        ({"method": "cbst+avh", "group_by": "class"}, "group_by must be one of"),
         ({"method": "cbst", "logits": np.zeros((3, 0)), "features": None, "head": None}, "a column for each class"),
         ({"method": "cbst", "logits": np.zeros(3)}, "logits must be two-dimensional"),
         ({"predicted": [0, 1], "portion": 0.5}, "one confidence per prediction"),

@@ -92,7 +92,7 @@ def same(one: Path, other: Path) -> None:
 
 
 def lightning() -> Any:
-    from hardsight.models.torchvision_models import import_with_torchvision
+    from hardsight.models.libraries import import_with_torchvision
 
     return import_with_torchvision("lightning.pytorch", "this test")
 
@@ -127,7 +127,7 @@ def fit(folder: Path, callback: Any, **more: Any) -> None:
 
 
 def train(folder: Path, callback: Any, **more: Any) -> None:
-    from hardsight.models.torchvision_models import import_with_torchvision
+    from hardsight.models.libraries import import_with_torchvision
 
     transformers = import_with_torchvision("transformers", "this test")
 

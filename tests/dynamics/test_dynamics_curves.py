@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from hardsight import Dynamics
 from hardsight.dynamics.curves import group_moments, plateau, read_curves, still_grows
-from hardsight.dynamics.description import Description, describe_and_draw
+from hardsight.dynamics.description import TrainingDynamics, describe_and_draw
 from hardsight.dynamics.groups import by_column, by_degradation, by_hardness, by_human, by_label, by_values
 from hardsight.dynamics.phases import find_phases
 from hardsight.errors import InputError
@@ -82,13 +82,6 @@ def test_group_moments_against_a_plain_loop(seed: int, n: int, g: int) -> None:
         mine = [v for v, k in zip(values, code, strict=True) if k == group and not np.isnan(v)]
         np.testing.assert_allclose(mean[group], np.mean(mine) if mine else np.nan)
         np.testing.assert_allclose(std[group], np.std(mine) if mine else np.nan, atol=1e-9)
-
-
-def test_curves_are_a_table_for_other_tools(run: Path) -> None:
-    table = read_curves(run, by_values("third", IDS, np.arange(30) // 10), split="test").table()
-    assert table.num_rows == 60
-    assert table.column_names[:6] == ["group", "epoch", "step", "samples", "norm_mean", "norm_std"]
-    assert table.filter(pa.compute.equal(table["group"], "2"))["samples"].to_pylist() == [10] * 20
 
 
 # ---- groups ----
@@ -161,22 +154,18 @@ def test_by_human_counts_and_frequencies(run: Path, tmp_path: Path) -> None:
 
 
 def test_human_answers_that_do_not_fit(tmp_path: Path) -> None:
-    with Dynamics(tmp_path) as tracker:
-        tracker.update(1, np.eye(3), np.eye(3), [0, 1, 2], ["cat.png", "dog.png", "emu.png"])
-    with pytest.raises(InputError, match="human has 3 rows and ids are names.*there are 0"):
-        by_human(tmp_path, np.ones(3))
-    (tmp_path / "samples").mkdir()
-    pq.write_table(pa.table({"id": ["emu.png", "cat.png", "dog.png"]}), tmp_path / "samples" / "part-00000.parquet")
-    groups = by_human(tmp_path, np.array([0.1, 0.5, 0.9]))
-    table = next(iter(Dynamics.read(tmp_path)))[1]
-    assert groups.of(table).tolist() == [2, 4, 0]  # cat, dog, emu
+    for folder, ids in (("names", ["cat.png", "dog.png", "emu.png"]), ("numbers", [0, 1, 2])):
+        with Dynamics(tmp_path / folder) as tracker:
+            tracker.update(1, np.eye(3), np.eye(3), [0, 1, 2], ids)
+    with pytest.raises(InputError, match="ids of the dynamics are names"):
+        by_human(tmp_path / "names", np.ones(3))
     for human, words in (
         (np.ones((3, 2)), "counts have 2 classes, but labels go up to 2"),
         (np.array([3.0, 2.0, 1.0]), "must be between 0 and 1"),
         (np.array(["a"]), "must be numbers"),
     ):
         with pytest.raises(InputError, match=words):
-            by_human(tmp_path, human)
+            by_human(tmp_path / "numbers", human)
 
 
 def test_by_any_column(run: Path, tmp_path: Path) -> None:
@@ -263,14 +252,14 @@ def test_phases_that_are_not_there(angle: Any, norm: Any, why: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory) -> Description:
+def said(tmp_path_factory: pytest.TempPathFactory) -> TrainingDynamics:
     """The description of known dynamics, with steps and all figures."""
     folder = tmp_path_factory.mktemp("steps")
     story(folder, steps=True)
     return describe_and_draw(folder, split="test", figures=folder / "drawn")
 
 
-def test_what_is_said_of_a_known_story(said: Description) -> None:
+def test_what_is_said_of_a_known_story(said: TrainingDynamics) -> None:
     text = str(said)
     assert "AVH settles at epoch 5 of 20" in text and "only the norm still grows after it" in text
     assert text.count("angles first until epoch 5, norms later") == 2

@@ -20,21 +20,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
+from scipy.stats import rankdata
 
 from explorer_browser import Watched, counted, cut_off, drag, drawn_filter, eventually, expect, ready, served, settled, view
 from explorer_runs import digits_run, half_done, write_suspects
 from hardsight import clean, explore, export, score
 from hardsight.errors import FileError, InputError
-from hardsight.explorer import embedding_process
+from hardsight.explorer import embedding_map
 from hardsight.explorer.columns import words
 from hardsight.explorer.display import Display, default_axes
 from hardsight.explorer.opening import open_display, open_page
-from hardsight.explorer.quick_filters import add_quick_filters
+from hardsight.explorer.other_results import add_quick_filters, add_suspects
 from hardsight.explorer.report import report
 from hardsight.explorer.review import Review, review_file
 from hardsight.explorer.selection import selection_table
 from hardsight.explorer.settings import ExploreSettings, ReportSettings
-from hardsight.explorer.suspects import add_suspects
 from hardsight.groups.audit import audit
 from hardsight.groups.drift import drift
 from hardsight.snapshot import Snapshot
@@ -94,8 +94,51 @@ def test_files_that_do_not_fit_are_refused_in_one_line(run: Path, tmp_path: Path
             opened(run, **options)
 
 
+FREQUENCY = np.linspace(0.9, 0.1, 60)  # the last digit is the one that people would doubt most
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with what people would say; twenty of its sixty digits were put to them."""
+    run = digits_run(tmp_path_factory.mktemp("people") / "run", n=60)
+    ids, source = [str(row) for row in range(60)], ["answered"] * 20 + ["predicted"] * 40
+    said = {"id": ids, "predicted_frequency": FREQUENCY, "low": FREQUENCY - 0.1, "high": FREQUENCY + 0.1, "source": source}
+    write_table(pa.table(said), run / "people.parquet")
+    return run
+
+
+def test_what_people_would_say_is_a_column(watched: Watched, asked: Path, tmp_path: Path) -> None:
+    display = opened(asked)
+    assert display.hardest("predicted_frequency")[0] == 59 and display.columns["predicted_frequency"].hard == "low"
+    assert display.columns["predicted_frequency_low"].values[0] == pytest.approx(0.8)
+    with served(asked, read_only=True) as address:
+        page = watched.open(address, "tab=quick&by=predicted_frequency")
+        page.get_by_role("button", name="Select people source: answered").click()
+        settled(page, "^20 of 60 samples$")
+        page.locator("#axis-color").select_option("predicted_frequency")
+        expect(page.locator("#legend")).to_contain_text("predicted frequency")
+        watched.leave()
+    other = digits_run(tmp_path / "run", n=60)
+    write_table(pa.table({"id": ["0"]}), other / "people.parquet")
+    with pytest.raises(FileError, match="not what hardsight people writes: there is no column predicted_frequency"):
+        opened(other)
+
+
+def test_the_report_says_what_people_would_say(watched: Watched, asked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hardsight.explorer.report._figures", lambda page: [])
+    page = watched.open(report(asked).as_uri())
+    expect(page.locator("#people")).to_contain_text("predicted from answers about 20 samples")
+    expect(page.locator("#people .tile img")).to_have_count(24)
+    strips = page.locator("#people .strip")
+    first = [int(strips.nth(at).locator(".tile").first.get_attribute("title")) for at in range(3)]
+    apart = rankdata(-FREQUENCY) - rankdata(-opened(asked).columns["confidence"].values)  # harder for people than for the model
+    assert first[0] == 59 and apart[first[1]] == apart.max() and apart[first[2]] == apart.min()
+    strips.first.locator(".tile").first.click()
+    expect(page.locator("#detail")).to_contain_text("10.0 % (0.0 % to 20.0 %), predicted")
+
+
 def test_a_click_filters(watched: Watched, run: Path) -> None:
-    with served(run, subset=run.parent / "subset.parquet", drift=run.parent / "drift.parquet", hardness=True) as address:
+    with served(run, subset=run.parent / "subset.parquet", drift=run.parent / "drift.parquet") as address:
         page = watched.open(address, "tab=quick")
         rows = page.locator("#view-quick tbody tr")
         expect(rows.first).to_contain_text("in the subset")
@@ -120,13 +163,10 @@ def test_a_click_filters(watched: Watched, run: Path) -> None:
         page.get_by_role("button", name="Apply").click()
         expect(page.locator("#filters .chip")).to_contain_text("drift: easier")
         assert 0 < counted(page) < 120
-        expect(page.locator("#run-name")).to_contain_text("high is hard in every score")
         page.locator("#tab-run").click()
         again = page.locator("#view-run .again")
         expect(again).to_contain_text("How to do it again")
-        expect(again.locator("pre")).to_have_text(
-            re.compile(r"^hardsight extract\nhardsight explore .*--as hardness\nhardsight report ")
-        )
+        expect(again.locator("pre")).to_have_text(re.compile(r"^hardsight extract\nhardsight explore .*\nhardsight report "))
         watched.leave()
 
 
@@ -163,7 +203,7 @@ def test_a_map_is_a_pair_of_axes_and_the_page_works_while_a_slow_one_is_made(
     page.locator("#map").select_option("")
     expect(page.locator("#axis-x")).to_have_value("own_angle")
     finish = Event()
-    monkeypatch.setattr(embedding_process, "placed", half_done(finish))
+    monkeypatch.setattr(embedding_map, "placed", half_done(finish))
     page.locator("#map").select_option("tsne")
     expect(page.locator("#map-progress")).to_contain_text("t-SNE map 50 %")
     page.locator("#sort").select_option("norm")

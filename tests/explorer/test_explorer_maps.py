@@ -15,7 +15,7 @@ from sklearn.decomposition import PCA
 
 from explorer_runs import digits_run, half_done
 from hardsight.errors import InputError
-from hardsight.explorer import embedding_map, embedding_process
+from hardsight.explorer import embedding_map
 from hardsight.explorer.embedding_map import Maps
 from hardsight.explorer.opening import open_display
 from hardsight.files.checksums import own_checksum
@@ -121,7 +121,7 @@ def test_a_slow_map_of_a_subsample(run: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(embedding_map, "MOST_PLACED", {"tsne": 100, "umap": 100})
     monkeypatch.setattr(embedding_map, "SOON", 0.0)
     finish = Event()
-    monkeypatch.setattr(embedding_process, "placed", half_done(finish))
+    monkeypatch.setattr(embedding_map, "placed", half_done(finish))
     every = Maps(open_display(run), keep=False)
     every.start("tsne")
     while every.state("tsne")["share"] is None:
@@ -140,17 +140,17 @@ def test_a_slow_map_of_a_subsample(run: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
-    ("error", "state"), [(embedding_process.PlacingStopped("stopped."), "none"), (ValueError("no room\n in it"), "failed")]
+    ("error", "state"), [(embedding_map.PlacingStopped("stopped."), "none"), (ValueError("no room\n in it"), "failed")]
 )
 def test_a_slow_map_that_ends_early(run: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, state: str) -> None:
     def placed(*_: Any) -> np.ndarray:
         raise error
 
-    monkeypatch.setattr(embedding_process, "placed", placed)
+    monkeypatch.setattr(embedding_map, "placed", placed)
     every = finished(open_display(run), "tsne", keep=False)
     assert every.state("tsne")["state"] == state
     assert every.state("tsne")["note"] == ("" if state == "none" else "The map could not be made: no room")
-    monkeypatch.setattr(embedding_process, "FEWEST", N + 1)
+    monkeypatch.setattr(embedding_map, "FEWEST", N + 1)
     assert "needs at least 301 samples" in finished(open_display(run), "tsne", keep=False).state("tsne")["note"]
 
 
@@ -166,11 +166,9 @@ def test_a_slow_map_in_a_process_of_its_own(method: str) -> None:
         pytest.importorskip("umap", reason="UMAP is not installed: pip install umap-learn")
     rows, labels = load_digits(return_X_y=True)
     shares: list[float] = []
-    places = embedding_process.placed(method, rows[:400].astype(np.float32), shares.append, lambda process: None)
+    places = embedding_map.placed(method, rows[:400].astype(np.float32), shares.append, lambda process: None)
     assert shares == sorted(shares) and shares[-1] == 1.0 and places.shape == (400, 2)
     nearest = np.argsort(((places[:, None] - places) ** 2).sum(-1), axis=1)[:, 1]
     assert (labels[:400][nearest] == labels[:400]).mean() > 0.9
-    with pytest.raises(embedding_process.PlacingStopped):
-        embedding_process.placed(
-            method, np.tile(rows, (3, 1)).astype(np.float32), shares.append, lambda process: process.terminate()
-        )
+    with pytest.raises(embedding_map.PlacingStopped):
+        embedding_map.placed(method, np.tile(rows, (3, 1)).astype(np.float32), shares.append, lambda process: process.terminate())

@@ -1,4 +1,4 @@
-"""What the page is made of: columns, displays, epochs, agreement, comparisons, exports, `--as hardness`; without a browser."""
+"""What the page is made of: columns, displays, epochs, agreement, comparisons, exports; without a browser."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ from hardsight.errors import InputError
 from hardsight.explorer import sample_detail
 from hardsight.explorer import thumbnails as pictures_module
 from hardsight.explorer.columns import codes, from_arrow, numbers, signed
-from hardsight.explorer.opening import open_display, open_page
-from hardsight.explorer.page import Page
+from hardsight.explorer.opening import Page, open_display, open_page
 from hardsight.explorer.report import report
 from hardsight.explorer.review import Review
 from hardsight.explorer.selection import agreement, as_file, curves_of_groups, groups_of, selection_table
@@ -41,11 +40,10 @@ from hardsight.explorer.two_runs import compare
 from hardsight.files.writing import owning
 from hardsight.head import Head
 from hardsight.result import Result
-from hardsight.scores import SCORES
 from hardsight.scoring.score import score
 from hardsight.snapshot import Snapshot
 from hardsight.stats.coefficients import interval
-from hardsight.table import hardest, is_hardness, read_scores, write_table
+from hardsight.table import write_table
 
 
 @pytest.fixture(scope="module")
@@ -208,7 +206,7 @@ def test_pictures_in_work_never_have_more_pixels_than_the_bound(tmp_path: Path, 
     monkeypatch.setattr(pictures_module, "AT_ONCE", 25_000)
     pictures = Pictures(open_display(tmp_path / "scores.parquet"), str(tmp_path))
     in_work, seen, lock = [0], [], Lock()
-    upright, encoded = decoding._upright, pictures_module._encoded
+    upright, encoded = decoding._upright, pictures_module.thumbnail
 
     def counted(pixels: int) -> None:
         with lock:
@@ -227,7 +225,7 @@ def test_pictures_in_work_never_have_more_pixels_than_the_bound(tmp_path: Path, 
         return made
 
     monkeypatch.setattr(decoding, "_upright", decoded)
-    monkeypatch.setattr(pictures_module, "_encoded", slowly)
+    monkeypatch.setattr(pictures_module, "thumbnail", slowly)
     with ThreadPoolExecutor(12) as pool:
         made = list(pool.map(lambda row: pictures.small(row, 768), range(12)))
     assert len(set(made)) == 12 and pictures.room.used == in_work[0] == 0
@@ -248,13 +246,15 @@ def test_a_folder_without_the_samples_is_refused(tmp_path: Path) -> None:
 def test_a_report_holds_small_pictures_only(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twelve as large as they may be would take gigabytes."""
 
-    def overview(images: list[np.ndarray], *_: Any, **__: Any) -> None:
-        raise RuntimeError({image.shape for image in images})
+    shapes = set()
+
+    def imshow(_: Any, image: np.ndarray, **__: Any) -> None:
+        shapes.add(image.shape)
 
     monkeypatch.setattr("hardsight.explorer.report.OVERVIEW", 4)
-    monkeypatch.setattr("hardsight.render.overview.overview", overview)
-    with pytest.raises(RuntimeError, match=r"^\{\(4, 4\)\}$"):  # of digits of 8 x 8
-        report(run)
+    monkeypatch.setattr("matplotlib.axes.Axes.imshow", imshow)
+    report(run)
+    assert shapes == {(4, 4)}  # of digits of 8 x 8
 
 
 # Epochs and agreement
@@ -395,71 +395,31 @@ def test_exports_hold_the_rows_and_no_formula_runs(tmp_path: Path) -> None:
         as_file(pa.table({"path": ["a\nb"]}), "txt", [])
 
 
-# As hardness: high is hard in every score, on the page, over the epochs and in exports
+# How to do it again
 
 
 def opened(run: Path, second: Path | None = None, **options: Any) -> Page:
     return open_page(run, second, ExploreSettings(port=0, **options))
 
 
-def test_scores_whose_low_end_is_hard_change_their_sign(run: Path) -> None:
-    before, display = open_display(run), open_display(run, hardness=True)
-    for name, column in display.columns.items():
-        sign = -1 if name in SCORES and SCORES[name].hard == "low" else 1
-        np.testing.assert_array_equal(column.values, sign * before.columns[name].values, err_msg=name)
-        assert column.hard == "high" or name not in SCORES
-        assert ("other sign" in column.unit) is (sign == -1)
-    assert display.notes[-1].startswith("As hardness: high is hard in every score.") and "confidence" in display.notes[-1]
-    assert not is_hardness(pq.read_schema(run / "scores.parquet"))  # what is kept stays as measured
-    angles = opened(run, hardness=True).columns["nearest_angle"]
-    assert angles.unit == "degrees, other sign" and -180 <= angles.values.min() <= angles.values.max() <= 0
-    assert before.epochs is not None and display.epochs is not None
-    for measure, sign in (("confidence", -1), ("norm", -1), ("nearest_angle", -1), ("avh", 1), ("correct", 1)):
-        np.testing.assert_array_equal(display.epochs.values(2, measure), sign * before.epochs.values(2, measure))
-
-
-def test_an_exported_selection_says_that_it_was_turned(run: Path, tmp_path: Path) -> None:
-    display, rows = open_display(run, hardness=True), np.arange(10, 30)
-    table = selection_table(display, rows, Review(None, display.class_names))
-    measured = selection_table(open_display(run), rows, Review(None, display.class_names))
-    assert is_hardness(table.schema) and max(table.column("confidence").to_pylist()) <= 0
-    assert hardest(table, "confidence", 5).column("id").equals(hardest(measured, "confidence", 5).column("id"))
-    for form in ("csv", "parquet"):
-        (tmp_path / f"some.{form}").write_bytes(as_file(table, form, []))
-        read = read_scores(tmp_path / f"some.{form}")  # turned back
-        assert read.column_names == measured.column_names
-        np.testing.assert_allclose(read.column("confidence").to_numpy(), measured.column("confidence").to_numpy(), rtol=1e-6)
-    assert b"hard_end" not in as_file(measured, "csv", [])
-    assert pq.read_table(io.BytesIO(as_file(table, "parquet", []))).column("norm").equals(pa.chunked_array(table.column("norm")))
-
-
-def test_two_runs_as_hardness(run: Path, tmp_path: Path) -> None:
-    other = digits_run(tmp_path / "other", n=200, noise=2.0)
-    before, after = opened(run, other), opened(run, other, hardness=True)
-    for name in ("confidence (2)", "confidence change", "nearest_angle (2)"):
-        np.testing.assert_array_equal(after.columns[name].values, -before.columns[name].values)
-        assert after.columns[name].hard == "high" and after.columns[name].unit.endswith("other sign")
-    np.testing.assert_array_equal(after.columns["avh change"].values, before.columns["avh change"].values)
-
-
 def test_how_to_do_it_again_repeats_the_options(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hardsight.explorer.report._figures", lambda page: [])
     monkeypatch.chdir(run.parent)
-    page = opened(Path("run"), hardness=True, images="digits", read_only=True)
+    page = opened(Path("run"), images="digits", read_only=True)
     assert page.about()["again"] == [
         "hardsight extract",
-        "hardsight explore run --port 0 --read-only --images digits --as hardness",
-        "hardsight report run --images digits --as hardness    # the same page as one file",
+        "hardsight explore run --port 0 --read-only --images digits",
+        "hardsight report run --images digits    # the same page as one file",
     ]
     two = opened(Path("run"), Path("run"))
     assert two.about()["again"][1:] == ["hardsight explore run run --port 0"]
     (tmp_path / "my names.txt").write_text("\n".join(NAMES), encoding="utf-8")
     names = tmp_path / "my names.txt"
-    text = report("run", tmp_path / "out.html", hardness=True, class_names=names, images="digits").read_text(encoding="utf-8")
-    assert f"hardsight report run --images digits --class-names '{names}' --as hardness -o out.html" in text
-    assert "high is hard in every score" in text and '"maps":[{"method":"pca","title":"PCA","axes":["pca_1","pca_2"]' in text
-    mean = -open_display(run).columns["confidence"].values.astype(float).mean()
-    assert f'["mean confidence, other sign","{mean:.4g}"]' in text
+    text = report("run", tmp_path / "out.html", class_names=names, images="digits").read_text(encoding="utf-8")
+    assert f"hardsight report run --images digits --class-names '{names}' -o out.html" in text
+    assert '"maps":[{"method":"pca","title":"PCA","axes":["pca_1","pca_2"]' in text
+    mean = open_display(run).columns["confidence"].values.astype(float).mean()
+    assert f'["mean confidence","{mean:.4g}"]' in text
 
 
 # Whatever a snapshot opens

@@ -205,6 +205,29 @@ def test_jupyterlab_behind_a_prefix_and_another_host_name(chromium: Any, tmp_pat
 
 
 @pytest.mark.slow  # about 20 s
+def test_results_show_themselves_in_jupyterlab(chromium: Any, tmp_path: Path) -> None:
+    pytest.importorskip("jupyterlab", reason="this test needs JupyterLab: pip install jupyterlab")
+    digits_run(tmp_path / "run", n=80)
+    made = "import warnings; warnings.simplefilter('ignore')\nimport hardsight\nfound = hardsight.check('run', output='checked')"
+    verbs = {"hardsight.score('run')": 10, "hardsight.clean('run')": 10, "hardsight.select('run', budget=9)": 0}  # images of each
+    write_notebook(tmp_path / "results.ipynb", (made, "found", *verbs))
+    context = chromium.new_context(viewport={"width": 1400, "height": 1000})
+    page = context.new_page()
+    with jupyter_lab(tmp_path) as address:
+        open_notebook(page, address, "results.ipynb")
+        run_cell(page, 0)
+        output = run_cell(page, 1)
+        expect(output).to_contain_text("80 samples of 10 classes", timeout=PATIENCE)  # the first lines of the report
+        expect(output).to_contain_text("report: checked/report.html")
+        assert 0 < output.locator("tbody tr").count() == output.locator("img").count()  # the worst, each with its image
+        for cell, (verb, images) in enumerate(verbs.items(), 2):
+            output = run_cell(page, cell)
+            output.locator("table").first.wait_for(timeout=PATIENCE)
+            assert output.locator("img").count() == images, verb
+    context.close()
+
+
+@pytest.mark.slow  # about 20 s
 def test_fifty_thousand_points_are_drawn_within_two_seconds(chromium: Any, tmp_path: Path) -> None:
     pytest.importorskip("jupyterlab", reason="this test needs JupyterLab: pip install jupyterlab")
     pytest.importorskip("anywidget")

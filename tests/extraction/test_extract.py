@@ -24,7 +24,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import hardsight
 from hardsight.errors import FileError, InputError, RunError
-from hardsight.extraction import opening, sizes
+from hardsight.extraction import inputs, parts
 from hardsight.extraction.settings import ExtractSettings
 from hardsight.files import samples
 from hardsight.snapshot import Snapshot
@@ -122,7 +122,7 @@ def test_class_folders(here: Path, cli: Cli) -> None:
     class_folders(here / "photos")
     done = cli("extract", "tiny_nets:two", "photos", "-o", "run", "--split", "test", "--batch-size", 3)
     assert done.code == 0, done.err
-    assert "8 rows of 20 features in run" in done.out and "next: hardsight clean run" in done.out
+    assert "8 rows of 20 features\nwrote run\n" in done.out and "next: hardsight clean run" in done.out
     found = rows(here / "run")
     assert [row["id"] for row in found] == [f"{name}/{k}.png" for name in ("cat", "dog") for k in range(4)]
     assert [row["label"] for row in found] == [0] * 4 + [1] * 4
@@ -207,7 +207,7 @@ def test_a_loader_and_a_list_of_samples(here: Path) -> None:
         assert np.array_equal(again.labels, labels.numpy())
     assert len(hardsight.extract(net, loader, first=11)) == 11
     for settings, ids in ((ExtractSettings(first=3), ["4", "9", "14"]), (ExtractSettings(limit=3), ["4", "599", "1199"])):
-        assert opening._open_images("digits:test", settings).ids == ids
+        assert inputs._open_images("digits:test", settings).ids == ids
 
 
 def test_a_loader_into_parts(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -491,7 +491,7 @@ def test_wrong_options(here: Path, cli: Cli, words: list[str], message: str) -> 
 
 
 def test_a_disk_without_room_is_named_before_the_run(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sizes.shutil, "disk_usage", lambda folder: SimpleNamespace(free=10))  # type: ignore[attr-defined]
+    monkeypatch.setattr(parts.shutil, "disk_usage", lambda folder: SimpleNamespace(free=10))  # type: ignore[attr-defined]
     said: list[str] = []
     hardsight.extract("tiny_nets:two", class_folders(here / "photos"), here / "run", say=said.append)
     assert said == [f"the features need 1 MB, but {here / 'run'} has only 1 MB free"]
@@ -509,9 +509,9 @@ def test_the_largest_batch_that_fits() -> None:
         if size > 100:
             raise RuntimeError("CUDA out of memory")
 
-    assert sizes.largest_that_fits(attempt) == 64
+    assert parts.largest_that_fits(attempt) == 64
     with pytest.raises(RuntimeError, match="other"):
-        sizes.largest_that_fits(lambda size: (_ for _ in ()).throw(RuntimeError("other")))
+        parts.largest_that_fits(lambda size: (_ for _ in ()).throw(RuntimeError("other")))
 
 
 def test_exact_decoding_gives_the_bytes_of_whole_pictures(here: Path) -> None:

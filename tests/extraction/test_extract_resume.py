@@ -22,7 +22,7 @@ from benchmarks.timing import extra_memory
 from forked import started
 from hardsight.data import open_data
 from hardsight.errors import RunError
-from hardsight.extraction import sizes
+from hardsight.extraction import parts as part_sizes
 from hardsight.files import samples
 from hardsight.files.run import Run
 
@@ -208,20 +208,20 @@ def test_threads_and_the_default_size_of_parts_may_change(
     photos: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = begun(whole, tmp_path / "run")
-    monkeypatch.setattr(sizes, "PART_ROWS", 4)  # what a newer version would take
+    monkeypatch.setattr(part_sizes, "PART_ROWS", 4)  # what a newer version would take
     extracted(photos, run, workers=3, batch_size="auto")  # auto: the size it was begun with
     assert content(run) == content(whole)
 
 
 def test_parts_are_small_and_follow_from_the_input() -> None:
-    assert sizes.images_per_part(1670, 1, 32, 1280) == 256  # a few seconds of work
+    assert part_sizes.images_per_part(1670, 1, 32, 1280) == 256  # a few seconds of work
     for images in (10, 256_000, 2_000_000):
-        size = sizes.images_per_part(images, 1, 32, 512)
+        size = part_sizes.images_per_part(images, 1, 32, 512)
         assert size >= 256 and images / size <= 1000
-    assert sizes.images_per_part(1000, 10, 32, 512) == 26  # ten copies of each: 260 forward passes
-    assert sizes.images_per_part(1000, 1, 1024, 512) == 1024  # a batch is computed at once
-    assert sizes.images_per_part(1000, 1, 32, 3 * 224 * 224) == 27  # 16 MB
-    assert sizes.images_per_part(1000, 100, 32, 3 * 224 * 224) == 1
+    assert part_sizes.images_per_part(1000, 10, 32, 512) == 26  # ten copies of each: 260 forward passes
+    assert part_sizes.images_per_part(1000, 1, 1024, 512) == 1024  # a batch is computed at once
+    assert part_sizes.images_per_part(1000, 1, 32, 3 * 224 * 224) == 27  # 16 MB
+    assert part_sizes.images_per_part(1000, 100, 32, 3 * 224 * 224) == 1
 
 
 def other_model() -> Any:

@@ -17,7 +17,7 @@ import hardsight
 import hardsight.extraction.extract as extracting
 from hardsight.data import ImageData, open_data
 from hardsight.errors import HardsightError, InputError
-from hardsight.extraction import sizes
+from hardsight.extraction import parts as part_sizes
 from hardsight.files.samples import write_samples
 from hardsight.files.verify import verify
 from hardsight.snapshot import Snapshot
@@ -94,7 +94,7 @@ def test_an_interrupted_run_ends_with_the_same_bytes(run: Path, tmp_path: Path, 
 
 
 def test_views_of_a_part_fit_where_the_features_of_one_did(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(sizes, "rows_per_part", lambda _: 50)
+    monkeypatch.setattr(part_sizes, "rows_per_part", lambda _: 50)
     extracted(tmp_path / "run")  # four views beside the images: ten images are fifty rows
     assert len(list((tmp_path / "run" / "samples").iterdir())) == N // 10
 

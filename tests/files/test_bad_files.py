@@ -163,7 +163,7 @@ FAULTS: dict[str, tuple[str, bytes, str]] = {  # the file, and what the error sa
     ),
     "lists of text": ("s.parquet", parquet_bytes(features=[["a", "b"]] * 4, label=[0, 1] * 2), "numbers"),
     "text": ("s.parquet", parquet_bytes(features=["a"] * 4, label=[0, 1] * 2), "lists of numbers"),
-    "no column": ("s.parquet", parquet_bytes(embedding=rows(FEATURES)), "needs one column named features"),
+    "no column": ("s.parquet", parquet_bytes(embedding=rows(FEATURES)), "needs one of features, logits and probs"),
     **{
         f"two columns {name}": (
             "s.parquet",

@@ -21,6 +21,7 @@ import pytest
 from PIL import Image
 
 import hardsight
+from hardsight.checking.check import default_output
 from hardsight.data import BrokenImage, open_data
 from hardsight.errors import FileError, InputError
 from hardsight.files import places
@@ -30,6 +31,7 @@ from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
 from hardsight.files.writing import replacing
 from hardsight.head import Head
+from hardsight.models import Preprocessing
 from hardsight.snapshot import Snapshot
 from refusals import refused
 
@@ -225,6 +227,21 @@ def test_images_in_a_store_that_are_not_there(bucket: Any, name: str, match: str
 class Silent(SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing: what a command prints is compared."""
+
+
+def test_photographs_in_a_bucket_are_checked(bucket: Any, tmp_path: Path) -> None:
+    torch, rng = pytest.importorskip("torch"), np.random.default_rng(0)
+    for name, light in (("day", 200), ("night", 40)):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        for number in range(8):
+            pixels = (light + rng.integers(-30, 30, (8, 8, 3))).astype(np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "photos" / name / f"{number}.png")
+    upload(bucket, tmp_path / "photos")
+    net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 2))
+    net.preprocessing = Preprocessing(size=(8, 8))
+    found = hardsight.check("s3://bucket", output=tmp_path / "run", model=net)
+    assert len(found) == 16 and found.counts["unreadable"] == 0 and (tmp_path / "run" / "report.html").is_file()
+    assert default_output("s3://bucket/my/photos/") == "hardsight-photos"
 
 
 @pytest.fixture

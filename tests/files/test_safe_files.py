@@ -26,12 +26,12 @@ from hardsight.errors import FileError, RunError
 from hardsight.explorer.review import Review
 from hardsight.files import checksums
 from hardsight.files.class_names import read_class_names
-from hardsight.files.heads import save_head
+from hardsight.files.heads import save_head, write_safetensors
 from hardsight.files.locking import lock_file
 from hardsight.files.parquet import read_parquet
+from hardsight.files.reading import read_json
 from hardsight.files.run import Run
 from hardsight.files.samples import write_samples
-from hardsight.files.tensors import write_safetensors
 from hardsight.files.writing import check_output, replacing, write_json
 from hardsight.table import read_scores, write_table
 from refusals import refused
@@ -265,14 +265,13 @@ def test_what_later_commands_write_into_a_run_is_replaced_unless_it_is_a_part(tm
 
 @pytest.mark.parametrize("content", [b"[" * 100_000, b"{", b"\xff"])
 def test_json_that_cannot_be_read_is_an_error_of_ours(run: Path, content: bytes) -> None:
-    from hardsight.explorer.adapt_rounds import _last_accuracy
     from hardsight.explorer.opening import open_display
     from hardsight.models.transformers_models import _read_processor
 
     for name in ("rounds.json", "preprocessor_config.json", "start.json"):
         (run / name).write_bytes(content)
     with pytest.raises(FileError, match="rounds.json: damaged"):
-        _last_accuracy(run / "rounds.json")
+        read_json(run / "rounds.json")
     with pytest.raises(FileError, match="preprocessor_config.json: not an image processor's JSON"):
         _read_processor(run)
     write_table(TABLE, run / "scores.parquet")
@@ -282,16 +281,14 @@ def test_json_that_cannot_be_read_is_an_error_of_ours(run: Path, content: bytes)
 
 
 def test_json_that_a_run_lists_is_compared(tmp_path: Path) -> None:
-    from hardsight.explorer.adapt_rounds import _last_accuracy
-
     made = Run(tmp_path / "run", "a test", {}, {})
     rounds = made.directory / "rounds.json"
     write_json(rounds, [{"accuracy": 0.25}])
     made.finish([rounds], {})
-    assert _last_accuracy(rounds) == 0.25
+    assert read_json(rounds) == [{"accuracy": 0.25}]
     rounds.write_text(rounds.read_text().replace("0.25", "0.95"))
     with pytest.raises(FileError, match="rounds.json: damaged, or changed"):
-        _last_accuracy(rounds)
+        read_json(rounds)
 
 
 # ---- checksums ----

@@ -78,9 +78,6 @@ MISSING = r"5 of 300 samples have no human data \(the first: 'img-000'\) and 1 o
         (TABLE, {"level": 95}, "level must be a number above 0 and below 1, got 95"),
         (TABLE, {"replicates": 3}, "replicates must be a whole number of 20 or more"),
         (TABLE, {"limit": 0}, "limit must be a whole number of 1 or more"),
-        (SNAPSHOT, {"superclasses": ONE, "human": FREQUENCY}, "superclasses need counts per class"),
-        (TABLE, {"superclasses": ONE}, "need angles to every class"),
-        (SNAPSHOT, {"superclasses": ONE, "human": None, "against": "norm"}, "need human data"),
         (SNAPSHOT, {"split": "test"}, "no split 'test'; splits: none"),
         (pa.concat_tables([TABLE.slice(0, 2), TABLE.slice(1, 1)]), {"human": FREQUENCY[:3]}, "row 2 repeats 'img-001' of row 1"),
         (TABLE.slice(0, 0), {"human": []}, "has no samples"),
@@ -103,10 +100,7 @@ def test_options_that_are_refused(models: Any, options: dict[str, Any], match: s
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"superclasses": "nope.csv"}, r"nope\.csv does not exist"),
-        ({"superclasses": {0: "a"}}, "every class needs a superclass"),
-        ({"unseen": "nope.npz"}, r"nope\.npz does not exist"),
-        ({"unseen": Snapshot(np.ones((3, 2)), np.ones((2, 2)))}, "rows are 2 wide"),
+        ({"images": "nope.npz"}, r"nope\.npz., which does not exist"),
         ({"by": "nope"}, "no column 'nope'"),
     ],
 )

@@ -172,7 +172,6 @@ def test_further_analyses_are_those_that_the_data_allows() -> None:
         "cat",
         "dog",
     }
-    assert whole.coarse is None and whole.unseen_rows == []
     table = correlate(TABLE, COUNTS, **FEW)
     assert table.calibrations == [] and len(table.disagreements) == 1  # a table has no logits
     column = correlate(TABLE, against="norm", scores="avh", **FEW)

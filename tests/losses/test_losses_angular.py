@@ -28,6 +28,7 @@ from hardsight.losses import (
 )
 from hardsight.losses.arcface import added_angle
 from hardsight.losses.multiplied_angle import Annealing, psi
+from hardsight.losses.normface import angles_past_quarter
 from oracles import on_circle as circle
 
 
@@ -227,6 +228,21 @@ def test_prototypes_of_unseen_classes() -> None:
     head = loss.head_with(new, torch.tensor([0, 0, 1, 1]))
     torch.testing.assert_close(head.weight[2:], on_circle(180, 270))
     assert head.logits(on_circle(5, 95, 185, 275)).argmax(1).tolist() == [0, 1, 2, 3]
+
+
+def test_the_constraint_is_the_angle_past_a_quarter_of_that_to_the_next_class() -> None:
+    weight, x = on_circle(0, 80, 200), on_circle(30, 90, 195, 0) * torch.tensor([[1.0], [5.0], [2.0], [0.1]])
+    labels = torch.tensor([0, 1, 2, 0])
+    past = angles_past_quarter(x, weight, labels)
+    by_hand = [30 - 80 / 4, 0.0, 0.0, 0.0]  # 10 of 20 degrees, 5 of 30 and 0 of 20 are within
+    torch.testing.assert_close(past, torch.deg2rad(torch.tensor(by_hand)).to(past), atol=1e-6, rtol=0)
+    loss = NormalizedSoftmaxLoss(2, 3, constraint=2.0).double()
+    with torch.no_grad():
+        loss.weight.copy_(weight)
+    expected = normface_loss(x, weight, labels, scale=20.0) + 2 * past.mean()
+    torch.testing.assert_close(loss(x, labels), expected)
+    moving = on_circle(33, 95, 150, 70).requires_grad_(), weight.clone().requires_grad_()
+    assert torch.autograd.gradcheck(lambda x, w: angles_past_quarter(x, w, labels), moving)
 
 
 # pytorch-metric-learning, where the formula is the same

@@ -117,7 +117,7 @@ def test_aldr_keeps_a_lambda_per_sample() -> None:
 
 def test_ens_slopes_are_those_of_a_convex_calibrated_loss() -> None:
     margin = torch.linspace(-3, 4, 50)[torch.randperm(50, generator=torch.Generator().manual_seed(1))]
-    slopes = random_slopes(margin, torch.Generator().manual_seed(0))
+    slopes = random_slopes(margin, 0.0, torch.Generator().manual_seed(0))
     assert (slopes < 0).all() and (slopes >= -1 - 1e-5).all()
     assert (slopes[margin.argsort()].diff() >= 0).all()
 
@@ -126,7 +126,7 @@ def test_ens_gradient_and_value() -> None:
     z, y = batch(10, 2, 2)
     z.requires_grad_()
     margin = (z[:, 1] - z[:, 0]) * (2 * y - 1)
-    slopes = random_slopes(margin.detach(), torch.Generator().manual_seed(0))
+    slopes = random_slopes(margin.detach(), 0.0, torch.Generator().manual_seed(0))
     value = ens_loss(z, y, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(value, (slopes * margin).mean())
     (grad,) = torch.autograd.grad(value, z)
@@ -134,6 +134,35 @@ def test_ens_gradient_and_value() -> None:
     torch.testing.assert_close(grad[:, 0], -grad[:, 1])
     twice = [EnsLoss(generator=torch.Generator().manual_seed(3))(z, y) for _ in range(2)]
     assert torch.equal(*twice)
+
+
+@pytest.mark.parametrize("power", [-1.0, -0.4, 0.0, 0.5, 1.0])
+def test_ens_slopes_go_through_the_inverse_box_cox_transform(power: float) -> None:
+    """A plain loop over sorted numbers; by hand, lambda 1 is 1 + z and lambda -1 is 1 / (1 - z)."""
+    margin = torch.tensor([0.5, 2.0, -1.0, 4.0, 0.0], dtype=torch.float64)
+    slopes = random_slopes(margin, power, torch.Generator().manual_seed(0))
+    assert (slopes[margin.argsort()].diff() >= 0).all() and (slopes < 0).all()  # convex and calibrated whatever lambda is
+    drawn = []
+    for z in torch.randn(5, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).tolist():
+        inside = 1 + power * z
+        size = math.exp(z) if power == 0 else inside ** (1 / power) if inside > 0 else (0.0 if power > 0 else math.inf)
+        drawn.append(max(-size, -1.0))
+    for slope, at in zip(sorted(drawn), margin.argsort().tolist(), strict=True):
+        expected = slope / float(margin[at]) if margin[at] > 1 else slope
+        assert float(slopes[at]) == pytest.approx(expected - 1e-6)
+
+
+def test_ens_draws_lambda_once_a_period() -> None:
+    loss = EnsLoss(period=3, generator=torch.Generator().manual_seed(0))
+    seen = []
+    for epoch in range(9):
+        loss.set_epoch(epoch)
+        seen.append(float(loss.power))
+    assert seen[:3] == [0.0] * 3 and len(set(seen)) == 3 and seen[3:6] == [seen[3]] * 3 and -1 <= min(seen) <= max(seen) <= 1
+    resumed = EnsLoss(period=3)
+    resumed.load_state_dict(loss.state_dict())
+    resumed.set_epoch(8)  # in the middle of a period
+    assert float(resumed.power) == seen[-1] and not loss.extra_state()
 
 
 def test_smooth_adversarial_finds_the_largest_move() -> None:

@@ -11,7 +11,7 @@ from hardsight.errors import HardsightError
 
 def library(name: str) -> Any:
     pytest.importorskip("torch")
-    from hardsight.models.torchvision_models import import_torchvision, import_with_torchvision
+    from hardsight.models.libraries import import_torchvision, import_with_torchvision
 
     try:
         return import_torchvision() if name == "torchvision" else import_with_torchvision(name, name)

@@ -142,24 +142,6 @@ def test_initializers_repeated_among_the_inputs(tmp_path: Path) -> None:
     np.testing.assert_allclose(model.head.weight, WEIGHT, rtol=1e-6)
 
 
-@pytest.mark.parametrize("softmax", [False, True])
-def test_two_averaged_heads_are_one_on_both_features(softmax: bool, tmp_path: Path) -> None:
-    """(f W' + k + f^2 V' - h) / 2, as a distilled transformer is exported."""
-    other = RNG.normal(size=(C, D)).astype(np.float32)
-    shift = RNG.normal(size=C).astype(np.float32)
-    nodes = [node("Gemm", "f w k", "one", transB=1), node("Mul", "f f", "g"), node("MatMul", "g v", "two")]
-    nodes += [node("Add", "one two", "sum"), node("Sub", "sum h", "less"), node("Div", "less half", "z" if softmax else "y")]
-    nodes += [node("Softmax", "z", "y", axis=1)] if softmax else []
-    arrays: dict[str, Any] = {"w": WEIGHT, "k": BIAS, "v": other.T.copy(), "h": shift, "half": np.float32(2)}
-    model = open_model(graph(tmp_path / "m.onnx", *nodes, **arrays))
-    features, logits = model(IMAGES)
-    np.testing.assert_allclose(features, np.concatenate([FLAT, FLAT**2], axis=1), rtol=1e-5)
-    expected = (FLAT @ WEIGHT.T + BIAS + FLAT**2 @ other.T - shift) / 2
-    np.testing.assert_allclose(logits, expected, rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(model.head.logits(features), expected, rtol=1e-4, atol=1e-4)
-    assert model.layer_name == "Gemm_one + MatMul_two"
-
-
 @pytest.mark.parametrize("bias", [50.0, 0.0])
 def test_a_relu_between_convolution_and_pool(bias: float, tmp_path: Path) -> None:
     """The head of a SqueezeNet: linear where the ReLU cuts nothing off."""

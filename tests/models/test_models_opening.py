@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import pickle
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -188,11 +189,28 @@ def test_a_malicious_pickle_in_a_transformers_directory(tmp_path: Path) -> None:
     assert not canary.exists() and "TORCH_FORCE_WEIGHTS_ONLY_LOAD" not in os.environ
 
 
-@pytest.mark.parametrize("spec", ["timm:resnet18", "hf:microsoft/resnet-18"])
+def test_a_bare_hub_id_is_opened_from_the_cache(tmp_path: Path) -> None:
+    """A cache as the hub fills it, in the place of a network."""
+    transformers = library("transformers")
+    repository = tmp_path / "models--owner--tiny-vit"
+    (repository / "refs").mkdir(parents=True)
+    (repository / "refs" / "main").write_text("abc")
+    module = transformers.AutoModelForImageClassification.from_config(tiny_transformers(transformers)["vit"])
+    module.save_pretrained(repository / "snapshots" / "abc")
+    code = "from hardsight.models import open_embedder, open_model\n"
+    code += "print(open_model('owner/tiny-vit').name, open_model('hf:owner/tiny-vit').name, open_embedder('owner/tiny-vit').name)"
+    environment = {**os.environ, "HF_HUB_CACHE": str(tmp_path), "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == ["hf:owner/tiny-vit"] * 3, done.stderr
+
+
+@pytest.mark.parametrize("spec", ["timm:resnet18", "hf:microsoft/resnet-18", "microsoft/resnet-18"])
 def test_without_a_network_a_model_of_the_hub_is_refused_at_once(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
     library("timm" if spec.startswith("timm") else "transformers")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", "no-cache")
-    monkeypatch.setattr("hardsight.models.downloads._is_known", lambda host: False)
+    monkeypatch.setattr("hardsight.models.libraries._is_known", lambda host: False)
     with pytest.raises(InputError, match=f"{spec}: .*huggingface.co cannot be reached: give "):
         open_model(spec)
 

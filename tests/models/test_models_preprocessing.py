@@ -84,7 +84,7 @@ def test_wrong_settings(wrong: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize("name", ["resnet18", "efficientnet_b3", "vit_b_16", "swin_v2_t"])
 def test_torchvision_presets(name: str) -> None:
     models = library("torchvision").models
-    from hardsight.models.torchvision_models import _preprocessing
+    from hardsight.models.libraries import _preprocessing
 
     preset = models.get_model_weights(name).DEFAULT.transforms()
     np.testing.assert_allclose(_preprocessing(preset)(PICTURE), preset(PICTURE), atol=2e-6)
@@ -103,7 +103,7 @@ def test_torchvision_presets(name: str) -> None:
 )
 def test_timm_transforms(changes: dict[str, Any]) -> None:
     timm = library("timm")
-    from hardsight.models.timm_models import timm_preprocessing
+    from hardsight.models.libraries import timm_preprocessing
 
     module = timm.create_model("resnet10t", pretrained=False, pretrained_cfg_overlay={"test_input_size": None, **changes})
     transform = timm.data.create_transform(**timm.data.resolve_model_data_config(module))

@@ -35,7 +35,7 @@ def test_no_help_is_cut_short_or_shows_types() -> None:
 
 
 def test_every_command_is_under_one_purpose() -> None:
-    from hardsight.cli.help_page import PURPOSES
+    from hardsight.cli.command_options import PURPOSES
 
     whole: Any = get_command(app)
     assert sorted(name for names in PURPOSES.values() for name in names) == sorted(whole.commands)

@@ -36,12 +36,10 @@ from hardsight.quality.error_model import (
 )
 from hardsight.quality.evidence import Evidence, right_since
 from hardsight.quality.flagged_labels import flagged
-from hardsight.quality.neighbors import Nearby, Neighborhood, far_out
-from hardsight.quality.noise import confident_counts, noise_factors
-from hardsight.quality.ranking import by_epochs, confidence, margin, posterior
+from hardsight.quality.neighbors import Nearby, Neighborhood, far_out, mixed, votes_by_probs
+from hardsight.quality.ranking import by_epochs, confidence, confident_counts, margin, noise_factors, posterior
 from hardsight.quality.review import apply_review
 from hardsight.quality.verdicts import VERDICTS, Judged, judged, verdict_codes
-from hardsight.quality.votes import mixed, votes_by_probs
 from hardsight.scores.duplicates import Repeats
 from hardsight.scoring.fitted_head import fold_rows
 from hardsight.stats import pass_scores

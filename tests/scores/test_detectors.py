@@ -18,7 +18,7 @@ from sklearn.neighbors import NearestNeighbors
 import hardsight
 from hardsight import SCORES, Head, Snapshot, score
 from hardsight.errors import InputError, MissingExtra
-from hardsight.models.torchvision_models import import_torchvision
+from hardsight.models.libraries import import_torchvision
 from oracles import on_circle
 from properties import examples
 from refusals import refused

@@ -12,7 +12,7 @@ from sklearn.neighbors import NearestNeighbors
 import hardsight
 from hardsight import Head, Snapshot, score
 from hardsight.errors import InputError
-from hardsight.scores.class_gaussians import ReferenceGaussians
+from hardsight.scores.labeled_reference import ReferenceGaussians
 from oracles import on_circle
 
 RNG = np.random.default_rng(0)
@@ -51,7 +51,7 @@ def test_gaussians_are_those_of_the_classes() -> None:
     y = (TRAIN - TRAIN.mean(0)) @ gaussians.axes
     parts = [y[TRAIN_LABELS == k] for k in range(C)]
     pooled = np.mean([np.cov(part.T, bias=True) for part in parts], axis=0)
-    weight = max(0.1, size / (size + N / C))
+    weight = max(0.5, size / (size + N / C))
     expected = np.empty((60, C))
     for k, part in enumerate(parts):
         covariance = (1 - weight) * np.cov(part.T, bias=True) + weight * pooled
@@ -79,15 +79,13 @@ def test_angular_confidence_by_hand() -> None:
     assert table()["angular_confidence"] == pytest.approx(expected, rel=1e-4)
 
 
-def test_human_hardness_is_the_mean_of_three_standardized_parts() -> None:
+def test_human_hardness_is_the_mean_of_two_standardized_parts() -> None:
     def parts(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         gaussians, rows = ReferenceGaussians(TRAIN.astype(np.float32), TRAIN_LABELS), np.arange(len(y))
-        temperature = gaussians.log_density(TRAIN)[np.arange(N), TRAIN_LABELS].std()
-        miss = 1 - softmax(gaussians.log_density(x) / temperature, axis=1)[rows, y]
-        logits = HEAD.logits(TRAIN)[np.arange(N), TRAIN_LABELS].std()
-        return np.stack([
-            hardsight.scores.avh_nearest(x, HEAD, y), miss, -log_softmax(HEAD.logits(x) / logits, axis=1)[rows, y]
-        ])  # fmt: skip
+        temperature = 2 * gaussians.log_density(TRAIN)[np.arange(N), TRAIN_LABELS].std()
+        another = 1 - softmax(gaussians.log_density(x) / temperature, axis=1)[rows, y]
+        cosines = np.cos(HEAD.angles(TRAIN))[np.arange(N), TRAIN_LABELS].std()
+        return np.stack([another, -log_softmax(np.cos(HEAD.angles(x)) / cosines, axis=1)[rows, y]])
 
     known, found = parts(TRAIN, TRAIN_LABELS), parts(TEST, TEST_LABELS)
     expected = ((found - known.mean(1, keepdims=True)) / known.std(1, keepdims=True)).mean(0)

@@ -196,7 +196,6 @@ def test_gm_likelihood_by_hand() -> None:
     head = Head("linear", np.array([[-1.0], [1.0]]), bias=np.array([10.0, 0.0]))  # class 1 from 5 on
     half_log = 0.5 * np.log(2 * np.pi)
     assert hardsight.scores.gm_likelihood(features, head, labels) == pytest.approx([-0.5 - half_log] * 4)
-    assert hardsight.scores.gm_likelihood(2 * features, head, labels, covariance="identity") == pytest.approx([-2 - half_log] * 4)
 
 
 def test_gm_likelihood_of_a_gaussian_head_is_its_own() -> None:
@@ -210,8 +209,6 @@ def test_gm_likelihood_of_a_gaussian_head_is_its_own() -> None:
     for given in (labels, None):  # the table of a snapshot says the same, with labels or without
         table = hardsight.score(features, head, given, scores="gm_likelihood")
         assert table.column("gm_likelihood").to_pylist() == pytest.approx(expected)
-    with pytest.raises(hardsight.errors.InputError, match="leave covariance out"):
-        hardsight.scores.gm_likelihood(features, head, labels, covariance="identity")
 
 
 def test_knn_agreement_by_hand() -> None:

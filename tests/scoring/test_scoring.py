@@ -22,9 +22,9 @@ from hardsight import SCORES, Dynamics, Head, Snapshot, score
 from hardsight.domains.opening import open_domain
 from hardsight.domains.pseudo_labels import select_pseudo_labels
 from hardsight.errors import InputError
+from hardsight.extraction.feed import ArrayInputs
 from hardsight.stats import fit_temperature, selection_frequency
 from hardsight.table import read_scores
-from hardsight.training.inputs import ArrayInputs
 
 RNG = np.random.default_rng(0)
 FEATURES = RNG.normal(size=(23, 5))

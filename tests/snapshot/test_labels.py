@@ -21,12 +21,12 @@ from hardsight import Snapshot, avh, score
 from hardsight.checks import counted_from_one
 from hardsight.data import open_data
 from hardsight.errors import InputError
+from hardsight.extraction.feed import ArrayInputs
 from hardsight.files.heads import save_head
 from hardsight.head import Head
 from hardsight.labels import Classes, Written, class_numbers, distinct_names, read_labels
 from hardsight.quality.folds import out_of_sample
 from hardsight.table import read_scores, write_table
-from hardsight.training.inputs import ArrayInputs
 
 FEATURES = np.array([[2.0, 0.0], [1.0, 1.0], [0.0, 3.0], [0.0, 1.0]])  # 0, 45, 90 and 90 degrees
 NAMES = ["cat", "dog", "dog", "cat"]

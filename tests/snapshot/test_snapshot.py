@@ -93,10 +93,10 @@ def test_pred_probs_in_a_file_are_probabilities(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", pred_probs=probs, probs=probs)
     pq.write_table(pa.table({"pred_probs": lists, "probs": lists}), tmp_path / "x.parquet")
     for file in (tmp_path / "x.npz", tmp_path / "x.parquet"):
-        with pytest.raises(FileError, match="probs and pred_probs mean the same: keep only one of them"):
+        with pytest.raises(FileError, match="needs one of features, logits and probs .* found .*pred_probs"):
             Snapshot.load(file)
     np.savez(tmp_path / "x.npz", features=probs, pred_probs=probs)
-    with pytest.raises(FileError, match="needs one of features, logits or probs among its arrays, found features, pred_probs"):
+    with pytest.raises(FileError, match="needs one of .* found features, pred_probs"):
         Snapshot.load(tmp_path / "x.npz")
 
 

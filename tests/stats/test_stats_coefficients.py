@@ -19,8 +19,7 @@ from hardsight import stats
 from hardsight.errors import InputError
 from hardsight.stats.answers import _half
 from hardsight.stats.coefficients import KINDS, standard_error
-from hardsight.stats.permutation import swap_tests
-from hardsight.stats.resampling import CHUNK
+from hardsight.stats.resampling import CHUNK, swap_tests
 
 ORACLE: dict[str, Any] = {
     "pearson": scipy_stats.pearsonr,

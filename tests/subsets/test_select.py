@@ -17,7 +17,6 @@ import hardsight
 from explorer_runs import digits_run
 from hardsight import Snapshot
 from hardsight.errors import InputError
-from hardsight.subsets.cost import cost_curve
 from hardsight.subsets.d2 import d2, neighbor_graph
 from hardsight.subsets.eligible import directions
 from hardsight.subsets.k_center import k_center
@@ -183,6 +182,10 @@ def test_what_cannot_be_scored_is_left_out() -> None:
         assert min(ids) == 5
     huge = hardsight.select(features=features.astype(np.float64) * 1e200, budget=3, method="kcenter")  # directions all the same
     assert chosen(huge) == chosen(hardsight.select(features=features, budget=3, method="kcenter"))
+
+
+def cost_curve(snapshot: Snapshot, **options: Any) -> Any:
+    return hardsight.select(snapshot, curve=True, **options).curve
 
 
 def test_the_curve_shows_what_is_lost() -> None:

@@ -244,13 +244,6 @@ def test_training_learns(tmp_path: Path) -> None:
     assert done.history[-1]["train"]["objective"] < done.history[0]["train"]["objective"]
 
 
-def test_two_features_are_drawn(tmp_path: Path) -> None:
-    on_points(tmp_path / "run", loss="lgm")
-    for name in ("train", "test"):
-        with Image.open(tmp_path / "run" / "figures" / f"embedding-{name}.png") as picture:
-            assert min(picture.size) > 400 and len(np.unique(np.asarray(picture.convert("L")))) > 20
-
-
 def test_who_learns_how() -> None:
     from hardsight.models.trainable import open_trainable
     from hardsight.training.optimization import parameter_groups

@@ -17,6 +17,7 @@ pytest.importorskip("accelerate")
 
 from hardsight.data import open_data
 from hardsight.errors import InputError, RunError
+from hardsight.extraction.feed import ArrayInputs, ImageInputs
 from hardsight.losses import contrastive_loss
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.training.augmentation import (
@@ -30,9 +31,7 @@ from hardsight.training.augmentation import (
     sample_keys,
 )
 from hardsight.training.checkpoint import TrainingState, load_checkpoint, newest_checkpoint, save_checkpoint
-from hardsight.training.inputs import ArrayInputs, ImageInputs
-from hardsight.training.loss_names import LOSSES, loss_name
-from hardsight.training.loss_options import loss_class, loss_options, with_defaults
+from hardsight.training.loss_names import LOSSES, loss_class, loss_name, loss_options, with_defaults
 from hardsight.training.objective import Objective
 from hardsight.training.optimization import rate_factor
 from hardsight.training.sets import labeled_only

@@ -145,7 +145,8 @@ def grid(rows: list[list[Picture]], headings: Sequence[str] = ()) -> Figure:
         part.suptitle(heading, fontsize=11, fontweight="bold")
         for column, (image, words) in enumerate(row):
             axes = part.add_subplot(1, SHOWN, column + 1)
-            axes.imshow(np.asarray(image), cmap="gray" if image.mode == "L" else None, vmin=0, vmax=255)
+            pixels = np.asarray(image)  # (h, w) or (h, w, 3)
+            axes.imshow(pixels, cmap="gray" if pixels.ndim == 2 else None, vmin=0, vmax=255)
             axes.set_title(words, fontsize=8)
             axes.axis("off")
     return figure

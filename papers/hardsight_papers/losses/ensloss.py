@@ -52,8 +52,6 @@ def ensloss(context: Context) -> Outcome:
                 gaps,
                 rule="The 95 % interval over tasks and seeds of its accuracy less that of each fixed loss lies above 0.",
                 digits=2,
-                why_not="Slopes are drawn with lambda 0 of the inverse Box-Cox transform alone, as in the public code; the paper "
-                "draws the lambda, too.",
             )
         ],
         commands=["hardsight train two_classes/ --model DigitsCNN --loss ens -o run"],

@@ -1,7 +1,6 @@
 from .attack_result import Attack
-from .tables import roc_curve
+from .tables import describe_paths, roc_curve
 from .gradient_sign import fgsm, pgd
-from .trajectory import describe_paths
 
 __all__ = [
     "Attack",

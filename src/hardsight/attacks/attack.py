@@ -24,7 +24,15 @@ import pyarrow as pa
 
 from hardsight.attacks.attack_result import Attack
 from hardsight.attacks.settings import AttackSettings
-from hardsight.attacks.tables import attack_table, detection_table, epsilon_table
+from hardsight.attacks.tables import (
+    PATH_COLUMNS,
+    attack_table,
+    describe_paths,
+    detection_table,
+    epsilon_table,
+    path_table,
+    verification,
+)
 from hardsight.attacks.target import (
     AttackTarget,
     check_same_model,
@@ -34,10 +42,9 @@ from hardsight.attacks.target import (
     saved_centers,
     training_features,
 )
-from hardsight.attacks.trajectory import SCHEMA, describe_paths, path_table
-from hardsight.attacks.verification import verification
 from hardsight.errors import FileError, RunError, require_installed
-from hardsight.extraction.broken import BROKEN, read_back, write_errors
+from hardsight.extraction.feed import ImageInputs, sized, write_errors
+from hardsight.extraction.parts import BROKEN, read_back
 from hardsight.files.heads import save_head
 from hardsight.files.parquet import read_parquet
 from hardsight.files.places import place_on_disk
@@ -48,7 +55,6 @@ from hardsight.render.saving import save_figure
 from hardsight.screen import Progress, Say
 from hardsight.table import write_table
 from hardsight.threads import even_rows, num_threads
-from hardsight.training.inputs import ImageInputs, sized
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -114,7 +120,7 @@ class _Job:
         """The model opened and its last layer found, the images as it takes them."""
         model = open_attacked(target.model, settings)
         check_same_model(target.directory, model)
-        model.preprocessing = sized(model.preprocessing, target.data, settings.preprocessing())
+        model.preprocessing = sized(model.preprocessing, target.data, settings.preprocessing.preprocessing())
         workers = settings.workers or num_threads()
         first = next(
             ImageInputs(target.data, model.preprocessing, workers=workers).batches([np.arange(min(16, len(target.data)))])
@@ -270,7 +276,7 @@ class _Job:
         wanted = set(right[place] for place in even_rows(len(right), s.trajectories)) if s.trajectories else set()
         chosen = np.array([row for row, id in enumerate(self.inputs.ids) if id in wanted], np.int64)
         if len(chosen) == 0:
-            return SCHEMA.empty_table()
+            return PATH_COLUMNS.empty_table()
         view, seen, features = _Pixels(self.model), [], []
         for batch in self.inputs.batches(np.array_split(chosen, -(-len(chosen) // s.batch_size))):
             labels = torch.as_tensor(self.inputs.labels[batch.rows], device=self.model.device)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.attacks.tables import MEDIANS, attacks_of, detected, roc_curve
-from hardsight.attacks.trajectory import paths
+from hardsight.attacks.tables import MEDIANS, attacks_of, detected, paths, roc_curve
 from hardsight.files.run import read_manifest
 from hardsight.render import attacks as plots
 from hardsight.result import RunResult

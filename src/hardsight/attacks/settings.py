@@ -8,7 +8,8 @@ from typing import Any
 
 from hardsight.errors import InputError, did_you_mean
 from hardsight.extraction.settings import PreprocessingOptions
-from hardsight.options import common, option
+from hardsight.options import Options, common, option
+from hardsight.training.settings import NetworkOptions
 
 METHODS = ("fgsm", "pgd")
 
@@ -46,7 +47,7 @@ def _epsilon(part: Any) -> float:
 
 
 @dataclass(frozen=True)
-class AttackSettings(PreprocessingOptions):
+class AttackSettings(Options):
     """Options of an attack: how, how far, on which images and on which model."""
 
     methods: Any = option("fgsm", "Comma-separated attacks: fgsm (one step), pgd (many).", read=_methods, metavar="[fgsm|pgd]")
@@ -81,8 +82,6 @@ class AttackSettings(PreprocessingOptions):
     batch_size: int = option(128, "Images per step.", least=1)
     device: Any = common("device", decides=False)
     workers: int | None = option(None, "Decoding threads. Default: one per core.", least=1, decides=False)
-
-    def as_dict(self) -> dict[str, Any]:
-        """What decides the result, without the options of preprocessing: what they result in is recorded as a whole."""
-        preprocessing = {field.name for field in PreprocessingOptions.fields()}
-        return {name: value for name, value in super().as_dict().items() if name not in preprocessing}
+    preprocessing: PreprocessingOptions = NetworkOptions.redefine(  # what it results in is recorded as a whole
+        "preprocessing", PreprocessingOptions(), decides=False
+    )

@@ -1,21 +1,103 @@
-"""What an attack says: a row per input and attack, a row per attack, and how well attacked inputs are told from clean ones.
+"""What an attack says: how inputs are verified, a row per input and attack, a row per attack, detectors, and paths.
 
+A verification score is low where something is wrong with an input, and made of its feature alone. The L-GM paper gives each loss
+its own, with p the predicted class:
+
+    softmax      z_p = w_p . x + b_p                    the logit
+    center       -1/2 |x - center_p|^2                  the centers that the loss moved, saved in loss.safetensors
+    GM, L-GM     -1/2 (x - mean_p)' S_p^-1 (x - mean_p) the head's own means
+
+It prints the last two as exponentials, which round to 0 for the inputs of interest; their logarithms rank the same.
+The likelihood is that of all models alike: log N(x; mean_p, S_p), of the head's Gaussians or of Gaussians that are fitted.
 Detectors are scores that need no label; ROC curves and AUROC say how well they do.
+
+A path is that of an attacked sample in angle and norm, as Figure 22 of the AVH paper draws it: gradient ascent on the loss of the
+given class, in small steps. The paper sees one sample first shrink its norm and then turn away from its class;
+`describe_paths` counts how many do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hardsight.attacks.verification import VerificationScore
+from hardsight.checks import to_numpy
+from hardsight.head import Head
+from hardsight.scores.likelihood import DiagonalGaussians, head_variance
 from hardsight.scoring.score import score
 from hardsight.stats import wilson
 from hardsight.stats.open_set import Auroc, auroc
+
+VARIANCE_FLOOR = 1e-9  # of the mean variance: a dimension that never varies must not divide by zero
+
+
+def fitted_gaussians(features: np.ndarray, labels: np.ndarray, num_classes: int) -> DiagonalGaussians:
+    """Means of the given classes, and one variance per dimension for all of them; a class without samples has no mean."""
+    features = features.astype(np.float64)  # (n, d)
+    count = np.bincount(labels, minlength=num_classes)  # (c,)
+    total = np.zeros((num_classes, features.shape[1]))
+    np.add.at(total, labels, features)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = total / count[:, None]  # (c, d)
+    variance = ((features - mean[labels]) ** 2).mean(0)  # (d,)
+    return DiagonalGaussians(mean, np.maximum(variance, VARIANCE_FLOOR * (variance.mean() or 1.0)))
+
+
+@dataclass(frozen=True)
+class VerificationScore:
+    """The score of a loss, and the Gaussians that the likelihood is taken of.
+
+    Attributes:
+        head: what predicts.
+        centers: (c, d) of the center loss.
+        gaussians: the head's own or fitted ones.
+    """
+
+    head: Head
+    centers: np.ndarray | None
+    gaussians: DiagonalGaussians
+
+    @property
+    def name(self) -> str:
+        """What the score is, in words."""
+        if self.head.kind == "gaussian":
+            return "-distance to the mean of the predicted class"
+        return "logit of the predicted class" if self.centers is None else "-distance to the center of the predicted class"
+
+    def score(self, features: np.ndarray, predicted: np.ndarray, max_logit: np.ndarray) -> np.ndarray:
+        """(n,) verification score: low is abnormal."""
+        if self.head.kind == "gaussian":
+            return -self.gaussians.distance(features, predicted)
+        if self.centers is None:
+            return max_logit
+        return -DiagonalGaussians(self.centers, np.ones(features.shape[1])).distance(features, predicted)
+
+    def likelihood(self, features: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+        """(n,) log-likelihood under the Gaussian of the predicted class."""
+        return self.gaussians.log_density(features, predicted)
+
+
+def verification(
+    head: Head, centers: np.ndarray | None, reference: tuple[np.ndarray, np.ndarray] | None, clean: tuple[np.ndarray, np.ndarray]
+) -> VerificationScore:
+    """How this model's inputs are verified.
+
+    Args:
+        centers: of the center loss, if it was trained with it.
+        reference: features and labels of the training data, where they are at hand: Gaussians are fitted to them.
+        clean: features and labels of the clean inputs, which take their place where they are not.
+    """
+    if head.kind == "gaussian":
+        mean = to_numpy(head.weight).astype(np.float64)
+        return VerificationScore(head, None, DiagonalGaussians(mean, head_variance(head)))
+    features, labels = clean if reference is None else reference
+    return VerificationScore(head, centers, fitted_gaussians(features, labels, head.num_classes))
+
 
 MEDIANS = ("avh", "norm", "confidence", "likelihood", "score")
 SCORES = ("avh", "own_angle", "nearest_angle", "norm", "confidence", "predicted_confidence", "avc_predicted", "max_logit")
@@ -138,3 +220,87 @@ def roc_curve(clean: np.ndarray, attacked: np.ndarray) -> tuple[np.ndarray, np.n
     shares = [np.searchsorted(x, thresholds, side="right") / max(1, len(x)) for x in (clean, attacked)]
     rejected_clean, rejected_attacked = (np.concatenate([[0.0], share]) for share in shares)
     return rejected_clean, rejected_attacked
+
+
+# ---- paths ----
+
+PATH_COLUMNS = pa.schema(
+    [("id", pa.string()), ("label", pa.int64()), ("step", pa.int64()), ("epsilon", pa.float64()), ("predicted", pa.int64()),
+     ("own_angle", pa.float64()), ("other_angle", pa.float64()), ("avh", pa.float64()), ("norm", pa.float64())]
+)  # fmt: skip
+
+
+def path_table(ids: list[str], labels: np.ndarray, features: np.ndarray, head: Head, epsilon: float) -> pa.Table:
+    """One row per sample and step.
+
+    `other_angle` is the angle to the class that the sample ends in, or to the nearest other one if it stays in its own.
+
+    Args:
+        ids, labels: of n samples.
+        features: (n, steps + 1, d), the clean ones first.
+        epsilon: how far a pixel may have moved at the end.
+    """
+    n, count, d = features.shape
+    flat = features.reshape(-1, d).astype(np.float64)
+    angles = to_numpy(head.angles(flat)).reshape(n, count, -1)  # (n, steps + 1, c)
+    predicted = to_numpy(head.logits(flat)).reshape(n, count, -1).argmax(2)  # (n, steps + 1)
+    norm = np.linalg.norm(to_numpy(head.around_origin(flat)), axis=1).reshape(n, count)
+    end = angles[:, -1].copy()  # (n, c)
+    end[np.arange(n), labels] = np.inf
+    other = np.where(predicted[:, -1] != labels, predicted[:, -1], end.argmin(1))  # (n,)
+    steps = np.arange(count)
+    own_angle = angles[np.arange(n)[:, None], steps, labels[:, None]]
+    columns: dict[str, Any] = {
+        "id": np.repeat(ids, count),
+        "label": np.repeat(labels, count),
+        "step": np.tile(steps, n),
+        "epsilon": np.tile(epsilon * steps / max(1, count - 1), n),
+        "predicted": predicted.ravel(),
+        "own_angle": own_angle.ravel(),
+        "other_angle": angles[np.arange(n)[:, None], steps, other[:, None]].ravel(),
+        "avh": (own_angle / angles.sum(2)).ravel(),
+        "norm": norm.ravel(),
+    }
+    return pa.table({name: pa.array(column) for name, column in columns.items()}).cast(PATH_COLUMNS)
+
+
+def paths(table: pa.Table) -> dict[str, np.ndarray]:
+    """The columns of trajectories.parquet as (samples, steps + 1) arrays."""
+    count = int(table.column("step").to_numpy().max()) + 1
+    return {name: table.column(name).to_numpy(zero_copy_only=False).reshape(-1, count) for name in table.column_names}
+
+
+def describe_paths(table: pa.Table) -> dict[str, Any]:
+    """What the paths have in common, over the samples that change class.
+
+    Returns:
+        followed, switched: numbers of samples.
+        norm_at_switch: median norm where the prediction changes, as a share of the clean one.
+        least_norm: median of the least norm on the path, as a share of the clean one.
+        own_angle, own_angle_at_switch, own_angle_at_end: medians in degrees.
+        shrunk_at_switch: share of samples whose norm is below the clean one where the prediction changes.
+        shrink_first: share whose norm has done half of its fall before the angle to the own class has done half of its rise.
+    """
+    if len(table) == 0:
+        return {"followed": 0, "switched": 0}
+    path = paths(table)
+    away = path["predicted"] != path["label"]  # (n, steps + 1)
+    switched = np.flatnonzero(away.any(1) & ~away[:, 0])
+    summary: dict[str, Any] = {"followed": len(away), "switched": len(switched)}
+    if len(switched) == 0:
+        return summary
+    norm, angle = path["norm"][switched], np.degrees(path["own_angle"][switched])  # (m, steps + 1)
+    switch = away[switched].argmax(1)  # (m,) the step of the switch
+    rows = np.arange(len(switch))
+    fall, rise = norm[:, :1] - norm.min(1, keepdims=True), angle.max(1, keepdims=True) - angle[:, :1]
+    half_fall = (norm <= norm[:, :1] - fall / 2).argmax(1)
+    half_rise = (angle >= angle[:, :1] + rise / 2).argmax(1)
+    return summary | {
+        "norm_at_switch": float(np.median(norm[rows, switch] / norm[:, 0])),
+        "least_norm": float(np.median(norm.min(1) / norm[:, 0])),
+        "own_angle": float(np.median(angle[:, 0])),
+        "own_angle_at_switch": float(np.median(angle[rows, switch])),
+        "own_angle_at_end": float(np.median(angle[:, -1])),
+        "shrunk_at_switch": float((norm[rows, switch] < norm[:, 0]).mean()),
+        "shrink_first": float(((half_fall < half_rise) & (fall[:, 0] > 0)).mean()),
+    }

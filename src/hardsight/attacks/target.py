@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from hardsight.models.network import Network
 
 HELD_OUT = ("test", "val")  # what is attacked by default
-NO_GRADIENTS = (".onnx", ".skops")
-ARRAYS = (".npz", ".npy", ".parquet", ".csv", ".safetensors")
+NO_GRADIENTS = (".onnx", ".skops", ".npz", ".npy", ".parquet", ".csv", ".safetensors")  # arrays do not lead back to an image
 MOST_REFERENCE = 20_000  # training samples that Gaussians are fitted to
 
 
@@ -80,27 +79,20 @@ def _model(run: Any, directory: Path | None, chosen: Any) -> Any:
             raise InputError("give the model once: as the first argument or as model.")
         return run
     if chosen is not None:
-        return _with_gradients(chosen)
-    text = os.fspath(run)
-    if directory is None:
-        if Path(text).is_file() and Path(text).suffix in ARRAYS:
-            raise InputError(
-                f"{text} holds arrays, and no gradient leads from them back to an image: give a run of hardsight train, "
-                "or the model that they came from with --model and its images with --data."
-            )
-        return _with_gradients(text)
-    if trained_directory(directory) is None:
+        return _checked_model(chosen)
+    if directory is not None and trained_directory(directory) is None:
         raise InputError(
-            f"{text} has no model to attack (there is no model/config.json in it): name the model that its features came from "
+            f"{run} has no model to attack (there is no model/config.json in it): name the model that its features came from "
             "with --model MODEL."
         )
-    return str(directory)
+    return _checked_model(os.fspath(run)) if directory is None else str(directory)
 
 
-def _with_gradients(spec: Any) -> Any:
-    check_model_name(spec)
+def _checked_model(spec: Any) -> Any:
+    """A model to attack: a known name, and no file that is known to give no gradients."""
     if isinstance(spec, (str, os.PathLike)) and Path(spec).suffix in NO_GRADIENTS:
-        raise InputError(f"{spec} gives no gradients, and an attack follows them: give the network in torch.")
+        raise InputError(f"{spec} gives no gradients, and an attack follows them: give the network in torch with --model.")
+    check_model_name(spec)
     return spec
 
 

@@ -26,23 +26,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hardsight.checking.findings import Checked
+from hardsight.checking.findings import COPIES, Checked
 from hardsight.checking.settings import CheckSettings
 from hardsight.data import BrokenImage, ImageData, open_data
-from hardsight.data.decoding import within
-from hardsight.data.encoded import image_column, is_dataset
+from hardsight.data.decoding import REASONS, within
+from hardsight.data.encoded import holds_encoded, image_column, is_dataset
 from hardsight.data.image_quality import MEASURES, SIDE, Quality, given_away
 from hardsight.data.opening import DIGITS
 from hardsight.data.run_images import pictures_of
 from hardsight.errors import HardsightError, InputError, OtherRun, did_you_mean, require_installed
 from hardsight.explorer.report import report
+from hardsight.extraction.inputs import with_labels
+from hardsight.extraction.parts import class_names_metadata
 from hardsight.files.heads import save_head
 from hardsight.files.kinds import kind_of
 from hardsight.files.parquet import read_parquet
 from hardsight.files.places import Remote, place, place_on_disk
 from hardsight.files.run import Run, check_run_directory, read_start
 from hardsight.files.samples import write_samples
-from hardsight.files.suspects import CANNOT_TELL, DUPLICATE_OF, FAR, OUTLIER, suspects_notes
+from hardsight.files.suspects import CANNOT_TELL, DUPLICATE, DUPLICATE_OF, FAR, OUTLIER, suspects_notes
 from hardsight.files.writing import write_json
 from hardsight.groups.audit import audit
 from hardsight.options import takes
@@ -50,7 +52,7 @@ from hardsight.quality.clean import clean
 from hardsight.quality.evidence import group_numbers
 from hardsight.quality.folds import joined_groups
 from hardsight.quality.neighbors import find_nearby
-from hardsight.quality.unlabeled import unlabeled_suspects
+from hardsight.quality.suspects import unlabeled_suspects
 from hardsight.scores.duplicates import first_rows
 from hardsight.scoring.score import score
 from hardsight.screen import Progress, Say, warn_in_python
@@ -115,7 +117,7 @@ def default_output(x: str) -> str:
         >>> default_output("data/photos/"), default_output("table.csv"), default_output("digits:test")
         ('hardsight-photos', 'hardsight-table', 'hardsight-digits-test')
     """
-    path = Path(x).resolve()
+    path = Path(place(x).name if "://" in x else x).resolve()
     name = x if x in DIGITS else path.stem if path.is_file() or path.suffix in ENDINGS else path.name
     return f"hardsight-{name.replace(':', '-') or 'data'}"
 
@@ -129,7 +131,10 @@ def _is_images(x: Any, settings: CheckSettings) -> bool:
     if not isinstance(x, (str, os.PathLike)) or settings.features is not None:
         return False
     path = place(x)
-    return not isinstance(path, Remote) and kind_of(path) == "images"
+    if isinstance(path, Remote):  # a run or a table is opened as a snapshot
+        folder = path.is_dir() and not (path / "run.json").exists()
+        return folder or path.suffix.lower() == ".tar" or (path.suffix.lower() == ".parquet" and holds_encoded(path))
+    return kind_of(path) == "images"
 
 
 @dataclass
@@ -166,18 +171,26 @@ class _Check:
         labels_from = None if isinstance(x, ImageData) else settings.labels or settings.label
         run = partial(
             extract, model, x, self.folder, progress=lambda done, total: self.progress(done, total, "extracting features"),
-            seen=quality.see, class_names=settings.class_names, labels_from=labels_from, exact_decode=settings.exact_decode,
+            say=self._say_resumed, seen=quality.see, class_names=settings.class_names, labels_from=labels_from,
+            exact_decode=settings.exact_decode,
         )  # fmt: skip
         snapshot = self._anew_where_changed(run)
         looks = self._looks(data, quality, model.preprocessing.needed)
-        broken = looks.filter(pc.equal(looks.column("issues"), "unreadable")).column("id").to_pylist()
-        unreadable = len(broken)
+        unreadable = pc.equal(looks.column("issues"), "unreadable").to_pylist().count(True)
         if unreadable:
-            more = f" and {unreadable - 5:,} more" if unreadable > 5 else ""
-            self.notes.append(f"cannot be read: {', '.join(map(str, broken[:5]))}{more}; errors.parquet says why.")
+            self._note_unreadable(read_parquet(self.folder / "errors.parquet"))
         if unreadable >= MANY_BROKEN * len(data):
             self.notes.insert(0, f"{unreadable:,} of {len(data):,} images cannot be read: what follows is of the others.")
         return self._checked(snapshot, looks, {"unreadable": unreadable}, "images")
+
+    def _note_unreadable(self, errors: pa.Table) -> None:
+        """Say why images cannot be read, reason by reason."""
+        ids: dict[str, list[str]] = {}
+        for row in errors.to_pylist():
+            ids.setdefault(row["reason"], []).append(row["id"])
+        for reason, broken in sorted(ids.items(), key=lambda item: -len(item[1])):
+            more = f" and {len(broken) - 5:,} more" if len(broken) > 5 else ""
+            self.notes.append(f"cannot be read: {', '.join(broken[:5])}{more}: {REASONS.get(reason, reason)} ({reason}).")
 
     def _anew_where_changed(self, make: Callable[[], T]) -> T:
         """What is made in the run directory; if that is a check of other data or options, all but the marks is made anew."""
@@ -202,6 +215,11 @@ class _Check:
         finally:
             if hidden.is_file():
                 hidden.replace(marks)
+
+    def _say_resumed(self, sentence: str) -> None:
+        """Of what extraction says, that it goes on from an earlier check; the rest is among the notes."""
+        if "complete" in sentence:
+            self.say(sentence if sentence.startswith("resuming") else f"resuming: the features in {self.folder} are complete")
 
     def _check_installed(self) -> None:
         """Refuse at once what cannot be run."""
@@ -285,13 +303,14 @@ class _Check:
         sources = {} if samples.run is None else read_start(samples.run).get("sources")  # where its images are
         run = Run(self.folder, COMMAND, self.settings.as_dict(), {"samples": digest.hexdigest()}, sources)
         if run.complete:
+            self.say(f"resuming: the samples in {self.folder} are the same")
             return
         parts, rows = [], {}
         if samples.features is not None:
             parts = [run.folder("samples") / "part-00000.parquet"]
             further = [name for name in samples.column_names if name not in ("id", "label")]
             columns = {name: samples.columns([name]).column(0) for name in ("id", *further)}
-            metadata = _class_names_metadata(samples.class_names)
+            metadata = class_names_metadata(samples.class_names)
             rows[parts[0].name] = write_samples(parts[0], samples.features, {**columns, "label": samples.labels}, metadata)
             if samples.head is not None:
                 parts.append(self.folder / "head.safetensors")
@@ -305,10 +324,10 @@ class _Check:
         if settings.group is not None:
             group_numbers(samples, settings.group)  # refused before anything slow
         table = self._suspects(samples)
-        issues = _of_ids(samples.ids, looks, "issues")
-        table = table.append_column("image_issues", pa.array(issues, pa.string()))
+        table = table.append_column("image_issues", pa.array(_of_ids(samples.ids, looks, "issues"), pa.string()))
         twins = _of_ids(samples.ids, looks, "copy_of")
         together = _together(samples, table, twins)
+        table = _with_originals(table, samples, together)
         leaks = self._leaks(samples, together)
         table = table.append_column("leak", pa.array(np.zeros(len(samples), bool) if leaks is None else leaks))
         notes = suspects_notes(table)
@@ -347,7 +366,8 @@ class _Check:
             names = [str(k) if samples.class_names is None else samples.class_names[k] for k in lone[:5].tolist()]
             more = f" and {len(lone) - 5} more" if len(lone) > 5 else ""
             self.notes.append(f"classes with one sample are not checked for wrong labels: {', '.join(names)}{more}.")
-            samples = _relabeled(samples, np.where(np.isin(labels, lone), -1, labels))
+            held = samples.take(np.arange(len(labels)))
+            samples = with_labels(held, np.where(np.isin(labels, lone), -1, labels), samples.class_names)
         try:
             return clean(samples, group=self.settings.group, seed=self.settings.seed, progress=self.progress).table
         except InputError as error:
@@ -368,9 +388,8 @@ class _Check:
             return None
         if self.settings.group is not None:
             together = joined_groups(together, group_numbers(samples, self.settings.group))
-        names = sorted({str(split) for split in splits.tolist()}, key=lambda split: (split != "train", split))
-        order = np.array([names.index(str(split)) for split in splits.tolist()])
-        first = np.full(int(together.max()) + 1, len(names))
+        order = _split_order(splits)
+        first = np.full(int(together.max()) + 1, len(samples))
         np.minimum.at(first, together, order)
         return np.asarray(order > first[together])
 
@@ -420,12 +439,6 @@ def _look(data: ImageData, quality: Quality, row: int, needed: Any) -> None:
         quality.see(row, error)
 
 
-def _class_names_metadata(names: list[str] | None) -> dict[bytes, bytes] | None:
-    import json
-
-    return None if names is None else {b"hardsight": json.dumps({"class_names": names}).encode()}
-
-
 def _of_ids(ids: np.ndarray, looks: pa.Table | None, column: str) -> list[Any]:
     """A column of the looks by the ids of samples; None where there is nothing."""
     if looks is None:
@@ -440,19 +453,52 @@ def _lone_classes(labels: np.ndarray) -> np.ndarray:
     return classes[counts == 1] if (counts > 1).sum() > 1 else np.array([], np.int64)
 
 
-def _relabeled(samples: Snapshot, labels: np.ndarray) -> Snapshot:
-    """The same samples with other labels, in memory."""
-    further = {name: samples.columns([name]).column(0) for name in samples.column_names if name not in ("id", "label")}
-    held = {name: getattr(samples, name) for name in ("features", "logits", "probs") if getattr(samples, name) is not None}
-    return Snapshot(**held, head=samples.head, labels=labels, ids=samples.ids, class_names=samples.class_names, columns=further)
-
-
 def _together(samples: Snapshot, table: pa.Table, twins: list[str | None]) -> np.ndarray:
     """(n,) numbers that copies share: near duplicates by their features, and images with the same pixels or hash."""
     rows = {str(id): row for row, id in enumerate(samples.ids.tolist())}
     pairs = [table.column(DUPLICATE_OF).to_pylist(), twins]
     firsts = [np.array([rows.get(twin, row) if twin else row for row, twin in enumerate(each)], np.int64) for each in pairs]
     return joined_groups(first_rows(firsts[0]), first_rows(firsts[1]))
+
+
+def _split_order(splits: np.ndarray) -> np.ndarray:
+    """(n,) the number of each sample's split: train comes first, the others by their names."""
+    names = sorted({str(split) for split in splits.tolist()}, key=lambda split: (split != "train", split))
+    return np.array([names.index(str(split)) for split in splits.tolist()])
+
+
+def _with_originals(table: pa.Table, samples: Snapshot, together: np.ndarray) -> pa.Table:
+    """The table with one original for each group of copies: in train before other splits, then the shortest id, then the first.
+
+    A copy mostly has the longer name: `cat (1).jpg`, `Copy of cat.jpg`. What was said of the original as a copy moves to the
+    sample that was taken for the original.
+    """
+    n, splits = len(samples), samples.splits
+    lengths = np.array([len(str(id)) for id in samples.ids.tolist()])
+    order = np.lexsort((lengths, np.zeros(n) if splits is None else _split_order(splits)))  # stable: then the first
+    originals, before = np.empty(n, np.int64), first_rows(together)
+    originals[order] = order[first_rows(together[order])]
+    said = {name: table.column(name).to_pylist() for name in (DUPLICATE_OF, "verdict", "explanation", "image_issues")}
+    for row in np.flatnonzero(originals != before).tolist():
+        if row == before[row]:
+            _exchange(said, row, originals[row], str(samples.ids[originals[row]]))
+    for row in np.flatnonzero((originals != before) | (before != np.arange(n))).tolist():
+        said[DUPLICATE_OF][row] = None if row == originals[row] else str(samples.ids[originals[row]])
+    for name, values in said.items():
+        table = table.set_column(table.column_names.index(name), name, pa.array(values, pa.string()))
+    return table
+
+
+def _exchange(said: dict[str, list[Any]], copy: int, original: int, id: str) -> None:
+    """Move what was said of the original as a copy to the row that was taken for the original."""
+    verdicts, explanations, issues = said["verdict"], said["explanation"], said["image_issues"]
+    if verdicts[original] == DUPLICATE:
+        verdicts[original], explanations[original] = None, None
+        if verdicts[copy] is None:
+            verdicts[copy], explanations[copy] = DUPLICATE, f"nearly the same as {id}"
+    ours, theirs = ((issues[row] or "").split(", ") for row in (original, copy))
+    issues[original] = ", ".join(word for word in ours if word not in COPIES) or None
+    issues[copy] = ", ".join(filter(None, [*theirs, *(word for word in ours if word in COPIES)])) or None
 
 
 def _makes_groups(samples: Snapshot, column: str) -> bool:

@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import numpy as np
 import pyarrow as pa
 
 from hardsight.checking.rules import RuleOutcome
 from hardsight.data.image_quality import ISSUES
 from hardsight.files.places import place
-from hardsight.files.suspects import DUPLICATE_OF, OUTLIER, precision_in_words, suspects_notes
+from hardsight.files.suspects import DUPLICATE_OF, OUTLIER, suspects_notes
 from hardsight.files.writing import write_text
-from hardsight.render.table_views import TableView
 from hardsight.result import Result
 from hardsight.screen import Sentence, ShownTable, line, printable
 
@@ -62,7 +60,7 @@ class Checked(Result):
     def lines(self) -> Iterator[Sentence | ShownTable]:
         """What was found, the worst samples with why, and what the rules say."""
         yield line(self._of_labels(), **{name: value for name, value in self.counts.items() if value is not None})
-        yield line(self._of_samples(), **{"samples": len(self)})
+        yield line(self._of_samples(), samples=len(self), rules=[outcome.record for outcome in self.outcomes])
         for row in self.worst(WORST):
             yield line(f"  {printable(str(row['id']))}: {self.why(row)}")
         for outcome in self.outcomes:
@@ -81,9 +79,11 @@ class Checked(Result):
         if flagged is None:
             return f"{words}: no labels were checked"
         expected = f"{notes['expected_errors_low']:.0f} to {notes['expected_errors_high']:.0f} expected"
-        sure = precision_in_words(notes.get("precision"))
+        precision = notes.get("precision")
+        sure = f", about {precision * flagged:.0f} of them expected to be wrong" if isinstance(precision, float) else ""
         agreement = f"{100 * notes['agreement']:.0f} % of the labels are what a model that has not seen them says"
-        return f"{words}: {flagged:,.0f} {'label is' if flagged == 1 else 'labels are'} flagged{sure} ({expected}); {agreement}"
+        flags = f"{flagged:,.0f} {'label is' if flagged == 1 else 'labels are'} flagged{sure}"
+        return f"{words}: {flags} ({expected} in all); {agreement}"
 
     def _of_samples(self) -> str:
         counts = {"duplicates": "duplicates", "leaks": "leaks between splits", "outliers": "outliers", "unreadable": "unreadable"}
@@ -151,18 +151,16 @@ class Checked(Result):
         parts += ["", *(f"> {_markdown(note)}" for note in self.notes)]
         return "\n".join(parts).rstrip() + "\n"
 
-    def _view(self) -> TableView:
-        """The first screen of the report: what was found, and the worst samples with their images."""
-        worst = self.worst(SHOWN)
-        ids = self.table.column("id").to_pylist()
-        rows = self.table.take(pa.array(np.array([ids.index(row["id"]) for row in worst], np.int64)))
-        notes = [*self._sentences()[: len(self.notes)], self._of_labels(), self._of_samples()]
-        notes += [outcome.sentence for outcome in self.outcomes]
-        notes += [] if self.report is None else [f"report: {self.report}"]
-        return TableView(
-            type(self).__name__, rows, len(self), self.table.column_names, self.class_names, "error_score",
-            chosen=self.shown, notes=notes,
-        )  # fmt: skip
+    # The first screen of the report: what was found, and the worst samples with their images
+
+    def _sentences(self) -> list[str]:
+        notes = [f"warning: {text}" for text in self.notes]
+        notes += [self._of_labels(), self._of_samples(), *(outcome.sentence for outcome in self.outcomes)]
+        return notes + ([] if self.report is None else [f"report: {self.report}"])
+
+    def _first_rows(self) -> tuple[str, pa.Table]:
+        ids, worst = self.table.column("id").to_pylist(), self.worst(SHOWN)
+        return f"the {len(worst)} worst", self.table.take(pa.array([ids.index(row["id"]) for row in worst], pa.int64()))
 
 
 def _xml(text: str) -> str:

@@ -17,6 +17,7 @@ import operator
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from hardsight.errors import InputError, did_you_mean
 
@@ -72,10 +73,20 @@ class RuleOutcome:
     share: float | None = None  # of the samples, where the rule is about that
 
     @property
+    def result(self) -> str:
+        """In a word or two: passed, failed, or cannot tell."""
+        return "cannot tell" if self.failed is None else "failed" if self.failed else "passed"
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """For --json."""
+        return {"rule": self.rule.text, "value": self.value, "share": self.share, "result": self.result}
+
+    @property
     def sentence(self) -> str:
         """What to say of it."""
         if self.failed is None:
             return f"cannot tell: {self.rule.text} ({self.rule.figure} was not counted, so the rule does not fail)"
         shown = f"{100 * (self.value or 0):.1f}%" if self.rule.figure == "accuracy" else f"{self.value:.0f}"
         shown += "" if self.share is None else f", {100 * self.share:.1f}%"
-        return f"{'failed' if self.failed else 'passed'}: {self.rule.figure} is {shown} (fails if {self.rule.text})"
+        return f"{self.result}: {self.rule.figure} is {shown} (fails if {self.rule.text})"

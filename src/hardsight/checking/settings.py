@@ -40,7 +40,9 @@ class CheckSettings(OpeningOptions):
     device: Any = common("device")
     exact_decode: bool = PreprocessingOptions.redefine("exact_decode", False)
     group: str | None = option(
-        None, "Column whose samples belong together, such as a patient: they stay in one fold, and must not be in two splits.",
+        None,
+        "Column whose samples belong together, such as a patient: they stay in one fold where labels are judged, and must not be "
+        "in two splits. Scores and the comparison of other columns do not use it.",
         metavar="COLUMN",
     )  # fmt: skip
     seed: int = common("seed")

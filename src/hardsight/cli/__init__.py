@@ -17,13 +17,12 @@ from typing import Any, NoReturn
 
 import typer
 
-from hardsight.cli.command_options import command_of, with_options
-from hardsight.cli.help_page import PACKAGES, PURPOSES, Group, UsageError
+from hardsight.cli.command_options import PACKAGES, PURPOSES, Group, UsageError, command_of, with_options
 from hardsight.cores import avoid_amx, limit_spinning
 from hardsight.errors import HardsightError, did_you_mean
 from hardsight.options import Options
 
-__all__ = ["app", "command", "limit_spinning", "main", "run"]
+__all__ = ["RUN_OUTPUT", "app", "argument", "command", "limit_spinning", "main", "run", "writes"]
 
 app = typer.Typer(
     name="hardsight",
@@ -51,6 +50,19 @@ def command(settings_class: type[Options] | None = None, **shown: Any) -> Callab
     """Add a command to `app`, with the options that `hardsight.cli.command_options.with_options` describes."""
     add = app.command(cls=command_of(settings_class or Options))
     return lambda function: add(with_options(settings_class, **shown)(function))
+
+
+def argument(metavar: str, help: str, *, required: bool = True) -> Any:
+    """An argument of a command, which is given by its place."""
+    return typer.Argument(... if required else None, metavar=metavar, help=help)
+
+
+def writes(help: str, metavar: str = "FILE", *, required: bool = False) -> Any:
+    """The option `-o`: what a command writes."""
+    return typer.Option(... if required else None, "-o", "--output", metavar=metavar, help=help)
+
+
+RUN_OUTPUT = writes("Run directory to write; an interrupted run is resumed.", "RUN", required=True)
 
 
 class Stopped(BaseException):

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import typer
-
-from hardsight.cli import command
+from hardsight.cli import RUN_OUTPUT, argument, command
 from hardsight.domains.settings import AdaptSettings
 
 
 @command(AdaptSettings, figures=True)
 def adapt(
     settings: AdaptSettings,
-    source: str = typer.Argument(
-        ..., metavar="SOURCE", help="Labeled features (.npz, .parquet, a run) or images; FILE:DOMAIN selects one domain."
-    ),
-    target: str = typer.Argument(None, metavar="[TARGET]", help="Domain to adapt to. Default: every pair of SOURCE's domains."),
-    output: Path = typer.Option(
-        ..., "-o", "--output", metavar="RUN", help="Run directory to write; an interrupted run is resumed."
-    ),
+    source: str = argument("SOURCE", "Labeled features (.npz, .parquet, a run) or images; FILE:DOMAIN selects one domain."),
+    target: str = argument("[TARGET]", "Domain to adapt to. Default: every pair of SOURCE's domains.", required=False),
+    output: Path = RUN_OUTPUT,
 ) -> None:
     """Adapt a classifier to a new domain without target labels.
 

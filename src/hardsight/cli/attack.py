@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import typer
-
 from hardsight.attacks.settings import AttackSettings
-from hardsight.cli import command
+from hardsight.cli import RUN_OUTPUT, argument, command
 
 
 @command(AttackSettings, figures=True)
 def attack(
     settings: AttackSettings,
-    run: str = typer.Argument(
-        ..., metavar="RUN", help="A run of hardsight train; of hardsight extract, with --model; or a model, with --data."
-    ),
-    output: str = typer.Option(
-        ..., "-o", "--output", metavar="RUN", help="Run directory to write; an interrupted run is resumed."
-    ),
+    run: str = argument("RUN", "A run of hardsight train; of hardsight extract, with --model; or a model, with --data."),
+    output: str = RUN_OUTPUT,
 ) -> None:
     """Attack a model with FGSM or PGD, and test their detection.
 

@@ -6,11 +6,12 @@ Next: checking/check.py.
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
 import typer
 
 from hardsight.checking.settings import CheckSettings
-from hardsight.cli import command
+from hardsight.cli import argument, command, writes
 
 EXAMPLE, UNLABELED = ("label_errors > 2%", "leaks > 0"), ("duplicates > 0", "unreadable > 0")  # rules to begin with
 
@@ -18,12 +19,8 @@ EXAMPLE, UNLABELED = ("label_errors > 2%", "leaks > 0"), ("duplicates > 0", "unr
 @command(CheckSettings, prints="lines")
 def check(
     settings: CheckSettings,
-    x: str = typer.Argument(
-        ..., metavar="DATA", help="A folder, .tar, list, CSV or Parquet of images; or a run or file with features or probs."
-    ),
-    output: str = typer.Option(
-        None, "-o", "--output", metavar="RUN", help="Run directory to write, or to resume. Default: hardsight-NAME."
-    ),
+    x: str = argument("DATA", "A folder, .tar, list, CSV or Parquet of images; or a run or file with features or probs."),
+    output: str = writes("Run directory to write, or to resume. Default: hardsight-NAME.", "RUN"),
     summary: list[str] = typer.Option(
         [], "--summary", metavar="FILE", help="File for figures and rules: .xml (JUnit) or .md (Markdown); repeatable."
     ),
@@ -40,9 +37,10 @@ def check(
         hardsight check photos/ --fail-on 'label_errors > 2%' --fail-on 'leaks > 0' --summary check.xml
     """
     from hardsight.checking.check import check, default_output
+    from hardsight.checking.findings import WORST
     from hardsight.errors import InputError
     from hardsight.render.showing import show
-    from hardsight.screen import print_line, print_next, print_wrote, progress_bar
+    from hardsight.screen import keep_table, print_line, print_next, print_wrote, progress_bar
 
     for file in summary:
         if not file.lower().endswith((".xml", ".md")):
@@ -51,6 +49,8 @@ def check(
     with progress_bar("checking") as progress:
         checked = check(x, output=folder, settings=settings, progress=progress, say=print_line)
     show(checked)
+    keep_table("worst", [{"id": row["id"], "why": checked.why(row)} for row in checked.worst(WORST)])
+    keep_table("rules", [{"rule": o.rule.text, "failed": o.failed, "sentence": o.sentence} for o in checked.outcomes])
     for file in summary:
         checked.save(file)
         print_wrote(file)
@@ -59,8 +59,10 @@ def check(
     unlabeled = checked.counts["label_errors"] is None
     if unlabeled:  # nothing to correct: what to label first, spread over the map
         then = ["select", folder, "--method", "kcenter", "--budget", str(max(1, len(checked) // 10)), "-o", "label-next.csv"]
-    else:
-        then = ["clean", folder, "--apply", f"{folder}/review.parquet", "-o", "labels.csv"]
+    elif (marks := Path(folder, "review.parquet")).is_file():
+        then = ["clean", folder, "--apply", str(marks), "-o", "labels.csv"]
+    else:  # explore says how to apply the marks, once there are some
+        then = ["clean", folder, "-o", "suspects.csv"]
     print_line(f"then: {shlex.join(['hardsight', *then])}")
     if not settings.fail_on:
         rules = [word for rule in (UNLABELED if unlabeled else EXAMPLE) for word in ("--fail-on", rule)]

@@ -9,27 +9,23 @@ from pathlib import Path
 
 import typer
 
-from hardsight.cli import command
+from hardsight.cli import argument, command, writes
 from hardsight.quality.settings import CleanSettings
 
 
 @command(CleanSettings)
 def clean(
     settings: CleanSettings,
-    source: str = typer.Argument(..., metavar="RUN_OR_FILE", help="A run or file with labels and features, logits or probs."),
+    source: str = argument("RUN_OR_FILE", "A run or file with labels and features, logits or probs."),
     apply: str = typer.Option(
         None,
         metavar="FILE",
         help="Review to apply: review.parquet of the explorer, or what Label Studio or FiftyOne exports as JSON. Writes "
         "corrected labels instead of suspects.",
     ),
-    output: str = typer.Option(
-        None,
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="File to write: .parquet, .csv or .json. Default: suspects.parquet in a run, photo.suspects.parquet next to "
-        "photo.npz; with --apply, labels.parquet of a run. With --apply, a new folder gets the images by class.",
+    output: str = writes(
+        "File to write: .parquet, .csv or .json. Default: suspects.parquet in a run, photo.suspects.parquet next to "
+        "photo.npz; with --apply, labels.parquet of a run. With --apply, a new folder gets the images by class."
     ),
 ) -> None:
     """Find wrong labels, ambiguous samples, outliers, duplicates.

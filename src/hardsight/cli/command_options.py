@@ -1,10 +1,12 @@
-"""The options of a command: those of its settings class, and those of what it shows.
+"""Commands: their options, which are those of the settings class and of what is shown, and how help looks.
 
     @command(CorrelateSettings, figures=True)
     def correlate(settings, ...): ...
 
-`--quiet`, `--json`, `--table`, `--figures` and `--width` are defined here. The command prints through `hardsight.screen`, saves
+`--quiet`, `--json`, `--table` and `--figures` are defined here. The command prints through `hardsight.screen`, saves
 figures through `hardsight.render.saving`, and knows nothing of them.
+
+Help lists commands by what they are for, and arguments by their names in capitals, without the types that typer adds.
 """
 
 from __future__ import annotations
@@ -14,47 +16,44 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from hardsight.cli.help_page import Command
-from hardsight.errors import InputError
-from hardsight.options import OptionField, Options
+from hardsight.errors import MissingExtra, did_you_mean
+from hardsight.options import OptionField, Options, option
 
 Function = Callable[..., None]
-Option = tuple[str, Any, Any]  # name, type, what typer shows of it
 
-QUIET: Option = ("quiet", bool, typer.Option(False, "--quiet", "-q", help="Print nothing but errors."))
-JSON: Option = (
-    "json",
-    bool,
-    typer.Option(
-        False,
-        "--json",
-        help="Print one JSON document with all numbers, tables and files; everything else goes to standard error.",
-    ),
-)
-TABLE: Option = (
-    "table",
-    Path,
-    typer.Option(None, "--table", metavar="FILE", help="File for the printed tables: .csv, .tex, .md, .json or .parquet."),
-)
-FIGURES: Option = (
-    "figures",
-    str,
-    typer.Option(
-        "png", "--figures", metavar="[png|pdf|svg]", help="Comma-separated figure formats: png, pdf, svg. PNG is always written."
-    ),
-)
-WIDTH: Option = (
-    "width",
-    str,
-    typer.Option(None, "--width", metavar="INCHES", help="Width of figures; a column of a paper has about 3.3, a page 6.9."),
-)
+
+@dataclass(frozen=True)
+class Printing(Options):
+    """Where the words of a command go."""
+
+    json: bool = option(
+        False, "Print one JSON document with all numbers, tables and files; everything else goes to standard error."
+    )
+    quiet: bool = option(False, "Print nothing but errors.", flag=("--quiet", "-q"))
+
+
+@dataclass(frozen=True)
+class PrintingTables(Printing):
+    """And its tables."""
+
+    table: Path | None = option(None, "File for the printed tables: .csv, .tex, .md, .json or .parquet.", metavar="FILE")
+
+
+@dataclass(frozen=True)
+class Drawing(Options):
+    """Where its figures go."""
+
+    figures: str = option("png", "Comma-separated figure formats: png, pdf, svg. PNG is always written.", metavar="[png|pdf|svg]")
+
 
 PLAIN = (bool, str, Path)  # numbers arrive as text: the settings class says what is wrong with one
 NUMBERS = (int, float)
@@ -80,23 +79,20 @@ def with_options(
     Args:
         settings_class: one option per field; the command gets the object as its parameter `settings`.
         prints: "lines" gives `--json` and `--quiet`, "tables" also `--table`.
-        figures: gives `--figures` and `--width`.
+        figures: gives `--figures`.
     """
-    printing = {"tables": (TABLE, JSON, QUIET), "lines": (JSON, QUIET), "nothing": ()}[prints]
-    drawing = (FIGURES, WIDTH) if figures else ()
+    printing = {"tables": PrintingTables, "lines": Printing, "nothing": Options}[prints].fields()
+    drawing = Drawing.fields() if figures else ()
     fields = () if settings_class is None else [field for field in settings_class.fields() if not field.about.python]
 
     def decorate(command: Function) -> Function:
         hints, keyword = get_type_hints(command), inspect.Parameter.KEYWORD_ONLY
         listed = [p for p in inspect.signature(command).parameters.values() if p.name != "settings"]
-        parameters = [
-            *(p.replace(annotation=hints[p.name], kind=keyword) for p in listed),
-            *map(parameter_of, fields),
-            *(inspect.Parameter(name, keyword, default=info, annotation=kind) for name, kind, info in (*printing, *drawing)),
-        ]
+        parameters = [p.replace(annotation=hints[p.name], kind=keyword) for p in listed]
+        parameters += map(parameter_of, (*fields, *printing, *drawing))
 
         def call(**values: Any) -> None:
-            drawn, shown = ({name: values.pop(name) for name, _, _ in added} for added in (drawing, printing))
+            drawn, shown = ({field.name: values.pop(field.name) for field in added} for added in (drawing, printing))
             with _drawn_as(**drawn), _shown_as(command.__name__, list(values.values()), **shown) if shown else nullcontext():
                 if settings_class is not None:
                     options = {field.name: value_of(field, values.pop(field.name)) for field in fields}
@@ -111,18 +107,12 @@ def with_options(
     return decorate
 
 
-@contextmanager
-def _drawn_as(figures: str = "png", width: str | None = None) -> Iterator[None]:
-    if figures == "png" and width is None:
-        yield
-        return
+def _drawn_as(figures: str = "png") -> AbstractContextManager[None]:
+    if figures == "png":
+        return nullcontext()
     from hardsight.render.saving import figures_as
 
-    inches = None if width is None else number(width, float)
-    if isinstance(inches, str):
-        raise InputError(f"width must be a number of inches, got {inches!r}.")
-    with figures_as(figures, inches):
-        yield
+    return figures_as(figures)
 
 
 @contextmanager
@@ -130,7 +120,6 @@ def _shown_as(
     command: str, others: list[Any], table: Path | None = None, json: bool = False, quiet: bool = False
 ) -> Iterator[None]:
     """What the command prints goes where the options say; tables and the document follow when it has ended."""
-    from hardsight.render.json_document import json_document
     from hardsight.screen import Shown, print_warning, print_wrote, showing
 
     def end(shown: Shown) -> None:
@@ -142,10 +131,10 @@ def _shown_as(
             for path in write_tables(shown.tables, table, shown.files):
                 print_wrote(path)
         if json:
-            print(json_document(command, shown), file=out, flush=True)
+            print(shown.document(command), file=out, flush=True)
 
     if table is not None:
-        from hardsight.render.printed_tables import check_tables, write_tables
+        from hardsight.render.showing import check_tables, write_tables
 
         check_tables(table, others)
     out = sys.stdout
@@ -209,20 +198,12 @@ def _grouped(settings_class: type[Options]) -> Iterator[tuple[str, str]]:
 
 
 def command_of(settings_class: type[Options]) -> type[Command]:
-    """The command of a settings class, in which some switches may also take a value: `--pretrained` and `--pretrained V1`."""
+    """The command of a settings class."""
     words = {flag: word for field in settings_class.fields() if (word := field.about.word) for flag in field.flags}
-
-    class Spelled(Command):
-        grouped = dict(_grouped(settings_class))
-
-        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-            """The command line with every such switch spelled out."""
-            return super().parse_args(ctx, list(_spelled_out(args, words)))
-
-    return Spelled
+    return type("SettingsCommand", (Command,), {"words": words, "grouped": dict(_grouped(settings_class))})
 
 
-def _spelled_out(args: Sequence[str], words: dict[str, str]) -> Iterator[str]:
+def _spelled_out(args: Sequence[str], words: Mapping[str, str]) -> Iterator[str]:
     """`--pretrained V1` as `--pretrained=V1`, and `--pretrained` before anything else as `--pretrained=true`."""
     left = list(args)
     while left:
@@ -231,3 +212,104 @@ def _spelled_out(args: Sequence[str], words: dict[str, str]) -> Iterator[str]:
             takes = bool(left) and re.fullmatch(words[word], left[0])
             word = f"{word}={left.pop(0) if takes else 'true'}"
         yield word
+
+
+# Help, and what a wrong command line is told
+
+UsageError: Any = typer.BadParameter.__base__  # click's, or that of the copy of click in newer versions of typer
+
+PURPOSES = {  # commands in the order in which they are most often used
+    "Look": ("check", "demo", "extract", "score", "explore", "report", "audit", "drift"),
+    "Fix": ("clean", "select", "curriculum", "mine"),
+    "Adapt": ("train", "adapt", "generalize"),
+    "Research": ("dynamics", "correlate", "people", "attack", "reproduce"),
+    "Tools": ("export", "verify"),
+}
+PACKAGES = {"reproduce": ("hardsight-papers", "Reproduce tables and figures of the papers.")}  # commands of packages of their own
+
+
+class Group(TyperGroup):
+    """The commands under what they are for."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of that name; one whose package is not installed answers with its install line."""
+        if cmd_name in PACKAGES and cmd_name not in self.commands:
+            raise MissingExtra(f"hardsight {cmd_name} needs {PACKAGES[cmd_name][0]}: pip install {PACKAGES[cmd_name][0]}")
+        return super().get_command(ctx, cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the first word names."""
+        if self.get_command(ctx, args[0]) is None:
+            raise UsageError(f"no such command {args[0]!r}.{did_you_mean(args[0], self.commands)}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """A section for each purpose."""
+        shown = {name: command.get_short_help_str(formatter.width) for name, command in self.commands.items()}
+        shown |= {name: f"{help} Needs {package}." for name, (package, help) in PACKAGES.items() if name not in shown}
+        listed = {name for names in PURPOSES.values() for name in names}
+        sections = {**PURPOSES, "Added by other packages": tuple(sorted(shown.keys() - listed))}
+        widest = max(map(len, shown))
+        for purpose, names in sections.items():
+            if names:
+                with formatter.section(purpose):
+                    formatter.write_dl([(name.ljust(widest), shown[name]) for name in names])
+
+
+class Command(TyperCommand):
+    """A command whose help shows `SOURCE [TARGET]` where typer would show `{SOURCE} [TARGET] <str>`.
+
+    Some switches may also take a value: `--pretrained` and `--pretrained V1`.
+    """
+
+    words: Mapping[str, str] = {}  # flag of such a switch -> regular expression of its values
+    grouped: Mapping[str, str] = {}  # what would be the flag of an option of a group -> how it is written
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words of the command line; an error names the command, and what to do with a word too many."""
+        ctx.allow_extra_args = True  # they are refused below
+        try:
+            extra = super().parse_args(ctx, list(_spelled_out(args, self.words)))
+        except UsageError as error:
+            error.ctx = error.ctx or ctx  # unset for an option without its value
+            raise
+        if extra:
+            raise UsageError(f"unexpected argument {extra[0]!r}.{several_values(args, extra[0])}", ctx)
+        return extra
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The words after the command's name in the usage line."""
+        return ["[OPTIONS]", *(argument_name(param) for param in self.get_params(ctx) if is_argument(param))]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """The arguments, then the options, each with its help."""
+        rows: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None and is_argument(param):
+                rows["Arguments"].append((argument_name(param), record[1].removesuffix("  [required]")))
+            elif record is not None:
+                rows["Options"].append(record)
+        for title, entries in rows.items():
+            if entries:
+                with formatter.section(title):
+                    formatter.write_dl(entries)
+
+
+def is_argument(param: Any) -> bool:
+    """Whether it is given by its place, not by a flag."""
+    return bool(param.param_type_name == "argument")
+
+
+def argument_name(param: Any) -> str:
+    """RUN, [RUN] where it may be left out, RUN... where there may be several."""
+    name = (param.metavar or param.name.upper()).strip("[].")
+    return (name if param.required else f"[{name}]") + ("..." if param.nargs != 1 else "")
+
+
+def several_values(words: Sequence[str], extra: str) -> str:
+    """How to give several values: a word too many often follows the first of a list, as in --features f1 f2."""
+    before = words[: words.index(extra)]
+    if len(before) > 1 and before[-2].startswith("--"):
+        return f" Several values of {before[-2]} are separated by commas: {before[-1]},{extra}."
+    return " Of several files, give the folder." if before and os.path.isfile(extra) and os.path.isfile(before[-1]) else ""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from hardsight.cli import command
+from hardsight.cli import argument, command, writes
 from hardsight.human.settings import CorrelateSettings
 from hardsight.options import COMMON
 
@@ -14,13 +14,9 @@ from hardsight.options import COMMON
 @command(CorrelateSettings, figures=True)
 def correlate(
     settings: CorrelateSettings,
-    runs: list[Path] = typer.Argument(
-        ..., metavar="RUN...", help="Runs, snapshots or tables of scores; several are compared side by side."
-    ),
+    runs: list[Path] = argument("RUN...", "Runs, snapshots or tables of scores; several are compared side by side."),
     human: Path = typer.Option(None, metavar="FILE", help=COMMON["human"][1]),
-    output: Path = typer.Option(
-        None, "-o", "--output", metavar="RUN", help="Run directory to write: JSON, CSV, LaTeX, figures, report.html."
-    ),
+    output: Path = writes("Run directory to write: JSON, CSV, LaTeX, figures, report.html.", "RUN"),
     verbose: bool = typer.Option(
         False, "-v", "--verbose", help="Print every table: bins, pairs of scores, calibration and disagreement of each model."
     ),

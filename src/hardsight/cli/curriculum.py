@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import typer
-
-from hardsight.cli import command
+from hardsight.cli import argument, command, writes
 from hardsight.subsets.settings import CurriculumSettings
 
 
 @command(CurriculumSettings)
 def curriculum(
     settings: CurriculumSettings,
-    source: str = typer.Argument(
-        ..., metavar="RUN_OR_FILE", help="A run directory, a snapshot (.npz, .npy, .parquet) or a table of scores."
-    ),
-    output: str = typer.Option(
-        ...,
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="File to write: .parquet, .csv or .json, with columns id, position, first_epoch and the score.",
+    source: str = argument("RUN_OR_FILE", "A run directory, a snapshot (.npz, .npy, .parquet) or a table of scores."),
+    output: str = writes(
+        "File to write: .parquet, .csv or .json, with columns id, position, first_epoch and the score.", required=True
     ),
 ) -> None:
     """Order samples from easy to hard for training.

@@ -53,20 +53,18 @@ def demo(
         people=asdict(learned),
     )
     errors = found_errors(Path(output))
-    if errors is not None:
-        flagged = f"hardsight clean flags {errors.flagged}, {errors.right} of them correctly"
-        precision, recall = percent(errors.precision, digits=1), percent(errors.recall, digits=1)
-        made = f"{errors.wrong} of {errors.samples} labels changed"
-        print_line(f"{made}: {flagged} (precision {precision} %, recall {recall} %)", **asdict(errors))
+    flagged = f"hardsight clean flags {errors.flagged}, {errors.right} of them correctly"
+    precision, recall = percent(errors.precision, digits=1), percent(errors.recall, digits=1)
+    made = f"{errors.wrong} of {errors.samples} labels changed"
+    print_line(f"{made}: {flagged} (precision {precision} %, recall {recall} %)", **asdict(errors))
     before, after = before_and_after(Path(output))
     right, adapted = percent(before, digits=1), percent(after, digits=1)
     shares = {"accuracy_before": before, "accuracy_after": after}
     print_line(f"accuracy at a fifth of the contrast: {right} %; {adapted} % after self-training without labels", **shares)
     print_line(f"run:     {output}")
     print_line(f"scores:  {Path(output, 'scores.parquet')}   (opens in pandas, Polars, DuckDB)")
-    print_line(f"picture: {Path(output, 'figures', 'overview.png')}, contrast.png, noise.png and adaptation.png beside it")
-    if errors is not None:
-        print_line(f"clean:   hardsight explore {Path(output, 'clean')}   (the suspects, to review)")
+    print_line(f"figures: {Path(output, 'figures', 'contrast.png')}, and noise.png next to it")
+    print_line(f"clean:   hardsight explore {Path(output, 'clean')}   (the suspects, to review)")
     print_line(f"adapt:   {Path(output, 'adapt', 'report.html')}   (the self-training, round by round)")
     print_line(f"next:    hardsight explore {output}, or {Path(output, 'adapt')}")
     print_line(f"report:  {Path(output, 'report.html')}   (one file: open it in a browser, or send it)")

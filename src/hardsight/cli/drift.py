@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import typer
-
-from hardsight.cli import command
+from hardsight.cli import argument, command, writes
 from hardsight.groups.settings import DriftSettings
 
 
 @command(DriftSettings)
 def drift(
     settings: DriftSettings,
-    before: str = typer.Argument(..., metavar="A", help="Before: a run directory, a snapshot or a scores table."),
-    after: str = typer.Argument(..., metavar="B", help="After: the same samples, joined by id; with --unpaired, other samples."),
-    output: str = typer.Option(
-        None,
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="File to write: .parquet, .csv or .json. Default: drift.parquet in run B, photo.drift.parquet next to photo.npz.",
+    before: str = argument("A", "Before: a run directory, a snapshot or a scores table."),
+    after: str = argument("B", "After: the same samples, joined by id; with --unpaired, other samples."),
+    output: str = writes(
+        "File to write: .parquet, .csv or .json. Default: drift.parquet in run B, photo.drift.parquet next to photo.npz."
     ),
 ) -> None:
     """Find what got harder between two models or dates.

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import typer
 
-from hardsight.cli import command
+from hardsight.cli import argument, command, writes
 from hardsight.options import COMMON
 
 
 @command(figures=True)
 def dynamics(
-    run: Path = typer.Argument(..., metavar="RUN", help="A run directory with dynamics, as written by hardsight train."),
+    run: Path = argument("RUN", "A run directory with dynamics, as written by hardsight train."),
     by: str = typer.Option(
         None,
         "--group",
@@ -22,9 +22,7 @@ def dynamics(
     human: Path = typer.Option(None, metavar="FILE", help=f"{COMMON['human'][1]} Groups samples by selection frequency."),
     allow_missing: bool = typer.Option(False, "--allow-missing", help=COMMON["allow_missing"][1]),
     split: str = typer.Option(None, metavar="NAME", help="Use only this split or watched set. Default: all held-out ones."),
-    output: Path = typer.Option(
-        None, "-o", "--output", metavar="DIR", help="Directory for figures and report.html. Default: RUN/figures."
-    ),
+    output: Path = writes("Directory for figures and report.html. Default: RUN/figures.", "DIR"),
 ) -> None:
     """Report how hardness develops over a training run.
 
@@ -37,8 +35,9 @@ def dynamics(
     """
     from hardsight.dynamics.description import describe_and_draw
     from hardsight.files.human import Answers
-    from hardsight.render.dynamics_page import write_dynamics_page
-    from hardsight.render.showing import show
+    from hardsight.files.run import command_line, read_start
+    from hardsight.files.writing import write_text
+    from hardsight.render.showing import as_page, show
     from hardsight.screen import keep_table, print_wrote, progress_bar
 
     with progress_bar("reading dynamics") as progress:
@@ -46,7 +45,8 @@ def dynamics(
         description = describe_and_draw(run, by=by, human=people, split=split, figures=output, progress=progress)
     show(description)
     page = (run / "figures" if output is None else output) / "report.html"
-    write_dynamics_page(description, run, page)
+    page.parent.mkdir(parents=True, exist_ok=True)
+    write_text(page, as_page(description, description.drawn, read_start(run) or {}, command_line()), "html")
     for path in [*description.drawn, page]:
         print_wrote(path)
     keep_table("epochs", description.table.to_pylist())

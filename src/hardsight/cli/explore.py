@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import typer
 
-from hardsight.cli import command
+from hardsight.cli import argument, command
 from hardsight.explorer.settings import ExploreSettings
 
 
 @command(ExploreSettings, prints="nothing")
 def explore(
     settings: ExploreSettings,
-    x: str = typer.Argument(..., metavar="RUN", help="Run directory, or a file: a scores table, a snapshot, a wide table."),
-    second: str = typer.Argument(None, metavar="[RUN2]", help="Second run, compared on the ids that both have."),
+    x: str = argument("RUN", "Run directory, or a file: a scores table, a snapshot, a wide table."),
+    second: str = argument("[RUN2]", "Second run, compared on the ids that both have.", required=False),
     no_browser: bool = typer.Option(False, "--no-browser", help="Print the address without opening a browser."),
 ) -> None:
     """Explore a run in the browser, and review its labels.

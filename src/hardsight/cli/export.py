@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import typer
 
-from hardsight.cli import command
+from hardsight.cli import argument, command, writes
 from hardsight.exporting.settings import TOOLS, ExportSettings
 
 
 @command(ExportSettings, prints="lines")
 def export(
     settings: ExportSettings,
-    x: str = typer.Argument(..., metavar="RUN", help="Run directory, or a file: a scores table, a snapshot, a wide table."),
+    x: str = argument("RUN", "Run directory, or a file: a scores table, a snapshot, a wide table."),
     to: str = typer.Option(..., "--to", metavar=f"[{'|'.join(TOOLS)}]", help="Tool to export to."),
-    output: str = typer.Option(
-        None, "-o", "--output", metavar="DIR", help="Directory to write. Default: next to the run, such as run-coco."
-    ),
+    output: str = writes("Directory to write. Default: next to the run, such as run-coco.", "DIR"),
 ) -> None:
     """Export samples and scores to another tool.
 

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import typer
-
-from hardsight.cli import command
+from hardsight.cli import RUN_OUTPUT, argument, command
 from hardsight.extraction.settings import ExtractSettings
 
 
 @command(ExtractSettings, prints="lines")
 def extract(
     settings: ExtractSettings,
-    model: str = typer.Argument(
-        ...,
-        metavar="MODEL",
-        help="timm:NAME, torchvision:NAME, hf:DIR_OR_NAME, module:factory, mynet.py:Net, a run, model.onnx or model.skops.",
+    model: str = argument(
+        "MODEL", "timm:NAME, torchvision:NAME, hf:DIR_OR_NAME, module:factory, mynet.py:Net, a run, model.onnx or model.skops."
     ),
-    data: str = typer.Argument(
-        ...,
-        metavar="DATA",
-        help="A folder, .tar, list, CSV, Parquet or .npz of images, or digits; also s3://. For a model trained on features: "
+    data: str = argument(
+        "DATA",
+        "A folder, .tar, list, CSV, Parquet or .npz of images, or digits; also s3://. For a model trained on features: "
         "features (.npz, .parquet, a run); FILE:DOMAIN selects one domain.",
     ),
-    output: str = typer.Option(
-        ..., "-o", "--output", metavar="RUN", help="Run directory to write; an interrupted run is resumed."
-    ),
+    output: str = RUN_OUTPUT,
 ) -> None:
     """Run a model on images and store features, head and labels.
 
@@ -34,7 +27,7 @@ def extract(
         hardsight clean run
     """
     from hardsight.extraction.extract import extract as run
-    from hardsight.screen import print_line, print_next, progress_bar
+    from hardsight.screen import print_line, print_next, print_wrote, progress_bar
 
     with progress_bar("extracting") as progress:
         snapshot = run(model, data, output, settings=settings, progress=progress, say=print_line)
@@ -45,5 +38,6 @@ def extract(
         "labels": len(labels),
         "head": snapshot.head is not None,
     }
-    print_line(f"{len(snapshot)} rows of {snapshot.source.width} features in {output}", **facts)
+    print_line(f"{len(snapshot)} rows of {snapshot.source.width} features", **facts)
+    print_wrote(output)
     print_next("hardsight", "clean" if len(labels) > 1 else "score", output)

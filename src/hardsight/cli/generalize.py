@@ -7,21 +7,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import typer
-
-from hardsight.cli import command
+from hardsight.cli import RUN_OUTPUT, argument, command
 from hardsight.domains.settings import GeneralizeSettings
 
 
 @command(GeneralizeSettings, figures=True)
 def generalize(
     settings: GeneralizeSettings,
-    domains: str = typer.Argument(
-        ..., metavar="DOMAINS", help="A folder of domain/class folders, or features with a domain column."
-    ),
-    output: Path = typer.Option(
-        ..., "-o", "--output", metavar="RUN", help="Run directory to write; an interrupted run is resumed."
-    ),
+    domains: str = argument("DOMAINS", "A folder of domain/class folders, or features with a domain column."),
+    output: Path = RUN_OUTPUT,
 ) -> None:
     """Test how well training generalizes to an unseen domain.
 

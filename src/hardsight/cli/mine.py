@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import typer
-
-from hardsight.cli import command
+from hardsight.cli import argument, command, writes
 from hardsight.subsets.settings import MineSettings
 
 
 @command(MineSettings)
 def mine(
     settings: MineSettings,
-    source: str = typer.Argument(
-        ..., metavar="RUN_OR_FILE", help="A run directory, or a file with features and labels: .npz, .parquet, .csv."
-    ),
-    output: str = typer.Option(
-        None, "-o", "--output", metavar="FILE", help="File to write: .parquet, .csv or .json. Default: print only."
-    ),
+    source: str = argument("RUN_OR_FILE", "A run directory, or a file with features and labels: .npz, .parquet, .csv."),
+    output: str = writes("File to write: .parquet, .csv or .json. Default: print only."),
 ) -> None:
     """Mine hard triplets or pairs by angle.
 

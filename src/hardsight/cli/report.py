@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import typer
-
-from hardsight.cli import command
+from hardsight.cli import argument, command, writes
 from hardsight.explorer.settings import ReportSettings
 
 
 @command(ReportSettings, prints="lines")
 def report(
     settings: ReportSettings,
-    x: str = typer.Argument(..., metavar="RUN", help="Run directory, or a file: a scores table, a snapshot, a wide table."),
-    output: Path = typer.Option(
-        None, "-o", "--output", metavar="FILE", help="File to write. Default: report.html in the run directory."
-    ),
+    x: str = argument("RUN", "Run directory, or a file: a scores table, a snapshot, a wide table."),
+    output: Path = writes("File to write. Default: report.html in the run directory."),
 ) -> None:
     """Write a run as one HTML file to keep or send.
 

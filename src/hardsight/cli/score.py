@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import typer
 
-from hardsight.cli import command
+from hardsight.cli import argument, command, writes
 from hardsight.scoring.settings import ScoreSettings
 
 
 @command(ScoreSettings)
 def score(
     settings: ScoreSettings,
-    snapshot: str = typer.Argument(
-        ..., metavar="SNAPSHOT", help="A run directory, .npz, .npy, .parquet or .csv; also s3://, gs://, hf://, https://."
-    ),
-    output: str = typer.Option(
-        None,
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="File to write: .parquet, .csv or .json. Default for a whole run with default scores: its scores.parquet.",
+    snapshot: str = argument("SNAPSHOT", "A run directory, .npz, .npy, .parquet or .csv; also s3://, gs://, hf://, https://."),
+    output: str = writes(
+        "File to write: .parquet, .csv or .json. Default for a whole run with default scores: its scores.parquet."
     ),
     verbose: bool = typer.Option(False, "-v", "--verbose", help="Print the mean of every score as well."),
 ) -> None:

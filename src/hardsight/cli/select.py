@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import typer
-
-from hardsight.cli import command
+from hardsight.cli import argument, command, writes
 from hardsight.subsets.settings import UNCERTAIN, SelectSettings
 
 
 @command(SelectSettings)
 def select(
     settings: SelectSettings,
-    source: str = typer.Argument(
-        ..., metavar="RUN_OR_FILE", help="A run directory, a snapshot (.npz, .npy, .parquet) or a table of scores."
-    ),
-    output: str = typer.Option(
-        ..., "-o", "--output", metavar="FILE", help="File to write: .parquet, .csv or .json, with columns id and reason."
-    ),
+    source: str = argument("RUN_OR_FILE", "A run directory, a snapshot (.npz, .npy, .parquet) or a table of scores."),
+    output: str = writes("File to write: .parquet, .csv or .json, with columns id and reason.", required=True),
 ) -> None:
     """Choose samples to train on, or to label next.
 

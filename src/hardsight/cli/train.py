@@ -6,24 +6,20 @@ from pathlib import Path
 
 import typer
 
-from hardsight.cli import command
+from hardsight.cli import RUN_OUTPUT, argument, command
 from hardsight.training.settings import TrainSettings
 
 
 @command(TrainSettings, prints="lines", figures=True)
 def train(
     settings: TrainSettings,
-    data: str = typer.Argument(
-        ..., metavar="DATA", help="Images as for extract, digits, or labeled features (.npz, .parquet, a run)."
-    ),
+    data: str = argument("DATA", "Images as for extract, digits, or labeled features (.npz, .parquet, a run)."),
     model: str = typer.Option(
         ...,
         metavar="MODEL",
         help="Network: mnist_cnn, cifar_resnet20, ..., timm:NAME, torchvision:NAME, package.module:factory, or a run.",
     ),
-    output: Path = typer.Option(
-        ..., "-o", "--output", metavar="RUN", help="Run directory to write; an interrupted run is resumed."
-    ),
+    output: Path = RUN_OUTPUT,
 ) -> None:
     """Train a model, recording every sample in every epoch.
 
@@ -38,7 +34,7 @@ def train(
     from hardsight.errors import require_installed
 
     require_installed("torch", extra="torch", purpose="hardsight train")
-    from hardsight.screen import print_line, print_next, progress_bar
+    from hardsight.screen import keep_table, print_line, print_next, print_wrote, progress_bar
     from hardsight.training.train import train as run_train
 
     with progress_bar("reading") as progress:
@@ -51,7 +47,8 @@ def train(
         described = describe_and_draw(output)  # writes the run's figures/dynamics-*.png too
         print_line(str(described))
         show_lines(trained.lines())
-        print_line(f"model in {output}, curves in {output / 'figures'}")
+        keep_table("epochs", trained.table.to_pylist())
+        print_wrote(output, ": model/, dynamics/, figures/")
         if settings.snapshot:
             print_next("hardsight", "score", output)
         else:

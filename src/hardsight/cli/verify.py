@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import typer
 
-from hardsight.cli import command
+from hardsight.cli import argument, command
 
 
 @command()
 def verify(
-    run: str = typer.Argument(..., metavar="RUN", help="A run directory; or a .parquet, .npz, .safetensors or .html file."),
+    run: str = argument("RUN", "A run directory; or a .parquet, .npz, .safetensors or .html file."),
 ) -> None:
     """Check the files of a run against their checksums.
 
@@ -32,11 +30,7 @@ def verify(
         print_line(f"{name}: not checked: {reason}")
     files = len(result.sound) + len(result.damaged) + len(result.unchecked)
     facts = {"files": files, "sound": len(result.sound), "damaged": len(result.damaged), "unchecked": len(result.unchecked)}
-    states: dict[str, Mapping[str, str]] = {
-        "sound": dict.fromkeys(result.sound, ""),
-        "damaged": result.damaged,
-        "unchecked": result.unchecked,
-    }
+    states = {"sound": dict.fromkeys(result.sound, ""), "damaged": result.damaged, "unchecked": result.unchecked}
     rows = [{"file": name, "state": state, "reason": why} for state, names in states.items() for name, why in names.items()]
     keep_table("files", rows)
     if result.damaged:

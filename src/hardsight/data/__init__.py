@@ -8,8 +8,8 @@ Quality              dark, blurred, odd and repeated images, measured as they ar
 degrade(image, ...)  a controlled loss of quality; `parse_degradations` reads them from text
 
     opening.py           `open_data`: detects the format and calls its reader; dataset.py: `ImageData`, what every reader returns
-    folders.py           a folder of images; layout.py: what its levels mean; files.py: image files below one root
-    archive.py           tars; lists.py: list files; sheets.py: CSV and Parquet; encoded.py: Hugging Face
+    files.py             image files below one root, and folders of them; layout.py: what the levels of a folder mean
+    archive.py           tars; lists.py: list files, CSV and Parquet; encoded.py: Hugging Face
     arrays.py            .npz and .npy; idx.py: MNIST; cifar.py: CIFAR's binary versions; digits.py: the built-in digits
     labels.py            labels of files and folders, and names of splits
     decoding.py          bytes to an upright image; degradation.py: worse versions of it; image_quality.py: how good it is

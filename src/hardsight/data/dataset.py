@@ -119,8 +119,8 @@ class ImageData:
         return f"ImageData({self.kind}, {len(self)} images, {classes} classes, columns {sorted(self.columns)})"
 
 
-def num_classes(data: ImageData) -> int:
-    """Number of classes: of the class names, else up to the highest label."""
+def num_classes(data: Any) -> int:
+    """Number of classes of any samples: of the class names, else up to the highest label."""
     if data.class_names is not None:
         return len(data.class_names)
     return 0 if data.labels is None else int(data.labels.max(initial=-1)) + 1

@@ -19,12 +19,10 @@ from hardsight.data.cifar import cifar100_files, cifar_batches, read_cifar, read
 from hardsight.data.dataset import ImageData
 from hardsight.data.digits import read_digits
 from hardsight.data.encoded import holds_encoded, is_dataset, read_dataset, read_shards, shards_in
-from hardsight.data.files import is_image_name
-from hardsight.data.folders import read_folder
+from hardsight.data.files import is_image_name, read_folder
 from hardsight.data.idx import idx_files, is_idx, read_idx
 from hardsight.data.labels import Written, read_labels, split_name
-from hardsight.data.lists import lists_in, read_lines, read_list, read_lists
-from hardsight.data.sheets import read_sheet
+from hardsight.data.lists import lists_in, read_lines, read_list, read_lists, read_sheet
 from hardsight.errors import FileError, InputError, did_you_mean
 from hardsight.files.kinds import kind_of
 from hardsight.files.npy import open_npy

@@ -1,18 +1,5 @@
 from .adapt_result import Adapted
-from .pseudo_labels import METHODS, PseudoLabels, select_pseudo_labels
-from .thresholds import class_thresholds
-from .validation import (
-    circular_validation,
-    class_evenness,
-    deep_embedded_validation,
-    density_ratio,
-    importance_weighted,
-    information_maximization,
-    mean_avc,
-    nearest_neighbors,
-    neighbor_agreement,
-    soft_neighborhood_density,
-)
+from .pseudo_labels import METHODS, PseudoLabels, class_thresholds, select_pseudo_labels
 from .generalize_result import Generalized
 
 __all__ = [
@@ -20,16 +7,6 @@ __all__ = [
     "Generalized",
     "METHODS",
     "PseudoLabels",
-    "circular_validation",
-    "class_evenness",
     "class_thresholds",
-    "deep_embedded_validation",
-    "density_ratio",
-    "importance_weighted",
-    "information_maximization",
-    "mean_avc",
-    "nearest_neighbors",
-    "neighbor_agreement",
     "select_pseudo_labels",
-    "soft_neighborhood_density",
 ]

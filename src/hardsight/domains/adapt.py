@@ -1,7 +1,7 @@
 """`adapt`: adapt a classifier to a domain without labels, by one or several methods from the same source model.
 
 From top to bottom: the pairs of domains are opened and checked, here; prepared for a network and trained by every method
-(adapt_models.py, adapt_training.py, methods.py); compared (adapt_result.py); and reported (adapt_report.py).
+(adapt_models.py, adapt_training.py, methods.py); compared and shown (adapt_result.py).
 """
 
 from __future__ import annotations
@@ -11,20 +11,17 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from hardsight.data import ImageData, open_data
 from hardsight.domains.adapt_result import Adapted
 from hardsight.domains.methods import stage_of
 from hardsight.domains.opening import (
     as_target,
     check_folder_names,
     check_network_options,
-    class_names_of,
     domain_names,
     first_few,
     labeled_only,
@@ -32,11 +29,10 @@ from hardsight.domains.opening import (
     present_classes,
     refuse_early,
 )
-from hardsight.domains.run_directory import finish_run, started_run
+from hardsight.domains.run_directory import run_comparison
 from hardsight.domains.settings import RECIPES, SOURCE_EPOCHS, AdaptSettings
-from hardsight.domains.training_length import few_steps
 from hardsight.errors import InputError
-from hardsight.extraction.inputs import Data, ids_of, labels_of, of_domain
+from hardsight.extraction.inputs import Data, labels_of, of_domain
 from hardsight.options import takes
 from hardsight.screen import Progress, Say
 from hardsight.snapshot import Snapshot
@@ -83,25 +79,16 @@ def adapt(
     pairs = _pairs(source, target, settings.limit)
     first, smallest = next(iter(pairs.values()))[0], min(len(labeled) for labeled, _ in pairs.values())
     kind, asked = "features" if isinstance(first, Snapshot) else "images", settings.methods
-    learned, passes = _is_trained(settings.model), settings.source_epochs
     settings = settings if kind == "features" else _for_images(settings)
-    settings = with_defaults(settings, kind, learned, smallest)
+    settings = with_defaults(settings, kind, _is_trained(settings.model), smallest)
     check_network_options(first, settings)
-    names, images = class_names_of(first), _pictures(pairs, settings.images)
 
     from hardsight.domains.adapt_models import AdaptWork  # loads torch, which takes seconds
 
     work = AdaptWork.of(settings, pairs, say or (lambda sentence: None))
     for sentence in (*(["coral on images is deep-coral"] if settings.methods != asked else []), *_of_one_class(pairs)):
         work.say(sentence)
-    read = partial(Adapted, class_names=names, images=images)
-    with started_run(output, COMMAND, work.arguments(), work.fingerprints(), work.say) as run:
-        if run is not None:
-            for sentence in () if learned or passes is None else _undertrained(pairs, settings.batch_size, passes):
-                work.say(sentence)
-            tables = work.all(run.directory, progress)
-            finish_run(run, tables, work.trained_files(run.directory), read)
-    return read(output)
+    return run_comparison(work, output, COMMAND, Adapted, progress)
 
 
 def _is_trained(model: Any) -> bool:
@@ -156,13 +143,6 @@ def _of_one_class(pairs: Pairs) -> Iterator[str]:
             yield f"{pair}: every labeled target sample is of the class {known[0]!r}; accuracy is that class's alone."
 
 
-def _undertrained(pairs: Pairs, batch_size: int, passes: int) -> Iterator[str]:
-    """A warning for each source for which `source_epochs` is too small."""
-    for pair, (source, _) in pairs.items():
-        if sentence := few_steps(len(source), batch_size, passes):
-            yield f"warning: {pair}: --source-epochs {passes} makes {sentence}. Left out, held-out samples say how many."
-
-
 def with_defaults(settings: AdaptSettings, kind: str, trained: bool, smallest: int) -> AdaptSettings:
     """The same with its defaults filled in.
 
@@ -178,9 +158,7 @@ def with_defaults(settings: AdaptSettings, kind: str, trained: bool, smallest: i
     missing = {name: value for name, value in recipe.items() if getattr(settings, name) is None}
     stages = dict.fromkeys(stage for method in settings.all_methods() for stage in method.stages)
     options = {stage: given for stage in stages if (given := stage_of(stage, settings.method_options).as_dict())}
-    lr = recipe["lr"] if settings.lr is None else settings.lr
-    source_lr = lr if settings.source_lr is None else settings.source_lr
-    return replace(settings, **missing, source_lr=source_lr, method_options=options)
+    return replace(settings, **missing, method_options=options)
 
 
 def _for_images(settings: AdaptSettings) -> AdaptSettings:
@@ -192,16 +170,3 @@ def _for_images(settings: AdaptSettings) -> AdaptSettings:
             f"{aligning[0]} aligns features, and these are images: `hardsight extract` makes features of them, to adapt."
         )
     return deep
-
-
-def _pictures(pairs: Pairs, images: Any) -> dict[str, ImageData]:
-    if images is not None:
-        shown = images if isinstance(images, ImageData) else open_data(images)
-        known, targets = set(shown.ids), [ids_of(target) for _, target in pairs.values()]
-        if not any(known.intersection(ids) for ids in targets):
-            raise InputError(
-                f"{images if isinstance(images, (str, os.PathLike)) else 'images'}: no image has the id of a target sample; "
-                f"its ids look like {next(iter(shown.ids), '')!r}, the samples' like {targets[0][0]!r}."
-            )
-        return dict.fromkeys(pairs, shown)
-    return {name: target for name, (_, target) in pairs.items() if isinstance(target, ImageData)}

@@ -23,12 +23,12 @@ from hardsight.domains.adapt_training import PairTraining, Report, RoundsResult,
 from hardsight.domains.alignment import Affine
 from hardsight.domains.auto import BEST, CANDIDATES, choose, warning
 from hardsight.domains.methods import Method, models_for, stage_of
-from hardsight.domains.opening import class_names_of
-from hardsight.domains.prepare import Standard, image_inputs, network_for, on_raw_features, standards
+from hardsight.domains.opening import Standard, class_names_of, image_inputs, network_for, on_raw_features, standards
 from hardsight.domains.settings import AUTO, SOURCE_ONLY, AdaptSettings
 from hardsight.domains.training_length import Steps, not_learned
-from hardsight.domains.validation import neighbors_before
+from hardsight.domains.validation import nearest_neighbors
 from hardsight.errors import InputError
+from hardsight.extraction.feed import ArrayInputs, Inputs
 from hardsight.extraction.inputs import Data, finite_features, ids_of
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable
@@ -39,7 +39,6 @@ from hardsight.table import write_table
 from hardsight.threads import even_rows
 from hardsight.training.checkpoint import History, finish, finished, load_state, save_state
 from hardsight.training.forward_passes import all_features, first_sample
-from hardsight.training.inputs import ArrayInputs, Inputs
 from hardsight.training.optimization import MixedPrecision
 from hardsight.training.processes import by_first, is_first, join
 from hardsight.training.results import write_model
@@ -149,7 +148,7 @@ class AdaptWork:
         if learned["accuracy"] is not None:
             sentence = not_learned(learned["accuracy"], models.pair.num_classes, held_out=learned["held_out"] > 0)
             if sentence is not None:
-                self.say(f"{pair}  seed {models.seed}: {sentence} Try other --source-epochs or --source-lr.")
+                self.say(f"{pair}  seed {models.seed}: {sentence} Try other --source-epochs or --lr.")
 
 
 @dataclass
@@ -277,7 +276,7 @@ class Models:
         training, target = self.training(None), self.pair.target
         if training.nearest is None:
             features = target.inputs if isinstance(target, ArrayInputs) else self._source_view().features
-            training.nearest = neighbors_before(features)
+            training.nearest = nearest_neighbors(features)
         return training.nearest
 
     def training(self, alignment: str | None) -> PairTraining:

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from hardsight.data import ImageData
-from hardsight.domains.auto import CANDIDATES, warning
+from hardsight.domains.auto import CANDIDATES, CHOSEN_BY, warning
 from hardsight.domains.comparison import counted, difference_table, known_mean, mean_and_std, rows_by, table_of
 from hardsight.domains.settings import AUTO, SOURCE_ONLY
 from hardsight.domains.validation import VALIDATORS
-from hardsight.render.domains import shown_differences
+from hardsight.render.domains import accuracy_per_round, shown_differences
 from hardsight.result import RunResult
 from hardsight.screen import Cell, Sentence, ShownTable, line, number, percent
 
@@ -35,6 +33,11 @@ STATISTICS = (
     "only_selected_by_cbst",
 )
 ALL = "all pairs"
+ABOUT = (
+    "The last round is the result; the best round is called oracle, because only labels of the target could choose it, and "
+    "those are used for this report alone. All methods of a seed start from the same source model. Logistic regression is "
+    "fitted on the source alone: on what the network gets, of images on the source model's features."
+)
 FEW = 6  # methods whose differences are all printed
 Key = tuple[str, str, int]  # pair, method and seed
 Rounds = dict[Key, History]
@@ -149,25 +152,18 @@ class Adapted(RunResult):
         differences: methods against each other, with intervals.
         selection: what the first round of each method selected.
         rounds: one row per pair, method, seed and round.
-        class_names: one per class.
-        images: of a pair's target, where there are any, for the figures.
         notes: a sentence for each pair, method and seed of which nothing that needs no labels shows that it helped.
     """
 
     files = ("accuracy", "differences", "selection", "rounds")
     shown = ("pair", "method", "accuracy", "accuracy std", "oracle_accuracy", "seeds")
-    class_names: list[str]
     accuracy: pa.Table
     differences: pa.Table
     selection: pa.Table
     rounds: pa.Table
 
-    def __init__(
-        self, run: str | os.PathLike[str], tables: Mapping[str, pa.Table] | None = None, class_names: Sequence[str] = (),
-        images: Mapping[str, ImageData] | None = None,
-    ) -> None:  # fmt: skip
+    def __init__(self, run: str | os.PathLike[str], tables: Mapping[str, pa.Table] | None = None) -> None:
         super().__init__(run, tables)
-        self.class_names, self.images = list(class_names), images or {}
         self.histories = rows_by(self.rounds, "pair", "method", "seed")
         self.pairs, self.methods, self.seeds = (list(dict.fromkeys(names)) for names in zip(*self.histories, strict=True))
         self.notes = [f"{pair}: {sentence}" for pair in self.pairs for sentence in self.warnings(pair)]
@@ -226,14 +222,48 @@ class Adapted(RunResult):
         if selected:
             yield ShownTable("selection", ("domains", "method", *names), selected, "what the first round selected", 2)
 
+    def details(self) -> Iterator[Sentence | ShownTable]:
+        """Accuracy class by class, and what can be said without labels, round by round."""
+        yield line(ABOUT if len(self.table) else "The labels of the target are not known, so there is no accuracy to report.")
+        for pair in self.pairs:
+            yield from self._classes(pair)
+        yield from self._validators()
+
+    def _classes(self, pair: str) -> Iterator[ShownTable]:
+        """Table 3, a column for each method: there are fewer of them than classes."""
+        methods = [row for row in self.table.to_pylist() if row["pair"] == pair]
+        columns = self.table.column_names
+        rows = [
+            (name.removeprefix("class "), *(percent(row[name], row[f"{name} std"]) for row in methods))
+            for name in columns
+            if name.startswith("class ") and f"{name} std" in columns
+        ]
+        if methods:
+            header = ("class", *(row["method"] for row in methods))
+            yield ShownTable("classes", header, rows, f"accuracy by class (%), {pair}, last round")
+
+    def _validators(self) -> Iterator[ShownTable]:
+        """Every validator by round, as means over seeds."""
+        by_round: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
+        for row in self.rounds.to_pylist():
+            if row[CHOSEN_BY] is not None:
+                taken = f" ({row['chosen']})" if row.get("chosen") else ""
+                by_round.setdefault((row["pair"], row["method"] + taken, row["round"]), []).append(row)
+        names = (*VALIDATORS, "avc_change")
+        rows = [
+            (pair, method, str(number_of), *(number(known_mean([row[name] for row in of_seeds])) for name in names))
+            for (pair, method, number_of), of_seeds in by_round.items()
+        ]
+        if rows:
+            title = f"without labels: high is good in each; the warning and auto go by {CHOSEN_BY}"
+            yield ShownTable("validators", ("domains", "method", "round", *names), rows, title, 2)
+
     def figures(self) -> dict[str, Any]:
-        """Accuracy by round (Figure 6), and samples that a score selects and softmax does not (Figure 21), by name."""
-        from hardsight.domains.adapt_report import figures
+        """Accuracy by round (Figure 6 of the AVH paper) where target labels are known, by name: `accuracy-PAIR`."""
+        return {f"accuracy-{pair}": self._curves(pair) for pair in self.pairs if self.in_rounds and len(self.table)}
 
-        return figures(self)
-
-    def page(self, start: Mapping[str, Any], figures: Sequence[Path]) -> str:
-        """One HTML file with everything in it, from start.json of the run and the files of the figures."""
-        from hardsight.domains.adapt_report import page
-
-        return page(self, start, figures)
+    def _curves(self, pair: str) -> Any:
+        reached = {row["method"]: row["accuracy"] for row in self.table.to_pylist() if row["pair"] == pair}
+        curves = {method: self.curve(pair, method) for method in self.in_rounds}
+        levels = {name: level for name, level in reached.items() if name not in (SOURCE_ONLY, AUTO, *curves)}
+        return accuracy_per_round(curves, self.curve(pair, SOURCE_ONLY)[:, -1], pair.replace("-to-", " → "), levels)

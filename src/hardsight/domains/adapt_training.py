@@ -28,15 +28,15 @@ from hardsight.domains.pseudo_labels import PseudoLabels
 from hardsight.domains.self_training import SelfTraining, self_training_loss
 from hardsight.domains.settings import AUTO, AdaptSettings
 from hardsight.domains.training_length import TrainingLength, best_epoch, held_out_rows, is_over
-from hardsight.domains.validation import SOURCE_LOOKED_AT, class_evenness, neighbors_before, validators
+from hardsight.domains.validation import SOURCE_LOOKED_AT, class_evenness, nearest_neighbors, validators
 from hardsight.dynamics.gathering import num_processes
+from hardsight.extraction.feed import InputBatch, Inputs, even_batches
 from hardsight.head import Head
 from hardsight.table import write_table
 from hardsight.threads import even_rows
 from hardsight.training.augmentation import AugmentedInputs
 from hardsight.training.checkpoint import Checkpoints, TrainingState, save_state
 from hardsight.training.forward_passes import FORWARD, all_features, as_tensor, forward_pass
-from hardsight.training.inputs import InputBatch, Inputs, even_batches
 from hardsight.training.optimization import Updater, drawn_seed, rate_factor
 from hardsight.training.processes import gathered
 from hardsight.training.trainee import Trainee
@@ -146,7 +146,7 @@ class PairTraining:
         epochs, accuracy = length.epochs, None
         if len(held_out):
             epochs, accuracy = self._watched_epochs(folder, report, length, held_out)
-        learning = self._begin(checkpoints, self.settings.source_lr, None)
+        learning = self._begin(checkpoints)
         for number in range(learning.state.epoch + 1, epochs + 1):
             report(length.passes - length.epochs + number - 1)
             self._source_epoch(learning, number, length)
@@ -164,7 +164,7 @@ class PairTraining:
     ) -> tuple[int, float | None]:
         """How many passes over the rest predict the held-out samples best, and their mean class accuracy then."""
         checkpoints = Checkpoints(folder / "checkpoints" / "held-out")
-        learning = self._begin(checkpoints, self.settings.source_lr, None)
+        learning = self._begin(checkpoints)
         rest, history = np.setdiff1d(np.arange(len(self.source)), held_out), learning.state.history
         while not is_over([entry["loss"] for entry in history], length):
             report(len(history))
@@ -208,7 +208,7 @@ class PairTraining:
         s, checkpoints = self.settings, Checkpoints(folder / "checkpoints")
         stage = stage_of(method.stages[-1], s.method_options)
         assert isinstance(stage, RoundStage)
-        learning = self._begin(checkpoints, None, start, stage)
+        learning = self._begin(checkpoints, start, stage)
         view = view if learning.state.epoch == 0 else None
         for number in range(learning.state.epoch + 1, s.rounds + 1):
             report(number - 1)
@@ -220,7 +220,7 @@ class PairTraining:
                 save_state(folder / BEST, learning.learner)
             if number < s.rounds:
                 checkpoints.save(learning.state, learning.learner, learning.updater.optimizer)
-        learner = _kept(stage, learning.learner)
+        learner = stage.kept(learning.learner)
         return RoundsResult(learner, learning.state.history, view or self.view(learner))
 
     def _round(
@@ -228,11 +228,9 @@ class PairTraining:
     ) -> tuple[dict[str, Any], TargetView]:
         """Select, train, evaluate: the entry of the round, and the view that the next one selects from."""
         s, (name, stage) = self.settings, named
-        if s.reset_optimizer:
-            learning.updater.optimizer.state.clear()
         portion = s.portion.at(number)
         rows = self._source_rows(s.source_portion.at(number), ROUNDS, number)
-        chosen = None if isinstance(stage, PairedMethod) else stage.choose(name, view, portion)
+        chosen = stage.choose(name, view, portion)
         selected: dict[str, Any] = {}
         if isinstance(stage, SelfTraining) and chosen is not None:
             columns, selected["selection"] = stage.described(chosen, view, portion, self.target.labels)
@@ -241,7 +239,7 @@ class PairTraining:
         for epoch in range(1, s.epochs + 1):
             done = (number - 1) * s.epochs + epoch - 1
             self._train(learning, Epoch(rows, (ROUNDS, number, epoch), done + 1, s.rounds * s.epochs, stage, chosen))
-        learner = _kept(stage, learning.learner)
+        learner = stage.kept(learning.learner)
         view = self.view(learner)
         return {"round": number, "portion": portion, **self._evaluated(learner, view), **selected}, view
 
@@ -338,7 +336,7 @@ class PairTraining:
         rows = even_rows(len(self.source), SOURCE_LOOKED_AT)
         ours, labels = all_features(learner, self.source, self.device, rows), self.source.labels[rows]
         if self.nearest is None:
-            self.nearest = neighbors_before(view.features)
+            self.nearest = nearest_neighbors(view.features)
         looked_at = validators(view.logits, view.features, view.head, ours, labels, self.nearest)
         predicted = np.where(view.readable, view.logits.argmax(1), -1)
         evenness = class_evenness(predicted, self.num_classes) if view.readable.any() else None
@@ -350,7 +348,7 @@ class PairTraining:
         return {"accuracy": known_mean(accuracies), "class_accuracy": accuracies}
 
     def _begin(
-        self, checkpoints: Checkpoints, lr: float | None, start: dict[str, Tensor] | None, stage: RoundStage | None = None
+        self, checkpoints: Checkpoints, start: dict[str, Tensor] | None = None, stage: RoundStage | None = None
     ) -> Learning:
         """A training at its beginning, or at the newest checkpoint of a killed run."""
         with torch.random.fork_rng(devices=[]):
@@ -358,18 +356,13 @@ class PairTraining:
             learner = self.make().to(self.device)
             if start is not None:
                 learner.load_state_dict(start)
-            if isinstance(stage, PairedMethod):
+            if stage is not None:
                 torch.manual_seed(drawn_seed(self.seed, PARTS))
                 learner.own.update(stage.parts(learner.num_features, self.num_classes))
                 learner.to(self.device)
-        learning = Learning(learner, Updater(learner, self.settings, lr), TrainingState())
+        learning = Learning(learner, Updater(learner, self.settings), TrainingState())
         learning.state = checkpoints.resume(learning.learner, learning.updater.optimizer)
         return learning
-
-
-def _kept(stage: RoundStage, learner: Trainee) -> Trainee:
-    """The network that is evaluated and kept."""
-    return stage.kept(learner) if isinstance(stage, PairedMethod) else learner
 
 
 def id_and_label(inputs: Inputs) -> dict[str, pa.Array]:

@@ -18,8 +18,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hardsight.checks import check_count, finite_rows
-from hardsight.errors import InputError
 from hardsight.options import Options, option
 
 CORAL_REG = 1.0  # lambda of CORAL, for features of unit variance
@@ -58,9 +56,6 @@ def coral(source: np.ndarray, target: np.ndarray, reg: float = CORAL_REG) -> Aff
         >>> np.abs(np.cov(mapped.T) - np.cov(target.T)).max() < 1e-4
         np.True_
     """
-    source, target = finite_rows(source=source, target=target)
-    if not 0 < reg < np.inf:
-        raise InputError(f"reg must be a number above 0, got {reg!r}.")
     whitened = _power(_covariance(source, reg), -0.5)  # (d, d)
     colored = _power(_covariance(target, reg), 0.5)  # (d, d)
     return Affine(source.mean(0, dtype=np.float64), whitened @ colored, target.mean(0, dtype=np.float64))
@@ -73,8 +68,6 @@ def subspace(source: np.ndarray, target: np.ndarray, size: int = SUBSPACE_SIZE) 
         source, target: (n, d) and (m, d).
         size: k; at most d are taken.
     """
-    source, target = finite_rows(source=source, target=target)
-    size = check_count(size, "size", least=1)
     ours, theirs = _directions(source, size), _directions(target, size)  # (d, k) each
     none = np.zeros(ours.shape[1])
     return (

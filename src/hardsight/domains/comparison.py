@@ -10,8 +10,6 @@ import numpy as np
 import pyarrow as pa
 from scipy.special import stdtrit
 
-INTERVALS = "In points, seed by seed, with 95 % intervals by Student's t (none for a single seed); colored where 0 is outside."
-
 
 def class_accuracies(labels: np.ndarray, predicted: np.ndarray, num_classes: int) -> list[float | None]:
     """Share of each class's samples that are predicted right; None for a class without any.
@@ -105,12 +103,6 @@ def rows_by(table: pa.Table, *columns: str) -> dict[Any, list[dict[str, Any]]]:
     return found
 
 
-def compared(differences: Sequence[Mapping[str, Any]], what: str, names: Sequence[str]) -> list[tuple[str, str]]:
-    """The pairs of names that were compared; the last name first, which is most often the one of interest."""
-    pairs = {(row[what], row["against"]) for row in differences}
-    return [(name, against) for name in reversed(names) for against in names if (name, against) in pairs]
-
-
 def counted(**things: Collection[Any]) -> list[str]:
     """How many there are of each.
 
@@ -120,8 +112,3 @@ def counted(**things: Collection[Any]) -> list[str]:
     """
     plural = {"loss": "losses"}
     return [f"{len(some)} {name if len(some) == 1 else plural.get(name, f'{name}s')}" for name, some in things.items()]
-
-
-def over_seeds(seeds: Sequence[int]) -> str:
-    """What the numbers of a page are, in words."""
-    return f"over {len(seeds)} seeds (± is the standard deviation)" if len(seeds) > 1 else "of one seed"

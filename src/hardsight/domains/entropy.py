@@ -12,25 +12,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hardsight.domains.paired_steps import RoundStage
 from hardsight.domains.self_training import labeled_loss
-from hardsight.options import Options, option
+from hardsight.options import option
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from hardsight.domains.adapt_training import TargetView
     from hardsight.domains.pseudo_labels import PseudoLabels
 
 
 @dataclass(frozen=True)
-class Entropy(Options):
+class Entropy(RoundStage):
     """The stage `entropy`."""
 
     weight: float = option(0.1, "Weight of the target entropy in the loss.", above=0)
-
-    def choose(self, name: str, view: TargetView, portion: float) -> PseudoLabels | None:
-        """No pseudo-labels."""
-        return None
 
     def target(self, chosen: PseudoLabels | None, shape: tuple[int, int], batch_norm: bool) -> tuple[np.ndarray, np.ndarray]:
         """All rows of the target, and (n, c) labels: none of them has one."""

@@ -24,10 +24,10 @@ from hardsight.domains.meta_steps import MetaMethod, MetaStep
 from hardsight.domains.settings import GeneralizeSettings
 from hardsight.domains.training_length import TrainingLength, is_over
 from hardsight.dynamics.gathering import num_processes
+from hardsight.extraction.feed import Inputs, even_batches
 from hardsight.training.augmentation import AugmentedInputs
 from hardsight.training.checkpoint import Checkpoints, History
 from hardsight.training.forward_passes import FORWARD, as_tensor, forward_pass
-from hardsight.training.inputs import Inputs, even_batches
 from hardsight.training.optimization import Updater, drawn_seed, rate_factor
 
 if TYPE_CHECKING:

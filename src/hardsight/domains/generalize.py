@@ -23,7 +23,7 @@ from hardsight.domains.opening import (
     present_classes,
     refuse_early,
 )
-from hardsight.domains.run_directory import finish_run, started_run
+from hardsight.domains.run_directory import run_comparison
 from hardsight.domains.settings import GeneralizeSettings
 from hardsight.errors import InputError
 from hardsight.extraction.inputs import Data, domains_of, ids_of, labels_of
@@ -77,12 +77,7 @@ def generalize(
     work = GeneralizeWork.of(settings, opened, say or (lambda sentence: None))
     for note in opened.notes:
         work.say(note)
-
-    with started_run(output, COMMAND, work.arguments(), work.fingerprints(), work.say) as run:
-        if run is not None:
-            tables = work.all(run.directory, progress)
-            finish_run(run, tables, work.trained_files(run.directory), Generalized)
-    return Generalized(output)
+    return run_comparison(work, output, COMMAND, Generalized, progress)
 
 
 @dataclass(frozen=True, eq=False)

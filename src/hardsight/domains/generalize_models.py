@@ -12,16 +12,20 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from hardsight.domains.drm import DRM, Student, objectives
+from hardsight.data.dataset import num_classes
+from hardsight.domains.drm import DRM, DRMTTA, Student, objectives
+from hardsight.domains.feature_critic import FeatureCritic
 from hardsight.domains.fold_training import START, Division, Fold, FoldTraining
 from hardsight.domains.generalize import OpenedDomains
 from hardsight.domains.generalize_result import chosen_epoch, tables_of
 from hardsight.domains.meta_steps import MetaMethod
-from hardsight.domains.opening import class_names_of
-from hardsight.domains.prepare import Standard, image_inputs, network_for, on_raw_features, standards
+from hardsight.domains.metareg import MetaReg
+from hardsight.domains.mldg import MLDG
+from hardsight.domains.opening import Standard, class_names_of, image_inputs, network_for, on_raw_features, standards
 from hardsight.domains.settings import EPOCHS, GeneralizeSettings, parts_of
 from hardsight.domains.training_length import Steps, TrainingLength, not_learned, training_length
-from hardsight.extraction.inputs import fingerprint, finite_features, ids_of, labels_of, num_classes
+from hardsight.extraction.feed import ArrayInputs, ImageInputs, Inputs
+from hardsight.extraction.inputs import fingerprint, finite_features, ids_of, labels_of
 from hardsight.files.heads import save_head
 from hardsight.files.reading import read_json, reading
 from hardsight.files.writing import write_json
@@ -29,13 +33,21 @@ from hardsight.screen import Progress, Say, percent
 from hardsight.snapshot import Snapshot
 from hardsight.training.checkpoint import Checkpoints, History, finish, finished
 from hardsight.training.forward_passes import FOUND_BY, first_sample
-from hardsight.training.inputs import ArrayInputs, ImageInputs, Inputs
-from hardsight.training.loss_options import loss_options, with_defaults
+from hardsight.training.loss_names import loss_options, with_defaults
 from hardsight.training.objective import Objective
 from hardsight.training.optimization import MixedPrecision, drawn_seed
 from hardsight.training.processes import by_first, is_first, join
 from hardsight.training.results import write_model
 from hardsight.training.trainee import LossChoice, start_fingerprint
+
+# A new one is a file, a line here and its name in settings.py.
+METHODS: dict[str, type[DRM | MetaMethod]] = {
+    "drm": DRM,  # a head per domain
+    "drm-tta": DRMTTA,  # and one that keeps learning from arriving samples
+    "mldg": MLDG,
+    "metareg": MetaReg,
+    "feature-critic": FeatureCritic,
+}
 
 
 @dataclass(frozen=True)
@@ -95,9 +107,7 @@ class GeneralizeWork:
     def arguments(self) -> dict[str, Any]:
         """What the result depends on, for start.json."""
         lengths = [self._length(left) for _, left in self._folds()]
-        lengths += [
-            self._length(rest) for _, left in self._folds() for _, rest in self._inner_folds(left) if self.settings.scales
-        ]
+        lengths += [self._length(rest) for _, left in self._folds() for _, rest in self._folds(left) if self.settings.scales]
         epochs = self.settings.epochs or (None if any(length.watched for length in lengths) else EPOCHS)
         return {**self.settings.as_dict(), "epochs": epochs, "device": self.device.type, "domains": self.domains}
 
@@ -113,14 +123,10 @@ class GeneralizeWork:
         """What the trainings wrote of their epochs and scales."""
         return [*folder.rglob("epochs.json"), *folder.rglob("scale.json")]
 
-    def _folds(self) -> list[tuple[int, list[int]]]:
-        """Each domain in turn, and those left to train on."""
-        numbers = range(len(self.domains))
+    def _folds(self, among: list[int] | None = None) -> list[tuple[int, list[int]]]:
+        """Each domain in turn, and those left to train on; among training domains, to choose a scale by."""
+        numbers = range(len(self.domains)) if among is None else among
         return [(unseen, [i for i in numbers if i != unseen]) for unseen in numbers]
-
-    def _inner_folds(self, left: list[int]) -> list[tuple[int, list[int]]]:
-        """The same among training domains, to choose a scale by."""
-        return [(inner, [i for i in left if i != inner]) for inner in left]
 
     def _length(self, left: list[int]) -> TrainingLength:
         """How long to train on some domains: `epochs`, or by their size."""
@@ -132,7 +138,7 @@ class GeneralizeWork:
         """Epochs that are spent on choosing a scale, at most; of one scale there is nothing to choose."""
         if not self._scaled(loss) or len(self.settings.scales) == 1:
             return 0
-        return len(self.settings.scales) * sum(self._length(inner).epochs for _, inner in self._inner_folds(left))
+        return len(self.settings.scales) * sum(self._length(inner).epochs for _, inner in self._folds(left))
 
     @torch.random.fork_rng(devices=[])
     def all(self, folder: Path, progress: Progress | None) -> dict[str, pa.Table]:
@@ -203,7 +209,7 @@ class GeneralizeWork:
         rule = "validation" if s.selection == "oracle" else s.selection
         for scale in s.scales:
             reached = []
-            for inner, rest in self._inner_folds(left):
+            for inner, rest in self._folds(left):
                 fold = self.division.fold(inputs, inner, rest, s.seeds[0])
                 task = Task(folder / f"scale={scale:g}" / self.domains[inner], loss, scale, s.seeds[0])
                 history = self._history(task, fold, steps.next(words, self._length(rest).epochs))

@@ -1,19 +1,17 @@
-"""The result of `generalize`: accuracy on each unseen domain and on average (Table 5), differences between losses; its page."""
+"""The result of `generalize`: accuracy on each unseen domain and on average (Table 5), differences between losses."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from hardsight.domains.comparison import INTERVALS, compared, counted, difference_table, mean_and_std, over_seeds, rows_by
+from hardsight.domains.comparison import counted, difference_table, mean_and_std, rows_by
 from hardsight.domains.settings import Selection
-from hardsight.render import html_page
-from hardsight.render.domains import accuracy_per_domain, accuracy_per_epoch, section, shown_differences
+from hardsight.render.domains import accuracy_per_domain, accuracy_per_epoch, shown_differences
 from hardsight.result import RunResult
 from hardsight.screen import Cell, Sentence, ShownTable, line, percent
 
@@ -131,16 +129,14 @@ class Generalized(RunResult):
             "epochs": accuracy_per_epoch(by_epoch, f"{title}, epoch by epoch"),
         }
 
-    def page(self, start: Mapping[str, Any], figures: Sequence[Path]) -> str:
-        """One HTML file with everything in it, from start.json of the run and the files of the figures."""
-        sentence = (
-            f"Each domain in turn was left out and the others trained on. Accuracy on the domain left out, in percent, "
-            f"{over_seeds(list(dict.fromkeys(self.epochs.column('seed').to_pylist())))}. "
-            f"{RULES[self.selection]} All losses of a seed share the split, the network's start and the order of samples."
-        )
-        parts = [_accuracy(self), _differences(self), _scales(self), html_page.figures(figures, wide=True)]
-        made = html_page.again(start["words"]), html_page.settings(start)
-        return html_page.page("Generalizing to a domain never seen", sentence, *parts, *made)
+    def details(self) -> Iterator[Sentence | ShownTable]:
+        """Differences on every unseen domain, and the scales that were chosen."""
+        each = [row for row in self.differences.to_pylist() if row["domain"] != AVERAGE]
+        yield from shown_differences("differences on each unseen domain, seed by seed", each, ("domain", "loss", "against"))
+        scales = [(loss, domain, f"{scale:g}") for (loss, domain), scale in self.scales.items()]
+        if scales:
+            title = "scale that does best on each training domain when trained on the others; the unseen domain is not used"
+            yield ShownTable("scales", ("loss", "unseen domain", "scale"), scales, title, 2)
 
 
 def _reached(histories: Mapping[tuple[str, str, int], History], selection: str) -> dict[str, dict[str, list[float]]]:
@@ -158,34 +154,3 @@ def _mean_curve(curves: list[list[float]]) -> np.ndarray:
     """(epochs,) the mean over seeds; one that stopped early stays as it was."""
     longest = max(map(len, curves))
     return np.mean([np.pad(curve, (0, longest - len(curve)), mode="edge") for curve in curves], axis=0)
-
-
-# ---- the page ----
-
-
-def _accuracy(result: Generalized) -> str:
-    """Table 5: unseen domains and their average by losses."""
-    shown = result.accuracies()
-    rows: list[list[html_page.Cell]] = [[*row[:-1], (row[-1], "quiet")] for row in shown.rows]
-    return section("Accuracy by unseen domain", shown.header, rows)
-
-
-def _differences(result: Generalized) -> str:
-    differences, columns = result.differences.to_pylist(), (*result.domains, AVERAGE)
-    by_domain = {(row["loss"], row["against"], row["domain"]): row for row in differences}
-    both = compared(differences, "loss", result.table.column("loss").to_pylist())
-    if not both:
-        return ""
-    rows: list[list[html_page.Cell]] = [
-        [f"{a} − {b}", *(html_page.points(by_domain[a, b, column]) for column in columns)] for a, b in both
-    ]
-    return section("Differences", ("losses", *columns), rows, INTERVALS)
-
-
-def _scales(result: Generalized) -> str:
-    losses = list(dict.fromkeys(loss for loss, _ in result.scales))
-    if not losses:
-        return ""
-    rows = [[loss, *(f"{result.scales[loss, domain]:g}" for domain in result.domains)] for loss in losses]
-    words = "Chosen without the unseen domain: the one that does best on each training domain when trained on the others."
-    return section("Scale", ("loss", *result.domains), rows, words)

@@ -28,12 +28,12 @@ from hardsight.domains.mcd import MCD
 from hardsight.domains.mmd import MMD
 from hardsight.domains.paired_steps import PairedMethod
 from hardsight.domains.pseudo_labels import OF_A_SNAPSHOT, check_method
-from hardsight.domains.self_training import CBST, CRST, LRENT, MRKLD, ByScore, OneThreshold, SelfTraining
+from hardsight.domains.self_training import CRST, LRENT, MRKLD, OneThreshold, SelfTraining
 from hardsight.domains.settings import AUTO, SOURCE_ONLY
 from hardsight.errors import InputError
 
-Stage = Coral | Subspace | PairedMethod | Entropy | SelfTraining
 RoundStage = PairedMethod | Entropy | SelfTraining
+Stage = Coral | Subspace | RoundStage
 STAGES: dict[str, type[Stage]] = {
     "coral": Coral,
     "subspace": Subspace,
@@ -43,12 +43,12 @@ STAGES: dict[str, type[Stage]] = {
     "mcd": MCD,
     "adr": ADR,
     "entropy": Entropy,
-    "cbst": CBST,
+    "cbst": SelfTraining,
     "crst": CRST,
     "crst-mrkld": MRKLD,
     "crst-lrent": LRENT,
-    **{f"cbst+{score}": ByScore for score in ("avh", *OF_A_SNAPSHOT)},
-    "avc": CBST,
+    **{f"cbst+{score}": SelfTraining for score in ("avh", *OF_A_SNAPSHOT)},
+    "avc": SelfTraining,
     "threshold": OneThreshold,
     "weighted": SelfTraining,
     "depict": SelfTraining,
@@ -85,21 +85,19 @@ class Method:
             >>> Method.read("coral+cbst+avh")
             Method(alignment='coral', unlabeled=None, rule='cbst+avh')
         """
-        rest: str | None = str(name).strip().lower()
-        if rest == SOURCE_ONLY:
+        if str(name).strip().lower() == SOURCE_ONLY:
             return cls()
-        stages = str(rest).split("+")
-        if "" in stages[1:] or (stages[0] == "" and len(stages) > 1):
-            raise InputError(f"a plus stands between two stages, as in coral+cbst; got {str(name)!r}.")
-        alignment, rest = _first_stage(rest, ALIGNMENTS)
-        unlabeled, rest = _first_stage(rest, UNLABELED)
-        if rest is not None and {*EARLY, SOURCE_ONLY, AUTO} & {*rest.split("+")}:
+        stages = str(name).strip().lower().split("+")
+        alignment = stages.pop(0) if stages[0] in ALIGNMENTS else None
+        unlabeled = stages.pop(0) if stages and stages[0] in UNLABELED else None
+        if not stages:
+            return cls(alignment, unlabeled)
+        if {*EARLY, SOURCE_ONLY, AUTO} & {*stages}:
             raise InputError(
-                f"stages are an alignment, then {' or '.join(UNLABELED)}, then self-training, each once at most, and "
-                f"{SOURCE_ONLY} and {AUTO} stand alone; got {name!r}.{_in_order(stages)}"
+                f"stages are an alignment ({', '.join(ALIGNMENTS)}), then {' or '.join(UNLABELED)}, then self-training, each "
+                f"once at most, and {SOURCE_ONLY} and {AUTO} stand alone; got {name!r}."
             )
-        rule = None if rest is None else check_method(rest, also=(*EARLY, SOURCE_ONLY, AUTO))
-        return cls(alignment, unlabeled, rule)
+        return cls(alignment, unlabeled, check_method("+".join(stages), also=(*EARLY, SOURCE_ONLY, AUTO)))
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -120,20 +118,6 @@ class Method:
     def before(self) -> Method:
         """The method whose model this one starts from; of one that is trained on the source alone, itself."""
         return replace(self, rule=None) if self.rule is not None else replace(self, unlabeled=None)
-
-
-def _in_order(stages: list[str]) -> str:
-    """A hint where stages are right but for their order; otherwise an empty string."""
-    early = [stage for stage in EARLY if stage in stages]
-    ordered = "+".join([*early, *(stage for stage in stages if stage not in early)])
-    right = len(set(stages)) == len(stages) and len({*ALIGNMENTS} & {*early}) < 2 and not {SOURCE_ONLY, AUTO} & {*stages}
-    return f" Write {ordered}: {early[0]} goes first." if right else ""
-
-
-def _first_stage(rest: str | None, known: Iterable[str]) -> tuple[str | None, str | None]:
-    """The first stage if it is one of those known, and what follows it; None for nothing."""
-    first, plus, following = (rest or "").partition("+")
-    return (first, following if plus else None) if first in known else (None, rest)
 
 
 def models_for(methods: Iterable[str]) -> Iterator[Method]:

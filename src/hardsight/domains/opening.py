@@ -1,23 +1,27 @@
-"""Open domains: features or images, labeled or not, with classes numbered alike. The first step of `adapt` and `generalize`.
+"""Open domains and prepare them for a network: the first two steps of `adapt` and `generalize`.
 
     pacs.npz:photo     features (.npz, .parquet or a run) or images (folders, .tar, ...), and of these one domain
     photos/            all of it is one domain
 
-Features are a Snapshot in memory, images an ImageData; `hardsight.extraction.inputs` has what both are asked.
+Features are a Snapshot in memory, images an ImageData; `hardsight.extraction.inputs` has what both are asked. The mean and spread
+of a feature differ from domain to domain more than its meaning does: after standardizing each domain by its own mean and
+deviation, they look alike, and no labels are needed.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hardsight.data import ImageData
+from hardsight.data.dataset import num_classes
 from hardsight.data.opening import open_any
-from hardsight.domains.settings import DomainOptions
+from hardsight.domains.settings import DomainOptions, Standardize
 from hardsight.errors import InputError, require_installed
 from hardsight.extraction.inputs import (
     Data,
@@ -25,7 +29,6 @@ from hardsight.extraction.inputs import (
     in_memory,
     labels_among,
     labels_of,
-    num_classes,
     of_domain,
     split_domain,
     with_labels,
@@ -34,7 +37,13 @@ from hardsight.files.run import check_run_directory
 from hardsight.models.network_names import check_network_name
 from hardsight.models.weights import check_weights_file
 from hardsight.snapshot import Snapshot
-from hardsight.threads import even_rows
+from hardsight.threads import even_rows, num_threads
+
+if TYPE_CHECKING:
+    from hardsight.domains.alignment import Affine
+    from hardsight.extraction.feed import ImageInputs
+    from hardsight.models.trainable import Trainable
+    from hardsight.training.trainee import TrainedNetwork
 
 LONGEST_NAME = 100  # bytes of a domain's name: two of them, and a method, must fit into the name of one file
 
@@ -73,15 +82,12 @@ def domain_names(data: Data) -> list[str]:
 def check_folder_names(names: Sequence[str]) -> None:
     """Refuse domain names that cannot be folder names."""
     for name in names:
-        if name in ("", ".", "..") or set(name) & {"/", "\\"} or any(ord(letter) < 32 for letter in name):
-            fault = "is not a valid folder name"
-        elif len(name.encode(errors="replace")) > LONGEST_NAME:
-            fault = f"has more than {LONGEST_NAME} bytes"
-        else:
-            continue
-        raise InputError(
-            f"a domain's name becomes a folder of the run, but {name!r:.80} {fault}: rename it in the domain column."
-        )
+        odd = name in ("", ".", "..") or set(name) & {"/", "\\"} or any(ord(letter) < 32 for letter in name)
+        if odd or len(name.encode(errors="replace")) > LONGEST_NAME:
+            raise InputError(
+                f"a domain's name becomes a folder of the run, but {name!r:.80} is not a valid folder name of at most "
+                f"{LONGEST_NAME} bytes: rename it in the domain column."
+            )
 
 
 def present_classes(data: Data) -> list[str]:
@@ -149,3 +155,68 @@ def _features_or_images(text: str) -> Data:
 def _limited(data: Data, limit: int | None) -> Data:
     """`limit` samples at even distances."""
     return data if limit is None or limit >= len(data) else data.take(even_rows(len(data), limit))
+
+
+# ---- prepare ----
+
+
+def network_for(data: Data, settings: DomainOptions, num_inputs: int = 0) -> Trainable:
+    """The network to train on some data: that of `model` on images, a head of `hidden` units on features of this number."""
+    from hardsight.models.trainable import open_trainable
+    from hardsight.training.trainee import open_network
+
+    if isinstance(data, Snapshot):
+        options = {"num_inputs": num_inputs, "num_features": settings.hidden}
+        return open_trainable("feature_head", num_classes(data), options=options)
+    return open_network(settings.model, num_classes(data), settings)
+
+
+def image_inputs(network: Trainable, settings: DomainOptions, *domains: ImageData) -> list[ImageInputs]:
+    """Images of each domain as inputs of a network, sized as the first domain needs it."""
+    from hardsight.extraction.feed import ImageInputs, sized
+
+    preprocessing = sized(network.preprocessing, domains[0], settings.chosen_preprocessing())
+    return [ImageInputs(data, preprocessing, workers=settings.workers or num_threads()) for data in domains]
+
+
+@dataclass(frozen=True, eq=False)
+class Standard:
+    """x -> (x - mean) / deviation, for the features of one domain."""
+
+    mean: np.ndarray  # (d,)
+    deviation: np.ndarray  # (d,)
+
+    def __call__(self, features: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray((features - self.mean) / self.deviation, np.float32)
+
+    def folded(self, weight: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """A linear layer on standardized features -> the same layer on features as they were."""
+        scaled = weight / self.deviation  # (h, d)
+        return scaled.astype(np.float32), (bias - scaled @ self.mean).astype(np.float32)
+
+
+def standards(source: np.ndarray, target: np.ndarray, how: Standardize) -> tuple[Standard, Standard]:
+    """How to standardize the (n, d) features of the source and of the target."""
+    if how == "none":
+        nothing = Standard(np.zeros(source.shape[1], np.float32), np.ones(source.shape[1], np.float32))
+        return nothing, nothing
+    first = _standard(source)
+    return first, _standard(target) if how == "domain" else first
+
+
+def _standard(features: np.ndarray) -> Standard:
+    mean, deviation = features.mean(0, dtype=np.float64), features.std(0, dtype=np.float64)
+    deviation = np.where(deviation > 0, deviation, 1.0)  # a feature that never changes becomes 0
+    return Standard(mean.astype(np.float32), deviation.astype(np.float32))
+
+
+def on_raw_features(network: TrainedNetwork, *maps: Standard | Affine) -> TrainedNetwork:
+    """A `feature_head` trained on features after these maps, the first one first -> one that takes features as they were."""
+    import torch
+
+    weight, bias = network.state["hidden.weight"].cpu().numpy(), network.state["hidden.bias"].cpu().numpy()
+    for how in reversed(maps):
+        weight, bias = how.folded(weight, bias)
+    network.state |= {"hidden.weight": torch.from_numpy(weight), "hidden.bias": torch.from_numpy(bias)}
+    network.config["arguments"] = {**network.config["arguments"], "num_inputs": int(weight.shape[1])}
+    return network

@@ -1,4 +1,4 @@
-"""Methods that see a batch of each domain at every step: MMD, Deep CORAL, DANN, MCD and ADR.
+"""Stages that are trained in rounds, and among them those that see a batch of each domain at every step: MMD, Deep CORAL, ...
 
 A method is a file with a class whose fields are its options and whose `step` trains on one batch of both domains. Networks of
 its own, such as a discriminator, are its `parts`; they are trained and resumed with the network, and left out at the end.
@@ -14,6 +14,8 @@ from hardsight.options import Options
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from hardsight.domains.adapt_training import TargetView
+    from hardsight.domains.pseudo_labels import PseudoLabels
     from hardsight.training.optimization import Updater
     from hardsight.training.trainee import Trainee
 
@@ -68,17 +70,26 @@ class Step:
 
 
 @dataclass(frozen=True)
-class PairedMethod(Options):
-    """The base of these methods."""
+class RoundStage(Options):
+    """A stage that is trained in rounds: a `PairedMethod`, or one with the target samples of a round and their loss."""
+
+    def choose(self, name: str, view: TargetView, portion: float) -> PseudoLabels | None:
+        """The pseudo-labels of a round, if it has any; `name` is that of the stage."""
+        return None
 
     def parts(self, num_features: int, num_classes: int) -> dict[str, nn.Module]:
         """Networks of its own, by name, newly drawn."""
         return {}
 
-    def step(self, step: Step) -> None:
-        """Learn from a batch of both domains."""
-        raise NotImplementedError
-
     def kept(self, learner: Trainee) -> Trainee:
         """The network that is evaluated and kept."""
         return learner
+
+
+@dataclass(frozen=True)
+class PairedMethod(RoundStage):
+    """The base of methods with a step of their own."""
+
+    def step(self, step: Step) -> None:
+        """Learn from a batch of both domains."""
+        raise NotImplementedError

@@ -1,6 +1,6 @@
 """Pseudo-labels: which target samples to train on next, and with which labels. The published rules, on arrays.
 
-With p the softmax probabilities, k the class, and lambda_k its threshold (see thresholds.py):
+With p the softmax probabilities, k the class, and lambda_k its threshold (see `class_thresholds`):
 
     cbst         label k* = argmax_k p_k / lambda_k, kept if p_k* / lambda_k* > 1
     crst-mrkld   the same; training adds the regularizer (see self_training.py)
@@ -11,10 +11,10 @@ With p the softmax probabilities, k the class, and lambda_k its threshold (see t
     avc          AVC in the place of p throughout: label, thresholds, selection
     threshold    label argmax_k p_k, kept if it is above one threshold for all classes
     weighted     label argmax_k p_k, all kept: each counts in training with its probability as weight
-    depict       soft label q_k proportional to p_k / sqrt(sum_i p_ik), all kept: DEPICT's balanced assignment
+    depict       soft label q_k proportional to p_k / sqrt(sum_i p_ik), all kept: DEPICT's balancing alone
 
-The last two have no use for a portion, but for 0. DEPICT is Dizaji et al., ICCV 2017; the code its authors released squares p
-and divides by the sum itself, as DEC does.
+The last two have no use for a portion, but for 0. DEPICT (Dizaji et al., ICCV 2017) balances the clusters of an autoencoder so,
+and neither of these is here; the code its authors released squares p and divides by the sum itself, as DEC does.
 
 Probabilities are compared by their logarithms, in float64: a float32 softmax says 1.0 of most samples of a well
 trained network, and a threshold of 1.0 tells none of them apart.
@@ -25,17 +25,16 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from scipy.special import logsumexp, softmax
 
-from hardsight.checks import as_matrix, check_same_space, to_numpy
+from hardsight.checks import as_matrix, check_count, check_same_space, is_tensor, to_numpy
 from hardsight.domains.comparison import known_mean
-from hardsight.domains.thresholds import RankingOptions, Rule, check_portion, class_thresholds, kept_per_class
 from hardsight.errors import InputError, did_you_mean
 from hardsight.head import Head, as_head
-from hardsight.options import option, takes
+from hardsight.options import Options, option, takes
 from hardsight.pandas_index import align
 from hardsight.scores import SCORES
 from hardsight.scores.registry import values
@@ -46,7 +45,6 @@ from hardsight.threads import blocks, share, take
 if TYPE_CHECKING:
     from hardsight.option_types import SelectionOptions as SelectionKeywords
 
-GroupBy = Literal["predicted", "label"]
 METHODS = ("cbst", "crst", "crst-mrkld", "crst-lrent", "cbst+avh", "avc", "threshold", "weighted", "depict")  # and cbst+NAME
 SOFT = ("crst", "crst-lrent")  # whose pseudo-labels are distributions, by LRENT
 
@@ -125,7 +123,7 @@ def sample_columns(features: np.ndarray, head: Head, proposed: np.ndarray) -> di
 
 
 @dataclass(frozen=True)
-class SelectionOptions(RankingOptions):
+class SelectionOptions(Options):
     """The options of `select_pseudo_labels`."""
 
     alpha: float = option(0.25, "Temperature of LRENT's soft labels; towards 0 it becomes CBST.", above=0)
@@ -134,9 +132,6 @@ class SelectionOptions(RankingOptions):
         "Fixed probability for the method threshold, whatever the portion above 0. Default: that of all samples at the portion.",
         least=0,
         most=1,
-    )
-    group_by: GroupBy = option(
-        "predicted", "Samples that a score's threshold is ranked among: those predicted as the class, or labeled as it (label)."
     )
 
 
@@ -154,11 +149,10 @@ def select_pseudo_labels(
     """Choose pseudo-labels for unlabeled samples.
 
     A class that was never predicted has threshold 1 (infinity where a score selects) and is never chosen. With portion 0
-    nothing is kept, by any method. With portion 1 CBST keeps, by the classification rule, all but the least confident of
-    each class, by the segmentation rule all. LRENT keeps what CBST keeps and more, so its number is not bounded by the
-    portion: it also keeps the sample that sets a threshold, and so a class's only one. With a single class every
-    probability is 1: all are ties. Rows whose logits or score are not finite are not kept and change no other row; no
-    rows in, no rows out.
+    nothing is kept, by any method. With portion 1 CBST keeps all but the least confident of each class. LRENT keeps what CBST
+    keeps and more, so its number is not bounded by the portion: it also keeps the sample that sets a threshold, and so a class's
+    only one. With a single class every probability is 1: all are ties. Rows whose logits or score are not finite are not kept
+    and change no other row; no rows in, no rows out.
 
     Args:
         logits: (n, c); made from features and head where not given.
@@ -175,22 +169,22 @@ def select_pseudo_labels(
         (array([0.7, 0.7]), array([ 0, -1, -1, -1, -1]))
     """
     settings = SelectionOptions.given(settings, options)
-    name, s = check_method(method), settings
-    if s.threshold is not None and name != "threshold":
+    name = check_method(method)
+    if settings.threshold is not None and name != "threshold":
         raise InputError(f"threshold goes with the method threshold, not with {name}.")
-    inputs = _Selection(logits, features, head, check_portion(portion), s.rule)
+    inputs = _Selection(logits, features, head, check_portion(portion))
     if name == "avc":
         return inputs.choose(inputs.log_avc())
     evidence = inputs.log_probs()
     if name == "threshold":
-        return inputs.above_one_threshold(evidence, s.threshold)
+        return inputs.above_one_threshold(evidence, settings.threshold)
     if name in SOFT:
-        return inputs.soften(evidence, s.alpha)
+        return inputs.soften(evidence, settings.alpha)
     if name in ("weighted", "depict"):
         return inputs.weigh(evidence) if name == "weighted" else inputs.balance(evidence)
     chosen = inputs.choose(evidence)
     score = "avc_label" if name == "cbst+avh" else name.partition("+")[2]
-    return inputs.rerank(chosen, score, s.group_by) if score else chosen
+    return inputs.rerank(chosen, score) if score else chosen
 
 
 def check_method(method: str, also: Sequence[str] = ()) -> str:
@@ -204,11 +198,80 @@ def check_method(method: str, also: Sequence[str] = ()) -> str:
     raise InputError(f"method must be one of {', '.join([*METHODS, *also])} or cbst+SCORE, got {method!r}.{near}")
 
 
+def class_thresholds(
+    confidence: Any, predicted: Any, portion: float, *, num_classes: int | None = None, empty: float = 1.0
+) -> np.ndarray:
+    """The threshold of each class: the confidence at a portion p of the samples predicted as it.
+
+    Of the n_k samples predicted as class k, sorted from the most confident down and counted from 0, it is the confidence at
+    floor((n_k - 1) p), and those above it are kept. So the papers say ("ranked at portion p", ">"), and so does the
+    classification code; CBST's segmentation code takes one sample more.
+
+    A class without samples gets `empty`: 1, as published, which no probability exceeds. The threshold of a class with one
+    sample is that sample's own confidence, so it is not kept. Equal confidences at the threshold are all left out.
+
+    Args:
+        confidence: (n,) how sure the model is of its prediction; NaN rows are not counted.
+        predicted: (n,) class index of that prediction; -1 rows are not counted.
+        portion: 0 to 1, of each class.
+        num_classes: c; the largest prediction plus one where it is not given.
+        empty: threshold of a class that nothing may be kept of; give inf for scores that are not probabilities.
+
+    Returns:
+        (c,) float64.
+
+    Example:
+        >>> class_thresholds([0.9, 0.8, 0.7, 0.6, 0.5, 0.4], [0, 0, 0, 0, 0, 1], 0.5)
+        array([0.7, 0.4])
+    """
+    values, classes = _vector(confidence, "confidence").astype(np.float64), _vector(predicted, "predicted")
+    if values.shape != classes.shape:
+        raise InputError(f"there must be one confidence per prediction, got {len(values)} and {len(classes)}.")
+    if classes.dtype.kind not in "iu":
+        raise InputError(f"predicted must be class indices, got {classes.dtype}.")
+    if classes.min(initial=0) < -1:
+        raise InputError(f"predicted must be class indices, or -1 for none, got {classes.min()}.")
+    c = int(classes.max(initial=-1)) + 1 if num_classes is None else check_count(num_classes, "num_classes")
+    if classes.max(initial=-1) >= c:
+        raise InputError(f"predicted must be below {c}, got {classes.max()}.")
+    usable = (classes >= 0) & ~np.isnan(values)
+    values, classes = values[usable], classes[usable].astype(np.int64)
+    counts = np.bincount(classes, minlength=c)  # (c,)
+    indices = kept_per_class(counts, portion)  # (c,) from the most confident down
+    order = np.argsort(classes.astype(np.uint16) if c < 2**16 else classes, kind="stable")  # 16 bits sort in linear time
+    grouped, starts = values[order], np.concatenate([[0], np.cumsum(counts)])
+    thresholds = np.full(c, float(empty))
+    for k in np.flatnonzero(counts):
+        at = counts[k] - 1 - indices[k]  # from the least confident up
+        thresholds[k] = np.partition(grouped[starts[k] : starts[k + 1]], at)[at]
+    return thresholds
+
+
+def kept_per_class(counts: np.ndarray, portion: float) -> np.ndarray:
+    """How many of each class's samples its threshold lets through, if no two are equally confident."""
+    ranked = np.maximum(counts - 1, 0) * check_portion(portion)
+    return np.floor(ranked + 1e-9).astype(np.int64)  # 0.29 of 100 is 29, though 100 * 0.29 < 29 in floats
+
+
+def check_portion(portion: float, name: str = "portion") -> float:
+    """A number from 0 to 1."""
+    if isinstance(portion, bool) or not isinstance(portion, (int, float, np.integer, np.floating)) or not 0 <= portion <= 1:
+        raise InputError(f"{name} must be a number from 0 to 1, got {portion!r}.")
+    return float(portion)
+
+
+def _vector(x: Any, name: str) -> np.ndarray:
+    array = to_numpy(x) if is_tensor(x) else np.asarray(x)
+    if array.ndim != 1 or (array.dtype.kind not in "fiu" and array.size):
+        raise InputError(f"{name} must be (n,) numbers, got shape {array.shape} of {array.dtype}.")
+    return array if array.size else array.astype(np.int64)
+
+
 class _Selection:
     """The checked inputs, and the steps that the methods share."""
 
-    def __init__(self, logits: Any, features: Any, head: Any, portion: float, rule: Rule) -> None:
-        self.portion, self.rule = portion, rule
+    def __init__(self, logits: Any, features: Any, head: Any, portion: float) -> None:
+        self.portion = portion
         self.ranked = True  # whether the threshold was found at the portion
         features = align(features, "features", logits, "logits")
         self.features = None if features is None else as_matrix(features, "features")
@@ -272,7 +335,7 @@ class _Selection:
     def _thresholds(self, values: np.ndarray, classes: np.ndarray, empty: float) -> np.ndarray:
         """(c,) thresholds of (n,) values, each ranked within its class, -1 for none."""
         self.counts = np.bincount(classes[classes >= 0], minlength=self.c)
-        return class_thresholds(values, classes, self.portion, self.rule, num_classes=self.c, empty=empty)
+        return class_thresholds(values, classes, self.portion, num_classes=self.c, empty=empty)
 
     def choose(self, evidence: np.ndarray) -> PseudoLabels:
         """CBST: the class of the largest p / lambda, kept where that is above 1."""
@@ -327,19 +390,15 @@ class _Selection:
         self.counts = np.zeros(self.c, np.int64)  # no threshold, so none that samples were ranked among
         return self._result(np.where(self.finite, best, -1), np.ones(self.n, bool), np.zeros(self.c), weights)
 
-    def rerank(self, chosen: PseudoLabels, name: str, group_by: GroupBy) -> PseudoLabels:
-        """CBST's labels, kept where another score of theirs is above its own threshold in the class."""
+    def rerank(self, chosen: PseudoLabels, name: str) -> PseudoLabels:
+        """CBST's labels, kept where another score of theirs is above its threshold among the samples predicted as the class."""
         score = self._score(name)
         at_label = score(chosen.proposed)  # (n,) high is easy
-        ranked_by = chosen.proposed
-        ranked = at_label
-        if group_by == "predicted":
-            ranked_by = chosen.predicted
-            moved = np.flatnonzero(chosen.proposed != chosen.predicted)
-            ranked = at_label.copy()
-            if len(moved):
-                ranked[moved] = score(chosen.predicted, moved)
-        beta = self._thresholds(ranked, ranked_by, empty=np.inf)
+        ranked = at_label.copy()
+        moved = np.flatnonzero(chosen.proposed != chosen.predicted)
+        if len(moved):
+            ranked[moved] = score(chosen.predicted, moved)
+        beta = self._thresholds(ranked, chosen.predicted, empty=np.inf)
         self.finite &= np.isfinite(at_label)
         kept = self._above(at_label, beta[np.maximum(chosen.proposed, 0)])
         sign = -1.0 if SCORES[name].hard == "high" else 1.0
@@ -352,7 +411,7 @@ class _Selection:
         together = np.where(self.finite, 0, -1)  # all samples as one class
         self.counts = np.full(self.c, self.finite.sum())
         if fixed is None:
-            limit = class_thresholds(evidence.max(1), together, self.portion, self.rule, num_classes=1, empty=0.0)[0]
+            limit = class_thresholds(evidence.max(1), together, self.portion, num_classes=1, empty=0.0)[0]
         else:
             self.ranked = False
             with np.errstate(divide="ignore"):
@@ -362,14 +421,12 @@ class _Selection:
 
     def _above(self, values: np.ndarray, limits: Any) -> np.ndarray:
         with np.errstate(invalid="ignore"):
-            above: np.ndarray = values > limits if self.rule == "classification" else values >= limits
+            above: np.ndarray = values > limits
         return above
 
     def _result(self, proposed: np.ndarray, above: np.ndarray, thresholds: np.ndarray, weights: np.ndarray) -> PseudoLabels:
-        small = (kept_per_class(self.counts, self.portion, self.rule) == 0) & self.ranked  # (c,)
+        small = (kept_per_class(self.counts, self.portion) == 0) & self.ranked  # (c,)
         kept = above & self.finite & (self.portion > 0)
-        if self.rule == "segmentation":  # a threshold of 1 would let a probability of 1 through
-            kept &= ~small[np.maximum(proposed, 0)]
         code = np.where(kept, 0, np.where(small[np.maximum(proposed, 0)], 2, 1))
         if self.portion == 0:
             code[:] = 3

@@ -22,9 +22,9 @@ import numpy as np
 import pyarrow as pa
 from scipy.special import log_softmax
 
-from hardsight.domains.pseudo_labels import GroupBy, PseudoLabels, SelectionOptions, sample_columns, select_pseudo_labels
-from hardsight.domains.thresholds import RankingOptions, Rule
-from hardsight.options import Options, option
+from hardsight.domains.paired_steps import RoundStage
+from hardsight.domains.pseudo_labels import PseudoLabels, SelectionOptions, sample_columns, select_pseudo_labels
+from hardsight.options import option
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class SelfTraining(Options):
-    """What all methods of self-training do; `weighted` and `depict`, which label every sample, have no options."""
+class SelfTraining(RoundStage):
+    """What all methods of self-training do; most have no options."""
 
     def choose(self, name: str, view: TargetView, portion: float) -> PseudoLabels | None:
         """The pseudo-labels of a round; `name` is one of `select_pseudo_labels`."""
@@ -70,8 +70,7 @@ class SelfTraining(Options):
             labels: (n,) true classes, -1 where not known.
         """
         flipped, view = view.labeling is not None, view.labeling or view
-        rule: Rule = getattr(self, "rule", "classification")
-        by_cbst = select_pseudo_labels(view.logits, None, None, portion, "cbst", rule=rule).kept  # (n,)
+        by_cbst = select_pseudo_labels(view.logits, None, None, portion, "cbst").kept  # (n,)
         scores = sample_columns(view.features, view.head, chosen.proposed)
         if flipped:  # the mean of two probabilities is not that of the mean feature
             proposed = np.maximum(chosen.proposed, 0)[:, None]
@@ -92,19 +91,7 @@ class SelfTraining(Options):
 
 
 @dataclass(frozen=True)
-class CBST(SelfTraining, RankingOptions):
-    """`cbst` and `avc`: a threshold for each class."""
-
-
-@dataclass(frozen=True)
-class ByScore(CBST):
-    """`cbst+avh` and `cbst+SCORE`: a threshold of another score, too."""
-
-    group_by: GroupBy = SelectionOptions.redefine("group_by", "predicted")
-
-
-@dataclass(frozen=True)
-class MRKLD(CBST):
+class MRKLD(SelfTraining):
     """`crst-mrkld`: CBST with a regularizer in training."""
 
     weight: float = option(
@@ -113,7 +100,7 @@ class MRKLD(CBST):
 
 
 @dataclass(frozen=True)
-class LRENT(CBST):
+class LRENT(SelfTraining):
     """`crst-lrent`: CBST with soft labels."""
 
     alpha: float = SelectionOptions.redefine("alpha", 0.25)
@@ -129,7 +116,6 @@ class OneThreshold(SelfTraining):
     """`threshold`: one for all classes."""
 
     threshold: float | None = SelectionOptions.redefine("threshold", None)
-    rule: Rule = SelectionOptions.redefine("rule", "classification")
 
 
 def self_training_loss(logits: Tensor, labels: Tensor, is_target: Tensor, weight: float = 0.0) -> Tensor:

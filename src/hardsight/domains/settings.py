@@ -1,6 +1,6 @@
 """The options of `adapt` and `generalize`, each defined once. Nothing here imports NumPy or torch.
 
-Options of a single method, `--method-options NAME:KEY=VALUE`, are its fields: see methods.py and generalize_methods.py.
+Options of a single method, `--method-options NAME:KEY=VALUE`, are its fields: see methods.py and METHODS of generalize_models.py.
 """
 
 from __future__ import annotations
@@ -249,12 +249,6 @@ class AdaptSettings(DomainOptions):
         "coral:reg=10",
         "METHOD:KEY=VALUE",
     )
-    images: Any = option(
-        None,
-        "Images of the target samples for the figures, where TARGET holds features; matched by id.",
-        metavar="DATA",
-        decides=False,
-    )
     rounds: int = option(10, "Rounds of selecting pseudo-labels and training on them.", least=1)
     epochs: int = option(2, "Passes over source and selected samples in each round.", least=1)
     source_epochs: int | None = option(
@@ -278,19 +272,15 @@ class AdaptSettings(DomainOptions):
         "Standardize features by the mean and standard deviation of their own domain, of the source, or not at all (none).",
     )
     balance: bool = option(True, "Draw the same number of source samples from each class.", flag="--balance/--no-balance")
-    reset_optimizer: bool = option(False, "Reset the optimizer's momentum before each round.")
     flip_labels: bool = option(False, "Average the probabilities of each image and its mirror image to choose pseudo-labels.")
     target_augment: str | None = option(
         None, "Augmentations of target images, in the form of --augment. Default: those of --augment.", read=read_augment
     )
-    source_lr: float | None = option(None, "Learning rate on the source. Default: --lr.", above=0)
     batch_size: int = DomainOptions.redefine("batch_size", 256, help="Samples per step.")
     optimizer: Optimizer | None = DomainOptions.redefine(  # type: ignore[assignment]
         "optimizer", None, help="Optimizer: sgd or adamw. Default: sgd on features, adamw on images."
     )
-    lr: float | None = DomainOptions.redefine(
-        "lr", None, help="Learning rate of the rounds. Default: 0.03 on features, 0.001 on images."
-    )
+    lr: float | None = DomainOptions.redefine("lr", None, help="Learning rate. Default: 0.03 on features, 0.001 on images.")
     weight_decay: float | None = DomainOptions.redefine(  # type: ignore[assignment]
         "weight_decay", None, help="Weight decay of matrices and filters. Default: 0.05 on features, 0.0005 on images."
     )
@@ -426,7 +416,7 @@ class GeneralizeSettings(DomainOptions):
         if self.method_options or self.loss_options or self.scales:
             require_installed("torch", extra="torch", purpose="hardsight generalize")
         if self.method_options:
-            from hardsight.domains.generalize_methods import METHODS
+            from hardsight.domains.generalize_models import METHODS
 
             check_method_options(self.method_options, METHODS, filter(None, (parts_of(name).method for name in self.losses)))
         self._check_losses()
@@ -435,7 +425,7 @@ class GeneralizeSettings(DomainOptions):
         """Options and scales must be those of the losses."""
         if not self.loss_options and not self.scales:
             return
-        from hardsight.training.loss_options import check_loss_options, loss_options
+        from hardsight.training.loss_names import check_loss_options, loss_options
 
         for name, options in self.loss_options.items():
             if name not in self.losses:
@@ -448,7 +438,7 @@ class GeneralizeSettings(DomainOptions):
 
     def method_of(self, name: str) -> DRM | MetaMethod | None:
         """The method of a loss with its options; None for plain training."""
-        from hardsight.domains.generalize_methods import METHODS
+        from hardsight.domains.generalize_models import METHODS
 
         method = parts_of(name).method
         return None if method is None else METHODS[method](**self.method_options.get(method, {}))

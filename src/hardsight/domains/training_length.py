@@ -55,21 +55,6 @@ def training_length(num_samples: int, batch_size: int, usual: int) -> TrainingLe
     return TrainingLength(max(usual, math.ceil(STEPS / steps)), watched=True)
 
 
-def few_steps(num_samples: int, batch_size: int, epochs: int) -> str | None:
-    """A warning if the number of passes that the user set makes fewer than ENOUGH_STEPS steps, else None.
-
-    Example:
-        >>> few_steps(157, 256, epochs=1)
-        '1 step on 157 source samples, and fewer than 50 seldom teach a source; 50 epochs would make 50'
-    """
-    each = max(1, math.ceil(num_samples / batch_size))  # steps of one pass
-    steps, enough = epochs * each, math.ceil(ENOUGH_STEPS / each)
-    if steps >= ENOUGH_STEPS:
-        return None
-    made = f"{steps} step{'s' * (steps != 1)} on {num_samples} source samples"
-    return f"{made}, and fewer than {ENOUGH_STEPS} seldom teach a source; {enough} epochs would make {enough * each}"
-
-
 def held_out_rows(labels: np.ndarray, seed: Sequence[int]) -> np.ndarray:
     """Rows of a fifth of each class, drawn by the seed: (n,) -> (m,), sorted. A class of one or two samples gives none.
 

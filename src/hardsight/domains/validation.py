@@ -1,4 +1,4 @@
-"""Has adapting helped? Validators that need no labels of the target, as pure functions on arrays.
+"""Has adapting helped? Validators that need no labels of the target, as functions on finite arrays.
 
     name        what it asks                                                                   ends
     neighbors  are samples predicted like those that were near them before any adaptation?        0 to 1
@@ -17,15 +17,12 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
 
 import numpy as np
 from scipy.special import log_softmax
 
-from hardsight.checks import as_array, as_matrix, as_numbers, check_count, check_labels, finite_rows, is_tensor, to_numpy
 from hardsight.domains.pseudo_labels import sample_columns, select_pseudo_labels
-from hardsight.errors import InputError
-from hardsight.head import Head, as_head
+from hardsight.head import Head
 from hardsight.threads import blocks, even_rows, share
 
 VALIDATORS = ("neighbors", "infomax", "snd", "circular", "iwv", "dev", "mean_avc")
@@ -63,18 +60,19 @@ def validators(
     rows = rows[even_rows(len(rows), LOOKED_AT)]
     known = np.flatnonzero(np.isfinite(source_features).all(1))
     logits, features, ours, labels = logits[rows], features[rows], source_features[known], source_labels[known]
+    wide_logits, target, source = (x.astype(np.float64) for x in (logits, features, ours))
     values = dict.fromkeys(VALIDATORS, math.nan)
     if len(rows):
-        values["infomax"] = information_maximization(logits)
-        values["snd"] = soft_neighborhood_density(logits)
+        values["infomax"] = information_maximization(wide_logits)
+        values["snd"] = soft_neighborhood_density(wide_logits)
         values["mean_avc"] = mean_avc(logits, features, head)
     if nearest is not None:
         values["neighbors"] = neighbor_agreement(nearest, predicted, logits.shape[1])
     if len(rows) and len(ours) > 1:
-        values["circular"] = circular_validation(features, logits.argmax(1), ours, labels)
+        values["circular"] = circular_validation(target, logits.argmax(1), source, labels)
         right = (head.logits(ours).argmax(1) == labels).astype(np.float64)
-        some = even_rows(len(features), len(ours[::2]))
-        weights = density_ratio(ours[::2], features[some], ours[1::2])  # fitted on one half, used on the other
+        some = even_rows(len(target), len(source[::2]))
+        weights = density_ratio(source[::2], target[some], source[1::2])  # fitted on one half, used on the other
         values["iwv"] = importance_weighted(right[1::2], weights)
         values["dev"] = deep_embedded_validation(right[1::2], weights)
     return {name: float(value) if math.isfinite(value) else None for name, value in values.items()}
@@ -83,7 +81,7 @@ def validators(
 # ---- from what the model says of the target ----
 
 
-def information_maximization(logits: Any) -> float:
+def information_maximization(logits: np.ndarray) -> float:
     """Entropy of the mean prediction less the mean entropy of the predictions: H(mean_i p_i) - mean_i H(p_i).
 
     0 where all samples are predicted alike (or nothing is known of any); log c where every sample is certain and all
@@ -93,15 +91,15 @@ def information_maximization(logits: Any) -> float:
         logits: (n, c).
 
     Example:
-        >>> round(information_maximization([[9.0, -9.0], [-9.0, 9.0]]), 3), information_maximization([[1.0, 1.0], [1.0, 1.0]])
+        >>> round(information_maximization(np.array([[9.0, -9.0], [-9.0, 9.0]])), 3), information_maximization(np.ones((2, 2)))
         (0.693, 0.0)
     """
-    log_p = log_softmax(finite_rows(logits=logits)[0], axis=1)  # (n, c)
+    log_p = log_softmax(logits, axis=1)  # (n, c)
     p = np.exp(log_p)
     return float(_entropy(p.mean(0)) + (p * log_p).sum(1).mean())
 
 
-def soft_neighborhood_density(logits: Any, temperature: float = TEMPERATURE) -> float:
+def soft_neighborhood_density(logits: np.ndarray, temperature: float = TEMPERATURE) -> float:
     """Mean entropy of each sample's similarities to all others, as the predictions see them.
 
     With u_i = p_i / |p_i| and S_ij = u_i . u_j / T, the entropy of softmax_j(S_ij) over all j but i, and its mean over
@@ -117,12 +115,10 @@ def soft_neighborhood_density(logits: Any, temperature: float = TEMPERATURE) -> 
         From 0 to log(n - 1); NaN for fewer than two samples.
 
     Example:
-        >>> round(soft_neighborhood_density([[9.0, -9.0]] * 3), 3)  # two others, both alike: log 2
+        >>> round(soft_neighborhood_density(np.array([[9.0, -9.0]] * 3)), 3)  # two others, both alike: log 2
         0.693
     """
-    if not temperature > 0:
-        raise InputError(f"temperature must be above 0, got {temperature!r}.")
-    p = np.exp(log_softmax(finite_rows(logits=logits)[0], axis=1))  # (n, c)
+    p = np.exp(log_softmax(logits, axis=1))  # (n, c)
     unit = (p / np.linalg.norm(p, axis=1, keepdims=True)).astype(np.float32)
     n = len(unit)
     if n < 2:
@@ -143,7 +139,7 @@ def soft_neighborhood_density(logits: Any, temperature: float = TEMPERATURE) -> 
     return float(entropies.mean())
 
 
-def mean_avc(logits: Any, features: Any, head: Any, portion: float = AVC_PORTION) -> float:
+def mean_avc(logits: np.ndarray, features: np.ndarray, head: Head, portion: float = AVC_PORTION) -> float:
     """Mean AVC of the pseudo-labels that `cbst+avh` would select from a model: how near they are to their class vectors.
 
     AVC_k = (pi - angle_k) / sum_j (pi - angle_j): 1/c is a sample between all classes. Chen et al., ICML 2020.
@@ -151,18 +147,18 @@ def mean_avc(logits: Any, features: Any, head: Any, portion: float = AVC_PORTION
     Args:
         logits: (n, c).
         features: (n, d).
-        head: a `Head` or a (c, d) weight.
+        head: of the model.
         portion: of each class, see `select_pseudo_labels`.
 
     Returns:
         From 0 to 1; NaN where nothing is selected.
     """
     chosen = select_pseudo_labels(logits, features, head, portion, "cbst+avh")
-    values = sample_columns(to_numpy(as_matrix(features, "features")), as_head(head), chosen.proposed)["avc"][chosen.kept]
+    values = sample_columns(features, head, chosen.proposed)["avc"][chosen.kept]
     return float(values.mean()) if len(values) else math.nan
 
 
-def class_evenness(predicted: Any, num_classes: int) -> float:
+def class_evenness(predicted: np.ndarray, num_classes: int) -> float:
     """Entropy of how often each class is predicted, over log c: 1 where all are as frequent as each other, 0 for a single class.
 
     Not a validator: neither end is good. `auto` trusts class-balanced self-training less where it is low.
@@ -175,11 +171,9 @@ def class_evenness(predicted: Any, num_classes: int) -> float:
         From 0 to 1; NaN where nothing is predicted.
 
     Example:
-        >>> class_evenness([0, 1, 0, 1, -1], 2), class_evenness([1, 1, 1], 2)
+        >>> class_evenness(np.array([0, 1, 0, 1, -1]), 2), class_evenness(np.array([1, 1, 1]), 2)
         (1.0, 0.0)
     """
-    check_count(num_classes, "num_classes", least=2)
-    predicted = check_labels(predicted, len(predicted), num_classes)
     counts = np.bincount(predicted[predicted >= 0], minlength=num_classes)
     return abs(_entropy(counts / counts.sum())) / math.log(num_classes) if counts.sum() else math.nan
 
@@ -187,47 +181,35 @@ def class_evenness(predicted: Any, num_classes: int) -> float:
 # ---- from where the samples were before ----
 
 
-def nearest_neighbors(features: Any, k: int = NEAREST) -> np.ndarray:
-    """The k nearest other samples of each, by the cosine of their features.
+def nearest_neighbors(features: np.ndarray, k: int = NEAREST) -> np.ndarray:
+    """The k nearest other samples of each, by the cosine of their features, among NEIGHBORS_AMONG samples at even distances.
 
     Args:
-        features: (n, d); rows that are not finite have no neighbors and are none.
+        features: (n, d) of the target before any adaptation; rows that are not finite have no neighbors and are none.
         k: fewer where there are not as many.
 
     Returns:
         (n, k) rows, in no order; -1 for a sample without neighbors.
     """
-    x = to_numpy(as_matrix(features, "features")).astype(np.float32)
-    usable = np.asarray(np.isfinite(x).all(1))  # (n,)
-    x = np.where(usable[:, None], x, 0.0)
+    rows = np.flatnonzero(np.isfinite(features).all(1))
+    rows = rows[even_rows(len(rows), NEIGHBORS_AMONG)]
+    x = features[rows].astype(np.float32)  # (r, d)
     unit = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), np.finfo(np.float32).tiny)
-    n, k = len(unit), min(k, int(usable.sum()) - 1)
-    nearest = np.full((n, max(k, 0)), -1)
+    n, k = len(rows), min(k, len(rows) - 1)
+    nearest = np.full((len(features), max(k, 0)), -1)
     if k < 1:
         return nearest
 
-    def work(rows: slice) -> None:
-        cosine = unit[rows] @ unit.T  # (b, n)
-        cosine[:, ~usable] = -2.0
-        cosine[np.arange(len(cosine)), np.arange(rows.start, rows.stop)] = -2.0  # no sample is its own neighbor
-        nearest[rows] = np.argpartition(cosine, n - k, axis=1)[:, n - k :]
+    def work(part: slice) -> None:
+        cosine = unit[part] @ unit.T  # (b, r)
+        cosine[np.arange(len(cosine)), np.arange(part.start, part.stop)] = -2.0  # no sample is its own neighbor
+        nearest[rows[part]] = rows[np.argpartition(cosine, n - k, axis=1)[:, n - k :]]
 
     share(work, blocks(n, max(1, _ENTRIES // n)), np)
-    nearest[~usable] = -1
     return nearest
 
 
-def neighbors_before(features: np.ndarray) -> np.ndarray:
-    """(n, d) features of the target before any adaptation -> (n, k) neighbors among NEIGHBORS_AMONG samples; -1 elsewhere."""
-    rows = np.flatnonzero(np.isfinite(features).all(1))
-    rows = rows[even_rows(len(rows), NEIGHBORS_AMONG)]
-    among = nearest_neighbors(features[rows]) if len(rows) else np.zeros((0, 0), np.int64)  # (r, k)
-    nearest = np.full((len(features), among.shape[1]), -1)
-    nearest[rows] = rows[among]
-    return nearest
-
-
-def neighbor_agreement(nearest: Any, predicted: Any, num_classes: int) -> float:
+def neighbor_agreement(nearest: np.ndarray, predicted: np.ndarray, num_classes: int) -> float:
     """Share of a sample's neighbors that are predicted like it: its mean in each predicted class, and the mean of those.
 
     The neighbors are those before any adaptation, in features as they are given or, of images, in those of the source model:
@@ -243,15 +225,9 @@ def neighbor_agreement(nearest: Any, predicted: Any, num_classes: int) -> float:
         From 0 to 1; NaN if no sample has a neighbor.
 
     Example:
-        >>> neighbor_agreement([[1], [0], [1]], [0, 0, 1], num_classes=2)  # both of class 0 agree, that of class 1 does not
+        >>> neighbor_agreement(np.array([[1], [0], [1]]), np.array([0, 0, 1]), 2)  # class 0 agrees, class 1 does not
         0.5
     """
-    nearest, num_classes = as_matrix(nearest, "nearest"), check_count(num_classes, "num_classes", least=1)
-    if nearest.size and (nearest.dtype.kind not in "iu" or nearest.max() >= len(nearest)):
-        raise InputError(
-            f"nearest must hold row numbers of its own {len(nearest)} samples, or -1, got {nearest.dtype} up to {nearest.max()}."
-        )
-    predicted = check_labels(predicted, len(nearest), num_classes)
     rows = np.flatnonzero((predicted >= 0) & (nearest >= 0).all(1)) if nearest.shape[1] else np.zeros(0, np.int64)
     if not len(rows):
         return math.nan
@@ -263,7 +239,9 @@ def neighbor_agreement(nearest: Any, predicted: Any, num_classes: int) -> float:
 # ---- from the source, whose labels are known ----
 
 
-def circular_validation(features: Any, predicted: Any, source_features: Any, source_labels: Any) -> float:
+def circular_validation(
+    features: np.ndarray, predicted: np.ndarray, source_features: np.ndarray, source_labels: np.ndarray
+) -> float:
     """Mean class accuracy on the source of a classifier that is taught by the target's predicted labels.
 
     Where the predictions are right, the way back leads to the source's own labels; a class that is no longer predicted,
@@ -284,17 +262,18 @@ def circular_validation(features: Any, predicted: Any, source_features: Any, sou
     Returns:
         From 0 to 1.
     """
-    theirs, ours = finite_rows(features=features, source_features=source_features)
-    predicted, labels = check_labels(predicted, len(theirs), None), check_labels(source_labels, len(ours), None)
+    from sklearn.linear_model import Ridge
+    from sklearn.preprocessing import scale
+
     present, codes, counts = np.unique(predicted, return_inverse=True, return_counts=True)  # classes that are predicted at all
-    x, back = (np.hstack([_standardized(z), np.ones((len(z), 1))]) for z in (theirs, ours))  # (n, d + 1) and (m, d + 1)
+    x, back = (np.hstack([scale(z), np.ones((len(z), 1))]) for z in (features, source_features))  # (n, d + 1) and (m, d + 1)
     balanced = (len(x) / (len(present) * counts))[codes]  # (n,) the diagonal of D
-    weight = _ridge(x, np.eye(len(present))[codes], balanced, RIDGE)  # (d + 1, predicted classes)
-    right = present[(back @ weight).argmax(1)] == labels
-    return float(np.mean([right[labels == k].mean() for k in np.unique(labels)]))
+    linear = Ridge(RIDGE * len(x), fit_intercept=False, solver="cholesky").fit(x, np.eye(len(present))[codes], balanced)
+    right = present[linear.predict(back).reshape(len(back), -1).argmax(1)] == source_labels
+    return float(np.mean([right[source_labels == k].mean() for k in np.unique(source_labels)]))
 
 
-def density_ratio(source: Any, target: Any, at: Any) -> np.ndarray:
+def density_ratio(source: np.ndarray, target: np.ndarray, at: np.ndarray) -> np.ndarray:
     """How much more often samples like these occur in the target than in the source: p_t(x) / p_s(x).
 
     By Bayes' rule, from a logistic regression that tells the domains apart:
@@ -311,19 +290,18 @@ def density_ratio(source: Any, target: Any, at: Any) -> np.ndarray:
     """
     from sklearn.linear_model import LogisticRegression
 
-    ours, theirs, points = finite_rows(source=source, target=target, at=at)
-    both = np.concatenate([ours, theirs])
+    both = np.concatenate([source, target])
     center, scale = both.mean(0), both.std(0)
     scale[scale == 0] = 1.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # domains that are apart let the coefficients grow; they are stopped in time
-        classifier = LogisticRegression(max_iter=200).fit((both - center) / scale, np.arange(len(both)) >= len(ours))
-    odds = classifier.decision_function((points - center) / scale)  # (m,) log P(target | x) / P(source | x)
-    weights: np.ndarray = len(ours) / len(theirs) * np.exp(np.minimum(odds, 500.0))
+        classifier = LogisticRegression(max_iter=200).fit((both - center) / scale, np.arange(len(both)) >= len(source))
+    odds = classifier.decision_function((at - center) / scale)  # (m,) log P(target | x) / P(source | x)
+    weights: np.ndarray = len(source) / len(target) * np.exp(np.minimum(odds, 500.0))
     return weights
 
 
-def importance_weighted(values: Any, weights: Any) -> float:
+def importance_weighted(values: np.ndarray, weights: np.ndarray) -> float:
     """Mean over source samples that stands for one over the target: sum_i w_i v_i / sum_i w_i. Sugiyama et al., JMLR 2007.
 
     Args:
@@ -333,12 +311,11 @@ def importance_weighted(values: Any, weights: Any) -> float:
     Returns:
         NaN where all weights are 0.
     """
-    values, weights = _weighted(values, weights)
     total = weights.sum()
     return float((weights * values).sum() / total) if total > 0 else math.nan
 
 
-def deep_embedded_validation(values: Any, weights: Any) -> float:
+def deep_embedded_validation(values: np.ndarray, weights: np.ndarray) -> float:
     """The same with a control variate, because the mean of the weights is known to be 1.
 
         mean(w v) + eta (mean(w) - 1),   eta = -cov(w v, w) / var(w)
@@ -349,7 +326,6 @@ def deep_embedded_validation(values: Any, weights: Any) -> float:
         values: (m,) losses, or 1 where the model is right.
         weights: (m,) see `density_ratio`.
     """
-    values, weights = _weighted(values, weights)
     product = weights * values
     if len(weights) < 2:
         return math.nan
@@ -358,38 +334,5 @@ def deep_embedded_validation(values: Any, weights: Any) -> float:
     return float(product.mean() + eta * (weights.mean() - 1))
 
 
-def _weighted(values: Any, weights: Any) -> tuple[np.ndarray, np.ndarray]:
-    """(m,) values and (m,) weights as float64: finite, and weights of 0 or more."""
-    values = to_numpy(values) if is_tensor(values) else as_array(values, "values")
-    values = values.astype(np.float64) if values.dtype == bool else to_numpy(as_numbers(values, "values")).astype(np.float64)
-    weights = to_numpy(as_numbers(weights, "weights")).astype(np.float64)
-    if values.ndim != 1 or values.shape != weights.shape:
-        raise InputError(f"values and weights must be one number per sample, got shapes {values.shape} and {weights.shape}.")
-    if not (np.isfinite(values).all() and np.isfinite(weights).all() and (weights >= 0).all()):
-        raise InputError("values and weights must be finite numbers, and weights 0 or more.")
-    return values, weights
-
-
-def _ridge(x: np.ndarray, y: np.ndarray, weights: np.ndarray, ridge: float) -> np.ndarray:
-    """Weighted least squares: (X' D X + ridge n I)^-1 X' D Y, by the smaller of its two equal forms.
-
-    With Z = D^(1/2) X, that is (Z' Z + ridge n I)^-1 Z' D^(1/2) Y = Z' (Z Z' + ridge n I)^-1 D^(1/2) Y: a system of as many
-    equations as there are columns, or as there are rows.
-    """
-    root = np.sqrt(weights)[:, None]  # (n, 1)
-    z, target = root * x, root * y  # (n, d), (n, c)
-    few_rows = len(z) < z.shape[1]
-    gram = z @ z.T if few_rows else z.T @ z
-    gram[np.diag_indices_from(gram)] += ridge * len(z)
-    return z.T @ np.linalg.solve(gram, target) if few_rows else np.linalg.solve(gram, z.T @ target)
-
-
 def _entropy(p: np.ndarray) -> float:
     return float(-(p[p > 0] * np.log(p[p > 0])).sum())
-
-
-def _standardized(x: np.ndarray) -> np.ndarray:
-    """Each column with mean 0 and deviation 1; one that never changes becomes 0."""
-    deviation = x.std(0)
-    deviation[deviation == 0] = 1.0
-    return (x - x.mean(0)) / deviation

@@ -1,5 +1,4 @@
-from .collapse import neural_collapse
-from .cosines import cosine_histograms, tolerance, uniformity
+from .collapse import neural_collapse, tolerance, uniformity
 from .curves import Curves, plateau, read_curves, still_grows
 from .description import read_epochs
 from .groups import Groups, by_degradation, by_human, everyone
@@ -10,7 +9,6 @@ __all__ = [
     "Groups",
     "by_degradation",
     "by_human",
-    "cosine_histograms",
     "everyone",
     "find_phases",
     "neural_collapse",

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
 from hardsight.dynamics.groups import Groups, everyone
 from hardsight.errors import InputError, did_you_mean
@@ -43,20 +42,6 @@ class Curves:
     def present(self) -> list[int]:
         """The groups that have a sample."""
         return [group for group in range(len(self.groups)) if self.count[group].any()]
-
-    def table(self) -> pa.Table:
-        """The same as a table: group, epoch, step, samples, and mean and std of each column."""
-        rows = [(group, index) for group in self.present() for index in range(len(self.moments))]
-        columns = {
-            "group": [self.groups.names[group] for group, _ in rows],
-            "epoch": [self.moments[index].epoch for _, index in rows],
-            "step": pa.array([self.moments[index].step for _, index in rows], pa.int64()),
-            "samples": [int(self.count[row]) for row in rows],
-        }
-        for name in self.mean:
-            for kind, values in (("mean", self.mean[name]), ("std", self.std[name])):
-                columns[f"{name}_{kind}"] = pa.array([values[row] for row in rows], pa.float64(), from_pandas=True)
-        return pa.table(columns)
 
 
 def read_curves(

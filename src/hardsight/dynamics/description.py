@@ -20,38 +20,46 @@ from hardsight.errors import FileError, InputError
 from hardsight.files.epochs import moments, read_measures, read_moment
 from hardsight.render.saving import save_figure
 from hardsight.result import Result
-from hardsight.screen import Sentence, ShownTable, line, percent
+from hardsight.screen import Sentence, ShownTable, line, number, percent
 
 HELD_OUT_FIRST = ("test", "val")
 MEANS = ("norm", "avh", "own_angle", "confidence", "correct", "loss")
 COSINES = ("uniformity", "tolerance", "positive_cosine", "negative_cosine")
 MEASURES = (*NAMES, *COSINES)
 HISTOGRAMS = ("positive_cosines", "negative_cosines")
-MOST_LINES = 8  # epochs of a printed table
 
 
-class Description(Result):
+class TrainingDynamics(Result):
     """What a run's dynamics say.
 
     Attributes:
         table: one row per split and epoch, of `read_epochs`.
-        sentences: in order.
+        said: sentences, in order.
         numbers: the same as numbers, by split.
         drawn: files of the figures.
     """
 
     def __init__(self, run: str | Path, epochs: pa.Table) -> None:
         super().__init__(epochs, run=run)
-        self.sentences: list[str] = []
+        self.said: list[str] = []
         self.numbers: dict[str, Any] = {}
         self.drawn: list[Path] = []
 
-    def lines(self) -> Iterator[Sentence | ShownTable]:
-        """Everything as one paragraph."""
-        yield line(str(self), **self.numbers)
+    def lines(self) -> Iterator[Sentence]:
+        """One sentence after the other; the first has the numbers."""
+        for place, sentence in enumerate(self.said):
+            yield line(sentence, **({} if place else self.numbers))
+
+    def details(self) -> Iterator[ShownTable]:
+        """The numbers behind the figures; lists, as of histograms, are left out."""
+        table = self.table
+        names = [field.name for field in table.schema if not pa.types.is_nested(field.type)]
+        names = [name for name in names if table.column(name).null_count < len(table)]
+        rows = [[number(row[name]) for name in names] for row in table.select(names).to_pylist()]
+        yield ShownTable("epochs", [name.replace("_", " ") for name in names], rows, "every epoch")
 
     def __str__(self) -> str:
-        return "\n".join(self.sentences)
+        return "\n".join(self.said)
 
 
 def describe_and_draw(
@@ -62,7 +70,7 @@ def describe_and_draw(
     split: str | None = None,
     figures: str | Path | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> Description:
+) -> TrainingDynamics:
     """Report whether and when AVH settles while norm and accuracy still grow, look for the two phases, and plot the curves.
 
     Args:
@@ -80,7 +88,7 @@ def describe_and_draw(
     if split is not None and split not in there:
         raise InputError(f"{run}: no split {split!r} in the dynamics; there is {', '.join(map(str, there))}.")
     chosen = [split] if split is not None else [name for name in there if name != "train"] or there
-    description = Description(run, read_epochs(run, chosen))
+    description = TrainingDynamics(run, read_epochs(run, chosen))
     # Before anything is plotted: the grouping may not fit.
     reports = [_SplitReport(run, name, _groups(run, by, human, name), folder, description) for name in chosen]
     passes = [describe for report in reports for describe in report.passes()]
@@ -99,7 +107,7 @@ class _SplitReport:
     split: str | None
     groups: Groups | None
     folder: Path
-    description: Description
+    description: TrainingDynamics
 
     def passes(self) -> list[Callable[[], None]]:
         return [self.all_samples, self.easy_and_hard, self.by_groups, self.steps, self.collapse]
@@ -118,7 +126,7 @@ class _SplitReport:
         self.numbers.update(epochs=curves.times, samples=int(curves.count.max(initial=0)))
         if curves.moments:
             samples = f"{self.numbers['samples']:,} samples, epochs {curves.times[0]} to {curves.times[-1]}"
-            self.description.sentences += [f"{self.name}: {samples}", *_plateau_lines(curves, self.numbers)]
+            self.description.said += [f"{self.name}: {samples}", *_plateau_lines(curves, self.numbers)]
             self._draw(curves, ("norm", "avh", "correct", "confidence"), f"{self.name}, all samples", "")
 
     def easy_and_hard(self) -> None:
@@ -137,12 +145,12 @@ class _SplitReport:
             raise InputError(
                 f"{self.name}: no sample has a {groups.name} to group by: its ids do not match those of the dynamics."
             )
-        self.description.sentences.append(f"  by {groups.name}, at epoch {curves.times[-1]}:")
+        self.description.said.append(f"  by {groups.name}, at epoch {curves.times[-1]}:")
         for group in curves.present():
             found = plateau(curves.mean["avh"][group])
             settled = f"does not settle: {found.why_not}" if found.at is None else f"settles at epoch {curves.times[found.at]}"
             values = {key: float(curves.mean[key][group, -1]) for key in ("avh", "norm", "correct")}
-            self.description.sentences.append(
+            self.description.said.append(
                 f"    {groups.names[group]} (n = {int(curves.count[group].max()):,}): AVH {values['avh']:.4g}, "
                 f"norm {values['norm']:.4g}, accuracy {percent(values['correct'])} %; AVH {settled}"
             )
@@ -157,8 +165,8 @@ class _SplitReport:
         self._draw(curves, ("norm", "own_angle", "avh", "correct"), f"{self.name}, inside the epochs", "-steps")
         if self.groups is None:
             lines = _plateau_lines(curves, self.numbers.setdefault("steps", {}))
-            self.description.sentences.append(f"  inside the epochs, steps {curves.times[0]} to {curves.times[-1]}:")
-            self.description.sentences += [f"  {line}" for line in lines]
+            self.description.said.append(f"  inside the epochs, steps {curves.times[0]} to {curves.times[-1]}:")
+            self.description.said += [f"  {line}" for line in lines]
 
     def collapse(self) -> None:
         """Neural collapse, uniformity and tolerance, if they were recorded."""
@@ -168,7 +176,7 @@ class _SplitReport:
         if len(measured) == 0:
             return
         rows = measured.to_pylist()
-        self.description.sentences += _collapse_lines(rows)
+        self.description.said.append(_collapse_line(rows[-1]))
         self.numbers["collapse"] = {key: rows[-1][key] for key in MEASURES}
         if len(measured) > 1:
             from hardsight.render.dynamics import collapse_figure
@@ -208,7 +216,7 @@ def _plateau_lines(curves: Curves, numbers: dict[str, Any]) -> list[str]:
     ]
 
 
-def _phase_lines(curves: Curves, description: Description, numbers: dict[str, Any]) -> list[tuple[int, int]]:
+def _phase_lines(curves: Curves, description: TrainingDynamics, numbers: dict[str, Any]) -> list[tuple[int, int]]:
     """Check the conjecture separately for easy and hard samples; return the boundaries."""
     boundaries = []
     for group in curves.present():
@@ -217,7 +225,7 @@ def _phase_lines(curves: Curves, description: Description, numbers: dict[str, An
         if phases.found and phases.at is not None:
             boundaries.append((group, curves.times[phases.at]))
         boundary = None if phases.at is None else curves.times[phases.at]
-        description.sentences.append(f"  {name} third: {_phase_words(phases, curves.unit, boundary)}")
+        description.said.append(f"  {name} third: {_phase_words(phases, curves.unit, boundary)}")
         numbers.setdefault("phases", {})[name] = _phase_numbers(phases, boundary)
     return boundaries
 
@@ -281,22 +289,12 @@ def _epochs_of_split(run: str | Path, split: str | None) -> pa.Table:
     return pa.table(columns)
 
 
-def _collapse_lines(rows: list[dict[str, Any]]) -> list[str]:
-    """The metrics of some epochs of one split as lines of a small table."""
-    places = np.linspace(0, len(rows) - 1, min(MOST_LINES, len(rows)))
-    chosen = [rows[index] for index in sorted({round(place) for place in places})]
-    header = ("epoch", "NC1", "NC2", "NC3", "NC4", "uniformity", "tolerance", "cos same", "cos other")
-    names = ("nc1", "nc2", "nc3", "nc4", *COSINES)
-    lines = [f"  collapse and cosines, of {rows[-1]['measured']:,} samples:", _line(header)]
-    return lines + [_line([str(row["epoch"]), *(_number(row[name]) for name in names)]) for row in chosen]
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "    " + f"{cells[0]:>6}" + "".join(f"{cell:>11}" for cell in cells[1:])
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4g}"
+def _collapse_line(row: dict[str, Any]) -> str:
+    """The metrics of one epoch."""
+    metrics = [f"{name.upper()} {number(row[name])}" for name in ("nc1", "nc2", "nc3", "nc4")]
+    metrics += [f"{name} {number(row[name])}" for name in ("uniformity", "tolerance")]
+    cosines = f"mean cosine {number(row['positive_cosine'])} within and {number(row['negative_cosine'])} between classes"
+    return f"  collapse at epoch {row['epoch']}, of {row['measured']:,} samples: {', '.join([*metrics, cosines])}"
 
 
 def _splits(run: str | Path) -> list[str | None]:

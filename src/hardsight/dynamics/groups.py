@@ -119,8 +119,7 @@ def by_human(run: str | Path, human: Any, split: str | None = None) -> Groups:
     Args:
         run: the run whose samples they are.
         human: human answers, in any format that `hardsight.correlate` accepts. With ids, they are joined by id, degraded
-            copies like their originals. Without ids, row i is the sample with id i, "i" or "SPLIT/i", degraded or not; if
-            the run's ids are names, row i of its samples.
+            copies like their originals. Without ids, row i is the sample with id i, "i" or "SPLIT/i", degraded or not.
         split: the split that the answers refer to.
     """
     answers = Answers.of(human, allow_missing=True)
@@ -131,8 +130,6 @@ def by_human(run: str | Path, human: Any, split: str | None = None) -> Groups:
         samples, rows = match_bases(people, originals, answers.allow_missing or split is None)
     else:
         of_people = _rows_by_number(ids, len(people))
-        if of_people is None:
-            of_people = _rows_by_samples(run, ids, len(people))
         samples = np.flatnonzero(of_people >= 0)
         rows = of_people[samples]
     frequency = np.full(len(ids), np.nan)
@@ -189,30 +186,15 @@ def _last_seen(run: str | Path, split: str | None = None) -> tuple[pa.Array, np.
     return table.column("id").combine_chunks(), labels
 
 
-def _rows_by_number(ids: pa.Array, count: int) -> np.ndarray | None:
-    """The row that each id names; None if some do not name a row."""
+def _rows_by_number(ids: pa.Array, count: int) -> np.ndarray:
+    """The row that each id names."""
     rows = rows_named(ids)
     if rows is None:
-        return None
+        raise InputError("the ids of the dynamics are names, so human answers need ids to be joined by: give a table with ids.")
     beyond = np.flatnonzero((rows < 0) | (rows >= count))
     if len(beyond):
         raise InputError(f"human has {count} rows, but no row for {len(beyond)} ids such as {ids[int(beyond[0])]}.")
     return rows
-
-
-def _rows_by_samples(run: str | Path, ids: pa.Array, count: int) -> np.ndarray:
-    files = sorted((Path(run) / "samples").glob("*.parquet"))
-    names = pa.array([], ids.type)
-    if files:
-        names = pa.concat_tables([read_parquet(file, ["id"]) for file in files]).column("id").combine_chunks()
-    if len(names) != count:
-        raise InputError(
-            f"human has {count} rows and ids are names, so they must be those of the run's samples, but there are {len(names)}. "
-            "Group by a table with ids instead."
-        )
-    by_id = KnownIds()
-    by_id.learn(names)
-    return by_id.indices(ids)
 
 
 def _coded(column: Any, edges: Sequence[float] | None) -> tuple[list[str], np.ndarray, bool]:

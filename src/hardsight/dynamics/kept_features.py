@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from hardsight.checks import to_numpy
-from hardsight.dynamics.collapse import Labeled, measured_collapse
-from hardsight.dynamics.cosines import measured_cosines
+from hardsight.dynamics.collapse import Labeled, measured_collapse, measured_cosines
 from hardsight.head import Head
 from hardsight.threads import take
 

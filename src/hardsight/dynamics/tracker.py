@@ -26,7 +26,6 @@ from hardsight.checks import (
     check_labels,
     check_same_space,
     is_tensor,
-    namespace,
     to_numpy,
     widened,
 )
@@ -107,11 +106,12 @@ class Dynamics:
         moment = _moment(epoch, step)
         if split is not None and not isinstance(split, str):
             raise InputError(f"split must be a word such as 'train', or None, got {split!r}.")
-        rows = _swept(features, head, labels)
-        names = check_ids(align(ids, "ids", features, "features"), len(rows.labels))
-        lambdas = None if aldr_lambda is None else _lambdas(align(aldr_lambda, "aldr_lambda", features, "features"), len(names))
-        pool = self._take(moment, split, names, rows, lambdas)
-        pool.keep(names, split, rows.labels, as_matrix(features, "features"), head)
+        ids, labels = align(ids, "ids", features, "features"), align(labels, "labels", features, "features")
+        lambdas = None if aldr_lambda is None else align(aldr_lambda, "aldr_lambda", features, "features")
+        features = _on_host(as_matrix(features, "features"))
+        names, rows = check_ids(ids, len(features)), _swept(features, head, labels)
+        pool = self._take(moment, split, names, rows, None if lambdas is None else _lambdas(lambdas, len(names)))
+        pool.keep(names, split, rows.labels, features, head)
         return _sums(rows)
 
     def _take(self, moment: Moment, split: str | None, names: np.ndarray, rows: Sweep, lambdas: pa.Array | None = None) -> _Pool:
@@ -271,15 +271,17 @@ class _Pool:
 _NO_ROWS = pa.table({name: pa.array([], pa.null()) for name in WRITTEN})
 
 
+def _on_host(x: Any) -> Any:
+    """A tensor on the CPU as an array, on which each of the many small steps of a sweep is faster; anything else as it is."""
+    return widened(x.detach()).numpy() if is_tensor(x) and x.device.type == "cpu" else x
+
+
 def _swept(features: Any, head: Any, labels: Any) -> Sweep:
     """Everything the columns need from each row of a batch: (b, d) features, a head of any form, (b,) labels or -1."""
-    labels = align(labels, "labels", features, "features")
-    features, head = as_matrix(features, "features"), _as_head(head)
-    if is_tensor(features) and features.device.type == "cpu":  # arrays are faster for small batches
-        features = widened(features).numpy()
+    head = _as_head(head)
     check_same_space(features, head.weight)
     labels = check_labels(labels, len(features), head.num_classes)
-    if (to_numpy(namespace(head.directions).amax(abs(head.directions), axis=1)) != 0).all():
+    if _on_host(head.directions).any(1).all():
         return sweep(features, head, labels, TERMS)
     # A class vector at the origin, as in a head initialized with zeros, has logits but no angles.
     rows = sweep_logits(head.logits(features), labels, TERMS - {ANGLES, NEAREST})
@@ -291,7 +293,8 @@ def _as_head(head: Any) -> Head:
     own = getattr(head, "head", head)
     if isinstance(own, Head):
         return own
-    return Head("linear", getattr(head, "weight", head), getattr(head, "bias", None))
+    weight, bias = getattr(head, "weight", head), getattr(head, "bias", None)
+    return Head("linear", _on_host(weight), None if bias is None else _on_host(bias))
 
 
 def _finite_head(head: Any) -> Head | None:

@@ -9,7 +9,7 @@ from typing import Any
 from hardsight.dynamics.head_hook import HeadWatch, gather, labels_and_ids
 from hardsight.dynamics.tracker import Dynamics
 from hardsight.errors import InputError
-from hardsight.models.torchvision_models import import_with_torchvision
+from hardsight.models.libraries import import_with_torchvision
 
 TrainerCallback: Any = import_with_torchvision("transformers", "the Hugging Face callback").TrainerCallback
 

@@ -3,12 +3,11 @@
 From the command to the browser:
 
 settings.py           the options
-opening.py            `open_page`: samples and their scores, from whatever `Snapshot.open` opens
+opening.py            `open_page`: a `Page`, with samples and their scores, from whatever `Snapshot.open` opens
 display.py            what is shown of samples: columns, and all that is known of them
 server.py             a port of this machine, with the page on it
 security.py           who may connect, and what they may request
 routes.py             what the browser requests, and the answers
-page.py               what the page shows, and what the browser must know first
 explore.py            `hardsight.explore`: what is selected and marked, in Python
 widget.py, widget.js  the page in a notebook
 report.py             what the report contains: facts, figures, rows, columns
@@ -21,12 +20,10 @@ columns.py            a column as the bytes that the browser gets
 thumbnails.py         a sample's image, from the run's declared folders, re-encoded
 sample_detail.py      one sample: angles, neighbors, degraded versions
 embedding_map.py      the features in two dimensions: PCA, t-SNE, UMAP
-embedding_process.py  t-SNE and UMAP in a separate process
 epochs.py             dynamics: each sample over the epochs; a cache of arrays read from files
 selection.py          a selection: its groups, their curves, agreement with people; as a table or a file
-suspects.py           what hardsight clean found, as columns
-quick_filters.py      a subset, the groups of an audit, a drift, as columns to filter by
+other_results.py      what other commands found, as columns: suspects, a subset, groups, a drift
 two_runs.py           two runs on the same ids
-adapt_rounds.py       a run of hardsight adapt: what each method kept, round by round
+adapt_rounds.py       a run of hardsight adapt: which samples each method kept
 review.py             a person's marks, in the run's review.parquet or next to a file
 """

@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from hardsight.checks import arrow_numbers
 from hardsight.scores import SCORES
 
-OTHER_SIGN = "other sign"
 MOST_NAMES = 1000  # different words of a column of groups; more are names of samples
 
 
@@ -30,7 +29,7 @@ class Column:
     names: list[str] | None = None
     hard: str = "high"  # the end that is hard, where the column is a score
     about: str = ""
-    unit: str = ""  # "degrees", "other sign" of a score that is shown as hardness, both, or nothing
+    unit: str = ""  # "degrees", what a share is of, or nothing
 
     @cached_property
     def ends(self) -> tuple[float, float] | tuple[None, None]:
@@ -81,19 +80,6 @@ def numbers(name: str, values: Any, about: str = "", hard: str = "high", unit: s
     return Column(name, array, None, hard, about, unit)
 
 
-def sign(column: Column) -> str:
-    """A suffix for the name of a column that is shown with the other sign."""
-    return f", {OTHER_SIGN}" if OTHER_SIGN in column.unit else ""
-
-
-def turned(column: Column) -> Column:
-    """A score with high as the hard end: with the other sign if its low end is hard. Other columns as they are."""
-    if column.name not in SCORES or column.hard == "high":
-        return column
-    about = f"{column.about} Shown with the other sign: high is hard."
-    return Column(column.name, 0 - column.values, hard="high", about=about, unit=OTHER_SIGN)
-
-
 def is_angle(name: str) -> bool:
     """Whether a column of that name holds radians: a score with pi in its range, also of a second run, or the change of one.
 
@@ -110,8 +96,7 @@ def on_screen(column: Column) -> Column:
     if column.names is not None or not is_angle(column.name):
         return column
     about = column.about.replace("in radians", "in degrees")
-    unit = ", ".join(word for word in ("degrees", column.unit) if word)
-    return Column(column.name, np.degrees(column.values), hard=column.hard, about=about, unit=unit)
+    return Column(column.name, np.degrees(column.values), hard=column.hard, about=about, unit="degrees")
 
 
 def signed(column: Column) -> np.ndarray:

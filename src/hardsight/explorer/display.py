@@ -4,9 +4,9 @@ Its fields are filled by opening.py, in this order:
 
     _shown             samples, name, path, start, class_names, columns of the scores, epochs
     _of_samples        snapshot, snapshot_rows, and further columns with paths and base_ids
-    _of_path           rounds, of a run of hardsight adapt; _of_memory: images, clean_table
-    open_display       what people said; with settings.hardness, scores turned
-    open_shown         suspects (suspects.py) or the second run (two_runs.py), then quick_filters (quick_filters.py)
+    _of_path           adapted, of a run of hardsight adapt; _of_memory: images, clean_table
+    open_display       what people said
+    open_shown         suspects or the second run (two_runs.py), then quick_filters (other_results.py)
 
 Whoever fills something adds to the notes.
 """
@@ -25,19 +25,19 @@ import pyarrow.compute as pc
 
 from hardsight.errors import InputError, first_line
 from hardsight.explorer.adapt_rounds import ABOUT, Rounds
-from hardsight.explorer.columns import Column, codes, from_arrow, integers, numbers, rows_of, turned
+from hardsight.explorer.columns import Column, codes, from_arrow, integers, numbers, rows_of
 from hardsight.explorer.epochs import Epochs
 from hardsight.files.run import read_start
 from hardsight.files.suspects import FAR
+from hardsight.result import RANKED_BY
 from hardsight.scores import SCORES
 from hardsight.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from hardsight.data.run_images import RunImages
-    from hardsight.explorer.suspects import SuspectsSummary
+    from hardsight.explorer.other_results import SuspectsSummary
 
 NOT_FURTHER = ("id", "label", "predicted", "status", "path", "base_id")  # columns that are shown in their own way
-RANKED_BY = ("avh", "loss", "confidence", "entropy", "avc_predicted")  # samples are sorted by the first of these that has values
 BY_PEOPLE = "How often people chose the given class."
 
 
@@ -66,13 +66,12 @@ class Display:
     start: dict[str, Any] = field(default_factory=dict)  # start.json or run.json
     images: RunImages | None = None  # where a table in memory has its images
     epochs: Epochs | None = None
-    rounds: Rounds | None = None  # of self-training
+    adapted: bool = False  # whether the samples are the target of a run of hardsight adapt
     clean_table: pa.Table | None = None  # what hardsight clean found, if that is the table in memory
     suspects: SuspectsSummary | None = None  # what hardsight clean found; add_suspects reads it
     quick_filters: list[QuickFilter] = field(default_factory=list)  # a subset, groups, a drift; add_quick_filters reads them
     notes: list[str] = field(default_factory=list)  # for the user, one sentence each
     found: list[str] = field(default_factory=list)  # what hardsight check said
-    hardness: bool = False  # whether high is hard in every score
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -200,11 +199,11 @@ class Display:
 
     def add_rounds(self, rounds: Rounds) -> None:
         """Add what each method of self-training kept, and what the columns of a round mean."""
-        self.rounds, self.start = rounds, self.start or read_start(rounds.root)
+        self.adapted, self.start = True, self.start or read_start(rounds.root)
         for name, about in ABOUT.items():
             self.describe(name, about, "low" if name == "avc" else None)
         for column in rounds.columns():
-            self.add(column)
+            (self.add if column.names is None else self.add_filter)(column)
         if len(rounds.seeds) > 1:
             others = ", ".join(map(str, rounds.seeds[1:]))
             self.notes.append(f"These are the rounds of seed {rounds.seed}; open PAIR/seed=N for those of {others}.")
@@ -222,17 +221,6 @@ class Display:
         self.add(numbers("human", values, BY_PEOPLE, "low"))
         if len(rows) < len(self):
             self.notes.append(f"{len(self) - len(rows)} of {len(self)} samples have no human data.")
-
-    def turn_scores(self) -> None:
-        """Make high the hard end of every score and of its curves over the epochs; files stay as measured."""
-        other_sign = [name for name, column in self.columns.items() if turned(column) is not column]
-        for name in other_sign:
-            self.add(turned(self.columns[name]))
-        if self.epochs is not None:
-            self.epochs.hardness = True
-        self.hardness = True
-        signs = f" {', '.join(other_sign)}: shown with the other sign." if other_sign else ""
-        self.notes.append(f"As hardness: high is hard in every score.{signs}")
 
 
 def _text(column: pa.ChunkedArray) -> pa.Array:

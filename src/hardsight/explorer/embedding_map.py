@@ -1,7 +1,7 @@
 """Maps: the features in two dimensions, as the axes of the scatter plot.
 
 PCA takes a second. t-SNE, and UMAP if umap-learn is installed, take minutes: they start from the first principal components
-of an even subsample, in the background (embedding_process.py), and other samples are not placed. Every map is saved as
+of an even subsample, in a separate process, and other samples are not placed. Every map is saved as
 `map-tsne.parquet` in the run, or `photo.map-tsne.parquet` next to photo.npz, and read again while the features are the same.
 """
 
@@ -13,9 +13,12 @@ import hashlib
 import importlib.util
 import json
 import os
+import re
 import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock, Thread
@@ -26,7 +29,6 @@ import pyarrow as pa
 
 from hardsight.checks import to_numpy
 from hardsight.errors import FileError, HardsightError, InputError, first_line
-from hardsight.explorer import embedding_process
 from hardsight.explorer.columns import Column
 from hardsight.explorer.display import Display
 from hardsight.files.checksums import entries, sha256
@@ -42,6 +44,9 @@ MOST_FITTED = 100_000  # samples that principal components are fitted to
 MOST_PLACED = {"tsne": 10_000, "umap": 50_000}  # samples of a slow map
 REDUCED = 50  # principal components that a slow map starts from
 CHEAP = 50_000 * 1024  # feature values for which a report makes a PCA map
+ROUNDS = 1000  # of t-SNE: scikit-learn's own
+FEWEST = 5  # samples
+PERPLEXITY, NEIGHBORS = 30.0, 15  # of t-SNE and UMAP: their own defaults, less for fewer samples
 SOON = 0.7  # seconds that a request waits for a map: quick ones are then ready at once
 
 
@@ -149,7 +154,7 @@ class Maps:
             if kept is None and self.keep:
                 making.note = self._write(method, places, about)
             making.state = "ready"
-        except embedding_process.PlacingStopped:
+        except PlacingStopped:
             self._made[method] = Making()
         except (HardsightError, OSError, MemoryError, ValueError) as error:
             making.note = f"The map could not be made: {first_line(error)}"
@@ -170,13 +175,11 @@ class Maps:
             [principal.project(values[_within(chosen, start, len(values))]) for start, values in self._batches()]
         )
         finite = np.isfinite(rows).all(axis=1)
-        if finite.sum() < embedding_process.FEWEST:
-            raise InputError(
-                f"{TITLES[method]} needs at least {embedding_process.FEWEST} samples with features, got {finite.sum()}."
-            )
+        if finite.sum() < FEWEST:
+            raise InputError(f"{TITLES[method]} needs at least {FEWEST} samples with features, got {finite.sum()}.")
         share, started = (functools.partial(setattr, making, name) for name in ("share", "process"))
         places = np.full((n, 2), np.nan, np.float32)
-        places[chosen[finite]] = embedding_process.placed(method, rows[finite], share, started)
+        places[chosen[finite]] = placed(method, rows[finite], share, started)
         return places, ""
 
     def _principal(self, num_components: int) -> Principal:
@@ -262,3 +265,74 @@ def axes_of(method: str) -> list[str]:
 def _within(chosen: np.ndarray, start: int, count: int) -> np.ndarray:
     """Which of some ascending rows are in a batch, counted from its start."""
     return chosen[slice(*np.searchsorted(chosen, (start, start + count)))] - start
+
+
+# t-SNE and UMAP in a separate process: `python -m hardsight.explorer.embedding_map METHOD rows.npy placed.npy`. They may take
+# minutes and every core. There they neither keep the server from answering nor outlive it: progress goes to a pipe, and the
+# process ends when nobody reads it.
+
+Share = Callable[[float], None]  # how much is done, 0 to 1
+
+
+class PlacingStopped(HardsightError):
+    """The process was ended on request."""
+
+
+def place(method: str, rows: np.ndarray) -> np.ndarray:
+    """(m, k) rows -> (m, 2) places, the same each time; progress goes to standard output and error."""
+    if method == "tsne":
+        from sklearn.manifold import TSNE
+
+        perplexity = min(PERPLEXITY, (len(rows) - 1) / 3)
+        return np.asarray(
+            TSNE(2, perplexity=perplexity, max_iter=ROUNDS, init="pca", random_state=0, verbose=2).fit_transform(rows)
+        )
+    from umap import UMAP
+
+    return np.asarray(UMAP(n_neighbors=min(NEIGHBORS, len(rows) - 1), random_state=0, verbose=True).fit_transform(rows))
+
+
+def share_done(line: str) -> float | None:
+    """The share of the work that is done, from a line of their output; None if it does not say.
+
+    Example:
+        >>> share_done("[t-SNE] Iteration 250: error = 70.1"), share_done("Epochs completed:  40%| ####"), share_done("")
+        (0.25, 0.4, None)
+    """
+    if iteration := re.search(r"Iteration (\d+)", line):
+        return min(1.0, int(iteration[1]) / ROUNDS)
+    percent = re.search(r"(\d+)%\|", line)
+    return int(percent[1]) / 100 if percent else None
+
+
+def placed(method: str, rows: np.ndarray, share: Share, started: Callable[[subprocess.Popen[str]], None]) -> np.ndarray:
+    """`place` in another process, which is passed to `started` so that it can be stopped."""
+    with tempfile.TemporaryDirectory(prefix="hardsight-map-") as folder:
+        source, target = Path(folder) / "rows.npy", Path(folder) / "placed.npy"
+        np.save(source, rows, allow_pickle=False)
+        script = [sys.executable, "-u", "-W", "ignore", "-m", "hardsight.explorer.embedding_map"]
+        words = [*script, method, str(source), str(target)]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace") as process:
+            started(process)
+            assert process.stdout is not None
+            line = ""
+            for line in process.stdout:  # a bar that is redrawn with \r is a line each time
+                done = share_done(line)
+                if done is not None:
+                    share(done)
+        if process.returncode < 0:
+            raise PlacingStopped("stopped.")
+        if process.returncode or not target.is_file():
+            raise HardsightError(f"{method} ended with an error: {line.strip()}")
+        return np.asarray(np.load(target, allow_pickle=False))
+
+
+def main() -> None:
+    """Read rows, place them, write the places."""
+    method, source, target = sys.argv[1:]
+    os.nice(5)  # the server comes first
+    np.save(target, place(method, np.load(source, allow_pickle=False)).astype(np.float32), allow_pickle=False)
+
+
+if __name__ == "__main__":
+    main()

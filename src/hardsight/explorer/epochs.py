@@ -17,7 +17,6 @@ from hardsight.errors import InputError
 from hardsight.explorer.columns import is_angle, rows_of
 from hardsight.files.epochs import NUMBERS, moments, number_column, read_moment
 from hardsight.files.parquet import parquet_columns
-from hardsight.scores import SCORES
 from hardsight.snapshot import Snapshot
 
 KEPT = 200 * 2**20  # bytes of float32 values
@@ -30,7 +29,6 @@ class Epochs:
         self.files = files
         self.ids: pa.Array | None = None
         self.split: pa.Array | None = None
-        self.hardness = False  # whether high is hard in every score
         self._places: tuple[pa.Array, pa.Array, np.ndarray] | None = None  # the last file's ids and splits, and their rows
 
     @classmethod
@@ -82,7 +80,6 @@ class Epochs:
         values = np.full(len(self.ids), np.nan, np.float32)
         measured = number_column(table, measure).astype(np.float32)
         measured = np.degrees(measured) if is_angle(measure) else measured
-        measured = 0 - measured if self.hardness and measure in SCORES and SCORES[measure].hard == "low" else measured
         values[rows[rows >= 0][::-1]] = measured[rows >= 0][::-1]  # of an id that occurs twice, the first counts
         return values
 

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from hardsight.explorer.opening import open_page
-from hardsight.explorer.page import Page
+from hardsight.explorer.opening import Page, open_page
 from hardsight.explorer.selection import review_table, selection_table
 from hardsight.explorer.server import Server
 from hardsight.explorer.settings import ExploreSettings
 from hardsight.options import takes
-from hardsight.result import Result, ScoresTable
+from hardsight.result import InOrder, Result, ScoresTable
 
 if TYPE_CHECKING:
     from hardsight.option_types import ExploreOptions
@@ -73,7 +71,10 @@ class View:
     @property
     def selection(self) -> ScoresTable:
         """The samples that are selected now, with all their columns; all, if nothing is selected."""
-        display, pictures = self.page.display, PagePictures(self.page) if self.page.pictures.any else None
+        display, pictures = (
+            self.page.display,
+            InOrder(self.page.display.ids, self.page.pictures) if self.page.pictures.any else None,
+        )
         return ScoresTable(selection_table(display, self._rows(), self.page.review), display.class_names, pictures, display.by)
 
     @property
@@ -122,14 +123,3 @@ class ServedView(View):
 
     def __repr__(self) -> str:
         return f"{super().__repr__()}{', closed' if self.closed else f', at {self.address}'}"
-
-
-class PagePictures:
-    """Images by id, for a table of the page's samples."""
-
-    def __init__(self, page: Page) -> None:
-        self.page = page
-
-    def image(self, id: str) -> Any:
-        """The image of a sample; raises an error if it cannot be read, which the table shows as a dash."""
-        return self.page.pictures.image(pc.index(self.page.display.ids, pa.scalar(id, pa.string())).as_py())

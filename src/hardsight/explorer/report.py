@@ -18,11 +18,11 @@ import pyarrow as pa
 from PIL import Image
 
 from hardsight.explorer import sample_detail
-from hardsight.explorer.columns import Column, numbers, sign
+from hardsight.explorer.columns import Column, numbers, words
 from hardsight.explorer.display import Display
 from hardsight.explorer.one_file import base64_text, one_file, packed, packed_column
-from hardsight.explorer.opening import open_shown
-from hardsight.explorer.page import Page
+from hardsight.explorer.opening import Page, open_shown
+from hardsight.explorer.other_results import PREDICTED
 from hardsight.explorer.review import MARKS, Review
 from hardsight.explorer.selection import HUMAN, agreement, curves_of_groups, groups_of
 from hardsight.explorer.settings import ReportSettings
@@ -30,19 +30,25 @@ from hardsight.explorer.thumbnails import Pictures
 from hardsight.files.writing import check_page_output, write_text
 from hardsight.options import takes
 from hardsight.render.saving import png_bytes
+from hardsight.render.style import BLUE, VERMILION, finished, new_figure
+from hardsight.result import RANKED_BY
+from hardsight.scoring.comparable import hardness_ranks
 from hardsight.screen import Progress, spoken
 from hardsight.threads import even_rows
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from hardsight.option_types import ReportOptions
 
 
 MOST_ROWS = 60_000  # of more samples, an even subsample and the hardest are kept
 MOST_BYTES = 4_300_000  # of the data; the page itself is about 100 kB
 THUMBNAILS, SIDE = 120, 96  # of the hardest samples, and their longest side in pixels
-OVERVIEW = 192  # longest side of the images in the overview figure: twice what it shows
+ACROSS, OVERVIEW = 12, 192  # images in the overview figure, and their longest side: twice what it shows
 SUSPECTS = 24  # samples with a verdict that are shown with images
 DUPLICATES = 12  # that are shown with images
+PEOPLE = 8  # samples that people would doubt, and on which they and the model would differ: a line of pictures each
 FACTS = ("avh", "avh_relative", "confidence", "norm")  # columns whose means are in the headline
 FIRST = ("error_score", "own_angle", "norm", "avh", "confidence", "angular_gap", "loss")  # columns that must fit
 MEASURES = ("avh", "norm", "own_angle", "confidence", "loss", "correct")  # curves of all samples over the epochs
@@ -104,19 +110,22 @@ def _data(page: Page) -> dict[str, Any]:
     display = page.display
     hardest = display.hardest()[:THUMBNAILS].tolist()
     marks, repeated = page.marks(), [] if display.suspects is None else np.flatnonzero(display.suspects.duplicates).tolist()
-    rows = _rows(len(display), [*hardest, *repeated[:DUPLICATES], *(mark["row"] for mark in marks)])
+    people = _people(display)
+    pictured = {*hardest, *repeated[:DUPLICATES], *(row for rows in people.values() for row in rows)}
+    rows = _rows(len(display), [*pictured, *(mark["row"] for mark in marks)])
     position = {int(row): index for index, row in enumerate(rows)}
     maps = page.maps.ready_for_report()
     about = page.about()
-    about["columns"], columns = _columns(page.columns | page.hidden | maps, rows, about["columns"])
-    thumbnails = {position[row]: base64_text(page.pictures.small(row, SIDE)) for row in {*hardest, *repeated[:DUPLICATES]}}
+    about["columns"], columns = _columns(page.columns | maps, rows, about["columns"])
+    thumbnails = {position[row]: base64_text(page.pictures.small(row, SIDE)) for row in pictured}
     thumbnails = thumbnails if page.pictures.any else {}
     cosines = sample_detail.cosines(display)
     room = MOST_BYTES - sum(len(column["packed"]) for column in columns.values())
     epochs = _epochs(display, room) if len(rows) == len(display) else {}
     curves, measures, groupings = _curves(page)
     about |= {
-        "report": _headline(page) | {"suspects": _suspects(page, hardest, repeated, position)},
+        "report": _headline(page)
+        | {"suspects": _suspects(page, hardest, repeated, position), "people": _people_section(display, people, position)},
         "n": len(rows),
         "place": display.name,  # not the path on this machine
         "again": [],  # the headline says it
@@ -143,7 +152,6 @@ def _data(page: Page) -> dict[str, Any]:
         "cosines": None if cosines is None else packed(cosines.astype("<f4").tobytes()),
         "epochs": epochs,
         "curves": curves,
-        "rounds": [] if display.rounds is None else display.rounds.summary(np.ones(len(display), bool)),
         "agreement": _agreements(page, [column["name"] for column in about["columns"]]),
     }
 
@@ -195,6 +203,41 @@ def _suspects(page: Page, hardest: list[int], repeated: list[int], position: dic
     }
 
 
+def _people(display: Display) -> dict[str, list[int]]:
+    """Samples that people would doubt most, and those on which they and the model would differ: title -> rows."""
+    said, score = display.columns.get(PREDICTED), _score_beside_people(display)
+    if said is None or said.ends[0] is None:
+        return {}
+    groups = {"People would doubt these most": display.hardest(PREDICTED)}
+    if score is not None:
+        model = display.columns[score]
+        both = np.flatnonzero(np.isfinite(said.values) & np.isfinite(model.values))
+        apart = hardness_ranks(said.values[both], said.hard) - hardness_ranks(model.values[both], model.hard)
+        order = both[np.argsort(-apart, kind="stable")]  # from easy for the model and hard for people to the reverse
+        groups |= {
+            "Easy for the model, doubted by people": order,
+            "Hard for the model, not for people": order[::-1],
+        }
+    return {title: rows[:PEOPLE].tolist() for title, rows in groups.items()}
+
+
+def _score_beside_people(display: Display) -> str | None:
+    return next((name for name in ("confidence", *RANKED_BY) if name in display.columns), None)
+
+
+def _people_section(display: Display, people: dict[str, list[int]], position: dict[int, int]) -> dict[str, Any]:
+    """The same for the headline, by rows of the report."""
+    source = display.columns.get("people_source")
+    answered = 0 if source is None else int((words(source).to_numpy(zero_copy_only=False) == "answered").sum())
+    score = _score_beside_people(display)
+    model = "; and the model's confidence in it" if score == "confidence" else ""
+    return {
+        "sentence": f"How often people would choose the given class, predicted from answers about {answered:,} samples{model}.",
+        "score": score,
+        "groups": [{"title": title, "rows": [position[row] for row in rows]} for title, rows in people.items()],
+    }
+
+
 def _reviewed(page: Page) -> str:
     """How many samples are reviewed; empty if none is."""
     marks = [mark["mark"] for mark in page.marks()]
@@ -223,15 +266,12 @@ def _facts(display: Display) -> list[list[str]]:
     judged = (labels >= 0) & (predicted >= 0)
     if judged.any():
         wrong = int((labels != predicted)[judged].sum())
-        name = "accuracy" if display.rounds is None else "accuracy of the source model"
+        name = "accuracy of the source model" if display.adapted else "accuracy"
         facts += [[name, f"{100 * (1 - wrong / judged.sum()):.2f} %"], ["wrong", f"{wrong:,}"]]
-    if display.rounds is not None:
-        reached = display.rounds.reached()
-        facts += [[f"class accuracy after {name}", f"{100 * value:.2f} %"] for name, value in reached.items() if name != "source"]
     for name in FACTS:
         column = display.columns.get(name)
         if column is not None and np.isfinite(column.values).any():
-            facts.append([f"mean {spoken(name)}{sign(column)}", f"{np.nanmean(column.values.astype(np.float64)):.4g}"])
+            facts.append([f"mean {spoken(name)}", f"{np.nanmean(column.values.astype(np.float64)):.4g}"])
     if HUMAN in display.columns and display.by is not None:
         rho = agreement(display.columns[HUMAN].values, display.columns[display.by].values)
         if rho["spearman"] is not None:
@@ -244,30 +284,40 @@ def _figures(page: Page) -> list[dict[str, str]]:
     """The overview, where there is what it draws."""
     if not {"own_angle", "norm", "avh", "correct"} <= page.display.columns.keys():
         return []
-    return [{"title": "The hardest samples, angle against norm, and the spread of AVH", "image": _overview(page)}]
-
-
-def _overview(page: Page) -> str:
-    from hardsight.render.overview import overview
-
-    scores = {name: page.display.columns[name].values for name in ("own_angle", "norm", "avh")}
-    correct = page.display.columns["correct"].values
-    rows = np.flatnonzero(np.logical_and.reduce([np.isfinite(values) for values in scores.values()]) & (correct < 2))
-    rows = rows[:: max(1, len(rows) // 20_000)]  # a figure of more looks the same
-    worst = page.display.hardest("avh")[:12].tolist() if page.pictures.any else []
-    figure = overview(
-        [np.asarray(page.pictures.reduced(row, OVERVIEW)) for row in worst],
-        [f"AVH {scores['avh'][row]:.3f}" for row in worst],
-        angle=scores["own_angle"][rows],
-        norm=scores["norm"][rows],
-        avh=scores["avh"][rows],
-        correct=correct[rows] == 0,
-        norm_axis=f"norm of the feature{sign(page.display.columns['norm'])}",
-        title="The hardest samples by angular visual hardness",
-    )
     stream = io.BytesIO()
-    Image.open(io.BytesIO(png_bytes(figure))).convert("RGB").save(stream, "WEBP", quality=88, method=4)
-    return "data:image/webp;base64," + base64_text(stream.getvalue())
+    Image.open(io.BytesIO(png_bytes(overview(page)))).convert("RGB").save(stream, "WEBP", quality=88, method=4)
+    image = "data:image/webp;base64," + base64_text(stream.getvalue())
+    return [{"title": "The hardest samples, angle against norm, and the spread of AVH", "image": image}]
+
+
+def overview(page: Page) -> Figure:
+    """The hardest images by AVH, above angle against norm and the spread of AVH."""
+    columns = page.display.columns
+    angle, norm, avh = (columns[name].values for name in ("own_angle", "norm", "avh"))
+    wrong = columns["correct"].values  # 1 for wrong, 2 or more for not known
+    rows = np.flatnonzero(np.isfinite(angle) & np.isfinite(norm) & np.isfinite(avh) & (wrong < 2))
+    rows = rows[:: max(1, len(rows) // 20_000)]  # a figure of more looks the same
+    parts = [(rows[wrong[rows] == 0], BLUE, "o", 10, "right"), (rows[wrong[rows] == 1], VERMILION, "x", 28, "wrong")]
+    worst = page.display.hardest("avh")[:ACROSS].tolist() if page.pictures.any else []
+    figure = new_figure(10, 5.2 if worst else 3.4)
+    halves: Any = figure.subfigures(2, 1, height_ratios=[1, 1.9]) if worst else (None, figure)
+    if worst:
+        halves[0].suptitle("The hardest samples by angular visual hardness", fontsize=11)
+    for axes, row in zip(np.atleast_1d(halves[0].subplots(1, len(worst))) if worst else (), worst, strict=True):
+        axes.imshow(np.asarray(page.pictures.reduced(row, OVERVIEW)), cmap="gray")
+        axes.set_xlabel(f"AVH {avh[row]:.3f}", fontsize=8)
+        axes.set(xticks=[], yticks=[])
+        axes.spines[:].set_visible(False)
+    left, right = halves[1].subplots(1, 2)
+    for part, color, marker, size, name in parts:
+        alpha = 0.6 if marker == "o" else 1
+        left.scatter(np.degrees(angle[part]), norm[part], s=size, c=color, marker=marker, alpha=alpha, label=name)
+    left.set(xlabel="angle to the given class (degrees)", ylabel="norm of the feature")
+    left.legend(title="prediction", loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+    edges = np.histogram_bin_edges(avh[rows], bins=40)
+    right.hist([avh[part] for part, *_ in parts], bins=edges, stacked=True, color=[BLUE, VERMILION])
+    right.set(xlabel="AVH (harder to the right)", ylabel="samples")
+    return finished(figure)
 
 
 # The data: rows, columns, curves

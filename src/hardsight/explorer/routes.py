@@ -4,12 +4,11 @@ The browser gets columns as bytes, and filters, sorts and draws them itself. It 
 features, dynamics, and the review, which is written here.
 
     /, /page.css, /js/...                             the page itself, as files
-    /api/run, /api/column, /api/rows, /api/find       page.py, display.py and columns.py: the table
+    /api/run, /api/column, /api/rows, /api/find       opening.py, display.py and columns.py: the table
     /api/sample, /api/neighbors, /api/cosines         sample_detail.py: one sample, and the angles between classes
     /thumb, /image                                    thumbnails.py
     /api/story, /api/epoch                            epochs.py
     /api/map                                          embedding_map.py
-    /api/rounds                                       adapt_rounds.py
     /api/curves, /api/agreement, /api/selection, /api/export    selection.py, of what is selected
     /api/review, /api/mark, /api/mark-all, /api/undo  review.py
 """
@@ -35,7 +34,7 @@ from hardsight.explorer import sample_detail
 from hardsight.explorer.columns import Column, signed
 from hardsight.explorer.display import Display
 from hardsight.explorer.epochs import Epochs
-from hardsight.explorer.page import Page
+from hardsight.explorer.opening import Page
 from hardsight.explorer.selection import (
     FORMATS,
     HUMAN,
@@ -149,9 +148,9 @@ class Query:
         return int(text)
 
     def column(self, name: str) -> Column:
-        """The column of a name: of the display, of a round of self-training, or of a map."""
+        """The column of a name: of the display, or of a map."""
         page = self.page
-        column = page.columns.get(name) or page.hidden.get(name) or page.maps.columns().get(name)
+        column = page.columns.get(name) or page.maps.columns().get(name)
         if column is None:
             raise _Refused("there is no such column")
         return column
@@ -312,14 +311,6 @@ def _agreement(query: Query) -> Any:
     if by:
         result["groups"] = within(human, values, *groups_of(query.column(by), chosen, MOST_GROUPS))
     return result
-
-
-@_route("/api/rounds", "POST")
-def _rounds(query: Query) -> Any:
-    """What each method of self-training kept of the selection, round by round."""
-    if query.page.display.rounds is None:
-        raise _Refused("there was no self-training")
-    return query.page.display.rounds.summary(query.selection())
 
 
 @_route("/api/map/{method}", "POST")

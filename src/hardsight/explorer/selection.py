@@ -15,9 +15,8 @@ from hardsight.explorer.columns import Column, rows_of, signed, words
 from hardsight.explorer.display import Display
 from hardsight.explorer.epochs import Epochs
 from hardsight.explorer.review import Review
+from hardsight.files.kinds import without_formulas
 from hardsight.files.suspects import DUPLICATE_OF
-from hardsight.files.table_writing import without_formulas
-from hardsight.table import noted_as_hardness, with_mark
 
 HUMAN = "human"  # the column of human frequencies
 MOST_CURVES = 12  # groups drawn at once
@@ -147,8 +146,7 @@ def selection_table(display: Display, rows: np.ndarray, review: Review) -> pa.Ta
         given = [marks.get(id) for id in columns["id"].to_pylist()]
         columns["mark"] = pa.array([None if mark is None else mark.mark for mark in given], pa.string())
         columns["suggestion"] = pa.array([None if mark is None else mark.suggestion for mark in given], pa.int64())
-    table = pa.table(columns)
-    return noted_as_hardness(table) if display.hardness else table
+    return pa.table(columns)
 
 
 def review_table(display: Display, review: Review) -> pa.Table:
@@ -168,7 +166,7 @@ def as_file(table: pa.Table, form: str, roots: list[str]) -> bytes:
     if form == "parquet":
         pq.write_table(table, stream, compression="zstd", write_page_checksum=True)
     elif form == "csv":
-        pacsv.write_csv(without_formulas(with_mark(table)), stream)
+        pacsv.write_csv(without_formulas(table), stream)
     else:
         return _path_lines(table, roots)
     return stream.getvalue()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hardsight.errors import InputError
-from hardsight.options import HardnessView, OpeningOptions, common, option
+from hardsight.options import OpeningOptions, common, option
 
 
 def _names(texts: Iterable[str]) -> tuple[str, ...]:
@@ -22,7 +22,7 @@ def _names(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class ReportSettings(OpeningOptions, HardnessView):
+class ReportSettings(OpeningOptions):
     """What to show of samples."""
 
     images: str | None = option(

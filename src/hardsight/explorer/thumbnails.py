@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-import io
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Condition
@@ -23,10 +22,10 @@ from hardsight.errors import HardsightError, InputError
 from hardsight.explorer.display import Display
 from hardsight.files.run import read_start
 from hardsight.models.preprocessing import Preprocessing
+from hardsight.render.table_views import thumbnail
 from hardsight.snapshot import Snapshot
 
 THUMB, LARGE = 128, 768  # longest side in pixels, in the grid and in the dialog of one sample
-SMALL = 64  # longest side of images that are encoded without loss
 KEPT = 8192  # thumbnails, of a few kB each
 FIRST = 100  # samples whose images are looked for in the folder that a user named
 MANY_PIXELS = 1_000_000  # of an image after which memory is returned to the system
@@ -91,7 +90,7 @@ class Pictures:
     def small(self, row: int, side: int) -> bytes:
         """A WebP of at most `side` pixels."""
         with self._turn():
-            return _encoded(self._safe(row, side), side)
+            return thumbnail(self._safe(row, side), side)
 
     def reduced(self, row: int, side: int) -> Image.Image:
         """The image, or a gray one that says why not, of at most `side` pixels, so that many fit in memory."""
@@ -122,6 +121,8 @@ class Pictures:
         """The image as the model saw it, degraded like the sample. Raises BrokenImage."""
         with self._turn():
             return self._image(row)
+
+    __getitem__ = image
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
@@ -211,17 +212,6 @@ def _preprocessing(display: Display) -> Preprocessing | None:
         return None if arguments is None else Preprocessing.from_dict(arguments)
     except (HardsightError, TypeError, ValueError):
         return None
-
-
-def _encoded(image: Image.Image, side: int) -> bytes:
-    """WebP of at most `side` pixels; small ones without loss."""
-    if max(image.size) > side:
-        image.thumbnail((side, side))  # in place: a copy would take as much memory again
-    width, height = (max(1, length) for length in image.size)
-    stream = io.BytesIO()
-    image = image.convert("RGB") if image.mode != "RGB" else image
-    image.save(stream, "WEBP", lossless=max(width, height) <= SMALL, quality=82, method=2)
-    return stream.getvalue()
 
 
 def _placeholder(words: str) -> Image.Image:

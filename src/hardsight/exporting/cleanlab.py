@@ -16,10 +16,10 @@ from scipy.special import softmax
 
 from hardsight.errors import InputError
 from hardsight.explorer.display import Display
-from hardsight.explorer.suspects import found_suspects
-from hardsight.exporting.samples import Material
+from hardsight.explorer.other_results import found_suspects
+from hardsight.exporting.material import Material
+from hardsight.files.kinds import without_formulas
 from hardsight.files.suspects import DUPLICATE_OF
-from hardsight.files.table_writing import without_formulas
 from hardsight.files.writing import replacing
 from hardsight.quality.folds import out_of_sample
 from hardsight.scoring.fitted_head import head_probs, usable_rows

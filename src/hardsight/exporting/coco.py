@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hardsight.exporting.image_files import find_images, image_size
-from hardsight.exporting.samples import Material
+from hardsight.exporting.material import Material, find_images, image_size
 from hardsight.files.writing import write_json
 from hardsight.version import VERSION
 

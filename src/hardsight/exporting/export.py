@@ -12,13 +12,20 @@ import pyarrow as pa
 
 from hardsight.errors import InputError, did_you_mean
 from hardsight.explorer.opening import open_display
+from hardsight.explorer.other_results import add_suspects
 from hardsight.explorer.review import Review
 from hardsight.explorer.selection import selection_table
 from hardsight.explorer.settings import ReportSettings
-from hardsight.explorer.suspects import add_suspects
 from hardsight.explorer.thumbnails import Pictures
-from hardsight.exporting.image_files import located, refuse_inside
-from hardsight.exporting.samples import Material, check_folder, check_samples, claim_folder, default_folder
+from hardsight.exporting.material import (
+    Material,
+    check_folder,
+    check_samples,
+    claim_folder,
+    default_folder,
+    located,
+    refuse_inside,
+)
 from hardsight.exporting.settings import TOOLS, ExportSettings
 from hardsight.files.kinds import kind_of
 from hardsight.options import takes

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hardsight.exporting.image_files import find_images
-from hardsight.exporting.samples import Material
+from hardsight.exporting.material import Material, find_images
 from hardsight.files.writing import write_json
 
 OPENS = (

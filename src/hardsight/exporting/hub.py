@@ -18,10 +18,9 @@ import pyarrow.parquet as pq
 
 from hardsight.data import BrokenImage
 from hardsight.errors import InputError, first_line, require
-from hardsight.exporting.image_files import png
-from hardsight.exporting.samples import CLASSES, MARKER, Material, make_folder
+from hardsight.exporting.material import CLASSES, MARKER, Material, make_folder, png
 from hardsight.files.writing import replacing, write_text
-from hardsight.render.printed_tables import markdown_text
+from hardsight.render.showing import markdown_text
 from hardsight.scores import SCORES
 from hardsight.table import hard_end
 from hardsight.version import VERSION

@@ -10,8 +10,7 @@ from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
-from hardsight.exporting.image_files import SampleImages, find_images
-from hardsight.exporting.samples import CLASSES, Material
+from hardsight.exporting.material import CLASSES, Material, SampleImages, find_images
 from hardsight.files.writing import write_json, write_text
 from hardsight.screen import printable
 

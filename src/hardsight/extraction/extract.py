@@ -12,37 +12,47 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from itertools import islice
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pyarrow as pa
-from PIL import Image
 
 from hardsight.checks import check_labels
-from hardsight.data import BrokenImage, Degradation, ImageData, degrade, degraded_id, parse_degradations
+from hardsight.data import BrokenImage, Degradation, ImageData, degraded_id, parse_degradations
+from hardsight.data.dataset import num_classes
 from hardsight.data.encoded import is_dataset
 from hardsight.data.labels import renumbered
-from hardsight.errors import FileError, InputError, RunError
-from hardsight.extraction.broken import BROKEN, read_back, write_errors
+from hardsight.errors import InputError, RunError
+from hardsight.extraction.feed import Decoder, Seen, none_readable, stack, write_errors
 from hardsight.extraction.inputs import (
     Data,
     columns_of,
     fingerprint,
     finite_features,
     ids_of,
-    num_classes,
+    open_inputs,
     with_class_names,
     with_labels,
 )
 from hardsight.extraction.loader import COMMAND as LOADER_COMMAND
 from hardsight.extraction.loader import extract_loader
-from hardsight.extraction.opening import open_inputs
-from hardsight.extraction.passes import PASSES, ImagePass, image_passes, layer_parts
+from hardsight.extraction.parts import (
+    BROKEN,
+    PASSES,
+    Part,
+    check_space,
+    class_names_metadata,
+    fitting_batch_size,
+    image_passes,
+    images_per_part,
+    layer_parts,
+    parts_of,
+    read_back,
+    size_begun_with,
+)
 from hardsight.extraction.settings import ExtractSettings
-from hardsight.extraction.sizes import check_space, fitting_batch_size, images_per_part, size_begun_with, stack
 from hardsight.files.class_names import given_class_names
 from hardsight.files.heads import save_head
 from hardsight.files.places import place_on_disk
@@ -61,8 +71,8 @@ if TYPE_CHECKING:
     from hardsight.option_types import ExtractOptions
 
 
-Seen = Callable[[int, Image.Image | BrokenImage], None]
 COMMAND = "hardsight extract"
+FEW = 4  # images to check a model with
 AHEAD_BATCHES, AHEAD_BYTES = 4, 2**28  # to decode ahead of the model: maximum batches, approximate bytes
 TAKEN = {"id", "label", "features", *OWN_COLUMNS} - {"split", "path"}  # reserved names that a column of the data cannot have
 
@@ -152,23 +162,6 @@ def _silent(sentence: str) -> None:
 
 
 @dataclass
-class _Part:
-    """The rows of one part, and what the model gave for them so far."""
-
-    file: Path
-    rows: range
-    kept: list[int] = field(default_factory=list)  # rows that could be read
-    broken: list[dict[str, str]] = field(default_factory=list)
-    features: list[np.ndarray] = field(default_factory=list)  # (b, d) of each batch
-    layers: list[dict[str, np.ndarray]] = field(default_factory=list)  # the same of further layers
-    passes: dict[ImagePass, list[np.ndarray]] = field(default_factory=dict)  # the same of further passes
-
-    def forget(self) -> None:
-        """Free the memory of a part that is written."""
-        self.kept, self.broken, self.features, self.layers, self.passes = [], [], [], [], {}
-
-
-@dataclass
 class _Job:
     """An extraction: n images, each once, or once per degradation; or n rows of features."""
 
@@ -185,8 +178,8 @@ class _Job:
         self.passes = image_passes(settings.passes)
         self.workers = settings.workers or num_threads()
         self.copies = max(1, len(self.degradations))
-        self.features = finite_features(self.data) if isinstance(self.data, Snapshot) else None  # (n, d)
-        self.noun = "images" if self.features is None else "features"
+        self.noun = "images" if isinstance(self.data, ImageData) else "features"
+        self.decode, self.batch = self._reading()
         self.ids, self.columns = ids_of(self.data), columns_of(self.data)
         sample = self._first_images()  # (b, C, H, W), or (b, d) features
         with warnings.catch_warnings():
@@ -217,7 +210,7 @@ class _Job:
             return Snapshot.load(output)
         with run.only_writer():
             pass_runs = self._pass_runs(run)
-            parts = self._parts(run.folder("samples"))
+            parts = parts_of(run.folder("samples"), len(self.data), self.images_per_part)
             missing = [part for part in parts if not self._is_written(part)]
             run.kept = lambda: (
                 f"{sum(len(part.rows) for part in parts if self._is_written(part)):,} of {len(self.data):,} {self.noun}"
@@ -234,13 +227,30 @@ class _Job:
 
     # ---- before the run ----
 
+    def _reading(self) -> tuple[Callable[[int], list[np.ndarray] | BrokenImage], Callable[[list[np.ndarray]], np.ndarray]]:
+        """How a row is read, once per degradation, and how several make a batch for the model: images, or rows of features."""
+        if isinstance(self.data, Snapshot):
+            features = finite_features(self.data)  # (n, d)
+            return (lambda row: [features[row]]), stack
+        prepare = self.model.preprocessing
+        decoder = Decoder(self.data, prepare, self.settings.strict, self.seen)
+        versions: Sequence[Degradation | None] = self.degradations or [None]
+        return (lambda row: decoder(row, versions)), (lambda pixels: prepare.normalized(stack(pixels)))
+
     def _first_images(self) -> np.ndarray:
         """A few readable images, to check the model with."""
-        readable = (self._decode(row) for row in range(len(self.data)))
-        first = list(islice((images[0] for images in readable if not isinstance(images, BrokenImage)), 4))
+        first, broken = [], []
+        for row in range(len(self.data)):
+            images = self.decode(row)
+            if isinstance(images, BrokenImage):
+                broken.append(images)
+            else:
+                first.append(images[0])
+            if len(first) == FEW:
+                break
         if not first:
-            raise FileError(f"none of the {len(self.data)} images can be read.")
-        return stack(first)
+            raise none_readable(len(self.data), broken[0])
+        return self.batch(first)
 
     def _match_classes(self) -> list[str] | None:
         """Class names to store with the head (an empty list if unknown), or None to leave the head out.
@@ -321,23 +331,18 @@ class _Job:
         named = [(each.name, {**start["arguments"], "pass": each.name}) for each in self.passes]
         return [Run(folder / name, COMMAND, arguments, start["inputs"], start["sources"]) for name, arguments in named]
 
-    def _parts(self, folder: Path) -> list[_Part]:
-        n, size = len(self.data), self.images_per_part
-        rows = [range(first, min(first + size, n)) for first in range(0, n, size)]
-        return [_Part(folder / f"part-{number:05d}.parquet", rows_of_part) for number, rows_of_part in enumerate(rows)]
-
-    def _is_written(self, part: _Part) -> bool:
+    def _is_written(self, part: Part) -> bool:
         """Whether a part is complete, including its extra layers and passes."""
         layers = layer_parts(part.file, self.settings.layers).values()
         return all(path.exists() for path in (part.file, *layers, *(each.part(part.file) for each in self.passes)))
 
-    def _write_parts(self, missing: list[_Part], progress: Progress | None) -> None:
+    def _write_parts(self, missing: list[Part], progress: Progress | None) -> None:
         """Decode ahead, run the model, and write each part after its last image."""
         done = len(self.data) - sum(len(part.rows) for part in missing)
         order = (row for part in missing for row in part.rows)
         with (
             ThreadPoolExecutor(self.workers, thread_name_prefix="decode") as pool,
-            contextlib.closing(ahead(pool, self._decode, order, self.images_ahead)) as decoded,
+            contextlib.closing(ahead(pool, self.decode, order, self.images_ahead)) as decoded,
         ):
             for part in missing:
                 waiting: list[np.ndarray] = []
@@ -349,35 +354,13 @@ class _Job:
                         part.kept.append(row)
                         waiting += result
                     while len(waiting) >= self.batch_size or (waiting and row == part.rows[-1]):
-                        self._run_model(part, stack(waiting[: self.batch_size]))
+                        self._run_model(part, self.batch(waiting[: self.batch_size]))
                         del waiting[: self.batch_size]
                         if progress is not None:
                             progress(done, len(self.data))
                 self._write_part(part)
 
-    def _decode(self, row: int) -> list[np.ndarray] | BrokenImage:
-        """One image as arrays for the model: itself, or one per degradation; or one row of features."""
-        if self.features is not None:
-            return [self.features[row]]
-        assert isinstance(self.data, ImageData)
-        try:
-            prepare = self.model.preprocessing
-            picture = self.data.image(row, prepare.needed)
-            if self.seen is not None:
-                self.seen(row, picture)
-            image = prepare.fitted(picture)
-            if not self.degradations:
-                return [prepare.numbers(image)]
-            # At the input size of the model: shrinking a large image would average the noise away.
-            return [prepare.numbers(degrade(image, degradation, self.ids[row])) for degradation in self.degradations]
-        except BrokenImage as error:
-            if self.settings.strict:
-                raise FileError(f"{error} Omit --strict to skip such images.") from error
-            if self.seen is not None:
-                self.seen(row, error)
-            return error
-
-    def _run_model(self, part: _Part, batch: np.ndarray) -> None:
+    def _run_model(self, part: Part, batch: np.ndarray) -> None:
         """Add the features of (b, C, H, W) images to a part."""
         part.features.append(self.model(batch)[0])
         part.layers.append(self.model.watched)
@@ -387,15 +370,13 @@ class _Job:
 
     # ---- files ----
 
-    def _write_part(self, part: _Part) -> None:
+    def _write_part(self, part: Part) -> None:
         """Write the features of extra layers and passes, and those of the part last, because they mark it as complete."""
         columns = self._columns(part.kept)
         for layer, path in layer_parts(part.file, self.settings.layers).items():
             path.parent.mkdir(parents=True, exist_ok=True)
             write_samples(path, _joined([batch[layer] for batch in part.layers], 1), {"id": columns["id"]})
-        metadata = {}
-        if self.data.class_names is not None:  # with the labels, whatever becomes of the head
-            metadata[b"hardsight"] = json.dumps({"class_names": self.data.class_names}).encode()
+        metadata = class_names_metadata(self.data.class_names)
         d = self.model.num_features
         for each in self.passes:
             each.part(part.file).parent.mkdir(exist_ok=True)

@@ -6,7 +6,6 @@ written as soon as it is full, so that the features of a large loader are never 
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -16,8 +15,9 @@ import numpy as np
 
 from hardsight.checks import check_labels, to_numpy
 from hardsight.errors import InputError, RunError
+from hardsight.extraction.feed import stack
+from hardsight.extraction.parts import class_names_metadata
 from hardsight.extraction.settings import ExtractSettings
-from hardsight.extraction.sizes import stack
 from hardsight.files.class_names import given_class_names
 from hardsight.files.heads import save_head
 from hardsight.files.places import place_on_disk
@@ -84,8 +84,7 @@ def _written(model: Model, rows: Iterator[Rows], output: Path, settings: Extract
         for features, labels in _parts(rows, lambda: rows_per_part(model.head.num_features)):
             part = folder / f"part-{len(counts):05d}.parquet"
             columns = {"id": np.arange(written_rows, written_rows + len(labels)), "label": labels, "split": [split] * len(labels)}
-            metadata = None if names is None else {b"hardsight": json.dumps({"class_names": names}).encode()}
-            counts[part.name] = write_samples(part, features, columns, metadata)
+            counts[part.name] = write_samples(part, features, columns, class_names_metadata(names))
             written_rows += len(labels)
         if not counts:
             raise InputError("the loader returned no images.")

@@ -120,7 +120,7 @@ class ExtractSettings(PreprocessingOptions):
 
     weights: Any = option(None, "Weights of the model: .safetensors, or .pt with tensors only.", metavar="FILE", decides=False)
     pretrained: str | None = option(
-        None, "Released weights of timm:NAME or torchvision:NAME, such as V1. Default: the library's choice.",
+        None, "Released weights of torchvision:NAME, such as V1. Default: the library's choice.",
         metavar="VERSION", decides=False,
     )  # fmt: skip
     num_classes: int | None = option(

@@ -26,8 +26,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from hardsight.errors import FileError
-from hardsight.files.formats import kind_by_name
-from hardsight.files.places import Place, Remote
+from hardsight.files.places import Place, Remote, kind_by_name
 
 MARK = b"hardsight-sha256"
 ZEROS = b"0" * 64

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from hardsight.checks import UNLABELED, as_array, check_labels, is_text
 from hardsight.errors import FileError, InputError
 from hardsight.files.parquet import table_notes
-from hardsight.files.reading import existing_file, reading
+from hardsight.files.reading import existing_file, naming, reading
 from hardsight.labels import LabelRule, check_names
 
 
@@ -26,10 +26,8 @@ def read_class_names(path: str | os.PathLike[str], num_classes: int | None = Non
         names = json.loads(text) if path.suffix.lower() == ".json" else _lines(text)
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise FileError(f"{path}: class names must be one per line, or a JSON list of strings.")
-    try:
+    with naming(path):
         return check_class_names(names, num_classes)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
 
 
 def given_class_names(names: Any) -> list[str] | None:
@@ -110,7 +108,5 @@ def class_label_names(schema: pa.Schema, name: str) -> list[str] | None:
         names = column["names"] if column["_type"] == "ClassLabel" else names
     if not isinstance(names, list) or not names or not all(isinstance(word, str) for word in names):
         return None
-    try:
+    with naming(f"column {name}"):
         return check_names(names)
-    except InputError as error:
-        raise InputError(f"column {name}: {error}") from error

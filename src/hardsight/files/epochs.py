@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from hardsight.errors import FileError, InputError
 from hardsight.files.parquet import open_parquet, parquet_columns, read_parquet
-from hardsight.files.reading import reading
+from hardsight.files.reading import naming, reading
 from hardsight.scores.dynamics import Story
 from hardsight.scores.registry import Score
 
@@ -135,10 +135,8 @@ class Stories:
         self.splits: dict[str | None, tuple[KnownIds, Story]] = {}
         for moment, path in moments(run):
             table = read_moment(path, ["id", "split", *self.columns], split)
-            try:
+            with naming(path):
                 self._see(moment, table)
-            except InputError as error:
-                raise InputError(f"{path}: {error}") from error
 
     def _see(self, moment: Moment, table: pa.Table) -> None:
         for split in table.column("split").unique().to_pylist():
@@ -169,18 +167,11 @@ def has_dynamics(run: Any) -> bool:
     return isinstance(run, Path) and any((run / "dynamics").glob("epoch=*.parquet"))
 
 
-@dataclass(frozen=True)
-class EpochMeans:
-    """What a training saw of n samples, on average over its epochs; an id of several splits is that of "train"."""
-
-    ids: pa.Array
-    labels: np.ndarray  # (n,) as of the last epoch, -1 unlabeled
-    splits: pa.Array
-    probs: np.ndarray  # (n, c) float32, NaN for a sample that was never scored
-
-
-def epoch_means(run: Path) -> EpochMeans:
+def epoch_means(run: Path) -> dict[str, Any]:
     """The mean probabilities of each sample, from what the files hold: those of the given and of the predicted class.
+
+    Returned are (n, c) values, NaN for a sample that was never scored, (n,) labels of the last epoch, ids, and the column split;
+    an id of several splits is that of "train".
 
     The rest of an epoch's probability is shared by the other classes. An unlabeled sample counts as its predicted classes.
     """
@@ -234,12 +225,15 @@ class _MeanProbs:
             self.labels = np.concatenate([self.labels, np.full(more, -1)])
             self.splits = np.concatenate([self.splits, np.full(more, None)])
 
-    def result(self) -> EpochMeans:
+    def result(self) -> dict[str, Any]:
+        """The values, labels, ids and columns of the samples."""
         with np.errstate(invalid="ignore", divide="ignore"):
             probs = np.clip((self.sums + self.rest[:, None]) / self.epochs[:, None], 0, 1)
             probs /= probs.sum(axis=1, keepdims=True)
         assert self.known.ids is not None
-        return EpochMeans(self.known.ids, self.labels, pa.array(self.splits, pa.string()), probs.astype(np.float32))
+        columns = {"split": pa.array(self.splits, pa.string())}
+        ids = self.known.ids.to_numpy(zero_copy_only=False)
+        return {"values": probs.astype(np.float32), "labels": self.labels, "ids": ids, "columns": columns}
 
 
 def recorded(run: str | Path, score: Score) -> bool:

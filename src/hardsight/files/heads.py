@@ -4,18 +4,63 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from safetensors import safe_open
 
 from hardsight.checks import to_numpy
-from hardsight.errors import FileError, InputError, first_line
-from hardsight.files.checksums import check
+from hardsight.errors import FileError
+from hardsight.files.checksums import UNSEALED, check
 from hardsight.files.npy import open_npy, open_npz
-from hardsight.files.places import Place, missing, on_disk, place
-from hardsight.files.tensors import write_safetensors
+from hardsight.files.places import Place, on_disk, place
+from hardsight.files.reading import existing_file, naming, reading
+from hardsight.files.writing import replacing
 from hardsight.head import Head
+
+NAMES = {
+    "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16",
+    "int64": "I64", "int32": "I32", "int16": "I16", "int8": "I8",
+    "uint64": "U64", "uint32": "U32", "uint16": "U16", "uint8": "U8", "bool": "BOOL",
+}  # fmt: skip
+
+
+def write_safetensors(path: str | os.PathLike[str], tensors: Mapping[str, Any], metadata: dict[str, str] | None = None) -> None:
+    """Write NumPy arrays or torch tensors by name, with a checksum; the same tensors give the same bytes."""
+    header: dict[str, Any] = {"__metadata__": {**(metadata or {}), "checksum": UNSEALED.decode()}}
+    start = 0
+    ordered = sorted(tensors, key=lambda name: (-_item_size(tensors[name]), name))  # keeps each array aligned
+    for name in ordered:
+        tensor = tensors[name]
+        end = start + _item_size(tensor) * int(np.prod(tensor.shape, dtype=np.int64))
+        header[name] = {"dtype": NAMES[_type_name(tensor)], "shape": list(tensor.shape), "data_offsets": [start, end]}
+        start = end
+    text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    with replacing(path, "safetensors") as temporary, temporary.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for name in ordered:
+            file.write(_bytes(tensors[name]))
+
+
+def _item_size(tensor: Any) -> int:
+    return int(tensor.dtype.itemsize)
+
+
+def _type_name(tensor: Any) -> str:
+    return str(getattr(tensor.dtype, "name", tensor.dtype)).removeprefix("torch.")
+
+
+def _bytes(tensor: Any) -> Any:
+    """The values in row-major order, little-endian."""
+    if isinstance(tensor, np.ndarray):
+        array = np.ascontiguousarray(tensor, dtype=tensor.dtype.newbyteorder("<"))
+        return array.reshape(-1).view(np.uint8).data
+    import torch
+
+    return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
+
 
 ARRAYS = ("weight", "bias", "log_variance", "log_prior")
 
@@ -59,29 +104,24 @@ def head_from_arrays(path: Place, arrays: dict[str, Any]) -> tuple[Head | None, 
 
 
 def _load_safetensors(path: Place) -> tuple[Head, list[str] | None]:
-    if not path.is_file():
-        raise FileError(missing(path))
-    check(path)
-    try:
-        with on_disk(path) as local, safe_open(local, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            arrays = {name: file.get_tensor(name) for name in file.keys() if name in ARRAYS}
-    except Exception as error:  # a damaged header can fail in a dozen ways
-        raise FileError(f"{path}: not a readable safetensors file: {first_line(error)}") from error
+    check(existing_file(path))
+    with (
+        reading(path, "not a readable safetensors file"),
+        on_disk(path) as local,
+        safe_open(local, framework="numpy") as file,
+    ):
+        metadata = file.metadata() or {}
+        arrays = {name: file.get_tensor(name) for name in file.keys() if name in ARRAYS}
     if "weight" not in arrays:
         raise FileError(f"{path}: it has no tensor named weight.")
-    try:
+    with reading(path, "its metadata is damaged"):
         names = json.loads(metadata.get("class_names", "null"))
         scale = json.loads(metadata.get("scale", "null"))
-    except (ValueError, RecursionError) as error:
-        raise FileError(f"{path}: its metadata is damaged: {error}") from error
     if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
         raise FileError(f"{path}: class_names in its metadata must be a list of strings, got {str(names)[:80]}.")
     return _checked(path, metadata.get("kind", "linear"), arrays, scale), names
 
 
 def _checked(path: Place, kind: Any, arrays: dict[str, Any], scale: Any) -> Head:
-    try:
+    with naming(path):
         return Head(kind, scale=scale, **arrays)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error

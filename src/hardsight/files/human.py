@@ -30,7 +30,7 @@ from hardsight.files.human_studies import (
     unambiguous,
 )
 from hardsight.files.npy import open_npy
-from hardsight.files.reading import existing_file, reading
+from hardsight.files.reading import existing_file, naming, reading
 from hardsight.files.table_files import read_columns
 from hardsight.files.wide_tables import as_arrow, is_pandas, is_table
 from hardsight.pandas_index import index_ids, index_of
@@ -76,11 +76,8 @@ class People:
 
     def take(self, rows: np.ndarray) -> People:
         """The answers of these rows, in this order."""
-        ids, counts, frequency, answers, by_class, time = (
-            None if x is None else x[rows]
-            for x in (self.ids, self.counts, self.frequency, self.answers, self.by_class, self.reaction_time)
-        )
-        return People(self.name, ids, counts, frequency, answers, by_class=by_class, reaction_time=time)
+        arrays = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        return replace(self, numbered=False, **{name: array[rows] for name, array in arrays.items()})
 
     def about_labels(self, labels: np.ndarray) -> People:
         """Where several classes were asked about: the frequency of the class in the (n,) labels, and the number of people."""
@@ -142,38 +139,21 @@ class People:
 
 
 def read_people(source: Any, class_names: Sequence[str] | None = None) -> People:
-    """Human data from an array, a table (Arrow, pandas, polars or a dict of columns), or a file of one of READERS."""
+    """Human data from an array, a table (Arrow, pandas, polars or a dict of columns), or a file."""
     if isinstance(source, People):
         return source
     if not isinstance(source, (str, os.PathLike)):
         return _people(source, "human", class_names)
     path = Path(source)
-    read = READERS.get(existing_file(path).suffix.lower())
-    if read is None:
-        raise FileError(f"{path}: human data must be a {', '.join(list(READERS)[:-1])} or {list(READERS)[-1]} file.")
-    try:
-        with reading(path, "not readable as human data"):
-            return read(path, class_names)
-    except InputError as error:
-        message = str(error)
-        raise InputError(message if message.startswith(str(path)) else f"{path}: {message}") from error
-
-
-def _read_npy(path: Path, class_names: Sequence[str] | None) -> People:
-    return _from_array(np.asarray(open_npy(path)), str(path))
-
-
-def _read_table(path: Path, class_names: Sequence[str] | None) -> People:
-    return _from_columns(read_columns(path), str(path), class_names)
-
-
-def _read_json(path: Path, class_names: Sequence[str] | None) -> People:
-    with reading(path, "not readable as JSON"):
-        document = parsed(path.read_text(encoding="utf-8"))
-    return _people(document, str(path), class_names)
-
-
-READERS = {".npy": _read_npy, ".csv": _read_table, ".tsv": _read_table, ".parquet": _read_table, ".json": _read_json}
+    ending = existing_file(path).suffix.lower()
+    with naming(path), reading(path, "not readable as JSON" if ending == ".json" else "not readable as human data"):
+        if ending == ".npy":
+            return _from_array(np.asarray(open_npy(path)), str(path))
+        if ending in (".csv", ".tsv", ".parquet"):
+            return _from_columns(read_columns(path), str(path), class_names)
+        if ending == ".json":
+            return _people(parsed(path.read_text(encoding="utf-8")), str(path), class_names)
+    raise FileError(f"{path}: human data must be a .npy, .csv, .tsv, .parquet or .json file.")
 
 
 def _people(source: Any, name: str, class_names: Sequence[str] | None) -> People:

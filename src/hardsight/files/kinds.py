@@ -8,14 +8,17 @@ import csv
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from hardsight.errors import FileError
-from hardsight.files.formats import START, kind_by_name
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hardsight.errors import FileError, InputError
 from hardsight.files.npy import open_npy, open_npz
 from hardsight.files.parquet import parquet_columns
-from hardsight.files.places import Place
+from hardsight.files.places import Place, kind_by_name
 from hardsight.files.reading import reading
+from hardsight.files.writing import START, check_output
 from hardsight.scores import SCORES
 
 Kind = Literal["snapshot", "scores", "images"]
@@ -35,7 +38,8 @@ def kind_of(path: Path) -> Kind:
     if ending in (".parquet", ".pq"):
         return _kind_of_columns(parquet_columns(path))
     if ending in (".csv", ".tsv"):
-        return _kind_of_columns(_header(path))
+        with reading(path, "not a readable CSV file"):
+            return _kind_of_columns(_csv_columns(path))
     return "scores" if ending == ".json" else "images"
 
 
@@ -82,12 +86,6 @@ def holds_features(path: Path) -> bool:
     if path.suffix.lower() in (".csv", ".tsv") or kind_of(path) != "snapshot":
         return False
     return path.suffix.lower() not in (".parquet", ".pq") or not IMAGE_COLUMNS & set(parquet_columns(path))
-
-
-def _header(path: Path) -> list[str]:
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-    with reading(path, "not a readable CSV file"), open(path, encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
-        return [name.strip() for name in next(csv.reader(file, delimiter=delimiter), [])]
 
 
 IMAGE_COLUMNS = {"path", "image", "img"}  # of a table of images, whatever else it holds
@@ -154,7 +152,8 @@ def _start(path: Place) -> str:
 
 
 def _csv_columns(path: Place) -> list[str]:
-    return [name.strip() for name in next(csv.reader(_start(path).splitlines()), [])]
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+    return [name.strip() for name in next(csv.reader(_start(path).splitlines(keepends=True), delimiter=delimiter), [])]
 
 
 def _json_columns(path: Place) -> list[str]:
@@ -169,3 +168,53 @@ COLUMNS: dict[str, Callable[[Place], Iterable[str]]] = {
     "csv": _csv_columns,
     "json": _json_columns,
 }
+
+
+FORMATS = (".parquet", ".csv", ".json")
+FORMULA = r"^'*[=+\-@\t\r]"  # a spreadsheet would execute these, but for the apostrophes, which are doubled so that none is lost
+
+
+def check_format(path: Place) -> str:
+    """The extension of a table's file name, one of FORMATS."""
+    if path.suffix.lower() not in FORMATS:
+        raise InputError(f"{path}: the extension of a table must be one of {', '.join(FORMATS)}.")
+    return path.suffix.lower()
+
+
+def check_table_output(path: Place, table: str, inputs: Iterable[Any] = ()) -> None:
+    """Check, before anything slow, that a table of this kind (see `kinds.FIRST_COLUMNS`) may be written here.
+
+    `inputs` are what the command reads, as for `check_output`.
+    """
+    check_format(path)
+    check_output(path, table=table, inputs=inputs)
+    reserved = RESERVED.get(path.name, table)
+    if reserved != table and any(path.with_name(name).is_file() for name in ("start.json", "run.json")):
+        raise FileError(f"{path} is the name for {reserved} in this run, and would hold {table}; use another name.")
+
+
+def finite_or_null(table: pa.Table) -> pa.Table:
+    """NaN and infinities become nulls, because JSON has neither."""
+    for index, column in enumerate(table.schema):
+        if pa.types.is_floating(column.type):
+            values = table.column(index)
+            table = table.set_column(index, column, pc.if_else(pc.is_finite(values), values, None))
+    return table
+
+
+def with_formulas(text: Any) -> Any:
+    """The inverse of `without_formulas` for a column that was read from a CSV of ours."""
+    escaped = pc.fill_null(pc.match_substring_regex(text, r"^'+[=+\-@\t\r]"), False)
+    return pc.if_else(escaped, pc.utf8_slice_codeunits(text, 1), text)
+
+
+def without_formulas(table: pa.Table) -> pa.Table:
+    """Prefix text that a spreadsheet would execute as a formula with an apostrophe; numbers are unchanged."""
+    for index, column in enumerate(table.schema):
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            text = table.column(index)
+            risky = pc.fill_null(pc.match_substring_regex(text, FORMULA), False)
+            if pc.any(risky).as_py():
+                safe = pc.if_else(risky, pc.binary_join_element_wise("'", text, ""), text)
+                table = table.set_column(index, column, safe)
+    return table

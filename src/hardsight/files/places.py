@@ -37,6 +37,21 @@ HELP = {
 READ_ONLY = ("hf", "https", "http")  # through fsspec
 PATIENCE = "retry_limit_seconds=30"  # Google's default is to try for 15 minutes
 BUFFER = 2**20
+WORDS = {  # formats of files
+    "parquet": "a Parquet file",
+    "csv": "a CSV table",
+    "json": "a JSON file",
+    "npz": "an .npz archive of arrays",
+    "safetensors": "a safetensors file",
+    "html": "an HTML page",
+    "png": "a PNG image",
+    "svg": "an SVG image",
+    "pdf": "a PDF document",
+    "tex": "a table in LaTeX",
+    "md": "a table in Markdown",
+    "text": "a text file",
+}
+ENDINGS = {".pq": "parquet", ".htm": "html", **{f".{kind}": kind for kind in WORDS}}
 
 
 def missing(path: Any) -> str:
@@ -318,6 +333,11 @@ def utf8_name(name: str) -> str:
         return name
     except UnicodeEncodeError:
         return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def kind_by_name(path: Place) -> str:
+    """The format implied by a file's extension; text if it is unknown."""
+    return ENDINGS.get(path.suffix.lower(), "text")
 
 
 # Default paths of the tables that later commands write about a run or a file: in the run, or next to the file.

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from hardsight.errors import FileError, HardsightError, first_line
+from hardsight.errors import FileError, HardsightError, InputError, first_line
 from hardsight.files.checksums import check
 from hardsight.files.places import Place, missing, place
 
@@ -28,6 +28,17 @@ def reading(name: object, fault: str = "damaged") -> Iterator[None]:
         raise
     except Exception as error:
         raise FileError(f"{name}: {fault}: {first_line(error)}") from error
+
+
+@contextlib.contextmanager
+def naming(where: object) -> Iterator[None]:
+    """An error about what a file holds names the file; nothing is added for None."""
+    try:
+        yield
+    except InputError as error:
+        if where is None or str(error).startswith(str(where)):
+            raise
+        raise InputError(f"{where}: {error}") from error
 
 
 def read_json(path: Place, fault: str = "damaged") -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,13 +21,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hardsight.checks import check_ids, check_labels, list_matrix, to_numpy
-from hardsight.errors import FileError, InputError, first_line
+from hardsight.errors import FileError, InputError
 from hardsight.files.checksums import check
 from hardsight.files.class_names import as_text, class_label_names, holds_names, label_numbers, whole_numbers
 from hardsight.files.kinds import LIST_COLUMNS, SAMPLES
 from hardsight.files.parquet import open_parquet, read_parquet
 from hardsight.files.places import Place
-from hardsight.files.reading import check_unchanged, existing_file, file_state, reading
+from hardsight.files.reading import check_unchanged, existing_file, file_state, naming, reading
 from hardsight.files.table_files import check_once
 from hardsight.files.writing import replacing
 from hardsight.labels import Classes, LabelRule, UnknownName, is_missing, rule_for_names, rule_for_numbers
@@ -83,6 +83,18 @@ def evidence_of(name: str) -> str:
         ('probs', 'logits')
     """
     return "probs" if name == "pred_probs" else name
+
+
+def evidence_among(where: Place, names: Iterable[str], hint: str = "") -> str:
+    """Which of these columns or arrays holds the values: exactly one must."""
+    names = list(names)
+    present = [name for name in LIST_COLUMNS if name in names]
+    if len(present) == 1:
+        return present[0]
+    close = [name for name in names if name.lower() in LIST_COLUMNS and name not in LIST_COLUMNS]
+    hint = f" Rename {close[0]!r} to {close[0].lower()!r}." if close else "" if present else hint
+    there = ", ".join(names[:20]) or "none"
+    raise FileError(f"{where}: needs one of features, logits and probs (also called pred_probs), found {there}.{hint}")
 
 
 def is_free(name: str) -> bool:
@@ -150,7 +162,11 @@ class SampleFiles:
         self.num_samples = row
         schema = self._open(files[0]).schema_arrow
         self.schema_names = schema.names
-        self.held_as = self._check_columns(files[0], schema.names)  # the column of the values
+        check_once(files[0], schema.names)
+        self.held_as = evidence_among(files[0], schema.names)  # the column of the values
+        for name in schema.names:
+            if name != name.lower() in ("label", "id"):
+                raise FileError(f"{files[0]}: the column {name!r} must be named {name.lower()!r}.")
         self.evidence = evidence_of(self.held_as)
         self.rules: dict[str, LabelRule] = {}  # what the labels of each file mean, set by `read_labels`
         self.labeled, self.has_ids = "label" in schema.names, "id" in schema.names
@@ -265,10 +281,8 @@ class SampleFiles:
         return read_parquet(file, ["label"]).column("label").combine_chunks()
 
     def _cast_ids(self, column: Any, file: Place) -> Any:
-        try:
+        with reading(file, "the column id must hold strings or 64-bit integers"):
             return _id_column(column, file).cast(self.id_type)
-        except pa.ArrowException as error:
-            raise InputError(f"{file}: the column id must hold strings or 64-bit integers: {first_line(error)}.") from error
 
     def read(self, start: int, stop: int, rows: int, num_classes: int | None) -> Iterator[Batch]:
         """Rows start..stop in order, in batches of at most `rows`; small files are joined."""
@@ -308,35 +322,14 @@ class SampleFiles:
 
     def _labels(self, column: Any, num_classes: int | None, first_row: int, file: Place) -> np.ndarray:
         """(n,) int64 labels of a column, -1 for null."""
-        try:
-            rule = self.rules.get(str(file), LabelRule())
-            c = len(rule.class_names) if num_classes is None and rule.class_names is not None else num_classes
+        rule = self.rules.get(str(file), LabelRule())
+        c = len(rule.class_names) if num_classes is None and rule.class_names is not None else num_classes
+        with naming(f"{file}, column label"), reading(file, "the column label must hold class numbers or names"):
             return check_labels(label_numbers(column, rule, first_row), len(column), c, first_row)
-        except pa.ArrowException as error:
-            raise InputError(f"{file}: the column label must hold class numbers or names: {first_line(error)}.") from error
-        except InputError as error:
-            raise InputError(f"{file}, column label: {error}") from error
 
     def _open(self, file: Place) -> pq.ParquetFile:
         check_unchanged(file, self.states[str(file)])
         return open_parquet(file)
-
-    @staticmethod
-    def _check_columns(file: Place, names: list[str]) -> str:
-        check_once(file, names)
-        present = [name for name in LIST_COLUMNS if name in names]
-        if present == ["probs", "pred_probs"]:
-            raise FileError(f"{file}: probs and pred_probs mean the same: keep only one of them.")
-        if len(present) == 1:
-            other_case = [name for name in names if name.lower() in ("label", "id") and name not in ("label", "id")]
-            if other_case:
-                raise FileError(f"{file}: the column {other_case[0]!r} must be named {other_case[0].lower()!r}.")
-            return present[0]
-        close = [name for name in names if name.lower() in LIST_COLUMNS and name not in LIST_COLUMNS]
-        hint = f" Rename {close[0]!r} to {close[0].lower()!r}." if close else ""
-        raise FileError(
-            f"{file}: needs one column named features, logits or probs, found {', '.join(names[:20]) or 'none'}.{hint}"
-        )
 
     def _width(self, file: Place, kind: pa.DataType) -> int:
         if pa.types.is_fixed_size_list(kind):
@@ -353,12 +346,8 @@ class SampleFiles:
 
 def _ids(column: pa.Array, file: Place) -> np.ndarray:
     column = _id_column(column, file)
-    try:
+    with naming(file), reading(file, "the column id must hold UTF-8 text"):
         return check_ids(column.to_numpy(zero_copy_only=False), len(column))
-    except (UnicodeDecodeError, pa.ArrowException) as error:
-        raise InputError(f"{file}: the column id must hold UTF-8 text, but {first_line(error)}.") from error
-    except InputError as error:
-        raise InputError(f"{file}: {error}") from error
 
 
 def _id_column(column: Any, file: Place) -> Any:

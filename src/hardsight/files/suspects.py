@@ -123,12 +123,12 @@ def precision_in_words(precision: Any) -> str:
 
     Example:
         >>> precision_in_words(0.72), precision_in_words(None)
-        (', about 7 of 10 wrong', '')
+        (', about 7 of 10 expected to be wrong', '')
     """
     if not isinstance(precision, float):
         return ""
     tenths = round(10 * precision)
-    return ", nearly all of them wrong" if tenths == 10 else f", about {tenths} of 10 wrong"
+    return f", {'more than 9' if tenths == 10 else f'about {tenths}'} of 10 expected to be wrong"
 
 
 def count_in_words(notes: Mapping[str, Any]) -> str:

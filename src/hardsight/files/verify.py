@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 
 from hardsight.errors import FileError, first_line
 from hardsight.files.checksums import NOT_AS_SEALED, Entry, NoChecksum, entries, fault_in, find_entry, own_checksum
-from hardsight.files.formats import kind_by_name
-from hardsight.files.places import place_on_disk
+from hardsight.files.places import kind_by_name, place_on_disk
 from hardsight.files.reading import existing_file
 from hardsight.files.run import not_a_run
 from hardsight.screen import Progress

@@ -86,7 +86,7 @@ def take_apart(table: Any, features: Any = None, labels: Any = None, ids: Any = 
     held = as_frame(table)
     names = held.columns
     label, id = _named(names, labels, "label", "labels"), _named(names, ids, "id", "ids")
-    chosen = _features(held, features, {label, id})
+    chosen = _usual_features(held, {label, id}) if features is None else _requested_features(held, features, {label, id})
     values, evidence = _values(held, chosen)
     taken = (*chosen, label, id, "label", "id", *LIST_COLUMNS)
     further = {name: _column(held, name) for name in names if name not in taken}
@@ -174,11 +174,6 @@ def _named(names: Sequence[str], asked: Any, usual: str, what: str) -> str | Non
     if asked not in names:
         raise InputError(f"{what} must be a column of the table, but there is no {asked!r}: {_there(names, asked)}")
     return asked
-
-
-def _features(table: nw.DataFrame[Any], asked: Any, taken: set[str | None]) -> list[str]:
-    """Names of the columns with the features, in the order of the table."""
-    return _usual_features(table, taken) if asked is None else _requested_features(table, asked, taken)
 
 
 def _usual_features(table: nw.DataFrame[Any], taken: set[str | None]) -> list[str]:

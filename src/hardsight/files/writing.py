@@ -7,21 +7,23 @@ never replaced; nor are the inputs of a command, which says what they are before
 from __future__ import annotations
 
 import contextlib
+import csv
 import errno
 import json
 import os
 import re
 import secrets
 import stat
+import struct
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from hardsight.errors import FileError, first_line
-from hardsight.files import checksums, formats
+from hardsight.files import checksums
 from hardsight.files.locking import new_locked_file, remove_if_abandoned
-from hardsight.files.places import Place, Remote, place
+from hardsight.files.places import WORDS, Place, Remote, kind_by_name, place
 
 _discards = False  # set in worker processes, whose files do not count
 _being_written: set[str] = set()  # run directories and files, by this process, resolved
@@ -73,7 +75,7 @@ def replacing(path: str | os.PathLike[str], kind: str | None = None, table: str 
 
     Args:
         path: the file, which is replaced if that is allowed.
-        kind: the format, one of `formats.WORDS`, if the extension does not tell.
+        kind: the format, one of `places.WORDS`, if the extension does not tell.
         table: for a table, what it holds: see `kinds`.
     """
     path = place(path)
@@ -81,7 +83,7 @@ def replacing(path: str | os.PathLike[str], kind: str | None = None, table: str 
         with tempfile.TemporaryDirectory() as folder:
             yield Path(folder) / path.name
         return
-    kind = kind or formats.kind_by_name(path)
+    kind = kind or kind_by_name(path)
     check_output(path, kind, table)
     if isinstance(path, Remote):
         with path.sent_when_complete() as temporary:
@@ -112,7 +114,7 @@ def check_output(path: Place, kind: str | None = None, table: str | None = None,
         path, kind, table: as for `replacing`.
         inputs: what the command reads: none of these files is replaced, under any name. Values that are not paths are ignored.
     """
-    kind = kind or formats.kind_by_name(path)
+    kind = kind or kind_by_name(path)
     if isinstance(path, Path):
         check_place_for(path)
     if any(is_same_file(path, value) for value in inputs):
@@ -120,11 +122,11 @@ def check_output(path: Place, kind: str | None = None, table: str | None = None,
     if _is_being_written(path):
         return
     try:
-        right_kind = not path.is_file() or formats.holds(path, kind)
+        right_kind = not path.is_file() or holds(path, kind)
     except OSError as error:
         raise FileError(f"{path} exists and could not be read: {why(error)}") from error
     if not right_kind:
-        raise FileError(f"{path} exists and is not {formats.WORDS[kind]}; use another name.")
+        raise FileError(f"{path} exists and is not {WORDS[kind]}; use another name.")
     if isinstance(path, Path) and is_part_of_run(path):
         raise FileError(f"{path} is part of a run; use another name.")
     if isinstance(path, Path) and holds_marks(path):
@@ -188,7 +190,7 @@ def _check_same_table(path: Place, table: str) -> None:
 def check_page_output(path: Path) -> None:
     """Check that an HTML page may be written here, under a name that a browser opens."""
     check_output(path, "html")
-    if path.suffix and formats.kind_by_name(path) != "html":
+    if path.suffix and kind_by_name(path) != "html":
         raise FileError(f"{path}: the page is HTML: use a name that ends in .html.")
 
 
@@ -251,7 +253,7 @@ def why(error: OSError | ValueError) -> str:
 
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
     """Write a human-readable JSON document; NaN, which JSON does not have, is not allowed."""
-    if formats.kind_by_name(place(path)) != "json":
+    if kind_by_name(place(path)) != "json":
         raise FileError(f"{path}: JSON must be written to a name that ends in .json.")
     write_text(path, json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
 
@@ -270,3 +272,63 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+# ---- the format of a file, by its first bytes ----
+
+START = 2**16  # bytes to inspect
+CONTROL = bytes({*range(32)} - {7, 8, 9, 10, 12, 13, 27})  # bytes that never occur in text
+
+
+def holds(path: Place, kind: str) -> bool:
+    """Whether a file has a format, by its first bytes. An empty file matches every format."""
+    with path.open("rb") as file:
+        start = file.read(START)
+    return not start or LOOKS[kind](start)
+
+
+def _npz(start: bytes) -> bool:
+    """A zip whose first member is an array; other zips are documents, models or archives."""
+    if start[:4] == b"PK\5\6":  # an empty zip
+        return True
+    if start[:4] != b"PK\3\4" or len(start) < 30:
+        return False
+    (length,) = struct.unpack_from("<H", start, 26)
+    return start[30 : 30 + length].endswith(b".npy")
+
+
+def _text(start: bytes) -> bool:
+    return not start.translate(None, bytes(set(range(256)) - set(CONTROL)))
+
+
+def _markup(*openings: bytes) -> Callable[[bytes], bool]:
+    return lambda start: start.removeprefix(b"\xef\xbb\xbf").lstrip().lower().startswith(openings)
+
+
+def _csv(start: bytes) -> bool:
+    """Lines of text with the same number of cells, two or more; the last line may be cut off."""
+    if not _text(start) or _markup(b"<", b"{", b"[")(start):
+        return False
+    lines = start.decode("utf-8-sig", "replace").splitlines(keepends=True)
+    try:
+        rows = [row for row in csv.reader(lines) if row]
+    except csv.Error:
+        return False
+    widths = {len(row) for row in (rows[:-1] if len(start) == START else rows)}
+    return len(widths) == 1 and widths.pop() > 1
+
+
+LOOKS: dict[str, Callable[[bytes], bool]] = {
+    "parquet": lambda start: start[:4] == b"PAR1",
+    "csv": _csv,
+    "json": lambda start: _text(start) and _markup(b"{", b"[")(start),
+    "npz": _npz,
+    "safetensors": lambda start: start[8:9] == b"{",
+    "html": _markup(b"<!doctype html", b"<html"),
+    "png": lambda start: start[:8] == b"\x89PNG\r\n\x1a\n",
+    "svg": _markup(b"<?xml", b"<svg"),
+    "pdf": lambda start: start[:4] == b"%PDF",
+    "tex": lambda start: _text(start) and start.startswith(b"\\begin{table}"),  # not just any LaTeX document
+    "md": lambda start: _text(start) and start.startswith(b"**") and b"\n| " in start,
+    "text": lambda start: _text(start) and start[:4] != b"%PDF",
+}

@@ -32,10 +32,21 @@ import pyarrow as pa
 from hardsight.errors import InputError
 from hardsight.files.parquet import read_parquet, table_notes
 from hardsight.files.places import place
-from hardsight.groups.comparing import COPIES, NO_DIFFERENCE, TOO_FEW, Row, compare, corrected, direction, null_for_nan
+from hardsight.groups.comparing import (
+    COPIES,
+    NO_DIFFERENCE,
+    OVERCONFIDENCE,
+    TOO_FEW,
+    Measures,
+    Row,
+    check_labeled,
+    compare,
+    corrected,
+    direction,
+    null_for_nan,
+)
 from hardsight.groups.grouping import LATENT, Grouping, group_name, groupings_of, left_out
 from hardsight.groups.latent import find_latent
-from hardsight.groups.measures import OVERCONFIDENCE, Measures, check_labeled
 from hardsight.groups.outputs import checked_output, save_second
 from hardsight.groups.settings import AuditSettings
 from hardsight.options import takes
@@ -61,7 +72,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from hardsight.option_types import AuditOptions
-    from hardsight.render.groups import GroupPanel
+    from hardsight.render.intervals import GroupPanel
 
 
 HARDEST = 12  # ids kept of a group
@@ -115,7 +126,7 @@ class AuditedGroups(Result):
 
     def figures(self) -> dict[str, Figure]:
         """Accuracy, hardness and overconfidence of the worst groups, with intervals."""
-        from hardsight.render.groups import groups_with_intervals
+        from hardsight.render.intervals import groups_with_intervals
 
         rows = self.worst_first()[:MOST_DRAWN]
         if not rows:
@@ -295,7 +306,7 @@ def _notes(groupings: list[Grouping], measures: Measures, settings: AuditSetting
 
 
 def _panel(rows: list[Row], title: str, measure: str, factor: float, overall: float) -> GroupPanel:
-    from hardsight.render.groups import GroupPanel
+    from hardsight.render.intervals import GroupPanel
 
     names = [measure if measure in rows[0] else f"mean_{measure}", f"{measure}_low", f"{measure}_high"]
     if rows[0]["by"] == LATENT:

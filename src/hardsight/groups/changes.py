@@ -15,14 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.checks import to_numpy
-from hardsight.groups.comparing import TOO_FEW, Row, counted, design_of, with_holm
+from hardsight.groups.comparing import TOO_FEW, Measures, Row, counted, design_of, with_holm
 from hardsight.groups.feature_shift import ComparedFeatures, compare_features
-from hardsight.groups.measures import Measures
 from hardsight.groups.settings import DriftSettings
 from hardsight.scoring.comparable import hardness_ranks
 from hardsight.snapshot.sources import SCORES_ALONE
-from hardsight.stats.means import Difference, mean_interval, welch
-from hardsight.stats.proportions import fisher_exact, share_difference, sign_test
+from hardsight.stats.small_samples import Difference, fisher_exact, mean_interval, share_difference, sign_test, welch
 
 OUTCOMES = np.array(["right in both", "right, then wrong", "wrong, then right", "wrong in both", None], dtype=object)
 FEWEST = 10  # samples of a class that is tested

@@ -28,6 +28,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -35,17 +36,15 @@ from hardsight.errors import InputError
 from hardsight.files.parquet import table_notes
 from hardsight.files.places import place
 from hardsight.groups.changes import Changes, Pair, paired_changes, unpaired_changes
-from hardsight.groups.comparing import COPIES, Row, null_for_nan
+from hardsight.groups.comparing import COPIES, Measures, Row, check_labeled, null_for_nan
 from hardsight.groups.feature_shift import features_in_words
-from hardsight.groups.measures import Measures, check_labeled
 from hardsight.groups.outputs import checked_output, save_second
 from hardsight.groups.settings import DriftSettings
-from hardsight.groups.shared_heads import is_headless, shared_heads
 from hardsight.options import takes
 from hardsight.result import Result
 from hardsight.scores import SCORES
 from hardsight.scoring.comparable import of_probabilities, why_two_scales
-from hardsight.scoring.job import CROSS_VALIDATED
+from hardsight.scoring.job import CROSS_VALIDATED, FoldHeads, Job
 from hardsight.screen import Cell, Progress, Sentence, ShownTable, interval, line, number, warn_in_python
 from hardsight.snapshot import Snapshot
 from hardsight.snapshot.sources import TableSource
@@ -54,8 +53,7 @@ from hardsight.version import VERSION
 if TYPE_CHECKING:
     from hardsight.option_types import DriftOptions
 
-
-Sides = tuple[Snapshot, Snapshot]  # the first, and the second
+Sides = tuple[Snapshot, ...]  # the first, and the second
 TWO_MODELS = "If the features are of two models, give each its own head."
 
 
@@ -177,7 +175,7 @@ def _compared(sides: Sides, settings: DriftSettings, progress: Progress | None) 
     for side in sides:
         check_labeled(side, "store them with the samples")
     own_heads = [_scored_by_own_head(side) for side in sides]
-    parts = _both(side.selected(settings.split, settings.first, settings.limit) for side in sides)
+    parts = tuple(side.selected(settings.split, settings.first, settings.limit) for side in sides)
     sides = parts if settings.split is None else sides  # what is fitted sees the samples of all splits
     joined_parts = parts
     if not settings.unpaired:  # what shares no id is refused before anything is scored
@@ -198,11 +196,6 @@ def _compared(sides: Sides, settings: DriftSettings, progress: Progress | None) 
     if first.units is not None or second.units is not None:
         notes.append(COPIES)
     return Drift(pair, changes, notes)
-
-
-def _both(sides: Iterator[Snapshot]) -> Sides:
-    first, second = sides
-    return first, second
 
 
 def _left_out(parts: Sides, pair: Pair) -> list[str]:
@@ -287,3 +280,55 @@ def _class_shown(measures: Measures, label: int | None) -> str:
 def _before_and_after(before: float | None, after: float | None) -> Cell:
     shares = ["–" if share is None else f"{100 * share:.1f} %" for share in (before, after)]
     return Cell(" → ".join(shares), {"before": before, "after": after})
+
+
+def is_headless(samples: Snapshot) -> bool:
+    """Whether there are features, but no head."""
+    return samples.head is None and samples.source.evidence == "features"
+
+
+def shared_heads(first: Snapshot, second: Snapshot, *, paired: bool) -> tuple[FoldHeads | None, FoldHeads | None]:
+    """Heads fitted to the first snapshot, and which of them scores each sample of both; None where one has its own head.
+
+    Paired, a sample is scored by the same head in both. Unpaired, every class of the second is spread evenly over the folds.
+    """
+    widths = first.source.width, second.source.width
+    if not (is_headless(first) and is_headless(second)) or (paired and widths[0] != widths[1]):
+        return None, None
+    if widths[0] != widths[1]:
+        raise InputError(
+            f"different samples are compared by one model, but one has {widths[0]} features, the other {widths[1]}: "
+            "leave out --unpaired."
+        )
+    _check_classes(first, second)
+    fitted = Job(first).fit_heads()
+    fold_of = _folds_by_id(first, second, fitted) if paired else _folds_by_class(first, second, fitted)
+    return fitted, FoldHeads(fitted.heads, fold_of)
+
+
+def _check_classes(first: Snapshot, second: Snapshot) -> None:
+    """Refuse a class of the second snapshot that the first has not."""
+    most = int(second.labels.max(initial=-1))
+    if most > int(first.labels.max(initial=-1)):
+        names = first.name or "the first snapshot", second.name or "the second snapshot"
+        raise InputError(
+            f"neither {names[0]} nor {names[1]} has a head, and one fitted to the first does not know class {most} of the second"
+            ": give --head."
+        )
+
+
+def _folds_by_id(first: Snapshot, second: Snapshot, fitted: FoldHeads) -> np.ndarray:
+    """(m,) the fold of each sample of the second in the first; any for one that is missing there, which is left out later."""
+    ids = [pa.array(side.ids).cast(pa.string()) for side in (second, first)]
+    return np.asarray(fitted.fold_of[pc.fill_null(pc.index_in(ids[0], value_set=ids[1]), 0).to_numpy()])
+
+
+def _folds_by_class(first: Snapshot, second: Snapshot, fitted: FoldHeads) -> np.ndarray:
+    """(m,) the samples of each class of the second in turn."""
+    features = first.features
+    assert features is not None
+    known = (first.labels >= 0) & np.isfinite(features).all(axis=1)
+    folds = int(fitted.fold_of[known].max()) + 1  # the head of all other rows was fitted to every known one
+    fold_of = np.empty(len(second), np.int64)
+    fold_of[np.argsort(second.labels, kind="stable")] = np.arange(len(second)) % folds
+    return fold_of

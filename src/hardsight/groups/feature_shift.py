@@ -20,11 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.groups.measures import Measures
+from hardsight.groups.comparing import Measures
 from hardsight.groups.settings import DriftSettings
 from hardsight.scoring.comparable import why_two_scales
-from hardsight.stats.means import Mean, mean_interval
-from hardsight.stats.proportions import fisher_exact, sign_test, wilson
+from hardsight.stats.small_samples import Mean, fisher_exact, mean_interval, sign_test, wilson
 from hardsight.subsets.d2 import neighbor_graph
 from hardsight.subsets.eligible import directions
 from hardsight.threads import even_rows

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hardsight.geometry import safe_row_norms
-from hardsight.groups.comparing import Row, compare
-from hardsight.groups.measures import Measures
+from hardsight.groups.comparing import Measures, Row, compare
 from hardsight.groups.settings import AuditSettings
 
 SAMPLES_PER_CLUSTER, FEWEST, MOST = 80, 2, 8  # clusters of a class

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from hardsight.errors import InputError
+from hardsight.files.kinds import FORMATS, check_table_output
 from hardsight.files.places import place, second_table, table_path
-from hardsight.files.table_writing import FORMATS, check_table_output
 from hardsight.files.writing import check_output
 from hardsight.table import write_table
 

@@ -4,13 +4,13 @@
     correlations.py   its result: Table 1, every other table, figures; lines.py is what it prints, figures.py what it draws
     run_files.py      the result as a run directory: JSON, CSV, LaTeX, figures, a page
     settings.py       options of `correlate`, in Python and on the command line
-    models.py         the models: snapshots with their scores; predictions.py has logits, several passes and ensembles
-    targets.py        what scores are compared with: human answers or a numeric column
-    comparisons.py    coefficients and tests of one model against one target; hypotheses.py gives verdicts, tables.py the columns
-    people.py         the verb that predicts answers from some; answer_kernel.py says how alike two samples are, answer_model.py
-                      learns from answers
-    votes.py          answers of no, maybe and yes; vote_targets.py has both readings of them, dawid_skene.py weighs raters
-    calibration.py, disagreement.py, granularity.py, open_set_detection.py   further analyses
+    models.py         the models: snapshots with their scores and logits; several passes and ensembles
+    targets.py        what scores are compared with: human answers, votes or a numeric column
+    comparisons.py    coefficients and tests of one model against one target, and the columns of the tables; hypotheses.py gives
+                      verdicts
+    people.py         the verb that predicts answers from some; answer_model.py learns from them
+    votes.py          answers of no, maybe and yes; dawid_skene.py weighs raters
+    calibration.py, disagreement.py   further analyses
 
 Names are imported on first use.
 """

@@ -9,9 +9,8 @@ import numpy as np
 from scipy.special import log_softmax
 
 from hardsight.errors import InputError
-from hardsight.human.comparisons import Agreement, easy_by
-from hardsight.human.predictions import all_logits
-from hardsight.human.tables import Row
+from hardsight.human.comparisons import Agreement, Row, easy_by
+from hardsight.human.models import all_logits
 from hardsight.screen import brief, plain_json
 from hardsight.snapshot import Snapshot
 from hardsight.stats.calibration import Reliability, fit_temperature, reliability

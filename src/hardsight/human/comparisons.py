@@ -6,23 +6,22 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from hardsight.errors import InputError
-from hardsight.human.models import accuracy_of, base_ids, hard_end, numbers_of
+from hardsight.human.models import accuracy_of, base_ids, hard_end, numbers_of, words_of
 from hardsight.human.settings import CorrelateSettings
-from hardsight.human.tables import SINGLE, Row
 from hardsight.human.targets import Target
 from hardsight.scores import SCORES
 from hardsight.screen import Progress, brief
 from hardsight.snapshot import Snapshot
+from hardsight.stats import correlation_tests
 from hardsight.stats.answers import Ceiling, noise_ceilings
-from hardsight.stats.coefficients import KINDS, Kind, correlate_columns, normal_quantile
-from hardsight.stats.concordance import compare_influences, kendall_influence
-from hardsight.stats.correlation_tests import Outcome, fisher_test, meng, outcome, steiger, williams, zou
-from hardsight.stats.permutation import swap_tests
-from hardsight.stats.resampling import Bootstrap, bootstrap
+from hardsight.stats.coefficients import KINDS, Kind, correlate_columns, normal_quantile, spearman
+from hardsight.stats.resampling import Bootstrap, bootstrap, swap_tests
 
 FREQUENCY_BINS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # the AVH paper's
 FEWEST = 4  # minimum samples for a coefficient with an interval
@@ -72,6 +71,15 @@ class Agreement:
     def single(self, score: str, kind: Kind = "spearman") -> Row:
         """The Table 1 row over all samples."""
         return next(row for row in self.singles if row["score"] == score and row["kind"] == kind and row["bin"] == "all")
+
+    def difference(self, first: str, second: str, kind: Kind = "spearman") -> Row | None:
+        """The first score's coefficient minus the second's, with the interval to trust; None if they were not compared."""
+        for pair in self.pairs:
+            if pair["kind"] == kind and {pair["first"], pair["second"]} == {first, second}:
+                sign = 1 if pair["first"] == first else -1
+                low, high = sorted((sign * pair["trusted_low"], sign * pair["trusted_high"]))
+                return {"effect": sign * pair["difference"], "low": low, "high": high, "p": pair["trusted_p"]}
+        return None
 
 
 def ends_of(single: Row) -> tuple[float, float]:
@@ -243,7 +251,7 @@ def _pairs(agreement: Agreement, resampled: Bootstrap) -> list[Row]:
     pairs = list(itertools.combinations(range(len(names)), 2))
     swapped = swap_tests(matrix, target, pairs, permutations=settings.permutations, seed=settings.seed, clusters=clusters)
     to_target = {(kind, i): correlate_columns(kind, matrix[:, i], target) for kind in KINDS for i in range(len(names))}
-    influences = [kendall_influence(column, target) for column in matrix.T]
+    influences = [correlation_tests.kendall_influence(column, target) for column in matrix.T]
     rows = []
     for kind, ((i, j), p) in itertools.product(KINDS, zip(pairs, swapped, strict=True)):
         between = correlate_columns(kind, matrix[:, i], matrix[:, j]).value
@@ -274,21 +282,21 @@ def _tests(coefficients: tuple[float, float, float], n: int, level: float) -> Ro
     The coefficients are those of both scores with the target, and of the scores with each other.
     """
     row: Row = {"reason": None}
-    tests: dict[str, Callable[..., Outcome]] = {
-        "independent": fisher_test,
-        "williams": williams,
-        "steiger": steiger,
-        "meng": meng,
+    tests: dict[str, Callable[..., correlation_tests.Outcome]] = {
+        "independent": correlation_tests.fisher_test,
+        "williams": correlation_tests.williams,
+        "steiger": correlation_tests.steiger,
+        "meng": correlation_tests.meng,
     }
     for name, test in tests.items():
         keys = ("williams_t" if name == "williams" else f"{name}_z", f"{name}_p_greater", f"{name}_p")
         try:
-            result = test(*(coefficients[:2] if test is fisher_test else coefficients), n)
+            result = test(*(coefficients[:2] if test is correlation_tests.fisher_test else coefficients), n)
             row |= dict(zip(keys, (result.statistic, result.p_greater, result.p), strict=True))
         except (InputError, ZeroDivisionError, ValueError) as error:
             row |= {**dict.fromkeys(keys), "reason": str(error)}
     try:
-        row["zou_low"], row["zou_high"] = zou(*coefficients, n, level)
+        row["zou_low"], row["zou_high"] = correlation_tests.zou(*coefficients, n, level)
     except (InputError, ValueError) as error:
         row |= {"zou_low": None, "zou_high": None, "reason": str(error)}
     return row
@@ -298,18 +306,82 @@ def _bootstrapped(kind: Kind, difference: float, resampled: Bootstrap, pair: tup
     """The recommended interval and p-value, from the bootstrap over images."""
     low, high = resampled.difference(kind, *pair, level)
     error = resampled.error(kind, *pair)
-    return _trusted("bootstrap", low, high, outcome(difference / error if error > 0 else 0.0))
+    return _trusted("bootstrap", low, high, correlation_tests.outcome(difference / error if error > 0 else 0.0))
 
 
 def _jackknifed(
     first: tuple[float, np.ndarray], second: tuple[float, np.ndarray], clusters: np.ndarray | None, level: float
 ) -> Row:
     """The same for Kendall, from each sample's influence: equal to the bootstrap to first order, and much cheaper."""
-    result, difference, error = compare_influences(first, second, clusters)
+    result, difference, error = correlation_tests.compare_influences(first, second, clusters)
     half = normal_quantile(level) * error
     return _trusted("jackknife", difference - half, difference + half, result)
 
 
-def _trusted(method: str, low: float, high: float, result: Outcome) -> Row:
+def _trusted(method: str, low: float, high: float, result: correlation_tests.Outcome) -> Row:
     interval = {"trusted": method, "trusted_low": low, "trusted_high": high}
     return {**interval, "trusted_p_greater": result.p_greater, "trusted_p": result.p}
+
+
+Row = dict[str, Any]
+Columns = list[tuple[str, pa.DataType]]
+
+
+def _columns(words: str, names: str, whole: str = "n") -> Columns:
+    """Names in order with their types: text, integers, and float64 for the rest."""
+    kinds = {**dict.fromkeys(words.split(), pa.string()), **dict.fromkeys(whole.split(), pa.int64())}
+    return [(name, kinds.get(name, pa.float64())) for name in names.split()]
+
+
+SINGLE = _columns(
+    "model target score hard kind bin reason",
+    "model target score hard kind bin n agreement raw low high bootstrap_low bootstrap_high fisher_z p share_of_ceiling reason",
+)
+PAIR = _columns(
+    "model target kind first second trusted verdict reason",
+    "model target kind first second n r_first r_second r_between z_first z_second difference "
+    "independent_z independent_p_greater independent_p williams_t williams_p_greater williams_p steiger_z steiger_p_greater "
+    "steiger_p meng_z meng_p_greater meng_p zou_low zou_high permutation_p trusted trusted_low trusted_high trusted_p_greater "
+    "trusted_p holm_p verdict reason",
+)
+HYPOTHESIS = _columns(
+    "model target hypothesis statement verdict note",
+    "model target hypothesis statement verdict effect low high p share_of_ceiling note",
+)
+SIDE = _columns(
+    "model target score reason",
+    "model target n accuracy score mean agreement bootstrap_low bootstrap_high share_of_ceiling reason",
+)
+GROUP = _columns("model group score reason", "model group score n mean agreement reason")
+EPOCH = _columns("model score reason", "model score n accuracy mean agreement low high p reason")
+CEILING = _columns("model target kind reason", "model target kind n split_half reliability ceiling splits reason", "n splits")
+
+
+def as_table(rows: Sequence[Row], columns: Columns) -> pa.Table:
+    """Rows as Arrow; all columns exist even without rows, and are null if a row lacks one."""
+    return pa.table({name: pa.array([row.get(name) for row in rows], type=kind) for name, kind in columns})
+
+
+# ---- within groups ----
+
+
+def within_groups(agreement: Agreement, model: Snapshot, column: str) -> list[Row]:
+    """Spearman of each score within each group of samples that share a value of a column; null, with the reason, if undefined."""
+    rows: list[Row] = []
+    words = words_of(model, column)
+    groups = np.array([str(words[row]) for row in agreement.rows], dtype=object)  # (n,)
+    for group in dict.fromkeys(groups.tolist()):
+        inside = np.flatnonzero(groups == group)
+        target = agreement.easy_target[inside]
+        for name, column_of_score in agreement.scores.items():
+            score = column_of_score[inside]
+            row: Row = {"model": agreement.model, "group": group, "score": name, "n": len(target), "agreement": None}
+            row |= {"mean": float(score.mean()), "reason": None}
+            try:
+                check_varied(name, score)
+                check_varied(agreement.target.words, target)
+                row["agreement"] = spearman(easy_by(name, score), target)
+            except InputError as error:
+                row["reason"] = str(error)
+            rows.append(row)
+    return rows

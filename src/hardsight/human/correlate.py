@@ -15,27 +15,22 @@ from hardsight.files.epochs import moments
 from hardsight.files.human import People, match, read_people
 from hardsight.files.human_studies import read_selection
 from hardsight.files.reading import existing_file
-from hardsight.human.comparisons import Agreement, agree
+from hardsight.human.comparisons import Agreement, Row, agree
 from hardsight.human.correlations import Correlations
 from hardsight.human.disagreement import images_of
-from hardsight.human.granularity import coarse_model, coarse_people, read_superclasses
 from hardsight.human.models import (
     DEFAULT_SCORES,
     base_ids,
-    checked,
+    ensemble,
     ids_of_one_type,
-    num_classes_of,
     of_split,
     open_models,
+    with_passes,
     with_scores,
 )
-from hardsight.human.open_set_detection import open_unseen
-from hardsight.human.predictions import ensemble, with_passes
 from hardsight.human.run_files import AgreementRun
 from hardsight.human.settings import CorrelateSettings
-from hardsight.human.tables import Row
-from hardsight.human.targets import Target, match_people, targets_of
-from hardsight.human.vote_targets import selection_notes, vote_targets
+from hardsight.human.targets import Target, match_people, selection_notes, targets_of, vote_targets
 from hardsight.human.votes import Votes, read_votes
 from hardsight.options import takes
 from hardsight.screen import Progress
@@ -73,18 +68,15 @@ def correlate(
     settings = CorrelateSettings.given(settings, options)
     run = None if output is None else AgreementRun(output, x, human, settings)
     fine = _opened(x, human, settings)
-    coarse = None if settings.superclasses is None else _coarser(fine)
     fine = _with_ensemble(fine)
-    joined, coarsely = _joined(fine), [] if coarse is None else _joined(coarse)
+    joined = _joined(fine)
     images = images_of(settings.images, fine.models[0])
     epochs = settings.epoch_tables or (_epoch_files(x) if settings.epochs else {})
-    _check_options(fine)
+    _check_groups(fine)
     # The bootstrap is slow: what can be refused has been refused by now.
     agreements = _agreements(joined, settings, progress)
     found = Correlations(agreements, settings, fine.models, _over_epochs(epochs, fine), [*fine.notes, *_notes(agreements)])
     found.pictures = images
-    if coarse is not None:
-        found.coarse = Correlations(_agreements(coarsely, settings, progress), settings, coarse.models)
     if run is not None:
         run.write(found)
     return found
@@ -139,17 +131,6 @@ def _check_people(people: People, models: Sequence[Snapshot], allow_missing: boo
             match_people(model, people, allow_missing)
 
 
-def _coarser(fine: _Comparison) -> _Comparison:
-    """The same models and answers for superclasses."""
-    settings = fine.settings
-    if fine.people is None or fine.votes is not None:
-        raise InputError("superclasses need human data: counts, not votes, which are about one class each.")
-    mapping = read_superclasses(settings.superclasses, fine.class_names, num_classes_of(fine.models[0]))
-    people = coarse_people(fine.people, mapping)
-    models = [checked(coarse_model(model, mapping), settings.scores) for model in fine.models]
-    return replace(fine, models=tuple(models), people=people)
-
-
 def _with_ensemble(fine: _Comparison) -> _Comparison:
     """Several models, and together as one more where scores are not chosen; or a note that says why not."""
     if fine.settings.passes is not None or fine.settings.scores is not None or len(fine.models) == 1:
@@ -158,14 +139,11 @@ def _with_ensemble(fine: _Comparison) -> _Comparison:
     return replace(fine, notes=(*fine.notes, why_not)) if together is None else replace(fine, models=(*fine.models, together))
 
 
-def _check_options(comparison: _Comparison) -> None:
-    """Reject groups and unseen classes that some model does not have. Ensembles are exempt."""
-    settings = comparison.settings
+def _check_groups(comparison: _Comparison) -> None:
+    """Reject a column of groups that some model does not have; an ensemble of several has none."""
     for model in comparison.models:
-        if model.name != "ensemble" or len(comparison.models) == 1:
-            model.columns([] if settings.by is None else [settings.by])
-            if settings.unseen is not None:
-                open_unseen(model, settings.unseen)
+        if comparison.settings.by is not None and (model.name != "ensemble" or len(comparison.models) == 1):
+            model.columns([comparison.settings.by])
 
 
 def _joined(comparison: _Comparison) -> list[tuple[Snapshot, Target, list[str]]]:
@@ -279,17 +257,11 @@ def _notes_on(agreement: Agreement) -> list[str]:
 
 def _better_score(agreement: Agreement) -> list[str]:
     """Advice, where a score that looks at the nearest other class agrees better with people than AVH."""
-    wanted = {"avh", "angular_gap"}
-    pairs = [pair for pair in agreement.pairs if pair["kind"] == "spearman" and {pair["first"], pair["second"]} == wanted]
-    if not pairs or agreement.target.measure is None:
-        return []
-    (pair,) = pairs
-    sign = 1 if pair["first"] == "angular_gap" else -1
-    ends = sorted((sign * pair["trusted_low"], sign * pair["trusted_high"]))
-    if ends[0] <= 0:
+    gain = agreement.difference("angular_gap", "avh")
+    if gain is None or gain["low"] <= 0 or agreement.target.measure is None:
         return []
     return [
-        f"{agreement.model}: angular_gap agrees with people better than avh, by {sign * pair['difference']:.3f} "
-        f"[{ends[0]:.3f}, {ends[1]:.3f}]. With many classes the sum over all of them hides the nearest competitor: "
+        f"{agreement.model}: angular_gap agrees with people better than avh, by {gain['effect']:.3f} "
+        f"[{gain['low']:.3f}, {gain['high']:.3f}]. With many classes the sum over all of them hides the nearest competitor: "
         "avh_nearest and angular_gap look at it. With answers about 100 samples or more, hardsight people predicts the others."
     ]

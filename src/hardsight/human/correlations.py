@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -11,25 +11,33 @@ import pyarrow as pa
 
 from hardsight.errors import InputError
 from hardsight.human.calibration import FEWEST_LABELED, Calibration, calibration
-from hardsight.human.comparisons import Agreement
+from hardsight.human.comparisons import (
+    CEILING,
+    EPOCH,
+    GROUP,
+    HYPOTHESIS,
+    PAIR,
+    SIDE,
+    SINGLE,
+    Agreement,
+    Row,
+    as_table,
+    within_groups,
+)
 from hardsight.human.disagreement import Disagreement, disagreement
-from hardsight.human.granularity import within_groups
 from hardsight.human.hypotheses import hypotheses
 from hardsight.human.models import has_logits
-from hardsight.human.open_set_detection import open_set
 from hardsight.human.settings import CorrelateSettings
-from hardsight.human.tables import CEILING, EPOCH, GROUP, HYPOTHESIS, OPEN_SET, PAIR, SIDE, SINGLE, Row, as_table
-from hardsight.render.html_page import as_printed
-from hardsight.render.printed_tables import as_arrow
+from hardsight.render.showing import as_arrow
 from hardsight.result import Result
-from hardsight.screen import Sentence, ShownTable, table_lines
+from hardsight.screen import Sentence, ShownTable
 from hardsight.snapshot import Snapshot
 from hardsight.stats.coefficients import holm
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST_SHOWN = 3  # models and notes in the repr
+MOST_SHOWN = 12  # scores in the repr
 TRUST = (
     "Which test to trust: the paired bootstrap (for Kendall the jackknife). Both coefficients come from the same samples and the "
     "same answers, so the paper's test for independent groups is the wrong model; Williams, Steiger and Meng know that, "
@@ -53,7 +61,7 @@ class Correlations(Result):
         0.872
     """
 
-    coarse: Correlations | None = None  # the same for superclasses
+    shown = ("model", "target", "score", "n", "agreement", "low", "high")
 
     def __init__(
         self,
@@ -106,10 +114,6 @@ class Correlations(Result):
         agreement = self.agreement(model)
         return calibration(self.model(agreement.model), agreement, self.settings.seed)
 
-    def open_set(self, unseen: Any, model: str | None = None) -> pa.Table:
-        """AUROC of label-free scores for inputs of unseen classes, from another snapshot of the same model."""
-        return as_table(open_set(self.model(self.agreement(model).model), unseen, self.settings.level), OPEN_SET)
-
     def within(self, column: str, model: str | None = None) -> pa.Table:
         """Spearman of each score within each group of samples that share a value of a column."""
         agreement = self.agreement(model)
@@ -122,7 +126,7 @@ class Correlations(Result):
         """
         from hardsight.human.figures import histograms
 
-        return histograms(self.agreement(model), self.settings, None if score is None else [score])
+        return histograms(self.agreement(model), None if score is None else [score])
 
     # ---- all models ----
 
@@ -147,25 +151,10 @@ class Correlations(Result):
         return [self.disagreement(score, name, self.settings.top) for name, score in score_of.items()]
 
     @functools.cached_property
-    def unseen_rows(self) -> list[Row]:
-        """How well scores detect the unseen classes, if a snapshot of them was given."""
-        unseen = self.settings.unseen
-        return [] if unseen is None else self._rows(lambda name: self.open_set(unseen, name))
-
-    @functools.cached_property
     def group_rows(self) -> list[Row]:
         """Coefficients within groups, if a column of them was named."""
         by = self.settings.by
-        return [] if by is None else self._rows(lambda name: self.within(by, name))
-
-    @functools.cached_property
-    def superclass_rows(self) -> list[Row]:
-        """Coefficients within superclasses, if they were given."""
-        coarse = self.coarse
-        return [] if coarse is None else self._rows(lambda name: coarse.within("label", name))
-
-    def _rows(self, table_of: Callable[[str], pa.Table]) -> list[Row]:
-        return [row for name in self.closer for row in table_of(name).to_pylist()]
+        return [] if by is None else [row for name in self.closer for row in self.within(by, name).to_pylist()]
 
     # ---- rendered ----
 
@@ -178,19 +167,14 @@ class Correlations(Result):
     def tables(self) -> dict[str, pa.Table]:
         """Every table by name, with full numbers.
 
-        `table1`, `pairs` (Tables 2 and 6 to 9), `hypotheses`, `models`, `ceilings` and `checkpoints` always; `coarse_table1`,
-        `coarse_pairs`, `disagreement`, `calibration`, `open_set`, `groups` and `superclasses` where there are such.
+        `table1`, `pairs` (Tables 2 and 6 to 9), `hypotheses`, `models`, `ceilings` and `checkpoints` always; `disagreement`,
+        `calibration` and `groups` where there are such.
         """
         tables = self._coefficients()
-        if self.coarse is not None:
-            coarse = self.coarse._coefficients()
-            tables |= {"coarse_table1": coarse["table1"], "coarse_pairs": coarse["pairs"]}
         further = {
             "disagreement": [row for each in self.disagreements for row in each.rows()],
             "calibration": [row for each in self.calibrations for row in each.effects],
-            "open_set": self.unseen_rows,
             "groups": self.group_rows,
-            "superclasses": self.superclass_rows,
         }
         return tables | {name: as_arrow(rows).select(list(rows[0])) for name, rows in further.items() if rows}
 
@@ -254,17 +238,6 @@ class Correlations(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything for JSON: undefined numbers are null, with a reason, instead of NaN."""
-        coarse = self.coarse
-        return {
-            **self._document(),
-            "calibration": [each.to_dict() for each in self.calibrations],
-            "disagreement": [asdict(each) for each in self.disagreements],
-            "open_set": self.unseen_rows,
-            "groups": self.group_rows,
-            "coarse": None if coarse is None else coarse._document() | {"superclasses": self.superclass_rows},
-        }
-
-    def _document(self) -> dict[str, Any]:
         tables = self._coefficients()
         return {
             **{name: getattr(self.settings, name) for name in ("level", "replicates", "permutations", "splits", "seed")},
@@ -277,20 +250,15 @@ class Correlations(Result):
                 for agreement in self.agreements
             ],
             **{name: tables[name].to_pylist() for name in ("ceilings", "table1", "pairs", "hypotheses", "models", "checkpoints")},
+            "calibration": [each.to_dict() for each in self.calibrations],
+            "disagreement": [asdict(each) for each in self.disagreements],
+            "groups": self.group_rows,
         }
 
-    def __repr__(self) -> str:
-        lines = []
-        for agreement in self.main[:MOST_SHOWN]:
-            singles = [agreement.single(name) for name in agreement.scores]
-            lines.append(f"Correlations: {agreement.model}, {agreement.n:,} samples, with {agreement.target.words}")
-            lines += table_lines(singles, ("score", "agreement", "low", "high"), most=12)
-        more = [f"and {len(self.main) - MOST_SHOWN} more: tables() has all"] if len(self.main) > MOST_SHOWN else []
-        ways = "tables(), figures() and plot() have the rest"
-        return "\n".join([*lines, *more, *(f"note: {note}" for note in self.notes[:MOST_SHOWN]), ways])
-
-    def _repr_html_(self) -> str:
-        return as_printed(repr(self).splitlines())
+    def _first_rows(self) -> tuple[str, pa.Table]:
+        """Each score over all samples."""
+        rows = [agreement.single(name) for agreement in self.main for name in agreement.scores]
+        return "tables(), figures() and plot() have the rest", as_table(rows[:MOST_SHOWN], SINGLE)
 
 
 def _verdict(row: Row, holm_p: float) -> str:

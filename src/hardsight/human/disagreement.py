@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.data import open_data
 from hardsight.data.run_images import pictures_of
-from hardsight.errors import HardsightError, InputError
-from hardsight.human.comparisons import Agreement
+from hardsight.errors import InputError
+from hardsight.human.comparisons import Agreement, Row
 from hardsight.human.models import base_ids, score_words, words_of
-from hardsight.human.tables import Row
 from hardsight.result import PictureSource
 from hardsight.screen import brief
 from hardsight.snapshot import Snapshot
@@ -107,39 +105,19 @@ def _cases(agreement: Agreement, model: Snapshot, score: str, chosen: np.ndarray
     return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
-class DataImages:
-    """Thumbnails by sample id, from data that `hardsight extract` reads; degraded copies are shown as their original."""
-
-    def __init__(self, source: Any, model: Snapshot) -> None:
-        self.data = open_data(source)
-        self.row_of = {name: row for row, name in enumerate(self.data.ids)}
-        ids = model.ids.tolist()
-        self.base_of = dict(zip(ids, base_ids(model) or map(str, ids), strict=True))
-        if not set(self.base_of.values()) & set(self.row_of):
-            raise InputError(
-                f"{source}: no image has the id of a sample; its ids look like {self.data.ids[0]!r}, "
-                f"the samples' like {ids[0]!r}."
-            )
-
-    def image(self, id: Any) -> Any:
-        """The image of a sample as a PIL image, or None."""
-        row = self.row_of.get(self.base_of.get(id, str(id)))
-        return None if row is None else self.data.image(row)
-
-
 def images_of(source: Any, model: Snapshot) -> PictureSource | None:
     """Where the images of a model's samples are: in the data that were given, or where its run records it."""
-    return pictures_of(model) if source is None else DataImages(source, model)
+    pictures = pictures_of(model, source)
+    if source is not None and pictures is not None:
+        pictures.source.check_ids(base_ids(model) or [str(id) for id in model.ids.tolist()])
+    return pictures
 
 
 def thumbnail(images: PictureSource, id: Any) -> np.ndarray | None:
     """A small image of a sample, (h, w) or (h, w, 3); None if it is missing or damaged."""
-    try:
-        picture = images.image(id)
-        if picture is None:
-            return None
-        picture = picture.convert("L" if picture.mode == "L" else "RGB")
-    except (HardsightError, OSError, ValueError):
+    picture = images.image(id)
+    if picture is None:
         return None
+    picture = picture.convert("L" if picture.mode == "L" else "RGB")
     picture.thumbnail((96, 96))
     return np.asarray(picture)

@@ -5,31 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from hardsight.errors import InputError, did_you_mean
-from hardsight.human.comparisons import Agreement, ends_of
+from hardsight.human.comparisons import Agreement, Row, ends_of
 from hardsight.human.correlations import Correlations
 from hardsight.human.disagreement import Disagreement, thumbnail
-from hardsight.human.granularity import groups_of
 from hardsight.human.lines import for_whom
-from hardsight.human.models import hard_end, score_axis, score_words
-from hardsight.human.settings import CorrelateSettings
-from hardsight.human.tables import Row
+from hardsight.human.models import score_axis, score_words
 from hardsight.render.agreement import over_epochs, quadrants, reliability_diagram, score_histograms, side_by_side
 from hardsight.result import PictureSource
-from hardsight.scores import SCORES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 def figures_of(found: Correlations) -> dict[str, Figure]:
-    """Histograms of every model; models side by side, epochs, calibration, disagreement and superclasses where there are such."""
+    """Histograms of every model; models side by side, epochs, calibration and disagreement where there are such."""
     target, level = found.agreement().target, found.settings.level
     drawn: dict[str, Figure | None] = {}
     for agreement in found.main:
-        drawn[f"{_file(agreement.model)}-{_file(agreement.target.key)}"] = histograms(agreement, found.settings)
+        drawn[f"{_file(agreement.model)}-{_file(agreement.target.key)}"] = histograms(agreement)
     if found.several:
         rows = [row for row in found.model_rows if row["target"] == target.key]
         drawn["models"] = side_by_side(rows, target=target.words, words=score_words, level=level)
@@ -41,24 +35,14 @@ def figures_of(found: Correlations) -> dict[str, Figure]:
         drawn[f"{_file(calibration.model)}-reliability"] = reliability_diagram(curves, title=title)
     for disagreement in found.disagreements if found.pictures is not None else ():
         drawn[f"{_file(disagreement.model)}-disagreement"] = _images(disagreement, found.pictures)
-    if found.coarse is not None:
-        drawn |= _of_superclasses(found.coarse, found.superclass_rows)
     return {name: figure for name, figure in drawn.items() if figure is not None}
-
-
-def _of_superclasses(coarse: Correlations, groups: Sequence[Row]) -> dict[str, Figure]:
-    drawn = {}
-    for agreement in coarse.main:
-        drawn[f"{_file(agreement.model)}-superclasses"] = histograms(agreement, coarse.settings)
-        drawn[f"{_file(agreement.model)}-superclass-norm"] = _norm_by_superclass(agreement, coarse, groups)
-    return drawn
 
 
 def _file(name: str) -> str:
     return "".join(c if c.isalnum() or c in "-_." else "_" for c in name)[:60] or "model"
 
 
-def histograms(agreement: Agreement, settings: CorrelateSettings, scores: Sequence[str] | None = None) -> Figure:
+def histograms(agreement: Agreement, scores: Sequence[str] | None = None) -> Figure:
     """2-D histograms of scores, by default of all, against the target."""
     names = list(agreement.scores) if scores is None else list(scores)
     unknown = [name for name in names if name not in agreement.scores]
@@ -68,16 +52,8 @@ def histograms(agreement: Agreement, settings: CorrelateSettings, scores: Sequen
             + did_you_mean(unknown[0], agreement.scores)
         )
     title = f"{agreement.model}, {agreement.n} samples; agreement is positive where hard by the score is hard "
-    panels = [(*_axis(agreement, name, bool(settings.hardness)), _coefficient(agreement.single(name))) for name in names]
+    panels = [(score_axis(name), agreement.scores[name], _coefficient(agreement.single(name))) for name in names]
     return score_histograms(panels, agreement.values, target=agreement.target.axis, title=title + for_whom(agreement))
-
-
-def _axis(agreement: Agreement, name: str, hardness: bool) -> tuple[str, np.ndarray]:
-    """The description and (n,) values of a score, oriented so that high is hard if requested."""
-    values = agreement.scores[name]
-    if hardness and hard_end(name) == "low":
-        return f"{score_words(name)}, other sign: high is hard", SCORES.harder(name, values)
-    return score_axis(name), values
 
 
 def _coefficient(single: Row) -> str:
@@ -85,22 +61,6 @@ def _coefficient(single: Row) -> str:
         return f"no coefficient: {single['reason']}"
     low, high = ends_of(single)
     return f"agreement {single['agreement']:+.3f} [{low:+.3f}, {high:+.3f}] (Spearman)"
-
-
-def _norm_by_superclass(agreement: Agreement, coarse: Correlations, groups: Sequence[Row]) -> Figure:
-    """Figure 19: norm against frequency, within the superclasses with the most, a medium number and the fewest samples."""
-    name = "norm" if "norm" in agreement.scores else next(iter(agreement.scores))
-    coefficients = {row["group"]: row["agreement"] for row in groups if (row["model"], row["score"]) == (agreement.model, name)}
-    model = coarse.model(agreement.model)
-    members = groups_of(agreement, model, "label")
-    order = sorted((group for group in model.class_names or () if group in members), key=lambda group: -len(members[group]))
-    panels, values = [], []
-    for group in dict.fromkeys([order[0], order[len(order) // 2], order[-1]]):
-        r, inside = coefficients.get(group), members[group]
-        words = "no coefficient" if r is None else f"agreement {r:+.3f}"
-        panels.append((score_axis(name), agreement.scores[name][inside], f"{group}, {len(inside)} samples: {words}"))
-        values.append(agreement.values[inside])
-    return score_histograms(panels, values, target=agreement.target.axis, title=f"{agreement.model}, within superclasses")
 
 
 def _images(disagreement: Disagreement, images: PictureSource | None) -> Figure | None:

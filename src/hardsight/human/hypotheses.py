@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hardsight.human.comparisons import Agreement, ends_of
-from hardsight.human.tables import Row
+from hardsight.human.comparisons import Agreement, Row, ends_of
 
 STATEMENTS = {
     "H1": ("avh", "AVH correlates"),
@@ -22,10 +21,8 @@ def hypotheses(agreements: Sequence[Agreement], epochs: Sequence[Row]) -> list[R
     rows = [_correlated(key, agreement) for agreement in tested for key in ("H1", "H2", "H4")]
     rows += [_stronger(agreement) for agreement in tested]
     rows.sort(key=lambda row: (row["model"], row["target"], row["hypothesis"]))
-    by_target: dict[str, list[Agreement]] = {}
-    for agreement in tested:
-        by_target.setdefault(agreement.target.key, []).append(agreement)
-    return rows + [_consistent(same_target, epochs) for same_target in by_target.values()]
+    targets = dict.fromkeys(agreement.target.key for agreement in tested)
+    return rows + [_consistent([agreement for agreement in tested if agreement.target.key == key], epochs) for key in targets]
 
 
 def _start(key: str, agreement: Agreement) -> Row:
@@ -54,19 +51,17 @@ def _correlated(key: str, agreement: Agreement) -> Row:
 def _stronger(agreement: Agreement) -> Row:
     """Null: both correlate equally. The effect is the difference of Spearman's coefficients, AVH minus confidence."""
     row = _start("H3", agreement)
-    pairs = {pair["kind"]: pair for pair in agreement.pairs if {pair["first"], pair["second"]} == {"avh", "confidence"}}
-    if not pairs:
+    ranks, pearson = (agreement.difference("avh", "confidence", kind) for kind in ("spearman", "pearson"))
+    if ranks is None or pearson is None:
         return row | {"verdict": "not tested", "note": "it needs both avh and confidence, with more than one value"}
-    pair, pearson = pairs["spearman"], pairs["pearson"]
-    sign = 1 if pair["first"] == "avh" else -1
-    ends = sorted((sign * pair["trusted_low"], sign * pair["trusted_high"]))
-    row |= {"effect": sign * pair["difference"], "low": ends[0], "high": ends[1], "p": pair["trusted_p"]}
-    difference = sign * pearson["difference"]
-    beyond = pearson["trusted_low"] > 0 or pearson["trusted_high"] < 0
-    note = f"by Pearson the difference is {difference:+.3f}{'' if beyond else ', which may be chance'}"
-    if ends[0] <= 0 <= ends[1]:
-        return row | {"verdict": "null not rejected", "note": note}
-    return row | {"verdict": "null rejected" if row["effect"] > 0 else "null rejected, the other way", "note": note}
+    by_chance = pearson["low"] <= 0 <= pearson["high"]
+    row |= {
+        **ranks,
+        "note": f"by Pearson the difference is {pearson['effect']:+.3f}{', which may be chance' if by_chance else ''}",
+    }
+    if ranks["low"] <= 0 <= ranks["high"]:
+        return row | {"verdict": "null not rejected"}
+    return row | {"verdict": "null rejected" if row["effect"] > 0 else "null rejected, the other way"}
 
 
 def _consistent(agreements: Sequence[Agreement], epochs: Sequence[Row]) -> Row:

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hardsight.human.calibration import Calibration
-from hardsight.human.comparisons import Agreement
+from hardsight.human.comparisons import Agreement, Row
 from hardsight.human.correlations import TRUST, Correlations
 from hardsight.human.disagreement import Disagreement
-from hardsight.human.tables import Row
 from hardsight.screen import Cell, Sentence, ShownTable, beside, interval, line, number
 from hardsight.stats.answers import Ceiling
 
@@ -28,15 +27,8 @@ def main_lines(found: Correlations) -> Lines:
     yield _verdicts(found)
     if found.epochs:
         yield _epochs(found.epochs)
-    if found.unseen_rows:
-        yield _unseen(found.unseen_rows)
     if found.group_rows:
-        yield _groups("groups", found.group_rows)
-    if found.coarse is not None:
-        yield line("the same for superclasses:")
-        yield from _overview(found.coarse)
-    if found.superclass_rows:
-        yield _groups("superclasses", found.superclass_rows)
+        yield _groups(found.group_rows)
 
 
 def detail_lines(found: Correlations) -> Lines:
@@ -53,9 +45,6 @@ def detail_lines(found: Correlations) -> Lines:
         yield from _calibration(calibration)
     for disagreement in found.disagreements:
         yield from _disagreement(disagreement)
-    for agreement in found.coarse.main if found.coarse is not None else ():
-        yield line(f"{agreement.model}, superclasses:")
-        yield from _bins(agreement)
 
 
 def for_whom(agreement: Agreement) -> str:
@@ -241,17 +230,7 @@ def _disagreement(disagreement: Disagreement) -> Lines:
             yield ShownTable("disagreement", columns, rows, title, words=3, of=of)
 
 
-def _unseen(areas: Sequence[Row]) -> ShownTable:
-    rows = [
-        (row["model"], row["score"], number(row["auroc"]),
-         Cell(f"[{number(row['low'])}, {number(row['high'])}]", {"low": row["low"], "high": row["high"]}))
-        for row in areas
-    ]  # fmt: skip
-    header = ("model", "score", Cell("AUROC", "auroc"), Cell("interval", "auroc"))
-    return ShownTable("open_set", header, rows, "Unseen classes: the chance to look harder", words=2)
-
-
-def _groups(name: str, groups: Sequence[Row]) -> ShownTable:
+def _groups(groups: Sequence[Row]) -> ShownTable:
     scores = list(dict.fromkeys(row["score"] for row in groups))
     cells = {(row["model"], row["group"], row["score"]): row for row in groups}
     keys = dict.fromkeys((row["model"], row["group"], row["n"]) for row in groups)
@@ -259,7 +238,7 @@ def _groups(name: str, groups: Sequence[Row]) -> ShownTable:
         (model, group, number(n), *(_signed(cells.get((model, group, score), {}).get("agreement")) for score in scores))
         for model, group, n in keys
     ]
-    return ShownTable(name, ("model", "group", "n", *scores), rows, f"Within {name}: Spearman", words=2)
+    return ShownTable("groups", ("model", "group", "n", *scores), rows, "Within groups: Spearman", words=2)
 
 
 def _signed(value: float | None, digits: int = 3) -> Cell:

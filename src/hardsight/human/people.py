@@ -19,15 +19,14 @@ import pyarrow as pa
 
 from hardsight.errors import InputError
 from hardsight.files.human import People, match, read_people
+from hardsight.files.kinds import check_table_output
 from hardsight.files.places import place
-from hardsight.files.table_writing import check_table_output
-from hardsight.human.answer_kernel import Known, known_of
-from hardsight.human.answer_model import AnswerModel, Ridge, stabilized
+from hardsight.human.answer_model import AnswerModel, Known, Ridge, known_of, stabilized
 from hardsight.human.settings import PeopleSettings
 from hardsight.human.votes import read_votes
 from hardsight.options import takes
 from hardsight.result import Result
-from hardsight.scoring.inputs import check_reference
+from hardsight.scoring.comparable import check_reference
 from hardsight.screen import Cell, Sentence, ShownTable, line, number, percent
 from hardsight.snapshot import Snapshot
 from hardsight.stats.coefficients import correlate_columns
@@ -122,9 +121,9 @@ class PredictedAnswers(Result):
 
     @functools.cached_property
     def ask_next(self) -> list[Any]:
-        """Ids of the samples whose answers would tell the model most, the first to ask first."""
-        open_rows = np.setdiff1d(np.flatnonzero(self.model.known.complete), self.answered.rows)
-        rows = self.model.worth_asking(open_rows, self.settings.ask, self.settings.seed)
+        """Ids of some samples without answers, drawn at random: on CIFAR-10H no choice that we tried taught more than chance."""
+        without = np.setdiff1d(np.flatnonzero(self.model.known.complete), self.answered.rows)
+        rows = np.random.default_rng(self.settings.seed).permutation(without)[: self.settings.ask]
         return self.ids.take(pa.array(rows)).to_pylist()
 
     def lines(self) -> Iterator[Sentence | ShownTable]:
@@ -147,7 +146,8 @@ class PredictedAnswers(Result):
             rows = [(number(size), number(value, ".3f")) for size, value in self.curve]
             yield ShownTable("learning_curve", ("answered", Cell("Spearman", "spearman")), rows, words=0)
         if self.ask_next:
-            yield line(f"ask next: {', '.join(map(str, self.ask_next))}", ask_next=self.ask_next)
+            names = ", ".join(map(str, self.ask_next))
+            yield line(f"to ask next, drawn at random, since no choice is known to teach more: {names}", ask_next=self.ask_next)
 
 
 @takes(PeopleSettings)

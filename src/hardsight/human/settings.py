@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hardsight.errors import InputError
-from hardsight.options import HardnessView, OpeningOptions, Options, SampleOptions, common, option
+from hardsight.options import OpeningOptions, Options, SampleOptions, common, option
 
 Raters = Literal["equal", "dawid-skene"]
 
@@ -53,20 +53,17 @@ class PeopleSettings(VoteOptions):
     """Whose answers are predicted, and how sure to be."""
 
     split: str | None = option(None, "Use only the samples of one split, such as the test set of a training run.")
-    ask: int = option(10, "Number of samples to suggest to ask about next.", least=0)
+    ask: int = option(10, "Number of samples to draw, at random, to ask about next.", least=0)
     level: float = common("level")
     seed: int = common("seed")
 
 
 @dataclass(frozen=True)
-class CorrelateSettings(OpeningOptions, SampleOptions, HardnessView, VoteOptions):
+class CorrelateSettings(OpeningOptions, SampleOptions, VoteOptions):
     """What scores are compared with, on which samples, how, and which further analyses are made."""
 
     by: str | None = option(
         None, "Column that holds the groups; each gets its own coefficients: label, level, ...", flag="--group", metavar="COLUMN"
-    )
-    superclasses: Any = option(
-        None, "CSV with the columns class and superclass: repeat the analysis for the coarser classes.", metavar="CSV"
     )
     passes: Any = option(
         None,
@@ -74,7 +71,6 @@ class CorrelateSettings(OpeningOptions, SampleOptions, HardnessView, VoteOptions
         "there are none), or one .npy (passes, n, c); repeatable.",
         repeat=True,
     )
-    unseen: Any = option(None, "Snapshot of classes that the same model has not seen: also compute AUROC.", metavar="SNAPSHOT")
     epochs: bool = option(False, "Repeat the analysis for every epoch of the run's dynamics.", flag="--each-epoch")
     epoch_tables: Any = option(None, "Tables of scores by epoch, instead of the run's dynamics.", decides=False, python=True)
     images: Any = option(

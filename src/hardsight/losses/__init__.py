@@ -4,10 +4,10 @@ Heads own class vectors and take (features, labels). Logit losses take (logits, 
 (features, labels). Others document their inputs. docs/losses.md has the paper, formula and defaults of each.
 
     contract.py          the base classes, with the hooks of a training
-    softmax.py           heads; of cosines: normalized_softmax.py, normface.py, cosface.py, arcface.py, avh.py; multiplied angle:
+    softmax.py           heads; of cosines: normface.py, cosface.py, arcface.py, avh.py; multiplied angle:
                          l_softmax.py, a_softmax.py; centers: center.py, lgm.py; two heads: dual_head.py
     comp_sum.py          logit losses, and truncated_gce.py, znorm.py, ldr.py, aldr.py, ens.py
-    triplet.py           pair losses, and contrastive.py, supcon.py, proto_triplet.py, icnn.py; mining.py: which pairs
+    triplet.py           pair losses and which pairs; contrastive.py, supcon.py, proto_triplet.py, icnn.py
     smooth_adversarial.py    of inputs that are moved
     cosine_softmax.py    shared, with a hand-written backward pass; so is gaussian_logits.py; multiplied_angle.py: psi
 """

@@ -13,8 +13,7 @@ from .icnn import ICNNLoss, icnn_loss, icnn_scores
 from .l_softmax import LSoftmaxLoss, l_softmax_loss
 from .ldr import LDRLoss, ldr_loss
 from .lgm import GMLoss, LGMLoss, lgm_loss
-from .normalized_softmax import NormalizedSoftmaxLoss, cosine_prototypes
-from .normface import NormFaceLoss, normface_loss
+from .normface import NormalizedSoftmaxLoss, NormFaceLoss, cosine_prototypes, normface_loss
 from .proto_triplet import ProtoTripletLoss, proto_triplet_loss
 from .smooth_adversarial import Search, SmoothAdversarialCompSumLoss, smooth_adversarial_comp_sum_loss, worst_inputs
 from .softmax import SoftmaxLoss, softmax_loss

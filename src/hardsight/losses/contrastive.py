@@ -9,7 +9,7 @@ from torch import Tensor
 
 from hardsight.errors import InputError
 from hardsight.losses.contract import PairLoss, Reduction, check_pairs, check_positive, in_full_precision, reduce_plain
-from hardsight.losses.mining import Miner, mined_by
+from hardsight.losses.triplet import Miner, mined_by
 
 PairMining = Literal["all", "hard"]
 

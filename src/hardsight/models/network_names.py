@@ -18,7 +18,23 @@ from hardsight.errors import InputError, did_you_mean
 OWN = ("lenet", "mnist_cnn", "DigitsCNN", "cnn10", *(f"cifar_resnet{n}" for n in (20, 32, 44, 56, 110)), "feature_head")
 OWN_NETWORKS = {name: f"hardsight.models.networks:{name}" for name in OWN}
 ROW_LENGTHS: dict[str, int | None] = {"feature_head": None}  # networks of rows of numbers: num_inputs where no option says it
-LIBRARIES = {"timm": "timm_models:timm_network", "torchvision": "torchvision_models:torchvision_network"}
+LIBRARIES = {"timm": "libraries:timm_network", "torchvision": "libraries:torchvision_network"}
+
+
+def hub_id(text: str) -> str | None:
+    """hf:owner/name for a bare owner/name of the Hugging Face hub: what is neither a path here nor named like a file.
+
+    Example:
+        >>> hub_id("facebook/dinov2-small"), hub_id("nets/own.onnx"), hub_id("timm:resnet18")
+        ('hf:facebook/dinov2-small', None, None)
+    """
+    owner, _, name = text.partition("/")
+    bare = re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", text) and owner not in (*LIBRARIES, "hf") and not Path(text).exists()
+    return (
+        f"hf:{text}"
+        if bare and not re.search(r"\.(onnx|skops|pth?|safetensors|bin|ckpt|h5|keras|pb|tflite|pkl|joblib|py)$", name)
+        else None
+    )
 
 
 def check_network_name(model: Any) -> None:

@@ -1,4 +1,4 @@
-"""The last linear layer of an ONNX graph: walk back from an output until a Gemm, MatMul or 1x1 Conv, or a sum of two.
+"""The last linear layer of an ONNX graph: walk back from an output until a Gemm, MatMul or 1x1 Conv.
 
 On the way only steps that keep the layer linear are passed: reshaping, pooling, adding or multiplying constants, a
 softmax at the end, and a ReLU, which changes nothing where all it sees is positive. Anything else, and anything
@@ -7,7 +7,7 @@ quantized, is said by name.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,11 +24,17 @@ QUANTIZED |= {"MatMulNBits", "DynamicQuantizeMatMul", "MatMulIntegerToFloat"}  #
 
 
 @dataclass(frozen=True)
-class Branch:
-    """One linear layer and the steps after it, by the names of tensors in the graph."""
+class GraphLayer:
+    """The last linear layer and the steps after it, by the names of tensors in the graph."""
 
     node: Any
+    output: str | None  # the graph output it leads to; None if it was chosen although something follows it
     steps: tuple[tuple[str, str], ...] = ()  # (Add, constant), ... in the order of the graph
+
+    @property
+    def name(self) -> str:
+        """What --head-layer calls it."""
+        return _label(self.node)
 
     @property
     def features(self) -> str:
@@ -43,7 +49,7 @@ class Branch:
     @property
     def constants(self) -> list[str]:
         """Tensors that do not depend on the images: weight, bias, and those of the steps."""
-        return [*filter(None, self.node.input[1:3]), *(name for _, name in self.steps)]
+        return list(dict.fromkeys([*filter(None, self.node.input[1:3]), *(name for _, name in self.steps)]))
 
     def fold(self, values: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """(c, d) weight and (c,) bias of the layer together with the steps after it."""
@@ -68,44 +74,12 @@ class Branch:
             else:
                 k = k if operation == "Mul" else 1 / k
                 weight, bias = weight * k[:, None], bias * k
-        return weight, bias
+        return weight.astype(np.float32), bias.astype(np.float32)
 
     def _per_class(self, value: np.ndarray, num_classes: int) -> np.ndarray:
         if value.size not in (1, num_classes):
-            raise InputError(
-                f"a constant of shape {value.shape} after {_label(self.node)} is not one value per class ({num_classes})."
-            )
+            raise InputError(f"a constant of shape {value.shape} after {self.name} is not one value per class ({num_classes}).")
         return np.broadcast_to(value.astype(np.float64).reshape(-1), (num_classes,))
-
-
-@dataclass(frozen=True)
-class GraphLayer:
-    """The last linear layer; or two whose outputs are added, which are one on their features side by side."""
-
-    branches: tuple[Branch, ...]
-    output: str | None  # the graph output it leads to; None if it was chosen although something follows it
-
-    @property
-    def name(self) -> str:
-        """What --head-layer calls it."""
-        return " + ".join(_label(branch.node) for branch in self.branches)
-
-    @property
-    def features(self) -> list[str]:
-        """The tensors that hold the features, each once."""
-        return list(dict.fromkeys(branch.features for branch in self.branches))
-
-    @property
-    def constants(self) -> list[str]:
-        """Tensors that do not depend on the images, each once."""
-        return list(dict.fromkeys(name for branch in self.branches for name in branch.constants))
-
-    def fold(self, values: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """(c, d) weight and (c,) bias of the layers together with the steps after them."""
-        weights, biases = zip(*(branch.fold(values) for branch in self.branches), strict=True)
-        if len({len(weight) for weight in weights}) > 1:
-            raise InputError(f"{self.name} are added, but have {' and '.join(str(len(weight)) for weight in weights)} outputs.")
-        return np.concatenate(weights, axis=1).astype(np.float32), np.sum(biases, axis=0).astype(np.float32)
 
 
 class Graph:
@@ -145,13 +119,8 @@ class Graph:
         raise InputError(f"no linear layer gives an output of the graph. {' '.join(reasons)} {self._candidates()}".strip())
 
     def _walk(self, output: str) -> GraphLayer:
-        return GraphLayer(self._branches(output, output), output)
-
-    def _branches(self, name: str, output: str, added: bool = False) -> tuple[Branch, ...]:
-        """The linear layer that a tensor comes from, or the two whose outputs are added, with the steps that follow.
-
-        `added` says that the tensor is already one of two: these are not taken apart again.
-        """
+        """The linear layer that an output comes from, with the steps that follow."""
+        name = output
         steps: list[tuple[str, str]] = []  # from the output to the layer
         while True:
             node = self._producer.get(name)
@@ -161,7 +130,7 @@ class Graph:
                 reason = self._not_linear(node)
                 if reason:
                     raise InputError(f"Output {output} comes from {_label(node)}, {reason}.")
-                return (Branch(node, tuple(reversed(steps))),)
+                return GraphLayer(node, output, tuple(reversed(steps)))
             if node.op_type in RESHAPING | CHECKED:
                 name = node.input[0]
             elif node.op_type in ARITHMETIC and self._constant.get(node.input[1]):
@@ -174,23 +143,8 @@ class Graph:
                 raise InputError(
                     f"Output {output} comes from a quantized layer ({node.op_type}): export the float model instead."
                 )
-            elif node.op_type == "Add" and not added and (both := self._added(node, output, steps)):
-                return both
             else:
                 raise InputError(f"Output {output} goes through {_label(node)} ({node.op_type}), which is not linear.")
-
-    def _added(self, node: Any, output: str, steps: list[tuple[str, str]]) -> tuple[Branch, ...]:
-        """The two layers whose outputs are added here; nothing where one of them is not that of a layer.
-
-        Two averaged heads, as distilled transformers have them, are (x1 W1' + x2 W2') / 2. A constant that is added afterwards
-        belongs to one of them alone.
-        """
-        try:
-            (first,), (second,) = (self._branches(name, output, added=True) for name in node.input)
-        except InputError:
-            return ()
-        scaling = [step for step in reversed(steps) if step[0] in ("Mul", "Div")]
-        return replace(first, steps=(*first.steps, *reversed(steps))), replace(second, steps=(*second.steps, *scaling))
 
     def _not_linear(self, node: Any) -> str | None:
         """Why a Gemm, MatMul or Conv is not a linear layer of class vectors; None if it is one."""
@@ -226,7 +180,7 @@ class Graph:
             raise InputError(
                 f"{choice} is {reason.removeprefix('a ')}." if reason.startswith("a ") else f"{choice} is a layer {reason}."
             )
-        return layers.get(_label(node), GraphLayer((Branch(node),), None))
+        return layers.get(_label(node), GraphLayer(node, None))
 
     def _candidates(self) -> str:
         """The last few layers, to choose from."""

@@ -42,7 +42,7 @@ class OnnxModel(Model):
         self._files = [path, *(path.parent / name for name in sorted(beside))]
         self._chosen = node is not None
         self.layer: GraphLayer = Graph(proto.graph).last_layer(node)
-        _expose(onnx, proto, [*self.layer.features, *self.layer.constants])
+        _expose(onnx, proto, [self.layer.features, *self.layer.constants])
         self._session = _session(runtime, proto, path, device)
         self._input = _single_input(self._session, path)
         self._reading: str = READINGS[0]
@@ -67,7 +67,7 @@ class OnnxModel(Model):
             return Head("linear", weight, bias)
         nearest = np.inf
         for reading in READINGS:
-            rows = self._features(features, reading, len(batch))
+            rows = self._features(features, reading)
             if rows.shape != (len(batch), weight.shape[1]) or output.shape != (len(batch), len(weight)):
                 continue
             match = best_match(rows, output, Matrix(weight, bias))
@@ -87,14 +87,14 @@ class OnnxModel(Model):
 
     def _run(self, batch: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         features, output, *_ = self._fetch(batch, [])
-        rows = self._features(features, self._reading, len(batch))
+        rows = self._features(features, self._reading)
         if self._softmaxed or output is None:
             return rows, np.asarray(self.head.logits(rows), np.float32)
         return rows, output
 
     def _fetch(self, batch: np.ndarray, constants: list[str]) -> list[Any]:
         """The layer's input, the (b, c) output if there is one, and constants; a graph of fixed batch size runs in pieces."""
-        names = [name for name in (*self.layer.features, self.layer.output) if name and name != self._input.name]
+        names = [name for name in (self.layer.features, self.layer.output) if name and name != self._input.name]
         images = self._as_input(batch)
         fixed = self._input.shape[0] if self._input.shape and isinstance(self._input.shape[0], int) else None
         if fixed is None or fixed == len(images):
@@ -106,7 +106,7 @@ class OnnxModel(Model):
                 filled = np.concatenate([piece, np.repeat(piece[-1:], fixed - len(piece), axis=0)])
                 parts.append(self._session.run([*names, *constants], {self._input.name: filled}))
         fetched = {name: np.concatenate([part[k] for part in parts])[: len(images)] for k, name in enumerate(names)}
-        features = [fetched.get(branch.features, images) for branch in self.layer.branches]  # one layer has images as features
+        features = fetched.get(self.layer.features, images)  # one layer has images as features
         output = None if self.layer.output is None else fetched[self.layer.output].astype(np.float32)
         if output is not None and output.size == len(output) * output.shape[1]:
             output = output.reshape(len(output), -1)  # (b, c, 1, 1) is (b, c)
@@ -126,13 +126,10 @@ class OnnxModel(Model):
         shape = self._input.shape
         return len(shape) == 4 and shape[1] not in (1, 3) and shape[3] in (1, 3)
 
-    def _features(self, parts: list[np.ndarray], reading: str, batch_size: int) -> np.ndarray:
-        """(b, d) what goes into the layer; of several that are added, side by side."""
-        rows = [
-            read_positions(x.astype(np.float32), reading, branch.channels_first).reshape(batch_size, -1)
-            for branch, x in zip(self.layer.branches, parts, strict=True)
-        ]
-        return np.ascontiguousarray(np.concatenate(rows, axis=1) if len(rows) > 1 else rows[0])
+    def _features(self, x: np.ndarray, reading: str) -> np.ndarray:
+        """(b, d) what goes into the layer."""
+        rows = read_positions(x.astype(np.float32), reading, self.layer.channels_first)
+        return np.ascontiguousarray(rows.reshape(len(x), -1))
 
     def _declared_preprocessing(self) -> Preprocessing:
         shape = self._input.shape

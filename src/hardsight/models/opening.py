@@ -2,7 +2,7 @@
 
     timm:NAME             a timm model                      ┐
     torchvision:NAME      a torchvision classifier          │  with --weights FILE; without, the library fetches
-    hf:DIR_OR_NAME        a transformers image classifier   ┘  the released weights of that name
+    hf:DIR_OR_NAME        a transformers image classifier   ┘  the released weights of that name; owner/name is hf:owner/name
     package.module:make   your own function or class that gives a torch module or a fitted estimator; also mynet.py:Net
     cifar_resnet20        one of hardsight's own networks, with --weights FILE
     run/                  a directory that hardsight trained
@@ -30,7 +30,7 @@ from typing import Any
 
 from hardsight.errors import FileError, HardsightError, InputError, did_you_mean, first_line, require
 from hardsight.models.model import BuiltNetwork, Model, ModelOptions, refuse
-from hardsight.models.network_names import OWN_NETWORKS
+from hardsight.models.network_names import OWN_NETWORKS, hub_id
 
 LIBRARIES = ("timm", "torchvision", "hf")
 
@@ -55,8 +55,8 @@ def open_model(
         precision: "float32", "bfloat16" or "float16".
         num_classes: to build an architecture for as many classes as its weights have; in a module with several outputs,
             which of them to explain.
-        pretrained: which of the weights that timm or torchvision releases, such as V1 or a1_in1k; by default the library's own
-            choice, which changes with its version.
+        pretrained: which of the weights that torchvision releases, such as V1; by default the library's own choice, which changes
+            with its version. timm names them in the model's name: timm:resnet50.a1_in1k.
 
     Example:
         >>> import numpy as np
@@ -75,7 +75,7 @@ def open_model(
     factory = _own_network(text)
     if factory is not None and weights_file is None:
         raise InputError(f"{text} is one of hardsight's own networks, not trained: give --weights FILE, or train it first.")
-    text = factory or text
+    text = factory or hub_id(text) or text
     prefix, _, name = text.partition(":")
     if pretrained is not None and (prefix not in ("timm", "torchvision") or weights_file is not None):
         what = text if weights_file is None else f"{text} with --weights {weights_file.name}"
@@ -97,7 +97,7 @@ def check_model_name(spec: Any) -> None:
     text = os.fspath(spec)
     if not text:
         raise InputError("the model's name is empty: give timm:NAME, module:function, a trained directory or a file.")
-    text = _own_network(text) or text
+    text = _own_network(text) or hub_id(text) or text
     path, (prefix, _, name) = Path(text), text.partition(":")
     if (prefix in LIBRARIES and name) or path.suffix in (".onnx", ".skops") or path.is_dir():
         return
@@ -112,8 +112,7 @@ def _own_network(text: str) -> str | None:
 
 def _open_library(library: str, name: str, weights: Path | None, options: ModelOptions, pretrained: str | None = None) -> Model:
     _require_torch(f"{library}:{name}")
-    from hardsight.models.timm_models import open_timm
-    from hardsight.models.torchvision_models import open_torchvision
+    from hardsight.models.libraries import open_timm, open_torchvision
     from hardsight.models.transformers_models import open_transformers
     from hardsight.models.weights import tensors_only
 
@@ -180,7 +179,7 @@ def _network(built: BuiltNetwork, name: str, weights: Path | None, options: Mode
     if weights is not None and load:
         load_weights(module, weights, name)
     if built.preprocessing is None and hasattr(module, "pretrained_cfg"):
-        from hardsight.models.timm_models import timm_preprocessing
+        from hardsight.models.libraries import timm_preprocessing
 
         built = built._replace(preprocessing=timm_preprocessing(module))
     return Network(built, name, options, weights)

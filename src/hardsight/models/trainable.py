@@ -103,8 +103,7 @@ def _named(text: str, num_classes: int, options: dict[str, Any], pretrained: boo
 
 
 def _from_library(library: str, name: str, options: dict[str, Any], pretrained: bool | str) -> Trainable:
-    from hardsight.models.timm_models import open_timm
-    from hardsight.models.torchvision_models import open_torchvision
+    from hardsight.models.libraries import open_timm, open_torchvision
 
     _refuse_options(options, False, f"{library}:{name}")
     opener = open_timm if library == "timm" else open_torchvision

@@ -8,10 +8,9 @@ from typing import Any
 
 from hardsight.errors import FileError, InputError
 from hardsight.files.reading import read_json
-from hardsight.models.downloads import check_hub
+from hardsight.models.libraries import check_hub, import_with_torchvision
 from hardsight.models.model import BuiltNetwork
 from hardsight.models.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
-from hardsight.models.torchvision_models import import_with_torchvision
 
 PROCESSOR_FILE = "preprocessor_config.json"
 FILTERS: dict[int, Any] = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}  # Pillow's numbers
@@ -25,7 +24,7 @@ def open_transformers(name: str, *, pretrained: bool, num_classes: int | None) -
     transformers = import_with_torchvision("transformers", "hf:NAME")
     local = Path(name).is_dir()
     if not local:
-        check_hub(f"hf:{name}", name, "give hf:DIRECTORY")
+        check_hub(f"hf:{name}", name, f"give hf:DIRECTORY ({name} is none here)")
     options = {"local_files_only": local, "trust_remote_code": False}
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it warns of every attempt; the error below says enough
     try:

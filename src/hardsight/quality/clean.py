@@ -2,7 +2,7 @@
 
 the samples, opened and checked         here
 near duplicates, neighbors              neighbors.py
-what labels are judged by               evidence.py, votes.py
+what labels are judged by               evidence.py
 which labels are flagged, and why       flagged_labels.py
 one verdict per sample, in words        verdicts.py
 the table, and what is printed of it    suspects.py
@@ -22,9 +22,10 @@ import pyarrow.compute as pc
 from hardsight.data.run_images import pictures_of
 from hardsight.errors import InputError
 from hardsight.files.epochs import has_dynamics
+from hardsight.files.kinds import check_table_output
 from hardsight.files.npy import open_npy, open_npz
 from hardsight.files.places import place
-from hardsight.files.table_writing import check_table_output
+from hardsight.files.reading import naming
 from hardsight.options import takes
 from hardsight.quality.evidence import NONE_FINITE, best_evidence
 from hardsight.quality.flagged_labels import judge
@@ -34,8 +35,8 @@ from hardsight.quality.suspects import Suspects, suspects_table
 from hardsight.quality.verdicts import explained_verdicts, judged
 from hardsight.scores.duplicates import find_repeats
 from hardsight.scores.probabilities import check_distributions
+from hardsight.scoring.comparable import check_reference
 from hardsight.scoring.fitted_head import fewest_of_class, usable_rows
-from hardsight.scoring.inputs import check_reference
 from hardsight.screen import Progress, warn_in_python
 from hardsight.snapshot import Snapshot
 from hardsight.snapshot.sources import SCORES_ALONE
@@ -138,10 +139,8 @@ def _check_samples(samples: Snapshot) -> None:
     if not usable.any():
         raise InputError(f"{where}: {NONE_FINITE}")
     if samples.head is None:  # heads will be fitted
-        try:
+        with naming(where):
             fewest_of_class(labels[usable])
-        except InputError as error:
-            raise InputError(f"{where}: {error}") from error
 
 
 def _read_probs(path: str | os.PathLike[str]) -> np.ndarray:

@@ -24,9 +24,8 @@ from hardsight.files.suspects import CANNOT_TELL
 from hardsight.head import Head
 from hardsight.quality.error_model import ErrorCount
 from hardsight.quality.folds import numbered, predict_by_heads
-from hardsight.quality.neighbors import Neighborhood
+from hardsight.quality.neighbors import Neighborhood, enough_voters, mixed, neighbor_probs, votes_by_probs
 from hardsight.quality.settings import CleanSettings
-from hardsight.quality.votes import enough_voters, mixed, neighbor_probs, votes_by_probs
 from hardsight.scores import SCORES
 from hardsight.scoring.fitted_head import head_probs, usable_rows
 from hardsight.screen import Progress
@@ -164,9 +163,8 @@ def _predicted(samples: Snapshot, settings: CleanSettings, near: Neighborhood | 
     try:
         originals = None if near is None else near.originals
         groups = None if settings.group is None else group_numbers(samples, settings.group)
-        heads = predict_by_heads(
-            features, columns, originals, groups=groups, folds=settings.folds, seed=settings.seed, progress=progress
-        )
+        fitting = {"folds": settings.folds, "seed": settings.seed, "progress": progress}
+        heads = predict_by_heads(features, columns, originals, groups, **fitting)
     except InputError as error:
         if head is not None:  # a class with a single sample: no fold can do without it
             return _by_head(head, features, labels, by)

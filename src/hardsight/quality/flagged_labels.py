@@ -1,6 +1,6 @@
 """Why a label is flagged: it is more likely wrong than right. From the evidence to what is said of every label.
 
-error_score      the ranking (ranking.py), with the classes that are mixed up (noise.py)
+error_score      the ranking and the classes that are mixed up (ranking.py)
 label_quality    1 - the probability that the label is wrong, by the heads and the neighbors (error_model.py)
 is_label_issue   that probability is above one half; where there may be no error at all, only the likeliest are flagged
 """
@@ -22,8 +22,7 @@ from hardsight.quality.error_model import (
     seen_in_training,
 )
 from hardsight.quality.evidence import Evidence
-from hardsight.quality.noise import estimated_noise
-from hardsight.quality.ranking import RANKINGS_OF_PROBS, by_epochs, posterior, scores_of_labels
+from hardsight.quality.ranking import RANKINGS_OF_PROBS, by_epochs, estimated_noise, posterior, scores_of_labels
 from hardsight.threads import thread_pool
 
 WON = 0.25  # share of epochs: wrong labels win in fewer, as long as they are not memorized
@@ -71,10 +70,10 @@ def judge(evidence: Evidence) -> tuple[Evidence, Judgment]:
     """What is said of the labels; and the evidence, which is that of the neighbors where the heads know wrong labels."""
     known = _known(evidence)
     labels = evidence.labels[known]
-    noise = estimated_noise(evidence.probs[known], labels)
+    factors, one_way = estimated_noise(evidence.probs[known], labels)
     ranking = RANKINGS_OF_PROBS.get(evidence.by, posterior)
     scores, wrong = np.full(len(known), np.nan), np.full(len(known), np.nan)
-    scores[known] = scores_of_labels(evidence.probs[known], labels, ranking, noise.factors)
+    scores[known] = scores_of_labels(evidence.probs[known], labels, ranking, factors)
     # A class that is neither a label nor predicted is no true class, either: a head may know thousands.
     classes = np.union1d(labels, evidence.heads[known].argmax(axis=1))
     own = np.searchsorted(classes, labels)
@@ -93,7 +92,7 @@ def judge(evidence: Evidence) -> tuple[Evidence, Judgment]:
     lost = 0.0
     if evidence.kind == "epochs":
         columns = {name: column[known] for name, column in evidence.epochs.items()}
-        scores[known] = by_epochs(columns, evidence.by, scores[known], noise.one_way)
+        scores[known] = by_epochs(columns, evidence.by, scores[known], one_way)
         right = columns["cartography_correctness"]
         if by_neighbors:  # the epochs are a second witness
             wrong[known] = seen_in_training(wrong[known], right)

@@ -16,14 +16,15 @@ from typing import Any
 import numpy as np
 
 from hardsight.data import ImageData
+from hardsight.data.dataset import num_classes
 from hardsight.errors import InputError
+from hardsight.extraction.feed import ArrayInputs
 from hardsight.files.places import place_on_disk
 from hardsight.scores.duplicates import find_repeats
 from hardsight.scoring.fitted_head import fold_rows, head_probs
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
-from hardsight.training.inputs import ArrayInputs
-from hardsight.training.sets import count_classes, open_sets
+from hardsight.training.sets import open_sets
 from hardsight.training.settings import TrainSettings
 
 HELD_OUT = "held-out"
@@ -34,7 +35,7 @@ OF_DATA = ("split", "labels_from", "limit")  # options that say which samples: t
 class FoldRuns:
     """Networks that are each trained without one fold, in runs below `output`."""
 
-    def __init__(self, model: Any, output: str | os.PathLike[str] | None, training: Mapping[str, Any]) -> None:
+    def __init__(self, model: Any = None, output: str | os.PathLike[str] | None = None, **training: Any) -> None:
         if model is None or output is None:
             raise InputError(
                 "to train networks by folds, give model= and output=; heads on features take neither, and no options."
@@ -48,7 +49,7 @@ class FoldRuns:
         """(n, c) probabilities of each labeled sample of the data, in its order; NaN for an image that could not be read."""
         samples = open_sets(data, TrainSettings.given(None, {"watch": {}, **self.training})).train
         labels, ids = np.asarray(samples.labels), list(samples.ids)
-        result = np.full((len(samples), count_classes(samples)), np.nan)
+        result = np.full((len(samples), num_classes(samples)), np.nan)
         row_of = {id: row for row, id in enumerate(ids)}
         parts = list(fold_rows(labels, folds, seed, _copies(samples, folds)))
         for number, (train, test) in enumerate(parts):

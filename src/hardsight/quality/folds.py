@@ -6,7 +6,6 @@ ones (fold_models.py).
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,11 @@ from hardsight.labels import whole_labels
 from hardsight.pandas_index import align
 from hardsight.scores.duplicates import find_repeats
 from hardsight.scoring.fitted_head import FOLDS, head_probs, unseen_heads
-from hardsight.screen import Progress
 
 
 def out_of_sample(
-    features: Any, labels: Any = None, *, folds: int = FOLDS, seed: int = 0, model: Any = None,
-    output: str | os.PathLike[str] | None = None, progress: Any = None, **training: Any,
-) -> np.ndarray:  # fmt: skip
+    features: Any, labels: Any = None, *, folds: int = FOLDS, seed: int = 0, progress: Any = None, **network: Any
+) -> np.ndarray:
     """(n, c) probabilities of each sample by models that were not trained on it.
 
     Args:
@@ -32,21 +29,21 @@ def out_of_sample(
         folds: parts the samples are cut into, each with its share of every class; fewer where a class has fewer samples.
             Near duplicates, by their features or by inputs that are arrays, are in one part.
         seed: random seed of the folds.
+        progress: called with the folds done and the folds in all.
         model: train this network for every fold instead of fitting a head: a name or an nn.Module.
         output: with `model`, the directory to train in, one run per fold; an interrupted training is resumed.
-        progress: called with the folds done and the folds in all.
-        **training: with `model`, options of `hardsight.train`, such as epochs.
+        **network: with `model`, also options of `hardsight.train`, such as epochs.
 
     Example:
         >>> features = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]])
         >>> out_of_sample(features, [0, 0, 0, 1, 1, 1], folds=3).argmax(axis=1)
         array([0, 0, 0, 1, 1, 1])
     """
-    if model is not None or output is not None or training:
+    if network:
         from hardsight.quality.fold_models import FoldRuns
 
         data = features if labels is None else (features, labels)
-        return FoldRuns(model, output, training).predict(data, check_count(folds, "folds", 2), seed, progress)
+        return FoldRuns(**network).predict(data, check_count(folds, "folds", 2), seed, progress)
     matrix = as_matrix(features, "features")
     check_some_columns(matrix, "features")
     if labels is None:
@@ -73,17 +70,17 @@ def numbered(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def predict_by_heads(
-    features: np.ndarray, labels: np.ndarray, originals: np.ndarray | None = None, *, groups: np.ndarray | None = None,
-    folds: int = FOLDS, seed: int = 0, progress: Progress | None = None,
-) -> np.ndarray:  # fmt: skip
+    features: np.ndarray, labels: np.ndarray, originals: np.ndarray | None, groups: np.ndarray | None = None, **fitting: Any
+) -> np.ndarray:
     """The same of checked arrays, by logistic regression on standardized features. Rows that are not usable get NaN.
 
     Samples that share a number of the (n,) `originals` are copies, and in one fold; so are those that share one of the `groups`.
+    `fitting` are folds, seed and progress of `unseen_heads`.
     """
     if groups is not None and originals is not None:
         groups = joined_groups(groups, originals)
     result = np.full((len(labels), int(labels.max(initial=-1)) + 1), np.nan)
-    for rows, head in unseen_heads(features, labels, originals, groups=groups, folds=folds, seed=seed, progress=progress):
+    for rows, head in unseen_heads(features, labels, originals, groups=groups, **fitting):
         result[rows] = head_probs(head, features[rows])
     return result
 

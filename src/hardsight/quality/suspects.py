@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hardsight.errors import InputError
 from hardsight.files.suspects import (
     CANNOT_TELL,
     DUPLICATE_OF,
@@ -35,8 +36,8 @@ from hardsight.files.suspects import (
 )
 from hardsight.quality.evidence import Evidence
 from hardsight.quality.flagged_labels import Judgment
-from hardsight.quality.neighbors import Neighborhood
-from hardsight.quality.verdicts import VERDICTS, Verdicts, class_name
+from hardsight.quality.neighbors import Neighborhood, find_neighborhood
+from hardsight.quality.verdicts import VERDICTS, Judged, Verdicts, class_name, explained_verdicts
 from hardsight.result import Result
 from hardsight.scores.duplicates import first_rows
 from hardsight.screen import Sentence, ShownTable, line, number
@@ -161,3 +162,26 @@ def _notes(evidence: Evidence, judgment: Judgment) -> dict[str, Any]:
         "rests_on": evidence.rests_on(count),
         "warnings": list(evidence.warnings),
     }
+
+
+def unlabeled_suspects(samples: Snapshot) -> pa.Table:
+    """A table like that of `clean`, whose columns about labels are null."""
+    features, n = samples.features, len(samples)
+    if features is None:
+        raise InputError(f"{samples.where}: without labels, only features tell duplicates and outliers, and there are none.")
+    nobody = np.full(n, -1)
+    near = find_neighborhood(features, nobody, 2, lambda done, words: None)
+    nothing, no = np.zeros(n), np.zeros(n, bool)
+    facts = Judged(no, no, nothing, nobody, nothing, None)
+    none = np.zeros((n, 0))
+    verdicts = explained_verdicts(samples, Evidence("none", "none", np.arange(0), nobody, none, none), facts, near)
+    arrays = {field.name: pa.nulls(n, field.type) for field in SUSPECTS}
+    arrays |= {
+        "verdict": pa.array(verdicts.names, pa.string()),
+        "explanation": pa.array(verdicts.explanations, pa.string()),
+        "is_label_issue": pa.array(no),
+    }
+    notes = {"version": VERSION, "class_names": samples.class_names}
+    schema = pa.schema([("id", samples.source.id_type), *SUSPECTS, (DUPLICATE_OF, pa.string())], {"hardsight": json.dumps(notes)})
+    originals = pa.array(originals_of(samples.ids, near), pa.string())
+    return pa.Table.from_arrays([pa.array(samples.ids, samples.source.id_type), *arrays.values(), originals], schema=schema)

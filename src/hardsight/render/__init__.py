@@ -2,21 +2,15 @@
 
 style.py          the palette and markers that figures share
 saving.py         figures as files: PNG, and PDF or SVG on request
-overview.py       the hardest samples, and how the scores spread
 embedding.py      2-D features, colored by class
 dynamics.py       curves and neural collapse over the epochs
 agreement.py      scores against people
-groups.py         groups of samples with intervals
-subsets.py        what a subset costs in accuracy
+intervals.py      groups of samples, and subsets by their size, with intervals
 domains.py        accuracy of adapt and generalize
 attacks.py        attacked inputs
 html_page.py      the pieces of a self-contained HTML page
-dynamics_page.py  the page of `hardsight dynamics`
 table_views.py    a table in a terminal and a notebook
-showing.py        a result on the screen, and as a page or document
-latex.py          tables and text as LaTeX
-json_document.py  what a command showed, as the document of --json
-printed_tables.py  printed tables as files: .csv, .json, .parquet, .tex, .md
+showing.py        a result on the screen, as a page, and its printed tables as files: .csv, .json, .parquet, .tex, .md
 """
 
 import lazy_loader

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardsight.render.style import BLUE, COLORS, VERMILION, new_figure, plain, state
+from hardsight.render.domains import thumbnails
+from hardsight.render.style import BLUE, COLORS, VERMILION, finished, new_figure, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,9 +80,8 @@ def score_histograms(
         panel.set_title(plain(words), fontsize=9)
         panel.set_xlabel(plain(target), fontsize=8)
         panel.set_ylabel(plain(name), fontsize=8)
-        panel.spines[["top", "right"]].set_visible(False)
     figure.colorbar(drawn, ax=axes, label="samples", shrink=0.8)
-    return figure
+    return finished(figure)
 
 
 def _rows(count: int, across: int) -> list[int]:
@@ -131,7 +131,7 @@ def _span(values: np.ndarray) -> np.ndarray:
 
 
 def quadrants(
-    corners: Mapping[str, Sequence[tuple[Any, str]]], counts: Mapping[str, int], *, title: str, rule: str = "", across: int = 6
+    corners: Mapping[str, Sequence[tuple[Any, str]]], counts: Mapping[str, int], *, title: str, rule: str = ""
 ) -> Figure:
     """Images of the samples on which people and the model disagree most, and how many samples each quadrant has.
 
@@ -141,29 +141,12 @@ def quadrants(
         counts: words of a quadrant -> how many samples are in it, for all four.
         title: one line on top.
         rule: what easy and hard mean here, below it.
-        across: images in a row.
     """
-
     total = max(1, sum(counts.values()))
     counted = {words: f"{words}: {count} of {total} samples ({100 * count / total:.1f} %)" for words, count in counts.items()}
     empty = [counted[words] for words, shown in corners.items() if not shown]
-    corners = {words: shown for words, shown in corners.items() if shown}
-    heights = [0.4 + 1.65 * -(-len(shown) // across) for shown in corners.values()]
-    figure = new_figure(1.35 * across, 1.0 + 0.2 * len(empty) + sum(heights))
-    figure.suptitle(plain("\n".join(line for line in (title, rule, *empty) if line)), fontsize=9)
-    parts: Any = figure.subfigures(len(corners), 1, height_ratios=heights, squeeze=False) if corners else np.empty((0, 1))
-    for part, (words, shown) in zip(parts[:, 0], corners.items(), strict=True):
-        part.suptitle(counted[words], fontsize=10)
-        panels = part.subplots(-(-len(shown) // across), across, squeeze=False).ravel()
-        for panel in panels:
-            panel.set_axis_off()
-        for panel, (image, caption) in zip(panels, shown, strict=False):
-            if image is None:
-                panel.text(0.5, 0.5, "no image", ha="center", va="center", fontsize=8, transform=panel.transAxes)
-            else:
-                panel.imshow(image, cmap="gray" if np.ndim(image) == 2 else None, interpolation="nearest")
-            panel.set_title(plain(caption), fontsize=7)
-    return figure
+    groups = {counted[words]: shown for words, shown in corners.items() if shown}
+    return thumbnails(groups, "\n".join(line for line in (title, rule, *empty) if line))
 
 
 def reliability_diagram(curves: Mapping[str, Any], *, title: str) -> Figure:
@@ -195,9 +178,7 @@ def reliability_diagram(curves: Mapping[str, Any], *, title: str) -> Figure:
     axes.set(ylabel="accuracy of the prediction", xlim=(0, 1), ylim=(0, 1))
     axes.legend(frameon=False, loc="upper left")
     below.set(xlabel="confidence of the predicted class", ylabel="share of samples")
-    for panel in (axes, below):
-        panel.spines[["top", "right"]].set_visible(False)
-    return figure
+    return finished(figure)
 
 
 def over_epochs(rows: Sequence[Mapping[str, Any]], *, target: str, words: Callable[[str], str], level: float = 0.95) -> Figure:
@@ -221,9 +202,7 @@ def over_epochs(rows: Sequence[Mapping[str, Any]], *, target: str, words: Callab
     axes.set(xlabel="epoch", ylabel="agreement (Spearman)", title=plain(f"Agreement with {target} over epochs"))
     if names:
         axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
-        state(figure, f"bands: {100 * level:g} % intervals")
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure
+    return finished(figure, f"bands: {100 * level:g} % intervals" if names else "")
 
 
 def side_by_side(
@@ -246,7 +225,6 @@ def side_by_side(
     axes = dict(zip(panels, figure.subplots(1, len(panels), squeeze=False)[0], strict=True))
     for panel in axes.values():
         panel.set_xlabel("accuracy (%)")
-        panel.spines[["top", "right"]].set_visible(False)
         panel.margins(0.25)
     if means:
         _named_points(axes["means"], [(100 * row["accuracy"], row["mean"], row["model"]) for row in means])
@@ -256,7 +234,7 @@ def side_by_side(
         axes["agreement"].set(ylabel="agreement (Spearman)", title=plain(f"Agreement with {target}"))
         bars = f"bars: {100 * level:g} % intervals of the bootstrap"
         figure.legend(loc="outside lower center", ncols=2, frameon=False, title=bars, title_fontsize=8)
-    return figure
+    return finished(figure)
 
 
 def _named_points(panel: Axes, points: Sequence[tuple[float, float, str]]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardsight.render.style import BLUE, COLORS, VERMILION, new_figure, state
+from hardsight.render.style import BLUE, COLORS, VERMILION, finished, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,9 +39,7 @@ def error_curves(curves: Mapping[str, Sequence[tuple[float, float, float, float]
     axes.set(xlabel="epsilon (pixels of 0 to 1)", ylabel="error (%)", ylim=(0, 100))
     axes.set_title(title, fontsize=11)
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
-    axes.spines[["top", "right"]].set_visible(False)
-    state(figure, "bands: 95 % intervals")
-    return figure
+    return finished(figure, "bands: 95 % intervals")
 
 
 def roc_curves(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], *, title: str = "") -> Figure:
@@ -64,8 +62,7 @@ def roc_curves(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], *, title: st
         figure.legend(frameon=False, loc="outside right center", fontsize=9)
     else:
         axes.legend(frameon=False, loc="lower right", fontsize=9)
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure
+    return finished(figure)
 
 
 def histograms(panels: Mapping[str, Mapping[str, np.ndarray]], *, title: str = "", share: bool = True) -> Figure:
@@ -90,14 +87,13 @@ def histograms(panels: Mapping[str, Mapping[str, np.ndarray]], *, title: str = "
             axes.hist(inside, edges, weights=weights, color=color, alpha=0.25, histtype="stepfilled")
             axes.hist(inside, edges, weights=weights, color=color, histtype="step", linewidth=1.3, label=kind)
         axes.set(xlabel=name, ylabel="share of inputs" if share else "inputs")
-        axes.spines[["top", "right"]].set_visible(False)
         if not alike:
             axes.legend(frameon=False, fontsize=8)
     if alike:
         handles, names = figure.axes[0].get_legend_handles_labels()
         figure.legend(handles, names, frameon=False, fontsize=8, loc="outside lower center", ncols=min(8, len(names)))
     figure.suptitle(title, fontsize=11)
-    return figure
+    return finished(figure)
 
 
 def _edges(values: np.ndarray, samples: int) -> np.ndarray:
@@ -134,8 +130,7 @@ def trajectories(path: Mapping[str, np.ndarray], *, title: str = "") -> Figure:
     angle_axes.set(ylabel="angle (degrees)")
     angle_axes.legend(frameon=False, fontsize=9)
     norm_axes.set_title(f"{len(rows)} samples {'that change class' if len(switched) else 'followed'}: medians", fontsize=9)
-    state(figure, "bands: from the lower to the upper quartile of the samples")
-    return figure
+    return finished(figure, "bands: from the lower to the upper quartile of the samples")
 
 
 def _draw_one(axes: Any, path: Mapping[str, np.ndarray], away: np.ndarray) -> None:
@@ -161,4 +156,3 @@ def _draw_many(axes: Axes, epsilon: np.ndarray, curves: Mapping[str, np.ndarray]
         axes.fill_between(epsilon, low, high, color=color, alpha=0.2, linewidth=0)
     axes.set(xlabel="epsilon (pixels of 0 to 1)")
     axes.set_ylim(bottom=0)
-    axes.spines[["top", "right"]].set_visible(False)

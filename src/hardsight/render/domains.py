@@ -1,4 +1,4 @@
-"""Figures of `adapt` and `generalize`: accuracy by round, by domain and by epoch, and samples that changed; their tables."""
+"""Figures of `adapt` and `generalize`: accuracy by round, by domain and by epoch, and samples in pictures; their differences."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hardsight.render import html_page
-from hardsight.render.style import COLORS, new_figure, plain, state
+from hardsight.render.style import COLORS, finished, new_figure, plain
 from hardsight.screen import Cell, ShownTable, interval
 
 MARKERS = "osD^vPX*"  # eight, for twelve colors: lines of the same color differ in their marker
@@ -26,8 +25,6 @@ def accuracy_per_round(
         title: one line on top.
         levels: method -> accuracy of what is trained once, without rounds: dotted lines.
     """
-    from matplotlib.ticker import MaxNLocator
-
     figure = new_figure(6.4, 4)
     axes = figure.subplots()
     axes.axhline(100 * start.mean(), color="0.5", linestyle="--", linewidth=1, label="source only")
@@ -41,74 +38,26 @@ def accuracy_per_round(
         if len(values) > 1:
             spread = values.std(0, ddof=1)
             axes.fill_between(rounds, mean - spread, mean + spread, color=color, alpha=0.15, linewidth=0)
-    if len(start) > 1 and curves:
-        state(figure, f"bands: ± one standard deviation over {len(start)} seeds")
     axes.set(xlabel="round", ylabel="mean class accuracy (%)", title=plain(title))
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.locator_params(axis="x", integer=True)
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure
-
-
-def before_and_after(
-    images: Sequence[Any],
-    captions: Sequence[str],
-    accuracy: Sequence[float],
-    classes: np.ndarray,
-    names: Sequence[str],
-    title: str,
-) -> Any:
-    """Pictures that are read rightly only after self-training, above accuracy by round and by class.
-
-    Args:
-        images: (h, w) in [0, 1], at most twelve.
-        captions: one under each.
-        accuracy: (rounds + 1,) mean class accuracy, that of the source model first.
-        classes: (2, c) accuracy by class, before and after.
-        names: of the classes.
-        title: one line on top.
-    """
-    from matplotlib.ticker import MaxNLocator
-
-    figure = new_figure(10, 5.2)
-    parts: Any = figure.subfigures(2, 1, height_ratios=[1, 1.9])
-    top, bottom = parts
-    top.suptitle(title, fontsize=11)
-    for axes in np.atleast_1d(top.subplots(1, 12)):
-        axes.set(xticks=[], yticks=[])
-        axes.spines[:].set_visible(False)
-    for axes, image, caption in zip(top.axes, images, captions, strict=False):
-        axes.imshow(image, cmap="gray_r", vmin=0, vmax=1)
-        axes.set_xlabel(caption, fontsize=8)
-    left, right = bottom.subplots(1, 2)
-    left.plot(np.arange(len(accuracy)), 100 * np.asarray(accuracy), marker="o", color=COLORS[0])
-    left.set(xlabel="round of self-training (0: the model that learned clean images)", ylabel="mean class accuracy (%)")
-    left.xaxis.set_major_locator(MaxNLocator(integer=True))
-    at, (before, after) = np.arange(len(names)), 100 * classes
-    right.vlines(at, before, after, color="0.7", linewidth=2)
-    right.plot(at, before, "o", color=COLORS[1], label="before")
-    right.plot(at, after, "o", color=COLORS[0], label="after")
-    right.set(xticks=at, xlabel="class", ylabel="accuracy (%)")
-    right.set_xticklabels(names)
-    right.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
-    for axes in (left, right):
-        axes.spines[["top", "right"]].set_visible(False)
-    return figure
+    spread = len(start) > 1 and curves
+    return finished(figure, f"bands: ± one standard deviation over {len(start)} seeds" if spread else "")
 
 
 def thumbnails(groups: Mapping[str, Sequence[tuple[Any, str]]], title: str, marked: Sequence[str] = ()) -> Any:
     """Small pictures in rows of six, a caption under each, one group below the other.
 
     Args:
-        groups: what to write above a group -> (image, caption) of its pictures, at least one.
-        title: one line on top.
+        groups: what to write above a group -> (image, caption) of its pictures, at least one; an image may be None.
+        title: on top.
         marked: groups whose words are in another color.
     """
 
     heights = [0.4 + 2.05 * -(-len(shown) // 6) for shown in groups.values()]
-    figure = new_figure(9, 0.4 + sum(heights))
-    figure.suptitle(plain(title), fontsize=11)
-    parts: Any = figure.subfigures(len(groups), 1, height_ratios=heights, squeeze=False)
+    figure = new_figure(9, 0.4 + 0.2 * title.count("\n") + sum(heights))
+    figure.suptitle(plain(title), fontsize=11 if "\n" not in title else 9)
+    parts: Any = figure.subfigures(len(groups), 1, height_ratios=heights, squeeze=False) if groups else np.empty((0, 1))
     for part, (words, shown) in zip(parts[:, 0], groups.items(), strict=True):
         color = COLORS[1] if words in marked else "black"
         part.suptitle(plain(words), fontsize=10, color=color)
@@ -117,7 +66,10 @@ def thumbnails(groups: Mapping[str, Sequence[tuple[Any, str]]], title: str, mark
             axes.set(xticks=[], yticks=[])
             axes.spines[:].set_visible(False)
         for axes, (image, caption) in zip(grid, shown, strict=False):
-            axes.imshow(image, cmap="gray" if np.ndim(image) == 2 else None, vmin=0, vmax=255)  # a faint picture stays faint
+            if image is None:
+                axes.text(0.5, 0.5, "no image", ha="center", va="center", fontsize=8, transform=axes.transAxes)
+            else:
+                axes.imshow(image, cmap="gray", vmin=0, vmax=255, interpolation="nearest")  # a faint picture stays faint
             axes.set_xlabel(plain(caption), fontsize=7, color=color)
     return figure
 
@@ -138,13 +90,10 @@ def accuracy_per_domain(reached: Mapping[str, np.ndarray], domains: Sequence[str
         at = np.arange(len(domains)) + 0.5 * ((number + 0.5) / len(reached) - 0.5)
         spread = 100 * values.std(0, ddof=1) if len(values) > 1 else None
         axes.errorbar(at, 100 * values.mean(0), yerr=spread, fmt="o", markersize=5, capsize=3, color=color, label=loss)
-    if seeds > 1:
-        state(figure, f"bars: ± one standard deviation over {seeds} seeds")
     axes.set(ylabel="accuracy (%)", title=title, xticks=np.arange(len(domains)))
     axes.set_xticklabels([plain(name) for name in domains])
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure
+    return finished(figure, f"bars: ± one standard deviation over {seeds} seeds" if seeds > 1 else "")
 
 
 def accuracy_per_epoch(curves: Mapping[str, Mapping[str, np.ndarray]], title: str) -> Any:
@@ -154,8 +103,6 @@ def accuracy_per_epoch(curves: Mapping[str, Mapping[str, np.ndarray]], title: st
         curves: domain -> loss -> (epochs,) accuracy, a mean over seeds.
         title: one line on top.
     """
-    from matplotlib.ticker import MaxNLocator
-
     figure = new_figure(2.6 * len(curves) + 0.4, 3.2)
     figure.suptitle(title, fontsize=11)
     panels = np.atleast_1d(figure.subplots(1, len(curves)))
@@ -163,18 +110,11 @@ def accuracy_per_epoch(curves: Mapping[str, Mapping[str, np.ndarray]], title: st
         for (loss, values), color in zip(losses.items(), cycle(COLORS), strict=False):
             axes.plot(np.arange(1, len(values) + 1), 100 * values, marker="o", markersize=2.5, color=color, label=loss)
         axes.set(xlabel="epoch", title=plain(domain))
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.spines[["top", "right"]].set_visible(False)
+        axes.locator_params(axis="x", integer=True)
     panels[0].set_ylabel("accuracy (%)")
     handles, names = panels[0].get_legend_handles_labels()
     figure.legend(handles, names, frameon=False, loc="outside lower center", ncols=6)
-    return figure
-
-
-def section(title: str, header: Sequence[str], rows: Sequence[Sequence[html_page.Cell]], words: str = "", last: int = 0) -> str:
-    """A table of a page with its heading, and words below that; the `last` rows are totals."""
-    about = html_page.paragraph(words, "quiet") if words else ""
-    return html_page.heading(title) + about + html_page.table(header, rows, last=last)
+    return finished(figure)
 
 
 def shown_differences(title: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Iterator[ShownTable]:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from hardsight.errors import InputError
-from hardsight.render.style import COLORS, MARKERS, new_figure
+from hardsight.render.style import COLORS, MARKERS, finished, new_figure
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from matplotlib.figure import Figure
 
     from hardsight.dynamics.curves import Curves
@@ -53,8 +53,6 @@ def curves_figure(
         title: one line on top.
         marks: (group, epoch or step) pairs: a dotted line in the group's color there, in every panel.
     """
-    from matplotlib.ticker import MaxNLocator
-
     present = curves.present()
     if len(present) > len(COLORS):
         raise InputError(f"{len(present)} groups by {curves.groups.name} are too many to tell apart; draw at most {len(COLORS)}.")
@@ -72,17 +70,16 @@ def curves_figure(
             panel.axvline(time, color=colors[present.index(group)], linestyle=":", linewidth=1.4)
         panel.set(xlabel=curves.unit, ylabel=WORDS[name])
         _limit(panel, name, curves)
-        panel.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
+        panel.locator_params(axis="x", integer=True, nbins=6)
         panel.grid(color="#e5e5e5", linewidth=0.6)
         panel.set_axisbelow(True)
-        panel.spines[["top", "right"]].set_visible(False)
     if legend:
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, title=curves.groups.name, loc="outside right center", frameon=False, fontsize=8.5)
     bands = ["bands: ± one standard deviation over samples"] if has_band and set(columns) != {"correct"} else []
     pale = [f"pale: fewer than {FEW} samples"] if few else []
     figure.suptitle("\n".join(filter(None, [title, *bands, *pale])), fontsize=10)
-    return figure
+    return finished(figure)
 
 
 def _draw_groups(panel: Any, name: str, curves: Curves, colors: list[Any], *, few: set[int], has_band: set[int]) -> None:
@@ -135,8 +132,6 @@ def collapse_figure(table: pa.Table, *, title: str = "") -> Figure:
         table: rows of one split of `hardsight.dynamics.read_epochs`, those that were measured.
         title: one line on top.
     """
-    from matplotlib.ticker import MaxNLocator
-
     figure = new_figure(12.6, 3.3, dpi=130)
     figure.suptitle(title, fontsize=10)
     left, middle, right = figure.subplots(1, 3)
@@ -146,7 +141,7 @@ def collapse_figure(table: pa.Table, *, title: str = "") -> Figure:
             values = np.array(table.column(name).to_pylist(), dtype=np.float64)
             axes.plot(epoch, values, color=color, label=words, marker="o", markersize=3, linewidth=1.2)
         axes.set_xlabel("epoch", fontsize=9)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.locator_params(axis="x", integer=True)
         axes.legend(fontsize=8, frameon=False)
     left.set_yscale("symlog", linthresh=0.1)
     rows = table.to_pylist()
@@ -156,9 +151,8 @@ def collapse_figure(table: pa.Table, *, title: str = "") -> Figure:
     right.set_yticks([])
     right.legend(fontsize=8, frameon=False)
     for axes in (left, middle, right):
-        axes.spines[["top", "right"]].set_visible(False)
         axes.tick_params(labelsize=8)
-    return figure
+    return finished(figure)
 
 
 def _histograms(axes: Any, row: dict[str, Any], style: str) -> None:

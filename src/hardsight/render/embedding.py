@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hardsight.render.style import new_figure
+from hardsight.render.style import finished, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -66,5 +66,4 @@ def embedding_figure(
     axes.set(xlabel="first feature", ylabel="second feature", aspect="equal")
     axes.axhline(0, color="#cccccc", linewidth=0.6, zorder=0)
     axes.axvline(0, color="#cccccc", linewidth=0.6, zorder=0)
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure
+    return finished(figure)

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hardsight.screen import interval
-
 Cell = str | tuple[str, str]  # text, or text and the name of its style: yes, no, quiet
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 STYLE = """
@@ -135,15 +133,6 @@ def words(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return ", ".join(words(item) for item in value) or "–"
     return "–" if value is None else ("no", "yes")[value] if isinstance(value, bool) else str(value)
-
-
-def points(row: Mapping[str, Any]) -> Cell:
-    """+2.45 [+1.10, +3.80] of a difference with its interval, marked where that leaves 0 out."""
-    mean = f"{100 * row['difference']:+.2f}"
-    if row["low"] is None:
-        return mean
-    text = f"{mean} {interval(row['low'], row['high'], 2, factor=100)}"
-    return text, "yes" if row["low"] > 0 else "no" if row["high"] < 0 else ""
 
 
 def escaped(text: str) -> str:

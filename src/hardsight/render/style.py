@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,6 +28,11 @@ def plain(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def state(figure: Any, words: str) -> None:
-    """Write below a figure what its bands or bars are."""
-    figure.supxlabel(words, fontsize=8, color="0.35")
+def finished(figure: Figure, words: str = "") -> Figure:
+    """The figure without the frame at the top and the right of its panels; `words` below say what bands or bars are."""
+    for axes in figure.axes:
+        if "top" in axes.spines:  # not those of polar axes
+            axes.spines[["top", "right"]].set_visible(False)
+    if words:
+        figure.supxlabel(words, fontsize=8, color="0.35")
+    return figure

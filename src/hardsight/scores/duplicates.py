@@ -288,7 +288,8 @@ class Repeats:
     @cached_property
     def repeated(self) -> np.ndarray:
         """(n,) whether a sample is a near duplicate of one before it, or of one in the reference."""
-        return (self.nearest >= 0) & ~_first_of_group(self.group)
+        first = (self.group >= 0) & (first_rows(self.group) == np.arange(len(self.group)))  # of its group
+        return (self.nearest >= 0) & ~first
 
     def put_back(self, order: np.ndarray) -> Repeats:
         """The same where row i is row `order[i]`."""
@@ -332,16 +333,3 @@ def find_repeats(features: np.ndarray, reference: np.ndarray | None = None) -> R
     """Near duplicates of (n, d) features among themselves, or in an (m, d) reference."""
     duplicates = near_duplicates(features, reference, only_near=True)
     return Repeats(duplicates.nearest, duplicates.distance, duplicates.group)
-
-
-def _first_of_group(group: np.ndarray) -> np.ndarray:
-    """(n,) whether a row is the first of its group; -1 is none.
-
-    Example:
-        >>> _first_of_group(np.array([-1, 0, 1, 0, 1]))
-        array([False,  True,  True, False, False])
-    """
-    first = np.zeros(len(group), dtype=bool)
-    numbers, at = np.unique(group, return_index=True)
-    first[at[numbers >= 0]] = True
-    return first

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from hardsight.checks import to_numpy
-from hardsight.errors import InputError
 from hardsight.head import Head, as_head
 from hardsight.scores.registry import FittedTo, ScoreInputs, dataset_score
 from hardsight.scores.sweep import Sweep
@@ -62,11 +61,7 @@ class ClassGaussians:
 
     terms, labels = frozenset({LOGITS}), True
 
-    def __init__(self, covariance: str = "diagonal") -> None:
-        if not isinstance(covariance, str) or covariance not in ("diagonal", "identity"):
-            raise InputError(f'covariance must be "diagonal" or "identity", got {covariance!r}.')
-        self.covariance = covariance
-        self.count: np.ndarray | None = None  # (c,)
+    count: np.ndarray | None = None  # (c,)
 
     def see(self, x: Any, rows: Sweep) -> None:
         """Add a batch to the sums of its given classes."""
@@ -92,8 +87,7 @@ class ClassGaussians:
         n = self.count.sum()
         pooled = (self.squares - np.einsum("c,cd->d", self.count, np.nan_to_num(mean) ** 2)) / n
         spread = self.squares.mean() / n or 1.0
-        variance = np.maximum(pooled, VARIANCE_FLOOR * spread) if self.covariance == "diagonal" else np.ones_like(pooled)
-        return DiagonalGaussians(mean, variance, self.center).of_predicted(x, rows)
+        return DiagonalGaussians(mean, np.maximum(pooled, VARIANCE_FLOOR * spread), self.center).of_predicted(x, rows)
 
 
 class HeadGaussians:
@@ -102,9 +96,8 @@ class HeadGaussians:
     terms, labels = frozenset({LOGITS}), False
 
     def __init__(self, head: Head) -> None:
-        self.gaussians = DiagonalGaussians(
-            head.directions, head_variance(head), head.origin
-        )  # far-off features keep their digits
+        # Around the origin of the head, far-off features keep their digits.
+        self.gaussians = DiagonalGaussians(head.directions, head_variance(head), head.origin)
 
     def see(self, x: Any, rows: Sweep) -> None:
         """Nothing: the head says it all."""
@@ -123,18 +116,16 @@ def _gaussians(head: Head | None) -> ClassGaussians | HeadGaussians:
     formula="log N(x; mean_p, diag(v)), p the predicted class; mean and v of the head, or v pooled over classes",
     source="Wan et al., CVPR 2018 (likelihood of the L-GM loss)", labels=False,
 )  # fmt: skip
-def gm_likelihood(features: Any, head: Any, labels: Any = None, *, bias: Any = None, covariance: str = "diagonal") -> FittedTo:
+def gm_likelihood(features: Any, head: Any, labels: Any = None, *, bias: Any = None) -> FittedTo:
     """Log-likelihood of a feature under the Gaussian of its predicted class: low is atypical.
 
     A Gaussian head (L-GM, GM) has learned its Gaussians: its own means and variances are used, as `LGMLoss.log_likelihood`
     does, and labels play no part.
 
     For any other head Gaussians are fitted: the class means of the labeled samples and one diagonal covariance for all
-    classes (`covariance="identity"`: distances only). A predicted class without labeled samples gives NaN.
+    classes. A predicted class without labeled samples gives NaN.
     """
     own = None if head is None else as_head(head, bias)
     if own is None or own.kind != "gaussian":
-        return ScoreInputs(features, head, labels, bias), ClassGaussians(covariance)
-    if covariance != "diagonal":
-        raise InputError("a gaussian head has its own variances: leave covariance out.")
+        return ScoreInputs(features, head, labels, bias), ClassGaussians()
     return ScoreInputs(features, own, labels), HeadGaussians(own)

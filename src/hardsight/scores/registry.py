@@ -141,13 +141,8 @@ def plain_score(
 
     def register(function: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
         name, number = function.__name__, inspect.signature(function).parameters.get("k")
-
-        def at(k: int) -> Score:
-            own = _function_with(function, k)
-            return replace(SCORES[name], name=f"{name}:{k}", formula=_with_k(formula, k), function=own, k=k, at=None)
-
         score = Score(name, hard, scope, labels, range, formula, source, function)
-        SCORES[name] = score if number is None else replace(score, k=number.default, at=at)
+        SCORES[name] = score if number is None else replace(score, k=number.default, at=functools.partial(_carrying, name))
         return function
 
     return register
@@ -190,20 +185,19 @@ def row_score_at(
     def register(of: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
         name = of.__name__
 
-        def at(k: int) -> Score:
-            own = functools.partial(of, k=check_count(k, "k", least=1))
-            about = _with_k(formula, k)
-            ask: Any = function
-            ask = _function_with(ask, k)
-            return Score(f"{name}:{k}", hard, "row", True, range, about, source, ask, k=k, terms=frozenset(terms(k)), of=own)
+        def of_k(k: int) -> dict[str, Any]:
+            return {"terms": frozenset(terms(k)), "of": functools.partial(of, k=k)}
 
         @functools.wraps(of)
         def function(features: Any, head: Any, labels: Any, *, bias: Any = None, k: int = k) -> np.ndarray:
-            score = at(k)
+            score = _carrying(name, check_count(k, "k", least=1), **of_k(k))
             return values(score, swept(ScoreInputs(features, head, labels, bias), score.terms, name))
 
         _own_signature(function)
-        SCORES[name] = replace(at(k), name=name, formula=formula, function=function, at=at)
+        SCORES[name] = Score(
+            name, hard, "row", True, range, formula, source, function, k=k, **of_k(k),
+            at=lambda k: _carrying(name, k, **of_k(k)),
+        )  # fmt: skip
         return function
 
     return register
@@ -215,20 +209,19 @@ def _own_signature(function: Any) -> None:
     function.__annotations__ = {}
 
 
-def _function_with(function: Callable[..., np.ndarray], k: int) -> Callable[..., np.ndarray]:
-    """The function of a score with its number set, under its own name and docstring."""
-    return functools.update_wrapper(functools.partial(function, k=k), function)
-
-
-def _with_k(formula: str, k: int) -> str:
-    return re.sub(r"k = .*", f"k = {k}", formula)  # it is the last thing that a formula says
+def _carrying(name: str, k: int, **changes: Any) -> Score:
+    """The score `name:k`: its function under the same name and docstring, with another number."""
+    plain = dict.__getitem__(SCORES, name)
+    function = functools.update_wrapper(functools.partial(plain.function, k=k), plain.function)
+    formula = re.sub(r"k = .*", f"k = {k}", plain.formula)  # it is the last thing that a formula says
+    return replace(plain, name=f"{name}:{k}", formula=formula, function=function, k=k, at=None, **changes)
 
 
 class Fitted(Protocol):
     """A dataset or reference score at work: it sees every batch it is fitted to once, then gives each batch its values.
 
     It is made for a head, and once without one, to ask for its attributes. With `every_class = True` a reference must have
-    samples of all classes.
+    samples of all classes. `reference_terms` are those that it takes of the reference, if other than `terms`.
     """
 
     terms: frozenset[str]
@@ -282,7 +275,7 @@ def reference_score(
                 raise InputError(
                     f"features and reference must have the same number of columns, got {tuple(x.shape)} and {tuple(known.shape)}."
                 )
-            fitted.see(known, swept(reference, fitted.terms, ask.__name__))
+            fitted.see(known, swept(reference, getattr(fitted, "reference_terms", fitted.terms), ask.__name__))
             rows = swept(inputs, fitted.terms, ask.__name__)
             return np.where(rows.ok, fitted.of(x, rows), np.nan)
 
@@ -300,17 +293,11 @@ def _fitted_score(score: Score, ask: Any, fit: Callable[..., Fitted]) -> Callabl
     def fit_at(k: int | None) -> Callable[[Head | None], Fitted]:
         return lambda head: fit(head, k)
 
-    def at(k: int) -> Score:
-        ask_with = _function_with(score.function, check_count(k, "k", least=1))
-        return replace(
-            SCORES[score.name], name=f"{score.name}:{k}", formula=_with_k(score.formula, k), function=ask_with,
-            fit=fit_at(k), k=k, at=None,
-        )  # fmt: skip
-
-    if number is not None:
-        score = replace(score, fit=fit_at(number.default), k=number.default, at=at)
-    else:
+    if number is None:
         score = replace(score, fit=fit)
+    else:
+        at = functools.partial(lambda name, k: _carrying(name, k, fit=fit_at(k)), score.name)
+        score = replace(score, fit=fit_at(number.default), k=number.default, at=at)
     assert score.fit is not None
     SCORES[score.name] = replace(score, terms=score.fit(None).terms)
     return score.function

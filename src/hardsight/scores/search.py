@@ -146,11 +146,11 @@ class ClosestPairs:
     pairs: list[np.ndarray] = field(default_factory=list)  # (p, 2) rows each
     links: list[np.ndarray] = field(default_factory=list)  # (p, 2) each: rows that a crowd of such pairs connects
 
-    def take_in(self, rows: slice, product: np.ndarray, other: np.ndarray) -> None:
+    def take_in(self, rows: np.ndarray, product: np.ndarray, other: np.ndarray) -> None:
         """Let the largest products of some rows, and the rows they are with, into the best so far."""
         best, nearest = self.best[rows], self.nearest[rows]
         better = (product > best) | ((product == best) & (other < nearest))
-        best[better], nearest[better] = product[better], other[better]
+        self.best[rows[better]], self.nearest[rows[better]] = product[better], other[better]
 
 
 def closest_pairs(x: Any, y: Any = None, bound: float = np.inf, sure: float = np.inf) -> ClosestPairs:
@@ -181,10 +181,10 @@ def closest_pairs(x: Any, y: Any = None, bound: float = np.inf, sure: float = np
         below = _column_best(product, closest.best[columns]) if symmetric and i < j else None
         memory.append(buffer)
         with lock:
-            closest.take_in(rows, largest, where + j)
+            closest.take_in(np.arange(i, rows.stop), largest, where + j)
             if below is not None:
                 some, product_of, row_of = below
-                _take_in_columns(closest, j + some, product_of, row_of + i)
+                closest.take_in(j + some, product_of, row_of + i)
             if len(close):
                 (closest.links if crowd else closest.pairs).append(close + [i, j])
 
@@ -269,13 +269,6 @@ def _column_best(product: Any, best: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return some, value[some], product[:, some].argmax(0) if len(some) else some
 
 
-def _take_in_columns(closest: ClosestPairs, columns: np.ndarray, product: np.ndarray, row: np.ndarray) -> None:
-    """The same as `take_in`, for rows at an index array."""
-    best, nearest = closest.best[columns], closest.nearest[columns]
-    better = (product > best) | ((product == best) & (row < nearest))
-    closest.best[columns[better]], closest.nearest[columns[better]] = product[better], row[better]
-
-
 def _above(product: Any, largest: np.ndarray, bounds: tuple[float, float]) -> tuple[np.ndarray, bool]:
     """(p, 2) rows and columns of a (q, m) block above a bound, and whether these are only what connects a crowd of them."""
     bound, sure = bounds
@@ -301,7 +294,5 @@ def _connecting(pairs: np.ndarray, q: int, m: int) -> np.ndarray:
     for first in np.unique(part[pairs[:, 0]], return_index=True)[1]:
         order, before = breadth_first_order(graph, int(pairs[first, 0]), directed=False)
         edges.append(np.stack([before[order[1:]], order[1:]], axis=1))
-    joined = np.sort(
-        np.concatenate([np.empty((0, 2), np.int64), *edges]), axis=1
-    )  # a row and a column each: rows have the smaller numbers
-    return joined - [0, q]
+    # Each edge joins a row and a column: rows have the smaller numbers.
+    return np.sort(np.concatenate([np.empty((0, 2), np.int64), *edges]), axis=1) - [0, q]

@@ -78,10 +78,8 @@ class AvhScaled:
     def see(self, x: Any, rows: Sweep) -> None:
         """Widen the range of AVH by a batch."""
         values = self._avh(rows)
-        self.low, self.high = (
-            np.fmin(self.low, np.fmin.reduce(values, initial=np.inf)),
-            np.fmax(self.high, np.fmax.reduce(values, initial=-np.inf)),
-        )
+        self.low = np.fmin(self.low, np.fmin.reduce(values, initial=np.inf))
+        self.high = np.fmax(self.high, np.fmax.reduce(values, initial=-np.inf))
 
     def of(self, x: Any, rows: Sweep) -> np.ndarray:
         """(b,) AVH of a batch within that range."""

@@ -1,13 +1,12 @@
 """Scoring: a snapshot in, a scores table out.
 
     score.py         `score`, the verb, step by step; settings.py has its options
-    inputs.py        what is scored, and additional inputs of some scores: a reference, other models, images
     job.py           which scores, which rows, one or two passes; and `Snapshot.scores`, which reads what is stored
-    scopes.py        what each scope of scores needs, and how it gets its values
+    scopes.py        what is scored and what is beside it; what each scope of scores needs, and how it gets its values
     checkpoints.py   image gradients at the epochs that a run kept, for `vog`
     fitted_head.py   calibrated heads fitted by cross-validation if there is none
     cluster.py       the same on a Dask cluster
-    comparable.py    two models on the same samples: compared by value, or by rank
+    comparable.py    two models on the same samples: compared by value, or by rank; whether a reference is of the same model
 
 Names are imported on first use.
 """

@@ -22,11 +22,11 @@ from typing import Any
 import pyarrow as pa
 
 from hardsight.errors import FileError, HardsightError, InputError, RunError, first_line, require
+from hardsight.files.kinds import check_table_output
 from hardsight.files.parquet import read_parquet
 from hardsight.files.places import Place, address, place, remove_all
 from hardsight.files.reading import read_json
 from hardsight.files.samples import SampleFiles
-from hardsight.files.table_writing import check_table_output
 from hardsight.files.writing import write_json
 from hardsight.scoring.job import Job
 from hardsight.screen import Progress
@@ -260,15 +260,11 @@ def _has_workers(client: Any) -> bool:
 
 def _failure(future: Any, number: int, piece: range) -> HardsightError:
     """The error for a part that Dask gave up on."""
-    from distributed import KilledWorker
-
     error = future.exception() if future.status == "error" else None
     which = f"{part_name(number)} (rows {piece.start} to {piece.stop - 1})"
     kept = "Complete parts are kept: fix the cause, and run the same command again."
     if error is None:
         return RunError(f"{which} was cancelled ({future.status}); the scheduler may have been restarted. {kept}")
-    if isinstance(error, KilledWorker):
-        return RunError(f"{which}: every worker that tried it died, out of memory or from a crash. {kept}")
     if isinstance(error, FileError):
         kept = f"Workers open the same paths as you do: use a shared disk, or s3://. {kept}"
     kind = type(error) if isinstance(error, HardsightError) else RunError

@@ -12,10 +12,14 @@ from typing import Any
 import numpy as np
 
 from hardsight.checks import to_numpy
+from hardsight.errors import InputError
 from hardsight.files.heads import ARRAYS
 from hardsight.head import Head
 from hardsight.scores import SCORES
 from hardsight.scores.terms import INPUT, SOFTMAX, TOP
+from hardsight.snapshot import Snapshot
+
+SAME = 1e-4  # relative tolerance: heads saved in another precision count as the same
 
 
 def why_two_scales(first: Head | None, second: Head | None, names: tuple[str, str]) -> str | None:
@@ -44,6 +48,25 @@ def same_head(first: Head, second: Head, tolerance: float = 0.0) -> bool:
     return all(_close(getattr(first, name), getattr(second, name), tolerance) for name in ARRAYS)
 
 
+def check_reference(snapshot: Snapshot, reference: Snapshot) -> None:
+    """Require features of the same model: a score fitted to another model's features would be meaningless."""
+    name = reference.name or "the reference"
+    if reference.source.evidence != "features":
+        raise InputError(f"{name}: a reference needs features, but this one holds {reference.source.evidence}.")
+    if snapshot.source.evidence != "features":
+        return
+    widths = reference.source.width, snapshot.source.width
+    if widths[0] != widths[1]:
+        raise InputError(f"{name} is of another model: its features have {widths[0]} dimensions, these have {widths[1]}.")
+    if reference.head is None or snapshot.head is None:
+        return
+    theirs, ours = reference.head, snapshot.head
+    if theirs.num_classes != ours.num_classes:
+        raise InputError(f"{name} is of another model: its head has {theirs.num_classes} classes, this one {ours.num_classes}.")
+    if not same_head(theirs, ours, SAME):
+        raise InputError(f"{name} is of another model: its head is different. Extract both with one model.")
+
+
 def _close(first: Any, second: Any, tolerance: float) -> bool:
     if first is None or second is None:
         return first is second
@@ -68,10 +91,6 @@ def hardness_ranks(values: np.ndarray, hard: str) -> np.ndarray:
         >>> hardness_ranks(np.array([0.1, 0.4, 0.2, 0.2]), "high")
         array([0.125, 0.875, 0.5  , 0.5  ])
     """
-    order = np.argsort(values if hard == "high" else -values)
-    ordered = values[order]
-    start = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(values)])  # start of each run of equal values
-    size = np.diff(start, append=len(values))
-    ranks = np.empty(len(values))
-    ranks[order] = np.repeat((start + size / 2) / max(1, len(values)), size)
-    return ranks
+    from scipy.stats import rankdata  # takes a second to import
+
+    return np.asarray((rankdata(values if hard == "high" else -values) - 0.5) / max(1, len(values)))

@@ -2,7 +2,7 @@
 
 `parts` is the computation. Row scores take one pass over the rows, a sweep. Scopes that must see all rows first take an extra
 pass; other inputs of a score (a reference, a run's epochs, other models, layers, checkpoints) are read beforehand and joined by
-id or row. Read before this: score.py and inputs.py. Next: scopes.py, what each scope of scores makes of a batch and its sweep.
+id or row. Read before this: score.py. Next: scopes.py, what each scope of scores makes of a batch and its sweep.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ from hardsight.scores.registry import Score, norms_only
 from hardsight.scores.sweep import Sweep, sweep, sweep_logits
 from hardsight.scores.terms import ANGLES, LOGITS, NEAREST, NONFINITE, NONFINITE_LOGIT, OK, ZERO
 from hardsight.scoring.fitted_head import heads_with_every_class
-from hardsight.scoring.inputs import ScoringInputs
-from hardsight.scoring.scopes import SCOPES, Scope, scopes_of
+from hardsight.scoring.scopes import SCOPES, Scope, ScoringInputs, scopes_of
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
 from hardsight.snapshot.sources import TableSource

@@ -6,9 +6,11 @@ first, where a value depends on all rows; then `values` of each batch. The formu
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import ClassVar
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +18,7 @@ import pyarrow.compute as pc
 
 from hardsight.checks import to_numpy
 from hardsight.errors import FileError, InputError
-from hardsight.files.epochs import Stories, recorded
+from hardsight.files.epochs import Stories, has_dynamics, recorded
 from hardsight.files.places import Place
 from hardsight.files.run import read_manifest
 from hardsight.files.samples import Batch, SampleFiles
@@ -25,13 +27,37 @@ from hardsight.scores.neighbors import depth_of, neighbors_vote
 from hardsight.scores.registry import Fitted, Score, norms_only, not_linear, values
 from hardsight.scores.sweep import Sweep, sweep
 from hardsight.scoring.checkpoints import GradientVariance, kept_epochs, trained_on
-from hardsight.scoring.inputs import ScoringInputs
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
 from hardsight.threads import blocks
 
 LAYERS = "layers"  # the folder of `hardsight extract --layers`: layers/00-NAME/part-00000.parquet, ...
 PROBABILITIES = 2**20  # per model in memory at a time
+
+
+@dataclass(frozen=True)
+class ScoringInputs:
+    """A snapshot to score, and the additional inputs of some scores."""
+
+    snapshot: Snapshot
+    reference: Snapshot | None = field(default=None, kw_only=True)
+    models: tuple[Snapshot, ...] = field(default=(), kw_only=True)
+    images: Any = field(default=None, kw_only=True)
+
+    @property
+    def headless(self) -> bool:
+        """Whether there are features but no head."""
+        return self.snapshot.head is None and self.snapshot.source.evidence == "features"
+
+    @functools.cached_property
+    def run(self) -> Path | None:
+        """The run directory of the snapshot, if it has one."""
+        return self.snapshot.run
+
+    @functools.cached_property
+    def run_with_dynamics(self) -> Path | None:
+        """The run directory, if it has dynamics of the samples."""
+        return self.run if has_dynamics(self.run) else None
 
 
 class Scope:
@@ -173,7 +199,7 @@ class ReferenceScope(FittedScope):
         reference = inputs.reference
         assert reference is not None
         head = reference.head or inputs.snapshot.head
-        terms = frozenset[str]().union(*(fitted.terms for fitted in self.fitted.values()))
+        terms = frozenset[str]().union(*(getattr(fitted, "reference_terms", fitted.terms) for fitted in self.fitted.values()))
         for batch in reference.batches():
             swept = norms_only(batch.values, batch.labels)
             if terms:

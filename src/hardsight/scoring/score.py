@@ -1,20 +1,20 @@
 """`score`: from anything that a snapshot opens to the scores table. Every step is a call, in order:
 
     the samples, opened                     snapshot/
-    what some scores need beside them       inputs.py
+    what some scores need beside them       here
     which scores of which rows              job.py, first half
     their values, batch by batch            job.py, second half; then scopes.py
     the table, in memory or in a file       here
     what is printed of it                   `ScoresTable` in result.py
 
-Next: inputs.py, job.py, scopes.py, in this order.
+Next: job.py, scopes.py, in this order.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -22,11 +22,11 @@ import pyarrow as pa
 
 from hardsight.data.run_images import pictures_of
 from hardsight.errors import InputError, did_you_mean
+from hardsight.files.kinds import check_table_output
 from hardsight.files.places import Place, place
-from hardsight.files.table_writing import check_table_output
 from hardsight.options import takes
 from hardsight.result import ScoresTable
-from hardsight.scoring.inputs import listed, open_models, open_reference
+from hardsight.scoring.comparable import check_reference
 from hardsight.scoring.job import CROSS_VALIDATED, Job
 from hardsight.scoring.settings import ScoreSettings
 from hardsight.screen import Progress
@@ -88,7 +88,7 @@ def score(
 
 def _checked_target(target: Place, x: Any, settings: ScoreSettings) -> Place:
     """The output, which is never an input."""
-    inputs = (settings.head, settings.labels, settings.class_names, settings.reference, *listed(settings.models))
+    inputs = (settings.head, settings.labels, settings.class_names, settings.reference, *_listed(settings.models))
     check_table_output(target, "scores", (x, *inputs))
     return target
 
@@ -106,13 +106,56 @@ def _opened(x: Any, settings: ScoreSettings) -> Snapshot:
 
 def _job(snapshot: Snapshot, settings: ScoreSettings) -> Job:
     """Which scores of which rows, with what some scores need beside them."""
-    reference, models = open_reference(snapshot, settings.reference), open_models(snapshot, settings.models)
+    reference, models = _reference(snapshot, settings.reference), _models(snapshot, settings.models)
     if settings.limit is not None:
         snapshot = snapshot.selected(first=settings.first, limit=settings.limit)
     return Job(
         snapshot, settings.scores, settings.first, settings.shard, settings.strict,
         reference=reference, models=models, images=settings.images,
     )  # fmt: skip
+
+
+def _reference(snapshot: Snapshot, source: Any) -> Snapshot | None:
+    """The reference at a path, or a snapshot, of the same model; None for none."""
+    if source is None:
+        return None
+    reference = _snapshot(source, "reference")
+    check_reference(snapshot, reference)
+    return reference
+
+
+def _models(snapshot: Snapshot, sources: Any) -> tuple[Snapshot, ...]:
+    """Snapshots of other models, from paths or snapshots, over the same classes."""
+    others = tuple(_snapshot(source, "models").numbered_as(snapshot) for source in _listed(sources))
+    for other in others:
+        _check_classes(snapshot, other)
+    return others
+
+
+def _snapshot(source: Any, name: str) -> Snapshot:
+    if isinstance(source, Snapshot):
+        return source
+    if isinstance(source, (str, os.PathLike)):
+        return Snapshot.load(source)
+    raise InputError(f"{name} must be a snapshot or the path of one, got {type(source).__name__}.")
+
+
+def _listed(models: Any) -> Sequence[Any]:
+    """Snapshots or paths, also from comma-separated text."""
+    if models is None:
+        return ()
+    if isinstance(models, str):
+        return [path.strip() for path in models.split(",") if path.strip()]
+    return [models] if isinstance(models, (Snapshot, os.PathLike)) else list(models)
+
+
+def _check_classes(snapshot: Snapshot, other: Snapshot) -> None:
+    """Require probabilities over the same classes, by which models are compared."""
+    name = other.name or "the other model"
+    if other.source.evidence == "features" and other.head is None:
+        raise InputError(f"{name} has no head: models are compared by their probabilities.")
+    if snapshot.num_classes is not None and other.num_classes != snapshot.num_classes:
+        raise InputError(f"{name} has {other.num_classes} classes, this model {snapshot.num_classes}: they cannot be compared.")
 
 
 def _summary(job: Job, settings: ScoreSettings) -> Summary:

@@ -39,11 +39,12 @@ def numbered_as(snapshot: Snapshot, other: Snapshot) -> Snapshot:
     if not isinstance(snapshot.source, ArraySource) and snapshot.source.evidence != "features":
         in_memory = snapshot.take(np.arange(len(snapshot)))  # the columns of logits and probabilities are put in order
         in_memory.loaded_from, snapshot = snapshot.loaded_from, in_memory
-    renumbered = snapshot._again(snapshot.source.renumbered(numbers, order, names))
-    renumbered.head = None if snapshot.head is None else snapshot.head.classes(order)
-    renumbered.others = {name: matrix[:, order] for name, matrix in snapshot.others.items()}
-    renumbered.class_names = names
-    return renumbered
+    return snapshot._again(
+        source=snapshot.source.renumbered(numbers, order, names),
+        head=None if snapshot.head is None else snapshot.head.classes(order),
+        others={name: matrix[:, order] for name, matrix in snapshot.others.items()},
+        class_names=names,
+    )
 
 
 def joined(first: Snapshot, second: Snapshot) -> Joined:

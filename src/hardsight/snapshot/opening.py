@@ -3,37 +3,172 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hardsight.checks import is_list_column, list_matrix
+from hardsight.checks import as_array, as_matrix, check_ids, from_stream, given_probs, is_list_column, is_text, list_matrix
 from hardsight.errors import FileError, InputError
 from hardsight.files.class_names import given_class_names
 from hardsight.files.epochs import epoch_means, has_dynamics
-from hardsight.files.heads import head_from_arrays, load_head
+from hardsight.files.heads import ARRAYS, head_from_arrays, load_head
 from hardsight.files.kinds import LIST_COLUMNS
 from hardsight.files.npy import RowsOnDisk, open_npy, open_npz
 from hardsight.files.places import Place, missing, place
-from hardsight.files.reading import reading
+from hardsight.files.reading import naming, reading
 from hardsight.files.run import read_manifest
-from hardsight.files.samples import SampleFiles, evidence_of
+from hardsight.files.samples import SampleFiles, evidence_among, evidence_of
 from hardsight.files.table_files import read_table
-from hardsight.files.wide_tables import take_apart, warn_of_scales
-from hardsight.fitted_estimator import fitted_columns
-from hardsight.head import as_head, is_estimator
+from hardsight.files.wide_tables import Parts, check_columns, is_table, names_columns, take_apart, warn_of_scales
+from hardsight.fitted_estimator import FittedEstimator, fitted_columns
+from hardsight.head import Head, as_head, is_estimator
 from hardsight.labels import Classes, Written, check_agree
-from hardsight.pandas_index import align
+from hardsight.pandas_index import align, classes_in, in_class_order, index_ids, same_columns
 from hardsight.screen import print_in_command
-from hardsight.snapshot.arrays import OWN_NAMES, Opened, behind_estimator
-from hardsight.snapshot.sources import ArraySource, Source
+from hardsight.snapshot.sources import ArraySource
+
+EVIDENCE = ("features", "logits", "probs")
+OWN_NAMES = (*ARRAYS, "kind", "scale", "labels", "ids", "class_names")  # arrays in an .npz other than features
 
 
-def open_path(path: Place, head: Any, labels: Any, features: Any, class_names: Any) -> Opened:
+@dataclass(frozen=True)
+class Opened:
+    """Rows, and what is known of the model that saw them."""
+
+    source: ArraySource | SampleFiles
+    head: Head | None = None
+    classes: Classes = Classes()
+    others: dict[str, Any] = field(default_factory=dict)  # further evidence of the same rows, such as probs next to features
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """The arguments of `Snapshot`."""
+
+    features: Any = None
+    head: Any = None
+    labels: Any = None
+    bias: Any = None
+    logits: Any = None
+    probs: Any = None
+    pred_probs: Any = None
+    ids: Any = None
+    class_names: Any = None
+    columns: dict[str, Any] | None = None
+    allow_duplicates: bool = False
+
+    def evidence(self) -> dict[str, Any]:
+        """Features, logits or probs by name; only features may have one of the others next to them."""
+        held = {name: getattr(self, name) for name in EVIDENCE if getattr(self, name) is not None}
+        if not held or len(held) == 2 and "features" not in held or len(held) > 2:
+            raise InputError(f"a snapshot holds features, logits or probs, got {' and '.join(held) or 'none of them'}.")
+        return held
+
+    def taken_apart(self, chosen: Any) -> tuple[Arrays, Parts]:
+        """The same with the columns of a frame in their places; `chosen` names those of the features."""
+        parts = take_apart(self.features, fitted_columns(self.head) if chosen is None else chosen, self.labels, self.ids)
+        held = {"features": None, parts.evidence: parts.values, "labels": parts.labels, "ids": parts.ids}
+        return replace(self, **held, columns={**parts.columns, **(self.columns or {})}), parts
+
+
+def open_arrays(given: Arrays, chosen: Any = None) -> Opened:
+    """The rows that were given; `chosen` names the columns of a table that are the features."""
+    _check_arguments(given, chosen)
+    given = replace(given, probs=given_probs(given.probs, given.pred_probs), class_names=given_class_names(given.class_names))
+    parts = Parts("features", None)
+    if is_table(given.features) and names_columns(given.features, chosen, given.labels, given.ids):
+        given, parts = given.taken_apart(chosen)
+    arrays = given.evidence()
+    evidence, values = next(iter(arrays.items()))
+    names = check_columns(values) if evidence == "features" and is_table(values) else parts.names
+    values, head = _in_order(evidence, from_stream(values), given)
+    source = _array_rows(evidence, values, replace(given, head=head))
+    source.note, source.label_names = parts.note, parts.class_names
+    if head is None and names:
+        warn_of_scales(source.values, names)
+    others = {name: align(arrays[name], name, values, evidence, source.ids) for name in list(arrays)[1:]}
+    if is_estimator(head):
+        return replace(behind_estimator(source, head, values, given.class_names), others=others)
+    classes = classes_in(head, 0, source.labels) if evidence == "features" else classes_in(values, 1, source.labels)
+    return Opened(source, None if head is None else as_head(head, given.bias), _named(source, classes, given.class_names), others)
+
+
+def _check_arguments(given: Arrays, chosen: Any) -> None:
+    if is_estimator(given.features):
+        raise InputError("the samples come first, and the model after them: score(X, model, y).")
+    if given.bias is not None and given.head is None:
+        raise InputError("bias goes with a weight, and there is none: give head= as well.")
+    if chosen is not None and not is_table(given.features):
+        raise InputError(
+            f"features names columns of a table, but the samples are {type(given.features).__name__}: use one of them."
+        )
+
+
+def behind_estimator(source: ArraySource, estimator: Any, rows: Any, class_names: Sequence[str] | None) -> Opened:
+    """The rows as the linear step of a fitted classifier sees them, with its head and classes."""
+    fitted = FittedEstimator(estimator)
+    if class_names is not None and not fitted.counted and list(class_names) != fitted.class_names:
+        raise InputError(f"a classifier has its own class names: {', '.join(fitted.class_names[:20])}.")
+    head = source.behind(fitted, rows)
+    source.label_names = None  # labels are as they were passed to fit
+    return Opened(source, head, _named(source, fitted.known_classes(), class_names))
+
+
+def _named(source: ArraySource, classes: Classes, class_names: Sequence[str] | None) -> Classes:
+    """The classes under the names that the user gave them; integers that labels mean are looked up under the old names."""
+    if class_names is None:
+        return classes
+    if classes.integers and list(class_names) != list(classes.names or ()):
+        source.read_labels(classes)
+    return Classes(class_names)
+
+
+def _in_order(evidence: str, values: Any, given: Arrays) -> tuple[Any, Any]:
+    """Values and head with rows and columns in the order of the classes and the features, where frames name them."""
+    if evidence == "features":
+        return values, in_class_order(same_columns(given.head, values), given.class_names, axis=0)
+    return in_class_order(values, given.class_names), given.head
+
+
+def _array_rows(evidence: str, values: Any, given: Arrays) -> ArraySource:
+    """The values with labels, ids and columns, joined by index."""
+    numbers, missing = list_matrix(values, evidence) if is_list_column(values) else (values, None)
+    matrix = as_matrix(numbers, evidence)
+    if given.labels is None and _looks_like_labels(given.head, len(matrix)):
+        raise InputError("the second argument is the head, a model or its weight; labels go by name: score(X, labels=y).")
+    ids = index_ids(values) if given.ids is None else align(given.ids, "ids", values, evidence)
+    ids = None if ids is None else check_ids(ids, len(matrix))
+    labels = align(given.labels, "labels", values, evidence, ids)
+    columns = _check_columns(given.columns or {}, len(matrix))
+    further = {name: align(column, f"column {name}", values, evidence, ids) for name, column in columns.items()}
+    return ArraySource(evidence, matrix, labels, ids, further).changed(missing=missing)
+
+
+def _looks_like_labels(head: Any, n: int) -> bool:
+    """Whether the argument passed as head is actually one label per sample: a list, an array or a pandas column."""
+    flat = np.ndim(head) == 1 if isinstance(head, list) else getattr(head, "ndim", None) == 1
+    return flat and n > 0 and len(head) == n
+
+
+def _check_columns(columns: Any, num_samples: int) -> dict[str, Any]:
+    """Other columns: names that are not reserved, one value per sample."""
+    if not isinstance(columns, dict):
+        raise InputError(f"columns must be a dict of names and (n,) arrays, got {type(columns).__name__}.")
+    for name, column in columns.items():
+        if not is_text(name) or not name or set(name) & set("/\\"):
+            raise InputError(f"columns need names of text without slashes, got {name!r}.")
+        if name in (*OWN_NAMES, *LIST_COLUMNS):
+            raise InputError(f"{name} is a reserved name in a snapshot and cannot be a further column.")
+        shape = as_array(column, f"column {name}").shape
+        if shape != (num_samples,):
+            raise InputError(f"column {name} must have one entry per sample, got shape {shape} for {num_samples} samples.")
+    return columns
+
+
+def open_path(path: Place, head: Any = None, labels: Any = None, features: Any = None, class_names: Any = None) -> Opened:
     """A run or file, with what is given in the place of its own; see `Snapshot.load`."""
     opened = _rows(path, features or fitted_columns(head), labels)
     source = opened.source
@@ -45,15 +180,6 @@ def open_path(path: Place, head: Any, labels: Any, features: Any, class_names: A
                 warn_of_scales(source.values, source.feature_names)
     with naming(path):
         return under_head(opened, head, given_class_names(class_names))
-
-
-@contextmanager
-def naming(path: Place) -> Iterator[None]:
-    """An error about what a file holds names the file."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(str(error) if str(error).startswith(str(path)) else f"{path}: {error}") from error
 
 
 def _rows(path: Place, features: Any, labels: Any) -> Opened:
@@ -92,46 +218,32 @@ def open_files(path: Place) -> Opened:
     """The rows of a run, of shards or of one file, with the head and class names if present."""
     ending = path.suffix.lower()
     if path.is_dir():
-        if _is_tracked(path):
+        of_command = any((path / name).is_file() for name in ("run.json", "start.json"))
+        if not of_command and has_dynamics(path):  # written by `Dynamics` in a training loop
             return _from_epochs(path)
-        shards = _shards(path)
-        return Opened(SampleFiles(shards)) if shards else _from_run(path)
+        shards = [] if of_command else [file for file in path.iterdir() if file.suffix.lower() == ".parquet"]
+        return Opened(SampleFiles(sorted(shards, key=lambda file: file.name))) if shards else _from_run(path)
     if ending == ".npz":
         return _from_npz(path)
     if ending == ".npy":
-        return Opened(ArraySource("features", _matrix_on_disk(open_npy(path)), None, None, {}))
+        return Opened(ArraySource("features", _matrix_on_disk(open_npy(path))))
     if ending in (".parquet", ".pq"):
         return Opened(SampleFiles([path]))
     if not path.exists():
         raise FileError(missing(path))
     raise FileError(
-        f"{path}: a snapshot is a run directory, .npz, .npy, .parquet or .csv. {_instead(ending)}: "
-        "np.savez('snapshot.npz', features=..., weight=..., bias=..., labels=...)"
+        f"{path}: a snapshot is a run directory, .npz, .npy, .parquet or .csv. Pickled files (.pt, .pkl) are not loaded; save a "
+        "table as .csv, and arrays as .npz: np.savez('snapshot.npz', features=..., weight=..., bias=..., labels=...)"
     )
-
-
-def _is_tracked(path: Place) -> bool:
-    """Whether a folder was written by `Dynamics` in a training loop: no command's run, but epochs."""
-    return not any((path / name).is_file() for name in ("run.json", "start.json")) and has_dynamics(path)
 
 
 def _from_epochs(path: Place) -> Opened:
     """What a training recorded of its samples, where there are no features: probabilities, on average over the epochs."""
     assert isinstance(path, Path)
-    held = epoch_means(path)
-    source = ArraySource("probs", held.probs, held.labels, held.ids.to_numpy(zero_copy_only=False), {"split": held.splits})
-    source.of_epochs = True
-    return Opened(source)
+    return Opened(ArraySource("probs", **epoch_means(path)).changed(of_epochs=True))
 
 
-def _instead(ending: str) -> str:
-    """What to do with an unsupported file."""
-    if ending in (".pt", ".pth", ".bin", ".pkl", ".pickle", ".joblib"):
-        return "Pickled files (.pt, .pkl) are not loaded; save arrays instead"
-    return "Save a table as .csv or .parquet, and arrays as .npz"
-
-
-def relabeled(source: Source, labels: Any) -> ArraySource:
+def relabeled(source: ArraySource | SampleFiles, labels: Any) -> ArraySource:
     """The same rows with different labels: an array, or a .npy file."""
     if not isinstance(source, ArraySource):
         raise InputError("labels= works with .npz and .npy files only; a Parquet file has its own label column.")
@@ -141,7 +253,7 @@ def relabeled(source: Source, labels: Any) -> ArraySource:
         )
     own = np.asarray(open_npy(labels)) if isinstance(labels, (str, os.PathLike)) else labels
     own = align(own, "labels", source.values, source.evidence, source.ids)
-    return ArraySource(source.evidence, source.values, own, source.ids, source.further, source.missing)
+    return source.changed(labels=own, labeled=True, label_names=None)
 
 
 def _matrix_on_disk(rows: RowsOnDisk) -> RowsOnDisk:
@@ -154,30 +266,15 @@ def _matrix_on_disk(rows: RowsOnDisk) -> RowsOnDisk:
 
 def _from_npz(path: Place) -> Opened:
     arrays = open_npz(path)
-    present = [name for name in LIST_COLUMNS if name in arrays]
-    if present == ["probs", "pred_probs"]:
-        raise FileError(f"{path}: probs and pred_probs mean the same: keep only one of them.")
-    if len(present) != 1:
-        held = ", ".join(sorted(arrays)) or "nothing"
-        usual = "" if present else " Use these names: np.savez(FILE, features=X, labels=y)."
-        raise FileError(f"{path}: needs one of features, logits or probs among its arrays, found {held}.{usual}")
-    small = {name: np.asarray(rows) for name, rows in arrays.items() if name != present[0] and name in OWN_NAMES}
+    held_as = evidence_among(path, arrays, " Use these names: np.savez(FILE, features=X, labels=y).")
+    small = {name: np.asarray(rows) for name, rows in arrays.items() if name in OWN_NAMES}
     head, names = head_from_arrays(path, small)
-    values = _matrix_on_disk(arrays[present[0]])
+    values = _matrix_on_disk(arrays[held_as])
     n = len(values)
     columns = {name: arrays[name] for name in arrays if name not in (*OWN_NAMES, *LIST_COLUMNS) and arrays[name].shape == (n,)}
-    try:
-        source = ArraySource(evidence_of(present[0]), values, small.get("labels"), small.get("ids"), columns)
-        return Opened(source, head, Classes(names))
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
-
-
-def _shards(folder: Place) -> list[Place]:
-    """The Parquet files in a folder that is not a run, in order."""
-    if (folder / "run.json").is_file() or (folder / "start.json").is_file():
-        return []
-    return sorted((file for file in folder.iterdir() if file.suffix.lower() == ".parquet"), key=lambda file: file.name)
+    with naming(path):
+        source = ArraySource(evidence_of(held_as), values, small.get("labels"), small.get("ids"), columns)
+    return Opened(source, head, Classes(names))
 
 
 def is_column(path: Place, labels: Any) -> bool:
@@ -196,15 +293,13 @@ def open_table(path: Place, features: Any, column: str | None) -> Opened:
             f"{path}: which columns are the features? Name them with --features 'f*' (features= in Python), and the labels with "
             f"--label NAME; it has {', '.join(table.column_names[:20])}."
         )
-    try:
+    with naming(path):
         parts = take_apart(table, features, column)
         values, gaps = list_matrix(parts.values, str(path)) if is_list_column(parts.values) else (parts.values, None)
         labels = Written(parts.labels.to_pylist()) if untyped and parts.labels is not None else parts.labels
-        source = ArraySource(parts.evidence, values, labels, parts.ids, parts.columns, gaps)
+        source = ArraySource(parts.evidence, values, labels, parts.ids, parts.columns).changed(missing=gaps)
         source.note, source.feature_names, source.label_names = parts.note, parts.names, parts.class_names
-        return Opened(source)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+    return Opened(source)
 
 
 def _from_run(path: Place) -> Opened:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -31,20 +32,23 @@ from hardsight.files.class_names import check_class_names, given_class_names
 from hardsight.files.heads import ARRAYS
 from hardsight.files.kinds import SAMPLES, holds_scores
 from hardsight.files.places import Place, missing, place
+from hardsight.files.reading import naming
 from hardsight.files.samples import Batch, SampleFiles
 from hardsight.files.wide_tables import is_table
 from hardsight.files.writing import check_output, replacing
 from hardsight.labels import Classes
 from hardsight.pandas_index import align, in_class_order
 from hardsight.screen import Progress, printable, warn, wrapped
-from hardsight.snapshot.arrays import EVIDENCE as EVIDENCE
-from hardsight.snapshot.arrays import ArrayOptions, Arrays, Opened, open_arrays
 from hardsight.snapshot.joining import Joined, joined, numbered_as
-from hardsight.snapshot.opening import naming, open_path
-from hardsight.snapshot.sources import SCORES_ALONE, ArraySource, SelectedRows, Source, TableSource
+from hardsight.snapshot.opening import EVIDENCE as EVIDENCE
+from hardsight.snapshot.opening import Arrays, Opened, open_arrays, open_path
+from hardsight.snapshot.sources import SCORES_ALONE, ArraySource, SelectedRows, TableSource, selected
 from hardsight.table import is_scores, noted_class_names, plain, read_scores, scores_given
-from hardsight.threads import even_rows
+from hardsight.threads import blocks, even_rows
 from hardsight.unique_ids import check_unique, id_array
+
+if TYPE_CHECKING:
+    from hardsight.option_types import ArrayOptions, LoadOptions
 
 BATCH_BYTES = 32 * 2**20  # features per batch when reading from files
 LEFT_IN_FILES = 2**28  # a larger part of files is not read into memory at once
@@ -126,7 +130,7 @@ class Snapshot:
         """This snapshot with probabilities next to its features, which is all that can be added."""
         probs = given_probs(options.pop("probs", None), options.pop("pred_probs", None))
         if options.pop("allow_duplicates", False) and not self.allow_duplicates:
-            return self._with_options({**options, "probs": probs})._allowing_duplicates()
+            return self._again(allow_duplicates=True)._with_options({**options, "probs": probs})
         extra = [name for name in options if name != "columns" or options[name]]
         if extra:
             raise InputError(f"{extra[0]} can only be used with arrays; a snapshot has its own.")
@@ -134,14 +138,9 @@ class Snapshot:
             return self
         if self.source.evidence != "features":
             raise InputError(f"{self.where}: there are {self.source.evidence} already: probs go beside features.")
-        both = self._again(self.source)
+        both = self._again()
         both._add_evidence("probs", align(probs, "probs", None, self.source.evidence, self.ids))
         return both
-
-    def _allowing_duplicates(self) -> Snapshot:
-        other = self._again(self.source)
-        other.allow_duplicates = True
-        return other
 
     @classmethod
     def _of_path(cls, path: Any, options: dict[str, Any], features: Any, by: str | None) -> Snapshot:
@@ -166,11 +165,9 @@ class Snapshot:
         if given:
             raise InputError(f"{name or 'the table'}: {next(iter(given))} goes with features, and this is a table of scores.")
         snapshot = cls.__new__(cls)
-        try:
+        with naming(name):
             names = given_class_names(class_names) or noted_class_names(table.schema)
             snapshot._set(Opened(TableSource(table), None, Classes(names)), name, allow_duplicates)
-        except InputError as error:
-            raise InputError(f"{name}: {error}" if name else str(error)) from error
         return snapshot
 
     def _set(self, opened: Opened, name: str | None, allow_duplicates: bool = False) -> None:
@@ -182,23 +179,24 @@ class Snapshot:
             check_unique(source.ids, self.where)
         if isinstance(source, SampleFiles) and len(source) == 0 and source.width == 0 and head is not None:
             source.width = head.num_features  # there is no row to infer it from
+        values = SimpleNamespace(shape=(source.num_samples, source.width))  # they may be in files
         if source.evidence != SCORES_ALONE:
-            check_some_columns(_Shape((source.num_samples, source.width)), source.evidence)
+            check_some_columns(values, source.evidence)
         if head is not None:
             if source.evidence != "features":
                 raise InputError(f"a head goes with features; {source.evidence} are already its output.")
-            check_same_space(_Shape((source.num_samples, source.width)), head.weight)
+            check_same_space(values, head.weight)
         names = None if opened.classes.names is None else check_class_names(opened.classes.names, self.num_classes)
         self.class_names, self.notes = source.read_labels(replace(opened.classes, names=names, count=self.num_classes))
         for note in self.notes:
             warn(note)
-        for evidence, values in opened.others.items():
-            self._add_evidence(evidence, values)
+        for evidence, further in opened.others.items():
+            self._add_evidence(evidence, further)
 
-    def _again(self, source: Source) -> Snapshot:
-        """The same model's view of other rows."""
+    def _again(self, **changes: Any) -> Snapshot:
+        """The same model's view, with other attributes: of other rows, with further columns."""
         other = Snapshot.__new__(Snapshot)
-        other.__dict__.update(self.__dict__ | {"source": source, "others": dict(self.others)})
+        other.__dict__.update(self.__dict__ | {"others": dict(self.others)} | changes)
         return other
 
     def with_columns(self, columns: Mapping[str, Any], name: str | None = None) -> Snapshot:
@@ -212,9 +210,7 @@ class Snapshot:
         """
         if "label" in columns:
             raise InputError(f"{self.where}: label cannot be replaced by a column: open the samples again with labels=.")
-        other = self._again(self.source)
-        other.added, other.name = {**self.added, **columns}, name or self.name
-        return other
+        return self._again(added={**self.added, **columns}, name=name or self.name)
 
     def _add_evidence(self, name: str, values: Any) -> None:
         matrix = to_numpy(as_matrix(in_class_order(values, self.class_names), name))
@@ -363,7 +359,9 @@ class Snapshot:
 
     def pieces(self) -> list[range]:
         """Rows that are scored and written together: row groups of a Parquet file, about 32 MB of anything else."""
-        return self.source.pieces(self.batch_rows)
+        if isinstance(self.source, SampleFiles):
+            return self.source.pieces(self.batch_rows)
+        return [range(part.start, part.stop) for part in blocks(len(self), self.batch_rows)]
 
     @property
     def batch_rows(self) -> int:
@@ -413,30 +411,24 @@ class Snapshot:
         """
         rows = _check_rows(rows, len(self))
         if isinstance(self.source, TableSource):
-            some = self._again(TableSource(self.columns().take(rows)))
-            some.added = {}
-            return some
+            return self._again(source=TableSource(self.columns().take(rows)), added={})
         order = np.argsort(rows, kind="stable")
-        ascending = rows[order]
-        values: np.ndarray | None = None
+        values = np.zeros((0, self.source.width), np.float32)
         missing = np.zeros(len(rows), dtype=bool)
-        first, last = (int(ascending[0]), int(ascending[-1]) + 1) if len(rows) else (0, 0)
-        for batch in self.batches(first, last):  # only the selected rows stay in memory
-            here = slice(*np.searchsorted(ascending, (batch.start, batch.start + len(batch))))
-            picked, target = ascending[here] - batch.start, order[here]
-            held = to_numpy(batch.values)
-            if values is None:
+        part = selected(self.source, rows[order])
+        for batch in part.read(0, len(rows), self.batch_rows, self.num_classes):  # only the selected rows stay in memory
+            target, held = order[batch.start : batch.start + len(batch)], to_numpy(batch.values)
+            if batch.start == 0:
                 values = np.empty((len(rows), held.shape[1]), held.dtype)
-            values[target] = held[picked]
+            values[target] = held
             if batch.missing is not None:
-                missing[target] = batch.missing[picked]
-        if values is None:
-            values = np.zeros((0, self.source.width), np.float32)
+                missing[target] = batch.missing
         columns = self.columns().take(rows)
         labels = columns.column("label") if self.source.labeled else None
         further = {name: columns.column(name) for name in columns.column_names[2:]}
         ids = columns.column("id").to_numpy() if len(rows) else None
-        source = ArraySource(self.source.evidence, values, labels, ids, further, missing if missing.any() else None)
+        source = ArraySource(self.source.evidence, values, labels, ids, further)
+        source.missing = missing if missing.any() else None
         source.of_epochs, source.note = self.source.of_epochs, self.source.note
         taken = Snapshot.__new__(Snapshot)
         taken._set(Opened(source, self.head, Classes(self.class_names)), self.name, self.allow_duplicates)
@@ -453,9 +445,11 @@ class Snapshot:
             return self
         in_files = isinstance(self.source, (SampleFiles, SelectedRows))
         if in_files and len(rows) * self.source.width * self.source.itemsize > LEFT_IN_FILES:
-            taken = self._again(SelectedRows(self.source, _check_rows(rows, len(self))))
-            taken.others = {name: matrix[rows] for name, matrix in self.others.items()}
-            taken.added = {name: column.take(pa.array(rows)) for name, column in self.added.items()}
+            taken = self._again(
+                source=selected(self.source, _check_rows(rows, len(self))),
+                others={name: matrix[rows] for name, matrix in self.others.items()},
+                added={name: column.take(pa.array(rows)) for name, column in self.added.items()},
+            )
         else:
             taken = self.take(rows)
         taken.loaded_from, taken.whole = self.loaded_from, False
@@ -501,16 +495,7 @@ class Snapshot:
             np.savez(file, allow_pickle=False, **arrays)
 
     @classmethod
-    def load(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        head: Any = None,
-        labels: Any = None,
-        features: str | Sequence[str] | None = None,
-        class_names: Any = None,
-        allow_duplicates: bool = False,
-    ) -> Snapshot:
+    def load(cls, path: str | os.PathLike[str], *, allow_duplicates: bool = False, **given: Unpack[LoadOptions]) -> Snapshot:
         """Open a snapshot without reading its rows yet; only wide tables are read into memory.
 
         Args:
@@ -524,20 +509,16 @@ class Snapshot:
             allow_duplicates: accept repeated ids.
         """
         path = place(path)
-        opened = open_path(path, head, labels, features, class_names)
+        opened = open_path(path, **given)
         snapshot, source = cls.__new__(cls), opened.source
         with naming(path):
             snapshot._set(opened, str(path), allow_duplicates)
         wide = isinstance(source, ArraySource) and source.note is not None
-        if not wide and not (source.named and class_names is not None):
-            snapshot.loaded_from = {"path": path, "head": head, "labels": labels}
-        snapshot.read_from = (path, head, labels)
+        beside = {name: given.get(name) for name in ("head", "labels")}
+        if not wide and not (source.named and given.get("class_names") is not None):
+            snapshot.loaded_from = {"path": path, **beside}
+        snapshot.read_from = (path, *beside.values())
         return snapshot
-
-
-@dataclass(frozen=True)
-class _Shape:
-    shape: tuple[int, int]
 
 
 def _scores_at(path: Place, by: str | None) -> pa.Table | None:

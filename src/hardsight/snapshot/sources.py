@@ -4,15 +4,17 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from hardsight.checks import arrow_numbers, as_array, as_matrix, check_ids, check_labels
 from hardsight.errors import InputError, first_line
-from hardsight.files.samples import Batch
+from hardsight.files.reading import naming
+from hardsight.files.samples import Batch, SampleFiles
 from hardsight.fitted_estimator import FittedEstimator
 from hardsight.head import Head
 from hardsight.labels import Classes, read_labels
@@ -23,69 +25,27 @@ from hardsight.unique_ids import id_array
 SCORES_ALONE = "scores"  # in the place of features, logits or probs where there is nothing but a table of scores
 
 
-class Source(Protocol):
-    """A source of a snapshot's rows."""
-
-    evidence: str  # which of EVIDENCE the values are
-    num_samples: int
-    width: int  # number of columns of the values
-    itemsize: int
-    labeled: bool
-    named: bool  # whether class numbers depend on the names of the classes
-    note: str | None  # which columns of a table the values are
-    of_epochs: bool  # whether the values are means over the epochs of a training, and nothing else is known
-    id_type: pa.DataType
-
-    def pieces(self, rows: int) -> list[range]:
-        """Ranges of about `rows` rows that are read together."""
-        ...
-
-    def read(self, start: int, stop: int, rows: int, num_classes: int | None) -> Iterator[Batch]:
-        """Rows start..stop in order, in batches of at most `rows`."""
-        ...
-
-    @property
-    def column_names(self) -> list[str]:
-        """Names of all columns except the values: id and label first."""
-        ...
-
-    def columns(self, names: list[str], num_classes: int | None) -> pa.Table:
-        """The named columns of all rows."""
-        ...
-
-    def read_labels(self, classes: Classes) -> tuple[list[str] | None, tuple[str, ...]]:
-        """Decide what the labels mean, given what is known of the classes; return the class names, and notes."""
-        ...
-
-    def renumbered(self, numbers: np.ndarray, order: np.ndarray, names: list[str]) -> Source:
-        """The same rows with label k as `numbers[k]`, and with the columns of logits or probabilities in another `order`."""
-        ...
-
-
 class ArraySource:
     """Rows in memory, or in arrays on disk that can be sliced; `name` is the file, for messages."""
 
     name: str | None = None
-    named = False
-    of_epochs = False
+    named = False  # whether class numbers depend on the names of the classes
+    of_epochs = False  # whether the values are means over the epochs of a training, and nothing else is known
+    missing: np.ndarray | None = None  # (n,) bool: rows without values
     label_names: Sequence[str] | None = None  # names that the label numbers count, where the labels come with some
-    note: str | None = None
+    note: str | None = None  # which columns of a table the values are
     feature_names: Sequence[str] = ()
 
     def __init__(
-        self, evidence: str, values: Any, labels: Any, ids: Any, columns: dict[str, Any], missing: np.ndarray | None = None
+        self, evidence: str, values: Any, labels: Any = None, ids: Any = None, columns: dict[str, Any] | None = None
     ) -> None:
-        self.evidence, self.values, self.further, self.missing = evidence, values, columns, missing
+        self.evidence, self.values, self.further = evidence, values, columns or {}
         self.num_samples, self.width = (int(extent) for extent in values.shape)
         self.itemsize = values.dtype.itemsize
         self.labeled = labels is not None
         self.labels = np.full(self.num_samples, -1) if labels is None else labels
         self.ids = None if ids is None else check_ids(ids, self.num_samples)
         self.id_type = pa.string() if self.ids is not None and self.ids.dtype == object else pa.int64()
-
-    def pieces(self, rows: int) -> list[range]:
-        """Ranges of `rows` rows each; the last may be shorter."""
-        return [range(part.start, part.stop) for part in blocks(self.num_samples, rows)]
 
     def read(self, start: int, stop: int, rows: int, num_classes: int | None) -> Iterator[Batch]:
         """Rows start..stop in order, in batches of at most `rows`."""
@@ -109,21 +69,21 @@ class ArraySource:
         if not self.labeled:
             names = self.label_names if classes.names is None and classes.count is None else classes.names
             return None if names is None else list(names), ()
-        try:
+        with naming(self.name):
             read = read_labels(self.labels, classes, self.label_names)
             self.labels = check_labels(read.numbers, self.num_samples, None)
-        except InputError as error:
-            raise InputError(f"{self.name}: {error}" if self.name else str(error)) from error
         self.named, self.label_names = self.named or read.changed, None
         return read.class_names, read.notes
 
     def renumbered(self, numbers: np.ndarray, order: np.ndarray, names: list[str]) -> ArraySource:
         """The same rows with label k as `numbers[k]`, and with the columns of logits or probabilities in another `order`."""
         values = self.values if self.evidence == "features" else np.asarray(self.values)[:, order]
-        other = ArraySource(
-            self.evidence, values, numbers[self.labels] if self.labeled else None, self.ids, self.further, self.missing
-        )
-        other.name, other.named, other.of_epochs, other.note = self.name, True, self.of_epochs, self.note
+        return self.changed(values=values, labels=numbers[self.labels], named=True)
+
+    def changed(self, **values: Any) -> ArraySource:
+        """The same rows with other attributes."""
+        other = copy.copy(self)
+        other.__dict__.update(values)
         return other
 
     def behind(self, estimator: FittedEstimator, rows: Any) -> Head:
@@ -155,15 +115,11 @@ def _arrow_column(name: str, column: Any) -> pa.Array:
 class SelectedRows:
     """Some rows of another source, in its order: they are picked from each batch as it is read."""
 
-    def __init__(self, source: Source, rows: np.ndarray) -> None:
+    def __init__(self, source: ArraySource | SampleFiles, rows: np.ndarray) -> None:
         self.source, self.rows = source, rows
         self.num_samples = len(rows)
         self.evidence, self.width, self.itemsize, self.id_type = source.evidence, source.width, source.itemsize, source.id_type
         self.labeled, self.named, self.note, self.of_epochs = source.labeled, source.named, source.note, source.of_epochs
-
-    def pieces(self, rows: int) -> list[range]:
-        """Ranges of `rows` rows each; the last may be shorter."""
-        return [range(part.start, part.stop) for part in blocks(self.num_samples, rows)]
 
     def read(self, start: int, stop: int, rows: int, num_classes: int | None) -> Iterator[Batch]:
         """Rows start..stop in order, in batches of at most `rows`."""
@@ -183,10 +139,6 @@ class SelectedRows:
     def columns(self, names: list[str], num_classes: int | None) -> pa.Table:
         """The named columns of these rows."""
         return self.source.columns(names, num_classes).take(self.rows)
-
-    def read_labels(self, classes: Classes) -> tuple[list[str] | None, tuple[str, ...]]:
-        """Nothing to decide: the other source has read its labels."""
-        return None if classes.names is None else list(classes.names), ()
 
     def renumbered(self, numbers: np.ndarray, order: np.ndarray, names: list[str]) -> SelectedRows:
         """The same rows with other class numbers."""
@@ -231,3 +183,13 @@ def _table_labels(table: pa.Table) -> Any:
         return column
     values, valid = arrow_numbers(column)
     return np.where(valid, values, -1)
+
+
+Source = ArraySource | SelectedRows | SampleFiles
+
+
+def selected(source: Source, rows: np.ndarray) -> SelectedRows:
+    """Some rows of a source, also of one that holds some rows itself; rows do not decrease."""
+    if isinstance(source, SelectedRows):
+        return SelectedRows(source.source, source.rows[rows])
+    return SelectedRows(source, rows)

@@ -1,13 +1,14 @@
 from .answers import Ceiling, answer_entropy, noise_ceiling, selection_frequency
 from .calibration import Reliability, fit_temperature, reliability
 from .coefficients import Coefficient, correlate_columns, fisher_z, holm, interval, kendall, pearson, spearman
-from .concordance import compare_influences, kendall_influence
-from .correlation_tests import Outcome, fisher_test, meng, steiger, williams, zou
-from .means import Difference, Mean, design_effect, mean_interval, welch
+from .correlation_tests import (
+    Outcome, compare_influences, fisher_test, kendall_influence, meng, steiger, williams, zou,
+)  # fmt: skip
 from .open_set import Auroc, auroc
-from .permutation import swap_test
-from .proportions import fisher_exact, share_difference, sign_test, wilson
-from .resampling import Bootstrap, bootstrap
+from .resampling import Bootstrap, bootstrap, swap_test
+from .small_samples import (
+    Difference, Mean, design_effect, fisher_exact, mean_interval, share_difference, sign_test, welch, wilson,
+)  # fmt: skip
 from .uncertainty import pass_scores
 
 __all__ = [

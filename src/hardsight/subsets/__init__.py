@@ -1,18 +1,16 @@
 """Which samples to train on, which to label next, in which order, and in which triplets: `select`, `curriculum` and `mine`.
 
     settings.py      the options of all three
-    eligible.py      the samples to choose among, and what the method knows of them
+    eligible.py      the samples to choose among, and what the method knows of them: a score, how sure the model is, directions
     methods.py       the methods by name, and their reasons; within each class, if asked
     strata.py        coverage: every level of hardness, without the hardest
     k_center.py        k-center: no sample is far from the subset
     d2.py         D2: hard samples from everywhere
-    uncertainty.py   margin, entropy and AVC: what the model is least sure of
     select.py      `select`, and what `hardsight select` does
     cost.py          what a subset costs in accuracy
     curriculum.py       `curriculum`: the order, and the epoch from which each sample is trained on
     sampler.py       the same as a torch Sampler
-    mine.py          `mine`: hard and semi-hard triplets by angle, and what `hardsight mine` does
-    neighbor_index.py  nearest samples of other classes by an index of usearch, and its recall
+    mine.py          `mine`: hard and semi-hard triplets by angle, and what `hardsight mine` does; by an index of usearch, too
     metric_learning.py  the same in a batch, as a miner for pytorch-metric-learning
 
 Names load when first used.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -18,13 +18,11 @@ from hardsight.checks import to_numpy
 from hardsight.errors import InputError
 from hardsight.files.places import place
 from hardsight.files.writing import replacing
-from hardsight.options import takes
 from hardsight.result import Result
 from hardsight.scoring.fitted_head import fit_head, unconverged
 from hardsight.screen import Cell, Sentence, ShownTable, line, number, percent
-from hardsight.snapshot import Snapshot
 from hardsight.stats import wilson
-from hardsight.subsets.eligible import EligibleRows, eligible_rows
+from hardsight.subsets.eligible import EligibleRows
 from hardsight.subsets.methods import Picker
 from hardsight.subsets.settings import SelectSettings
 from hardsight.threads import even_rows
@@ -59,7 +57,7 @@ class Curve(Result):
 
     def figures(self) -> dict[str, Figure]:
         """Accuracy against the size of the subset."""
-        from hardsight.render.subsets import cost_figure
+        from hardsight.render.intervals import cost_figure
 
         return {"curve": cost_figure(self.table, WORDS)}
 
@@ -73,20 +71,8 @@ class Curve(Result):
             self.figures()["curve"].savefig(temporary, format=target.suffix[1:].lower())
 
 
-@takes(SelectSettings)
-def cost_curve(x: Any, *, settings: SelectSettings | None = None, **options: Any) -> Curve:
-    """The accuracy of heads that are fitted to an eighth, a quarter, a half and all of the budget, and to all samples.
-
-    Args:
-        x: anything that `Snapshot.open` opens, with features and labels.
-        settings: of `select`, as one object; each is also a keyword of its own, see below.
-    """
-    settings = SelectSettings.given(settings, options)
-    return curve_of(eligible_rows(Snapshot.open(x, **settings.keywords()), settings), settings)
-
-
 def curve_of(found: EligibleRows, settings: SelectSettings) -> Curve:
-    """The curve of candidates, whose features and labels heads are fitted to."""
+    """The accuracy of heads that are fitted to an eighth, a quarter, a half and all of the budget, and to all candidates."""
     features, labels = found.samples.features, found.samples.labels
     if features is None:
         raise InputError(f"the curve is made of heads on features, and there are only {found.samples.source.evidence}.")

@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.errors import InputError
+from hardsight.files.kinds import check_table_output
 from hardsight.files.places import place
-from hardsight.files.table_writing import check_table_output
 from hardsight.options import takes
 from hardsight.result import Result
 from hardsight.screen import Cell, Sentence, ShownTable, line, number, percent

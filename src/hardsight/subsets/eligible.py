@@ -1,6 +1,10 @@
 """The candidates of a selection: rows of a snapshot in the order of their ids, with what the method needs to know of each.
 
-So rows in another order give the same subset.
+So rows in another order give the same subset. What to label next is what the model is least sure of:
+
+    margin    p_1 - p_2, the two largest probabilities; low where two classes are close
+    entropy   -sum_k p_k log p_k; high where many are
+    avc       angular visual confidence of the predicted class; low where it is not clearly the nearest by angle
 """
 
 from __future__ import annotations
@@ -9,16 +13,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hardsight.checks import to_numpy, widened
 from hardsight.errors import InputError
 from hardsight.files.epochs import has_dynamics
 from hardsight.scores import SCORES
+from hardsight.scoring.fitted_head import fit_head, unconverged
 from hardsight.snapshot import Snapshot
 from hardsight.snapshot.sources import SCORES_ALONE
 from hardsight.subsets.settings import UNCERTAIN, SelectSettings
-from hardsight.subsets.uncertainty import COLUMN_OF, margins, with_head
 
 BY_SCORE = ("hardest", "easiest", "coverage", "d2", *UNCERTAIN)
 BY_FEATURES = ("kcenter", "d2")
+BLOCK = 2**20  # probabilities at a time
+COLUMN_OF = {"margin": "probability_margin", "entropy": "entropy", "avc": "avc_predicted"}  # the score of each method
 USUAL = ("aum", "avh", "loss")  # of a table of scores, the first that it has
 
 
@@ -112,6 +119,42 @@ def _values(samples: Snapshot, method: str, by: str) -> np.ndarray:
             return margins(samples)
     values = np.asarray(samples.scores([by]).column(by).to_numpy(), np.float64)
     return np.where(np.isfinite(values), values, np.nan)
+
+
+def with_head(snapshot: Snapshot) -> Snapshot:
+    """The snapshot; where it has features and no head, with one that is fitted to its labeled samples."""
+    if snapshot.head is not None or snapshot.source.evidence != "features":
+        return snapshot
+    rows = snapshot.in_memory()
+    features, labels = to_numpy(rows.values), rows.labels
+    known = np.flatnonzero((labels >= 0) & np.isfinite(features).all(axis=1))
+    if len(np.unique(labels[known])) < 2:
+        raise InputError("there is no head, and no labels of two classes to fit one to: give a head.")
+    with unconverged():
+        head = fit_head(features[known], labels[known], int(labels.max()) + 1)
+    return Snapshot(features, head, labels, ids=rows.ids, class_names=snapshot.class_names)
+
+
+def margins(snapshot: Snapshot) -> np.ndarray:
+    """(n,) margin between the two largest probabilities, NaN where there are none; low is hard."""
+    rows = max(1, BLOCK // max(1, snapshot.num_classes or 1))
+    return np.concatenate([np.empty(0), *(_margins(snapshot, to_numpy(batch.values)) for batch in snapshot.batches(rows=rows))])
+
+
+def _margins(snapshot: Snapshot, values: np.ndarray) -> np.ndarray:
+    """(b, d) features, or (b, c) logits or probabilities -> (b,)"""
+    from scipy.special import softmax
+
+    evidence = snapshot.source.evidence
+    with np.errstate(all="ignore"):
+        if evidence == "features":
+            assert snapshot.head is not None
+            values = to_numpy(snapshot.head.logits(widened(values)))
+        probs = values if evidence == "probs" else softmax(values.astype(np.float64), axis=1)  # (b, c)
+    if probs.shape[1] < 2:
+        raise InputError("a margin lies between two classes, and there is one.")
+    top = np.partition(probs, -2, axis=1)[:, -2:]
+    return np.where(np.isfinite(probs).all(axis=1), top[:, 1] - top[:, 0], np.nan)
 
 
 def _with_directions(found: EligibleRows, rows: np.ndarray, method: str) -> EligibleRows:

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from hardsight.losses.contract import check_positive
 from hardsight.losses.cosine_softmax import cosines
-from hardsight.losses.mining import batch_triplets
+from hardsight.losses.triplet import batch_triplets
 
 
 class AngleMiner(BaseMiner):  # type: ignore[misc]  # it has no types

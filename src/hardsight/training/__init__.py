@@ -1,19 +1,20 @@
 """Training with any loss and per-sample dynamics: `hardsight.train`. The same core trains adapt and generalize.
 
     settings.py        the options, each defined once, including those that adapt and generalize share
-    train.py           `train`: checks the options, those of a loss by loss_names.py and loss_options.py; then, in this order:
+    train.py           `train`: checks the options, those of a loss by loss_names.py; then, in this order:
     sets.py            opens training data and watched sets, a subset and a curriculum (pacing.py)
-    loop.py            `start_training` opens the network (trainee.py) and prepares the sets (inputs.py); then one plain loop
+    loop.py            `start_training` opens the network (trainee.py) and prepares the sets; then one plain loop
     results.py         writes what a run holds at the end: model, head, snapshot, figures; `Trained`, the result
 
-    inputs.py          samples as batches of numbers, the same in every run; augmentation.py: flips and crops
+    augmentation.py    flips and crops of training images
     trainee.py         a network cut before its last layer, with a loss; objective.py: its loss
     forward_passes.py  features without gradients, top-k and ten-crop accuracy
     optimization.py    optimizer, learning-rate schedule, clipping, precision
     checkpoint.py      the state of a training, in safetensors and JSON
     processes.py       communication between processes
 
-`Dynamics` lives in `hardsight.dynamics`. Importing this package does not load torch.
+Samples become batches of numbers in `hardsight.extraction.feed`; `Dynamics` lives in `hardsight.dynamics`.
+Importing this package does not load torch.
 """
 
 import lazy_loader

@@ -15,7 +15,7 @@ import numpy as np
 from PIL import Image
 
 from hardsight.errors import InputError
-from hardsight.training.inputs import Fit, ImageInputs, InputBatch, Inputs
+from hardsight.extraction.feed import Fit, ImageInputs, InputBatch, Inputs
 
 PAD = 4  # pixels, as for CIFAR
 SCALE = (0.08, 1.0)  # of a random-resized crop: the usual part of a picture's area

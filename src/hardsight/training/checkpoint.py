@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from hardsight.dynamics.gathering import rank
 from hardsight.errors import FileError, RunError
 from hardsight.files.checksums import sha256
+from hardsight.files.heads import write_safetensors
 from hardsight.files.reading import read_json
-from hardsight.files.tensors import write_safetensors
 from hardsight.files.writing import write_json
 from hardsight.training.processes import decided_by_first, wait
 

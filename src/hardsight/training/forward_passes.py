@@ -10,8 +10,8 @@ from torch import Tensor
 
 from hardsight.dynamics.gathering import num_processes
 from hardsight.errors import FileError
+from hardsight.extraction.feed import ImageInputs, Inputs, even_batches
 from hardsight.training import processes
-from hardsight.training.inputs import ImageInputs, Inputs, even_batches
 from hardsight.training.trainee import Trainee
 
 FOUND_BY = 16  # samples to find the last layer with

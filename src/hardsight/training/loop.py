@@ -22,9 +22,9 @@ from hardsight.data import ImageData, parse_degradations
 from hardsight.dynamics import gathering
 from hardsight.dynamics.tracker import Dynamics
 from hardsight.errors import InputError, RunError, TrainingError
-from hardsight.extraction.broken import ERRORS, write_errors
+from hardsight.extraction.feed import ERRORS, ArrayInputs, ImageInputs, InputBatch, Inputs, even_batches, sized, write_errors
+from hardsight.files.heads import write_safetensors
 from hardsight.files.run import Run
-from hardsight.files.tensors import write_safetensors
 from hardsight.models.model import BuiltNetwork, Model, ModelOptions
 from hardsight.models.network import Network, torch_device
 from hardsight.models.preprocessing import Preprocessing
@@ -45,9 +45,7 @@ from hardsight.training.forward_passes import (
     hits,
     ten_crop_logits,
 )
-from hardsight.training.inputs import ArrayInputs, ImageInputs, InputBatch, Inputs, even_batches, sized
-from hardsight.training.loss_names import loss_name
-from hardsight.training.loss_options import with_defaults
+from hardsight.training.loss_names import loss_name, with_defaults
 from hardsight.training.optimization import MixedPrecision, Updater, drawn_seed, rate_factor
 from hardsight.training.sets import Sets
 from hardsight.training.settings import COMMAND, TrainSettings
@@ -186,8 +184,7 @@ class Training:
         if len(train) < self.accelerator.num_processes:
             raise InputError(f"{len(train)} samples cannot be shared by {self.accelerator.num_processes} processes.")
         self.trainee.to(self.device)
-        self.precision = MixedPrecision(s.precision, self.device)
-        self.updater = Updater(self.trainee, s, precision=self.precision, wrapped=True)
+        self.updater = Updater(self.trainee, s, wrapped=True)
 
     def _resume(self, output: Path) -> None:
         """Continue from the newest checkpoint that is whole."""
@@ -199,8 +196,8 @@ class Training:
         if epoch:
             self.state = load_checkpoint(folder, epoch, self.trainee, self.updater.optimizer)
             self.say(f"resuming after epoch {epoch} of {self.settings.epochs}")
-        if self.precision.scaler is not None and self.state.scaler is not None:
-            self.precision.scaler.load_state_dict(self.state.scaler)
+        if self.updater.scaler is not None and self.state.scaler is not None:
+            self.updater.scaler.load_state_dict(self.state.scaler)
         if self.accelerator.is_main_process:
             for path in (output / "dynamics").glob("*.parquet"):  # of epochs that are to be trained again
                 kind, _, number = path.stem.partition("=")
@@ -224,7 +221,7 @@ class Training:
             self.state.epoch = epoch
             self.state.history.append(entry)
             self.state.broken = self._all_broken()
-            self.state.scaler = None if self.precision.scaler is None else self.precision.scaler.state_dict()
+            self.state.scaler = None if self.updater.scaler is None else self.updater.scaler.state_dict()
             if self.accelerator.is_main_process:
                 folder = output / "checkpoints"
                 folder.mkdir(exist_ok=True)
@@ -295,10 +292,7 @@ class Training:
         labels = train.labels[batch.rows]
         images = as_tensor(batch.inputs, self.device)
         teacher = [] if self.teacher is None else [as_tensor(taught_logits(self.teacher, batch.inputs), self.device)]
-        with self.precision.autocast():
-            loss, features = self.model(images, torch.from_numpy(labels).to(self.device), rows, *teacher)
-        if self.precision.dtype is not None:
-            loss, features = loss.float(), features.float()
+        loss, features = self.model(images, torch.from_numpy(labels).to(self.device), rows, *teacher)
         value = float(loss.detach())
         self._check_loss(value, features, epoch)
         head = self.trainee.objective.classes  # as it was in this forward pass
@@ -360,7 +354,7 @@ class Training:
         assert isinstance(inputs, ImageInputs)
         s, head = self.settings, self.trainee.objective.classes
         batches = processes.shares(even_batches(np.arange(len(inputs)), max(1, s.batch_size // (2 * VIEWS))))
-        logits_of = lambda images: head.logits(self._features_of(images))
+        logits_of = lambda images: head.logits(self.trainee.features(images))
         for rows, logits in ten_crop_logits(logits_of, inputs, batches, self.device):
             counts[f"accuracy{OF_CROPS}"] += hits(logits, inputs.labels[rows])
             if s.top_k is not None:
@@ -369,11 +363,8 @@ class Training:
     def _features(self, inputs: Inputs, rows: np.ndarray, share: bool = False) -> Iterator[tuple[np.ndarray, Tensor]]:
         """(b,) rows and their (b, d) features, batch by batch; of each batch this process's share alone, if asked."""
         batches = even_batches(rows, self.forward_size)
-        return forward_pass(self._features_of, inputs, processes.shares(batches) if share else batches, self.device, share=False)
-
-    def _features_of(self, images: Tensor) -> Tensor:
-        with self.precision.autocast():
-            return self.trainee.features(images).float()
+        batches = processes.shares(batches) if share else batches
+        return forward_pass(self.trainee.features, inputs, batches, self.device, share=False)
 
     def _write_dynamics(self, epoch: int, step: int | None = None) -> None:
         gather = lambda table: gathering.gathered_tables(table, self.device)
@@ -419,16 +410,13 @@ class Training:
             yield batch_rows, features.cpu().numpy()
 
     def _finish(self, run: Run, parts: list[Path]) -> None:
-        """The model, its head, figures, and run.json last; the checkpoints have done their work then."""
+        """The model, its head, and run.json last; the checkpoints have done their work then."""
         if any(inputs.fingerprint() != self.fingerprints[name] for name, inputs in self.inputs.items()):
             raise RunError(f"the data changed while it was trained on: remove {run.directory} and start over.")
         names = self.sets.class_names
         network = self.trainee.with_head(self.trainee.head, self.preprocessing, names)
         written = [*parts, *results.write_model(run.directory, network)]
         written += results.write_loss(run.directory, self.trainee.objective)
-        title = f"{self.settings.loss}, epoch {self.state.epoch}"
-        if parts:
-            results.draw_embeddings(run, parts, network.head, names, title)
         broken = [{"id": id, "reason": why, "message": text} for id, (why, text) in sorted(self.state.broken.items())]
         written += write_errors(run.directory, broken)
         if broken:

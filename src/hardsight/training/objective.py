@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from hardsight.head import Head
 from hardsight.losses.contract import HeadLoss, Loss, PairLoss, check_not_negative
 from hardsight.losses.softmax import SoftmaxLoss
-from hardsight.training.loss_options import check_loss_options, loss_class
+from hardsight.training.loss_names import check_loss_options, loss_class
 
 
 class Objective(nn.Module):

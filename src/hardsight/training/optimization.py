@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +21,7 @@ DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 class MixedPrecision:
-    """torch's autocast and, for float16, its gradient scaler; nothing at all in float32.
+    """The type of forward passes and, for float16, torch's gradient scaler; nothing at all in float32.
 
     Args:
         name: "float32", "bfloat16" or "float16".
@@ -37,10 +36,6 @@ class MixedPrecision:
             warn_of_amx()
         self.scaler = torch.amp.GradScaler(self.device.type) if name == "float16" else None
 
-    def autocast(self) -> contextlib.AbstractContextManager[Any]:
-        """Forward passes go inside."""
-        return contextlib.nullcontext() if self.dtype is None else torch.autocast(self.device.type, self.dtype)
-
 
 class Updater:
     """Changes a network by the gradient of a loss.
@@ -48,27 +43,20 @@ class Updater:
     Args:
         network: what is trained.
         settings: optimizer, learning rate, weight decay, clipping, and whether batch statistics are frozen.
-        lr: a learning rate instead of the settings' own.
-        precision: of the forward passes that losses come from, if their caller sees to it; else the network does.
         wrapped: the network is in DistributedDataParallel, which averages the gradients of several processes; else this does.
     """
 
-    def __init__(
-        self, network: Trainee, settings: LearningOptions, lr: float | None = None, precision: MixedPrecision | None = None,
-        wrapped: bool = False,
-    ) -> None:  # fmt: skip
+    def __init__(self, network: Trainee, settings: LearningOptions, wrapped: bool = False) -> None:
         warn_of_quota(torch.get_num_threads())
-        self.network, self.settings, self.lr = network, settings, settings.learning_rate if lr is None else lr
+        self.network, self.settings, self.lr = network, settings, settings.learning_rate
         self.optimizer = make_optimizer(network, settings, self.lr)
         network.freeze_statistics = settings.freeze_bn
         self.wrapped = wrapped
         if not wrapped:
             processes.same_parameters(network)
         self.parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
-        if precision is None:
-            precision = MixedPrecision(settings.precision, self.parameters[0].device)
-            network.autocast = precision.dtype
-        self.scaler = precision.scaler
+        precision = MixedPrecision(settings.precision, self.parameters[0].device)
+        network.autocast, self.scaler = precision.dtype, precision.scaler
 
     def set_rate(self, factor: float) -> None:
         """Learn at a share of the learning rate; see `rate_factor`."""

@@ -1,10 +1,9 @@
-"""The results of a training in its run: the model, its head, a snapshot of the data, and figures.
+"""The results of a training in its run: the model, its head and a snapshot of the data.
 
 model/model.safetensors, model/config.json    images to logits: `hardsight extract run/ DATA` reads it
 head.safetensors                              the head alone
 loss.safetensors                              what the loss has beside it: centers, ALDR's lambdas, a second head
 samples/part-00000.parquet ...                features of every sample, by the trained network, nothing augmented
-figures/embedding-train.png ...               where the features are numbers in a plane
 errors.parquet                                samples that could not be read
 """
 
@@ -16,19 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from hardsight.files.heads import load_head, save_head
-from hardsight.files.parquet import read_parquet
-from hardsight.files.run import Run, read_manifest
+from hardsight.extraction.feed import Inputs
+from hardsight.files.heads import load_head, save_head, write_safetensors
+from hardsight.files.run import read_manifest
 from hardsight.files.samples import OWN_COLUMNS, rows_per_part, write_samples
-from hardsight.files.tensors import write_safetensors
 from hardsight.files.writing import write_json
 from hardsight.head import Head
 from hardsight.result import RunResult
 from hardsight.screen import Progress, Say, Sentence, ShownTable, line, percent
-from hardsight.threads import even_rows
-from hardsight.training.inputs import Inputs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,8 +33,6 @@ if TYPE_CHECKING:
 
 RowsAndFeatures = tuple[np.ndarray, np.ndarray]  # (b,) and (b, d)
 FeaturesOf = Callable[[Inputs, range], Iterable[RowsAndFeatures]]  # some rows of a set, batch by batch
-
-MOST_POINTS = 20_000  # drawn of one set
 
 
 def write_model(directory: Path, network: TrainedNetwork) -> list[Path]:
@@ -135,26 +128,6 @@ def write_part(
         column = inputs.columns.get(key)
         columns[key] = pa.nulls(len(rows), kind) if column is None else _arrow([column[row] for row in rows], kind)
     write_samples(path, matrix, columns)
-
-
-def draw_embeddings(run: Run, parts: Sequence[Path], head: Head, class_names: Sequence[str] | None, title: str) -> list[Path]:
-    """figures/embedding-SET.png for each set of the snapshot, where there are two features to draw."""
-    if head.num_features != 2:
-        return []
-    from hardsight.render.embedding import embedding_figure
-    from hardsight.render.saving import save_figure
-
-    table = pa.concat_tables([read_parquet(part, ["label", "split", "degradation", "features"]) for part in parts])
-    table = table.filter(pc.is_null(table.column("degradation")))
-    drawn = []
-    for name in pc.unique(table.column("split")).to_pylist():
-        rows = table.filter(pc.equal(table.column("split"), name))
-        rows = rows.take(even_rows(len(rows), MOST_POINTS))
-        features = rows.column("features").combine_chunks().flatten().to_numpy().reshape(-1, 2)
-        labels = pc.fill_null(rows.column("label"), -1).to_numpy()
-        figure = embedding_figure(features, labels, head=head, class_names=class_names, title=f"{title}, {name}")
-        drawn += save_figure(figure, run.folder("figures") / f"embedding-{name}.png")
-    return drawn
 
 
 # ---- the result, read from the run ----

@@ -17,6 +17,7 @@ from hardsight.data.dataset import num_classes
 from hardsight.data.encoded import is_dataset
 from hardsight.data.opening import check_files
 from hardsight.errors import FileError, InputError, did_you_mean
+from hardsight.extraction.feed import ArrayInputs
 from hardsight.extraction.inputs import columns_of, finite_features, holds_features, labels_among
 from hardsight.files.places import place, shown_address
 from hardsight.files.reading import existing_file
@@ -27,7 +28,6 @@ from hardsight.snapshot import Snapshot
 from hardsight.snapshot.sources import ArraySource
 from hardsight.table import plain, read_scores
 from hardsight.threads import even_rows
-from hardsight.training.inputs import ArrayInputs
 from hardsight.training.pacing import Curriculum, Pacing
 from hardsight.training.settings import TrainSettings
 
@@ -56,7 +56,7 @@ def open_sets(data: Any, settings: TrainSettings) -> Sets:
     for data_set in (train, *watched.values()):
         notes += getattr(data_set, "notes", ())
     train = _labeled(train, notes)
-    c, names = count_classes(train), train.class_names
+    c, names = num_classes(train), train.class_names
     if c < 2:
         raise InputError(f"training needs at least two classes, the data has {c}.")
     if settings.subset is not None:
@@ -112,14 +112,6 @@ def labeled_only(data: ImageData) -> tuple[ImageData, int]:
         raise InputError("training needs labels, and this data has none: give --labels, or one folder of images per class.")
     rows = np.flatnonzero(data.labels >= 0)
     return (data, 0) if len(rows) == len(data) else (data.take(rows), len(data) - len(rows))
-
-
-def count_classes(inputs_or_data: AnySet) -> int:
-    """c, from the class names or else the largest label."""
-    if isinstance(inputs_or_data, ImageData):
-        return num_classes(inputs_or_data)
-    names = inputs_or_data.class_names
-    return len(names) if names is not None else int(inputs_or_data.labels.max(initial=-1)) + 1
 
 
 def _check_alike(name: str, watched: AnySet, train: AnySet) -> None:

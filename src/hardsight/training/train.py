@@ -21,8 +21,7 @@ from hardsight.models.opening import check_model_name
 from hardsight.models.weights import check_weights_file
 from hardsight.options import takes
 from hardsight.screen import Progress, Say
-from hardsight.training.loss_names import loss_name
-from hardsight.training.loss_options import check_loss_options, loss_class
+from hardsight.training.loss_names import check_loss_options, loss_class, loss_name
 from hardsight.training.sets import open_sets
 from hardsight.training.settings import COMMAND, TrainSettings
 

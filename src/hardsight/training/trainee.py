@@ -22,7 +22,7 @@ from hardsight.models.opening import open_model
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable, cut_off, open_trainable
 from hardsight.training import processes
-from hardsight.training.loss_options import loss_class
+from hardsight.training.loss_names import loss_class
 from hardsight.training.objective import Objective
 from hardsight.training.settings import NetworkOptions
 

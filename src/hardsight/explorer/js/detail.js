@@ -2,7 +2,14 @@
 
 import { groupColor } from "./colors.js";
 import { Curves } from "./curves.js";
-import { el, harmless, measured, name, number, percent, short, spoken, titled, withSign } from "./words.js";
+import { el, harmless, measured, name, number, percent, short, spoken, titled } from "./words.js";
+
+// What people would say of a sample as one value: how often they would choose the given class, its interval, and whether they did.
+function said({ predicted_frequency, predicted_frequency_low, predicted_frequency_high, people_source, ...values }) {
+  if (typeof predicted_frequency !== "number") return values;
+  const ends = [predicted_frequency_low, predicted_frequency_high].map(percent).join(" to ");
+  return { "people would say": `${percent(predicted_frequency)} (${ends}), ${people_source}`, ...values };
+}
 
 export class Detail {
   constructor(page) {
@@ -216,7 +223,7 @@ export class Detail {
 
   table(values) {
     const above = ["label", "predicted", ...(this.page.about.suspects ? ["verdict", "suggested_label"] : [])];
-    const rows = Object.entries(values).filter(([key]) => !above.includes(key));
+    const rows = Object.entries(said(values)).filter(([key]) => !above.includes(key));
     return el(
       "table",
       { class: "values" },
@@ -230,7 +237,7 @@ export class Detail {
             el(
               "th",
               { scope: "row", title: this.page.columns.meta(key)?.about ?? "" },
-              withSign(key, this.page.columns.meta(key)),
+              spoken(key),
             ),
             el("td", {}, typeof value === "string" ? name(value, 40) : measured(value, this.page.columns.meta(key)?.unit)),
           ),

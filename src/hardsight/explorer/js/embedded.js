@@ -115,10 +115,6 @@ class Embedded {
     return story;
   }
 
-  async rounds() {
-    return this.data.rounds;
-  }
-
   async agreement(score, by, bits) {
     const { about } = this.data,
       mask = opened(bits, about.n);

@@ -2,7 +2,7 @@
 
 import { css, groupColor, rampColor } from "./colors.js";
 import { isChange, rampEnds } from "./scatter.js";
-import { el, measured, name, spoken, withSign } from "./words.js";
+import { el, measured, name, spoken } from "./words.js";
 
 const SHOWN = 12;
 
@@ -35,7 +35,7 @@ export function drawLegend(parent, columns, color, choose) {
   }
   const [low, high] = rampEnds(columns, color);
   parent.replaceChildren(
-    el("span", {}, withSign(color, meta)),
+    el("span", {}, spoken(color)),
     quiet(measured(low, meta.unit)),
     ramp(isChange(color)),
     quiet(measured(high, meta.unit)),

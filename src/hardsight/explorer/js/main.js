@@ -3,7 +3,6 @@
 // Every change goes through `change`: it is written to the address, the columns it needs are fetched, and then
 // everything that follows the selection is drawn in one go.
 
-import { Adaptation } from "./adaptation.js";
 import { Agreement } from "./agreement.js";
 import { Classes } from "./classes.js";
 import { css } from "./colors.js";
@@ -60,7 +59,6 @@ class Page {
       ...(this.about.comparison
         ? [name(this.about.name, 28), " against ", name(this.about.comparison.second, 28)]
         : [name(this.about.name, 40)]),
-      this.about.hardness ? el("span", { class: "quiet" }, " high is hard in every score") : "",
     );
     this.maps = new Maps(this);
     this.menus();
@@ -118,10 +116,6 @@ class Page {
     if (about.human) {
       const agreement = new Agreement(this);
       add("agreement", "Agreement", () => agreement.draw());
-    }
-    if (Object.keys(about.methods).length) {
-      const adaptation = new Adaptation(this);
-      add("adaptation", "Adaptation", () => adaptation.draw());
     }
     const form = new FilterForm(this);
     add("filter", "Filter", () => form.draw());

@@ -84,10 +84,6 @@ export class Server {
     return this.post(`api/agreement?score=${encodeURIComponent(score)}&by=${encodeURIComponent(by)}`, mask).then((r) => r.json());
   }
 
-  rounds(mask) {
-    return this.post("api/rounds", mask).then((r) => r.json());
-  }
-
   map(method) {
     return this.json("api/map/" + method);
   }

@@ -53,9 +53,6 @@ export const measured = (value, unit, digits = 4, show = number) =>
 
 export const titled = (column, unit) => spoken(column) + (unit ? ` (${unit})` : "");
 
-// A column's name, with a word where its values have the other sign; the degrees are seen at the values.
-export const withSign = (column, meta) => spoken(column) + (meta?.unit?.endsWith("other sign") ? " (other sign)" : "");
-
 export const count = (value) => value.toLocaleString("en-US");
 
 export const percent = (part) => (Number.isFinite(part) ? (100 * part).toFixed(1) + " %" : "–");

@@ -1,17 +1,20 @@
-"""Results of other commands as columns to filter by: a subset, the groups of an audit, a drift, the quality of images.
+"""What other commands found, as columns: the suspects of `clean`; a subset, groups, a drift, odd images, what people would say.
 
+    suspects id, verdict, ...       hardsight clean                  the page then opens with the samples most likely wrong
     subset   id, reason             hardsight select                 columns subset, subset_reason
     audit    id, and its groups     hardsight audit                  a column per grouping
     drift    id, harder, change     hardsight drift                  columns drift, drift_change, drift_outcome
     quality  id, issues             hardsight check                  column image_quality
+    people   id, predicted_frequency, low, high, source              hardsight people: columns of these names
 
 Each is a named file, or the one that the command writes into the run or next to a file. Rows are joined by id.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,10 +25,106 @@ from hardsight.explorer.columns import codes, floats, from_arrow, integers, numb
 from hardsight.explorer.display import Display
 from hardsight.explorer.settings import ReportSettings
 from hardsight.files.places import missing, second_table, table_path
+from hardsight.files.suspects import (
+    DUPLICATE,
+    DUPLICATE_OF,
+    VERDICTS,
+    count_in_words,
+    noted_warnings,
+    read_suspects,
+    suspects_file,
+    suspects_notes,
+)
 from hardsight.scores import SCORES
 from hardsight.table import read_scores
 from hardsight.unique_ids import check_unique
 
+ABOUT = {  # column -> its hard end, and what it is
+    "error_score": ("high", "How likely the given class is wrong: higher is more likely."),
+    "suggested_probability": ("high", "The probability of the suggested class."),
+    "label_quality": ("low", "How well the given class fits, 0 to 1."),
+}
+
+
+@dataclass(frozen=True)
+class SuspectsSummary:
+    """What the page says about the suspects, besides their columns."""
+
+    counts: dict[str, int]  # verdict -> samples
+    explanations: Any  # (n,) strings, null for none
+    duplicates: np.ndarray  # (n,) bool: whether the sample duplicates another, whatever its verdict
+    duplicate_of: Any  # (n,) ids of the samples that they duplicate, null for none
+    expected: str = ""  # how many labels are wrong, in words
+    warnings: list[str] = field(default_factory=list)
+
+    def described(self) -> dict[str, Any]:
+        """For JSON. Each group is a name, its samples, and the column and value that select it."""
+        groups = [[verdict, count, "verdict", verdict] for verdict, count in self.counts.items() if verdict != DUPLICATE]
+        count = int(self.duplicates.sum())
+        groups += [["duplicates", count, "is_duplicate", "true"]] if count else []
+        return {"groups": groups, "expected": self.expected, "warnings": self.warnings}
+
+
+def found_suspects(display: Display) -> pa.Table | None:
+    """The table that hardsight clean wrote for the run or file, or that is shown; None if there is none."""
+    return display.clean_table if display.path is None else read_suspects(display.path)
+
+
+def add_suspects(display: Display, split: str | None = None) -> None:
+    """Add the columns of the run's suspects, if `hardsight clean` has written any.
+
+    Suspects may be of other samples than a `split`, which is shown as of the last epoch; they are then left out.
+    """
+    table = found_suspects(display)
+    if table is None:
+        return
+    table = display.aligned(table)
+    unseen = table.column("id").null_count
+    if unseen == len(display):
+        if split is not None:
+            return
+        where = display.where if display.path is None else suspects_file(display.path)
+        raise InputError(f"{where}: none of its ids is among the samples; run hardsight clean again, or remove the file.")
+    for name, (hard, about) in ABOUT.items():
+        display.add(numbers(name, floats(table.column(name)), about, hard))
+    counts = _counts(table)
+    verdicts = integers(pc.index_in(table.column("verdict"), value_set=pa.array(VERDICTS)))
+    # with the verdicts that do not occur: each keeps its color
+    display.add(codes("verdict", verdicts, list(VERDICTS), "What hardsight clean says of the sample."))
+    suggested = integers(table.column("suggested_label"))
+    suggested = np.where(suggested < len(display.class_names), suggested, -1)
+    display.add(codes("suggested_label", suggested, display.class_names, "The class that hardsight clean suggests."))
+    issue = integers(table.column("is_label_issue"))
+    display.add(codes("is_label_issue", issue, ["false", "true"], "Whether the label is flagged: more likely wrong than right."))
+    has_originals = DUPLICATE_OF in table.column_names
+    originals = table.column(DUPLICATE_OF).combine_chunks() if has_originals else pa.nulls(len(display), pa.string())
+    repeated = integers(originals.is_valid()) == 1
+    if repeated.any():
+        about = "Whether the sample is nearly the same as an earlier one, whatever its verdict."
+        display.add(codes("is_duplicate", repeated * 1, ["false", "true"], about))
+    notes, explanations = suspects_notes(table), table.column("explanation").combine_chunks()
+    display.suspects = SuspectsSummary(counts, explanations, repeated, originals, count_in_words(notes), noted_warnings(notes))
+    _note(display, unseen, integers(table.column("given_label")))
+
+
+def _counts(suspects: pa.Table) -> dict[str, int]:
+    """Verdict -> number of samples, for those that occur."""
+    counts = {entry["values"]: entry["counts"] for entry in pc.value_counts(suspects.column("verdict")).to_pylist()}
+    return {verdict: counts[verdict] for verdict in VERDICTS if verdict in counts}
+
+
+def _note(display: Display, unseen: int, given: np.ndarray) -> None:
+    """Note samples that were not looked at, and labels that have changed since."""
+    if unseen:
+        display.notes.append(f"{unseen} of {len(display)} samples were not looked at by hardsight clean.")
+    changed = int(((given >= 0) & (given != display.labels)).sum()) if "label" in display.columns else 0
+    if changed:
+        display.notes.append(f"{changed} labels are not those that the suspects were found with; run hardsight clean again.")
+
+
+# Columns to filter by
+
+PREDICTED = "predicted_frequency"  # by people
 CHOSEN = ["in the subset", "not in it"]
 HARDER = ["harder", "easier", "no change"]
 MOST_REASONS = 20  # listed; more are reasons of single samples, with a rank or a score in each
@@ -33,7 +132,7 @@ MOST_REASONS = 20  # listed; more are reasons of single samples, with a rank or 
 
 def add_quick_filters(display: Display, settings: ReportSettings) -> None:
     """Add the columns of the subset, the audit and the drift that are named, or that are in the run or next to the file."""
-    for name, add in (("subset", _add_subset), ("audit", _add_audit), ("drift", _add_drift), ("quality", _add_quality)):
+    for name, add in READERS.items():
         named = getattr(settings, name, None)
         if named is not None:
             if not named.is_file():
@@ -121,3 +220,23 @@ def _add_drift(display: Display, file: Path) -> None:
     turned = from_arrow("drift_outcome", outcome)
     if turned is not None:
         display.add_filter(replace(turned, about="Whether the prediction was right, before and after."))
+
+
+def _add_people(display: Display, file: Path) -> None:
+    """What people would say, with its interval, and whether they were asked."""
+    table = _joined(display, file, ("id", "predicted_frequency", "low", "high", "source"), "people")
+    about = "How often people would choose the given class, predicted from answers about some samples"
+    for name, column, which in (("", "predicted_frequency", ""), ("_low", "low", ": low end"), ("_high", "high", ": high end")):
+        display.add(numbers(PREDICTED + name, floats(table.column(column)), f"{about}{which}.", "low"))
+    source = from_arrow("people_source", table.column("source"))
+    if source is not None:
+        display.add_filter(replace(source, about="Whether people answered about the sample, or their answer is predicted."))
+
+
+READERS = {
+    "subset": _add_subset,
+    "audit": _add_audit,
+    "drift": _add_drift,
+    "quality": _add_quality,
+    "people": _add_people,
+}

@@ -1,4 +1,8 @@
-"""Samples as batches of numbers for a network: decoded ahead by threads, cached in memory if they fit."""
+"""Samples as numbers for a network: images decoded ahead by threads; `extract`, `train`, `adapt` and `attack` read them here.
+
+`Decoder` makes pixels of one image, and knows what to do with a broken one. `ImageInputs` and `ArrayInputs` are sets to train on,
+in batches of any rows, cached in memory if they fit.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+import pyarrow as pa
 from PIL import Image
 
 from hardsight.checks import check_labels, counted_from_one
@@ -20,13 +25,74 @@ from hardsight.files.samples import is_free
 from hardsight.labels import Classes, read_labels
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.pandas_index import align, index_ids
+from hardsight.table import write_table
 from hardsight.threads import ahead
 from hardsight.unique_ids import check_unique
 
 KEEP_BYTES = 2**30  # pixels of one set held in memory, so that later epochs need no decoding
 AHEAD = 256  # images decoded ahead of the network
 
+ERRORS = pa.schema([("id", pa.string()), ("reason", pa.string()), ("message", pa.string())])
+
 Fit = Callable[[int, Image.Image], list[Image.Image]]  # a row and its picture -> views of it, each as large as the network takes
+Seen = Callable[[int, Image.Image | BrokenImage], None]  # is told of every image as it was decoded, by several threads
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """Images as pixels at a network's size.
+
+    Attributes:
+        data: the images.
+        preprocessing: the network's.
+        strict: stop at an image that cannot be read.
+        seen: called with the row of each image and the image as it was decoded, or the error.
+    """
+
+    data: ImageData
+    preprocessing: Preprocessing
+    strict: bool = False
+    seen: Seen | None = None
+
+    def __call__(
+        self, row: int, versions: Sequence[Degradation | None] = (None,), fit: Fit | None = None
+    ) -> list[np.ndarray] | BrokenImage:
+        """(H, W, C) uint8: the image itself (None) or degraded; with `fit`, each view of it instead of the network's own."""
+        try:
+            picture = self.data.image(row, self.preprocessing.needed if fit is None else None)
+            if self.seen is not None:
+                self.seen(row, picture)
+            views = [self.preprocessing.fitted(picture)] if fit is None else fit(row, picture)
+            # At the input size of the network: shrinking a large image would average noise away.
+            made = [view if how is None else degrade(view, how, self.data.ids[row]) for how in versions for view in views]
+            return [np.asarray(view).reshape(view.height, view.width, -1) for view in made]
+        except BrokenImage as error:
+            if self.strict:
+                raise FileError(f"{error} Omit --strict to skip such images.") from error
+            if self.seen is not None:
+                self.seen(row, error)
+            return error
+
+
+def stack(images: list[np.ndarray]) -> np.ndarray:
+    """Images of one batch as one array, (b, ...)."""
+    shapes = sorted({image.shape for image in images})
+    if len(shapes) > 1:
+        raise InputError(f"images of one batch must have the same size, got {shapes[0]} and {shapes[-1]}; use --size.")
+    return np.stack(images)
+
+
+def none_readable(count: int, first: BrokenImage) -> FileError:
+    """What to say where not one image can be read: why not, of the first."""
+    return FileError(f"none of the {count} images can be read. The first is {first}")
+
+
+def write_errors(directory: Path, broken: Sequence[dict[str, str]]) -> list[Path]:
+    """errors.parquet: the images that could not be read, if there are any."""
+    if not broken:
+        return []
+    write_table(pa.Table.from_pylist(list(broken), ERRORS), directory / "errors.parquet")
+    return [directory / "errors.parquet"]
 
 
 @dataclass(frozen=True)
@@ -134,7 +200,8 @@ class ImageInputs:
     ) -> None:
         if preprocessing.size is None:
             raise InputError("images need one size to be trained on: give size=PIXELS.")
-        self.data, self.preprocessing, self.workers, self.strict = data, preprocessing, workers, strict
+        self.data, self.preprocessing, self.workers = data, preprocessing, workers
+        self.decoder = Decoder(data, preprocessing, strict)
         self.versions: list[Degradation | None] = [None, *degradations]
         self.ids = [id if how is None else degraded_id(id, how) for how in self.versions for id in data.ids]
         labels = np.full(len(data), -1) if data.labels is None else data.labels
@@ -170,7 +237,7 @@ class ImageInputs:
         decoded_before = self._known.copy() if fit is None else np.zeros(len(self), bool)
         order = [int(row) for batch_rows in rows for row in batch_rows if not decoded_before[row]]
         with ThreadPoolExecutor(self.workers, thread_name_prefix="decode") as pool:
-            decoded = ahead(pool, partial(self._pixels, fit=fit), order, AHEAD)
+            decoded = ahead(pool, lambda row: self._pixels(row, fit), order, AHEAD)
             for batch_rows in rows:
                 new_pixels = {int(row): next(decoded) for row in batch_rows if not decoded_before[row]}
                 good = np.array([row for row in batch_rows if self._readable(int(row), new_pixels)], np.int64)
@@ -199,18 +266,8 @@ class ImageInputs:
     def _pixels(self, row: int, fit: Fit | None = None) -> np.ndarray | BrokenImage:
         """(H, W, C) uint8, at the network's size; (views, H, W, C) with `fit`."""
         version, base = divmod(row, len(self.data))
-        how = self.versions[version]
-        try:
-            picture = self.data.image(base, self.preprocessing.needed if fit is None else None)
-            views = [self.preprocessing.fitted(picture)] if fit is None else fit(row, picture)
-            if how is not None:
-                views = [degrade(view, how, self.data.ids[base]) for view in views]
-            pixels = np.stack([np.asarray(view).reshape(self._shape) for view in views])
-            return pixels[0] if fit is None else pixels
-        except BrokenImage as error:
-            if self.strict:
-                raise FileError(f"{error} Leave out --strict to skip such images.") from error
-            return error
+        made = self.decoder(base, self.versions[version : version + 1], fit and (lambda _, picture: fit(row, picture)))
+        return made if isinstance(made, BrokenImage) else made[0] if fit is None else np.stack(made)
 
     def fingerprint(self) -> dict[str, Any]:
         """Identity of the inputs: a resumed run must have the same."""
@@ -222,10 +279,12 @@ def sized(preprocessing: Preprocessing, data: ImageData, chosen: Mapping[str, An
     preprocessing = replace(preprocessing, **chosen)
     if preprocessing.size is not None:
         return preprocessing
+    broken: list[BrokenImage] = []
     for row in range(len(data)):
         try:
             width, height = data.image(row).size
-        except BrokenImage:
+        except BrokenImage as error:
+            broken.append(error)
             continue
         return replace(preprocessing, size=(height, width))
-    raise FileError(f"none of the {len(data)} images can be read.")
+    raise none_readable(len(data), broken[0])

@@ -1,10 +1,14 @@
-"""`torchvision:NAME`: the classifiers of torchvision."""
+"""`torchvision:NAME` and `timm:NAME`: the models of these libraries, and whether the Hugging Face hub can be reached."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import socket
+import urllib.request
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from torch import nn
 
@@ -89,3 +93,72 @@ def import_with_torchvision(module: str, spec: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise MissingExtra(why_missing(spec, module, error, module)) from error
+
+
+RESIZE: dict[str, Any] = {"center": "shortest", "squash": "squash", "border": "longest"}
+
+
+def open_timm(name: str, *, pretrained: bool | str, num_classes: int | None) -> BuiltNetwork:
+    """A timm model and its preprocessing; `pretrained` may download."""
+    timm = import_with_torchvision("timm", "timm:NAME")
+    if isinstance(pretrained, str):
+        raise InputError(f"timm names released weights after the model: timm:{name.partition('.')[0]}.{pretrained.lower()}.")
+    if not timm.is_model(name) and not name.startswith(("hf_hub:", "hf-hub:")):
+        raise InputError(f"timm has no model {name!r}.{did_you_mean(name.partition('.')[0], timm.list_models())}")
+    if pretrained:
+        repository = name.partition(":")[2] or f"timm/{name.partition('.')[0]}*"  # hf_hub:owner/name names its own
+        check_hub(f"timm:{name}", repository, "give --weights FILE")
+    arguments = {} if pretrained or num_classes is None else {"num_classes": num_classes}
+    try:
+        module = timm.create_model(name, pretrained=pretrained, **arguments)
+    except (OSError, RuntimeError) as error:  # no network; a name without released weights
+        raise InputError(f"timm:{name} could not be opened: {error}. Pass --weights FILE.") from error
+    released = (module.pretrained_cfg.get("tag") or "default") if pretrained else None
+    return BuiltNetwork(module, timm_preprocessing(module), released=released)
+
+
+def timm_network(name: str, num_classes: int | None = None) -> nn.Module:
+    """An untrained timm model, to be filled with weights."""
+    return open_timm(name, pretrained=False, num_classes=num_classes).module
+
+
+def timm_preprocessing(module: nn.Module) -> Preprocessing:
+    """The evaluation transform of a timm model's own configuration."""
+    timm_data = import_with_torchvision("timm.data", "timm:NAME")
+    config = timm_data.resolve_model_data_config(module)
+    channels, height, width = config["input_size"]
+    return Preprocessing(
+        size=(height, width),
+        resize=RESIZE[config["crop_mode"]],
+        crop_pct=config["crop_pct"],
+        interpolation=config["interpolation"],
+        mean=tuple(config["mean"]) if channels == 3 else (sum(config["mean"]) / 3,),
+        std=tuple(config["std"]) if channels == 3 else (sum(config["std"]) / 3,),
+        channels="L" if channels == 1 else "RGB",
+    )
+
+
+def check_hub(spec: str, repositories: str, instead: str) -> None:
+    """Refuse a model that is neither in the hub's cache nor to be had over the network.
+
+    Args:
+        spec: what the user calls it.
+        repositories: owner/name on the hub, or a pattern of them.
+        instead: what to do without a network.
+    """
+    from huggingface_hub import constants
+
+    host = urlsplit(constants.ENDPOINT).hostname or constants.ENDPOINT
+    cached = Path(constants.HF_HUB_CACHE).glob(f"models--{repositories.replace('/', '--')}")
+    if not any(cached) and not _is_known(host):
+        raise InputError(f"{spec}: its weights are not on this machine, and {host} cannot be reached: {instead}.")
+
+
+def _is_known(host: str) -> bool:
+    """Whether the name of the host is found; behind a proxy, the proxy looks it up."""
+    if urllib.request.getproxies():
+        return True
+    try:
+        return bool(socket.getaddrinfo(host, 443))
+    except OSError:
+        return False
