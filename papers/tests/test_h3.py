@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hardsight import Head, Snapshot, correlate, score
+from hardsight import Head, Snapshot, score
 from hardsight.stats import spearman
 from hardsight_papers.avh import h3
 from hardsight_papers.avh.class_tables import ClassTables, margins_without_norms
@@ -48,22 +48,24 @@ def test_with_all_classes_drawn_nothing_changes() -> None:
     assert (few["logit_margin"] <= SCORES["logit_margin"] + 1e-9).all() and (few["avh"] > SCORES["avh"]).all()
 
 
-def test_joined_classes_are_those_of_superclasses() -> None:
-    """As `correlate --superclasses` joins them; a class of its own each joins nothing."""
+def test_joined_classes_have_their_nearest_member_and_the_sum_of_probabilities() -> None:
+    """As worked out class by class; a class of its own each joins nothing."""
     for name, column in TABLES.joined(np.arange(C)).scores().items():
         assert column == pytest.approx(SCORES[name], rel=1e-6), name
     of_class = np.arange(C) % 7
     joined = TABLES.joined(of_class)
+    found = joined.scores()
     assert joined.num_classes == 7 and (joined.labels == of_class[LABELS]).all()
-    counts = RNG.multinomial(20, np.full(C, 1 / C), size=N)
-    few: dict[str, Any] = {"replicates": 20, "permutations": 20, "splits": 2, "scores": ["avh", "angular_gap", "confidence"]}
-    found = correlate(NETWORK, counts, superclasses=dict(enumerate(map(str, of_class))), **few)
-    together = np.stack([counts[:, of_class == k].sum(1) for k in range(7)], axis=1)[np.arange(N), joined.labels] / 20
-    wanted = {"bin": "all", "kind": "spearman", "target": "frequency"}
-    rows = [row for row in found.tables()["coarse_table1"].to_pylist() if wanted.items() <= row.items()]
-    expected = {row["score"]: row["agreement"] for row in rows}
-    for name in few["scores"]:
-        assert spearman(joined.scores()[name], -together) == pytest.approx(expected[name], abs=1e-4), name
+    probs = np.exp(TABLES.logits) / np.exp(TABLES.logits).sum(1, keepdims=True)
+    summed = np.stack([probs[:, of_class == k].sum(1) for k in range(7)], axis=1)
+    coarse = score(Snapshot(probs=summed, labels=of_class[LABELS]), scores=["confidence", "loss", "probability_margin"]).table
+    for name, sign in (("confidence", -1), ("loss", 1), ("probability_margin", -1)):
+        assert found[name] == pytest.approx(sign * coarse[name].to_numpy(), rel=1e-4, abs=1e-5), name
+    for row in range(0, N, 97):
+        nearest = [min(TABLES.angles[row, of_class == k]) for k in range(7)]
+        own = nearest.pop(of_class[LABELS[row]])
+        assert found["avh"][row] == pytest.approx(own / (own + sum(nearest)))
+        assert found["angular_gap"][row] == pytest.approx(own - min(nearest))
 
 
 def test_margins_lose_the_parts_of_the_logit_one_by_one() -> None:

@@ -1,7 +1,7 @@
 """Scores of an image from its angle and its logit to every class: all classes, a few drawn ones, or classes joined.
 
-Joined classes are what `hardsight correlate --superclasses` makes of them: the angle to one is the smallest angle to a member,
-its probability is the sum over the members, so its logit is the logarithm of the sum of their exponentials.
+The angle to a joined class is the smallest angle to a member; its probability is the sum over the members, so its logit is the
+logarithm of the sum of their exponentials.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ClassTables:
         """From features and head."""
         features, head = network.features, network.head
         assert features is not None and head is not None
-        angles, logits = (np.asarray(table(features), np.float64) for table in (head.angles, head.logits))
+        angles, logits = np.asarray(head.angles(features), np.float64), np.asarray(head.logits(features), np.float64)
         return cls(angles, logits, network.labels)
 
     @property

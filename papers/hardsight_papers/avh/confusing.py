@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -138,11 +137,12 @@ def grid(rows: list[list[Picture]], headings: Sequence[str] = ()) -> Figure:
     """Rows of pictures with words above each, and a heading above the row."""
     from matplotlib.figure import Figure
 
-    shown = [(row, heading) for row, heading in zip_longest(rows, headings, fillvalue="") if row]
+    headings = [*headings, *[""] * (len(rows) - len(headings))]
+    shown = [(row, heading) for row, heading in zip(rows, headings, strict=True) if row]
     figure = Figure(figsize=(2.1 * SHOWN, 2.7 * max(1, len(shown))), layout="constrained")
     parts = np.atleast_1d(np.asarray(figure.subfigures(max(1, len(shown)), 1)))
     for part, (row, heading) in zip(parts, shown, strict=False):
-        part.suptitle(str(heading), fontsize=11, fontweight="bold")
+        part.suptitle(heading, fontsize=11, fontweight="bold")
         for column, (image, words) in enumerate(row):
             axes = part.add_subplot(1, SHOWN, column + 1)
             pixels = np.asarray(image)  # (h, w) or (h, w, 3)

@@ -286,7 +286,9 @@ def _figures(judged: list[Judged]) -> dict[str, Figure]:
 def _figure(judged: list[Judged]) -> Figure:
     """A panel per set of images and classes: a row per score, a dot per network with its interval."""
     sets = list(dict.fromkeys((each.images, each.classes) for each in judged))
-    figure, plots = panels(len(sets), width=3.3, height=3.4)
+    figure, plots = panels(len(sets), width=3.3, height=3.6)
+    ends = np.array([each.differences[name][1:] for each in judged for name in each.differences])  # one scale for all panels
+    margin = 0.03 * np.ptp(ends)
     for axes, of in zip(plots, sets, strict=True):
         shown = [each for each in judged if (each.images, each.classes) == of]
         for k, each in enumerate(shown):
@@ -299,8 +301,9 @@ def _figure(judged: list[Judged]) -> Figure:
         axes.invert_yaxis()
         axes.set_title(f"{of[0]}, {of[1]:,} classes", fontsize=9)
         axes.set_xlabel("Spearman less that of confidence", fontsize=8)
+        axes.set_xlim(ends.min() - margin, ends.max() + margin)
         if axes is plots[0] or of[0] != sets[0][0]:
-            axes.legend(frameon=False, fontsize=7)
+            axes.legend(frameon=False, fontsize=7, loc="lower left")
     return figure
 
 
