@@ -102,7 +102,8 @@ def of_cifar10h(texts: list[str], images: int) -> None:
     table = next(text for text in texts if f"{images} samples" in text and "<table" in text)
     accuracy = re.search(r"accuracy ([\d.]+) %", table)
     assert table.count("<img") == 10 and accuracy is not None and float(accuracy[1]) > 80
-    assert any(f"Correlations: cifar10-run, {images} samples" in text for text in texts)
+    agreement = next(text for text in texts if "Correlations: " in text and "<table" in text)
+    assert re.search(rf">cifar10-run<.*?>avh<.*?>{images}<", agreement)
 
 
 @pytest.fixture
