@@ -41,7 +41,7 @@ ARRAYS = {
     "score nan.npz --strict": "row 3 (id 3) cannot be scored: nonfinite_feature",
     "score nokey.npz": "found feats, y. Use these names: np.savez(FILE, features=X, labels=y).",
     "score notes.parquet": "it begins with 'this', as text does. If it is CSV, name it .csv.",
-    "score book.xlsx": "Save a table as .csv or .parquet",
+    "score book.xlsx": "table as .csv",
     "score answers.csv": "Name them with --features 'f*'",
     "score table.csv --features f* --label labl": "it has f1, f2, label. Did you mean label?",
     "score table.csv --features f1 f2 --label label": "separated by commas: f1,f2.",
