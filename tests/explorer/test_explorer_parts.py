@@ -39,6 +39,7 @@ from hardsight.explorer.thumbnails import Pictures
 from hardsight.explorer.two_runs import compare
 from hardsight.files.writing import owning
 from hardsight.head import Head
+from hardsight.render.table_views import thumbnail
 from hardsight.result import Result
 from hardsight.scoring.score import score
 from hardsight.snapshot import Snapshot
@@ -206,7 +207,7 @@ def test_pictures_in_work_never_have_more_pixels_than_the_bound(tmp_path: Path, 
     monkeypatch.setattr(pictures_module, "AT_ONCE", 25_000)
     pictures = Pictures(open_display(tmp_path / "scores.parquet"), str(tmp_path))
     in_work, seen, lock = [0], [], Lock()
-    upright, encoded = decoding._upright, pictures_module.thumbnail
+    upright, encoded = decoding._upright, thumbnail
 
     def counted(pixels: int) -> None:
         with lock:

@@ -19,6 +19,7 @@ from hardsight.errors import FileError, InputError
 from hardsight.files.heads import save_head
 from hardsight.files.kinds import kind_of
 from hardsight.files.samples import write_samples
+from hardsight.snapshot.sources import SelectedRows
 
 RNG = np.random.default_rng(0)
 FEATURES = RNG.normal(size=(10, 4)).astype(np.float32)
@@ -322,7 +323,8 @@ def test_a_large_part_of_files_stays_in_files(tmp_path: Path, monkeypatch: pytes
         assert part.ids.tolist() == same.ids.tolist() and part.labels.tolist() == same.labels.tolist()
         assert part.features is not None and same.features is not None and (part.features == same.features).all()
         assert part.columns().equals(same.columns())
-    assert in_files.first(10).source.source is whole.source  # rows of rows are rows of the file
+    source = in_files.first(10).source
+    assert isinstance(source, SelectedRows) and source.source is whole.source  # rows of rows are rows of the file
     rows = [row for batch in in_files.batches(3, 9, rows=4) for row in batch.ids.tolist()]
     assert rows == in_memory.ids[3:9].tolist()
 
@@ -330,7 +332,7 @@ def test_a_large_part_of_files_stays_in_files(tmp_path: Path, monkeypatch: pytes
 def test_load_takes_what_it_says_and_nothing_else(tmp_path: Path) -> None:
     np.savez(tmp_path / "s.npz", features=np.eye(2))
     for name in ("head", "labels", "features", "class_names"):
-        assert name in (Snapshot.load.__doc__ or "") and len(Snapshot.load(tmp_path / "s.npz", **{name: None})) == 2
+        assert name in (Snapshot.load.__doc__ or "") and len(Snapshot.load(tmp_path / "s.npz", **{name: None})) == 2  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="logits"):
         Snapshot.load(tmp_path / "s.npz", logits=np.eye(2))  # type: ignore[call-arg]
 
