@@ -14,7 +14,7 @@ PYTEST := OMP_WAIT_POLICY=PASSIVE OPENBLAS_THREAD_TIMEOUT=14 $(BIN)/python -m py
 MYPY := $(BIN)/mypy src/hardsight papers/hardsight_papers conftest.py $(shell find benchmarks tests papers/tests -name "*.py") $(wildcard docs/make_*.py papers/docs/make_*.py)
 # The tests start hundreds of Pythons: each would compile all of hardsight again.
 unexport PYTHONDONTWRITEBYTECODE
-BENCHMARKS := score extract explore losses dynamics correlate adapt mine cluster clean hardness
+BENCHMARKS := score extract explore losses dynamics correlate people adapt mine cluster clean hardness
 
 .PHONY: help demo test check lint javascript browser tex nightly coverage docs bench dist same clean
 
