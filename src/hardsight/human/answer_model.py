@@ -212,17 +212,13 @@ class Ridge:
         mean, intercept = phi.mean(0), float(target.mean())
         values, vectors = eigh((phi - mean).T @ (phi - mean), driver="evd")
         along, y = (phi - mean) @ vectors, target - intercept  # (n, r), (n,)
-        products, best = along.T @ y, None
-        for penalty in PENALTIES:
-            raised = np.maximum(values, 0.0) + penalty
-            weights = products / raised
-            leverage = (along**2) @ (1 / raised) + 1 / len(y)  # (n,)
-            errors = (y - along @ weights) / np.maximum(1 - leverage, 1e-9)
-            loss = float(np.mean(errors**2))
-            if best is None or loss < best[0]:
-                best = loss, vectors @ weights, float(penalty), target - errors
-        assert best is not None
-        return cls(float(intercept - mean @ best[1]), *best[1:])
+        raised = np.maximum(values, 0.0)[:, None] + PENALTIES  # (r, p)
+        weights = (along.T @ y)[:, None] / raised
+        leverage = (along**2) @ (1 / raised) + 1 / len(y)  # (n, p)
+        errors = (y[:, None] - along @ weights) / np.maximum(1 - leverage, 1e-9)
+        best = int(np.argmin(np.mean(errors**2, axis=0)))
+        slope = vectors @ weights[:, best]
+        return cls(float(intercept - mean @ slope), slope, float(PENALTIES[best]), target - errors[:, best])
 
 
 class AnswerModel:
