@@ -91,9 +91,14 @@ def check_count(value: Any, name: str, least: int = 0) -> int:
 
 def _plain_tensor(x: Any, name: str) -> Any:
     """The tensor without its gradient; tensors that are not dense are rejected."""
-    if x.is_meta or x.is_quantized or x.is_nested or x.layout != sys.modules["torch"].strided:
-        kind = "nested" if x.is_nested else f"{x.layout} {x.dtype} on {x.device}"
-        raise InputError(f"{name} must be a dense tensor of plain numbers, got {kind}; convert it, as {name}.to_dense() does.")
+    if x.is_meta:
+        raise InputError(f"{name} is on torch's meta device and has a shape but no values; load it on a real one.")
+    if x.is_quantized:
+        raise InputError(f"{name} is a quantized tensor; pass {name}.dequantize().")
+    if x.is_nested or x.layout != sys.modules["torch"].strided:
+        raise InputError(
+            f"{name} must be a dense tensor, got {'a nested one' if x.is_nested else x.layout}; pass {name}.to_dense()."
+        )
     try:
         return x.detach()
     except ValueError as error:  # parameter of a lazy module before its first input

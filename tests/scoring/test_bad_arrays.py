@@ -472,8 +472,8 @@ def test_a_matrix_is_an_array() -> None:
 
 
 TENSORS = {
-    "sparse": (lambda x: x.to_sparse(), "got torch.sparse_coo .*to_dense"),
-    "meta": (lambda x: x.to("meta"), "got .* on meta"),
+    "sparse": (lambda x: x.to_sparse(), "a dense tensor, got torch.sparse_coo; pass .*to_dense"),
+    "meta": (lambda x: x.to("meta"), "meta device and has a shape but no values"),
 }
 
 
