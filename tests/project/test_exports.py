@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,30 +37,6 @@ def test_the_options_of_verbs_are_those_of_their_settings() -> None:
         Path(hardsight.__file__).with_name("option_types.pyi").read_text(encoding="utf-8")
         == doc_script("make_option_types").text()
     )
-
-
-REVEALED = {
-    "extract": "'size'?: int | None",
-    "train": "'optimizer'?: Literal['sgd'] | Literal['adamw']",
-    "adapt": "'methods'?: typing.Sequence[str]",
-    "clean": "'folds'?: int",
-    "select": "'method'?: ",
-    "correlate": "'level'?: float",
-}
-QUICKLY = (
-    "[mypy]\nfollow_imports = silent\n[mypy-torch.*,numpy.*,pyarrow.*,PIL.*,starlette.*,matplotlib.*]\nfollow_imports = skip\n"
-)
-
-
-def test_an_editor_sees_the_options_with_their_types(tmp_path: Path) -> None:
-    """mypy's `reveal_type` of the verbs, and an option that does not exist."""
-    reveal = "".join(f"reveal_type(hardsight.{verb})\n" for verb in REVEALED)
-    (tmp_path / "verbs.py").write_text(f"import hardsight\n{reveal}hardsight.train(1, 'x', model=2, epoch=3)\n")
-    (tmp_path / "mypy.ini").write_text(QUICKLY)
-    done = subprocess.run([sys.executable, "-m", "mypy", "verbs.py"], cwd=tmp_path, capture_output=True, text=True)
-    lines = [line for line in done.stdout.splitlines() if "Revealed type" in line]
-    assert [option for option, line in zip(REVEALED.values(), lines, strict=True) if option not in line] == []
-    assert 'Unexpected keyword argument "epoch" for "train"; did you mean "epochs"?' in done.stdout
 
 
 def test_scoring_arrays_never_imports_torch(fresh_python: Callable[..., Any]) -> None:
