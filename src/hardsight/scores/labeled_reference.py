@@ -314,9 +314,9 @@ class HumanHardness(AngularConfidence):
         self.scale = np.where(deviation > 0, deviation, 1.0)
 
     def values(self, x: np.ndarray, labels: np.ndarray, rows: Sweep, known: np.ndarray) -> np.ndarray:
-        """(m,) mean of the standardized parts."""
+        """(m,) mean of the standardized parts, far from the reference's as its logarithm: there deviations count little more."""
         parts = self._parts(x, self.gaussians.log_density(x), labels)
-        return np.asarray(((parts - self.mean[:, None]) / self.scale[:, None]).mean(0))
+        return np.asarray(np.arcsinh(((parts - self.mean[:, None]) / self.scale[:, None]).mean(0)))
 
     def _parts(self, x: np.ndarray, density: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """(2, m) the probability of another class by Gaussians, and the loss of tempered cosines."""
@@ -328,8 +328,8 @@ class HumanHardness(AngularConfidence):
     HumanHardness,
     hard="high",
     range="(-inf, inf)",
-    formula="mean of 1 - qda_confidence at 2 T and -log angular_confidence, each less its mean and over its deviation in the "
-    "reference",
+    formula="arcsinh of the mean of 1 - qda_confidence at 2 T and -log angular_confidence, each less its mean and over its "
+    "deviation in the reference",
     source="hardsight: chosen on half of CIFAR-10H, checked on the other half",
     labels=True,
 )
