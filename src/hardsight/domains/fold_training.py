@@ -182,7 +182,7 @@ class FoldTraining:
         both = nn.ModuleDict({"student": student, "chosen": chosen})  # what a checkpoint holds
         updater = Updater(student, self.settings)
         state = self.checkpoints.resume(both, updater.optimizer)
-        samples = AugmentedInputs(self.fold.inputs, self.settings.augment, self.seed, share=True)
+        samples = AugmentedInputs(self.fold.inputs, self.settings.augment, self.seed)
         while not self._over(state.history):
             self.report(state.epoch)
             state.epoch += 1

@@ -33,7 +33,7 @@ from hardsight.screen import Progress, Say, percent
 from hardsight.threads import num_threads
 from hardsight.training import processes, results
 from hardsight.training.augmentation import AugmentedInputs
-from hardsight.training.checkpoint import TrainingState, load_checkpoint, newest_checkpoint, save_checkpoint
+from hardsight.training.checkpoint import Checkpoints, TrainingState
 from hardsight.training.forward_passes import (
     OF_CROPS,
     VIEWS,
@@ -188,14 +188,10 @@ class Training:
 
     def _resume(self, output: Path) -> None:
         """Continue from the newest checkpoint that is whole."""
-        folder = output / "checkpoints"
-        epoch, notes = newest_checkpoint(folder) if self.accelerator.is_main_process else (0, [])
-        for note in notes:
-            self.say(note)
-        epoch = processes.decided_by_first(epoch, self.device)
-        if epoch:
-            self.state = load_checkpoint(folder, epoch, self.trainee, self.updater.optimizer)
-            self.say(f"resuming after epoch {epoch} of {self.settings.epochs}")
+        self.checkpoints = Checkpoints(output / "checkpoints", between=0.0)
+        self.state = self.checkpoints.resume(self.trainee, self.updater.optimizer, self.say)
+        if self.state.epoch:
+            self.say(f"resuming after epoch {self.state.epoch} of {self.settings.epochs}")
         if self.updater.scaler is not None and self.state.scaler is not None:
             self.updater.scaler.load_state_dict(self.state.scaler)
         if self.accelerator.is_main_process:
@@ -222,10 +218,7 @@ class Training:
             self.state.history.append(entry)
             self.state.broken = self._all_broken()
             self.state.scaler = None if self.updater.scaler is None else self.updater.scaler.state_dict()
-            if self.accelerator.is_main_process:
-                folder = output / "checkpoints"
-                folder.mkdir(exist_ok=True)
-                save_checkpoint(folder, self.state, self.trainee, self.updater.optimizer)
+            self.checkpoints.save(self.state, self.trainee, self.updater.optimizer)
             self.accelerator.wait_for_everyone()
             self.accelerator.log(_flat(entry), step=epoch)
             self.say(_sentence(entry, self.settings.epochs, time.monotonic() - started))
@@ -265,11 +258,10 @@ class Training:
         set_seed(drawn_seed(s.seed, epoch, gathering.rank()))
         batches = even_batches(self._order(epoch), s.batch_size)
         steps = len(batches)
-        mine = processes.shares(batches)
         self.model.train()
         self.trainee.objective.set_epoch(epoch - 1)
         sums, objective_sum = dict.fromkeys(SUMS, 0.0), 0.0
-        for number, batch in enumerate(self.train_inputs.batches(mine, epoch), 1):
+        for number, batch in enumerate(self.train_inputs.batches(batches, epoch), 1):
             self.updater.set_rate(self._factor(epoch, number - 1, steps))
             self.state.step += 1
             if len(batch.rows) == 0 and several == 1:  # not one of its images could be read
