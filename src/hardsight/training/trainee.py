@@ -259,4 +259,4 @@ class Trainee(nn.Module):
     @property
     def head(self) -> Head:
         """What the network predicts with; it shares its arrays with the network."""
-        return self.objective.head
+        return self.objective.classes.head
