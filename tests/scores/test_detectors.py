@@ -306,7 +306,7 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
     ("vim is fitted to another snapshot: pass the model's training data with --reference TRAIN", fitted("vim", None)),
     ("its features have 5 dimensions, these have 6", fitted("vim", Snapshot(TRAIN[:, :5], labels=LABELS))),
     (
-        "another model: one head has 2 classes and 3 features, the other 3 and 3",
+        "another model: one head has 2 classes and 6 features, the other 3 and 6",
         fitted("vim", Snapshot(TRAIN, HEAD.weight[:2], LABELS % 2)),
     ),
     ("another model: the two heads differ", fitted("vim", Snapshot(TRAIN, OTHER, LABELS))),

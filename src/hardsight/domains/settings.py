@@ -120,9 +120,13 @@ def check_method_options(
     """
     used = list(dict.fromkeys(used))
     for method, options in given.items():
+        if method not in methods:
+            near = did_you_mean(method, methods)
+            raise InputError(f"method_options: there is no method {method!r}; those used are {', '.join(used) or 'none'}.{near}")
         if method not in used:
-            among = f"{', '.join(used) or 'none'}.{did_you_mean(method, used)}"
-            raise InputError(f"method_options are given for {method}, which is not among the methods used: {among}")
+            raise InputError(
+                f"method_options are given for {method}, which is not among the methods used: {', '.join(used) or 'none'}."
+            )
         keys = [field.name for field in methods[method].fields()]
         for key in options:
             if key not in keys:
