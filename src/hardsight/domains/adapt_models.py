@@ -120,7 +120,7 @@ class AdaptWork:
             if model == Method():
                 rounds[pair, SOURCE_ONLY, seed] = history
                 self._say_if_not_learned(pair, models, history)
-                rounds[pair, BASELINE, seed] = models.baseline()
+                rounds[pair, BASELINE, seed] = self._baseline(rounds, models, pair)
             elif model.name in self.methods:
                 rounds[pair, model.name, seed] = history
                 self._say_how_it_went(rounds, pair, model.name, seed)
@@ -129,6 +129,11 @@ class AdaptWork:
             rounds[pair, AUTO, seed] = models.chosen(histories)
             self._say_how_it_went(rounds, pair, AUTO, seed)
         return {(pair, model.name, seed): last[model.before] for model in last if not model.is_source_model}
+
+    def _baseline(self, rounds: Rounds, models: Models, pair: str) -> History:
+        """On features it is the same for every seed."""
+        first = rounds.get((pair, BASELINE, self.settings.seeds[0]))
+        return first if first is not None and isinstance(models.pair.source, ArrayInputs) else models.baseline()
 
     def _say_how_it_went(self, rounds: Rounds, pair: str, method: str, seed: int) -> None:
         last = rounds[pair, method, seed][-1]

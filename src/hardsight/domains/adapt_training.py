@@ -67,8 +67,7 @@ class TargetView:
     @property
     def readable(self) -> np.ndarray:
         """(n,) whether there are logits at all."""
-        finite: np.ndarray = np.isfinite(self.logits).all(1)
-        return finite
+        return np.asarray(np.isfinite(self.logits).all(1))
 
 
 @dataclass

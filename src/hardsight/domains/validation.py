@@ -298,8 +298,7 @@ def density_ratio(source: np.ndarray, target: np.ndarray, at: np.ndarray) -> np.
         warnings.simplefilter("ignore")  # domains that are apart let the coefficients grow; they are stopped in time
         classifier = LogisticRegression(max_iter=200).fit((both - center) / scale, np.arange(len(both)) >= len(source))
     odds = classifier.decision_function((at - center) / scale)  # (m,) log P(target | x) / P(source | x)
-    weights: np.ndarray = len(source) / len(target) * np.exp(np.minimum(odds, 500.0))
-    return weights
+    return np.asarray(len(source) / len(target) * np.exp(np.minimum(odds, 500.0)))
 
 
 def importance_weighted(values: np.ndarray, weights: np.ndarray) -> float:
