@@ -20,9 +20,9 @@ from hardsight.files.human import read_people
 @pytest.mark.parametrize(
     ("human", "match"),
     [
-        (np.where(np.eye(N, C) > 0, -1, COUNTS), "counts must be 0 or more, but row 0 has -1 for class 0"),
-        (COUNTS / 21, "counts must be whole numbers, but row"),
-        (np.where(np.eye(N, C) > 0, np.nan, COUNTS), "counts must be finite, but row 0"),
+        (np.where(np.eye(N, C) > 0, -1, COUNTS), r"whole, 0 or more and below 10\^9, but row 0 has -1 for class 0"),
+        (COUNTS / 21, r"whole, 0 or more and below 10\^9, but row 0 has .*relative frequencies as one column"),
+        (np.where(np.eye(N, C) > 0, np.nan, COUNTS), r"whole, 0 or more and below 10\^9, but row 0 has nan for class 0"),
         (np.where(np.arange(N) == 7, 1.5, FREQUENCY), "between 0 and 1, but 1 of 300 are not; row 7 holds 1.5"),
         (COUNTS[:, 0] + 2, "If these are counts"),
         (-FREQUENCY, "between 0 and 1"),
@@ -51,7 +51,7 @@ from hardsight.files.human import read_people
         ({"id": IDS, "frequency": [10**400] * N}, "must hold numbers"),
         ({"id": IDS, "frequency": [[0.5, 0.5]] * N}, r"one number per row, got shape \(300, 2\)"),
         ([{"id": "a", "frequency": 1}, 7], "row 1 is 7"),
-        (np.where(np.eye(N, C) > 0, 1e300, COUNTS), r"counts must be below 10\^9, but row 0 has 1e\+300 for class 0"),
+        (np.where(np.eye(N, C) > 0, 1e300, COUNTS), r"whole, 0 or more and below 10\^9, but row 0 has 1e\+300 for class 0"),
         (np.full((N, C), 5 * 10**8), r"fewer than 10\^9 answers, but the counts of row 0 add up to 2e\+09"),
     ],
 )  # fmt: skip

@@ -80,7 +80,7 @@ def test_a_projection_learns_and_is_dropped() -> None:
     assert objective.extra is not None and objective.pair_weight == 1
     assert all(p.grad is not None and p.grad.isfinite().all() for p in objective.parameters())
     assert any(name.startswith("extra.projection") for name in objective.state_dict())  # checkpoints have it
-    assert objective.loss.extra_state() == {} and objective.head.num_features == 6
+    assert objective.loss.extra_state() == {} and objective.classes.head.num_features == 6
 
 
 def test_train_with_supcon(tmp_path: Path) -> None:

@@ -776,7 +776,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str], str]] = {
     "reference of another head": (
         {"features": np.random.default_rng(0).normal(size=(8, 5)), "labels": [0, 1] * 4, "weight": np.eye(5)[:2]},
         ["--reference", "other.npz"],
-        "other.npz is of another model: its head is different.",
+        "other.npz is of another model: the two heads differ in their weights.",
     ),
     "ids twice": ({"probs": np.eye(3), "labels": [0, 1, 2], "ids": ["a", "b", "b"]}, [], "row 2 repeats 'b' of row 1"),
     "reference not searched": (

@@ -305,9 +305,12 @@ def fitted(name: str, reference: Any, head: Head = HEAD) -> Callable[[], Any]:
 REFUSED: list[tuple[str, Callable[[], Any]]] = [
     ("vim is fitted to another snapshot: pass the model's training data with --reference TRAIN", fitted("vim", None)),
     ("its features have 5 dimensions, these have 6", fitted("vim", Snapshot(TRAIN[:, :5], labels=LABELS))),
-    ("its head has 2 classes, this one 3", fitted("vim", Snapshot(TRAIN, HEAD.weight[:2], LABELS % 2))),
-    ("another model: its head is different", fitted("vim", Snapshot(TRAIN, OTHER, LABELS))),
-    ("another model: its head is different", fitted("vim", Snapshot(TRAIN, COSINE, LABELS))),
+    (
+        "another model: one head has 2 classes and 6 features, the other 3 and 6",
+        fitted("vim", Snapshot(TRAIN, HEAD.weight[:2], LABELS % 2)),
+    ),
+    ("another model: the two heads differ", fitted("vim", Snapshot(TRAIN, OTHER, LABELS))),
+    ("another model: one head is cosine, the other linear", fitted("vim", Snapshot(TRAIN, COSINE, LABELS))),
     ("a reference needs features, but this one holds logits", fitted("knn_distance", Snapshot(logits=TRAIN))),
     ("but the reference has no labels", fitted("mahalanobis_relative", Snapshot(TRAIN, HEAD))),
     ("reference must be a snapshot or the path of one, got int", fitted("knn_distance", 3)),

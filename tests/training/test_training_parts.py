@@ -203,7 +203,7 @@ def test_every_loss_is_a_number_with_a_gradient_for_the_features(name: str) -> N
     loss.backward()
     assert loss.shape == () and torch.isfinite(loss)
     assert features.grad is not None and torch.isfinite(features.grad).all() and features.grad.abs().sum() > 0
-    assert objective.head.num_classes == c
+    assert objective.classes.head.num_classes == c
 
 
 def test_a_pair_loss_is_added_with_its_weight() -> None:

@@ -22,17 +22,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 import pyarrow as pa
 
+from hardsight.attacks import tables
 from hardsight.attacks.attack_result import Attack
 from hardsight.attacks.settings import AttackSettings
-from hardsight.attacks.tables import (
-    PATH_COLUMNS,
-    attack_table,
-    describe_paths,
-    detection_table,
-    epsilon_table,
-    path_table,
-    verification,
-)
 from hardsight.attacks.target import (
     AttackTarget,
     check_same_model,
@@ -44,7 +36,7 @@ from hardsight.attacks.target import (
 )
 from hardsight.errors import FileError, RunError, require_installed
 from hardsight.extraction.feed import ImageInputs, sized, write_errors
-from hardsight.extraction.parts import BROKEN, read_back
+from hardsight.extraction.parts import BROKEN, parts_of, read_back
 from hardsight.files.heads import save_head
 from hardsight.files.parquet import read_parquet
 from hardsight.files.places import place_on_disk
@@ -118,16 +110,13 @@ class _Job:
     @classmethod
     def of(cls, target: AttackTarget, settings: AttackSettings, say: Say, progress: Progress | None) -> _Job:
         """The model opened and its last layer found, the images as it takes them."""
+        from hardsight.training.forward_passes import first_sample
+
         model = open_attacked(target.model, settings)
         check_same_model(target.directory, model)
         model.preprocessing = sized(model.preprocessing, target.data, settings.preprocessing.preprocessing())
         workers = settings.workers or num_threads()
-        first = next(
-            ImageInputs(target.data, model.preprocessing, workers=workers).batches([np.arange(min(16, len(target.data)))])
-        )
-        if not len(first.rows):
-            raise FileError("none of the first 16 images can be read.")
-        model.check(first.inputs)
+        model.check(first_sample(ImageInputs(target.data, model.preprocessing, workers=workers)).numpy())
         data = in_classes_of(model, target.data)
         return cls(model, ImageInputs(data, model.preprocessing, workers=workers), target, settings, say, progress)
 
@@ -148,11 +137,8 @@ class _Job:
             self.say(f"{output} is complete already")
             return
         with run.only_writer():
-            n, folder = len(self.inputs), run.folder("samples")
-            parts = {
-                folder / f"part-{number:05d}.parquet": range(start, min(start + per_part, n))
-                for number, start in enumerate(range(0, n, per_part))
-            }
+            n = len(self.inputs)
+            parts = {part.file: part.rows for part in parts_of(run.folder("samples"), n, per_part)}
             run.kept = lambda: f"{sum(len(rows) for name, rows in parts.items() if name.exists()):,} of {n:,} images"
             if any(name.exists() for name in parts):
                 self.say(f"resuming: {run.kept()} are attacked")
@@ -243,13 +229,14 @@ class _Job:
         clean = samples.column("degradation").is_null().to_numpy()
         labels = samples.column("label").to_numpy().astype(np.int64)
         trained = training_features(directory, d)
-        verified = verification(head, saved_centers(directory, d), trained, (features[clean], labels[clean]))
-        table = attack_table(samples, features, verified)
+        verified = tables.verification(head, saved_centers(directory, d), trained, (features[clean], labels[clean]))
+        table = tables.attack_table(samples, features, verified)
         path = run.directory / "trajectories.parquet"
         if not path.exists():
             write_table(self._paths(table), path)
-        for name, written in (("attack", table), ("epsilons", epsilon_table(table)), ("detection", detection_table(table))):
-            write_table(written, run.directory / f"{name}.parquet")
+        written = {"attack": table, "epsilons": tables.epsilon_table(table), "detection": tables.detection_table(table)}
+        for name, each in written.items():
+            write_table(each, run.directory / f"{name}.parquet")
         if write_errors(run.directory, broken):
             self.say(f"{len(broken)} of {len(self.inputs)} images could not be read: see {run.directory / 'errors.parquet'}")
         fitted = "the head" if head.kind == "gaussian" else "training features" if trained is not None else "clean inputs"
@@ -258,7 +245,7 @@ class _Job:
             "broken": len(broken),
             "score": verified.name,
             "gaussians": fitted,
-            "trajectories": describe_paths(read_parquet(path)),
+            "trajectories": tables.describe_paths(read_parquet(path)),
         }
         for name, figure in Attack(run.directory, counts=counts).figures().items():
             save_figure(figure, run.folder("figures") / f"{name}.png")
@@ -276,7 +263,7 @@ class _Job:
         wanted = set(right[place] for place in even_rows(len(right), s.trajectories)) if s.trajectories else set()
         chosen = np.array([row for row, id in enumerate(self.inputs.ids) if id in wanted], np.int64)
         if len(chosen) == 0:
-            return PATH_COLUMNS.empty_table()
+            return tables.PATH_COLUMNS.empty_table()
         view, seen, features = _Pixels(self.model), [], []
         for batch in self.inputs.batches(np.array_split(chosen, -(-len(chosen) // s.batch_size))):
             labels = torch.as_tensor(self.inputs.labels[batch.rows], device=self.model.device)
@@ -285,7 +272,7 @@ class _Job:
             seen.append(batch.rows)
         rows = np.concatenate(seen)
         ids = [self.inputs.ids[row] for row in rows]
-        return path_table(ids, self.inputs.labels[rows], np.concatenate(features), self.model.head, s.epsilon[-1])
+        return tables.path_table(ids, self.inputs.labels[rows], np.concatenate(features), self.model.head, s.epsilon[-1])
 
 
 class _Pixels:

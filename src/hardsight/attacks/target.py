@@ -24,7 +24,8 @@ from hardsight.data.labels import renumbered
 from hardsight.data.opening import check_files
 from hardsight.errors import InputError
 from hardsight.files.checksums import check
-from hardsight.files.reading import read_json, reading
+from hardsight.files.reading import reading
+from hardsight.files.run import read_start
 from hardsight.labels import counted_from_zero
 from hardsight.models.opening import check_model_name, open_model
 from hardsight.models.trained import trained_directory
@@ -99,18 +100,14 @@ def _checked_model(spec: Any) -> Any:
 def _recorded_data(run: Any, directory: Path | None) -> tuple[Any, str | None]:
     """Where the images of a run are, and under which name it watched them."""
     name = os.fspath(run) if isinstance(run, (str, os.PathLike)) else "a model"
-    start = directory / "start.json" if directory is not None else None
-    if start is None or not start.is_file():
-        raise InputError(f"{name} does not say which images to attack: give --data DATA.")
-    recorded = read_json(start)
-    sources = recorded.get("sources") if isinstance(recorded, dict) else None
+    sources = {} if directory is None else read_start(directory).get("sources")
     sources = sources if isinstance(sources, dict) else {}
     watch: dict[str, Any] = sources.get("watch") or {}
     images = next(
         ((watch[each], each) for each in HELD_OUT if each in watch), (sources.get("data") or sources.get("train"), None)
     )
     if not isinstance(images[0], str):
-        raise InputError(f"{name} was not made from images on disk, or does not say where they are: give --data DATA.")
+        raise InputError(f"{name} does not say which images to attack: give --data DATA.")
     return images
 
 
@@ -155,8 +152,7 @@ def open_attacked(model: Any, settings: AttackSettings) -> Network:
 
 def check_same_model(directory: Path | None, model: Network) -> None:
     """Of a run of extract: the model given must be the one that its features came from."""
-    start = None if directory is None else directory / "start.json"
-    recorded = read_json(start) if start is not None and start.is_file() else {}
+    recorded = {} if directory is None else read_start(directory)
     before = (recorded.get("inputs") or {}).get("model") if recorded.get("command") == "hardsight extract" else None
     current = model.fingerprint()
     if isinstance(before, dict) and before.get("sha256") != current["sha256"]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,19 +15,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from hardsight.domains import opening
 from hardsight.domains.adapt_result import Adapted
 from hardsight.domains.methods import stage_of
-from hardsight.domains.opening import (
-    as_target,
-    check_folder_names,
-    check_network_options,
-    domain_names,
-    first_few,
-    labeled_only,
-    open_domain,
-    present_classes,
-    refuse_early,
-)
 from hardsight.domains.run_directory import run_comparison
 from hardsight.domains.settings import RECIPES, SOURCE_EPOCHS, AdaptSettings
 from hardsight.errors import InputError
@@ -75,13 +64,13 @@ def adapt(
         ['source', 'logistic regression', 'cbst']
     """
     settings = AdaptSettings.given(settings, options)
-    refuse_early(settings, output, COMMAND)
+    opening.refuse_early(settings, output, COMMAND)
     pairs = _pairs(source, target, settings.limit)
     first, smallest = next(iter(pairs.values()))[0], min(len(labeled) for labeled, _ in pairs.values())
     kind, asked = "features" if isinstance(first, Snapshot) else "images", settings.methods
     settings = settings if kind == "features" else _for_images(settings)
     settings = with_defaults(settings, kind, _is_trained(settings.model), smallest)
-    check_network_options(first, settings)
+    opening.check_network_options(first, settings)
 
     from hardsight.domains.adapt_models import AdaptWork  # loads torch, which takes seconds
 
@@ -93,52 +82,50 @@ def adapt(
 
 def _is_trained(model: Any) -> bool:
     """Whether training starts from what a network has learned: a module, or the run of one."""
-    torch = sys.modules.get("torch")  # a module exists only where torch is loaded
-    return (torch is not None and isinstance(model, torch.nn.Module)) or (
-        isinstance(model, (str, os.PathLike)) and Path(model).is_dir()
-    )
+    return hasattr(model, "state_dict") or (isinstance(model, (str, os.PathLike)) and Path(model).is_dir())
 
 
 def _pairs(source: Any, target: Any, limit: int | None) -> Pairs:
     """The pairs of domains by name, classes counted alike."""
-    first, name = open_domain(source, limit=limit if target is not None else None)
+    first, name = opening.open_domain(source, limit=limit if target is not None else None)
     if target is not None:
-        second, other = open_domain(target, limit=limit)
+        second, other = opening.open_domain(target, limit=limit)
         pairs = {f"{name}-to-{other}" if name != other else "source-to-target": (first, second)}
     else:
-        names = domain_names(first)
+        names = opening.domain_names(first)
         if len(names) < 2:
             there = f"; it has one, {names[0]!r}" if names else ""
             raise InputError(f"without a target the data needs a domain column with at least two domains{there}.")
-        check_folder_names(names)
-        parts = {domain: open_domain(of_domain(first, domain), limit=limit)[0] for domain in names}
+        opening.check_folder_names(names)
+        parts = {domain: opening.open_domain(of_domain(first, domain), limit=limit)[0] for domain in names}
         pairs = {f"{a}-to-{b}": (parts[a], parts[b]) for a in names for b in names if a != b}
-    return {pair: _checked(pair, labeled_only(a), b) for pair, (a, b) in pairs.items()}
+    return {pair: _checked(pair, opening.labeled_only(a), b) for pair, (a, b) in pairs.items()}
 
 
 def _checked(pair: str, source: Data, target: Data) -> tuple[Data, Data]:
     """Refuse a pair that nothing can be learned from; number the target's classes as the source's."""
     if len(target) == 0:
         raise InputError("the target has no samples.")
-    ours, theirs = present_classes(source), present_classes(target)
+    ours, theirs = opening.present_classes(source), opening.present_classes(target)
     if len(ours) < 2:  # names of classes without samples teach nothing
         raise InputError(f"self-training needs at least two classes, but every source sample is of the class {ours[0]!r}.")
     if source.class_names is None or target.class_names is None:  # classes are compared by number then
         ours, theirs = (np.unique(known[known >= 0]).tolist() for known in (labels_of(source), labels_of(target)))
     if theirs and not set(ours) & set(theirs):
-        raise InputError(f"{pair}: the domains share no class: the source has {first_few(ours)}, the target {first_few(theirs)}.")
+        words = f"the source has {opening.first_few(ours)}, the target {opening.first_few(theirs)}"
+        raise InputError(f"{pair}: the domains share no class: {words}.")
     if len(theirs) == 1 and (labels_of(target) >= 0).all():
         raise InputError(
             f"{pair}: every target sample is labeled {str(theirs[0])!r}; self-training needs a target with several "
             f"classes. If these labels are placeholders, leave them out."
         )
-    return source, as_target(target, source)
+    return source, opening.as_target(target, source)
 
 
 def _of_one_class(pairs: Pairs) -> Iterator[str]:
     """A warning for each target whose known labels are all the same: its accuracy is that of one class."""
     for pair, (_, target) in pairs.items():
-        known = present_classes(target)
+        known = opening.present_classes(target)
         if len(known) == 1:
             yield f"{pair}: every labeled target sample is of the class {known[0]!r}; accuracy is that class's alone."
 

@@ -22,16 +22,7 @@ from hardsight.screen import Cell, Sentence, ShownTable, line, number, percent
 
 History = list[dict[str, Any]]  # one entry per round of a training
 
-STATISTICS = (
-    "selected",
-    "true_positive_rate",
-    "avh",
-    "avc",
-    "confidence",
-    "norm",
-    "not_selected_by_cbst",
-    "only_selected_by_cbst",
-)
+STATISTICS = "selected true_positive_rate avh avc confidence norm not_selected_by_cbst only_selected_by_cbst".split()
 ALL = "all pairs"
 ABOUT = (
     "The last round is the result; the best round is called oracle, because only labels of the target could choose it, and "

@@ -67,8 +67,7 @@ class TargetView:
     @property
     def readable(self) -> np.ndarray:
         """(n,) whether there are logits at all."""
-        finite: np.ndarray = np.isfinite(self.logits).all(1)
-        return finite
+        return np.asarray(np.isfinite(self.logits).all(1))
 
 
 @dataclass
@@ -130,9 +129,9 @@ class PairTraining:
     nearest: np.ndarray | None = None  # (n, k) neighbors of target samples; where not set, by the first model evaluated
 
     def __post_init__(self) -> None:
-        self.source_batches = AugmentedInputs(self.source, self.settings.augment, self.seed, share=True)
+        self.source_batches = AugmentedInputs(self.source, self.settings.augment, self.seed)
         target_augment = self.settings.target_augment or self.settings.augment
-        self.target_batches = AugmentedInputs(self.target, target_augment, self.seed, share=True)
+        self.target_batches = AugmentedInputs(self.target, target_augment, self.seed)
 
     # ---- the source model ----
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from scipy.special import stdtrit
+
+from hardsight.stats.small_samples import mean_interval
 
 
 def class_accuracies(labels: np.ndarray, predicted: np.ndarray, num_classes: int) -> list[float | None]:
@@ -36,42 +36,19 @@ def mean_and_std(name: str, values: Sequence[float]) -> dict[str, float | None]:
     return {name: float(np.mean(values)) if len(values) else None, f"{name} std": deviation}
 
 
-@dataclass(frozen=True)
-class PairedDifference:
-    """The mean of paired differences, and where it lies with 95 % confidence (Student's t; None for a single pair)."""
-
-    mean: float
-    low: float | None
-    high: float | None
-    count: int
-
-    @property
-    def columns(self) -> dict[str, Any]:
-        """Columns of a table of differences."""
-        return {"difference": self.mean, "low": self.low, "high": self.high, "count": self.count, "verdict": self.verdict}
-
-    @property
-    def verdict(self) -> str:
-        """In words, by the interval alone."""
-        if self.low is None or self.high is None:
-            return "one run: no interval"
-        return "better" if self.low > 0 else "worse" if self.high < 0 else "no difference shown"
-
-
-def paired_difference(first: Sequence[float], second: Sequence[float], level: float = 0.95) -> PairedDifference:
-    """first - second, run by run.
+def paired_difference(first: Sequence[float], second: Sequence[float]) -> dict[str, Any]:
+    """Columns of a table: first - second, run by run, as mean, its 95 % interval (Student's t; None for one run) and a verdict.
 
     Example:
         >>> difference = paired_difference([0.6, 0.7, 0.8], [0.5, 0.5, 0.5])
-        >>> round(difference.mean, 3), round(difference.low, 3), round(difference.high, 3), difference.verdict
-        (0.2, -0.048, 0.448, 'no difference shown')
+        >>> {name: value if isinstance(value, str) else round(value, 3) for name, value in difference.items()}
+        {'difference': 0.2, 'low': -0.048, 'high': 0.448, 'count': 3, 'verdict': 'no difference shown'}
     """
-    differences = np.asarray(first, np.float64) - np.asarray(second, np.float64)
-    n, mean = len(differences), float(differences.mean())
-    if n < 2:
-        return PairedDifference(mean, None, None, n)
-    margin = float(stdtrit(n - 1, 0.5 + level / 2) * differences.std(ddof=1) / np.sqrt(n))
-    return PairedDifference(mean, mean - margin, mean + margin, n)
+    mean, count = mean_interval(np.subtract(first, second)), len(first)
+    verdict = "better" if mean.low > 0 else "worse" if mean.high < 0 else "no difference shown"
+    if count < 2:
+        return {"difference": mean.value, "low": None, "high": None, "count": count, "verdict": "one run: no interval"}
+    return {"difference": mean.value, "low": mean.low, "high": mean.high, "count": count, "verdict": verdict}
 
 
 def difference_table(where: str, what: str, reached: Mapping[str, Mapping[str, Sequence[float]]]) -> pa.Table:
@@ -82,7 +59,7 @@ def difference_table(where: str, what: str, reached: Mapping[str, Mapping[str, S
         reached: method -> pair -> its accuracy, seed by seed.
     """
     rows = [
-        {where: place, what: name, "against": against, **paired_difference(values, reached[against][place]).columns}
+        {where: place, what: name, "against": against, **paired_difference(values, reached[against][place])}
         for number, name in enumerate(reached)
         for against in list(reached)[:number]
         for place, values in reached[name].items()

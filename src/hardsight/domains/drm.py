@@ -102,7 +102,7 @@ class Student(Trainee):
     def set_epoch(self, epoch: float) -> None:
         """Tell the epoch, from 0 on, to losses that warm up."""
         for objective in (self.objective, *objectives(self.domain_heads)):
-            objective.set_epoch(epoch)
+            objective.loss.set_epoch(epoch)
 
 
 def objectives(heads: nn.ModuleList) -> Iterator[Objective]:

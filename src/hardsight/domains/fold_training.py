@@ -170,11 +170,6 @@ class FoldTraining:
     report: Callable[[int], None]
     method: DRM | MetaMethod | None = None
 
-    @property
-    def arriving(self) -> DRMTTA | None:
-        """How heads learn from the unseen domain's samples as these arrive; None if they do not."""
-        return self.method if isinstance(self.method, DRMTTA) else None
-
     def train(self, student: Student) -> tuple[History, Student]:
         """Accuracy on the held-out and on the unseen samples after each epoch, and the student of the selected epoch."""
         student.to(self.device)
@@ -182,7 +177,7 @@ class FoldTraining:
         both = nn.ModuleDict({"student": student, "chosen": chosen})  # what a checkpoint holds
         updater = Updater(student, self.settings)
         state = self.checkpoints.resume(both, updater.optimizer)
-        samples = AugmentedInputs(self.fold.inputs, self.settings.augment, self.seed, share=True)
+        samples = AugmentedInputs(self.fold.inputs, self.settings.augment, self.seed)
         while not self._over(state.history):
             self.report(state.epoch)
             state.epoch += 1
@@ -221,7 +216,8 @@ class FoldTraining:
     def _measured(self, student: Student) -> dict[str, float]:
         """One entry of the history, but for its number."""
         held_out = self.predictions(student, self.fold.held_out)
-        unseen = self.predictions(student, self.fold.unseen, self.arriving)
+        arriving = self.method if isinstance(self.method, DRMTTA) else None  # how heads learn from what arrives, if they do
+        unseen = self.predictions(student, self.fold.unseen, arriving)
         measured = {"validation": held_out.accuracy, "validation_class_accuracy": held_out.class_accuracy}
         if self.length.watched:
             measured["validation_loss"] = held_out.loss

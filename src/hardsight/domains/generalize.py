@@ -12,17 +12,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from hardsight.domains import opening
 from hardsight.domains.generalize_result import Generalized
 from hardsight.domains.official_lists import OfficialLists, read_official_lists
-from hardsight.domains.opening import (
-    check_folder_names,
-    check_network_options,
-    domain_names,
-    first_few,
-    open_domain,
-    present_classes,
-    refuse_early,
-)
 from hardsight.domains.run_directory import run_comparison
 from hardsight.domains.settings import GeneralizeSettings
 from hardsight.errors import InputError
@@ -69,7 +61,7 @@ def generalize(
         ['softmax', 'avh']
     """
     settings = GeneralizeSettings.given(settings, options)
-    refuse_early(settings, output, COMMAND)
+    opening.refuse_early(settings, output, COMMAND)
     opened = open_domains(domains, settings)
 
     from hardsight.domains.generalize_models import GeneralizeWork  # loads torch, which takes seconds
@@ -106,7 +98,7 @@ class OpenedDomains:
 
 def open_domains(data: Any, settings: GeneralizeSettings) -> OpenedDomains:
     """Open the data, and refuse what cannot be learned from."""
-    opened, _ = open_domain(data)
+    opened, _ = opening.open_domain(data)
     domains = _domains(opened)
     lists, column = None, OpenedDomains(opened, domains).column
     if settings.lists is not None:
@@ -116,18 +108,18 @@ def open_domains(data: Any, settings: GeneralizeSettings) -> OpenedDomains:
         rows = np.concatenate([some[even_rows(len(some), settings.limit)] for some in each])
         opened, lists = opened.take(rows), None if lists is None else lists.take(rows)
     notes = _checked_classes(opened, domains, lists)
-    check_network_options(opened, settings)
+    opening.check_network_options(opened, settings)
     return OpenedDomains(opened, domains, lists, (*(() if lists is None else lists.notes), *notes))
 
 
 def _domains(data: Data) -> list[str]:
-    names = domain_names(data)
+    names = opening.domain_names(data)
     if len(names) < 3:
         message = f"the data's domain column has {', '.join(names) or 'none'}."
         if not names and not isinstance(data, Snapshot):
             message += " Folders are read as domain/class where the same class folders are in several of them."
         raise InputError(f"leave-one-domain-out needs at least three domains; {message}")
-    check_folder_names(names)
+    opening.check_folder_names(names)
     return names
 
 
@@ -138,7 +130,7 @@ def _checked_classes(data: Data, domains: list[str], lists: OfficialLists | None
     for name in domains:
         rows = np.flatnonzero((column == name) & (labels >= 0))
         _check_enough(name, rows, lists)
-        classes[name] = present_classes(data.take(rows))
+        classes[name] = opening.present_classes(data.take(rows))
         if len(classes[name]) < 2:
             only = classes[name][0]
             raise InputError(f"the domain {name} has samples of one class only, {only}: two classes or more are needed.")
@@ -148,11 +140,11 @@ def _checked_classes(data: Data, domains: list[str], lists: OfficialLists | None
         alone = [k for k in classes[name] if k not in elsewhere]
         if alone == classes[name]:
             raise InputError(
-                f"no class of the domain {name} ({first_few(alone)}) is in any other domain: "
+                f"no class of the domain {name} ({opening.first_few(alone)}) is in any other domain: "
                 "what is learned from the others cannot be tested on it."
             )
         if alone:
-            notes.append(f"only {name} has {first_few(alone)}: a model that has not seen {name} cannot predict that")
+            notes.append(f"only {name} has {opening.first_few(alone)}: a model that has not seen {name} cannot predict that")
     return notes
 
 

@@ -265,7 +265,7 @@ class GeneralizeWork:
         write_model(task.folder, network if task.standard is None else on_raw_features(network, task.standard))
         for domain, objective in zip(domains, objectives(student.domain_heads), strict=False):  # without DRM there are none
             (task.folder / "heads").mkdir(exist_ok=True)
-            save_head(task.folder / "heads" / f"{domain}.safetensors", objective.head, names)
+            save_head(task.folder / "heads" / f"{domain}.safetensors", objective.classes.head, names)
 
 
 def _with_defaults(settings: GeneralizeSettings) -> GeneralizeSettings:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -73,6 +74,8 @@ class MetaStep:
 class MetaMethod(Options):
     """The base of these methods."""
 
+    in_phases: ClassVar[bool] = False  # whether a training has phases, so that it must not be stopped early
+
     def parts(self, make: Callable[[], Objective], num_features: int, num_domains: int) -> dict[str, nn.Module]:
         """Networks of its own, by name, newly drawn; `make` draws a head with its loss."""
         return {}
@@ -80,11 +83,6 @@ class MetaMethod(Options):
     def step(self, step: MetaStep) -> None:
         """Learn from a batch of all training domains."""
         raise NotImplementedError
-
-    @property
-    def in_phases(self) -> bool:
-        """Whether a training has phases, so that it must not be stopped early."""
-        return False
 
 
 def descended(loss: Tensor, rate: float, *groups: Tensors) -> list[dict[str, Tensor]]:

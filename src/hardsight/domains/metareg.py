@@ -45,12 +45,8 @@ class Regularizer(nn.Module):
 class MetaReg(MetaMethod):
     """The method `metareg`."""
 
+    in_phases = True  # the head that is kept is trained in the second half
     steps: int = option(4, "Inner steps on one domain before the other judges them.", least=1)
-
-    @property
-    def in_phases(self) -> bool:
-        """The head that is kept is trained in the second half."""
-        return True
 
     def parts(self, make: Callable[[], Objective], num_features: int, num_domains: int) -> dict[str, nn.Module]:
         """A head for each domain, and the regularizer."""

@@ -15,6 +15,7 @@ lists, from 0 or from 1, must mean the same classes throughout.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -125,13 +126,8 @@ def _without_suffix(path: str) -> str:
 
 def _unique(names: Sequence[str]) -> dict[str, int]:
     """name -> row, of those that only one row has."""
-    rows: dict[str, int] = {}
-    twice = set()
-    for row, name in enumerate(names):
-        if name in rows:
-            twice.add(name)
-        rows[name] = row
-    return {name: row for name, row in rows.items() if name not in twice}
+    count = Counter(names)
+    return {name: row for row, name in enumerate(names) if count[name] == 1}
 
 
 def _check_domain(path: Path, domains: np.ndarray, domain: str) -> None:

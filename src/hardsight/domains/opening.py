@@ -23,16 +23,7 @@ from hardsight.data.dataset import num_classes
 from hardsight.data.opening import open_any
 from hardsight.domains.settings import DomainOptions, Standardize
 from hardsight.errors import InputError, require_installed
-from hardsight.extraction.inputs import (
-    Data,
-    domains_of,
-    in_memory,
-    labels_among,
-    labels_of,
-    of_domain,
-    split_domain,
-    with_labels,
-)
+from hardsight.extraction.inputs import Data, domains_of, in_memory, labels_among, labels_of, of_domain, split_domain, with_labels
 from hardsight.files.run import check_run_directory
 from hardsight.models.network_names import check_network_name
 from hardsight.models.weights import check_weights_file

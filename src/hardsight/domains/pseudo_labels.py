@@ -421,8 +421,7 @@ class _Selection:
 
     def _above(self, values: np.ndarray, limits: Any) -> np.ndarray:
         with np.errstate(invalid="ignore"):
-            above: np.ndarray = values > limits
-        return above
+            return np.asarray(values > limits)
 
     def _result(self, proposed: np.ndarray, above: np.ndarray, thresholds: np.ndarray, weights: np.ndarray) -> PseudoLabels:
         small = (kept_per_class(self.counts, self.portion) == 0) & self.ranked  # (c,)

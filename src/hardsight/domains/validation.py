@@ -23,6 +23,7 @@ from scipy.special import log_softmax
 
 from hardsight.domains.pseudo_labels import sample_columns, select_pseudo_labels
 from hardsight.head import Head
+from hardsight.stats.uncertainty import entropy_of
 from hardsight.threads import blocks, even_rows, share
 
 VALIDATORS = ("neighbors", "infomax", "snd", "circular", "iwv", "dev", "mean_avc")
@@ -96,7 +97,7 @@ def information_maximization(logits: np.ndarray) -> float:
     """
     log_p = log_softmax(logits, axis=1)  # (n, c)
     p = np.exp(log_p)
-    return float(_entropy(p.mean(0)) + (p * log_p).sum(1).mean())
+    return float(entropy_of(p.mean(0)) + (p * log_p).sum(1).mean())
 
 
 def soft_neighborhood_density(logits: np.ndarray, temperature: float = TEMPERATURE) -> float:
@@ -175,7 +176,7 @@ def class_evenness(predicted: np.ndarray, num_classes: int) -> float:
         (1.0, 0.0)
     """
     counts = np.bincount(predicted[predicted >= 0], minlength=num_classes)
-    return abs(_entropy(counts / counts.sum())) / math.log(num_classes) if counts.sum() else math.nan
+    return float(entropy_of(counts / counts.sum())) / math.log(num_classes) if counts.sum() else math.nan
 
 
 # ---- from where the samples were before ----
@@ -297,8 +298,7 @@ def density_ratio(source: np.ndarray, target: np.ndarray, at: np.ndarray) -> np.
         warnings.simplefilter("ignore")  # domains that are apart let the coefficients grow; they are stopped in time
         classifier = LogisticRegression(max_iter=200).fit((both - center) / scale, np.arange(len(both)) >= len(source))
     odds = classifier.decision_function((at - center) / scale)  # (m,) log P(target | x) / P(source | x)
-    weights: np.ndarray = len(source) / len(target) * np.exp(np.minimum(odds, 500.0))
-    return weights
+    return np.asarray(len(source) / len(target) * np.exp(np.minimum(odds, 500.0)))
 
 
 def importance_weighted(values: np.ndarray, weights: np.ndarray) -> float:
@@ -332,7 +332,3 @@ def deep_embedded_validation(values: np.ndarray, weights: np.ndarray) -> float:
     spread = float(np.var(weights, ddof=1))
     eta = -float(np.cov(product, weights)[0, 1]) / spread if spread > 0 else 0.0
     return float(product.mean() + eta * (weights.mean() - 1))
-
-
-def _entropy(p: np.ndarray) -> float:
-    return float(-(p[p > 0] * np.log(p[p > 0])).sum())

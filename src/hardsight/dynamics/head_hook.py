@@ -54,8 +54,7 @@ class HeadWatch:
         if features is None or features.ndim != 2:
             shape = "nothing" if features is None else f"shape {tuple(features.shape)}"
             raise InputError(f"the head {self.name!r} must get (n, d) features, got {shape}. Name another with head=.")
-        epoch, split, step = expected["epoch"], expected["split"], expected["step"]
-        self.tracker.update(epoch, features.detach(), layer, expected["labels"], expected["ids"], split=split, step=step)
+        self.tracker.update(features=features.detach(), head=layer, **expected)
 
 
 def gather(table: pa.Table) -> list[pa.Table] | None:

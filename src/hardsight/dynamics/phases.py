@@ -67,15 +67,9 @@ def find_phases(angle: np.ndarray, norm: np.ndarray) -> Phases:
         why_not = "" if steady else "the angle does not stay at its lower level"
     else:
         why_not = "the norm rises first" if lead[boundary] < 0 else "angle and norm move at the same time"
-    return Phases(
-        in_turn and steady,
-        boundary,
-        (float(angle[0]), float(angle[boundary]), float(angle[-1])),
-        (float(norm[0]), float(norm[boundary]), float(norm[-1])),
-        float(angle_share[boundary]),
-        float(norm_share[boundary]),
-        why_not,
-    )
+    angles, norms = ((float(curve[0]), float(curve[boundary]), float(curve[-1])) for curve in (angle, norm))
+    shares = float(angle_share[boundary]), float(norm_share[boundary])
+    return Phases(in_turn and steady, boundary, angles, norms, *shares, why_not)
 
 
 def _not_found(angle: np.ndarray, norm: np.ndarray, why: str) -> Phases:

@@ -18,17 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hardsight.checks import (
-    as_matrix,
-    as_numbers,
-    check_count,
-    check_ids,
-    check_labels,
-    check_same_space,
-    is_tensor,
-    to_numpy,
-    widened,
-)
+from hardsight import checks
 from hardsight.dynamics.kept_features import KeptFeatures, from_bytes, to_bytes
 from hardsight.errors import InputError, RunError
 from hardsight.files.epochs import COLUMNS, EXTRA, PREDICTED, Moment, moments, read_moment
@@ -108,8 +98,8 @@ class Dynamics:
             raise InputError(f"split must be a word such as 'train', or None, got {split!r}.")
         ids, labels = align(ids, "ids", features, "features"), align(labels, "labels", features, "features")
         lambdas = None if aldr_lambda is None else align(aldr_lambda, "aldr_lambda", features, "features")
-        features = _on_host(as_matrix(features, "features"))
-        names, rows = check_ids(ids, len(features)), _swept(features, head, labels)
+        features = _on_host(checks.as_matrix(features, "features"))
+        names, rows = checks.check_ids(ids, len(features)), _swept(features, head, labels)
         pool = self._take(moment, split, names, rows, None if lambdas is None else _lambdas(lambdas, len(names)))
         pool.keep(names, split, rows.labels, features, head)
         return _sums(rows)
@@ -273,14 +263,14 @@ _NO_ROWS = pa.table({name: pa.array([], pa.null()) for name in WRITTEN})
 
 def _on_host(x: Any) -> Any:
     """A tensor on the CPU as an array, on which each of the many small steps of a sweep is faster; anything else as it is."""
-    return widened(x.detach()).numpy() if is_tensor(x) and x.device.type == "cpu" else x
+    return checks.widened(x.detach()).numpy() if checks.is_tensor(x) and x.device.type == "cpu" else x
 
 
 def _swept(features: Any, head: Any, labels: Any) -> Sweep:
     """Everything the columns need from each row of a batch: (b, d) features, a head of any form, (b,) labels or -1."""
     head = _as_head(head)
-    check_same_space(features, head.weight)
-    labels = check_labels(labels, len(features), head.num_classes)
+    checks.check_same_space(features, head.weight)
+    labels = checks.check_labels(labels, len(features), head.num_classes)
     if _on_host(head.directions).any(1).all():
         return sweep(features, head, labels, TERMS)
     # A class vector at the origin, as in a head initialized with zeros, has logits but no angles.
@@ -329,7 +319,7 @@ def _all_kept(tables: Sequence[pa.Table], own: dict[str | None, KeptFeatures]) -
 
 
 def _lambdas(aldr_lambda: Any, n: int) -> pa.Array:
-    values = to_numpy(as_numbers(aldr_lambda, "aldr_lambda"))
+    values = checks.to_numpy(checks.as_numbers(aldr_lambda, "aldr_lambda"))
     if values.shape != (n,):
         raise InputError(f"there must be one aldr_lambda per sample, got shape {values.shape} for {n} samples.")
     return pa.array(values.astype(np.float32), from_pandas=True)
@@ -366,4 +356,4 @@ def _sums(rows: Sweep) -> dict[str, float]:
 
 
 def _moment(epoch: Any, step: Any) -> Moment:
-    return Moment(check_count(epoch, "epoch"), None if step is None else check_count(step, "step"))
+    return Moment(checks.check_count(epoch, "epoch"), None if step is None else checks.check_count(step, "step"))

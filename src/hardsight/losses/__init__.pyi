@@ -1,25 +1,22 @@
-from .a_softmax import ASoftmaxLoss, a_softmax_loss
-from .aldr import ALDRLoss
 from .arcface import ArcFaceLoss, arcface_loss
 from .avh import AVHLoss, avh_logits, avh_loss, smallest_scale
 from .center import CenterLoss, center_loss
-from .comp_sum import CompSumLoss, comp_sum_loss
+from .comp_sum import CompSumLoss, TruncatedGCELoss, comp_sum_loss, truncated_gce_loss
 from .contract import HeadLoss
 from .contrastive import ContrastiveLoss, contrastive_loss
 from .cosface import CosFaceLoss, cosface_loss
 from .dual_head import DualHeadLoss, binary_kl_loss
 from .ens import EnsLoss, ens_loss
 from .icnn import ICNNLoss, icnn_loss, icnn_scores
-from .l_softmax import LSoftmaxLoss, l_softmax_loss
-from .ldr import LDRLoss, ldr_loss
+from .ldr import ALDRLoss, LDRLoss, ldr_loss
 from .lgm import GMLoss, LGMLoss, lgm_loss
+from .multiplied_angle import ASoftmaxLoss, LSoftmaxLoss, a_softmax_loss, l_softmax_loss
 from .normface import NormalizedSoftmaxLoss, NormFaceLoss, cosine_prototypes, normface_loss
 from .proto_triplet import ProtoTripletLoss, proto_triplet_loss
 from .smooth_adversarial import Search, SmoothAdversarialCompSumLoss, smooth_adversarial_comp_sum_loss, worst_inputs
 from .softmax import SoftmaxLoss, softmax_loss
 from .supcon import SupConLoss, info_nce_loss, supcon_loss
 from .triplet import TripletLoss, triplet_loss
-from .truncated_gce import TruncatedGCELoss, truncated_gce_loss
 from .znorm import ZNormLoss, znorm_loss
 
 __all__ = [

@@ -229,11 +229,12 @@ def checked_logits(logits: Tensor, labels: Tensor) -> Tensor:
     return in_full_precision(logits)[0]
 
 
-def check_pairs(features: Tensor, labels: Tensor) -> None:
-    """Check that features (n, d) and labels (n,) match; any integers can be labels."""
+def checked_pairs(features: Tensor, labels: Tensor) -> Tensor:
+    """(n, d) features in full precision, after checking that they match the (n,) labels, which may be any integers."""
     if features.ndim != 2:
         raise InputError(f"features must have shape (n, d), got {tuple(features.shape)}.")
     check_labels(labels, len(features), None)
+    return in_full_precision(features)[0]
 
 
 def check_labels(labels: Tensor, num_samples: int, num_classes: int | None) -> None:

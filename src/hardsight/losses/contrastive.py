@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from hardsight.errors import InputError
-from hardsight.losses.contract import PairLoss, Reduction, check_pairs, check_positive, in_full_precision, reduce_plain
+from hardsight.losses.contract import PairLoss, Reduction, check_positive, checked_pairs, reduce_plain
 from hardsight.losses.triplet import Miner, mined_by
 
 PairMining = Literal["all", "hard"]
@@ -35,8 +35,7 @@ def contrastive_loss(
         >>> contrastive_loss(features, torch.tensor([0, 0, 1]), reduction="none")
         tensor([0.5000, 0.1250, 0.0542])
     """
-    check_pairs(features, labels)
-    (features,) = in_full_precision(features)
+    features = checked_pairs(features, labels)
     if not callable(mining) and mining not in get_args(PairMining):
         raise InputError(f"mining must be one of {', '.join(get_args(PairMining))}, or a miner, got {mining!r}.")
     squares = pair_squares(features)  # (n, n)

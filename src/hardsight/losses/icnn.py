@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from hardsight.errors import InputError
-from hardsight.losses.contract import PairLoss, Reduction, check_pairs, in_full_precision, reduce_plain
+from hardsight.losses.contract import PairLoss, Reduction, checked_pairs, reduce_plain
 from hardsight.losses.contrastive import pair_squares
 
 NO_DISTANCE = 1e-12  # if all samples coincide, all distances count as 0
@@ -22,12 +22,11 @@ def icnn_scores(features: Tensor, labels: Tensor, *, neighbors: int = 5) -> Tens
     The share counts neighbors of the own class; it has no gradient. The closeness is the mean of 1 - u over neighbors of
     the own class and u over the others, where u is the distance divided by that to the farthest sample of the batch.
     """
-    check_pairs(features, labels)
+    features = checked_pairs(features, labels)
     if neighbors < 1:
         raise InputError(f"there must be at least one neighbor, got {neighbors}.")
     if len(labels) < 2:
         raise InputError("neighbors need at least two samples.")
-    (features,) = in_full_precision(features)
     square = pair_squares(features)
     hidden = square.detach().clone().fill_diagonal_(torch.inf)
     near = hidden.topk(min(neighbors, len(labels) - 1), largest=False).indices  # (n, k)

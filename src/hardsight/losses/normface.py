@@ -18,16 +18,7 @@ from torch import Tensor, nn
 
 from hardsight.errors import InputError
 from hardsight.head import Head
-from hardsight.losses.contract import (
-    HeadLoss,
-    Reducing,
-    check_batch,
-    check_not_negative,
-    check_pairs,
-    check_positive,
-    in_full_precision,
-    reduce,
-)
+from hardsight.losses.contract import HeadLoss, Reducing, check_batch, check_not_negative, check_positive, checked_pairs, reduce
 from hardsight.losses.cosine_softmax import arccos, cosine_cross_entropy, cosines, inverse_norms
 
 
@@ -83,8 +74,7 @@ def cosine_prototypes(features: Tensor, labels: Tensor) -> Tensor:
         Traceback (most recent call last):
         hardsight.errors.InputError: the samples of class 1 have no common direction: they cancel out, or are all zeros.
     """
-    check_pairs(features, labels)
-    (features,) = in_full_precision(features)
+    features = checked_pairs(features, labels)
     count = torch.bincount(labels)  # rejects negative labels
     if not len(count) or int(count.min()) == 0:
         raise InputError("labels must be 0 to k-1 with at least one sample each.")
@@ -99,7 +89,6 @@ def cosine_prototypes(features: Tensor, labels: Tensor) -> Tensor:
 
 def angles_past_quarter(features: Tensor, weight: Tensor, labels: Tensor) -> Tensor:
     """(n,) max(0, angle to the own class vector - a quarter of the angle from that to the nearest other), in radians."""
-    features, weight = in_full_precision(features, weight)
     own = arccos(cosines(features, weight).gather(1, labels[:, None])[:, 0])  # (n,)
     itself = torch.eye(len(weight), dtype=torch.bool, device=weight.device)
     nearest = arccos(cosines(weight, weight).masked_fill(itself, -1).amax(1))  # (c,)

@@ -10,8 +10,8 @@ from hardsight.losses.contract import (
     PairLoss,
     Reduction,
     check_batch,
-    check_pairs,
     check_positive,
+    checked_pairs,
     in_full_precision,
     reduce_plain,
 )
@@ -33,8 +33,7 @@ def proto_triplet_loss(
 
 def batch_prototypes(features: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """Class means of a batch, and the index of each sample's own: (n, d), (n,) -> (k, d), (n,)."""
-    check_pairs(features, labels)
-    (features,) = in_full_precision(features)
+    features = checked_pairs(features, labels)
     classes, index = labels.unique(return_inverse=True)
     total = torch.zeros(len(classes), features.shape[1], dtype=features.dtype, device=features.device)
     return total.index_add(0, index, features) / torch.bincount(index)[:, None], index

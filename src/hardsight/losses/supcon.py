@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from hardsight.checks import check_count
 from hardsight.errors import InputError
-from hardsight.losses.contract import PairLoss, Reduction, check_pairs, check_positive, in_full_precision, reduce_plain
+from hardsight.losses.contract import PairLoss, Reduction, check_positive, checked_pairs, reduce_plain
 from hardsight.losses.cosine_softmax import inverse_norms
 
 
@@ -25,9 +25,8 @@ def supcon_loss(features: Tensor, labels: Tensor, *, temperature: float = 0.1, r
         >>> supcon_loss(features, torch.tensor([0, 0, 1]), temperature=1.0, reduction="none")  # log(1 + 1/e) each
         tensor([0.3133, 0.3133])
     """
-    check_pairs(features, labels)
+    features = checked_pairs(features, labels)
     check_positive("temperature", temperature)
-    (features,) = in_full_precision(features)
     classes, index, count = labels.unique(return_inverse=True, return_counts=True)
     anchors = count[index] > 1  # (n,)
     if not bool(anchors.any()):
@@ -93,6 +92,6 @@ class SupConLoss(PairLoss):
     def forward(self, features: Tensor, labels: Tensor) -> Tensor:
         """The loss of (n, d) features and (n,) labels."""
         if self.projection is not None:
-            check_pairs(features, labels)
+            checked_pairs(features, labels)
             features = self.projection(features)
         return supcon_loss(features, labels, temperature=self.temperature, reduction=self.reduction)

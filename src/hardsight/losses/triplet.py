@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from hardsight.errors import InputError
-from hardsight.losses.contract import PairLoss, Reduction, check_pairs, check_positive, in_full_precision, reduce_plain
+from hardsight.losses.contract import PairLoss, Reduction, check_positive, checked_pairs, reduce_plain
 from hardsight.losses.cosine_softmax import inverse_norms
 
 Mining = Literal["all", "semihard", "hard"]
@@ -36,10 +36,9 @@ def triplet_loss(
             pytorch-metric-learning.
         reduction: "mean" is over all these triplets, including those with zero loss. Without triplets the loss is 0.
     """
-    check_pairs(features, labels)
+    features = checked_pairs(features, labels)
     if not callable(mining) and mining not in get_args(Mining):
         raise InputError(f"mining must be one of {', '.join(get_args(Mining))}, or a miner, got {mining!r}.")
-    (features,) = in_full_precision(features)
     unit = features * inverse_norms(features)[:, None]
     with torch.autocast(unit.device.type, enabled=False):
         square = 2 - 2 * unit @ unit.T  # (n, n)

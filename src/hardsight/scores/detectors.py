@@ -17,7 +17,7 @@ from hardsight.checks import check_count, to_numpy, widened
 from hardsight.errors import InputError
 from hardsight.head import Head, as_head
 from hardsight.scores.neighbors import unit_rows
-from hardsight.scores.registry import FittedTo, FittedToReference, ScoreInputs, dataset_score, not_linear, reference_score
+from hardsight.scores.registry import Fitted, FittedTo, FittedToReference, ScoreInputs, dataset_score, not_linear, reference_score
 from hardsight.scores.search import QUERIES, Candidates
 from hardsight.scores.sweep import Sweep
 from hardsight.scores.terms import SOFTMAX
@@ -49,10 +49,9 @@ class Spread:
             yield known[part], z
 
 
-class RelativeMahalanobis:
+class RelativeMahalanobis(Fitted):
     """Class means and one covariance within classes, and the mean and covariance of all: Gaussians of the reference."""
 
-    terms: frozenset[str] = frozenset()
     labels = True
 
     def __init__(self) -> None:
@@ -118,11 +117,8 @@ def mahalanobis_relative(features: Any, reference: Any, reference_labels: Any) -
     return ScoreInputs(features), RelativeMahalanobis(), ScoreInputs(reference, labels=reference_labels)
 
 
-class NearestReference:
+class NearestReference(Fitted):
     """Unit features of the reference, kept in memory as float32: n x d x 4 bytes."""
-
-    terms: frozenset[str] = frozenset()
-    labels = False
 
     def __init__(self, k: int | None) -> None:
         self.k = None if k is None else check_count(k, "k", least=1)
@@ -168,10 +164,10 @@ def knn_distance(features: Any, reference: Any, *, k: int | None = None) -> Fitt
     return ScoreInputs(features), NearestReference(k), ScoreInputs(reference)
 
 
-class VirtualLogit:
+class VirtualLogit(Fitted):
     """The principal directions of the reference around the point where all logits are zero, and the reference itself."""
 
-    terms, labels = frozenset({SOFTMAX}), False
+    terms = frozenset({SOFTMAX})
 
     def __init__(self, head: Head | None, dimensions: int | None = None) -> None:
         if head is not None and head.kind != "linear":
@@ -252,11 +248,8 @@ def vim(features: Any, head: Any, reference: Any, *, bias: Any = None, dimension
     return ScoreInputs(features, own), VirtualLogit(own, dimensions), ScoreInputs(reference, own)
 
 
-class MeanShift:
+class MeanShift(Fitted):
     """All features of the dataset, in memory, and how far each has moved, computed on first use."""
-
-    terms: frozenset[str] = frozenset()
-    labels = False
 
     def __init__(self, k: int) -> None:
         self.k = check_count(k, "k", least=1)

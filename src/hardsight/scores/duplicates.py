@@ -79,11 +79,11 @@ def near_duplicates(
         pairs, distance = np.concatenate([pairs, pairs[:, ::-1]]), np.tile(distance, 2)
     best = _first_of_each(pairs[:, 0], distance, pairs[:, 1])
     rows = x.rows[pairs[best, 0]]
-    nearest, to_nearest = np.full(x.count, -1), np.full(x.count, np.nan)
+    nearest, to_nearest = np.full(len(x.values), -1), np.full(len(x.values), np.nan)
     nearest[rows], to_nearest[rows] = y.rows[pairs[best, 1]], distance[best]
     with np.errstate(invalid="ignore"):
         near = to_nearest <= threshold
-    group = _groups(x, links) if y is x else np.full(x.count, -1)
+    group = _groups(x, links) if y is x else np.full(len(x.values), -1)
     return Duplicates(nearest, to_nearest, near, group, float(threshold))
 
 
@@ -94,11 +94,6 @@ class Directions:
     values: Any  # (n, d) as they were given
     rows: np.ndarray  # (m,) those that have one
     unit: Any  # (m, d) float32, in the library of the values
-
-    @property
-    def count(self) -> int:
-        """Rows in all, n."""
-        return len(self.values)
 
 
 def _pairs(x: Directions, y: Directions, bounds: tuple[float, float], only_near: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -263,7 +258,7 @@ def _groups(x: Directions, links: np.ndarray) -> np.ndarray:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    group = np.full(x.count, -1)
+    group = np.full(len(x.values), -1)
     if len(links) == 0:
         return group
     graph = coo_array((np.ones(len(links), np.int8), (links[:, 0], links[:, 1])), shape=(len(x.rows), len(x.rows)))

@@ -10,7 +10,7 @@ from hardsight.checks import check_count, to_numpy
 from hardsight.errors import InputError
 from hardsight.head import Head, as_head
 from hardsight.scores.neighbors import unit_rows
-from hardsight.scores.registry import FittedToReference, ScoreInputs, reference_score
+from hardsight.scores.registry import Fitted, FittedToReference, ScoreInputs, reference_score
 from hardsight.scores.search import QUERIES, Candidates
 from hardsight.scores.sweep import Sweep
 from hardsight.scores.terms import ANGLES
@@ -24,10 +24,9 @@ SPREAD_ROWS = 4000  # samples of the reference, evenly spread, that give tempera
 LESS_SURE = 2.0  # of human_hardness: times the temperature of the Gaussians
 
 
-class LabeledReference:
+class LabeledReference(Fitted):
     """Features and labels of the reference's labeled samples, kept in memory: n x d x 4 bytes."""
 
-    terms: frozenset[str] = frozenset()
     reference_terms: frozenset[str] = frozenset()
     labels = True
     every_class = True  # whether the reference must have samples of each
@@ -195,10 +194,9 @@ def qda_confidence(features: Any, labels: Any, reference: Any, reference_labels:
 # ---- angles ----
 
 
-class NeighborRatio:
+class NeighborRatio(Fitted):
     """Unit features of the reference by class, in memory as float32: n x d x 4 bytes."""
 
-    terms: frozenset[str] = frozenset()
     labels = True
     every_class = True
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from hardsight.checks import to_numpy
 from hardsight.head import Head, as_head
-from hardsight.scores.registry import FittedTo, ScoreInputs, dataset_score
+from hardsight.scores.registry import Fitted, FittedTo, ScoreInputs, dataset_score
 from hardsight.scores.sweep import Sweep
 from hardsight.scores.terms import LOGITS
 from hardsight.threads import blocks
@@ -53,7 +53,7 @@ def head_variance(head: Head) -> np.ndarray:
     return np.exp(log_variance.astype(np.float64))
 
 
-class ClassGaussians:
+class ClassGaussians(Fitted):
     """Class means and a shared diagonal covariance, from sums that are gathered batch by batch.
 
     The variance is the pooled one: squared distances to the own class's mean, averaged over all labeled samples.
@@ -90,17 +90,14 @@ class ClassGaussians:
         return DiagonalGaussians(mean, np.maximum(pooled, VARIANCE_FLOOR * spread), self.center).of_predicted(x, rows)
 
 
-class HeadGaussians:
+class HeadGaussians(Fitted):
     """The means and variances of a Gaussian head as they were learned: nothing is fitted, and no label is needed."""
 
-    terms, labels = frozenset({LOGITS}), False
+    terms = frozenset({LOGITS})
 
     def __init__(self, head: Head) -> None:
         # Around the origin of the head, far-off features keep their digits.
         self.gaussians = DiagonalGaussians(head.directions, head_variance(head), head.origin)
-
-    def see(self, x: Any, rows: Sweep) -> None:
-        """Nothing: the head says it all."""
 
     def of(self, x: Any, rows: Sweep) -> np.ndarray:
         """(b,) log-likelihood of a batch under the head's Gaussians of its predicted classes."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from hardsight.checks import as_matrix, check_count, check_labels, to_numpy, widened
 from hardsight.errors import InputError
-from hardsight.scores.registry import FittedTo, ScoreInputs, dataset_score, plain_score
+from hardsight.scores.registry import Fitted, FittedTo, ScoreInputs, dataset_score, plain_score
 from hardsight.scores.search import QUERIES, Candidates
 from hardsight.scores.sweep import Sweep
 from hardsight.threads import blocks, share
@@ -86,10 +86,9 @@ def prediction_depth(layers: Sequence[Any], labels: Any, predicted: Any, *, k: i
     return depth_of(np.stack([neighbors_vote(matrix, labels, k) for matrix in matrices]), predicted)
 
 
-class Neighbors:
+class Neighbors(Fitted):
     """Unit features of all labeled samples, kept in memory as float32: n x d x 4 bytes."""
 
-    terms: frozenset[str] = frozenset()
     labels = True
 
     def __init__(self, k: int = 10) -> None:

@@ -217,21 +217,23 @@ def _carrying(name: str, k: int, **changes: Any) -> Score:
     return replace(plain, name=f"{name}:{k}", formula=formula, function=function, k=k, at=None, **changes)
 
 
-class Fitted(Protocol):
+class Fitted:
     """A dataset or reference score at work: it sees every batch it is fitted to once, then gives each batch its values.
 
-    It is made for a head, and once without one, to ask for its attributes. With `every_class = True` a reference must have
-    samples of all classes. `reference_terms` are those that it takes of the reference, if other than `terms`.
+    It is made for a head, and once without one, to ask for its attributes. `reference_terms` are those that it takes of the
+    reference, if other than `terms`.
     """
 
-    terms: frozenset[str]
-    labels: bool  # whether it is fitted to labeled samples
+    terms: frozenset[str] = frozenset()
+    labels: bool = False  # whether it is fitted to labeled samples
+    every_class: bool = False  # whether a reference must have samples of each class
 
     def see(self, x: Any, rows: Sweep) -> None:
         """Fit to one batch: x (b, d) and its sweep."""
 
     def of(self, x: Any, rows: Sweep) -> np.ndarray:
         """(b,) values of one batch, once all have been seen."""
+        raise NotImplementedError
 
 
 FittedTo = tuple[ScoreInputs, Fitted]  # arrays in memory, and the score to fit to them

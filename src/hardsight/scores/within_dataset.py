@@ -8,17 +8,16 @@ import numpy as np
 
 from hardsight.checks import to_numpy
 from hardsight.geometry import SAME_DIRECTION, safe_row_norms
-from hardsight.scores.registry import FittedTo, ScoreInputs, dataset_score
+from hardsight.scores.registry import Fitted, FittedTo, ScoreInputs, dataset_score
 from hardsight.scores.sweep import Sweep
 from hardsight.scores.terms import ANGLES
 
 ROWS = 4096  # whose angles are taken at a time
 
 
-class Centroids:
+class Centroids(Fitted):
     """Means of the features of each given class, from sums that are gathered batch by batch."""
 
-    terms: frozenset[str] = frozenset()
     labels = True
 
     def __init__(self) -> None:
@@ -67,7 +66,7 @@ def prototypicality(features: Any, labels: Any) -> FittedTo:
     return ScoreInputs(features, labels=labels), Centroids()
 
 
-class AvhScaled:
+class AvhScaled(Fitted):
     """AVH mapped linearly so that the dataset's smallest is 0 and its largest 1."""
 
     terms, labels = frozenset({ANGLES}), True
@@ -91,10 +90,9 @@ class AvhScaled:
             return np.where(rows.labeled, rows.own_angle / rows.angle_sum, np.nan)
 
 
-class NormInClass:
+class NormInClass(Fitted):
     """Norm mapped linearly so that the smallest of each given class is 0 and its largest 1."""
 
-    terms: frozenset[str] = frozenset()
     labels = True
 
     def __init__(self) -> None:

@@ -32,30 +32,26 @@ def trained_on(run: Path | None) -> str | None:
     return next(iter(RunImages({"train": train}).specs), None)  # none if it is not images
 
 
-class GradientVariance:
-    """How much the gradients of each sample vary over the checkpoints, within its class."""
+def gradient_variances(
+    run: Path, images: Any, samples: pa.Table, progress: Callable[[int, int], None] | None = None
+) -> np.ndarray:
+    """(n,) how much the gradients of each sample vary over the checkpoints, within its class.
 
-    def __init__(self, run: Path, images: Any, samples: pa.Table, progress: Callable[[int, int], None] | None = None) -> None:
-        """Args: the run, its training images if they are not where it says, `id` and `label` of its samples, a callback."""
-        self.ids = samples.column("id").combine_chunks()
-        labels = pc.fill_null(samples.column("label"), -1).to_numpy()
-        spec = trained_on(run) if images is None else images
-        data = open_data(spec) if images is not None else _still_there(run, spec)  # before loading torch, which takes seconds
-        row_of = _joined(run, spec, data, self.ids, labels)
-        require("torch", extra="torch", purpose="vog")
-        values = np.full(len(self.ids), np.nan)
-        for rows, variance in _variances(run, data, row_of, labels):
-            values[rows] = variance
-            if progress is not None:
-                progress(0, len(values))
-        if not np.isfinite(values).any():
-            raise InputError(f"{spec}: none of the images can be read.")
-        self.values = within_class(values, labels)
-
-    def of(self, ids: Any) -> np.ndarray:
-        """(b,) variance of gradients of these samples."""
-        places = pc.index_in(pa.array(ids, type=self.ids.type), value_set=self.ids)
-        return self.values[places.to_numpy(zero_copy_only=False).astype(np.int64)]
+    Args: the run, its training images if they are not where it says, `id` and `label` of n of its samples, a callback.
+    """
+    ids, labels = samples.column("id").combine_chunks(), pc.fill_null(samples.column("label"), -1).to_numpy()
+    spec = trained_on(run) if images is None else images
+    data = open_data(spec) if images is not None else _still_there(run, spec)  # before loading torch, which takes seconds
+    row_of = _joined(run, spec, data, ids, labels)
+    require("torch", extra="torch", purpose="vog")
+    values = np.full(len(ids), np.nan)
+    for rows, variance in _variances(run, data, row_of, labels):
+        values[rows] = variance
+        if progress is not None:
+            progress(0, len(values))
+    if not np.isfinite(values).any():
+        raise InputError(f"{spec}: none of the images can be read.")
+    return within_class(values, labels)
 
 
 def _still_there(run: Path, spec: Any) -> ImageData:

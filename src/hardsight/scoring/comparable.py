@@ -22,7 +22,7 @@ from hardsight.snapshot import Snapshot
 SAME = 1e-4  # relative tolerance: heads saved in another precision count as the same
 
 
-def why_two_scales(first: Head | None, second: Head | None, names: tuple[str, str]) -> str | None:
+def why_two_scales(first: Head | None, second: Head | None, names: tuple[str, str], tolerance: float = 0.0) -> str | None:
     """Why the values of two models do not share a scale; None if the heads are the same.
 
     Example:
@@ -38,7 +38,7 @@ def why_two_scales(first: Head | None, second: Head | None, names: tuple[str, st
             f"one head has {first.num_classes} classes and {first.num_features} features, "
             f"the other {second.num_classes} and {second.num_features}"
         )
-    return None if same_head(first, second) else "the two heads differ in their weights"
+    return None if same_head(first, second, tolerance) else "the two heads differ in their weights"
 
 
 def same_head(first: Head, second: Head, tolerance: float = 0.0) -> bool:
@@ -60,11 +60,8 @@ def check_reference(snapshot: Snapshot, reference: Snapshot) -> None:
         raise InputError(f"{name} is of another model: its features have {widths[0]} dimensions, these have {widths[1]}.")
     if reference.head is None or snapshot.head is None:
         return
-    theirs, ours = reference.head, snapshot.head
-    if theirs.num_classes != ours.num_classes:
-        raise InputError(f"{name} is of another model: its head has {theirs.num_classes} classes, this one {ours.num_classes}.")
-    if not same_head(theirs, ours, SAME):
-        raise InputError(f"{name} is of another model: its head is different. Extract both with one model.")
+    if difference := why_two_scales(reference.head, snapshot.head, ("", ""), SAME):
+        raise InputError(f"{name} is of another model: {difference}. Extract both with one model.")
 
 
 def _close(first: Any, second: Any, tolerance: float) -> bool:

@@ -26,7 +26,7 @@ from hardsight.scores.ensembles import model_agreement
 from hardsight.scores.neighbors import depth_of, neighbors_vote
 from hardsight.scores.registry import Fitted, Score, norms_only, not_linear, values
 from hardsight.scores.sweep import Sweep, sweep
-from hardsight.scoring.checkpoints import GradientVariance, kept_epochs, trained_on
+from hardsight.scoring.checkpoints import gradient_variances, kept_epochs, trained_on
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
 from hardsight.threads import blocks
@@ -50,14 +50,9 @@ class ScoringInputs:
         return self.snapshot.head is None and self.snapshot.source.evidence == "features"
 
     @functools.cached_property
-    def run(self) -> Path | None:
-        """The run directory of the snapshot, if it has one."""
-        return self.snapshot.run
-
-    @functools.cached_property
     def run_with_dynamics(self) -> Path | None:
         """The run directory, if it has dynamics of the samples."""
-        return self.run if has_dynamics(self.run) else None
+        return self.snapshot.run if has_dynamics(self.snapshot.run) else None
 
 
 class Scope:
@@ -187,7 +182,7 @@ class ReferenceScope(FittedScope):
     def _why_not_every_class(score: Score, inputs: ScoringInputs) -> str | None:
         """Some need samples of every class: without one, the others would seem nearer than they are."""
         reference, count = inputs.reference, inputs.snapshot.num_classes
-        if score.fit is None or reference is None or count is None or not getattr(score.fit(None), "every_class", False):
+        if score.fit is None or reference is None or count is None or not score.fit(None).every_class:
             return None
         missing = np.setdiff1d(np.arange(count), reference.labels)
         what = f"{score.name} needs a reference with samples of every class"
@@ -313,7 +308,7 @@ class LayersScope(Scope):
     @classmethod
     def why_not(cls, score: Score, inputs: ScoringInputs) -> str | None:
         """The run must have layers, in the order of the samples, and predictions."""
-        if not layers_of(inputs.run):
+        if not layers_of(inputs.snapshot.run):
             needs = f"{score.name} needs the features of several layers, but {_has(inputs)} none"
             return f"{needs}: hardsight extract --layers a,b,c stores them."
         if not inputs.snapshot.whole:
@@ -329,7 +324,7 @@ class LayersScope(Scope):
         labels = inputs.snapshot.labels[rows.start : rows.stop]
         for score in self.scores:
             assert score.k is not None
-            layers = layers_of(inputs.run).items()
+            layers = layers_of(inputs.snapshot.run).items()
             votes = [neighbors_vote(_layer(name, files, rows), labels, score.k) for name, files in layers]
             self.votes[score.name] = np.stack(votes)
 
@@ -366,10 +361,10 @@ class CheckpointsScope(Scope):
     @classmethod
     def why_not(cls, score: Score, inputs: ScoringInputs) -> str | None:
         """The run must have kept epochs, and its images must be there."""
-        if len(kept_epochs(inputs.run)) < 2:
+        if len(kept_epochs(inputs.snapshot.run)) < 2:
             needs = f"{score.name} needs a model at several epochs, but {_has(inputs)} none"
             return f"{needs}: hardsight train --keep-epochs stores them."
-        if inputs.images is None and trained_on(inputs.run) is None:
+        if inputs.images is None and trained_on(inputs.snapshot.run) is None:
             where = inputs.snapshot.name or "this snapshot"
             return f"{score.name} needs the images that {where} was trained on: pass them with --images DATA."
         return None
@@ -381,13 +376,13 @@ class CheckpointsScope(Scope):
 
     def prepare(self, inputs: ScoringInputs, rows: range, progress: Progress | None) -> None:
         """Compute the gradients of every image."""
-        assert inputs.run is not None
+        assert inputs.snapshot.run is not None
         samples = inputs.snapshot.columns(["id", "label"]).slice(rows.start, len(rows))
-        self.variance = GradientVariance(inputs.run, inputs.images, samples, progress)
+        self.first_row, self.variance = rows.start, gradient_variances(inputs.snapshot.run, inputs.images, samples, progress)
 
     def values(self, score: Score, batch: Batch, swept: Sweep) -> np.ndarray:
         """(b,) variance of gradients of each row."""
-        return self.variance.of(batch.ids)
+        return self.variance[batch.start - self.first_row :][: len(batch)]
 
 
 SCOPES: dict[str, type[Scope]] = {

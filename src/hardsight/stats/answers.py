@@ -29,16 +29,13 @@ def check_counts(counts: Any) -> np.ndarray:
     if array.dtype.kind not in "fiu":
         raise InputError(f"counts must be whole numbers, got {array.dtype}.")
     array = array.astype(np.float64)
-    for bad, what in (
-        (~np.isfinite(array), "finite"),
-        (array < 0, "0 or more"),
-        (np.floor(array) != array, "whole numbers"),
-        (array >= MOST_ANSWERS, "below 10^9"),
-    ):
-        if bad.any():
-            row, column = (int(index[0]) for index in np.nonzero(bad))
-            hint = " Pass relative frequencies as one column, that of the given class." if what == "whole numbers" else ""
-            raise InputError(f"counts must be {what}, but row {row} has {array[row, column]:g} for class {column}.{hint}")
+    bad = ~((array >= 0) & (array < MOST_ANSWERS) & (np.floor(array) == array))  # NaN, too
+    if bad.any():
+        row, column = (int(index[0]) for index in np.nonzero(bad))
+        hint = " Pass relative frequencies as one column, that of the given class." if 0 < array[row, column] < 1 else ""
+        raise InputError(
+            f"counts must be whole, 0 or more and below 10^9, but row {row} has {array[row, column]:g} for class {column}.{hint}"
+        )
     answers = array.sum(1)
     if (answers >= MOST_ANSWERS).any():
         row = int(answers.argmax())

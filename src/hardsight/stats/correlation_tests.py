@@ -171,34 +171,11 @@ def compare_influences(
 
 def _concordance(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """(n,) concordant minus discordant partners of each sample, for columns of integers from 0 on."""
-    n = len(x)
-    below = _dominated(x, y)  # partners smaller in both
-    x_less, x_equal = _counts_below(x)
-    y_less, y_equal = _counts_below(y)
-    _, where, sizes = np.unique(x * (int(y.max()) + 1) + y, return_inverse=True, return_counts=True)
-    both = sizes[where]  # partners equal in both (including itself)
-    # Among the n - 1 others: less/less, less/greater, greater/less, greater/greater, and ties of one or both.
-    less_x_equal_y = _dominated_ties(x, y)  # smaller in x, the same in y
-    equal_x_less_y = _dominated_ties(y, x)
-    less_greater = x_less - below - less_x_equal_y
-    greater_less = y_less - below - equal_x_less_y
-    greater_x = n - x_less - x_equal
-    equal_y_greater_x = y_equal - less_x_equal_y - both
-    greater_greater = greater_x - greater_less - equal_y_greater_x
-    return below + greater_greater - less_greater - greater_less
-
-
-def _counts_below(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(n,) how many are smaller than each, and how many are equal (including itself)."""
-    sizes = np.bincount(column)
-    return (np.cumsum(sizes) - sizes)[column], sizes[column]
-
-
-def _dominated_ties(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """(n,) how many have the same y and a smaller x."""
-    key = y * (int(x.max()) + 1) + x  # sorted by y, then x
-    order = np.sort(key)
-    return np.searchsorted(order, key, side="left") - np.searchsorted(order, y * (int(x.max()) + 1), side="left")
+    concordant = _dominated(x, y) + _dominated(x.max() - x, y.max() - y)  # smaller in both, or larger in both
+    pairs = np.unique(x * (int(y.max()) + 1) + y, return_inverse=True)[1]
+    tied_x, tied_y, tied_both = (np.bincount(column)[column] for column in (x, y, pairs))  # (n,) each, including itself
+    untied = len(x) - tied_x - tied_y + tied_both
+    return 2 * concordant - untied
 
 
 def _dominated(x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -62,27 +62,23 @@ class Augmentation:
 
 
 class AugmentedInputs:
-    """A set of training samples in batches, augmented.
+    """A set of training samples in batches, augmented; of each batch, this process's share.
 
     Args:
         inputs: the set.
         augment: as `parse_augmentation` takes it.
         seed: of the augmentation.
-        share: of each batch, yield only this process's share.
     """
 
-    def __init__(self, inputs: Inputs, augment: str, seed: int, share: bool = False) -> None:
-        self.share = share
+    def __init__(self, inputs: Inputs, augment: str, seed: int) -> None:
         self.inputs, self.augmentation, self.seed = inputs, parse_augmentation(augment), seed
         self.keys = sample_keys(inputs.ids)
 
     def batches(self, rows: Sequence[np.ndarray], epoch: int) -> Iterator[InputBatch]:
         """These rows, batch by batch, augmented for an epoch."""
-        if self.share:
-            from hardsight.training.processes import shares  # with torch, which options are checked without
+        from hardsight.training.processes import shares  # with torch, which options are checked without
 
-            rows = shares(rows)
-        for batch in self._batches(rows, epoch):
+        for batch in self._batches(shares(rows), epoch):
             yield InputBatch(batch.rows, self.augmentation(batch.inputs, self.keys[batch.rows], self.seed, epoch))
 
     def _batches(self, rows: Sequence[np.ndarray], epoch: int) -> Iterator[InputBatch]:

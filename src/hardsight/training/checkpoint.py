@@ -24,6 +24,7 @@ from hardsight.files.checksums import sha256
 from hardsight.files.heads import write_safetensors
 from hardsight.files.reading import read_json
 from hardsight.files.writing import write_json
+from hardsight.screen import Say
 from hardsight.training.processes import decided_by_first, wait
 
 History = list[dict[str, Any]]  # one entry per round or epoch of a training
@@ -92,26 +93,28 @@ def load_checkpoint(folder: Path, epoch: int, network: nn.Module, optimizer: tor
 
 
 class Checkpoints:
-    """The checkpoints of one of the many short trainings of a comparison: resumed from, saved now and then, removed at the end.
+    """The checkpoints of a training: resumed from, saved now and then, removed at the end.
 
     Args:
-        folder: of this training alone; made when the first checkpoint is written. None for no checkpoints.
+        folder: of this training alone; made when the first checkpoint is written.
+        between: seconds that pass between two checkpoints, at least. Default: SECONDS_BETWEEN.
     """
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path, between: float | None = None) -> None:
         self.folder, self.saved_at = folder, time.monotonic()
+        self.between = SECONDS_BETWEEN if between is None else between
 
-    def resume(self, network: nn.Module, optimizer: torch.optim.Optimizer) -> TrainingState:
+    def resume(self, network: nn.Module, optimizer: torch.optim.Optimizer, say: Say = lambda note: None) -> TrainingState:
         """Restore network and optimizer from the newest checkpoint, and return its state; a new state if there is none."""
-        epoch = 0 if self.folder is None or rank() else newest_checkpoint(self.folder)[0]
+        epoch, notes = (0, []) if rank() else newest_checkpoint(self.folder)
+        for note in notes:
+            say(note)
         epoch = decided_by_first(epoch, next(network.parameters()).device)
-        if self.folder is None or not epoch:
-            return TrainingState()
-        return load_checkpoint(self.folder, epoch, network, optimizer)
+        return load_checkpoint(self.folder, epoch, network, optimizer) if epoch else TrainingState()
 
     def save(self, state: TrainingState, network: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         """Write a checkpoint, unless the last one was written a moment ago."""
-        if self.folder is None or rank() or time.monotonic() - self.saved_at < SECONDS_BETWEEN:
+        if rank() or time.monotonic() - self.saved_at < self.between:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         save_checkpoint(self.folder, state, network, optimizer)
@@ -120,7 +123,7 @@ class Checkpoints:
     def remove(self) -> None:
         """The training is complete and its result is written; where there are several processes, all wait for that."""
         wait()
-        if self.folder is not None and not rank():
+        if not rank():
             shutil.rmtree(self.folder, ignore_errors=True)
 
 

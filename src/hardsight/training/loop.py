@@ -31,20 +31,9 @@ from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable
 from hardsight.screen import Progress, Say, percent
 from hardsight.threads import num_threads
-from hardsight.training import processes, results
+from hardsight.training import forward_passes, processes, results
 from hardsight.training.augmentation import AugmentedInputs
-from hardsight.training.checkpoint import TrainingState, load_checkpoint, newest_checkpoint, save_checkpoint
-from hardsight.training.forward_passes import (
-    OF_CROPS,
-    VIEWS,
-    as_tensor,
-    counts_of,
-    first_sample,
-    forward_pass,
-    forward_size,
-    hits,
-    ten_crop_logits,
-)
+from hardsight.training.checkpoint import Checkpoints, TrainingState
 from hardsight.training.loss_names import loss_name, with_defaults
 from hardsight.training.optimization import MixedPrecision, Updater, drawn_seed, rate_factor
 from hardsight.training.sets import Sets
@@ -174,8 +163,8 @@ class Training:
         """The network with its loss, and what updates it."""
         set_seed(self.settings.seed)
         train, s = self.inputs["train"], self.settings
-        sample = first_sample(train)
-        self.forward_size = forward_size(s.batch_size, sample)
+        sample = forward_passes.first_sample(train)
+        self.forward_size = forward_passes.forward_size(s.batch_size, sample)
         loss = LossChoice(s.loss, dict(s.loss_options), self.sets.num_classes, len(train))
         self.trainee = Trainee(self.source, sample, loss, self.preprocessing)
         self.trainee.keep_class_vectors()
@@ -188,14 +177,10 @@ class Training:
 
     def _resume(self, output: Path) -> None:
         """Continue from the newest checkpoint that is whole."""
-        folder = output / "checkpoints"
-        epoch, notes = newest_checkpoint(folder) if self.accelerator.is_main_process else (0, [])
-        for note in notes:
-            self.say(note)
-        epoch = processes.decided_by_first(epoch, self.device)
-        if epoch:
-            self.state = load_checkpoint(folder, epoch, self.trainee, self.updater.optimizer)
-            self.say(f"resuming after epoch {epoch} of {self.settings.epochs}")
+        self.checkpoints = Checkpoints(output / "checkpoints", between=0.0)
+        self.state = self.checkpoints.resume(self.trainee, self.updater.optimizer, self.say)
+        if self.state.epoch:
+            self.say(f"resuming after epoch {self.state.epoch} of {self.settings.epochs}")
         if self.updater.scaler is not None and self.state.scaler is not None:
             self.updater.scaler.load_state_dict(self.state.scaler)
         if self.accelerator.is_main_process:
@@ -222,10 +207,7 @@ class Training:
             self.state.history.append(entry)
             self.state.broken = self._all_broken()
             self.state.scaler = None if self.updater.scaler is None else self.updater.scaler.state_dict()
-            if self.accelerator.is_main_process:
-                folder = output / "checkpoints"
-                folder.mkdir(exist_ok=True)
-                save_checkpoint(folder, self.state, self.trainee, self.updater.optimizer)
+            self.checkpoints.save(self.state, self.trainee, self.updater.optimizer)
             self.accelerator.wait_for_everyone()
             self.accelerator.log(_flat(entry), step=epoch)
             self.say(_sentence(entry, self.settings.epochs, time.monotonic() - started))
@@ -265,11 +247,10 @@ class Training:
         set_seed(drawn_seed(s.seed, epoch, gathering.rank()))
         batches = even_batches(self._order(epoch), s.batch_size)
         steps = len(batches)
-        mine = processes.shares(batches)
         self.model.train()
-        self.trainee.objective.set_epoch(epoch - 1)
+        self.trainee.objective.loss.set_epoch(epoch - 1)
         sums, objective_sum = dict.fromkeys(SUMS, 0.0), 0.0
-        for number, batch in enumerate(self.train_inputs.batches(mine, epoch), 1):
+        for number, batch in enumerate(self.train_inputs.batches(batches, epoch), 1):
             self.updater.set_rate(self._factor(epoch, number - 1, steps))
             self.state.step += 1
             if len(batch.rows) == 0 and several == 1:  # not one of its images could be read
@@ -290,8 +271,9 @@ class Training:
         """Learn from a batch: sums of its metrics, and its loss."""
         train, rows = self.inputs["train"], torch.from_numpy(batch.rows).to(self.device)
         labels = train.labels[batch.rows]
-        images = as_tensor(batch.inputs, self.device)
-        teacher = [] if self.teacher is None else [as_tensor(taught_logits(self.teacher, batch.inputs), self.device)]
+        images = forward_passes.as_tensor(batch.inputs, self.device)
+        taught = [] if self.teacher is None else [taught_logits(self.teacher, batch.inputs)]
+        teacher = [forward_passes.as_tensor(logits, self.device) for logits in taught]
         loss, features = self.model(images, torch.from_numpy(labels).to(self.device), rows, *teacher)
         value = float(loss.detach())
         self._check_loss(value, features, epoch)
@@ -336,14 +318,14 @@ class Training:
         total, seen, metrics = sum(map(len, watched.values())), 0, {}
         for name, inputs in watched.items():
             sums = dict.fromkeys(SUMS, 0.0)
-            counts = counts_of(self.settings.top_k, self.settings.crops if step is None else 1)
+            counts = forward_passes.counts_of(self.settings.top_k, self.settings.crops if step is None else 1)
             for rows, features in self._features(inputs, np.arange(len(inputs)), share=True):
                 seen += len(rows) * several
                 self._tell(min(seen, total), total, f"epoch {epoch}/{self.settings.epochs}  evaluating {name}")
                 ids, labels = [inputs.ids[row] for row in rows], inputs.labels[rows]
                 sums = _added(sums, self.dynamics.update(epoch, features, head, labels, ids, split=name, step=step))
                 if self.settings.top_k is not None:
-                    counts[f"top{self.settings.top_k}"] += hits(head.logits(features), labels, self.settings.top_k)
+                    counts[f"top{self.settings.top_k}"] += forward_passes.hits(head.logits(features), labels, self.settings.top_k)
             if step is None and self.settings.crops > 1:
                 self._count_crops(inputs, counts)
             metrics[name] = _means(processes.summed({**sums, **counts}, self.device))
@@ -353,18 +335,18 @@ class Training:
         """Add the hits of ten crops of each image."""
         assert isinstance(inputs, ImageInputs)
         s, head = self.settings, self.trainee.objective.classes
-        batches = processes.shares(even_batches(np.arange(len(inputs)), max(1, s.batch_size // (2 * VIEWS))))
+        batches = processes.shares(even_batches(np.arange(len(inputs)), max(1, s.batch_size // (2 * forward_passes.VIEWS))))
         logits_of = lambda images: head.logits(self.trainee.features(images))
-        for rows, logits in ten_crop_logits(logits_of, inputs, batches, self.device):
-            counts[f"accuracy{OF_CROPS}"] += hits(logits, inputs.labels[rows])
+        for rows, logits in forward_passes.ten_crop_logits(logits_of, inputs, batches, self.device):
+            counts[f"accuracy{forward_passes.OF_CROPS}"] += forward_passes.hits(logits, inputs.labels[rows])
             if s.top_k is not None:
-                counts[f"top{s.top_k}{OF_CROPS}"] += hits(logits, inputs.labels[rows], s.top_k)
+                counts[f"top{s.top_k}{forward_passes.OF_CROPS}"] += forward_passes.hits(logits, inputs.labels[rows], s.top_k)
 
     def _features(self, inputs: Inputs, rows: np.ndarray, share: bool = False) -> Iterator[tuple[np.ndarray, Tensor]]:
         """(b,) rows and their (b, d) features, batch by batch; of each batch this process's share alone, if asked."""
         batches = even_batches(rows, self.forward_size)
         batches = processes.shares(batches) if share else batches
-        return forward_pass(self.trainee.features, inputs, batches, self.device, share=False)
+        return forward_passes.forward_pass(self.trainee.features, inputs, batches, self.device, share=False)
 
     def _write_dynamics(self, epoch: int, step: int | None = None) -> None:
         gather = lambda table: gathering.gathered_tables(table, self.device)
@@ -445,7 +427,7 @@ def _words(means: dict[str, float]) -> str:
     if "accuracy" not in means:  # without labels
         return f"loss {means['loss']:.4f}" if "loss" in means else "no labels"
     words = f"loss {means['loss']:.4f}  accuracy {percent(means['accuracy'])} %  AVH {means['avh']:.4f}  norm {means['norm']:.3g}"
-    shares = [key for key in means if key.startswith("top") or key.endswith(OF_CROPS)]
+    shares = [key for key in means if key.startswith("top") or key.endswith(forward_passes.OF_CROPS)]
     return "  ".join([words, *(f"{key.replace('_', ' ')} {percent(means[key])} %" for key in shares)])
 
 

@@ -13,7 +13,6 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from hardsight.head import Head
 from hardsight.losses.contract import HeadLoss, Loss, PairLoss, check_not_negative
 from hardsight.losses.softmax import SoftmaxLoss
 from hardsight.training.loss_names import check_loss_options, loss_class
@@ -68,12 +67,3 @@ class Objective(nn.Module):
         """For the family "inputs": a network up to its features, what goes into it, and labels -> (n,) losses."""
         assert self.extra is not None
         return self.extra(lambda moved: self.classes.logits(features_of(moved)), inputs, labels)
-
-    def set_epoch(self, epoch: float) -> None:
-        """Tell the epoch, from 0 on, to a loss that warms up."""
-        self.loss.set_epoch(epoch)
-
-    @property
-    def head(self) -> Head:
-        """What the trained network predicts with."""
-        return self.classes.head

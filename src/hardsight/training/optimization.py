@@ -53,7 +53,7 @@ class Updater:
         network.freeze_statistics = settings.freeze_bn
         self.wrapped = wrapped
         if not wrapped:
-            processes.same_parameters(network)
+            processes.same_in_all(network.parameters())
         self.parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
         precision = MixedPrecision(settings.precision, self.parameters[0].device)
         network.autocast, self.scaler = precision.dtype, precision.scaler

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,10 +40,10 @@ def join(device: str) -> torch.device:
 
 
 @contextlib.contextmanager
-def one_writes() -> Iterator[bool]:
-    """Whether this is the process that writes; what the others write is discarded. At the end, all wait for it."""
+def one_writes() -> Iterator[None]:
+    """The first process writes; what the others write is discarded. At the end, all wait for it."""
     with contextlib.nullcontext() if is_first() else discarding():
-        yield is_first()
+        yield
     wait()
 
 
@@ -115,11 +115,11 @@ def summed(values: dict[str, float], device: torch.device) -> dict[str, float]:
     return dict(zip(sorted(values), total.tolist(), strict=True))
 
 
-def same_buffers(module: nn.Module) -> None:
-    """Copy the buffers of the first process to all: batch statistics differ between processes."""
+def same_in_all(tensors: Iterable[Tensor]) -> None:
+    """Copy the tensors of the first process to all, such as batch statistics, which differ between processes."""
     if num_processes() > 1:
-        for buffer in module.buffers():
-            dist.broadcast(buffer, 0)
+        for tensor in tensors:
+            dist.broadcast(tensor.data, 0)
 
 
 def decided_by_first(value: int, device: torch.device) -> int:
@@ -158,10 +158,3 @@ def average_gradients(parameters: Sequence[nn.Parameter]) -> None:
     parts = (together / num_processes()).split([gradient.numel() for gradient in gradients])
     for p, gradient in zip(with_gradient, parts, strict=True):
         p.grad = gradient.reshape(p.shape).to(p.dtype)
-
-
-def same_parameters(module: nn.Module) -> None:
-    """Copy the parameters of the first process to all."""
-    if num_processes() > 1:
-        for parameter in module.parameters():
-            dist.broadcast(parameter.data, 0)

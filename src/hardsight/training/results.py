@@ -97,13 +97,12 @@ def column_types(sets: Iterable[Inputs]) -> dict[str, pa.DataType]:
     return types
 
 
-def _common(first: pa.DataType, second: pa.DataType) -> pa.DataType:
-    if first == second or pa.types.is_null(second):
-        return first
-    if pa.types.is_null(first):
-        return second
-    numbers = all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in (first, second))
-    return pa.float64() if numbers else pa.string()
+def _common(*kinds: pa.DataType) -> pa.DataType:
+    try:
+        schemas = [pa.schema([("", kind)]) for kind in kinds]
+        return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
+    except pa.ArrowTypeError:
+        return pa.string()
 
 
 def _arrow(values: Sequence[Any], kind: pa.DataType | None = None) -> pa.Array:

@@ -171,7 +171,7 @@ class Trainee(nn.Module):
         """Training mode, in which frozen batch normalization stays as in use; or evaluation mode, alike in all processes."""
         super().train(mode)
         if not mode:
-            processes.same_buffers(self)
+            processes.same_in_all(self.buffers())
         if self.freeze_statistics:
             for layer in self.modules():
                 if isinstance(layer, nn.modules.batchnorm._BatchNorm):
@@ -259,4 +259,4 @@ class Trainee(nn.Module):
     @property
     def head(self) -> Head:
         """What the network predicts with; it shares its arrays with the network."""
-        return self.objective.head
+        return self.objective.classes.head
