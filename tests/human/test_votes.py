@@ -10,9 +10,8 @@ import pytest
 
 from hardsight import Snapshot, correlate, people
 from hardsight.errors import InputError
-from hardsight.human.dawid_skene import dawid_skene
 from hardsight.human.settings import PeopleSettings
-from hardsight.human.votes import VOTES, read_votes
+from hardsight.human.votes import VOTES, dawid_skene, read_votes
 
 N, C = 200, 5
 RNG = np.random.default_rng(0)

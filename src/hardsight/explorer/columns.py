@@ -154,11 +154,5 @@ def from_arrow(name: str, column: Any) -> Column | None:
 def _words(name: str, column: Any) -> Column | None:
     if len(pc.unique(column[:50_000])) > MOST_NAMES:  # paths and the like: the first rows tell
         return None
-    encoded = column.combine_chunks().dictionary_encode() if isinstance(column, pa.ChunkedArray) else column.dictionary_encode()
-    texts = [str(text) for text in encoded.dictionary.to_pylist()]
-    if len(texts) > MOST_NAMES:
-        return None
-    order = sorted(range(len(texts)), key=texts.__getitem__)
-    code_of = np.empty(len(texts) + 1, np.int64)
-    code_of[order], code_of[-1] = np.arange(len(texts)), -1
-    return codes(name, code_of[integers(encoded.indices)], [texts[index] for index in order])
+    texts = pc.unique(column).drop_null().sort()
+    return None if len(texts) > MOST_NAMES else codes(name, rows_of(column, texts), texts.to_pylist())

@@ -14,9 +14,10 @@ from hardsight.explorer.adapt_rounds import ABOUT
 from hardsight.explorer.columns import Column, codes, numbers, rows_of, signed
 from hardsight.explorer.display import Display
 from hardsight.files.heads import load_head
+from hardsight.groups.changes import rank_change
 from hardsight.head import Head
 from hardsight.scores import SCORES
-from hardsight.scoring.comparable import hardness_ranks, of_probabilities, why_two_scales
+from hardsight.scoring.comparable import of_probabilities, why_two_scales
 
 SECOND, CHANGE, RANK_CHANGE = " (2)", " change", " rank change"
 
@@ -109,8 +110,5 @@ def _change(name: str, before: Column, after: Column) -> Column:
 
 
 def _rank_change(name: str, before: Column, after: Column) -> Column:
-    both = np.isfinite(before.values) & np.isfinite(after.values)
-    change = np.full(len(both), np.nan)
-    change[both] = hardness_ranks(after.values[both], before.hard) - hardness_ranks(before.values[both], before.hard)
     about = f"{name}: the share of the samples that are easier, second minus first. Positive: harder than more of them."
-    return numbers(name + RANK_CHANGE, change, about)
+    return numbers(name + RANK_CHANGE, rank_change(before.values, after.values, before.hard), about)

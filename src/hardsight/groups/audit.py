@@ -32,19 +32,7 @@ import pyarrow as pa
 from hardsight.errors import InputError
 from hardsight.files.parquet import read_parquet, table_notes
 from hardsight.files.places import place
-from hardsight.groups.comparing import (
-    COPIES,
-    NO_DIFFERENCE,
-    OVERCONFIDENCE,
-    TOO_FEW,
-    Measures,
-    Row,
-    check_labeled,
-    compare,
-    corrected,
-    direction,
-    null_for_nan,
-)
+from hardsight.groups.comparing import NO_DIFFERENCE, TOO_FEW, Measures, Row, check_labeled, compare, corrected, direction
 from hardsight.groups.grouping import LATENT, Grouping, group_name, groupings_of, left_out
 from hardsight.groups.latent import find_latent
 from hardsight.groups.outputs import checked_output, save_second
@@ -52,19 +40,7 @@ from hardsight.groups.settings import AuditSettings
 from hardsight.options import takes
 from hardsight.result import Result
 from hardsight.scores import SCORES
-from hardsight.screen import (
-    Cell,
-    Progress,
-    Sentence,
-    ShownTable,
-    beside,
-    interval,
-    line,
-    number,
-    percent,
-    spoken,
-    warn_in_python,
-)
+from hardsight.screen import Cell, Progress, Sentence, ShownTable, beside, interval, line, number, percent, spoken, warn_in_python
 from hardsight.snapshot import Snapshot
 from hardsight.version import VERSION
 
@@ -118,7 +94,7 @@ class AuditedGroups(Result):
         header = ("by", "group", "n", "accuracy", "difference", f"mean {hardness}", "overconfidence", "verdict")
         rows = [
             (row["by"], row["group"], number(row["n"]), _accuracy(row), _difference(row),
-             number(row.get(f"mean_{hardness}"), ".4f"), _points(row.get(OVERCONFIDENCE)), row["verdict"])
+             number(row.get(f"mean_{hardness}"), ".4f"), _points(row.get("overconfidence")), row["verdict"])
             for row in self.worst_first()[: self.settings.top]
         ]  # fmt: skip
         if rows:
@@ -144,7 +120,7 @@ class AuditedGroups(Result):
         ]
         if measures.confidence is not None:
             overall = float(np.nanmean(measures.confidence)) - accuracy
-            panels.append(_panel(rows, "overconfidence (points)", OVERCONFIDENCE, 100.0, overall))
+            panels.append(_panel(rows, "overconfidence (points)", "overconfidence", 100.0, overall))
         return panels
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -285,7 +261,7 @@ def _table(rows: list[Row], measures: Measures, settings: AuditSettings) -> pa.T
         "correction": "Holm, over all tests of the table",
         "split": settings.split,
     }
-    rows = [null_for_nan(row) for row in corrected(rows, measures.hardness, settings.level)]
+    rows = corrected(rows, measures.hardness, settings.level)
     last = ("hardest", "verdict")
     measured = [name for name in (rows[0] if rows else ()) if name not in (*FIRST, *last)]
     kinds = {name: pa.float64() for name in (*FIRST, *measured, *last)}
@@ -302,7 +278,7 @@ def _notes(groupings: list[Grouping], measures: Measures, settings: AuditSetting
     if "train" in splits:
         others = sorted(splits - {"train", None}, key=lambda split: (split != "test", split))
         sentences.append(f"{TRAINED_ON}: try --split {others[0]}." if others else f"{TRAINED_ON}.")
-    return [*sentences, COPIES] if measures.units is not None else sentences
+    return [*sentences, *measures.notes]
 
 
 def _panel(rows: list[Row], title: str, measure: str, factor: float, overall: float) -> GroupPanel:

@@ -36,7 +36,7 @@ from hardsight.errors import InputError
 from hardsight.files.parquet import table_notes
 from hardsight.files.places import place
 from hardsight.groups.changes import Changes, Pair, paired_changes, unpaired_changes
-from hardsight.groups.comparing import COPIES, Measures, Row, check_labeled, null_for_nan
+from hardsight.groups.comparing import Measures, Row, check_labeled, null_for_nan
 from hardsight.groups.feature_shift import features_in_words
 from hardsight.groups.outputs import checked_output, save_second
 from hardsight.groups.settings import DriftSettings
@@ -193,9 +193,7 @@ def _compared(sides: Sides, settings: DriftSettings, progress: Progress | None) 
     else:
         changes = paired_changes(pair)
         notes += _left_out(parts, pair)
-    if first.units is not None or second.units is not None:
-        notes.append(COPIES)
-    return Drift(pair, changes, notes)
+    return Drift(pair, changes, [*notes, *(first.notes or second.notes)])
 
 
 def _left_out(parts: Sides, pair: Pair) -> list[str]:

@@ -158,13 +158,9 @@ def _in_fifths(name: str, values: np.ndarray) -> Grouping:
 
 
 def _of_words(name: str, column: pa.Array) -> Grouping:
-    encoded = column.cast(pa.string()).dictionary_encode()
-    words = encoded.dictionary.to_pylist()
-    order = sorted(range(len(words)), key=words.__getitem__)
-    place = np.empty(len(words) + 1, np.int64)
-    place[order], place[-1] = np.arange(len(words)), -1
-    codes = place[pc.fill_null(encoded.indices, len(words)).to_numpy(zero_copy_only=False)]
-    return Grouping(name, [words[at] for at in order], codes)
+    column = column.cast(pa.string())
+    words = pc.unique(column).drop_null().sort()
+    return Grouping(name, words.to_pylist(), pc.index_in(column, value_set=words).fill_null(-1).to_numpy().astype(np.int64))
 
 
 def _without_empty(grouping: Grouping) -> Grouping:

@@ -28,7 +28,7 @@ from hardsight.human.models import (
     with_passes,
     with_scores,
 )
-from hardsight.human.run_files import AgreementRun
+from hardsight.human.run_files import AgreementRun, write_run
 from hardsight.human.settings import CorrelateSettings
 from hardsight.human.targets import Target, match_people, selection_notes, targets_of, vote_targets
 from hardsight.human.votes import Votes, read_votes
@@ -78,7 +78,9 @@ def correlate(
     found = Correlations(agreements, settings, fine.models, _over_epochs(epochs, fine), [*fine.notes, *_notes(agreements)])
     found.pictures = images
     if run is not None:
-        run.write(found)
+        begun = run.begin()
+        with begun.only_writer():
+            write_run(begun, found)
     return found
 
 
@@ -89,7 +91,6 @@ class _Comparison:
     settings: CorrelateSettings
     models: tuple[Snapshot, ...]
     people: People | None
-    class_names: Sequence[str] | None
     notes: tuple[str, ...] = ()
     votes: Votes | None = None  # where the people voted on labels
 
@@ -119,7 +120,7 @@ def _opened(x: Any, human: Any, settings: CorrelateSettings) -> _Comparison:
     if settings.passes is not None:
         models = [with_passes(model, settings.passes) for model in models]
     notes = () if votes is None else selection_notes(votes, models[0])
-    return _Comparison(settings, tuple(models), people, class_names, notes, votes)
+    return _Comparison(settings, tuple(models), people, notes, votes)
 
 
 def _check_people(people: People, models: Sequence[Snapshot], allow_missing: bool) -> None:

@@ -49,14 +49,10 @@ class Answered:
     frequency: np.ndarray  # (n,)
     answers: np.ndarray | None  # (n,) how many people were asked, if known
 
-    @property
-    def per_sample(self) -> np.ndarray:
-        """(n,) answers, assumed where they are not known."""
-        return np.full(len(self.rows), ASSUMED) if self.answers is None else self.answers
-
     def model(self, known: Known, seed: int) -> AnswerModel:
         """What the answers teach."""
-        answers, enough = self.per_sample, len(self.rows) >= ENOUGH
+        enough = len(self.rows) >= ENOUGH
+        answers = np.full(len(self.rows), ASSUMED) if self.answers is None else self.answers
         target = stabilized(self.frequency * answers, answers)
         return AnswerModel(known, self.rows, target, float(np.median(answers)), learned=enough, seed=seed)
 

@@ -32,26 +32,21 @@ class AgreementRun:
         self.arguments |= settings.as_dict()
         self.human = Path(human) if isinstance(human, (str, os.PathLike)) else None
         if self.directory.is_dir() and any(self.directory.iterdir()):
-            self._begin()
+            self.begin()
 
-    def _begin(self) -> Run:
+    def begin(self) -> Run:
+        """The run, which is refused if the directory holds another one."""
         inputs = {str(self.human): sha256(self.human)} if self.human is not None and self.human.is_file() else {}
         return Run(self.directory, COMMAND, self.arguments, inputs)
-
-    def write(self, found: Correlations) -> None:
-        """Write every file."""
-        run = self._begin()
-        with run.only_writer():
-            _write(run, found)
-        found.run = run.directory
 
 
 def _named(source: Any) -> str:
     return str(source) if isinstance(source, (str, os.PathLike)) else type(source).__name__
 
 
-def _write(run: Run, found: Correlations) -> None:
-    directory = run.directory
+def write_run(run: Run, found: Correlations) -> None:
+    """Write every file."""
+    directory = found.run = run.directory
     written = [directory / "correlations.json"]
     write_json(written[0], found.to_dict())
     for name, table in found.tables().items():
