@@ -100,6 +100,8 @@ class Result:
     shown: Sequence[str] = ()  # columns to show; the first eight where none are named
     class_names: list[str] | None = None
     features: str | None = None  # which columns of a table they were, in words
+    title: str | None = None  # of its page; the name of the class where there is none
+    folded: bool = False  # whether its page shows the details on a click
     pictures: PictureSource | None = None
 
     def __init__(

@@ -112,8 +112,10 @@ def percent(share: float | None, deviation: float | None = None, digits: int = 2
     )
 
 
-def interval(low: float | None, high: float | None, digits: int = 3, factor: float = 1.0) -> Cell:
+def interval(low: float | None, high: float | None, digits: int = 3, factor: float = 1.0, sign: str = "+") -> Cell:
     """The interval of a difference or a coefficient; a dash if it is unknown. With `factor` 100, shares become points.
+
+    With `sign` "", numbers above 0 have none: the interval of a share.
 
     Example:
         >>> interval(-0.25, 0.5), interval(0.011, 0.038, 2, factor=100)
@@ -122,7 +124,7 @@ def interval(low: float | None, high: float | None, digits: int = 3, factor: flo
     ends = {"low": low, "high": high}
     if low is None or high is None:
         return Cell("–", ends)
-    return Cell(f"[{factor * low:+.{digits}f}, {factor * high:+.{digits}f}]", ends)
+    return Cell(f"[{factor * low:{sign}.{digits}f}, {factor * high:{sign}.{digits}f}]", ends)
 
 
 def beside(cell: str, bounds: str) -> Cell:

@@ -20,8 +20,8 @@ from hardsight.errors import InputError
 from hardsight.subsets.d2 import d2, neighbor_graph
 from hardsight.subsets.eligible import directions
 from hardsight.subsets.k_center import k_center
+from hardsight.subsets.methods import coverage, shared_out, stratum_of, usual_cut
 from hardsight.subsets.settings import Method, SelectSettings
-from hardsight.subsets.strata import coverage, shared_out, stratum_of, usual_cut
 from hardsight.table import write_table
 from oracles import on_circle
 from refusals import refused

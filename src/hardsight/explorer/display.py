@@ -109,11 +109,9 @@ class Display:
     @property
     def by(self) -> str | None:
         """The score that the page first sorts by."""
-        judged = self.columns.get("error_score")
-        if self.suspects is not None and judged is not None and judged.ends[0] is not None:
-            return "error_score"
+        first = () if self.suspects is None else ("error_score",)
         valued = [name for name, column in self.columns.items() if column.ends[0] is not None]
-        return next((name for name in (*RANKED_BY, *SCORES, FAR, *valued) if name in valued), None)
+        return next((name for name in (*first, *RANKED_BY, *SCORES, FAR, *valued) if name in valued), None)
 
     def hardest(self, by: str | None = None) -> np.ndarray:
         """Rows with a value of the score, hardest first; all rows as they are where there is no score."""

@@ -112,7 +112,8 @@ def _data(page: Page) -> dict[str, Any]:
     marks, repeated = page.marks(), [] if display.suspects is None else np.flatnonzero(display.suspects.duplicates).tolist()
     people = _people(display)
     pictured = {*hardest, *repeated[:DUPLICATES], *(row for rows in people.values() for row in rows)}
-    rows = _rows(len(display), [*pictured, *(mark["row"] for mark in marks)])
+    needed = np.array([*pictured, *(mark["row"] for mark in marks)], np.int64)
+    rows = np.union1d(even_rows(len(display), MOST_ROWS), needed)  # all, or an even subsample and what is shown
     position = {int(row): index for index, row in enumerate(rows)}
     maps = page.maps.ready_for_report()
     about = page.about()
@@ -321,14 +322,6 @@ def overview(page: Page) -> Figure:
 
 
 # The data: rows, columns, curves
-
-
-def _rows(n: int, hardest: list[int]) -> np.ndarray:
-    """The rows of the report: all, or an even subsample and the hardest."""
-    if n <= MOST_ROWS:
-        return np.arange(n)
-    even = even_rows(n, MOST_ROWS)
-    return np.union1d(even, hardest)
 
 
 def _columns(

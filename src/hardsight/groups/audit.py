@@ -93,7 +93,7 @@ class AuditedGroups(Result):
         yield line(f"n = {n}   hardness: {hardness}   {self.in_words}", samples=n, hardness=hardness)
         header = ("by", "group", "n", "accuracy", "difference", f"mean {hardness}", "overconfidence", "verdict")
         rows = [
-            (row["by"], row["group"], number(row["n"]), _accuracy(row), _difference(row),
+            (row["by"], row["group"], number(row["n"]), accuracy(row), difference(row),
              number(row.get(f"mean_{hardness}"), ".4f"), _points(row.get("overconfidence")), row["verdict"])
             for row in self.worst_first()[: self.settings.top]
         ]  # fmt: skip
@@ -113,13 +113,13 @@ class AuditedGroups(Result):
     def _panels(self, rows: list[Row]) -> list[GroupPanel]:
         """The measures of each group; of latent groups, their differences from the rest of the class."""
         measures, hardness = self.measures, self.measures.hardness
-        accuracy = float(np.nanmean(measures.correct))
+        overall_accuracy = float(np.nanmean(measures.correct))
         panels = [
-            _panel(rows, "accuracy (%)", "accuracy", 100.0, accuracy),
+            _panel(rows, "accuracy (%)", "accuracy", 100.0, overall_accuracy),
             _panel(rows, f"mean {spoken(hardness)}", hardness, 1.0, float(np.nanmean(measures.hard))),
         ]
         if measures.confidence is not None:
-            overall = float(np.nanmean(measures.confidence)) - accuracy
+            overall = float(np.nanmean(measures.confidence)) - overall_accuracy
             panels.append(_panel(rows, "overconfidence (points)", "overconfidence", 100.0, overall))
         return panels
 
@@ -292,20 +292,20 @@ def _panel(rows: list[Row], title: str, measure: str, factor: float, overall: fl
     return GroupPanel(title, value, low, high, factor * overall)
 
 
-def _accuracy(row: Row) -> Cell:
+def accuracy(row: Row) -> Cell:
+    """The accuracy of a group in percent, with its interval."""
     if row["accuracy"] is None:
         return number(None)
-    low, high = row["accuracy_low"], row["accuracy_high"]
-    ends = Cell(f"[{100 * low:.1f}, {100 * high:.1f}]", {"low": low, "high": high})
-    return beside(percent(row["accuracy"], digits=1), ends)
+    return beside(percent(row["accuracy"], digits=1), interval(row["accuracy_low"], row["accuracy_high"], 1, 100, ""))
 
 
-def _difference(row: Row) -> Cell:
-    difference = row["accuracy_difference"]
-    if difference is None:
+def difference(row: Row) -> Cell:
+    """Its difference from the rest in points, with its interval."""
+    points = row["accuracy_difference"]
+    if points is None:
         return number(None)
     ends = interval(row["accuracy_difference_low"], row["accuracy_difference_high"], 1, factor=100)
-    return beside(Cell(f"{100 * difference:+.1f}", difference), ends)
+    return beside(Cell(f"{100 * points:+.1f}", points), ends)
 
 
 def _points(share: float | None) -> Cell:

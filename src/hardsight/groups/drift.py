@@ -66,7 +66,8 @@ class Drift(Result):
         classes = [null_for_nan(row) for row in changes.classes]
         super().__init__(_table(pair, changes, classes), notes, pair.second.samples.run)
         self.pair, self.feature_shift, self.easier = pair, changes.features, changes.easier
-        self.classes = pa.Table.from_pylist(classes, _class_schema(classes))
+        kinds = {"class": pa.string(), "label": pa.int64(), "n": pa.int64(), "verdict": pa.string()}
+        self.classes = pa.Table.from_pylist(classes, pa.schema([(name, kinds.get(name, pa.float64())) for name in classes[0]]))
 
     def lines(self) -> Iterator[Sentence | ShownTable]:
         """How many samples got harder, which classes and which samples most, and whether the features moved."""
@@ -264,11 +265,6 @@ def _table(pair: Pair, changes: Changes, classes: list[Row]) -> pa.Table:
         "classes": classes,
     }
     return pa.table(changes.columns).replace_schema_metadata({"hardsight": json.dumps(notes)})
-
-
-def _class_schema(classes: list[Row]) -> pa.Schema:
-    kinds = {"class": pa.string(), "label": pa.int64(), "n": pa.int64(), "verdict": pa.string()}
-    return pa.schema([(name, kinds.get(name, pa.float64())) for name in classes[0]])
 
 
 def _class_shown(measures: Measures, label: int | None) -> str:

@@ -50,6 +50,7 @@ class Correlations(Result):
     """
 
     shown = ("model", "target", "score", "n", "agreement", "low", "high")
+    title, folded = "Do scores agree with people?", True
 
     def __init__(
         self,
@@ -210,13 +211,19 @@ class Correlations(Result):
     def lines(self, verbose: bool = False) -> Iterator[Sentence | ShownTable]:
         """The most important parts: one table of all models, the verdicts, and what an option requested.
 
-        `verbose` adds every coefficient, bin, pair and sample behind them.
+        `verbose` adds the `details` behind them.
         """
-        from hardsight.human.lines import detail_lines, main_lines
+        from hardsight.human.lines import main_lines
 
         yield from main_lines(self)
         if verbose:
-            yield from detail_lines(self)
+            yield from self.details()
+
+    def details(self) -> Iterator[Sentence | ShownTable]:
+        """Every coefficient, bin, pair and sample."""
+        from hardsight.human.lines import detail_lines
+
+        return detail_lines(self)
 
     def figures(self) -> dict[str, Figure]:
         """Every figure by file name."""

@@ -86,15 +86,11 @@ def _of_label_studio(tasks: list[Any], path: Place) -> list[tuple[str, set[str]]
                 "project that holds what hardsight export --to labelstudio wrote."
             )
         done = [annotation for annotation in annotations if not annotation.get("was_cancelled")]
-        names = {choice for annotation in done for choice in _choices(annotation)}
+        values = [result.get("value", {}) for annotation in done for result in annotation.get("result", ())]
+        names = {choice for value in values for choice in value.get("choices", ())}
         if names:
             chosen.append((str(data["id"]), names))
     return chosen
-
-
-def _choices(annotation: dict[str, Any]) -> list[str]:
-    results = [result.get("value", {}) for result in annotation.get("result", ())]
-    return [choice for value in results for choice in value.get("choices", ())]
 
 
 def _of_fiftyone(document: Any, path: Place) -> list[tuple[str, set[str]]]:

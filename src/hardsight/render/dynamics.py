@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from hardsight.errors import InputError
 from hardsight.render.style import COLORS, MARKERS, finished, new_figure
+from hardsight.screen import printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -98,9 +99,7 @@ def _draw_groups(panel: Any, name: str, curves: Curves, colors: list[Any], *, fe
 
 
 def _label(curves: Curves, group: int) -> str:
-    name = curves.groups.names[group]
-    name = name if len(name) <= 24 else name[:23] + "…"
-    return f"{name} (n = {int(curves.count[group].max()):,})"
+    return f"{printable(curves.groups.names[group], 24)} (n = {int(curves.count[group].max()):,})"
 
 
 def _limit(panel: Any, name: str, curves: Curves) -> None:

@@ -75,19 +75,21 @@ def as_page(
         parts += [html_page.drawn(png_bytes(figure), name) for name, figure in result.figures().items()]
     else:
         parts.append(html_page.figures(figures, wide=True))
-    parts += [_html(item) for item in result.details()]
+    parts += [_html(item, result.folded) for item in result.details()]
     if start is not None:
         parts.append(html_page.again(start.get("words"), command))
         parts += [html_page.settings(start)] if {"arguments", "versions"} <= start.keys() else []
     where = "" if result.run is None or start is not None else str(result.run)  # in its run, it is the same wherever that lies
-    return html_page.page(type(result).__name__, where, *parts)
+    return html_page.page(result.title or type(result).__name__, where, *parts)
 
 
-def _html(item: Sentence | ShownTable) -> str:
+def _html(item: Sentence | ShownTable, folded: bool = False) -> str:
     if isinstance(item, Sentence):
         return html_page.paragraph(item.text)
-    title = html_page.heading(item.title) if item.title else ""
-    return title + html_page.table(item.header, item.rows, words=item.words)
+    table = html_page.table(item.header, item.rows, words=item.words)
+    if folded:
+        return html_page.folded(_caption(item), table)
+    return html_page.heading(item.title) + table if item.title else table
 
 
 # Printed tables as files
