@@ -24,21 +24,9 @@ from typing import Any
 from hardsight.version import VERSION
 
 __all__ = [
-    "Cell",
-    "Progress",
-    "Say",
-    "interval",
-    "keep_table",
-    "number",
-    "percent",
-    "plain_json",
-    "print_line",
-    "print_next",
-    "print_table",
-    "print_warning",
-    "print_wrote",
-    "progress_bar",
-]
+    "Cell", "Progress", "Say", "interval", "keep_table", "number", "percent", "plain_json", "print_line", "print_next",
+    "print_table", "print_warning", "print_wrote", "progress_bar",
+]  # fmt: skip
 
 Progress = Callable[..., None]  # called with what is done, what there is in all and, in a long command, what is going on
 Say = Callable[[str], None]  # called with a sentence for the user
@@ -105,11 +93,9 @@ def percent(share: float | None, deviation: float | None = None, digits: int = 2
     if share is None:
         return Cell("–", None)
     shown = f"{100 * share:.{digits}f}"
-    return (
-        Cell(shown, share)
-        if deviation is None
-        else Cell(f"{shown} ± {100 * deviation:.{digits}f}", {"": share, "std": deviation})
-    )
+    if deviation is None:
+        return Cell(shown, share)
+    return Cell(f"{shown} ± {100 * deviation:.{digits}f}", {"": share, "std": deviation})
 
 
 def interval(low: float | None, high: float | None, digits: int = 3, factor: float = 1.0, sign: str = "+") -> Cell:

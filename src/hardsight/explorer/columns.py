@@ -37,15 +37,10 @@ class Column:
         finite = self.values[np.isfinite(self.values)] if self.names is None else ()
         return (float(np.min(finite)), float(np.max(finite))) if len(finite) else (None, None)
 
-    @property
-    def kind(self) -> str:
-        """The type of the browser's array."""
-        return {"f4": "float32", "u1": "uint8", "u2": "uint16", "u4": "uint32"}[self.values.dtype.str[1:]]
-
     def described(self) -> dict[str, Any]:
         """Everything but the values, for JSON."""
         about = {"name": self.name, "names": self.names, "hard": self.hard, "about": self.about, "unit": self.unit}
-        return about | {"kind": self.kind, "low": self.ends[0], "high": self.ends[1]}
+        return about | {"kind": self.values.dtype.name, "low": self.ends[0], "high": self.ends[1]}
 
     def bytes(self) -> bytes:
         """The values as the browser's typed array has them: little-endian."""

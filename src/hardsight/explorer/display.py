@@ -236,9 +236,7 @@ def default_axes(display: Display) -> tuple[str, str, str | None]:
     """The first x, y and color: the angle to the given class, the norm, and whether the prediction is right, or the verdict."""
     names = [name for name, column in display.columns.items() if column.names is None]
     if not names:
-        raise InputError(
-            f"{display.where}: there is no column of numbers to draw; open the samples themselves, such as their run."
-        )
+        raise InputError(f"{display.where}: there is no column of numbers to draw; open the samples, such as their run.")
     x = next((name for name in ("own_angle", "confidence", "loss") if name in names), names[0])
     y = next((name for name in ("norm", "entropy", "max_logit") if name in names and name != x), names[min(1, len(names) - 1)])
     first = () if display.suspects is None else ("verdict",)

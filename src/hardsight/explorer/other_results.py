@@ -163,9 +163,7 @@ def _add_audit(display: Display, file: Path) -> None:
         raise FileError(f"{file}: not what hardsight audit writes: it needs the columns by, group and verdict.")
     members = second_table(file, "samples")
     if not members.is_file():
-        raise FileError(
-            f"{file}: {members.name}, which lists the samples of each group, is missing next to it; run hardsight audit again."
-        )
+        raise FileError(f"{file}: {members.name} with the samples of each group is missing beside it; run hardsight audit again.")
     table = _joined(display, members, ("id",), "audit")
     verdicts: dict[str, dict[str, str]] = {}
     for row in groups.select(["by", "group", "verdict"]).to_pylist():

@@ -58,13 +58,9 @@ GROUPINGS = ("label", "correct", "degradation", "level", "split", HUMAN, "avh") 
 
 @takes(ReportSettings)
 def report(
-    x: Any = None,
-    output: str | Path | None = None,
-    *,
-    settings: ReportSettings | None = None,
-    progress: Progress | None = None,
-    **options: Unpack[ReportOptions],
-) -> Path:
+    x: Any = None, output: str | Path | None = None, *, settings: ReportSettings | None = None,
+    progress: Progress | None = None, **options: Unpack[ReportOptions],
+) -> Path:  # fmt: skip
     """Write a report of samples as one HTML file, and return its path.
 
     Args:
@@ -165,9 +161,7 @@ def _headline(page: Page) -> dict[str, Any]:
     ranked = f", ranked by {spoken(display.by)}" if display.by else ""
     notes = list(display.notes)
     if len(display) > MOST_ROWS:
-        notes.append(
-            f"The scatter shows an even subsample of {MOST_ROWS:,} samples and the hardest; the numbers above are of all."
-        )
+        notes.append(f"The scatter shows an even subsample of {MOST_ROWS:,} samples and the hardest; the numbers are of all.")
     return {
         "title": display.name,
         "sentence": f"How hard each of {len(display):,} samples is for the model{ranked}.",
@@ -215,10 +209,7 @@ def _people(display: Display) -> dict[str, list[int]]:
         both = np.flatnonzero(np.isfinite(said.values) & np.isfinite(model.values))
         apart = hardness_ranks(said.values[both], said.hard) - hardness_ranks(model.values[both], model.hard)
         order = both[np.argsort(-apart, kind="stable")]  # from easy for the model and hard for people to the reverse
-        groups |= {
-            "Easy for the model, doubted by people": order,
-            "Hard for the model, not for people": order[::-1],
-        }
+        groups |= {"Easy for the model, doubted by people": order, "Hard for the model, not for people": order[::-1]}
     return {title: rows[:PEOPLE].tolist() for title, rows in groups.items()}
 
 

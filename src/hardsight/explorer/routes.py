@@ -58,7 +58,9 @@ def respond(page: Page, method: str, address: str, body: bytes) -> Answer:
     path, _, query = address.partition("?")
     path = "/" + unquote(path).lstrip("/")
     if method == "GET" and path in page_files():
-        return _page_file(page_files()[path])
+        name = page_files()[path]
+        content = (files("hardsight.explorer") / name).read_bytes()
+        return Answer(content, f"{MIME_TYPES[Path(name).suffix]}; charset=utf-8", cache="no-cache")
     for (of_method, pattern), answer in ANSWERS.items():
         match = pattern.fullmatch(path)
         if match and method == of_method:
@@ -72,11 +74,6 @@ def page_files() -> dict[str, str]:
     scripts = sorted(path.name for path in (files("hardsight.explorer") / "js").iterdir() if path.name.endswith(".js"))
     named = {"/": "page.html", "/page.css": "page.css", "/icon.svg": "icon.svg", "/favicon.ico": "icon.svg"}
     return named | {f"/js/{name}": f"js/{name}" for name in scripts}
-
-
-def _page_file(name: str) -> Answer:
-    content = (files("hardsight.explorer") / name).read_bytes()
-    return Answer(content, f"{MIME_TYPES[Path(name).suffix]}; charset=utf-8", cache="no-cache")
 
 
 def _answered(answer: Callable[[Query], Any], query: Query) -> Answer:

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from hardsight.dynamics.curves import group_moments
 from hardsight.errors import InputError
 from hardsight.explorer.columns import Column, rows_of, signed, words
 from hardsight.explorer.display import Display
@@ -54,6 +53,8 @@ def curves_of_groups(epochs: Epochs, measure: str, names: list[str], groups: np.
 
     `groups` (n,) holds codes, indices into the names, -1 for none.
     """
+    from hardsight.dynamics.curves import group_moments  # with SciPy: slow to import, and few pages need it
+
     means, spreads, counts = (np.zeros((len(names), len(epochs.files))) for _ in range(3))  # (g, e)
     for index in range(len(epochs.files)):
         values = epochs.values(index, measure).astype(np.float64)
@@ -94,11 +95,10 @@ def agreement(human: np.ndarray, values: np.ndarray, level: float = 0.95) -> dic
         found = correlate_columns("spearman", human, values, level)
         result |= {"spearman": found.value, "low": found.low, "high": found.high}
     steps = np.minimum((human * STEPS).astype(np.int64), STEPS - 1)  # the last step includes 1.0
-    for step in range(STEPS):
+    for step in np.unique(steps).tolist():
         part = values[steps == step]
-        if len(part):
-            mean, std = float(part.mean()), float(part.std())
-            result["steps"].append({"from": step / STEPS, "to": (step + 1) / STEPS, "count": len(part), "mean": mean, "std": std})
+        moments = {"count": len(part), "mean": float(part.mean()), "std": float(part.std())}
+        result["steps"].append({"from": step / STEPS, "to": (step + 1) / STEPS, **moments})
     return result
 
 

@@ -196,9 +196,8 @@ def _compared(samples: Snapshot, settings: AuditSettings, progress: Progress | N
         rows, groupings = _by_features(measures, settings)
     members = {grouping.by: grouping.words() for grouping in groupings}
     members_table = pa.table({"id": part.columns(["id"]).column(0), **members})
-    return AuditedGroups(
-        _table(rows, measures, settings), members_table, measures, settings, _notes(groupings, measures, settings)
-    )
+    notes = _notes(groupings, measures, settings)
+    return AuditedGroups(_table(rows, measures, settings), members_table, measures, settings, notes)
 
 
 def _check_features(samples: Snapshot) -> None:

@@ -143,10 +143,10 @@ class Measures:
         named = int(max(self.labels.max(initial=-1), self.predicted.max(initial=-1))) + 1
         return self.samples.num_classes or named
 
-    def class_name(self, label: int) -> str:
-        """The name of a class, or its number."""
+    def class_name(self, label: int | None) -> str:
+        """The name of a class, or its number; a dash for none."""
         names = self.samples.class_names or []
-        return names[label] if label < len(names) else str(label)
+        return "–" if label is None else names[label] if label < len(names) else str(label)
 
     def check(self) -> None:
         """Refuse samples of which none has a value of the score, or none with a label has a prediction."""
@@ -165,9 +165,7 @@ def check_labeled(samples: Snapshot, way: str = "give --labels FILE, or a column
     if most < 0:
         raise InputError(f"{samples.where}: there are no labels, so there is no accuracy or hardness to compare: {way}.")
     if names is not None and most >= len(names):
-        raise InputError(
-            f"{samples.where}: class_names must name every class, got {len(names)} names, and there is a label {most}."
-        )
+        raise InputError(f"{samples.where}: class_names must name every class, got {len(names)}, and there is a label {most}.")
 
 
 def _possible_scores(samples: Snapshot) -> set[str]:

@@ -116,7 +116,7 @@ class Drift(Result):
         hardest = self.table.filter(self["harder"]).sort_by(order).slice(0, top)
         shown = [name for name in ("label", "predicted_before", "predicted_after") if name in hardest.column_names]
         rows = [
-            (str(row["id"]), *(_class_shown(second, row[name]) for name in shown), number(row["change"]))
+            (str(row["id"]), *(second.class_name(row[name]) for name in shown), number(row["change"]))
             for row in hardest.to_pylist()
         ]
         header = ("id", *("class" if name == "label" else name.replace("_", " ") for name in shown), "change")
@@ -216,9 +216,8 @@ def _measures(sides: Sides, heads: tuple[Any, Any], by: str, progress: Progress 
     for side in measures:
         side.check()
     if measures[0].name == measures[1].name:
-        measures = [
-            replace(side, name=f"the {which} snapshot") for side, which in zip(measures, ("first", "second"), strict=True)
-        ]
+        names = ("the first snapshot", "the second snapshot")
+        measures = [replace(side, name=name) for side, name in zip(measures, names, strict=True)]
     return measures
 
 
@@ -265,10 +264,6 @@ def _table(pair: Pair, changes: Changes, classes: list[Row]) -> pa.Table:
         "classes": classes,
     }
     return pa.table(changes.columns).replace_schema_metadata({"hardsight": json.dumps(notes)})
-
-
-def _class_shown(measures: Measures, label: int | None) -> str:
-    return "–" if label is None else measures.class_name(label)
 
 
 def _before_and_after(before: float | None, after: float | None) -> Cell:

@@ -124,15 +124,12 @@ def _grouped(where: str, name: str, column: pa.Array) -> Grouping:
         if len(distinct) == 0:
             raise InputError(f"{where}: the column {name!r} holds no finite number.")
         if len(distinct) <= MOST_NUMBERS:
-            return Grouping(name, _told_apart(distinct), _places(values, distinct))
+            places = np.searchsorted(distinct, np.nan_to_num(values, nan=distinct[0]))
+            return Grouping(name, _told_apart(distinct), np.where(np.isfinite(values), places, -1))
         return _in_fifths(name, values)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         return _of_words(name, column)
     raise InputError(f"{where}: a group is text, a number or a date, and the column {name!r} holds {kind}.")
-
-
-def _places(values: np.ndarray, distinct: np.ndarray) -> np.ndarray:
-    return np.where(np.isfinite(values), np.searchsorted(distinct, np.nan_to_num(values, nan=distinct[0])), -1)
 
 
 def _told_apart(numbers: np.ndarray, digits: int = 6) -> list[str]:

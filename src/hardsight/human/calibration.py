@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import log_softmax
@@ -11,7 +10,7 @@ from scipy.special import log_softmax
 from hardsight.errors import InputError
 from hardsight.human.comparisons import Agreement, Row, easy_by
 from hardsight.human.models import all_logits
-from hardsight.screen import brief, plain_json
+from hardsight.screen import brief
 from hardsight.snapshot import Snapshot
 from hardsight.stats.calibration import Reliability, fit_temperature, reliability
 from hardsight.stats.coefficients import KINDS, Kind, correlate_columns
@@ -32,13 +31,6 @@ class Calibration:
     fitted_to: int
     judged_on: int
     effects: list[Row]  # score, kind, before, after
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything for JSON; bins without samples have null."""
-        known = {key: getattr(self, key) for key in ("model", "temperature", "fitted_to", "judged_on", "effects")}
-        for key, curve in (("before", self.before), ("after", self.after)):
-            known[key] = {name: plain_json(getattr(curve, name)) for name in ("ece", "edges", "count", "confidence", "accuracy")}
-        return known
 
 
 def calibration(model: Snapshot, agreement: Agreement, seed: int = 0) -> Calibration:

@@ -45,11 +45,6 @@ def score_words(name: str) -> str:
     return WORDS.get(name, name.replace("_", " "))
 
 
-def score_axis(name: str) -> str:
-    """The name and hard end of a score, for an axis label."""
-    return f"{score_words(name)}, {hard_end(name)} is hard"
-
-
 # ---- opened ----
 
 
@@ -89,17 +84,11 @@ def of_split(model: Snapshot, split: str | None, in_order: bool) -> Snapshot:
     `in_order` says whether the order of the samples matters, because human data are joined by position.
     """
     if split is not None and model.run is not None and split not in splits_of(model):
-        watched = _last_epoch(model.run, split)
-        if watched is not None:
+        files = moments(model.run) if (model.run / "dynamics").is_dir() else []
+        watched = read_moment(files[-1][1], split=split) if files else ()
+        if len(watched):
             return _in_order(watched, model, in_order)
     return model.of_split(split)
-
-
-def _last_epoch(run: Path, split: str) -> pa.Table | None:
-    """The last dynamics of a held-out set; None if there is no such set."""
-    files = moments(run) if (run / "dynamics").is_dir() else []
-    table = read_moment(files[-1][1], split=split) if files else None
-    return table if table is not None and len(table) else None
 
 
 def _in_order(table: pa.Table, model: Snapshot, in_order: bool) -> Snapshot:

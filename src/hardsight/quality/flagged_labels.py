@@ -103,9 +103,7 @@ def _known(evidence: Evidence) -> np.ndarray:
     if evidence.kind == "epochs":
         known &= np.isfinite(evidence.epochs["aum" if evidence.by == "epochs" else evidence.by])
     if len(np.unique(evidence.labels[known])) < 2:
-        raise InputError(
-            f"wrong labels are found among two classes or more, but only {known.sum()} samples of one can be scored."
-        )
+        raise InputError(f"wrong labels are found among two classes or more: only {known.sum()} samples of one can be scored.")
     return known
 
 

@@ -56,13 +56,9 @@ def tool_marks(path: Place, samples: Snapshot, class_names: Sequence[str] | None
     document = read_json(path, "not a readable review")
     chosen = _of_label_studio(document, path) if isinstance(document, list) else _of_fiftyone(document, path)
     given = dict(zip(map(str, samples.ids.tolist()), samples.labels.tolist(), strict=True))
-    number_of = _numbers(class_names or [str(k) for k in range(samples.num_classes or samples.labels.max(initial=-1) + 1)])
+    names = class_names or [str(k) for k in range(samples.num_classes or samples.labels.max(initial=-1) + 1)]
+    number_of = {written: number for number, name in enumerate(names) for written in (name, printable(name))}  # as exported
     return [_mark(path, id, names, given.get(id, -1), number_of) for id, names in chosen]
-
-
-def _numbers(class_names: Sequence[str]) -> dict[str, int]:
-    """Class numbers by the names under which classes are exported."""
-    return {written: number for number, name in enumerate(class_names) for written in (name, printable(name))}
 
 
 def _mark(path: Place, id: str, names: set[str], given: int, number_of: dict[str, int]) -> Mark:

@@ -169,7 +169,15 @@ def arrow_tables(tables: Iterable[ShownTable]) -> dict[str, pa.Table]:
 def as_latex(table: ShownTable) -> str:
     """A table environment with what was printed."""
     rows = [[*map(escaped, row[: table.words]), *map(numbers, row[table.words :])] for row in table.rows]
-    return tabular([escaped(_spoken(name)) for name in table.header], rows, escaped(_spoken(_caption(table))), table.words)
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{escaped(_spoken(_caption(table)))}}}",
+        rf"\begin{{tabular}}{{{'l' * table.words}{'r' * (len(table.header) - table.words)}}}",
+        r"\hline",
+    ]
+    lines += [_row([escaped(_spoken(name)) for name in table.header]), r"\hline", *map(_row, rows)]
+    return "\n".join([*lines, r"\hline", r"\end{tabular}", r"\end{table}", ""])
 
 
 def _spoken(text: str) -> str:
@@ -234,19 +242,6 @@ def numbers(text: str) -> str:
 def _power(number: re.Match[str]) -> str:
     times = "" if number[1] == "1" else rf"{number[1]} \times "
     return f"${times}10^{{{int(number[2])}}}$"
-
-
-def tabular(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str, words: int = 1) -> str:
-    """A table environment from cells that are already LaTeX; the first columns hold text, the others numbers."""
-    lines = [
-        r"\begin{table}",
-        r"\centering",
-        rf"\caption{{{caption}}}",
-        rf"\begin{{tabular}}{{{'l' * words}{'r' * (len(header) - words)}}}",
-        r"\hline",
-    ]
-    lines += [_row(header), r"\hline", *map(_row, rows)]
-    return "\n".join([*lines, r"\hline", r"\end{tabular}", r"\end{table}", ""])
 
 
 def _row(cells: Sequence[str]) -> str:

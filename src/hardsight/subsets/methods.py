@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hardsight.scores.search import QUERIES, Candidates
 from hardsight.screen import number
-from hardsight.subsets.d2 import d2, neighbor_graph
 from hardsight.subsets.eligible import EligibleRows
-from hardsight.subsets.k_center import Counted, k_center
 from hardsight.subsets.settings import SelectSettings
+from hardsight.threads import blocks, share
 
+Counted = Callable[[int, int], None]  # samples chosen, samples to choose
 Picks = tuple[np.ndarray, list[str]]  # (budget,) of the candidates, and why
 
 
@@ -155,3 +156,103 @@ def coverage(harder: np.ndarray, budget: int, cut: float | None, rng: np.random.
     shares = shared_out(np.bincount(stratum, minlength=strata), budget)  # (strata,)
     rows = [rng.permutation(kept[stratum == at])[:share] for at, share in enumerate(shares)]
     return np.concatenate(rows), np.repeat(np.arange(strata), shares)
+
+
+# k-center: a subset that leaves no sample far from it (Sener and Savarese, ICLR 2018). Greedy: the next sample is the one
+# farthest from all chosen so far. Distances are those between directions, since a feature's length says how sure the network is
+# and not what it sees. One sample costs a pass over all features, which is limited by memory; so the products of the next
+# candidates are made together, and most of the samples chosen next are among them. The result is the same as one by one.
+# Memory: the features, and a few numbers per sample.
+
+AHEAD = 16  # candidates whose products are made together
+BLOCK = 4096  # rows of one product
+
+
+def k_center(
+    unit: np.ndarray, budget: int, centers: np.ndarray | None = None, progress: Counted | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of (n, d) unit vectors, farthest first, and the cosine of each to the nearest one before: (budget,) both.
+
+    Args:
+        unit: (n, d) directions.
+        budget: how many.
+        centers: (m, d) directions that are there already; without them the first is the one nearest to the mean.
+    """
+    nearest = np.full(len(unit), -np.inf, unit.dtype)  # (n,) largest cosine with anything chosen
+    first = None
+    if centers is None or len(centers) == 0:
+        mean = unit.mean(axis=0, dtype=np.float64).astype(unit.dtype)  # (d,)
+        first = int(np.argmax(products(mean[None], unit)[0]))
+    else:
+        for part in blocks(len(centers), AHEAD):
+            np.maximum(nearest, products(centers[part], unit).max(axis=0), out=nearest)
+    rows, cosines = np.empty(budget, np.int64), np.empty(budget)
+    ahead: dict[int, np.ndarray] = {}  # row: its (n,) products
+    for count in range(budget):
+        row = first if count == 0 and first is not None else int(np.argmin(nearest))
+        if row not in ahead:
+            ahead_count = min(AHEAD, len(unit))
+            candidates = np.union1d(np.argpartition(nearest, ahead_count - 1)[:ahead_count], [row])
+            ahead = dict(zip(candidates.tolist(), products(unit[candidates], unit), strict=True))
+        rows[count], cosines[count] = row, nearest[row]
+        np.maximum(nearest, ahead.pop(row), out=nearest)
+        nearest[row] = np.inf  # never again
+        if progress is not None and count % AHEAD == 0:
+            progress(count, budget)
+    return rows, cosines
+
+
+def products(vectors: np.ndarray, unit: np.ndarray) -> np.ndarray:
+    """(m, d), (n, d) -> (m, n), a block of rows per thread."""
+    result = np.empty((len(vectors), len(unit)), unit.dtype)
+
+    def work(rows: slice) -> None:
+        np.matmul(vectors, unit[rows].T, out=result[:, rows])
+
+    share(work, blocks(len(unit), BLOCK))
+    return result
+
+
+# D2: hard samples that are not all of one place (Maharana, Yadav, Bansal, ICLR 2024). On a graph of nearest neighbors, hardness
+# first flows in: a sample among hard ones becomes harder. Then the hardest is taken again and again, and each time its neighbors
+# lose what it had, so that the next one comes from elsewhere:
+#
+#     h_i  <-  h_i + sum_j e_ij h_j            e_ij = exp(-|x_i - x_j|^2) of directions, j among the k nearest of i
+#     h_j  <-  h_j - e_ij h_i                  for the neighbors j of the one that was taken, i
+
+
+def neighbor_graph(unit: np.ndarray, k: int, progress: Counted | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """The k nearest of each row of (n, d) directions: (n, k) rows, and the (n, k) weights of these edges."""
+    n, k = len(unit), max(1, min(k, len(unit) - 1))
+    everything = Candidates()
+    everything.add(unit, np.arange(n))
+    rows, cosine = np.empty((n, k), np.int64), np.empty((n, k), unit.dtype)
+    done = [0]
+
+    def work(part: slice) -> None:
+        cosine[part], rows[part] = everything.nearest(unit[part], k, np.arange(part.start, part.stop))
+        done[0] += part.stop - part.start
+        if progress is not None:
+            progress(done[0], n)
+
+    share(work, blocks(n, QUERIES))
+    return rows, np.exp(-2.0 * (1.0 - cosine.astype(np.float64)))  # |x - y|^2 = 2 - 2 cos
+
+
+def d2(harder: np.ndarray, neighbors: np.ndarray, weight: np.ndarray, budget: int) -> tuple[np.ndarray, np.ndarray]:
+    """(budget,) rows in the order they are taken, and what each had left when it was.
+
+    Args:
+        harder: (n,) hardness of any scale; it is brought to 0..1.
+        neighbors, weight: (n, k) edges.
+    """
+    low, high = harder.min(), harder.max()
+    scaled = (harder - low) / (high - low) if high > low else np.ones(len(harder))  # (n,)
+    left = scaled + (weight * scaled[neighbors]).sum(axis=1)  # (n,)
+    rows, had = np.empty(budget, np.int64), np.empty(budget)
+    for count in range(budget):
+        row = int(np.argmax(left))
+        rows[count], had[count] = row, left[row]
+        left[neighbors[row]] -= weight[row] * max(left[row], 0.0)  # what is taken already stays at -inf
+        left[row] = -np.inf
+    return rows, had
