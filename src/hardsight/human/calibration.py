@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import log_softmax
@@ -10,7 +11,7 @@ from scipy.special import log_softmax
 from hardsight.errors import InputError
 from hardsight.human.comparisons import Agreement, Row, easy_by
 from hardsight.human.models import all_logits
-from hardsight.screen import brief
+from hardsight.screen import brief, plain_json
 from hardsight.snapshot import Snapshot
 from hardsight.stats.calibration import Reliability, fit_temperature, reliability
 from hardsight.stats.coefficients import KINDS, Kind, correlate_columns
@@ -31,6 +32,13 @@ class Calibration:
     fitted_to: int
     judged_on: int
     effects: list[Row]  # score, kind, before, after
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything for JSON; bins without samples have null."""
+        known = {key: getattr(self, key) for key in ("model", "temperature", "fitted_to", "judged_on", "effects")}
+        for key, curve in (("before", self.before), ("after", self.after)):
+            known[key] = {name: plain_json(getattr(curve, name)) for name in ("ece", "edges", "count", "confidence", "accuracy")}
+        return known
 
 
 def calibration(model: Snapshot, agreement: Agreement, seed: int = 0) -> Calibration:

@@ -18,7 +18,7 @@ from hardsight.human.models import has_logits
 from hardsight.human.settings import CorrelateSettings
 from hardsight.render.showing import as_arrow
 from hardsight.result import Result
-from hardsight.screen import Sentence, ShownTable, plain_json
+from hardsight.screen import Sentence, ShownTable
 from hardsight.snapshot import Snapshot
 from hardsight.stats.coefficients import holm
 
@@ -245,7 +245,7 @@ class Correlations(Result):
                 for agreement in self.agreements
             ],
             **{name: tables[name].to_pylist() for name in ("ceilings", "table1", "pairs", "hypotheses", "models", "checkpoints")},
-            "calibration": [plain_json(asdict(each)) for each in self.calibrations],  # bins without samples have null
+            "calibration": [each.to_dict() for each in self.calibrations],
             "disagreement": [asdict(each) for each in self.disagreements],
             "groups": self.group_rows,
         }
