@@ -34,7 +34,7 @@ def adaptation(demo: Path) -> Figure:
     first, last = (
         pq.read_table(folder / method / "predictions.parquet")["predicted"].to_numpy() for method in ("source", METHOD)
     )
-    faint = load_digits(int(folder.name.partition("=")[2])).faint
+    _, _, faint = load_digits(int(folder.name.partition("=")[2]))
     learned = np.flatnonzero((first != faint.labels) & (last == faint.labels))
     lost = int(((first == faint.labels) & (last != faint.labels)).sum())
     figure = Figure(figsize=(10, 5.2), layout="constrained", dpi=120)

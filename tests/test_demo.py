@@ -90,8 +90,8 @@ def test_the_directory_holds_what_readme_lists(demo: tuple[Path, float]) -> None
 
 def test_people_are_predicted_from_a_third_of_the_answers(demo: Any) -> None:
     learned = predicted_people(demo[0])
-    assert (learned.answered, learned.predicted) == (200, 400)
-    assert learned.agreement > max(0.4, learned.without_answers + 0.3)
+    assert (learned["answered"], learned["predicted"]) == (200, 400)
+    assert learned["agreement"] > max(0.4, learned["without_answers"] + 0.3)
 
 
 def test_scores_follow_the_level_of_degradation(demo: tuple[Path, float], cli: Callable[..., Any]) -> None:
@@ -120,14 +120,14 @@ def test_self_training_helps_on_faint_digits(demo: tuple[Path, float]) -> None:
 
 def test_labels_made_wrong_are_found(demo: tuple[Path, float]) -> None:
     found = found_errors(demo[0])
-    assert (found.samples, found.wrong) == (600, 60)
+    assert (found["samples"], found["wrong"]) == (600, 60)
     samples = pq.read_table(demo[0] / "clean" / "samples" / "part-00000.parquet").to_pandas().set_index("id")
     suspects = pq.read_table(demo[0] / "clean" / "suspects.parquet").to_pandas().set_index("id")
     wrong, flagged = samples.label != samples.true_label, suspects.is_label_issue[samples.index]
-    assert found.flagged == flagged.sum() and found.right == (wrong & flagged).sum()
-    assert found.precision > 0.9 and found.recall > 0.75
+    assert found["flagged"] == flagged.sum() and found["right"] == (wrong & flagged).sum()
+    assert found["precision"] > 0.9 and found["recall"] > 0.75
     said = re.search(r"60 of 600 labels changed: hardsight clean flags (\d+), ", README.read_text("utf-8"))
-    assert said is not None and abs(int(said[1]) - found.flagged) <= 10  # other machines round otherwise
+    assert said is not None and abs(int(said[1]) - found["flagged"]) <= 10  # other machines round otherwise
 
 
 def test_run_json_is_right_about_its_parts(demo: tuple[Path, float], cli: Callable[..., Any]) -> None:

@@ -9,7 +9,7 @@ same images at a fifth of their contrast, without labels. The result is a run di
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,17 +53,11 @@ COMPARED = ("avh", "angular_gap", "confidence", "norm")
 NOISE = 0.1  # share of the held-out labels to corrupt
 
 
-@dataclass(frozen=True)
-class Digits:
-    """The digits, split by the seed: training, held out, and the held-out ones at a fifth of the contrast."""
+def load_digits(seed: int) -> tuple[ImageData, ImageData, ImageData]:
+    """scikit-learn's bundled digits, split by the seed: training, held out, and the held-out ones at a fifth of the contrast.
 
-    train: ImageData
-    test: ImageData
-    faint: ImageData
-
-
-def load_digits(seed: int) -> Digits:
-    """scikit-learn's bundled digits; ids are their row numbers there."""
+    Ids are their row numbers there.
+    """
     data = read_digits()
     order = np.random.default_rng(seed).permutation(len(data))
     parts = {}
@@ -73,7 +67,7 @@ def load_digits(seed: int) -> Digits:
     test = parts["test"]
     pixels = np.stack([np.asarray(degrade(test.image(row), FAINT, id)) for row, id in enumerate(test.ids)])
     faint = ImageArrays([partial(np.asarray, pixels)], [len(pixels)], [])
-    return Digits(parts["train"], test, replace(test, kind="npy", images=faint, columns={}, rows=None))
+    return parts["train"], test, replace(test, kind="npy", images=faint, columns={}, rows=None)
 
 
 def run_demo(directory: str | Path, *, seed: int = 0, progress: Progress | None = None) -> ScoresTable:
@@ -106,18 +100,12 @@ def before_and_after(directory: Path) -> tuple[float, float]:
     return reached["source"], reached[METHOD]
 
 
-@dataclass(frozen=True)
-class PredictedPeople:
-    """How well `hardsight.people` predicts made-up answers about digits that nobody was asked about."""
+def predicted_people(directory: Path, seed: int = 0) -> dict[str, float]:
+    """people.parquet: twenty made-up people look at a third of the held-out digits, and err more where there is little ink.
 
-    answered: int
-    predicted: int
-    agreement: float  # Spearman of predicted and made-up frequencies, on the others
-    without_answers: float  # the same of what is known without answers
-
-
-def predicted_people(directory: Path, seed: int = 0) -> PredictedPeople:
-    """people.parquet: twenty made-up people look at a third of the held-out digits, and err more where there is little ink."""
+    Returns how well `hardsight.people` predicts their answers: Spearman on the digits that nobody was asked about, with the
+    answers about the others and without.
+    """
     from hardsight.stats import spearman
 
     snapshot, data = Snapshot.open(directory).of_split("test"), read_digits()
@@ -129,57 +117,38 @@ def predicted_people(directory: Path, seed: int = 0) -> PredictedPeople:
     answers = {"id": snapshot.ids[asked].tolist(), "frequency": right[asked].tolist(), "answers": [20] * len(asked)}
     found = hardsight.people(snapshot, answers, output=directory / "people.parquet")
     agreement = spearman(found["predicted_frequency"].to_numpy()[rest], right[rest])
-    return PredictedPeople(len(asked), len(rest), agreement, spearman(-found.model.known.hardness[rest], right[rest]))
+    alone = spearman(-found.model.known.hardness[rest], right[rest])
+    return {"answered": len(asked), "predicted": len(rest), "agreement": agreement, "without_answers": alone}
 
 
-@dataclass(frozen=True)
-class FoundErrors:
-    """How well `hardsight.clean` found the corrupted labels."""
-
-    samples: int
-    wrong: int
-    flagged: int  # as likely mislabeled
-    right: int  # flagged, and actually wrong
-
-    @property
-    def precision(self) -> float:
-        """Share of the flagged labels that are wrong."""
-        return self.right / max(1, self.flagged)
-
-    @property
-    def recall(self) -> float:
-        """Share of the wrong labels that are flagged."""
-        return self.right / max(1, self.wrong)
-
-
-def found_errors(directory: Path) -> FoundErrors:
-    """Which of the corrupted labels were found."""
+def found_errors(directory: Path) -> dict[str, float]:
+    """How many of the corrupted labels were found: `right` are flagged and wrong."""
     suspects = read_suspects(directory / "clean")
     assert suspects is not None
     labels = Snapshot.load(directory / "clean").columns(["label", "true_label"])
     wrong = labels.column("label").to_numpy() != labels.column("true_label").to_numpy()
     flagged = suspects.column("is_label_issue").to_numpy()
-    return FoundErrors(len(wrong), int(wrong.sum()), int(flagged.sum()), int((flagged & wrong).sum()))
+    right = int((flagged & wrong).sum())
+    counts = {"samples": len(wrong), "wrong": int(wrong.sum()), "flagged": int(flagged.sum()), "right": right}
+    return counts | {"precision": right / max(1, counts["flagged"]), "recall": right / max(1, counts["wrong"])}
 
 
 def _fill(run: Run, seed: int, progress: Progress | None) -> None:
     """Create everything in the run; each step is either complete or repeated."""
 
-    digits, directory = load_digits(seed), run.directory
+    (train, test, faint), directory = load_digits(seed), run.directory
     trained = directory / "train"
-    hardsight.train(
-        digits.train, trained, model="DigitsCNN", seed=seed, watch={"test": digits.test}, progress=progress, **TRAINING, **LOCAL
-    )
-    snapshot = extract(trained, digits.test, directory / "extract", **LOCAL)
-    degraded = extract(trained, digits.test, directory / "degraded", degradations=DEGRADATIONS, **LOCAL)
-    written = _hold(run, snapshot, digits.test)
+    hardsight.train(train, trained, model="DigitsCNN", seed=seed, watch={"test": test}, progress=progress, **TRAINING, **LOCAL)
+    snapshot = extract(trained, test, directory / "extract", **LOCAL)
+    degraded = extract(trained, test, directory / "degraded", degradations=DEGRADATIONS, **LOCAL)
+    written = _hold(run, snapshot, test)
     table = score(snapshot).table
     write_table(table, directory / "scores.parquet")
     write_table(_with_levels(degraded), directory / "degraded.parquet")
-    _clean(run, snapshot, digits.test, seed)
+    _clean(run, snapshot, test, seed)
     for name, figure in against_degradation(directory).figures().items():
         save_figure(figure, run.folder("figures") / f"{name.removeprefix('demo-')}.png")
-    _adapt(run, digits, seed, progress)
+    _adapt(run, train, faint, seed, progress)
     summary = Summary(num_classes=10)
     summary.add(table)
     run.finish(written, summary.as_dict(), rows={written[0].name: HELD_OUT})
@@ -241,9 +210,9 @@ def _with_levels(degraded: Snapshot) -> pa.Table:
     return table.combine_chunks()
 
 
-def _adapt(run: Run, digits: Digits, seed: int, progress: Progress | None) -> None:
+def _adapt(run: Run, train: ImageData, faint: ImageData, seed: int, progress: Progress | None) -> None:
     """adapt/: a run that adapts from clean digits to faint ones."""
     hardsight.adapt(
-        digits.train, digits.faint, run.directory / "adapt", model=run.directory / "train", methods=("source", METHOD),
+        train, faint, run.directory / "adapt", model=run.directory / "train", methods=("source", METHOD),
         seeds=[seed], progress=progress, **ADAPTATION, **LOCAL,
     )  # fmt: skip

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.errors import InputError, MissingExtra, why_missing
-from hardsight.files.kinds import FORMATS
+from hardsight.files.kinds import FORMATS, check_table_output
 from hardsight.files.parquet import read_parquet, table_notes
-from hardsight.files.places import place
+from hardsight.files.places import Place, place
 from hardsight.files.suspects import count_in_words, noted_warnings
 from hardsight.render.table_views import TableView, as_html, as_text
 from hardsight.scores import SCORES
@@ -100,6 +100,8 @@ class Result:
     shown: Sequence[str] = ()  # columns to show; the first eight where none are named
     class_names: list[str] | None = None
     features: str | None = None  # which columns of a table they were, in words
+    title: str | None = None  # of its page; the name of the class where there is none
+    folded: bool = False  # whether its page shows the details on a click
     pictures: PictureSource | None = None
 
     def __init__(
@@ -253,6 +255,14 @@ class Result:
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self.table.__arrow_c_stream__(requested_schema)
+
+
+def table_target(output: str | os.PathLike[str] | None, table: str, inputs: Iterable[Any]) -> Place | None:
+    """The file to write a table to, refused before anything slow if it cannot be, or replaces an input; None for none."""
+    target = None if output is None else place(output)
+    if target is not None:
+        check_table_output(target, table, inputs)
+    return target
 
 
 class RunResult(Result):

@@ -24,21 +24,9 @@ from typing import Any
 from hardsight.version import VERSION
 
 __all__ = [
-    "Cell",
-    "Progress",
-    "Say",
-    "interval",
-    "keep_table",
-    "number",
-    "percent",
-    "plain_json",
-    "print_line",
-    "print_next",
-    "print_table",
-    "print_warning",
-    "print_wrote",
-    "progress_bar",
-]
+    "Cell", "Progress", "Say", "interval", "keep_table", "number", "percent", "plain_json", "print_line", "print_next",
+    "print_table", "print_warning", "print_wrote", "progress_bar",
+]  # fmt: skip
 
 Progress = Callable[..., None]  # called with what is done, what there is in all and, in a long command, what is going on
 Say = Callable[[str], None]  # called with a sentence for the user
@@ -105,15 +93,15 @@ def percent(share: float | None, deviation: float | None = None, digits: int = 2
     if share is None:
         return Cell("–", None)
     shown = f"{100 * share:.{digits}f}"
-    return (
-        Cell(shown, share)
-        if deviation is None
-        else Cell(f"{shown} ± {100 * deviation:.{digits}f}", {"": share, "std": deviation})
-    )
+    if deviation is None:
+        return Cell(shown, share)
+    return Cell(f"{shown} ± {100 * deviation:.{digits}f}", {"": share, "std": deviation})
 
 
-def interval(low: float | None, high: float | None, digits: int = 3, factor: float = 1.0) -> Cell:
+def interval(low: float | None, high: float | None, digits: int = 3, factor: float = 1.0, sign: str = "+") -> Cell:
     """The interval of a difference or a coefficient; a dash if it is unknown. With `factor` 100, shares become points.
+
+    With `sign` "", numbers above 0 have none: the interval of a share.
 
     Example:
         >>> interval(-0.25, 0.5), interval(0.011, 0.038, 2, factor=100)
@@ -122,7 +110,7 @@ def interval(low: float | None, high: float | None, digits: int = 3, factor: flo
     ends = {"low": low, "high": high}
     if low is None or high is None:
         return Cell("–", ends)
-    return Cell(f"[{factor * low:+.{digits}f}, {factor * high:+.{digits}f}]", ends)
+    return Cell(f"[{factor * low:{sign}.{digits}f}, {factor * high:{sign}.{digits}f}]", ends)
 
 
 def beside(cell: str, bounds: str) -> Cell:

@@ -23,7 +23,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
-from hardsight.domains.opening import Standard, standards
+from hardsight.domains.opening import standards
 from hardsight.errors import InputError, did_you_mean
 from hardsight.quality.clean import clean
 from hardsight.scores import SCORES
@@ -263,7 +263,8 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float32)
         if sample_domain is not None:
-            X = np.where((np.asarray(sample_domain) > 0)[:, None], _moved(X, self._source, self._target), X)
+            moved = self._source(X) * self._target.deviation + self._target.mean  # to the scale that the network expects
+            X = np.where((np.asarray(sample_domain) > 0)[:, None], moved, X)
         hidden, hidden_bias, weight, bias = self._layers
         return np.maximum(X @ hidden.T + hidden_bias, 0) @ weight.T + bias
 
@@ -282,8 +283,3 @@ class SelfTrainingClassifier(ClassifierMixin, BaseEstimator):
         from sklearn.metrics import accuracy_score
 
         return float(accuracy_score(y, self.predict(X, sample_domain), sample_weight=sample_weight))
-
-
-def _moved(features: np.ndarray, source: Standard, target: Standard) -> np.ndarray:
-    """Source features on the scale of the target, which the network expects."""
-    return source(features) * target.deviation + target.mean

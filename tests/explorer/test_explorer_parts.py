@@ -69,15 +69,15 @@ def test_words_come_back_from_their_codes(words: list[str | None]) -> None:
 def test_numbers_lose_what_is_not_finite_and_keep_their_ends() -> None:
     column = numbers("avh", [0.5, np.inf, np.nan, -2])
     assert np.isnan(column.values[1:3]).all() and column.ends == (-2.0, 0.5)
-    assert np.frombuffer(column.bytes(), "<f4")[3] == -2 and column.kind == "float32"
-    assert numbers("confidence", [1]).hard == "low" and numbers("norm", [1]).kind == "float32"
+    assert np.frombuffer(column.bytes(), "<f4")[3] == -2 and column.values.dtype == "float32"
+    assert numbers("confidence", [1]).hard == "low" and numbers("norm", [1]).described()["kind"] == "float32"
 
 
 def test_codes_are_as_narrow_as_they_can_be_and_255_classes_have_room_for_none() -> None:
-    assert codes("x", np.array([0, -1]), ["a"]).kind == "uint8"
+    assert codes("x", np.array([0, -1]), ["a"]).described()["kind"] == "uint8"
     for count, kind in ((254, "uint8"), (255, "uint16"), (70_000, "uint32")):
         column = codes("x", np.array([-1, count - 1]), [str(k) for k in range(count)])
-        assert column.kind == kind and signed(column).tolist() == [-1, count - 1]
+        assert column.described()["kind"] == kind and signed(column).tolist() == [-1, count - 1]
 
 
 def test_lists_nulls_and_names_are_no_groups() -> None:

@@ -66,7 +66,7 @@ def test_the_directory_has_json_csv_latex_and_figures(cli: Cli, here: Path) -> N
     }  # fmt: skip
     page = (here / "out" / "report.html").read_text()
     assert page.count("data:image/png;base64,") == 3 and "http" not in page.replace("http-equiv", "") and "<script" not in page
-    assert "Pairs</summary>" in page and "permutations" in page and "selection frequency" in page
+    assert "<summary>Tables 2 and 6 to 9" in page and "permutations" in page and "selection frequency" in page
     assert "--images images/index.parquet --scores avh,confidence,norm --top 3 -o out</pre>" in page  # how to do it again
     told = json.loads((here / "out" / "correlations.json").read_text())
     rows = list(csv.DictReader((here / "out" / "table1.csv").read_text().splitlines()))

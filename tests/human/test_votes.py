@@ -10,9 +10,8 @@ import pytest
 
 from hardsight import Snapshot, correlate, people
 from hardsight.errors import InputError
-from hardsight.human.dawid_skene import dawid_skene
 from hardsight.human.settings import PeopleSettings
-from hardsight.human.votes import VOTES, read_votes
+from hardsight.human.votes import VOTES, dawid_skene, read_votes
 
 N, C = 200, 5
 RNG = np.random.default_rng(0)
@@ -112,10 +111,8 @@ def test_dawid_skene_finds_who_guesses() -> None:
     found = dawid_skene(item, rater, vote, 3)
     counts = np.zeros((300, 3))
     np.add.at(counts, (item, vote), 1)
-    right, by_count = (found.posterior.argmax(1) == truth).mean(), (counts.argmax(1) == truth).mean()
-    assert right > by_count + 0.05 and found.posterior.sum(1) == pytest.approx(1)
-    skill = np.einsum("rkk->r", found.confusion) / 3
-    assert skill[:4].min() > 0.85 > 0.7 > skill[4:].max()
+    right, by_count = (found.argmax(1) == truth).mean(), (counts.argmax(1) == truth).mean()
+    assert right > by_count + 0.05 and found.sum(1) == pytest.approx(1)
 
 
 @pytest.mark.slow
@@ -127,7 +124,7 @@ def test_dawid_skene_against_crowd_kit() -> None:
     _, item, rater, vote = made_up(1)
     frame = pd.DataFrame({"task": item, "worker": rater, "label": vote})
     theirs = crowdkit.DawidSkene(n_iter=1000, tol=1e-12).fit_predict_proba(frame).sort_index()[[0, 1, 2]].to_numpy()
-    ours = dawid_skene(item, rater, vote, 3).posterior
+    ours = dawid_skene(item, rater, vote, 3)
     assert ours == pytest.approx(theirs, abs=5e-3) and (ours.argmax(1) == theirs.argmax(1)).all()
 
 

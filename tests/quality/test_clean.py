@@ -31,7 +31,6 @@ from hardsight.quality.error_model import (
     _Fit,
     count_errors,
     fit_error_model,
-    learned_by_heart,
     seen_in_training,
 )
 from hardsight.quality.evidence import Evidence, right_since
@@ -250,7 +249,7 @@ def test_errors_that_a_model_knows_are_counted_by_their_neighbors() -> None:
     for name, values in (("unseen", logits), ("learned", learned)):
         probs = np.exp(values) / np.exp(values).sum(axis=1, keepdims=True)
         heads, neighbors = (fit_error_model([p], labels) for p in (probs, votes_by_probs(probs, labels)))
-        assert learned_by_heart(heads, neighbors) == (name == "learned")
+        assert heads.learned_by_heart(neighbors) == (name == "learned")
         assert notes(hardsight.clean(probs=probs, labels=labels))["expected_errors"] == pytest.approx(wrong.sum(), rel=0.2)
     assert heads.rate < 0.5 * wrong.mean()
 
@@ -341,7 +340,7 @@ def test_networks_by_folds_have_not_seen_copies_of_what_they_predict(tmp_path: P
         seen.append(set(train.ids))
         return {id: np.full(2, 0.5) for id in test.ids}
 
-    monkeypatch.setattr("hardsight.quality.fold_models._train", train)
+    monkeypatch.setattr("hardsight.quality.folds._train", train)
     hardsight.quality.out_of_sample(features.reshape(32, 1, 3), labels, model="point_mlp:PointMLP", output=tmp_path, folds=4)
     assert all((str(row) in ids) == (str(row + 24) in ids) for ids in seen for row in range(8)) and len(seen) == 4
 

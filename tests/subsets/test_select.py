@@ -17,11 +17,9 @@ import hardsight
 from explorer_runs import digits_run
 from hardsight import Snapshot
 from hardsight.errors import InputError
-from hardsight.subsets.d2 import d2, neighbor_graph
 from hardsight.subsets.eligible import directions
-from hardsight.subsets.k_center import k_center
+from hardsight.subsets.methods import coverage, d2, k_center, neighbor_graph, shared_out, stratum_of, usual_cut
 from hardsight.subsets.settings import Method, SelectSettings
-from hardsight.subsets.strata import coverage, shared_out, stratum_of, usual_cut
 from hardsight.table import write_table
 from oracles import on_circle
 from refusals import refused

@@ -104,9 +104,7 @@ def run(app: typer.Typer) -> None:
 
     try:
         with _stopping():
-            code = app(
-                args=sys.argv[1:], prog_name="hardsight", standalone_mode=False
-            )  # of typer.Exit; None where a command returns
+            code = app(args=sys.argv[1:], prog_name="hardsight", standalone_mode=False)  # of typer.Exit, else None
             sys.stdout.flush()  # a full disk is noticed here and not when Python ends
     except UsageError as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # the message is the help

@@ -79,9 +79,7 @@ def _correct(source: str, output: str | None, review: str, settings: CleanSettin
     from hardsight.screen import print_wrote
 
     if output is None and not place(source).is_dir():
-        raise InputError(
-            "--apply writes the labels after the review: give -o labels.parquet, labels.csv, or a folder for the images."
-        )
+        raise InputError("--apply writes labels after a review: give -o labels.parquet, labels.csv, or a folder for the images.")
     target = place(source) / "labels.parquet" if output is None else place(output)
     opening = {name: value for name, value in settings.keywords().items() if name != "probs"}
     corrected = apply_review(source, review, output=target, **opening)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import typer
@@ -48,15 +48,15 @@ def demo(
     print_table(("against", "score", "agreement", Cell("95 %", "agreement")), rows, title=title, words=2, name="degradation")
     learned = predicted_people(Path(output), settings.seed)
     print_line(
-        f"made-up people answer about {learned.answered} digits: hardsight people predicts the other {learned.predicted} at "
-        f"Spearman {learned.agreement:.2f}, {learned.without_answers:.2f} without answers",
-        people=asdict(learned),
+        f"made-up people answer about {learned['answered']} digits: hardsight people predicts the other {learned['predicted']} "
+        f"at Spearman {learned['agreement']:.2f}, {learned['without_answers']:.2f} without answers",
+        people=learned,
     )
     errors = found_errors(Path(output))
-    flagged = f"hardsight clean flags {errors.flagged}, {errors.right} of them correctly"
-    precision, recall = percent(errors.precision, digits=1), percent(errors.recall, digits=1)
-    made = f"{errors.wrong} of {errors.samples} labels changed"
-    print_line(f"{made}: {flagged} (precision {precision} %, recall {recall} %)", **asdict(errors))
+    flagged = f"hardsight clean flags {errors['flagged']}, {errors['right']} of them correctly"
+    precision, recall = (percent(errors[name], digits=1) for name in ("precision", "recall"))
+    made = f"{errors['wrong']} of {errors['samples']} labels changed"
+    print_line(f"{made}: {flagged} (precision {precision} %, recall {recall} %)", **errors)
     before, after = before_and_after(Path(output))
     right, adapted = percent(before, digits=1), percent(after, digits=1)
     shares = {"accuracy_before": before, "accuracy_after": after}

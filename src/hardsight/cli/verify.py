@@ -8,9 +8,7 @@ from hardsight.cli import argument, command
 
 
 @command()
-def verify(
-    run: str = argument("RUN", "A run directory; or a .parquet, .npz, .safetensors or .html file."),
-) -> None:
+def verify(run: str = argument("RUN", "A run directory; or a .parquet, .npz, .safetensors or .html file.")) -> None:
     """Check the files of a run against their checksums.
 
     Lists files that are damaged, changed or missing; the exit code is 2 if there are any. Every file is read again.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from hardsight.files.run import Run
 from hardsight.files.writing import write_text
-from hardsight.result import RunResult
+from hardsight.result import Result, RunResult
 from hardsight.screen import Progress
 from hardsight.table import write_table
 
@@ -37,11 +37,11 @@ def run_comparison(
                 paths = {run.directory / f"{name}.parquet": table for name, table in tables.items()}
                 for path, table in paths.items():
                     write_table(table, path)
-                _finish(run, [*sorted(work.trained_files(run.directory)), *paths], result(run.directory))
+                finish_drawn(run, [*sorted(work.trained_files(run.directory)), *paths], result(run.directory))
     return result(output)
 
 
-def _finish(run: Run, parts: list[Path], result: RunResult) -> None:
+def finish_drawn(run: Run, parts: list[Path], result: Result) -> None:
     """Write figures/ and report.html; then the run is complete."""
     from hardsight.render.saving import save_figure
     from hardsight.render.showing import as_page

@@ -37,15 +37,10 @@ class Column:
         finite = self.values[np.isfinite(self.values)] if self.names is None else ()
         return (float(np.min(finite)), float(np.max(finite))) if len(finite) else (None, None)
 
-    @property
-    def kind(self) -> str:
-        """The type of the browser's array."""
-        return {"f4": "float32", "u1": "uint8", "u2": "uint16", "u4": "uint32"}[self.values.dtype.str[1:]]
-
     def described(self) -> dict[str, Any]:
         """Everything but the values, for JSON."""
         about = {"name": self.name, "names": self.names, "hard": self.hard, "about": self.about, "unit": self.unit}
-        return about | {"kind": self.kind, "low": self.ends[0], "high": self.ends[1]}
+        return about | {"kind": self.values.dtype.name, "low": self.ends[0], "high": self.ends[1]}
 
     def bytes(self) -> bytes:
         """The values as the browser's typed array has them: little-endian."""
@@ -154,11 +149,5 @@ def from_arrow(name: str, column: Any) -> Column | None:
 def _words(name: str, column: Any) -> Column | None:
     if len(pc.unique(column[:50_000])) > MOST_NAMES:  # paths and the like: the first rows tell
         return None
-    encoded = column.combine_chunks().dictionary_encode() if isinstance(column, pa.ChunkedArray) else column.dictionary_encode()
-    texts = [str(text) for text in encoded.dictionary.to_pylist()]
-    if len(texts) > MOST_NAMES:
-        return None
-    order = sorted(range(len(texts)), key=texts.__getitem__)
-    code_of = np.empty(len(texts) + 1, np.int64)
-    code_of[order], code_of[-1] = np.arange(len(texts)), -1
-    return codes(name, code_of[integers(encoded.indices)], [texts[index] for index in order])
+    texts = pc.unique(column).drop_null().sort()
+    return None if len(texts) > MOST_NAMES else codes(name, rows_of(column, texts), texts.to_pylist())

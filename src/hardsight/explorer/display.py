@@ -109,11 +109,9 @@ class Display:
     @property
     def by(self) -> str | None:
         """The score that the page first sorts by."""
-        judged = self.columns.get("error_score")
-        if self.suspects is not None and judged is not None and judged.ends[0] is not None:
-            return "error_score"
+        first = () if self.suspects is None else ("error_score",)
         valued = [name for name, column in self.columns.items() if column.ends[0] is not None]
-        return next((name for name in (*RANKED_BY, *SCORES, FAR, *valued) if name in valued), None)
+        return next((name for name in (*first, *RANKED_BY, *SCORES, FAR, *valued) if name in valued), None)
 
     def hardest(self, by: str | None = None) -> np.ndarray:
         """Rows with a value of the score, hardest first; all rows as they are where there is no score."""
@@ -238,9 +236,7 @@ def default_axes(display: Display) -> tuple[str, str, str | None]:
     """The first x, y and color: the angle to the given class, the norm, and whether the prediction is right, or the verdict."""
     names = [name for name, column in display.columns.items() if column.names is None]
     if not names:
-        raise InputError(
-            f"{display.where}: there is no column of numbers to draw; open the samples themselves, such as their run."
-        )
+        raise InputError(f"{display.where}: there is no column of numbers to draw; open the samples, such as their run.")
     x = next((name for name in ("own_angle", "confidence", "loss") if name in names), names[0])
     y = next((name for name in ("norm", "entropy", "max_logit") if name in names and name != x), names[min(1, len(names) - 1)])
     first = () if display.suspects is None else ("verdict",)

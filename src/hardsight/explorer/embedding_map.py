@@ -171,9 +171,8 @@ class Maps:
         """(rows of the snapshot, 2), NaN for samples that are not placed."""
         making, n = self._made[method], len(self._snapshot)
         principal, chosen = self._principal(min(REDUCED, self._snapshot.source.width)), even_rows(n, MOST_PLACED[method])
-        rows = np.concatenate(
-            [principal.project(values[_within(chosen, start, len(values))]) for start, values in self._batches()]
-        )
+        parts = [principal.project(values[_within(chosen, start, len(values))]) for start, values in self._batches()]
+        rows = np.concatenate(parts)
         finite = np.isfinite(rows).all(axis=1)
         if finite.sum() < FEWEST:
             raise InputError(f"{TITLES[method]} needs at least {FEWEST} samples with features, got {finite.sum()}.")
@@ -284,9 +283,8 @@ def place(method: str, rows: np.ndarray) -> np.ndarray:
         from sklearn.manifold import TSNE
 
         perplexity = min(PERPLEXITY, (len(rows) - 1) / 3)
-        return np.asarray(
-            TSNE(2, perplexity=perplexity, max_iter=ROUNDS, init="pca", random_state=0, verbose=2).fit_transform(rows)
-        )
+        tsne = TSNE(2, perplexity=perplexity, max_iter=ROUNDS, init="pca", random_state=0, verbose=2)
+        return np.asarray(tsne.fit_transform(rows))
     from umap import UMAP
 
     return np.asarray(UMAP(n_neighbors=min(NEIGHBORS, len(rows) - 1), random_state=0, verbose=True).fit_transform(rows))

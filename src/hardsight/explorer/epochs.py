@@ -27,6 +27,7 @@ class Epochs:
 
     def __init__(self, files: list[tuple[int, Path]]) -> None:
         self.files = files
+        self.numbers = [number for number, _ in files]  # the epoch of each
         self.ids: pa.Array | None = None
         self.split: pa.Array | None = None
         self._places: tuple[pa.Array, pa.Array, np.ndarray] | None = None  # the last file's ids and splits, and their rows
@@ -38,11 +39,6 @@ class Epochs:
             return None
         files = [(moment.epoch, path) for moment, path in moments(where)]
         return cls(files) if files else None
-
-    @property
-    def numbers(self) -> list[int]:
-        """Each file's epoch."""
-        return [number for number, _ in self.files]
 
     @functools.cached_property
     def measures(self) -> list[str]:

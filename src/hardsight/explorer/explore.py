@@ -71,10 +71,8 @@ class View:
     @property
     def selection(self) -> ScoresTable:
         """The samples that are selected now, with all their columns; all, if nothing is selected."""
-        display, pictures = (
-            self.page.display,
-            InOrder(self.page.display.ids, self.page.pictures) if self.page.pictures.any else None,
-        )
+        display = self.page.display
+        pictures = InOrder(display.ids, self.page.pictures) if self.page.pictures.any else None
         return ScoresTable(selection_table(display, self._rows(), self.page.review), display.class_names, pictures, display.by)
 
     @property

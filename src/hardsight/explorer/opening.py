@@ -241,16 +241,12 @@ def _of_path(path: Path, settings: ReportSettings, keep: bool, progress: Progres
     elif epochs is not None and (settings.split is not None or not has_samples):
         display = _of_scores(epochs.last(settings.split), path, names or _noted_names(path))
     else:
-        samples = Snapshot.open(path, **_columns_of(path) | settings.keywords())
+        columns = {} if kind_in_file(path) == "scores" else clean_columns(path) or {}  # that clean was told to take
+        samples = Snapshot.open(path, **columns | settings.keywords())
         display = _of_samples(samples.of_split(settings.split), path, keep, progress)
         if (path / "check.json").is_file():
             display.found = [str(sentence) for sentence in read_json(path / "check.json")["sentences"]]
     return display
-
-
-def _columns_of(path: Path) -> dict[str, Any]:
-    """The columns of a wide table that hardsight clean was told to take."""
-    return clean_columns(path) or {} if kind_in_file(path) != "scores" else {}
 
 
 def _of_memory(x: Any, settings: ReportSettings, keep: bool, progress: Progress | None) -> Display:

@@ -18,23 +18,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hardsight.errors import FileError, InputError
-from hardsight.explorer.columns import codes, floats, from_arrow, integers, numbers
+from hardsight.explorer.columns import codes, floats, from_arrow, integers, numbers, rows_of
 from hardsight.explorer.display import Display
 from hardsight.explorer.settings import ReportSettings
+from hardsight.files.parquet import table_notes
 from hardsight.files.places import missing, second_table, table_path
-from hardsight.files.suspects import (
-    DUPLICATE,
-    DUPLICATE_OF,
-    VERDICTS,
-    count_in_words,
-    noted_warnings,
-    read_suspects,
-    suspects_file,
-    suspects_notes,
-)
+from hardsight.files.suspects import DUPLICATE, DUPLICATE_OF, VERDICTS, count_in_words, noted_warnings, read_suspects
 from hardsight.scores import SCORES
 from hardsight.table import read_scores
 from hardsight.unique_ids import check_unique
@@ -83,12 +74,13 @@ def add_suspects(display: Display, split: str | None = None) -> None:
     if unseen == len(display):
         if split is not None:
             return
-        where = display.where if display.path is None else suspects_file(display.path)
+        where = display.where if display.path is None else table_path(display.path, "suspects")
         raise InputError(f"{where}: none of its ids is among the samples; run hardsight clean again, or remove the file.")
     for name, (hard, about) in ABOUT.items():
         display.add(numbers(name, floats(table.column(name)), about, hard))
-    counts = _counts(table)
-    verdicts = integers(pc.index_in(table.column("verdict"), value_set=pa.array(VERDICTS)))
+    verdicts = rows_of(table.column("verdict"), pa.array(VERDICTS))
+    occurring = np.bincount(verdicts[verdicts >= 0], minlength=len(VERDICTS)).tolist()
+    counts = {verdict: count for verdict, count in zip(VERDICTS, occurring, strict=True) if count}
     # with the verdicts that do not occur: each keeps its color
     display.add(codes("verdict", verdicts, list(VERDICTS), "What hardsight clean says of the sample."))
     suggested = integers(table.column("suggested_label"))
@@ -102,15 +94,9 @@ def add_suspects(display: Display, split: str | None = None) -> None:
     if repeated.any():
         about = "Whether the sample is nearly the same as an earlier one, whatever its verdict."
         display.add(codes("is_duplicate", repeated * 1, ["false", "true"], about))
-    notes, explanations = suspects_notes(table), table.column("explanation").combine_chunks()
+    notes, explanations = table_notes(table.schema), table.column("explanation").combine_chunks()
     display.suspects = SuspectsSummary(counts, explanations, repeated, originals, count_in_words(notes), noted_warnings(notes))
     _note(display, unseen, integers(table.column("given_label")))
-
-
-def _counts(suspects: pa.Table) -> dict[str, int]:
-    """Verdict -> number of samples, for those that occur."""
-    counts = {entry["values"]: entry["counts"] for entry in pc.value_counts(suspects.column("verdict")).to_pylist()}
-    return {verdict: counts[verdict] for verdict in VERDICTS if verdict in counts}
 
 
 def _note(display: Display, unseen: int, given: np.ndarray) -> None:
@@ -177,9 +163,7 @@ def _add_audit(display: Display, file: Path) -> None:
         raise FileError(f"{file}: not what hardsight audit writes: it needs the columns by, group and verdict.")
     members = second_table(file, "samples")
     if not members.is_file():
-        raise FileError(
-            f"{file}: {members.name}, which lists the samples of each group, is missing next to it; run hardsight audit again."
-        )
+        raise FileError(f"{file}: {members.name} with the samples of each group is missing beside it; run hardsight audit again.")
     table = _joined(display, members, ("id",), "audit")
     verdicts: dict[str, dict[str, str]] = {}
     for row in groups.select(["by", "group", "verdict"]).to_pylist():
@@ -188,8 +172,7 @@ def _add_audit(display: Display, file: Path) -> None:
         if by not in table.column_names:
             raise FileError(f"{members}: there is no column {by!r}, which {file.name} refers to; run hardsight audit again.")
         about = "A cluster of features that looked worse than its class." if by == "latent" else f"Groups by {by}."
-        words = pa.array(list(notes), pa.string())
-        place = integers(pc.index_in(table.column(by).cast(pa.string()), value_set=words).combine_chunks())
+        place = rows_of(table.column(by).cast(pa.string()), pa.array(list(notes), pa.string()))
         display.add_filter(codes(_free_name(display, by, notes), place, list(notes), about), notes)
 
 

@@ -58,13 +58,9 @@ GROUPINGS = ("label", "correct", "degradation", "level", "split", HUMAN, "avh") 
 
 @takes(ReportSettings)
 def report(
-    x: Any = None,
-    output: str | Path | None = None,
-    *,
-    settings: ReportSettings | None = None,
-    progress: Progress | None = None,
-    **options: Unpack[ReportOptions],
-) -> Path:
+    x: Any = None, output: str | Path | None = None, *, settings: ReportSettings | None = None,
+    progress: Progress | None = None, **options: Unpack[ReportOptions],
+) -> Path:  # fmt: skip
     """Write a report of samples as one HTML file, and return its path.
 
     Args:
@@ -112,7 +108,8 @@ def _data(page: Page) -> dict[str, Any]:
     marks, repeated = page.marks(), [] if display.suspects is None else np.flatnonzero(display.suspects.duplicates).tolist()
     people = _people(display)
     pictured = {*hardest, *repeated[:DUPLICATES], *(row for rows in people.values() for row in rows)}
-    rows = _rows(len(display), [*pictured, *(mark["row"] for mark in marks)])
+    needed = np.array([*pictured, *(mark["row"] for mark in marks)], np.int64)
+    rows = np.union1d(even_rows(len(display), MOST_ROWS), needed)  # all, or an even subsample and what is shown
     position = {int(row): index for index, row in enumerate(rows)}
     maps = page.maps.ready_for_report()
     about = page.about()
@@ -164,9 +161,7 @@ def _headline(page: Page) -> dict[str, Any]:
     ranked = f", ranked by {spoken(display.by)}" if display.by else ""
     notes = list(display.notes)
     if len(display) > MOST_ROWS:
-        notes.append(
-            f"The scatter shows an even subsample of {MOST_ROWS:,} samples and the hardest; the numbers above are of all."
-        )
+        notes.append(f"The scatter shows an even subsample of {MOST_ROWS:,} samples and the hardest; the numbers are of all.")
     return {
         "title": display.name,
         "sentence": f"How hard each of {len(display):,} samples is for the model{ranked}.",
@@ -214,10 +209,7 @@ def _people(display: Display) -> dict[str, list[int]]:
         both = np.flatnonzero(np.isfinite(said.values) & np.isfinite(model.values))
         apart = hardness_ranks(said.values[both], said.hard) - hardness_ranks(model.values[both], model.hard)
         order = both[np.argsort(-apart, kind="stable")]  # from easy for the model and hard for people to the reverse
-        groups |= {
-            "Easy for the model, doubted by people": order,
-            "Hard for the model, not for people": order[::-1],
-        }
+        groups |= {"Easy for the model, doubted by people": order, "Hard for the model, not for people": order[::-1]}
     return {title: rows[:PEOPLE].tolist() for title, rows in groups.items()}
 
 
@@ -321,14 +313,6 @@ def overview(page: Page) -> Figure:
 
 
 # The data: rows, columns, curves
-
-
-def _rows(n: int, hardest: list[int]) -> np.ndarray:
-    """The rows of the report: all, or an even subsample and the hardest."""
-    if n <= MOST_ROWS:
-        return np.arange(n)
-    even = even_rows(n, MOST_ROWS)
-    return np.union1d(even, hardest)
 
 
 def _columns(

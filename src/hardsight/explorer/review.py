@@ -149,9 +149,8 @@ class Review:
         if mark not in MARKS:
             raise InputError(f"a mark must be one of {', '.join(MARKS)}, got {mark!r}.")
         if suggestion is not None and (mark != "wrong label" or not 0 <= suggestion < max(1, len(self.class_names))):
-            raise InputError(
-                f"a suggestion is a class from 0 to {len(self.class_names) - 1} for a wrong label, got {suggestion}."
-            )
+            most = len(self.class_names) - 1
+            raise InputError(f"a suggestion is a class from 0 to {most} for a wrong label, got {suggestion}.")
         return Mark(mark, suggestion, time.time_ns() // 1_000_000)
 
     def _set(self, marks: Mapping[str, Mark | None]) -> None:

@@ -30,22 +30,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.errors import HardsightError
-from hardsight.explorer import sample_detail
+from hardsight.explorer import sample_detail, selection
 from hardsight.explorer.columns import Column, signed
 from hardsight.explorer.display import Display
 from hardsight.explorer.epochs import Epochs
 from hardsight.explorer.opening import Page
-from hardsight.explorer.selection import (
-    FORMATS,
-    HUMAN,
-    agreement,
-    as_file,
-    curves_of_groups,
-    groups_of,
-    review_table,
-    selection_table,
-    within,
-)
 from hardsight.explorer.thumbnails import LARGE
 
 MOST_ROWS = 500  # in one request for ids and paths
@@ -69,7 +58,9 @@ def respond(page: Page, method: str, address: str, body: bytes) -> Answer:
     path, _, query = address.partition("?")
     path = "/" + unquote(path).lstrip("/")
     if method == "GET" and path in page_files():
-        return _page_file(page_files()[path])
+        name = page_files()[path]
+        content = (files("hardsight.explorer") / name).read_bytes()
+        return Answer(content, f"{MIME_TYPES[Path(name).suffix]}; charset=utf-8", cache="no-cache")
     for (of_method, pattern), answer in ANSWERS.items():
         match = pattern.fullmatch(path)
         if match and method == of_method:
@@ -85,26 +76,19 @@ def page_files() -> dict[str, str]:
     return named | {f"/js/{name}": f"js/{name}" for name in scripts}
 
 
-def _page_file(name: str) -> Answer:
-    content = (files("hardsight.explorer") / name).read_bytes()
-    return Answer(content, f"{MIME_TYPES[Path(name).suffix]}; charset=utf-8", cache="no-cache")
-
-
 def _answered(answer: Callable[[Query], Any], query: Query) -> Answer:
     """What a function gives as an answer: bytes as they are, anything else as JSON; an error as the reason."""
     try:
         value = answer(query)
-    except (_Refused, HardsightError, OSError) as error:
-        return _refusal(error)
+    except _Refused as error:
+        return _json({"error": str(error)}, error.status)
+    except HardsightError as error:
+        return _json({"error": str(error)}, 400)
+    except OSError as error:  # such as a run that was deleted: the file and the system's words
+        return _json({"error": f"{error.filename}: {error.strerror}." if error.filename else str(error)}, 400)
     if isinstance(value, Answer):
         return value
     return Answer(value) if isinstance(value, bytes) else _json(value)
-
-
-def _refusal(error: Exception) -> Answer:
-    """Why there is no answer; of an error of the system, such as a run that was deleted, the file and the system's words."""
-    reason = f"{error.filename}: {error.strerror}." if isinstance(error, OSError) and error.filename else str(error)
-    return _json({"error": reason}, error.status if isinstance(error, _Refused) else 400)
 
 
 def _json(value: Any, status: int = 200) -> Answer:
@@ -296,20 +280,20 @@ def _marks(page: Page) -> dict[str, Any]:
 def _curves(query: Query) -> Any:
     """Mean and standard deviation over the epochs of the selection, or of its groups by a column."""
     epochs, chosen, columns, by = query.epochs(), query.selection(), query.page.columns, query.text("by")
-    names, groups = groups_of(columns[by], chosen) if by in columns else (["selection"], chosen * 1 - 1)
-    return curves_of_groups(epochs, query.text("measure", "avh"), names, groups)
+    names, groups = selection.groups_of(columns[by], chosen) if by in columns else (["selection"], chosen * 1 - 1)
+    return selection.curves_of_groups(epochs, query.text("measure", "avh"), names, groups)
 
 
 @_route("/api/agreement", "POST")
 def _agreement(query: Query) -> Any:
     """Human frequency against a score, within the selection."""
-    if HUMAN not in query.page.columns:
+    if selection.HUMAN not in query.page.columns:
         raise _Refused("there are no human data")
-    human, chosen, by = query.page.columns[HUMAN].values, query.selection(), query.text("by")
+    human, chosen, by = query.page.columns[selection.HUMAN].values, query.selection(), query.text("by")
     values = query.column(query.text("score")).floats()
-    result = agreement(human[chosen], values[chosen])
+    result = selection.agreement(human[chosen], values[chosen])
     if by:
-        result["groups"] = within(human, values, *groups_of(query.column(by), chosen, MOST_GROUPS))
+        result["groups"] = selection.within(human, values, *selection.groups_of(query.column(by), chosen, MOST_GROUPS))
     return result
 
 
@@ -381,7 +365,7 @@ def _export(query: Query) -> Any:
     """The selection or the review as a file."""
     page, form = query.page, query.text("format")
     if query.text("what") == "review":
-        table = review_table(page.display, page.review)
+        table = selection.review_table(page.display, page.review)
     else:
-        table = selection_table(page.display, np.flatnonzero(query.selection()), page.review)
-    return Answer(as_file(table, form, page.pictures.roots), FORMATS[form])
+        table = selection.selection_table(page.display, np.flatnonzero(query.selection()), page.review)
+    return Answer(selection.as_file(table, form, page.pictures.roots), selection.FORMATS[form])

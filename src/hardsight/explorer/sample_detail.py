@@ -13,6 +13,7 @@ from hardsight.checks import to_numpy
 from hardsight.errors import InputError
 from hardsight.explorer.columns import rows_of
 from hardsight.explorer.display import Display
+from hardsight.subsets.eligible import directions
 
 NEAREST_CLASSES, NEIGHBORS, MOST_VERSIONS = 8, 12, 60
 MOST_COSINES = 1000  # classes whose whole matrix is shown
@@ -63,11 +64,11 @@ def neighbors(display: Display, row: int) -> list[dict[str, Any]]:
     feature = features_of(display, [row]).get(row)
     if feature is None or display.snapshot is None:
         return []
-    unit = _unit(feature[None])[0]  # (d,)
+    unit = directions(feature[None])[0]  # (d,)
     display_rows = _display_rows(display)
     best_rows, best = np.zeros(0, np.int64), np.zeros(0)
     for batch in display.snapshot.batches():
-        cosine = _unit(to_numpy(batch.values)) @ unit  # (b,)
+        cosine = directions(to_numpy(batch.values)) @ unit  # (b,)
         rows = display_rows[batch.start : batch.start + len(batch)]
         cosine = np.where(np.isfinite(cosine) & (rows != row) & (rows >= 0), cosine, -np.inf)
         few = np.argpartition(-cosine, min(NEIGHBORS, len(cosine) - 1))[:NEIGHBORS]
@@ -109,7 +110,7 @@ def cosines(display: Display) -> np.ndarray | None:
     weight = to_numpy(display.snapshot.head.directions)
     if len(weight) > MOST_COSINES:
         return None
-    unit = _unit(weight)
+    unit = directions(weight)
     return np.clip(unit @ unit.T, -1, 1).astype(np.float32)
 
 
@@ -141,12 +142,6 @@ def _display_rows(display: Display) -> np.ndarray:
     there = display.snapshot_rows >= 0
     rows[display.snapshot_rows[there]] = np.flatnonzero(there)
     return rows
-
-
-def _unit(rows: np.ndarray) -> np.ndarray:
-    rows = np.asarray(rows, np.float32)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
 def _finite(value: Any) -> float | None:

@@ -53,16 +53,13 @@ def curves_of_groups(epochs: Epochs, measure: str, names: list[str], groups: np.
 
     `groups` (n,) holds codes, indices into the names, -1 for none.
     """
+    from hardsight.dynamics.curves import group_moments  # with SciPy: slow to import, and few pages need it
+
     means, spreads, counts = (np.zeros((len(names), len(epochs.files))) for _ in range(3))  # (g, e)
     for index in range(len(epochs.files)):
-        values = epochs.values(index, measure)
-        counted = (groups >= 0) & np.isfinite(values)
-        value, group = values[counted].astype(np.float64), groups[counted]
-        count = np.bincount(group, minlength=len(names))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            mean = np.bincount(group, value, minlength=len(names)) / count
-            squares = np.bincount(group, (value - mean[group]) ** 2, minlength=len(names))
-            means[:, index], spreads[:, index], counts[:, index] = mean, np.sqrt(squares / count), count
+        values = epochs.values(index, measure).astype(np.float64)
+        means[:, index], spreads[:, index] = group_moments(values, groups, len(names))
+        counts[:, index] = np.bincount(groups[(groups >= 0) & np.isfinite(values)], minlength=len(names))
     described = [
         {"name": name, "mean": _list(mean), "std": _list(spread), "count": int(count.max())}
         for name, mean, spread, count in zip(names, means, spreads, counts, strict=True)
@@ -93,19 +90,15 @@ def agreement(human: np.ndarray, values: np.ndarray, level: float = 0.95) -> dic
     n = len(human)
     result: dict[str, Any] = {"n": n, "spearman": None, "low": None, "high": None, "steps": []}
     if n >= FEWEST and np.ptp(human) > 0 and np.ptp(values) > 0:
-        from scipy.stats import spearmanr  # slow to import, and few pages need it
+        from hardsight.stats.coefficients import correlate_columns  # with SciPy: slow to import, and few pages need it
 
-        from hardsight.stats.coefficients import interval
-
-        r = float(spearmanr(human, values).statistic)
-        low, high = interval("spearman", r, n, level)
-        result |= {"spearman": r, "low": low, "high": high}
+        found = correlate_columns("spearman", human, values, level)
+        result |= {"spearman": found.value, "low": found.low, "high": found.high}
     steps = np.minimum((human * STEPS).astype(np.int64), STEPS - 1)  # the last step includes 1.0
-    for step in range(STEPS):
+    for step in np.unique(steps).tolist():
         part = values[steps == step]
-        if len(part):
-            mean, std = float(part.mean()), float(part.std())
-            result["steps"].append({"from": step / STEPS, "to": (step + 1) / STEPS, "count": len(part), "mean": mean, "std": std})
+        moments = {"count": len(part), "mean": float(part.mean()), "std": float(part.std())}
+        result["steps"].append({"from": step / STEPS, "to": (step + 1) / STEPS, **moments})
     return result
 
 

@@ -43,9 +43,7 @@ class Server:
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         allowed = list(settings.allowed_hosts)
         if settings.remote:
-            self.notes.append(
-                "Other machines can connect: whoever has the address with its token sees the images and can mark them."
-            )
+            self.notes.append("Other machines can connect: whoever has the address with its token sees and can mark the images.")
             allowed += [] if settings.every_address else [f"{host}:{port}"]
         self.notes = [*([moved] if moved else []), *self.notes]
         self.guard = Guard(_app(page), port, allowed)

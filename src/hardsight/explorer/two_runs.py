@@ -16,7 +16,7 @@ from hardsight.explorer.display import Display
 from hardsight.files.heads import load_head
 from hardsight.head import Head
 from hardsight.scores import SCORES
-from hardsight.scoring.comparable import hardness_ranks, of_probabilities, why_two_scales
+from hardsight.scoring.comparable import of_probabilities, why_two_scales
 
 SECOND, CHANGE, RANK_CHANGE = " (2)", " change", " rank change"
 
@@ -36,7 +36,8 @@ def compare(first: Display, second: Display) -> ScoreChanges:
     A change is the second minus the first, of values or of ranks; `hard` is the end that got harder.
     """
     if first.name == second.name:  # as before/extract and after/extract
-        first.name, second.name = (_longer_name(display) for display in (first, second))
+        for run in (first, second):
+            run.name = run.name if run.path is None else "/".join(run.path.resolve().parts[-2:])
     rows = _rows(first, second)
     why_ranks = why_two_scales(_head(first), _head(second), (first.name, second.name))
     changes: dict[str, str] = {}
@@ -58,10 +59,6 @@ def compare(first: Display, second: Display) -> ScoreChanges:
             first.add(codes(name + SECOND, code, other.names, f"{name} in {second.name}."))
     _add_outcome(first)
     return ScoreChanges(second.name, changes, why_ranks)
-
-
-def _longer_name(display: Display) -> str:
-    return display.name if display.path is None else "/".join(display.path.resolve().parts[-2:])
 
 
 def _rows(first: Display, second: Display) -> np.ndarray:
@@ -109,8 +106,7 @@ def _change(name: str, before: Column, after: Column) -> Column:
 
 
 def _rank_change(name: str, before: Column, after: Column) -> Column:
-    both = np.isfinite(before.values) & np.isfinite(after.values)
-    change = np.full(len(both), np.nan)
-    change[both] = hardness_ranks(after.values[both], before.hard) - hardness_ranks(before.values[both], before.hard)
+    from hardsight.groups.changes import rank_change  # with SciPy: slow to import
+
     about = f"{name}: the share of the samples that are easier, second minus first. Positive: harder than more of them."
-    return numbers(name + RANK_CHANGE, change, about)
+    return numbers(name + RANK_CHANGE, rank_change(before.values, after.values, before.hard), about)

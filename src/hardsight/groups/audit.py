@@ -32,19 +32,7 @@ import pyarrow as pa
 from hardsight.errors import InputError
 from hardsight.files.parquet import read_parquet, table_notes
 from hardsight.files.places import place
-from hardsight.groups.comparing import (
-    COPIES,
-    NO_DIFFERENCE,
-    OVERCONFIDENCE,
-    TOO_FEW,
-    Measures,
-    Row,
-    check_labeled,
-    compare,
-    corrected,
-    direction,
-    null_for_nan,
-)
+from hardsight.groups.comparing import NO_DIFFERENCE, TOO_FEW, Measures, Row, check_labeled, compare, corrected, direction
 from hardsight.groups.grouping import LATENT, Grouping, group_name, groupings_of, left_out
 from hardsight.groups.latent import find_latent
 from hardsight.groups.outputs import checked_output, save_second
@@ -52,19 +40,7 @@ from hardsight.groups.settings import AuditSettings
 from hardsight.options import takes
 from hardsight.result import Result
 from hardsight.scores import SCORES
-from hardsight.screen import (
-    Cell,
-    Progress,
-    Sentence,
-    ShownTable,
-    beside,
-    interval,
-    line,
-    number,
-    percent,
-    spoken,
-    warn_in_python,
-)
+from hardsight.screen import Cell, Progress, Sentence, ShownTable, beside, interval, line, number, percent, spoken, warn_in_python
 from hardsight.snapshot import Snapshot
 from hardsight.version import VERSION
 
@@ -117,8 +93,8 @@ class AuditedGroups(Result):
         yield line(f"n = {n}   hardness: {hardness}   {self.in_words}", samples=n, hardness=hardness)
         header = ("by", "group", "n", "accuracy", "difference", f"mean {hardness}", "overconfidence", "verdict")
         rows = [
-            (row["by"], row["group"], number(row["n"]), _accuracy(row), _difference(row),
-             number(row.get(f"mean_{hardness}"), ".4f"), _points(row.get(OVERCONFIDENCE)), row["verdict"])
+            (row["by"], row["group"], number(row["n"]), accuracy(row), difference(row),
+             number(row.get(f"mean_{hardness}"), ".4f"), _points(row.get("overconfidence")), row["verdict"])
             for row in self.worst_first()[: self.settings.top]
         ]  # fmt: skip
         if rows:
@@ -137,14 +113,14 @@ class AuditedGroups(Result):
     def _panels(self, rows: list[Row]) -> list[GroupPanel]:
         """The measures of each group; of latent groups, their differences from the rest of the class."""
         measures, hardness = self.measures, self.measures.hardness
-        accuracy = float(np.nanmean(measures.correct))
+        overall_accuracy = float(np.nanmean(measures.correct))
         panels = [
-            _panel(rows, "accuracy (%)", "accuracy", 100.0, accuracy),
+            _panel(rows, "accuracy (%)", "accuracy", 100.0, overall_accuracy),
             _panel(rows, f"mean {spoken(hardness)}", hardness, 1.0, float(np.nanmean(measures.hard))),
         ]
         if measures.confidence is not None:
-            overall = float(np.nanmean(measures.confidence)) - accuracy
-            panels.append(_panel(rows, "overconfidence (points)", OVERCONFIDENCE, 100.0, overall))
+            overall = float(np.nanmean(measures.confidence)) - overall_accuracy
+            panels.append(_panel(rows, "overconfidence (points)", "overconfidence", 100.0, overall))
         return panels
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -220,9 +196,8 @@ def _compared(samples: Snapshot, settings: AuditSettings, progress: Progress | N
         rows, groupings = _by_features(measures, settings)
     members = {grouping.by: grouping.words() for grouping in groupings}
     members_table = pa.table({"id": part.columns(["id"]).column(0), **members})
-    return AuditedGroups(
-        _table(rows, measures, settings), members_table, measures, settings, _notes(groupings, measures, settings)
-    )
+    notes = _notes(groupings, measures, settings)
+    return AuditedGroups(_table(rows, measures, settings), members_table, measures, settings, notes)
 
 
 def _check_features(samples: Snapshot) -> None:
@@ -285,7 +260,7 @@ def _table(rows: list[Row], measures: Measures, settings: AuditSettings) -> pa.T
         "correction": "Holm, over all tests of the table",
         "split": settings.split,
     }
-    rows = [null_for_nan(row) for row in corrected(rows, measures.hardness, settings.level)]
+    rows = corrected(rows, measures.hardness, settings.level)
     last = ("hardest", "verdict")
     measured = [name for name in (rows[0] if rows else ()) if name not in (*FIRST, *last)]
     kinds = {name: pa.float64() for name in (*FIRST, *measured, *last)}
@@ -302,7 +277,7 @@ def _notes(groupings: list[Grouping], measures: Measures, settings: AuditSetting
     if "train" in splits:
         others = sorted(splits - {"train", None}, key=lambda split: (split != "test", split))
         sentences.append(f"{TRAINED_ON}: try --split {others[0]}." if others else f"{TRAINED_ON}.")
-    return [*sentences, COPIES] if measures.units is not None else sentences
+    return [*sentences, *measures.notes]
 
 
 def _panel(rows: list[Row], title: str, measure: str, factor: float, overall: float) -> GroupPanel:
@@ -316,20 +291,20 @@ def _panel(rows: list[Row], title: str, measure: str, factor: float, overall: fl
     return GroupPanel(title, value, low, high, factor * overall)
 
 
-def _accuracy(row: Row) -> Cell:
+def accuracy(row: Row) -> Cell:
+    """The accuracy of a group in percent, with its interval."""
     if row["accuracy"] is None:
         return number(None)
-    low, high = row["accuracy_low"], row["accuracy_high"]
-    ends = Cell(f"[{100 * low:.1f}, {100 * high:.1f}]", {"low": low, "high": high})
-    return beside(percent(row["accuracy"], digits=1), ends)
+    return beside(percent(row["accuracy"], digits=1), interval(row["accuracy_low"], row["accuracy_high"], 1, 100, ""))
 
 
-def _difference(row: Row) -> Cell:
-    difference = row["accuracy_difference"]
-    if difference is None:
+def difference(row: Row) -> Cell:
+    """Its difference from the rest in points, with its interval."""
+    points = row["accuracy_difference"]
+    if points is None:
         return number(None)
     ends = interval(row["accuracy_difference_low"], row["accuracy_difference_high"], 1, factor=100)
-    return beside(Cell(f"{100 * difference:+.1f}", difference), ends)
+    return beside(Cell(f"{100 * points:+.1f}", points), ends)
 
 
 def _points(share: float | None) -> Cell:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from hardsight.files.run import command_line
 from hardsight.files.writing import write_text
-from hardsight.groups.audit import HARDEST, AuditedGroups, hardest_rows
+from hardsight.groups.audit import HARDEST, AuditedGroups, accuracy, difference, hardest_rows
 from hardsight.groups.comparing import direction
 from hardsight.groups.grouping import LATENT, group_name
 from hardsight.render import html_page
@@ -67,8 +67,7 @@ def _findings(groups: AuditedGroups, rows: list[Row]) -> str:
 
 def _sentence(groups: AuditedGroups, row: Row) -> str:
     low, high = 100 * row["accuracy_low"], 100 * row["accuracy_high"]
-    points = f"{100 * row['accuracy_difference']:+.1f} points"
-    ends = interval(row["accuracy_difference_low"], row["accuracy_difference_high"], 1, factor=100)
+    points = difference(row).replace(" [", " points [")
     than = "the rest of its class" if row["by"] == LATENT else "the rest"
     hardness = groups.measures.hardness
     harder = ""
@@ -77,7 +76,7 @@ def _sentence(groups: AuditedGroups, row: Row) -> str:
         harder = f" Mean {spoken(hardness)}: {row[f'mean_{hardness}']:.4f}, {row[f'{hardness}_difference']:+.4f} {ends_of_mean}."
     return (
         f"{group_name(row)}: {row['verdict']}. {100 * row['accuracy']:.1f} % [{low:.1f}, {high:.1f}] of {row['labeled']:,} "
-        f"samples are right, {points} {ends} against {than}.{harder}"
+        f"samples are right, {points} against {than}.{harder}"
     )
 
 
@@ -108,8 +107,8 @@ def _table(groups: AuditedGroups, rows: list[Row]) -> str:
             group_name(row).replace(" = ", "\u00a0=\u00a0"),
             (row["verdict"], {1.0: "word no", -1.0: "word yes"}.get(direction(row["verdict"]), "word quiet")),
             f"{row['n']:,}",
-            _with_ends(row, "accuracy", "accuracy", 1, 100),
-            _against(row),
+            _stacked(accuracy(row)),
+            _stacked(difference(row)),
             _cell(row.get("accuracy_same_classes"), 1, 100),
             _with_ends(row, f"mean_{hardness}", hardness, 4),
             _with_ends(row, "mean_norm", "norm", 2),
@@ -128,19 +127,12 @@ def _with_ends(row: Row, value: str, ends: str, digits: int, factor: float = 1.0
     shown = _cell(row[value], digits, factor)
     if low is None or high is None:
         return shown
-    return _above(shown, f"[{_cell(low, digits, factor)}, {_cell(high, digits, factor)}]")
+    return _stacked(f"{shown} [{_cell(low, digits, factor)}, {_cell(high, digits, factor)}]")
 
 
-def _against(row: Row) -> str:
-    if row.get("accuracy_difference") is None:
-        return "–"
-    ends = interval(row["accuracy_difference_low"], row["accuracy_difference_high"], 1, factor=100)
-    return _above(f"{100 * row['accuracy_difference']:+.1f}", ends)
-
-
-def _above(value: str, ends: str) -> str:
+def _stacked(cell: str) -> str:
     """A value over its interval, which does not break."""
-    return f"{value}\n{ends}".replace(", ", ",\u00a0")
+    return cell.replace(" [", "\n[").replace(", ", ",\u00a0")
 
 
 def _cell(value: float | None, digits: int, factor: float = 1.0) -> str:

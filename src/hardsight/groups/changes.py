@@ -91,10 +91,14 @@ def _change(pair: Pair) -> np.ndarray:
     """(n,) how much harder: of values, or of ranks among the samples that have both."""
     if pair.why_ranks is None:
         return pair.second.harder - pair.first.harder
-    before, after = pair.first.harder, pair.second.harder
+    return rank_change(pair.first.harder, pair.second.harder, "high")
+
+
+def rank_change(before: np.ndarray, after: np.ndarray, hard: str) -> np.ndarray:
+    """(n,) how much harder by rank, among the samples that have both values; NaN for the others."""
     both = np.isfinite(before) & np.isfinite(after)
-    change = np.full(len(before), np.nan)
-    change[both] = hardness_ranks(after[both], "high") - hardness_ranks(before[both], "high")
+    change = np.full(len(both), np.nan)
+    change[both] = hardness_ranks(after[both], hard) - hardness_ranks(before[both], hard)
     return change
 
 

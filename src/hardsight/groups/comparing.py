@@ -52,7 +52,9 @@ class Measures:
         possible = _possible_scores(samples)
         hardness = "loss" if by == "avh" and by not in possible and "loss" in possible else by
         names = list(dict.fromkeys([hardness, *(name for name in (NORM, CONFIDENCE) if name in possible)]))
-        table = samples.scores(names, progress) if heads is None else _scored_by(heads, samples, names, progress)
+        if heads is None:
+            return Measures(samples, hardness, samples.scores(names, progress), samples.where)
+        table = pa.concat_tables(Job(samples, names, fold_heads=heads).parts(progress))
         return Measures(samples, hardness, table, samples.where)
 
     def __len__(self) -> int:
@@ -125,6 +127,11 @@ class Measures:
         return None if len(codes.dictionary) == len(self) else codes.indices.to_numpy()
 
     @property
+    def notes(self) -> list[str]:
+        """What a person should know of the samples."""
+        return [] if self.units is None else [COPIES]
+
+    @property
     def features(self) -> np.ndarray | None:
         """(n, d) in float64, or None where there are none."""
         features = self.samples.features
@@ -136,10 +143,10 @@ class Measures:
         named = int(max(self.labels.max(initial=-1), self.predicted.max(initial=-1))) + 1
         return self.samples.num_classes or named
 
-    def class_name(self, label: int) -> str:
-        """The name of a class, or its number."""
+    def class_name(self, label: int | None) -> str:
+        """The name of a class, or its number; a dash for none."""
         names = self.samples.class_names or []
-        return names[label] if label < len(names) else str(label)
+        return "–" if label is None else names[label] if label < len(names) else str(label)
 
     def check(self) -> None:
         """Refuse samples of which none has a value of the score, or none with a label has a prediction."""
@@ -158,9 +165,7 @@ def check_labeled(samples: Snapshot, way: str = "give --labels FILE, or a column
     if most < 0:
         raise InputError(f"{samples.where}: there are no labels, so there is no accuracy or hardness to compare: {way}.")
     if names is not None and most >= len(names):
-        raise InputError(
-            f"{samples.where}: class_names must name every class, got {len(names)} names, and there is a label {most}."
-        )
+        raise InputError(f"{samples.where}: class_names must name every class, got {len(names)}, and there is a label {most}.")
 
 
 def _possible_scores(samples: Snapshot) -> set[str]:
@@ -168,15 +173,8 @@ def _possible_scores(samples: Snapshot) -> set[str]:
     if samples.source.evidence != SCORES_ALONE:
         return {score.name for score in Job(samples).chosen}
     columns = samples.columns([name for name in samples.column_names if name in SCORES])
-    return {name for name in columns.column_names if _has_numbers(columns.column(name).to_numpy())}
-
-
-def _has_numbers(values: np.ndarray) -> bool:
-    return values.dtype.kind in "iuf" and bool(np.isfinite(values).any())
-
-
-def _scored_by(heads: FoldHeads, samples: Snapshot, names: list[str], progress: Progress | None) -> pa.Table:
-    return pa.concat_tables(Job(samples, names, fold_heads=heads).parts(progress))
+    arrays = {name: columns.column(name).to_numpy() for name in columns.column_names}
+    return {name for name, values in arrays.items() if values.dtype.kind in "iuf" and np.isfinite(values).any()}
 
 
 TOO_FEW, NO_DIFFERENCE = "too few to say", "no difference found"
@@ -265,10 +263,10 @@ def _of_the_same_classes(measures: Measures, group: np.ndarray, rest: np.ndarray
 
 
 def corrected(rows: list[Row], hardness: str, level: float) -> list[Row]:
-    """The rows with p values after Holm's correction for all tests in them, and a verdict in words."""
+    """The rows with p values after Holm's correction for all tests in them, a verdict in words, and null for NaN."""
     tested = dict.fromkeys(("accuracy_p", f"{hardness}_p", "norm_p", f"{OVERCONFIDENCE}_p"))  # norm once, also as the hardness
     judged = with_holm(rows, [name for name in tested if name in (rows[0] if rows else ())])
-    return [row | {"verdict": _verdict(row, hardness, 1 - level)} for row in judged]
+    return [null_for_nan(row | {"verdict": _verdict(row, hardness, 1 - level)}) for row in judged]
 
 
 def with_holm(rows: list[Row], names: list[str]) -> list[Row]:

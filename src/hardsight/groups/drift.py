@@ -36,7 +36,7 @@ from hardsight.errors import InputError
 from hardsight.files.parquet import table_notes
 from hardsight.files.places import place
 from hardsight.groups.changes import Changes, Pair, paired_changes, unpaired_changes
-from hardsight.groups.comparing import COPIES, Measures, Row, check_labeled, null_for_nan
+from hardsight.groups.comparing import Measures, Row, check_labeled, null_for_nan
 from hardsight.groups.feature_shift import features_in_words
 from hardsight.groups.outputs import checked_output, save_second
 from hardsight.groups.settings import DriftSettings
@@ -66,7 +66,8 @@ class Drift(Result):
         classes = [null_for_nan(row) for row in changes.classes]
         super().__init__(_table(pair, changes, classes), notes, pair.second.samples.run)
         self.pair, self.feature_shift, self.easier = pair, changes.features, changes.easier
-        self.classes = pa.Table.from_pylist(classes, _class_schema(classes))
+        kinds = {"class": pa.string(), "label": pa.int64(), "n": pa.int64(), "verdict": pa.string()}
+        self.classes = pa.Table.from_pylist(classes, pa.schema([(name, kinds.get(name, pa.float64())) for name in classes[0]]))
 
     def lines(self) -> Iterator[Sentence | ShownTable]:
         """How many samples got harder, which classes and which samples most, and whether the features moved."""
@@ -115,7 +116,7 @@ class Drift(Result):
         hardest = self.table.filter(self["harder"]).sort_by(order).slice(0, top)
         shown = [name for name in ("label", "predicted_before", "predicted_after") if name in hardest.column_names]
         rows = [
-            (str(row["id"]), *(_class_shown(second, row[name]) for name in shown), number(row["change"]))
+            (str(row["id"]), *(second.class_name(row[name]) for name in shown), number(row["change"]))
             for row in hardest.to_pylist()
         ]
         header = ("id", *("class" if name == "label" else name.replace("_", " ") for name in shown), "change")
@@ -193,9 +194,7 @@ def _compared(sides: Sides, settings: DriftSettings, progress: Progress | None) 
     else:
         changes = paired_changes(pair)
         notes += _left_out(parts, pair)
-    if first.units is not None or second.units is not None:
-        notes.append(COPIES)
-    return Drift(pair, changes, notes)
+    return Drift(pair, changes, [*notes, *(first.notes or second.notes)])
 
 
 def _left_out(parts: Sides, pair: Pair) -> list[str]:
@@ -217,9 +216,8 @@ def _measures(sides: Sides, heads: tuple[Any, Any], by: str, progress: Progress 
     for side in measures:
         side.check()
     if measures[0].name == measures[1].name:
-        measures = [
-            replace(side, name=f"the {which} snapshot") for side, which in zip(measures, ("first", "second"), strict=True)
-        ]
+        names = ("the first snapshot", "the second snapshot")
+        measures = [replace(side, name=name) for side, name in zip(measures, names, strict=True)]
     return measures
 
 
@@ -266,15 +264,6 @@ def _table(pair: Pair, changes: Changes, classes: list[Row]) -> pa.Table:
         "classes": classes,
     }
     return pa.table(changes.columns).replace_schema_metadata({"hardsight": json.dumps(notes)})
-
-
-def _class_schema(classes: list[Row]) -> pa.Schema:
-    kinds = {"class": pa.string(), "label": pa.int64(), "n": pa.int64(), "verdict": pa.string()}
-    return pa.schema([(name, kinds.get(name, pa.float64())) for name in classes[0]])
-
-
-def _class_shown(measures: Measures, label: int | None) -> str:
-    return "–" if label is None else measures.class_name(label)
 
 
 def _before_and_after(before: float | None, after: float | None) -> Cell:

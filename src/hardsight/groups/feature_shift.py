@@ -24,8 +24,8 @@ from hardsight.groups.comparing import Measures
 from hardsight.groups.settings import DriftSettings
 from hardsight.scoring.comparable import why_two_scales
 from hardsight.stats.small_samples import Mean, fisher_exact, mean_interval, sign_test, wilson
-from hardsight.subsets.d2 import neighbor_graph
 from hardsight.subsets.eligible import directions
+from hardsight.subsets.methods import neighbor_graph
 from hardsight.threads import even_rows
 
 MOST_ROWS = 5000  # of each snapshot

@@ -124,15 +124,12 @@ def _grouped(where: str, name: str, column: pa.Array) -> Grouping:
         if len(distinct) == 0:
             raise InputError(f"{where}: the column {name!r} holds no finite number.")
         if len(distinct) <= MOST_NUMBERS:
-            return Grouping(name, _told_apart(distinct), _places(values, distinct))
+            places = np.searchsorted(distinct, np.nan_to_num(values, nan=distinct[0]))
+            return Grouping(name, _told_apart(distinct), np.where(np.isfinite(values), places, -1))
         return _in_fifths(name, values)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         return _of_words(name, column)
     raise InputError(f"{where}: a group is text, a number or a date, and the column {name!r} holds {kind}.")
-
-
-def _places(values: np.ndarray, distinct: np.ndarray) -> np.ndarray:
-    return np.where(np.isfinite(values), np.searchsorted(distinct, np.nan_to_num(values, nan=distinct[0])), -1)
 
 
 def _told_apart(numbers: np.ndarray, digits: int = 6) -> list[str]:
@@ -158,13 +155,9 @@ def _in_fifths(name: str, values: np.ndarray) -> Grouping:
 
 
 def _of_words(name: str, column: pa.Array) -> Grouping:
-    encoded = column.cast(pa.string()).dictionary_encode()
-    words = encoded.dictionary.to_pylist()
-    order = sorted(range(len(words)), key=words.__getitem__)
-    place = np.empty(len(words) + 1, np.int64)
-    place[order], place[-1] = np.arange(len(words)), -1
-    codes = place[pc.fill_null(encoded.indices, len(words)).to_numpy(zero_copy_only=False)]
-    return Grouping(name, [words[at] for at in order], codes)
+    column = column.cast(pa.string())
+    words = pc.unique(column).drop_null().sort()
+    return Grouping(name, words.to_pylist(), pc.index_in(column, value_set=words).fill_null(-1).to_numpy().astype(np.int64))
 
 
 def _without_empty(grouping: Grouping) -> Grouping:

@@ -9,7 +9,7 @@
     comparisons.py    coefficients and tests of one model against one target, and the columns of the tables; hypotheses.py gives
                       verdicts
     people.py         the verb that predicts answers from some; answer_model.py learns from them
-    votes.py          answers of no, maybe and yes; dawid_skene.py weighs raters
+    votes.py          answers of no, maybe and yes, raters weighed by Dawid and Skene
     calibration.py, disagreement.py   further analyses
 
 Names are imported on first use.

@@ -238,7 +238,7 @@ def _single(agreement: Agreement, name: str, kind: Kind, part: tuple[str, np.nda
 def _null(agreement: Agreement, score: str, kind: Kind, part: str = "all", n: int = 0, reason: str | None = None) -> Row:
     """A row of Table 1 without a coefficient."""
     known = {"model": agreement.model, "target": agreement.target.key, "score": score, "hard": hard_end(score), "kind": kind}
-    return dict.fromkeys(name for name, _ in SINGLE) | known | {"bin": part, "n": n, "reason": reason}
+    return dict.fromkeys(name for name, _ in COLUMNS["table1"]) | known | {"bin": part, "n": n, "reason": reason}
 
 
 # ---- pairs of scores ----
@@ -324,42 +324,46 @@ def _trusted(method: str, low: float, high: float, result: correlation_tests.Out
 
 
 Row = dict[str, Any]
-Columns = list[tuple[str, pa.DataType]]
 
 
-def _columns(words: str, names: str, whole: str = "n") -> Columns:
+def _columns(words: str, names: str, whole: str = "n") -> list[tuple[str, pa.DataType]]:
     """Names in order with their types: text, integers, and float64 for the rest."""
     kinds = {**dict.fromkeys(words.split(), pa.string()), **dict.fromkeys(whole.split(), pa.int64())}
     return [(name, kinds.get(name, pa.float64())) for name in names.split()]
 
 
-SINGLE = _columns(
-    "model target score hard kind bin reason",
-    "model target score hard kind bin n agreement raw low high bootstrap_low bootstrap_high fisher_z p share_of_ceiling reason",
-)
-PAIR = _columns(
-    "model target kind first second trusted verdict reason",
-    "model target kind first second n r_first r_second r_between z_first z_second difference "
-    "independent_z independent_p_greater independent_p williams_t williams_p_greater williams_p steiger_z steiger_p_greater "
-    "steiger_p meng_z meng_p_greater meng_p zou_low zou_high permutation_p trusted trusted_low trusted_high trusted_p_greater "
-    "trusted_p holm_p verdict reason",
-)
-HYPOTHESIS = _columns(
-    "model target hypothesis statement verdict note",
-    "model target hypothesis statement verdict effect low high p share_of_ceiling note",
-)
-SIDE = _columns(
-    "model target score reason",
-    "model target n accuracy score mean agreement bootstrap_low bootstrap_high share_of_ceiling reason",
-)
-GROUP = _columns("model group score reason", "model group score n mean agreement reason")
-EPOCH = _columns("model score reason", "model score n accuracy mean agreement low high p reason")
-CEILING = _columns("model target kind reason", "model target kind n split_half reliability ceiling splits reason", "n splits")
+COLUMNS = {  # of every table by its name
+    "table1": _columns(
+        "model target score hard kind bin reason",
+        "model target score hard kind bin n agreement raw low high bootstrap_low bootstrap_high fisher_z p share_of_ceiling "
+        "reason",
+    ),
+    "pairs": _columns(
+        "model target kind first second trusted verdict reason",
+        "model target kind first second n r_first r_second r_between z_first z_second difference "
+        "independent_z independent_p_greater independent_p williams_t williams_p_greater williams_p steiger_z steiger_p_greater "
+        "steiger_p meng_z meng_p_greater meng_p zou_low zou_high permutation_p trusted trusted_low trusted_high "
+        "trusted_p_greater trusted_p holm_p verdict reason",
+    ),
+    "hypotheses": _columns(
+        "model target hypothesis statement verdict note",
+        "model target hypothesis statement verdict effect low high p share_of_ceiling note",
+    ),
+    "models": _columns(
+        "model target score reason",
+        "model target n accuracy score mean agreement bootstrap_low bootstrap_high share_of_ceiling reason",
+    ),
+    "ceilings": _columns(
+        "model target kind reason", "model target kind n split_half reliability ceiling splits reason", "n splits"
+    ),
+    "checkpoints": _columns("model score reason", "model score n accuracy mean agreement low high p reason"),
+    "groups": _columns("model group score reason", "model group score n mean agreement reason"),
+}
 
 
-def as_table(rows: Sequence[Row], columns: Columns) -> pa.Table:
-    """Rows as Arrow; all columns exist even without rows, and are null if a row lacks one."""
-    return pa.table({name: pa.array([row.get(name) for row in rows], type=kind) for name, kind in columns})
+def as_table(rows: Sequence[Row], name: str) -> pa.Table:
+    """Rows as the table of that name; all columns exist even without rows, and are null if a row lacks one."""
+    return pa.table({column: pa.array([row.get(column) for row in rows], type=kind) for column, kind in COLUMNS[name]})
 
 
 # ---- within groups ----

@@ -28,7 +28,7 @@ from hardsight.human.models import (
     with_passes,
     with_scores,
 )
-from hardsight.human.run_files import AgreementRun
+from hardsight.human.run_files import AgreementRun, write_run
 from hardsight.human.settings import CorrelateSettings
 from hardsight.human.targets import Target, match_people, selection_notes, targets_of, vote_targets
 from hardsight.human.votes import Votes, read_votes
@@ -44,14 +44,9 @@ if TYPE_CHECKING:
 
 @takes(CorrelateSettings)
 def correlate(
-    x: Any,
-    human: Any = None,
-    *,
-    output: str | os.PathLike[str] | None = None,
-    settings: CorrelateSettings | None = None,
-    progress: Progress | None = None,
-    **options: Unpack[CorrelateOptions],
-) -> Correlations:
+    x: Any, human: Any = None, *, output: str | os.PathLike[str] | None = None, settings: CorrelateSettings | None = None,
+    progress: Progress | None = None, **options: Unpack[CorrelateOptions],
+) -> Correlations:  # fmt: skip
     """Test whether scores agree with people, or with any numeric column.
 
     With human data, the result also says where people and each model disagree and, if logits are known, how well the model is
@@ -67,18 +62,21 @@ def correlate(
     """
     settings = CorrelateSettings.given(settings, options)
     run = None if output is None else AgreementRun(output, x, human, settings)
-    fine = _opened(x, human, settings)
-    fine = _with_ensemble(fine)
+    fine = _with_ensemble(_opened(x, human, settings))
     joined = _joined(fine)
     images = images_of(settings.images, fine.models[0])
     epochs = settings.epoch_tables or (_epoch_files(x) if settings.epochs else {})
-    _check_groups(fine)
+    for model in fine.models:  # each must have the column of groups; an ensemble of several has none
+        if settings.by is not None and (model.name != "ensemble" or len(fine.models) == 1):
+            model.columns([settings.by])
     # The bootstrap is slow: what can be refused has been refused by now.
     agreements = _agreements(joined, settings, progress)
     found = Correlations(agreements, settings, fine.models, _over_epochs(epochs, fine), [*fine.notes, *_notes(agreements)])
     found.pictures = images
     if run is not None:
-        run.write(found)
+        begun = run.begin()
+        with begun.only_writer():
+            write_run(begun, found)
     return found
 
 
@@ -89,7 +87,6 @@ class _Comparison:
     settings: CorrelateSettings
     models: tuple[Snapshot, ...]
     people: People | None
-    class_names: Sequence[str] | None
     notes: tuple[str, ...] = ()
     votes: Votes | None = None  # where the people voted on labels
 
@@ -119,7 +116,7 @@ def _opened(x: Any, human: Any, settings: CorrelateSettings) -> _Comparison:
     if settings.passes is not None:
         models = [with_passes(model, settings.passes) for model in models]
     notes = () if votes is None else selection_notes(votes, models[0])
-    return _Comparison(settings, tuple(models), people, class_names, notes, votes)
+    return _Comparison(settings, tuple(models), people, notes, votes)
 
 
 def _check_people(people: People, models: Sequence[Snapshot], allow_missing: bool) -> None:
@@ -137,13 +134,6 @@ def _with_ensemble(fine: _Comparison) -> _Comparison:
         return fine
     together, why_not = ensemble(fine.models)
     return replace(fine, notes=(*fine.notes, why_not)) if together is None else replace(fine, models=(*fine.models, together))
-
-
-def _check_groups(comparison: _Comparison) -> None:
-    """Reject a column of groups that some model does not have; an ensemble of several has none."""
-    for model in comparison.models:
-        if comparison.settings.by is not None and (model.name != "ensemble" or len(comparison.models) == 1):
-            model.columns([comparison.settings.by])
 
 
 def _joined(comparison: _Comparison) -> list[tuple[Snapshot, Target, list[str]]]:

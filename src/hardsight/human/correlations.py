@@ -11,19 +11,7 @@ import pyarrow as pa
 
 from hardsight.errors import InputError
 from hardsight.human.calibration import FEWEST_LABELED, Calibration, calibration
-from hardsight.human.comparisons import (
-    CEILING,
-    EPOCH,
-    GROUP,
-    HYPOTHESIS,
-    PAIR,
-    SIDE,
-    SINGLE,
-    Agreement,
-    Row,
-    as_table,
-    within_groups,
-)
+from hardsight.human.comparisons import Agreement, Row, as_table, within_groups
 from hardsight.human.disagreement import Disagreement, disagreement
 from hardsight.human.hypotheses import hypotheses
 from hardsight.human.models import has_logits
@@ -62,6 +50,7 @@ class Correlations(Result):
     """
 
     shown = ("model", "target", "score", "n", "agreement", "low", "high")
+    title, folded = "Do scores agree with people?", True
 
     def __init__(
         self,
@@ -71,7 +60,7 @@ class Correlations(Result):
         epochs: Sequence[Row] = (),
         notes: Iterable[str] = (),
     ) -> None:
-        super().__init__(as_table([row for agreement in agreements for row in agreement.singles], SINGLE), notes)
+        super().__init__(as_table([row for agreement in agreements for row in agreement.singles], "table1"), notes)
         self.agreements, self.settings = tuple(agreements), settings
         self.models, self.epochs = tuple(models), tuple(epochs)
 
@@ -117,7 +106,7 @@ class Correlations(Result):
     def within(self, column: str, model: str | None = None) -> pa.Table:
         """Spearman of each score within each group of samples that share a value of a column."""
         agreement = self.agreement(model)
-        return as_table(within_groups(agreement, self.model(agreement.model), column), GROUP)
+        return as_table(within_groups(agreement, self.model(agreement.model), column), "groups")
 
     def plot(self, score: str | None = None, model: str | None = None) -> Figure:
         """2-D histograms against the target (Figures 5 and 16 to 18): one score, or all scores of a model side by side.
@@ -179,14 +168,14 @@ class Correlations(Result):
         return tables | {name: as_arrow(rows).select(list(rows[0])) for name, rows in further.items() if rows}
 
     def _coefficients(self) -> dict[str, pa.Table]:
-        return {
-            "table1": self.table,
-            "pairs": as_table(self.pair_rows, PAIR),
-            "hypotheses": as_table(self.verdict_rows, HYPOTHESIS),
-            "models": as_table(self.model_rows, SIDE),
-            "ceilings": as_table(self._ceilings(), CEILING),
-            "checkpoints": as_table(self.epochs, EPOCH),
+        rows = {
+            "pairs": self.pair_rows,
+            "hypotheses": self.verdict_rows,
+            "models": self.model_rows,
+            "ceilings": self._ceilings(),
+            "checkpoints": self.epochs,
         }
+        return {"table1": self.table, **{name: as_table(rows[name], name) for name in rows}}
 
     @functools.cached_property
     def pair_rows(self) -> list[Row]:
@@ -222,13 +211,19 @@ class Correlations(Result):
     def lines(self, verbose: bool = False) -> Iterator[Sentence | ShownTable]:
         """The most important parts: one table of all models, the verdicts, and what an option requested.
 
-        `verbose` adds every coefficient, bin, pair and sample behind them.
+        `verbose` adds the `details` behind them.
         """
-        from hardsight.human.lines import detail_lines, main_lines
+        from hardsight.human.lines import main_lines
 
         yield from main_lines(self)
         if verbose:
-            yield from detail_lines(self)
+            yield from self.details()
+
+    def details(self) -> Iterator[Sentence | ShownTable]:
+        """Every coefficient, bin, pair and sample."""
+        from hardsight.human.lines import detail_lines
+
+        return detail_lines(self)
 
     def figures(self) -> dict[str, Figure]:
         """Every figure by file name."""
@@ -258,7 +253,7 @@ class Correlations(Result):
     def _first_rows(self) -> tuple[str, pa.Table]:
         """Each score over all samples."""
         rows = [agreement.single(name) for agreement in self.main for name in agreement.scores]
-        return "tables(), figures() and plot() have the rest", as_table(rows[:MOST_SHOWN], SINGLE)
+        return "tables(), figures() and plot() have the rest", as_table(rows[:MOST_SHOWN], "table1")
 
 
 def _verdict(row: Row, holm_p: float) -> str:

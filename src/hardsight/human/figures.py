@@ -10,7 +10,7 @@ from hardsight.human.comparisons import Agreement, Row, ends_of
 from hardsight.human.correlations import Correlations
 from hardsight.human.disagreement import Disagreement, thumbnail
 from hardsight.human.lines import for_whom
-from hardsight.human.models import score_axis, score_words
+from hardsight.human.models import hard_end, score_words
 from hardsight.render.agreement import over_epochs, quadrants, reliability_diagram, score_histograms, side_by_side
 from hardsight.result import PictureSource
 
@@ -52,8 +52,14 @@ def histograms(agreement: Agreement, scores: Sequence[str] | None = None) -> Fig
             + did_you_mean(unknown[0], agreement.scores)
         )
     title = f"{agreement.model}, {agreement.n} samples; agreement is positive where hard by the score is hard "
-    panels = [(score_axis(name), agreement.scores[name], _coefficient(agreement.single(name))) for name in names]
-    return score_histograms(panels, agreement.values, target=agreement.target.axis, title=title + for_whom(agreement))
+    panels = [
+        (f"{score_words(name)}, {hard_end(name)} is hard", agreement.scores[name], _coefficient(agreement.single(name)))
+        for name in names
+    ]
+    target = agreement.target
+    words = "share of people who chose the given class" if target.key == "frequency" else target.words
+    axis = f"{words} ({target.hard} is hard)"
+    return score_histograms(panels, agreement.values, target=axis, title=title + for_whom(agreement))
 
 
 def _coefficient(single: Row) -> str:

@@ -55,10 +55,8 @@ def _stronger(agreement: Agreement) -> Row:
     if ranks is None or pearson is None:
         return row | {"verdict": "not tested", "note": "it needs both avh and confidence, with more than one value"}
     by_chance = pearson["low"] <= 0 <= pearson["high"]
-    row |= {
-        **ranks,
-        "note": f"by Pearson the difference is {pearson['effect']:+.3f}{', which may be chance' if by_chance else ''}",
-    }
+    note = f"by Pearson the difference is {pearson['effect']:+.3f}{', which may be chance' if by_chance else ''}"
+    row |= {**ranks, "note": note}
     if ranks["low"] <= 0 <= ranks["high"]:
         return row | {"verdict": "null not rejected"}
     return row | {"verdict": "null rejected" if row["effect"] > 0 else "null rejected, the other way"}

@@ -22,8 +22,11 @@ MOST_CASES = 5  # of each kind of disagreement
 
 
 def main_lines(found: Correlations) -> Lines:
-    """One table of all models, the verdicts, and what an option requested."""
-    yield from _overview(found)
+    """One model with all its scores, or several side by side; the verdicts, and what an option requested."""
+    if found.several:
+        yield from _models(found)
+    for agreement in () if found.several else found.main:
+        yield from _singles(agreement, found.settings.level)
     yield _verdicts(found)
     if found.epochs:
         yield _epochs(found.epochs)
@@ -50,15 +53,6 @@ def detail_lines(found: Correlations) -> Lines:
 def for_whom(agreement: Agreement) -> str:
     """What the scores are compared with, after "hard"."""
     return "for people" if agreement.target.measure is not None else f"by {agreement.target.words}"
-
-
-def _overview(found: Correlations) -> Lines:
-    """One model with all its scores, or several side by side."""
-    if found.several:
-        yield from _models(found)
-        return
-    for agreement in found.main:
-        yield from _singles(agreement, found.settings.level)
 
 
 def _singles(agreement: Agreement, level: float) -> Lines:

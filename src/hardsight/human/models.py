@@ -45,11 +45,6 @@ def score_words(name: str) -> str:
     return WORDS.get(name, name.replace("_", " "))
 
 
-def score_axis(name: str) -> str:
-    """The name and hard end of a score, for an axis label."""
-    return f"{score_words(name)}, {hard_end(name)} is hard"
-
-
 # ---- opened ----
 
 
@@ -89,17 +84,11 @@ def of_split(model: Snapshot, split: str | None, in_order: bool) -> Snapshot:
     `in_order` says whether the order of the samples matters, because human data are joined by position.
     """
     if split is not None and model.run is not None and split not in splits_of(model):
-        watched = _last_epoch(model.run, split)
-        if watched is not None:
+        files = moments(model.run) if (model.run / "dynamics").is_dir() else []
+        watched = read_moment(files[-1][1], split=split) if files else ()
+        if len(watched):
             return _in_order(watched, model, in_order)
     return model.of_split(split)
-
-
-def _last_epoch(run: Path, split: str) -> pa.Table | None:
-    """The last dynamics of a held-out set; None if there is no such set."""
-    files = moments(run) if (run / "dynamics").is_dir() else []
-    table = read_moment(files[-1][1], split=split) if files else None
-    return table if table is not None and len(table) else None
 
 
 def _in_order(table: pa.Table, model: Snapshot, in_order: bool) -> Snapshot:
@@ -130,7 +119,7 @@ def with_scores(model: Snapshot, settings: CorrelateSettings) -> Snapshot:
     if not settings.allow_duplicates:
         check_unique(model.ids, model.where)
     if model.source.evidence != SCORES_ALONE:
-        asked = [name for name in settings.scores or () if name in SCORES] or computable(model, COMPUTED)
+        asked = [name for name in settings.scores or () if name in SCORES] or _computable(model)
         if settings.against is not None and settings.against in SCORES:
             asked = list(dict.fromkeys([*asked, settings.against]))
         table = model.scores(asked)
@@ -146,12 +135,12 @@ def with_scores(model: Snapshot, settings: CorrelateSettings) -> Snapshot:
     return model
 
 
-def computable(model: Snapshot, names: Sequence[str]) -> list[str]:
-    """Those of the scores that follow from what the model has: features, logits or probabilities."""
+def _computable(model: Snapshot) -> list[str]:
+    """The scores that follow from what the model has: features, logits or probabilities."""
     evidence = model.source.evidence
-    of_logits = [name for name in names if SCORES[name].from_logits()]
     if evidence == "features":
-        return list(names)
+        return list(COMPUTED)
+    of_logits = [name for name in COMPUTED if SCORES[name].from_logits()]
     return of_logits if evidence == "logits" else [name for name in of_logits if not SCORES[name].needs_logits]
 
 
@@ -198,11 +187,6 @@ def accuracy_of(model: Snapshot, rows: np.ndarray) -> float | None:
     both = model.columns(["label", "predicted"]).take(rows)
     right = pc.mean(pc.equal(both.column("label"), both.column("predicted")).cast(pa.float64())).as_py()
     return None if right is None else float(right)
-
-
-def num_classes_of(model: Snapshot) -> int:
-    """Number of classes: the model's, or else from the labels."""
-    return model.num_classes if model.num_classes is not None else int(model.labels.max(initial=-1)) + 1
 
 
 def has_logits(model: Snapshot) -> bool:
@@ -308,8 +292,8 @@ def _probs_of_the_same(model: Snapshot, first: Snapshot) -> np.ndarray:
     """(n, c) the model's probabilities in the order of the first model's samples; an error if the samples differ."""
     if not has_logits(model):
         raise InputError(f"{model.name} has no logits; pass runs or snapshots, not tables of scores.")
-    if num_classes_of(model) != num_classes_of(first):
-        raise InputError(f"{model.name} has {num_classes_of(model)} classes, {first.name} has {num_classes_of(first)}.")
+    if model.num_classes != first.num_classes:
+        raise InputError(f"{model.name} has {model.num_classes} classes, {first.name} has {first.num_classes}.")
     rows = rows_by_id(model, first)
     rows_by_id(first, model)  # no sample is only in this one
     probs = softmax(all_logits(model, "an ensemble"), axis=1)[rows]

@@ -19,13 +19,11 @@ import pyarrow as pa
 
 from hardsight.errors import InputError
 from hardsight.files.human import People, match, read_people
-from hardsight.files.kinds import check_table_output
-from hardsight.files.places import place
 from hardsight.human.answer_model import AnswerModel, Known, Ridge, known_of, stabilized
 from hardsight.human.settings import PeopleSettings
 from hardsight.human.votes import read_votes
 from hardsight.options import takes
-from hardsight.result import Result
+from hardsight.result import Result, table_target
 from hardsight.scoring.comparable import check_reference
 from hardsight.screen import Cell, Sentence, ShownTable, line, number, percent
 from hardsight.snapshot import Snapshot
@@ -49,14 +47,10 @@ class Answered:
     frequency: np.ndarray  # (n,)
     answers: np.ndarray | None  # (n,) how many people were asked, if known
 
-    @property
-    def per_sample(self) -> np.ndarray:
-        """(n,) answers, assumed where they are not known."""
-        return np.full(len(self.rows), ASSUMED) if self.answers is None else self.answers
-
     def model(self, known: Known, seed: int) -> AnswerModel:
         """What the answers teach."""
-        answers, enough = self.per_sample, len(self.rows) >= ENOUGH
+        enough = len(self.rows) >= ENOUGH
+        answers = np.full(len(self.rows), ASSUMED) if self.answers is None else self.answers
         target = stabilized(self.frequency * answers, answers)
         return AnswerModel(known, self.rows, target, float(np.median(answers)), learned=enough, seed=seed)
 
@@ -171,9 +165,7 @@ def people(
         A `Result` with the columns id, predicted_frequency, low, high and source.
     """
     settings = PeopleSettings.given(settings, options)
-    target = None if output is None else place(output)
-    if target is not None:
-        check_table_output(target, "people's predicted answers", (x, answers))
+    target = table_target(output, "people's predicted answers", (x, answers))
     models = [Snapshot.open(model).of_split(settings.split) for model in _listed(x)]
     references = _references(models, reference)
     votes = read_votes(answers, models[0], settings)
@@ -229,7 +221,7 @@ def _answered(said: People, model: Snapshot, known: Known) -> tuple[Answered, li
     answered = Answered(rows[usable], frequency[usable], None if answers is None else answers[usable].astype(np.float64))
     if np.ptp(answered.frequency) == 0:
         raise InputError(
-            f"{said.name}: all {usable.sum()} answered samples have the frequency {frequency[usable][0]:g}: nothing to learn."
+            f"{said.name}: all {usable.sum()} samples have the frequency {frequency[usable][0]:g}: nothing to learn."
         )
     return answered, notes
 

@@ -35,12 +35,6 @@ class Target:
     measure: Measure | None = None
     no_ceiling: str = "a noise ceiling needs people's answers"
 
-    @property
-    def axis(self) -> str:
-        """The name and hard end, for an axis label."""
-        words = "share of people who chose the given class" if self.key == "frequency" else self.words
-        return f"{words} ({self.hard} is hard)"
-
     def some(self, rows: np.ndarray | None) -> Target:
         """The target restricted to these rows of the table; None for all."""
         if rows is None:

@@ -24,7 +24,6 @@ from hardsight.files.human import People
 from hardsight.files.human_studies import file_name, unambiguous
 from hardsight.files.table_files import read_columns
 from hardsight.files.wide_tables import as_arrow, is_pandas, is_table
-from hardsight.human.dawid_skene import dawid_skene
 from hardsight.human.settings import VoteOptions
 from hardsight.snapshot import Snapshot
 from hardsight.stats.uncertainty import entropy_of
@@ -51,7 +50,9 @@ def read_votes(source: Any, model: Snapshot, settings: VoteOptions) -> Votes | N
     name = str(source) if isinstance(source, (str, os.PathLike)) else "votes"
     if "id" not in columns:
         raise InputError(f"{name}: votes need a column id.")
-    columns["id"], ids = _joined_ids([str(id) for id in columns["id"]], [str(id) for id in model.ids.tolist()], name)
+    columns["id"], ids = list(map(str, columns["id"])), list(map(str, model.ids.tolist()))
+    if not set(columns["id"]) & set(ids):  # the same images may lie in other folders
+        columns["id"], ids = list(map(file_name, columns["id"])), unambiguous(ids, name, "samples")
     label_of = {id: int(label) for id, label in zip(ids, model.labels.tolist(), strict=True)}
     asked = _asked(columns, label_of, class_names, name)  # (q,) the label of each question
     keys = list(zip(map(str, columns["id"]), asked, strict=True))
@@ -72,13 +73,6 @@ def _columns(source: Any) -> dict[str, list[Any]] | None:
     if is_pandas(source) and hasattr(source, "columns"):
         return {str(key): source[key].tolist() for key in source.columns}
     return as_arrow(source).to_pydict() if is_table(source) else None
-
-
-def _joined_ids(ids: list[str], of_samples: list[str], name: str) -> tuple[list[str], list[str]]:
-    """Both as they are, or as file names if the same images lie in other folders."""
-    if not set(ids) & set(of_samples):
-        ids, of_samples = [file_name(id) for id in ids], unambiguous(of_samples, name, "samples")
-    return ids, of_samples
 
 
 def _asked(columns: dict[str, list[Any]], label_of: dict[str, int], class_names: list[str] | None, name: str) -> list[int]:
@@ -105,15 +99,11 @@ def _totals(keys: list[tuple[str, int]], columns: dict[str, list[Any]], name: st
     asked = ~((counts[:, [0, 2]] < 0).all(1) & (counts[:, 1] <= 0))  # -1 stands for a question that was not asked
     bad = np.flatnonzero(asked & ~((counts >= 0) & (counts == np.floor(counts))).all(1))
     if len(bad):
-        raise InputError(
-            f"{name}: no, maybe and yes must be whole numbers of people; row {bad[0]} holds {counts[bad[0]].tolist()}."
-        )
+        raise InputError(f"{name}: no, maybe and yes must be whole numbers; row {bad[0]} holds {counts[bad[0]].tolist()}.")
     totals: dict[tuple[str, int], np.ndarray] = {}
     for row in np.flatnonzero(asked & (counts.sum(1) > 0)):
         if keys[row] in totals:
-            raise InputError(
-                f"{name}: there must be one row per id and label, but row {row} repeats {keys[row][0]!r}, {keys[row][1]}."
-            )
+            raise InputError(f"{name}: give one row per id and label: row {row} repeats {keys[row][0]!r}, {keys[row][1]}.")
         totals[keys[row]] = counts[row]
     return totals
 
@@ -139,7 +129,7 @@ def _one_by_one(
     np.add.at(counts, (item, vote), 1.0)
     if raters == "dawid-skene":
         rater = np.unique(list(map(str, columns["annotator"])), return_inverse=True)[1]
-        counts = dawid_skene(item, rater, vote, len(VOTES)).posterior * counts.sum(1, keepdims=True)
+        counts = dawid_skene(item, rater, vote, len(VOTES)) * counts.sum(1, keepdims=True)
     return {key: counts[row] for key, row in number.items()}
 
 
@@ -181,3 +171,44 @@ def _entropy(shares: list[float]) -> float:
     """Entropy of the accepted labels, each by its share of yes; NaN where none was accepted by anybody."""
     total = sum(shares)
     return float(entropy_of(np.array([shares]) / total)[0]) if total > 0 else float("nan")
+
+
+# Dawid and Skene (1979): what was probably meant, when some raters are more careful than others
+
+ROUNDS, SMALL_CHANGE = 1000, 1e-10  # most rounds of EM; the change of the log-likelihood per vote that ends them
+TINY = 1e-10  # a probability that stands for 0
+
+
+def dawid_skene(item: np.ndarray, rater: np.ndarray, vote: np.ndarray, k: int) -> np.ndarray:
+    """(items, k) probability of each answer, by EM over how each rater errs, from the shares of votes.
+
+    Args:
+        item, rater, vote: (v,) one entry per vote, numbered from 0.
+        k: number of answers.
+
+    Example:
+        >>> item, rater = np.repeat([0, 1, 2], 3), np.tile([0, 1, 2], 3)
+        >>> votes = np.array([1, 1, 0, 0, 0, 1, 1, 1, 0])  # the third rater always disagrees
+        >>> dawid_skene(item, rater, votes, 2)[:, 1].round(2)
+        array([1., 0., 1.])
+    """
+    n, r = int(item.max()) + 1, int(rater.max()) + 1
+    posterior = np.zeros((n, k))
+    np.add.at(posterior, (item, vote), 1.0)
+    posterior /= posterior.sum(1, keepdims=True)
+    before = -np.inf
+    for _ in range(ROUNDS):
+        prior = posterior.mean(0)  # (k,)
+        confusion = np.zeros((r, k, k))  # of a rater: [vote, truth], then normalized over votes
+        np.add.at(confusion, (rater, vote), posterior[item])
+        confusion /= np.maximum(confusion.sum(1, keepdims=True), TINY)
+        joint = np.tile(np.log(prior + TINY), (n, 1))  # (n, k)
+        np.add.at(joint, item, np.log(confusion[rater, vote] + TINY))
+        top = joint.max(1, keepdims=True)
+        total = np.exp(joint - top).sum(1, keepdims=True)
+        posterior = np.exp(joint - top) / total
+        likelihood = float((top + np.log(total)).sum()) / len(vote)
+        if likelihood - before < SMALL_CHANGE:
+            break
+        before = likelihood
+    return posterior

@@ -8,7 +8,7 @@
     error_model.py      the probability that a label is wrong, and how many are
     verdicts.py         one verdict per sample, and its explanation in plain words
     suspects.py         `Suspects`: the table, also where there are no labels to judge, and what is printed of it
-    folds.py            predictions of models that have not seen the sample: heads on features; fold_models.py: whole networks
+    folds.py            predictions of models that have not seen the sample: heads on features, or whole networks
     review.py           a person's marks applied to the labels; also those made in Label Studio or FiftyOne
 
 Names load when first used.

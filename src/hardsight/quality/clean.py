@@ -85,7 +85,9 @@ def clean(
     ordered = samples.take(order)
     _check_samples(ordered)
     report = progress or (lambda done, total, words: None)
-    near = _near(ordered, settings, report)
+    near = None
+    if settings.neighbors and ordered.features is not None:
+        near = find_neighborhood(ordered.features, ordered.labels, settings.folds, lambda done, words: report(done, STEPS, words))
     report(2, STEPS, "judging labels")
     run = samples.path if has_dynamics(samples.path) else None
     evidence = best_evidence(ordered, run, settings, near, lambda done, total: report(2, STEPS, f"fold {done} of {total}"))
@@ -159,24 +161,14 @@ def _opened_reference(samples: Snapshot, settings: CleanSettings) -> Snapshot | 
     """Another snapshot of the same model."""
     if settings.reference is None:
         return None
-    if not settings.neighbors:
-        raise InputError("a reference is searched for neighbors: leave out --no-neighbors, or the reference.")
-    if samples.source.evidence != "features":
-        raise InputError("a reference is compared by features, and there are only probabilities here.")
+    if not settings.neighbors or samples.source.evidence != "features":
+        raise InputError("a reference is searched for neighbors by features: give features, and leave out --no-neighbors.")
     reference = Snapshot.open(settings.reference)
     check_reference(samples, reference)
     features = reference.features
     if features is None or not np.isfinite(features).all(axis=1).any():
         raise InputError(f"{reference.name or 'the reference'}: no sample of the reference has finite features.")
     return reference
-
-
-def _near(samples: Snapshot, settings: CleanSettings, report: Progress) -> Neighborhood | None:
-    """What the samples are near to, by their features."""
-    features = samples.features
-    if not settings.neighbors or features is None:
-        return None
-    return find_neighborhood(features, samples.labels, settings.folds, lambda done, words: report(done, STEPS, words))
 
 
 def _put_back(near: Neighborhood, order: np.ndarray, samples: Snapshot, reference: Snapshot | None) -> Neighborhood:

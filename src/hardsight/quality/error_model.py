@@ -70,6 +70,14 @@ class ErrorModel:
         share(work, blocks(len(labels), max(1, NUMBERS // 4 // len(self.shares))))
         return result
 
+    def learned_by_heart(self, neighbors: ErrorModel) -> bool:
+        """Whether heads seem to know wrong labels: the labels of the neighbors are surer, and call many of their doubts errors.
+
+        A head that has seen a wrong label, or whose features have, hesitates between what a sample is and what it is called.
+        """
+        surer = neighbors.doubt < min(self.doubt, SURE)
+        return surer and neighbors.rate - self.rate > BY_HEART * self.doubt
+
 
 @dataclass(frozen=True)
 class ErrorCount:
@@ -84,15 +92,6 @@ class ErrorCount:
     def certainty(self) -> str:
         """Whether the ends are close enough to tell anything."""
         return "cannot tell" if self.high - self.low > max(FAR_APART * self.num_samples, LEAST_HIGH) else "estimated"
-
-
-def learned_by_heart(heads: ErrorModel, neighbors: ErrorModel) -> bool:
-    """Whether heads seem to know wrong labels: the labels of the neighbors are surer, and call many of the heads' doubts errors.
-
-    A head that has seen a wrong label, or whose features have, hesitates between what a sample is and what it is called.
-    """
-    surer = neighbors.doubt < min(heads.doubt, SURE)
-    return surer and neighbors.rate - heads.rate > BY_HEART * heads.doubt
 
 
 def fit_error_model(predictions: Sequence[np.ndarray], labels: np.ndarray) -> ErrorModel:

@@ -92,14 +92,9 @@ class Evidence:
 
     def take(self, rows: np.ndarray) -> Evidence:
         """The same of some samples, or of all in another order."""
-        return replace(
-            self,
-            labels=self.labels[rows],
-            heads=self.heads[rows],
-            probs=self.probs[rows],
-            votes=None if self.votes is None else self.votes[rows],
-            epochs={name: column[rows] for name, column in self.epochs.items()},
-        )
+        labels, heads, probs = (array[rows] for array in (self.labels, self.heads, self.probs))
+        votes, epochs = None if self.votes is None else self.votes[rows], {name: x[rows] for name, x in self.epochs.items()}
+        return replace(self, labels=labels, heads=heads, probs=probs, votes=votes, epochs=epochs)
 
     @property
     def known(self) -> np.ndarray:

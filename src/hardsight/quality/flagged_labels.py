@@ -13,14 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hardsight.errors import InputError
-from hardsight.quality.error_model import (
-    ErrorCount,
-    ErrorModel,
-    count_errors,
-    fit_error_model,
-    learned_by_heart,
-    seen_in_training,
-)
+from hardsight.quality.error_model import ErrorCount, ErrorModel, count_errors, fit_error_model, seen_in_training
 from hardsight.quality.evidence import Evidence
 from hardsight.quality.ranking import RANKINGS_OF_PROBS, by_epochs, estimated_noise, posterior, scores_of_labels
 from hardsight.threads import thread_pool
@@ -110,9 +103,7 @@ def _known(evidence: Evidence) -> np.ndarray:
     if evidence.kind == "epochs":
         known &= np.isfinite(evidence.epochs["aum" if evidence.by == "epochs" else evidence.by])
     if len(np.unique(evidence.labels[known])) < 2:
-        raise InputError(
-            f"wrong labels are found among two classes or more, but only {known.sum()} samples of one can be scored."
-        )
+        raise InputError(f"wrong labels are found among two classes or more: only {known.sum()} samples of one can be scored.")
     return known
 
 
@@ -127,4 +118,4 @@ def _fitted(
         return fit_error_model(both, labels), both
     with thread_pool() as pool:
         model, neighbors = pool.map(lambda predictions: fit_error_model(predictions, labels), (both, [votes]))
-    return (neighbors, [votes]) if learned_by_heart(model, neighbors) else (model, both)
+    return (neighbors, [votes]) if model.learned_by_heart(neighbors) else (model, both)

@@ -1,21 +1,37 @@
 """Out-of-sample predictions: what a model says of a sample that it has not learned from.
 
-`out_of_sample` fits heads to features by folds, which takes seconds (scoring/fitted_head.py); given a network, it trains whole
-ones (fold_models.py).
+`out_of_sample` fits heads to features by folds, which takes seconds (scoring/fitted_head.py). Given a network, it trains whole
+ones, each without one fold, in a run of its own:
+
+OUTPUT/fold-0/ ...          runs of `hardsight train`; one that was interrupted is resumed, a complete one is not trained again
+OUTPUT/out-of-sample.npz    probs, labels and ids of every sample: `hardsight clean` reads it
 """
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hardsight.checks import as_matrix, check_count, check_some_columns, to_numpy
+from hardsight.data import ImageData
+from hardsight.data.dataset import num_classes
 from hardsight.errors import InputError
+from hardsight.files.places import place_on_disk
 from hardsight.labels import whole_labels
 from hardsight.pandas_index import align
 from hardsight.scores.duplicates import find_repeats
-from hardsight.scoring.fitted_head import FOLDS, head_probs, unseen_heads
+from hardsight.scoring.fitted_head import FOLDS, fold_rows, head_probs, unseen_heads
+from hardsight.screen import Progress
+from hardsight.snapshot import Snapshot
+
+HELD_OUT = "held-out"
+OURS = ("watch", "snapshot")  # options of `hardsight.train` that the folds decide
+OF_DATA = ("split", "labels_from", "limit")  # options that say which samples: the folds are cut from those
 
 
 def out_of_sample(
@@ -40,10 +56,8 @@ def out_of_sample(
         array([0, 0, 0, 1, 1, 1])
     """
     if network:
-        from hardsight.quality.fold_models import FoldRuns
-
         data = features if labels is None else (features, labels)
-        return FoldRuns(**network).predict(data, check_count(folds, "folds", 2), seed, progress)
+        return predict_by_networks(data, network, check_count(folds, "folds", 2), seed, progress)
     matrix = as_matrix(features, "features")
     check_some_columns(matrix, "features")
     if labels is None:
@@ -100,3 +114,66 @@ def joined_groups(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     heads = np.concatenate([index[inverse] for index, inverse in firsts])  # the first row of each row's group
     links = coo_matrix((np.ones(2 * len(rows)), (np.tile(rows, 2), heads)), (len(rows), len(rows)))
     return np.asarray(connected_components(links, directed=False)[1], np.int64)
+
+
+# Whole networks
+
+
+def predict_by_networks(data: Any, network: Mapping[str, Any], folds: int, seed: int, progress: Progress | None) -> np.ndarray:
+    """(n, c) probabilities of each labeled sample of the data, in its order; NaN for an image that could not be read.
+
+    `network` is its `model`, the `output` below which the runs are, and options of `hardsight.train`.
+    """
+    from hardsight.training.sets import open_sets
+    from hardsight.training.settings import TrainSettings
+
+    training = {name: value for name, value in network.items() if name not in ("model", "output")}
+    model, output = network.get("model"), network.get("output")
+    if model is None or output is None:
+        raise InputError("to train networks by folds, give model= and output=; heads on features take neither, and no options.")
+    taken = [name for name in OURS if name in training]
+    if taken:
+        raise InputError(f"{taken[0]} is decided by the folds and cannot be given.")
+    directory, samples = place_on_disk(output), open_sets(data, TrainSettings.given(None, {"watch": {}, **training})).train
+    labels, ids = np.asarray(samples.labels), list(samples.ids)
+    result = np.full((len(samples), num_classes(samples)), np.nan)
+    row_of = {id: row for row, id in enumerate(ids)}
+    parts = list(fold_rows(labels, folds, seed, _copies(samples, folds)))
+    for number, (train, test) in enumerate(parts):
+        kept, held_out = _part(samples, train), _part(samples, test)
+        for id, probs in _train(kept, held_out, model, directory / f"fold-{number}", training).items():
+            result[row_of[id], : len(probs)] = probs
+        if progress is not None:
+            progress(number + 1, len(parts))
+    names = None if samples.class_names is None else list(samples.class_names)
+    Snapshot(probs=result, labels=labels, ids=ids, class_names=names).save(directory / "out-of-sample.npz")
+    return result
+
+
+def _copies(samples: Any, folds: int) -> np.ndarray | None:
+    """(n,) row that stands for a sample and its near duplicates; None for images, which would have to be read for it."""
+    if not hasattr(samples, "inputs"):
+        return None
+    return find_repeats(samples.inputs.reshape(len(samples), -1)).originals(np.asarray(samples.labels), folds)
+
+
+def _train(kept: Any, test: Any, model: Any, directory: Path, training: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Train without the fold and predict it: id -> (c,) probabilities."""
+    from hardsight.training.train import train
+
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    options = {name: value for name, value in training.items() if name not in OF_DATA}
+    own = copy.deepcopy(model)  # each starts from the same
+    train(kept, directory, model=own, watch={HELD_OUT: test}, snapshot=True, **options)
+    fold = Snapshot.load(directory).of_split(HELD_OUT)
+    assert fold.head is not None and fold.features is not None
+    return dict(zip(map(str, fold.ids), head_probs(fold.head, fold.features), strict=True))
+
+
+def _part(samples: Any, rows: np.ndarray) -> Any:
+    """Some of the samples, without the splits that they came with: all of them are trained on, or all of them watched."""
+    part = samples.take(rows)
+    if isinstance(part, ImageData):
+        return replace(part, columns={name: column for name, column in part.columns.items() if name != "split"})
+    part.columns = {}
+    return part

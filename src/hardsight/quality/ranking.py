@@ -86,10 +86,8 @@ def margin(probs: np.ndarray, factors: np.ndarray) -> np.ndarray:
         >>> margin(np.array([[0.5, 0.3, 0.2]]), np.ones((3, 3))).round(3)
         array([[-0.2,  0.2,  0.3]])
     """
-    top = probs.max(axis=1, keepdims=True)
-    first = np.arange(probs.shape[1]) == probs.argmax(axis=1)[:, None]  # (b, c)
-    second = np.where(first, -np.inf, probs).max(axis=1, keepdims=True)
-    return np.where(first, second, top) - probs
+    second, first = np.split(np.partition(probs, -2, axis=1)[:, -2:], 2, axis=1)  # (b, 1) each
+    return np.where(probs == first, second, first) - probs
 
 
 def scores_of_labels(probs: np.ndarray, labels: np.ndarray, ranking: OfProbs, factors: np.ndarray) -> np.ndarray:

@@ -56,13 +56,9 @@ def tool_marks(path: Place, samples: Snapshot, class_names: Sequence[str] | None
     document = read_json(path, "not a readable review")
     chosen = _of_label_studio(document, path) if isinstance(document, list) else _of_fiftyone(document, path)
     given = dict(zip(map(str, samples.ids.tolist()), samples.labels.tolist(), strict=True))
-    number_of = _numbers(class_names or [str(k) for k in range(samples.num_classes or samples.labels.max(initial=-1) + 1)])
+    names = class_names or [str(k) for k in range(samples.num_classes or samples.labels.max(initial=-1) + 1)]
+    number_of = {written: number for number, name in enumerate(names) for written in (name, printable(name))}  # as exported
     return [_mark(path, id, names, given.get(id, -1), number_of) for id, names in chosen]
-
-
-def _numbers(class_names: Sequence[str]) -> dict[str, int]:
-    """Class numbers by the names under which classes are exported."""
-    return {written: number for number, name in enumerate(class_names) for written in (name, printable(name))}
 
 
 def _mark(path: Place, id: str, names: set[str], given: int, number_of: dict[str, int]) -> Mark:
@@ -86,15 +82,11 @@ def _of_label_studio(tasks: list[Any], path: Place) -> list[tuple[str, set[str]]
                 "project that holds what hardsight export --to labelstudio wrote."
             )
         done = [annotation for annotation in annotations if not annotation.get("was_cancelled")]
-        names = {choice for annotation in done for choice in _choices(annotation)}
+        values = [result.get("value", {}) for annotation in done for result in annotation.get("result", ())]
+        names = {choice for value in values for choice in value.get("choices", ())}
         if names:
             chosen.append((str(data["id"]), names))
     return chosen
-
-
-def _choices(annotation: dict[str, Any]) -> list[str]:
-    results = [result.get("value", {}) for result in annotation.get("result", ())]
-    return [choice for value in results for choice in value.get("choices", ())]
 
 
 def _of_fiftyone(document: Any, path: Place) -> list[tuple[str, set[str]]]:

@@ -26,18 +26,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hardsight.errors import InputError
-from hardsight.files.suspects import (
-    CANNOT_TELL,
-    DUPLICATE_OF,
-    SUSPECTS,
-    noted_warnings,
-    precision_in_words,
-    suspects_notes,
-)
+from hardsight.files.suspects import CANNOT_TELL, DUPLICATE_OF, SUSPECTS, noted_warnings, precision_in_words, suspects_notes
+from hardsight.quality.error_model import ErrorCount
 from hardsight.quality.evidence import Evidence
 from hardsight.quality.flagged_labels import Judgment
 from hardsight.quality.neighbors import Neighborhood, find_neighborhood
-from hardsight.quality.verdicts import VERDICTS, Judged, Verdicts, class_name, explained_verdicts
+from hardsight.quality.verdicts import VERDICTS, Verdicts, class_name, explained_verdicts, judged
 from hardsight.result import Result
 from hardsight.scores.duplicates import first_rows
 from hardsight.screen import Sentence, ShownTable, line, number
@@ -102,7 +96,7 @@ def _expected(notes: Mapping[str, Any]) -> Sentence:
 
 def suspects_table(
     samples: Snapshot, evidence: Evidence, judgment: Judgment, verdicts: Verdicts, near: Neighborhood | None,
-    columns: Mapping[str, Any],
+    columns: Mapping[str, Any] | None = None,
 ) -> pa.Table:  # fmt: skip
     """The table of all samples; its notes hold the `columns` of a wide table that were read, for `explore` and `report`."""
     classes, labels, probs = evidence.classes, evidence.labels, evidence.probs
@@ -125,7 +119,9 @@ def suspects_table(
         by_probs(classes[predicted]),
         pa.array(originals_of(ids, near), pa.string()),
     ]
-    notes = {"columns": columns, "class_names": samples.class_names, **_notes(evidence, judgment)}
+    notes: dict[str, Any] = {"version": VERSION, "class_names": samples.class_names}
+    if columns is not None:  # there are labels
+        notes |= {"columns": columns, **_notes(evidence, judgment)}
     fields = [("id", samples.source.id_type), *SUSPECTS, (DUPLICATE_OF, pa.string())]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields, metadata={"hardsight": json.dumps(notes)}))
 
@@ -148,7 +144,6 @@ def _notes(evidence: Evidence, judgment: Judgment) -> dict[str, Any]:
     """What holds for all samples."""
     count, wrong = judgment.count, judgment.wrong[judgment.flagged]
     return {
-        "version": VERSION,
         "evidence": evidence.kind,
         "by": evidence.by,
         "expected_errors": count.errors,
@@ -169,19 +164,9 @@ def unlabeled_suspects(samples: Snapshot) -> pa.Table:
     features, n = samples.features, len(samples)
     if features is None:
         raise InputError(f"{samples.where}: without labels, only features tell duplicates and outliers, and there are none.")
-    nobody = np.full(n, -1)
+    nobody, no, unknown = np.full(n, -1), np.zeros(n, bool), np.full((n, 1), np.nan)
     near = find_neighborhood(features, nobody, 2, lambda done, words: None)
-    nothing, no = np.zeros(n), np.zeros(n, bool)
-    facts = Judged(no, no, nothing, nobody, nothing, None)
-    none = np.zeros((n, 0))
-    verdicts = explained_verdicts(samples, Evidence("none", "none", np.arange(0), nobody, none, none), facts, near)
-    arrays = {field.name: pa.nulls(n, field.type) for field in SUSPECTS}
-    arrays |= {
-        "verdict": pa.array(verdicts.names, pa.string()),
-        "explanation": pa.array(verdicts.explanations, pa.string()),
-        "is_label_issue": pa.array(no),
-    }
-    notes = {"version": VERSION, "class_names": samples.class_names}
-    schema = pa.schema([("id", samples.source.id_type), *SUSPECTS, (DUPLICATE_OF, pa.string())], {"hardsight": json.dumps(notes)})
-    originals = pa.array(originals_of(samples.ids, near), pa.string())
-    return pa.Table.from_arrays([pa.array(samples.ids, samples.source.id_type), *arrays.values(), originals], schema=schema)
+    evidence = Evidence("none", "none", np.arange(1), nobody, unknown, unknown)
+    judgment = Judgment(unknown[:, 0], unknown[:, 0], no, ErrorCount(0.0, 0.0, 0.0, 0))
+    verdicts = explained_verdicts(samples, evidence, judged(evidence, no), near)
+    return suspects_table(samples, evidence, judgment, verdicts, near)

@@ -54,7 +54,7 @@ def score_histograms(
     """
     from matplotlib.colors import LogNorm
 
-    rows = _rows(len(columns), across)
+    rows = [len(part) for part in np.array_split(np.arange(len(columns)), -(-len(columns) // across))]  # the longer ones first
     figure = new_figure(1.1 + 3.5 * rows[0], 0.5 + 3.2 * len(rows))
     words = f"{title}; the line is the median"
     figure.suptitle(plain(words if rows[0] > 2 else words.replace("; ", ";\n")), fontsize=11 if rows[0] > 1 else 9)
@@ -82,12 +82,6 @@ def score_histograms(
         panel.set_ylabel(plain(name), fontsize=8)
     figure.colorbar(drawn, ax=axes, label="samples", shrink=0.8)
     return finished(figure)
-
-
-def _rows(count: int, across: int) -> list[int]:
-    """How many panels each row has: as even as can be, the longer rows first."""
-    down = -(-count // across)
-    return [count // down + (row < count % down) for row in range(down)]
 
 
 def _filled(figure: Figure, rows: Sequence[int]) -> list[Axes]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from hardsight.errors import InputError
 from hardsight.render.style import COLORS, MARKERS, finished, new_figure
+from hardsight.screen import printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,12 +32,12 @@ WORDS = {
 }
 SCALE = {"correct": 100.0, "own_angle": 180 / np.pi, "nearest_angle": 180 / np.pi}
 LIMITS = {
-    "norm": (0, None),
-    "avh": (0, None),
+    "norm": (0, np.inf),
+    "avh": (0, np.inf),
     "confidence": (0, 1),
     "correct": (0, 100),
     "own_angle": (0, 180),
-    "loss": (0, None),
+    "loss": (0, np.inf),
 }
 COLLAPSE = {"nc1": "NC1", "nc2": "NC2", "nc3": "NC3", "nc4": "NC4 (to 1)"}
 
@@ -69,7 +70,7 @@ def curves_figure(
         for group, time in marks:
             panel.axvline(time, color=colors[present.index(group)], linestyle=":", linewidth=1.4)
         panel.set(xlabel=curves.unit, ylabel=WORDS[name])
-        _limit(panel, name, curves)
+        _limit(panel, name)
         panel.locator_params(axis="x", integer=True, nbins=6)
         panel.grid(color="#e5e5e5", linewidth=0.6)
         panel.set_axisbelow(True)
@@ -98,19 +99,14 @@ def _draw_groups(panel: Any, name: str, curves: Curves, colors: list[Any], *, fe
 
 
 def _label(curves: Curves, group: int) -> str:
-    name = curves.groups.names[group]
-    name = name if len(name) <= 24 else name[:23] + "…"
-    return f"{name} (n = {int(curves.count[group].max()):,})"
+    return f"{printable(curves.groups.names[group], 24)} (n = {int(curves.count[group].max()):,})"
 
 
-def _limit(panel: Any, name: str, curves: Curves) -> None:
+def _limit(panel: Any, name: str) -> None:
     """No room below zero where there is nothing, and none above what can be; a curve that hardly moves still fills it."""
-    low, high = LIMITS.get(name, (None, None))
+    low, high = LIMITS.get(name, (-np.inf, np.inf))
     bottom, top = panel.get_ylim()
-    if low is not None and bottom < low:
-        panel.set_ylim(bottom=low)
-    if high is not None and top > high:
-        panel.set_ylim(top=high * 1.02)
+    panel.set_ylim(max(bottom, low), min(top, 1.02 * high))
 
 
 def _colors(count: int, ordered: bool) -> list[Any]:

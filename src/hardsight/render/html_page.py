@@ -18,7 +18,7 @@ h1 { margin-bottom: .2rem } h2 { margin: 2rem 0 .3rem; font-size: 1.25rem }
   linear-gradient(to left, #8888, transparent) right / .8rem 100% no-repeat } /* a shadow where there is more to scroll to */
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 14px; margin: .4rem 0 1rem }
 td, th { padding: .22rem .6rem; text-align: right; border-bottom: 1px solid #8884; white-space: nowrap }
-th { font-weight: 600; vertical-align: bottom } .word { text-align: left }
+th { font-weight: 600; vertical-align: bottom } .word { text-align: left; white-space: normal; max-width: 20rem }
 .last td { border-top: 2px solid #8888; font-weight: 600 }
 .quiet { color: #777 } .yes { color: #0072b2; font-weight: 600 } .no { color: #d55e00; font-weight: 600 }
 figure { margin: .5rem 0; display: inline-block; max-width: 100% }

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.render.style import BLUE, COLORS, MARKERS, VERMILION, finished, new_figure, plain
+from hardsight.screen import printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,8 +56,7 @@ def groups_with_intervals(names: Sequence[str], counts: np.ndarray, panels: Sequ
         axes.set_title(panel.title, fontsize=9)
         axes.locator_params(axis="x", nbins=4)  # more of small numbers would touch each other
         axes.tick_params(labelsize=8)
-    short = [name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…" for name in names]
-    shown = [f"{name}  (n = {count:,})" for name, count in zip(short, counts, strict=True)]
+    shown = [f"{printable(name, LONGEST_NAME)}  (n = {count:,})" for name, count in zip(names, counts, strict=True)]
     every[0].set_yticks(place, [plain(name) for name in shown])
     every[0].set_ylim(k - 0.4, -0.6)
     return finished(figure)

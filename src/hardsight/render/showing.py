@@ -75,19 +75,21 @@ def as_page(
         parts += [html_page.drawn(png_bytes(figure), name) for name, figure in result.figures().items()]
     else:
         parts.append(html_page.figures(figures, wide=True))
-    parts += [_html(item) for item in result.details()]
+    parts += [_html(item, result.folded) for item in result.details()]
     if start is not None:
         parts.append(html_page.again(start.get("words"), command))
         parts += [html_page.settings(start)] if {"arguments", "versions"} <= start.keys() else []
     where = "" if result.run is None or start is not None else str(result.run)  # in its run, it is the same wherever that lies
-    return html_page.page(type(result).__name__, where, *parts)
+    return html_page.page(result.title or type(result).__name__, where, *parts)
 
 
-def _html(item: Sentence | ShownTable) -> str:
+def _html(item: Sentence | ShownTable, folded: bool = False) -> str:
     if isinstance(item, Sentence):
         return html_page.paragraph(item.text)
-    title = html_page.heading(item.title) if item.title else ""
-    return title + html_page.table(item.header, item.rows, words=item.words)
+    table = html_page.table(item.header, item.rows, words=item.words)
+    if folded:
+        return html_page.folded(_caption(item), table)
+    return html_page.heading(item.title) + table if item.title else table
 
 
 # Printed tables as files
@@ -167,7 +169,15 @@ def arrow_tables(tables: Iterable[ShownTable]) -> dict[str, pa.Table]:
 def as_latex(table: ShownTable) -> str:
     """A table environment with what was printed."""
     rows = [[*map(escaped, row[: table.words]), *map(numbers, row[table.words :])] for row in table.rows]
-    return tabular([escaped(_spoken(name)) for name in table.header], rows, escaped(_spoken(_caption(table))), table.words)
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{escaped(_spoken(_caption(table)))}}}",
+        rf"\begin{{tabular}}{{{'l' * table.words}{'r' * (len(table.header) - table.words)}}}",
+        r"\hline",
+    ]
+    lines += [_row([escaped(_spoken(name)) for name in table.header]), r"\hline", *map(_row, rows)]
+    return "\n".join([*lines, r"\hline", r"\end{tabular}", r"\end{table}", ""])
 
 
 def _spoken(text: str) -> str:
@@ -232,19 +242,6 @@ def numbers(text: str) -> str:
 def _power(number: re.Match[str]) -> str:
     times = "" if number[1] == "1" else rf"{number[1]} \times "
     return f"${times}10^{{{int(number[2])}}}$"
-
-
-def tabular(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str, words: int = 1) -> str:
-    """A table environment from cells that are already LaTeX; the first columns hold text, the others numbers."""
-    lines = [
-        r"\begin{table}",
-        r"\centering",
-        rf"\caption{{{caption}}}",
-        rf"\begin{{tabular}}{{{'l' * words}{'r' * (len(header) - words)}}}",
-        r"\hline",
-    ]
-    lines += [_row(header), r"\hline", *map(_row, rows)]
-    return "\n".join([*lines, r"\hline", r"\end{tabular}", r"\end{table}", ""])
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -2,10 +2,7 @@
 
     settings.py      the options of all three
     eligible.py      the samples to choose among, and what the method knows of them: a score, how sure the model is, directions
-    methods.py       the methods by name, and their reasons; within each class, if asked
-    strata.py        coverage: every level of hardness, without the hardest
-    k_center.py        k-center: no sample is far from the subset
-    d2.py         D2: hard samples from everywhere
+    methods.py       the methods by name, and their reasons; within each class, if asked; then coverage, k-center and D2
     select.py      `select`, and what `hardsight select` does
     cost.py          what a subset costs in accuracy
     curriculum.py       `curriculum`: the order, and the epoch from which each sample is trained on

@@ -20,7 +20,7 @@ from hardsight.files.places import place
 from hardsight.files.writing import replacing
 from hardsight.result import Result
 from hardsight.scoring.fitted_head import fit_head, unconverged
-from hardsight.screen import Cell, Sentence, ShownTable, line, number, percent
+from hardsight.screen import Cell, Sentence, ShownTable, interval, line, number, percent
 from hardsight.stats import wilson
 from hardsight.subsets.eligible import EligibleRows
 from hardsight.subsets.methods import Picker
@@ -48,8 +48,7 @@ class Curve(Result):
         """The accuracy of every subset with its interval."""
         rows = [
             (row["subset"], number(row["budget"]), percent(row["accuracy"], digits=1),
-             Cell(f"[{percent(row['accuracy_low'], digits=1)}, {percent(row['accuracy_high'], digits=1)}]",
-                  {"low": row["accuracy_low"], "high": row["accuracy_high"]}))
+             interval(row["accuracy_low"], row["accuracy_high"], 1, 100, ""))
             for row in self.table.to_pylist()
         ]  # fmt: skip
         yield line(f"{WORDS}, tested on {self.tested_on}")

@@ -18,10 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.errors import InputError
-from hardsight.files.kinds import check_table_output
-from hardsight.files.places import place
 from hardsight.options import takes
-from hardsight.result import Result
+from hardsight.result import Result, table_target
 from hardsight.screen import Cell, Sentence, ShownTable, line, number, percent
 from hardsight.snapshot import Snapshot
 from hardsight.subsets.eligible import EligibleRows, eligible_rows
@@ -76,9 +74,7 @@ def curriculum(
     settings = CurriculumSettings.given(settings, options)
     if settings.order == "self-paced":
         raise InputError("order self-paced follows the network while it trains: use hardsight train --order self-paced.")
-    target = None if output is None else place(output)
-    if target is not None:
-        check_table_output(target, "a curriculum", (x, settings.head, settings.labels))
+    target = table_target(output, "a curriculum", (x, settings.head, settings.labels))
     samples = Snapshot.open(x, by=settings.by, **settings.keywords())
     found = eligible_rows(samples, SelectSettings(budget=1, method="hardest", by=settings.by, split=settings.split))
     plan = _plan(found, settings)

@@ -55,8 +55,7 @@ class EligibleRows:
     @property
     def ids(self) -> np.ndarray:
         """(n,) strings or integers."""
-        ids: np.ndarray = self.samples.ids[self.rows]
-        return ids
+        return np.asarray(self.samples.ids[self.rows])
 
     def take(self, rows: np.ndarray) -> EligibleRows:
         """Only these of the candidates."""
@@ -72,7 +71,6 @@ class EligibleRows:
 def eligible_rows(samples: Snapshot, settings: SelectSettings) -> EligibleRows:
     """The samples that a method can choose among; what can be refused before anything is scored is refused first."""
     labels = samples.labels
-    ids = samples.ids
     rows, notes = _rows(samples, labels, settings)
     num_classes = samples.num_classes or int(labels.max(initial=-1)) + 1
     found = EligibleRows(samples, np.arange(len(samples)), labels, num_classes, notes=notes)
@@ -85,7 +83,7 @@ def eligible_rows(samples: Snapshot, settings: SelectSettings) -> EligibleRows:
         found = replace(found, by=by, values=_values(samples, settings.method, by))
     if settings.method in BY_FEATURES:
         found = _with_directions(found, rows, settings.method)
-    found = found.take(rows[np.argsort(ids[rows], kind="stable")])
+    found = found.take(rows[np.argsort(samples.ids[rows], kind="stable")])
     return _usable(found, settings)
 
 

@@ -21,11 +21,9 @@ import pyarrow as pa
 
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError, MissingExtra
-from hardsight.files.kinds import check_table_output
-from hardsight.files.places import place
 from hardsight.geometry import pair_angles, safe_row_norms
 from hardsight.options import takes
-from hardsight.result import Result
+from hardsight.result import Result, table_target
 from hardsight.scores.class_search import Classed, Others, Own, Window, search_classes
 from hardsight.screen import Cell, Progress, Sentence, ShownTable, line, number, percent
 from hardsight.snapshot import Snapshot
@@ -145,9 +143,7 @@ def mine(
         array([30., 10., 10., 50.])
     """
     settings = MineSettings.given(settings, options)
-    target = None if output is None else place(output)
-    if target is not None:
-        check_table_output(target, "pairs" if settings.pairs else "triplets", (x, settings.labels))
+    target = table_target(output, "pairs" if settings.pairs else "triplets", (x, settings.labels))
     samples = Snapshot.open(x, **settings.keywords()).selected(settings.split, settings.first, settings.limit)
     mined = _mined(samples, settings, progress)
     mined.notes += samples.notes

@@ -18,11 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 from hardsight.errors import InputError
-from hardsight.files.kinds import check_table_output
-from hardsight.files.places import Place, place
+from hardsight.files.places import place
 from hardsight.files.writing import check_output
 from hardsight.options import takes
-from hardsight.result import Result
+from hardsight.result import Result, table_target
 from hardsight.screen import Progress, Sentence, ShownTable, line, number
 from hardsight.snapshot import Snapshot
 from hardsight.snapshot.sources import SCORES_ALONE
@@ -97,8 +96,11 @@ def select(
         [1, 2]
     """
     settings = SelectSettings.given(settings, {**options, **({} if budget is None else {"budget": budget})})
-    target = None if output is None else place(output)
-    _check_outputs(target, settings, (x, settings.head, settings.labels))
+    target = table_target(output, "a subset", (x, settings.head, settings.labels))
+    if isinstance(settings.curve, str):
+        check_output(place(settings.curve), table="the cost curve of subsets", inputs=(x, settings.head, settings.labels))
+        if target is not None and place(settings.curve).resolve() == target.resolve():
+            raise InputError(f"{target} is both the subset and its curve: give two files.")
     samples = Snapshot.open(x, by=settings.by, **settings.keywords())
     if settings.curve and samples.source.evidence == SCORES_ALONE:
         raise InputError(f"--curve fits heads to features, and {samples.where} is a table of scores: give the run or snapshot.")
@@ -115,16 +117,6 @@ def select(
     if target is not None:
         subset.save(target)
     return subset
-
-
-def _check_outputs(target: Place | None, settings: SelectSettings, inputs: tuple[Any, ...]) -> None:
-    """Refuse files that cannot be written, before anything slow."""
-    if target is not None:
-        check_table_output(target, "a subset", inputs)
-    if isinstance(settings.curve, str):
-        check_output(place(settings.curve), table="the cost curve of subsets", inputs=inputs)
-        if target is not None and place(settings.curve).resolve() == target.resolve():
-            raise InputError(f"{target} is both the subset and its curve: give two files.")
 
 
 def _table(found: EligibleRows, rows: np.ndarray, reasons: list[str], settings: SelectSettings) -> pa.Table:

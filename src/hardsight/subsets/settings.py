@@ -12,6 +12,7 @@ from hardsight.training.settings import PacingOptions
 
 Method = Literal["coverage", "hardest", "easiest", "balanced", "random", "kcenter", "d2", "margin", "entropy", "avc"]
 UNCERTAIN = ("margin", "entropy", "avc")  # what to label next, by what the model is least sure of
+BY = "Score to measure hardness by, or a column of a scores table. Default: aum if the run recorded its epochs, else avh, else "
 CURVE_FILES = r"[^-].*\.(png|pdf|svg|parquet|csv|json)"
 LIKE_A_FILE = CURVE_FILES.replace("png|", "png|jpe?g|gif|txt|tsv|html|xlsx|")  # taken for the curve's, and refused in words
 
@@ -35,12 +36,7 @@ class SelectSettings(OpeningOptions):
         "Method: coverage (every level of hardness except the hardest), hardest, easiest, balanced (equally from each "
         "class), random, kcenter, d2; or what to label next: margin, entropy, avc.",
     )
-    by: str | None = option(
-        None,
-        "Score to measure hardness by, or a column of a scores table. Default: aum if the run recorded its epochs, else avh, "
-        "else loss; entropy for unlabeled samples.",
-        metavar="SCORE",
-    )
+    by: str | None = option(None, BY + "loss; entropy for unlabeled samples.", metavar="SCORE")
     per_class: bool = option(False, "Divide the budget equally among the classes, and choose within each.")
     split: str | None = option(None, "Choose among the samples of this split. Default: train, if there is one.")
     unlabeled: bool | None = option(
@@ -79,12 +75,7 @@ class SelectSettings(OpeningOptions):
 class CurriculumSettings(PacingOptions, OpeningOptions):
     """The score that orders the samples, and how fast they come into use."""
 
-    by: str | None = option(
-        None,
-        "Score to measure hardness by, or a column of a scores table. Default: aum if the run recorded its epochs, else avh, "
-        "else loss.",
-        metavar="SCORE",
-    )
+    by: str | None = option(None, BY + "loss.", metavar="SCORE")
     epochs: int = option(10, "Number of epochs that you will train for.", least=1)
     split: str | None = option(None, "Order the samples of this split. Default: train, if there is one.")
     seed: int = common("seed", help="Random seed, for --order random.")
