@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hardsight.checks import check_unique
 from hardsight.errors import FileError, InputError
 from hardsight.explorer.columns import codes, floats, from_arrow, integers, numbers
 from hardsight.explorer.display import Display
@@ -37,7 +38,6 @@ from hardsight.files.suspects import (
 )
 from hardsight.scores import SCORES
 from hardsight.table import read_scores
-from hardsight.unique_ids import check_unique
 
 ABOUT = {  # column -> its hard end, and what it is
     "error_score": ("high", "How likely the given class is wrong: higher is more likely."),

@@ -112,8 +112,7 @@ def _own_network(text: str) -> str | None:
 
 def _open_library(library: str, name: str, weights: Path | None, options: ModelOptions, pretrained: str | None = None) -> Model:
     _require_torch(f"{library}:{name}")
-    from hardsight.models.libraries import open_timm, open_torchvision
-    from hardsight.models.transformers_models import open_transformers
+    from hardsight.models.libraries import open_timm, open_torchvision, open_transformers
     from hardsight.models.weights import tensors_only
 
     opener: Any = {"timm": open_timm, "torchvision": open_torchvision, "hf": open_transformers}[library]
