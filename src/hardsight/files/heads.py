@@ -95,11 +95,8 @@ def head_from_arrays(path: Place, arrays: dict[str, Any]) -> tuple[Head | None, 
 
 def _load_safetensors(path: Place) -> tuple[Head, list[str] | None]:
     check(existing_file(path))
-    with (
-        reading(path, "not a readable safetensors file"),
-        on_disk(path) as local,
-        safe_open(local, framework="numpy") as file,
-    ):
+    fault = "not a readable safetensors file"
+    with reading(path, fault), on_disk(path) as local, safe_open(local, framework="numpy") as file:
         metadata = file.metadata() or {}
         arrays = {name: file.get_tensor(name) for name in file.keys() if name in ARRAYS}
     if "weight" not in arrays:
