@@ -111,6 +111,13 @@ def nearest(word: object, known: Iterable[str], cutoff: float = 0.6) -> str | No
     return names[near[0]] if near else None
 
 
+def check_choice(value: object, choices: Iterable[str], name: str) -> None:
+    """Refuse a value that is none of the choices."""
+    known = list(choices)
+    if value not in known:
+        raise InputError(f"{name} must be one of {', '.join(known)}, got {value!r}.{did_you_mean(value, known)}")
+
+
 def first_line(error: BaseException) -> str:
     """The text of an exception, short enough to quote in a message."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

@@ -31,12 +31,11 @@ class FittedEstimator:
         self.last = self.steps[-1] if self.steps else estimator
         name = type(self.last).__name__
         instead = " Its probabilities can be scored: probs=model.predict_proba(X)." if hasattr(self.last, "predict_proba") else ""
-        if not (hasattr(self.last, "decision_function") and hasattr(type(self.last), "fit")):
-            raise InputError(f"{name} is not a linear classifier: it must be {SUPPORTED}.{instead}")
-        if not hasattr(self.last, "classes_"):
+        decides = hasattr(self.last, "decision_function") and hasattr(type(self.last), "fit")
+        if decides and not hasattr(self.last, "classes_"):
             raise InputError(f"{name} is not fitted: call fit before scoring with it.")
-        if not hasattr(self.last, "coef_"):
-            raise InputError(f"{name} has no coef_, so no class vectors: it must be {SUPPORTED}.{instead}")
+        if not decides or not hasattr(self.last, "coef_"):
+            raise InputError(f"{name} is not a linear classifier with coef_: it must be {SUPPORTED}.{instead}")
         self.classes = np.asarray(self.last.classes_)
         self.class_names = [str(_whole(label)) for label in self.classes.tolist()]
 

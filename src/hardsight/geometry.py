@@ -159,23 +159,14 @@ def _arcsine_over_sine(square: Any, q: Any, polynomial: tuple[float, ...]) -> No
 
 def angles_at(cosine: Any, x: Any, w: Any, at: tuple[Any, ...]) -> np.ndarray:
     """The float64 angles at some entries of a (b, t) tile of cosines, at the rows and columns `at`."""
-    rows, columns = at
-    cosines = cosine[at]  # (p,)
-    if isinstance(cosine, np.ndarray):
-        theta = np.arccos(np.clip(cosines.astype(np.float64), -1.0, 1.0))
-    else:
-        theta, cosines = to_numpy(cosines.double().clip_(-1.0, 1.0).arccos_()), to_numpy(cosines)
-    near = np.flatnonzero((cosines > NEAR_ZERO_ANGLE) | (cosines < NEAR_PI))
-    if len(near):
-        theta[near] = _measured_angles(x, w, rows[near], columns[near])
-    return theta
+    return pair_angles(to_numpy(cosine[at]), x, w, *at)
 
 
-def pair_angles(cosine: np.ndarray, x: np.ndarray, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """(p,) angles between x[rows] and x[others] in float64, from their (p,) cosines; near the poles, from the vectors."""
+def pair_angles(cosine: np.ndarray, x: Any, w: Any, rows: Any, others: Any) -> np.ndarray:
+    """(p,) angles between x[rows] and w[others] in float64, from their (p,) cosines; near the poles, from the vectors."""
     theta = np.arccos(np.clip(cosine.astype(np.float64), -1.0, 1.0))
     near = np.flatnonzero((cosine > NEAR_ZERO_ANGLE) | (cosine < NEAR_PI))
-    theta[near] = _measured_angles(x, x, rows[near], others[near])
+    theta[near] = _measured_angles(x, w, rows[near], others[near])
     return theta
 
 

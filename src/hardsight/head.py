@@ -15,16 +15,18 @@ Wherever a head is accepted, a bare `weight` array or an `nn.Linear` means a lin
 
 from __future__ import annotations
 
+import copy
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from hardsight.checks import as_matrix, as_numbers, check_same_space, check_weight, is_tensor, namespace, to_numpy, widened
-from hardsight.errors import InputError
+from hardsight.errors import InputError, check_choice
 from hardsight.geometry import angles, row_norms
 
+ARRAYS = ("weight", "bias", "log_variance", "log_prior")
 Kind = Literal["linear", "cosine", "angular", "gaussian"]
 
 
@@ -54,8 +56,7 @@ class Head:
     log_prior: Any = None
 
     def __post_init__(self) -> None:
-        if self.kind not in get_args(Kind):
-            raise InputError(f"a head's kind must be one of {', '.join(get_args(Kind))}, got {self.kind!r}.")
+        check_choice(self.kind, get_args(Kind), "a head's kind")
         put = object.__setattr__  # the arrays are checked once, here
         put(self, "weight", check_weight(self.weight, directions=self.kind in ("cosine", "angular")))
         c, d = self.weight.shape
@@ -104,7 +105,7 @@ class Head:
 
     def centered(self) -> Head:
         """The same head in coordinates centered on `origin`, with the same logits for centered features."""
-        return self if self.origin is None else self._with(self.directions, None, self.log_variance, self.log_prior)
+        return self if self.origin is None else self._with(weight=self.directions)
 
     def around_origin(self, features: Any) -> Any:
         """(n, d) features in the coordinates of `centered`, in float64; unchanged if there is no `origin`."""
@@ -131,12 +132,9 @@ class Head:
     def classes(self, cut: slice | np.ndarray) -> Head:
         """The same head of some classes only, or of all in another order."""
         per_class = self.log_variance is not None and self.log_variance.ndim == 2
-        return self._with(
-            self.weight[cut],
-            None if self.bias is None else self.bias[cut],
-            self.log_variance[cut] if per_class else self.log_variance,
-            None if self.log_prior is None else self.log_prior[cut],
-        )
+        cut_too = ["weight", "bias", "log_prior", *(["log_variance"] if per_class else [])]
+        arrays = {name: getattr(self, name) for name in cut_too}
+        return self._with(**{name: array[cut] for name, array in arrays.items() if array is not None})
 
     def like(self, x: Any) -> Head:
         """The same head with its arrays in x's library, dtype and device."""
@@ -148,14 +146,12 @@ class Head:
                 return sys.modules["torch"].as_tensor(a, dtype=x.dtype, device=x.device)
             return to_numpy(a).astype(x.dtype, copy=False)
 
-        return self._with(move(self.weight), move(self.bias), move(self.log_variance), move(self.log_prior))
+        return self._with(**{name: move(getattr(self, name)) for name in ARRAYS})
 
-    def _with(self, weight: Any, bias: Any, log_variance: Any, log_prior: Any) -> Head:
-        """The same kind and scale with arrays derived from validated ones, without validating them again."""
-        head = object.__new__(Head)
-        values = (self.kind, weight, bias, self.scale, log_variance, log_prior)
-        for field, value in zip(fields(Head), values, strict=True):
-            object.__setattr__(head, field.name, value)
+    def _with(self, **arrays: Any) -> Head:
+        """The same head with some arrays derived from validated ones, without validating them again."""
+        head = copy.copy(self)
+        vars(head).update(arrays)
         return head
 
     def logits(self, features: Any) -> Any:

@@ -27,7 +27,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from hardsight.errors import InputError, did_you_mean
+from hardsight.errors import InputError, check_choice, did_you_mean
 
 __all__ = [
     "COMMON",
@@ -157,9 +157,8 @@ class OptionField:
             return None
         if self.about.read is not None:
             value = self.about.read(value)
-        if self.about.choices is not None and value not in self.about.choices:
-            hint = did_you_mean(value, self.about.choices)
-            raise InputError(f"{self.name} must be one of {', '.join(self.about.choices)}, got {value!r}.{hint}")
+        if self.about.choices is not None:
+            check_choice(value, self.about.choices, self.name)
         if self.kind is bool and not isinstance(value, bool):
             raise InputError(f"{self.name} must be true or false, got {value!r}.")
         if self.kind in (int, float):

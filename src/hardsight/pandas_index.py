@@ -63,20 +63,14 @@ def align(x: Any, name: str, to: Any, to_name: str, ids: Any = None) -> Any:
     for wanted in (index, named):
         if wanted is not None and own.equals(wanted):
             return x
-        if wanted is not None and _same_values(own, wanted):
+        if wanted is not None and len(own) == len(wanted) and own.is_unique and wanted.is_unique and wanted.isin(own).all():
             return x.iloc[own.get_indexer(wanted)]
     if index is None or (is_default(own) and is_default(index)):  # a different length is rejected by the caller
         return x
-    repeated = [(of, values) for of, values in ((name, own), (to_name, index)) if not values.is_unique]
-    if repeated:
-        of, values = repeated[0]
-        raise InputError(
-            f"{name} and {to_name} are in another order and cannot be joined: the index of {of} has "
-            f"{_shown(values[values.duplicated()])} more than once. Make it unique, or pass {name}.to_numpy() to go by position."
-        )
     raise InputError(
         f"{name} and {to_name} are joined by their pandas index, and its values differ: {_apart(name, own, to_name, index)}; "
-        f"{_apart(to_name, index, name, own)}. Give both the same index, or pass {name}.to_numpy() to go by position."
+        f"{_apart(to_name, index, name, own)}. Give both the same index without repeats, or pass {name}.to_numpy() to go by "
+        "position."
     )
 
 
@@ -153,15 +147,10 @@ def _columns_at(x: Any, places: list[int]) -> Any:
     return nw.from_native(x, eager_only=True)[:, places].to_native()
 
 
-def _same_values(a: Any, b: Any) -> bool:
-    """Whether two indexes hold the same unique values, in any order."""
-    if len(a) != len(b) or not a.is_unique or not b.is_unique:
-        return False
-    return bool(b.isin(a).all())
-
-
 def _apart(name: str, values: Any, other: str, others: Any) -> str:
     """How many values of one index are missing from the other, with an example."""
+    if not values.is_unique:
+        return f"the index of {name} has {_shown(values[values.duplicated()])} more than once"
     alone = values[~values.isin(others)]
     if len(alone):
         return f"{len(alone)} of {len(values)} in {name} are not in {other}, such as {_shown(alone)}"

@@ -168,7 +168,7 @@ def with_class_names(table: pa.Table, names: Sequence[str] | None = None) -> pa.
 def with_class_numbers(table: pa.Table, names: Sequence[str] | None = None) -> pa.Table:
     """The inverse, of a table that was read from a format without metadata; by default, the classes are the names in order."""
     held = [name for name in CLASSES if name in table.column_names and holds_names(table.schema.field(name).type)]
-    if not held or not _is_result(table):
+    if not held or not set(table.column_names) & {"predicted", "status", "given_label"}:  # not written by score or clean
         return table
     words = {word for name in held for word in as_text(table.column(name)).unique().to_pylist() if word is not None}
     names = names or sorted({word for word in words if not is_missing(word)}, key=natural_key)
@@ -185,11 +185,6 @@ def renumbered(table: pa.Table, numbers: np.ndarray, names: Sequence[str]) -> pa
             known = pc.if_else(pc.greater_equal(table.column(index), 0), table.column(index), None)
             table = table.set_column(index, column, pc.take(pa.array(numbers, column.type), known))
     return table.replace_schema_metadata(_noted(table.schema, {**table_notes(table.schema), "class_names": list(names)}))
-
-
-def _is_result(table: pa.Table) -> bool:
-    """Whether `score` or `clean` wrote a table: labels of others may be words for anything."""
-    return bool(set(table.column_names) & {"predicted", "status", "given_label"})
 
 
 def _noted(schema: pa.Schema, notes: dict[str, Any]) -> dict[bytes, bytes] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hardsight.checking.rules import FIGURES, Rule
+from hardsight.checking.settings import FIGURES, Rule
 from hardsight.errors import InputError
 
 

@@ -66,7 +66,7 @@ REFUSED = [
     ("columns", {"split": np.zeros((12, 1))}, r"got shape \(12, 1\)"),
     ("columns", {3: np.zeros(12)}, "names of text"),
     ("columns", {"a/b": np.zeros(12)}, "without slashes"),
-    ("columns", {"labels": np.zeros(12)}, "labels is a reserved name"),
+    ("columns", {"labels": np.zeros(12)}, "reserved, got .labels."),
     ("columns", {"split": {1, 2}}, "column split must be an array or a list, got set"),
 ]
 

@@ -50,7 +50,7 @@ ARRAYS = {
     "score table.csv --features f* --label label --labels labels20.npy": "--label names a column and --labels a file",
     "score turned.npy --features f*": "--features names columns",
     "score semicolons.csv --features f* --label y": "separated by semicolons",
-    "score words.csv --features f* --label label": "'f2' is not (row 1 holds 'n/a')",
+    "score words.csv --features f* --label label": "'f2' is not numeric (row 1 holds 'n/a')",
     "score table.parquet -o table.parquet": "table.parquet",
     "score good.npz -o scores.xlsx": "one of .parquet, .csv, .json",
     "score good.npz -o out/scores.csv": "the directory out does not exist",

@@ -266,7 +266,7 @@ def test_what_later_commands_write_into_a_run_is_replaced_unless_it_is_a_part(tm
 @pytest.mark.parametrize("content", [b"[" * 100_000, b"{", b"\xff"])
 def test_json_that_cannot_be_read_is_an_error_of_ours(run: Path, content: bytes) -> None:
     from hardsight.explorer.opening import open_display
-    from hardsight.models.transformers_models import _read_processor
+    from hardsight.models.libraries import _read_processor
 
     for name in ("rounds.json", "preprocessor_config.json", "start.json"):
         (run / name).write_bytes(content)

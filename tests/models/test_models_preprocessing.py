@@ -127,7 +127,7 @@ def processors(transformers: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("kind", ["vit", "convnext", "convnext large", "bit", "deit", "efficientnet", "mobilevit"])
 def test_transformers_processors(kind: str, tmp_path: Path) -> None:
     transformers = library("transformers")
-    from hardsight.models.transformers_models import _read_processor, processor_preprocessing
+    from hardsight.models.libraries import _read_processor, processor_preprocessing
 
     processor = processors(transformers)[kind]
     processor.save_pretrained(tmp_path)

@@ -15,7 +15,7 @@ import hardsight
 
 ROOT = Path(hardsight.__file__).parent
 ROOMS = (
-    "errors", "version", "options", "checks", "unique_ids", "cores", "threads", "screen", "labels", "pandas_index",
+    "errors", "version", "options", "checks", "cores", "threads", "screen", "labels", "pandas_index",
     "geometry", "head", "fitted_estimator",
     "stats", "scores", "files", "losses",
     "table", "snapshot", "render", "result",

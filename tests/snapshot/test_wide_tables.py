@@ -117,7 +117,7 @@ REFUSED: dict[str, Callable[[], Any]] = {
     r"f0, f1, .* are the features, but 'f3' is not numeric \(.*'n.a.'": lambda: clean(
         EMBEDDINGS.assign(f3=["n.a.", *EMBEDDINGS["f3"][1:]]), labels="y"
     ),
-    r"but 'camera' does not hold numbers \(row 0 holds": lambda: clean(EMBEDDINGS.drop(columns="y"), np.arange(60) % 3),
+    r"but 'camera' is not numeric \(row 0 holds": lambda: clean(EMBEDDINGS.drop(columns="y"), np.arange(60) % 3),
     "features must be numeric columns, but 'camera' is not": lambda: clean(EMBEDDINGS, "y", features="f*,camera"),
 }
 

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pyarrow as pa
 
-from hardsight.checking.rules import RuleOutcome
+from hardsight.checking.settings import RuleOutcome
 from hardsight.data.image_quality import ISSUES
 from hardsight.files.places import place
 from hardsight.files.suspects import DUPLICATE_OF, OUTLIER, suspects_notes

@@ -26,6 +26,7 @@ from hardsight.data.decoding import Needed
 from hardsight.data.labels import SPLITS, read_labels
 from hardsight.errors import InputError
 from hardsight.files.npy import RowsOnDisk, open_npy, open_npz
+from hardsight.files.reading import naming
 from hardsight.labels import Labels, check_names, natural_key
 
 Load = Callable[[], np.ndarray]  # a picklable way to get (n, h, w[, 3]) uint8
@@ -58,8 +59,7 @@ class ImageArrays:
         digest = hashlib.sha256()
         for path in self.files:
             with open(path, "rb") as file:
-                while block := file.read(2**22):
-                    digest.update(block)
+                hashlib.file_digest(file, lambda: digest)
         if not self.files:  # built in: the pixels are the file
             for load in self.loads:
                 digest.update(np.ascontiguousarray(load()).tobytes())
@@ -143,14 +143,16 @@ def _class_names(arrays: Mapping[str, RowsOnDisk]) -> list[str] | None:
     if "class_names" not in arrays:
         return None
     names = arrays["class_names"]
-    return [str(name) for name in _checked(names.name, check_names, np.asarray(names).ravel().tolist())]
+    with naming(names.name):
+        return [str(name) for name in check_names(np.asarray(names).ravel().tolist())]
 
 
 def _with_columns(data: ImageData, arrays: Mapping[str, RowsOnDisk], label_key: str | None) -> ImageData:
     """The data with its ids, if the file has some, and every further array of n entries."""
     n, ids = len(data), data.ids
     if "ids" in arrays:
-        ids = [str(id) for id in _checked(arrays["ids"].name, check_ids, np.asarray(arrays["ids"]), n)]
+        with naming(arrays["ids"].name):
+            ids = [str(id) for id in check_ids(np.asarray(arrays["ids"]), n)]
     named = {"images", "labels", "ids", "class_names", label_key}
     further = {key: rows for key, rows in arrays.items() if rows.shape == (n,) and key not in named}
     return replace(data, ids=ids, columns={key: np.asarray(rows).tolist() for key, rows in further.items()})
@@ -202,11 +204,3 @@ def _check_images(rows: RowsOnDisk) -> None:
     raise InputError(
         f"{rows.name}: images must be (n, height, width) or (n, height, width, 3) of uint8, got {shape} of {dtype}.{hint}"
     )
-
-
-def _checked(where: str, check: Callable[..., Any], *arguments: Any) -> Any:
-    """Run a check; prefix its error with the location."""
-    try:
-        return check(*arguments)
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from error

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 from PIL import Image
 
+from hardsight.checks import check_unique
 from hardsight.data.decoding import Needed
 from hardsight.errors import InputError
-from hardsight.unique_ids import check_unique
 
 
 class Images(Protocol):

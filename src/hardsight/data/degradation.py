@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image, ImageEnhance, ImageFilter
 
-from hardsight.errors import InputError, did_you_mean
+from hardsight.errors import InputError, check_choice
 
 NEUTRAL = {"contrast": 1.0, "noise": 0.0, "blur": 0.0, "sharpness": 1.0, "brightness": 1.0}
 LARGEST = {"noise": 1.0, "blur": 1.0}  # the others have no upper end
@@ -41,10 +41,7 @@ class Degradation:
     level: float
 
     def __post_init__(self) -> None:
-        if self.kind not in NEUTRAL:
-            raise InputError(
-                f"a degradation must be one of {', '.join(NEUTRAL)}, got {self.kind!r}.{did_you_mean(self.kind, NEUTRAL)}"
-            )
+        check_choice(self.kind, NEUTRAL, "a degradation")
         object.__setattr__(self, "level", float(self.level) + 0.0)  # -0.0 is 0.0
         top = LARGEST.get(self.kind, math.inf)
         if not (0 <= self.level <= top and math.isfinite(self.level)):

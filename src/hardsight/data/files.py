@@ -191,25 +191,19 @@ def _listed(root: Remote) -> list[tuple[str, int, int]]:
 
 def _walk(root: str) -> list[str]:
     """Posix paths below root of all files. Hidden files and folders are left out."""
-    real_root = os.path.realpath(root)
     files: list[str] = []
-    waiting = [""]
-    while waiting:
-        folder = waiting.pop()
-        try:
-            entries = list(os.scandir(os.path.join(root, folder)))
-        except OSError as error:
-            raise FileError(f"{utf8_name(os.path.join(root, folder))}: cannot be listed ({error.strerror}).") from error
-        for entry in entries:
-            path = f"{folder}/{entry.name}" if folder else entry.name
-            if entry.is_dir(follow_symlinks=False):
-                if not entry.name.startswith(".") and entry.name != "__MACOSX":
-                    waiting.append(path)
-            elif entry.is_symlink() and entry.is_dir():
-                _check_link(entry.path, real_root)
-            elif not entry.name.startswith("."):
-                files.append(path)
+    for folder, folders, names in os.walk(root, onerror=_refuse_unlisted):
+        below = os.path.relpath(folder, root).replace(os.sep, "/")
+        for name in folders:
+            if os.path.islink(os.path.join(folder, name)):
+                _check_link(os.path.join(folder, name), os.path.realpath(root))
+        folders[:] = [name for name in folders if not name.startswith(".") and name != "__MACOSX"]
+        files += [name if below == "." else f"{below}/{name}" for name in names if not name.startswith(".")]
     return files
+
+
+def _refuse_unlisted(error: OSError) -> None:
+    raise FileError(f"{utf8_name(error.filename)}: cannot be listed ({error.strerror}).") from error
 
 
 def _check_link(link: str, root: str) -> None:

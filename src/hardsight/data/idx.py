@@ -18,6 +18,7 @@ from hardsight.checks import check_labels
 from hardsight.data.arrays import ArrayPart, array_data
 from hardsight.data.dataset import ImageData
 from hardsight.errors import FileError, InputError
+from hardsight.files.reading import naming
 
 IMAGES_FILE = re.compile(r"(?P<set>.*)images(?P<dash>[-.])idx3-ubyte(?P<gz>\.gz)?")
 MAX_BYTES = 8 * 2**30
@@ -53,7 +54,8 @@ def read_idx(files: list[Path]) -> ImageData:
         sources.append(path)
         labels_file = _labels_file(path)
         if labels_file is not None:
-            labels.append(_read_labels(labels_file, parts[-1].count))
+            with naming(labels_file):
+                labels.append(check_labels(load_idx(labels_file, 1), parts[-1].count, None))
             sources.append(labels_file)
     if labels and len(labels) != len(parts):
         raise InputError(f"{files[0].parent}: every idx images file needs its labels file next to it, or none.")
@@ -103,10 +105,3 @@ def _labels_file(path: Path) -> Path | None:
         return None
     name = f"{match['set']}labels{match['dash']}idx1-ubyte"
     return next((file for file in (path.with_name(name), path.with_name(f"{name}.gz")) if file.is_file()), None)
-
-
-def _read_labels(path: Path, count: int) -> np.ndarray:
-    try:
-        return check_labels(load_idx(path, 1), count, None)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error

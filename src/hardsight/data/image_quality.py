@@ -26,6 +26,7 @@ import pyarrow as pa
 from PIL import Image
 
 from hardsight.data.decoding import WHOLE, BrokenImage
+from hardsight.stats.open_set import auroc
 
 SIDE = 128  # longest side of what is measured
 HASHED, BITS = 32, 8  # side of the picture that pHash transforms, and of the part of the transform that it keeps
@@ -221,10 +222,5 @@ def _auc(table: pa.Table, measure: str, labels: np.ndarray, label: int) -> float
     """Area under the ROC curve of a measure for one class against the others, by ranks; 0.5 for too few pictures."""
     values = table.column(measure).to_numpy(zero_copy_only=False).astype(np.float64)
     known = np.isfinite(values) & (labels >= 0)
-    members = (labels == label)[known]
-    inside, outside = int(members.sum()), int((~members).sum())
-    if min(inside, outside) < MEMBERS:
-        return 0.5
-    _, rank, count = np.unique(values[known], return_inverse=True, return_counts=True)
-    middle = np.cumsum(count) - (count - 1) / 2  # ties share the mean of their ranks
-    return float((middle[rank][members].sum() - inside * (inside + 1) / 2) / (inside * outside))
+    inside, outside = values[known & (labels == label)], values[known & (labels != label)]
+    return 0.5 if min(len(inside), len(outside)) < MEMBERS else auroc(outside, inside).value

@@ -21,7 +21,7 @@ from hardsight.data.files import ImageFiles, is_image_name, path_below
 from hardsight.data.opening import open_data
 from hardsight.errors import HardsightError, InputError
 from hardsight.files.kinds import holds_features
-from hardsight.files.reading import read_json
+from hardsight.files.reading import read_object
 from hardsight.snapshot import Snapshot
 
 COLUMNS = ("id", "path", "base_id", "degradation", "level")
@@ -133,8 +133,7 @@ class RunPictures:
         """Where the images are."""
         if self.directory is None and self.given is None:
             return RunImages({"roots": self._roots()})
-        manifest = None if self.directory is None else read_json(self.directory / "run.json")
-        sources = manifest.get("sources") if isinstance(manifest, dict) else None
+        sources = None if self.directory is None else read_object(self.directory / "run.json").get("sources")
         return RunImages(sources if isinstance(sources, dict) else {}, self.directory, self.given)
 
     @functools.cached_property

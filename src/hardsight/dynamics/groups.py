@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from hardsight.checks import check_unique
 from hardsight.errors import FileError, InputError, did_you_mean
 from hardsight.files.epochs import NUMBERS, KnownIds, Stories, moments, number_column, read_moment, rows_named
 from hardsight.files.heads import load_head
@@ -20,7 +21,6 @@ from hardsight.files.human import Answers, match_bases, read_people
 from hardsight.files.parquet import open_parquet, read_parquet
 from hardsight.scores import SCORES
 from hardsight.table import as_measured
-from hardsight.unique_ids import check_unique
 
 BINS = 5
 FEW = 12  # up to this many distinct numbers, each is its own group

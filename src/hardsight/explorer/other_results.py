@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from hardsight.checks import check_unique
 from hardsight.errors import FileError, InputError
 from hardsight.explorer.columns import codes, floats, from_arrow, integers, numbers, rows_of
 from hardsight.explorer.display import Display
@@ -28,7 +29,6 @@ from hardsight.files.places import missing, second_table, table_path
 from hardsight.files.suspects import DUPLICATE, DUPLICATE_OF, VERDICTS, count_in_words, noted_warnings, read_suspects
 from hardsight.scores import SCORES
 from hardsight.table import read_scores
-from hardsight.unique_ids import check_unique
 
 ABOUT = {  # column -> its hard end, and what it is
     "error_score": ("high", "How likely the given class is wrong: higher is more likely."),

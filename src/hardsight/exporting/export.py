@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
-from hardsight.errors import InputError, did_you_mean
+from hardsight.errors import InputError, check_choice
 from hardsight.explorer.opening import open_display
 from hardsight.explorer.other_results import add_suspects
 from hardsight.explorer.review import Review
@@ -69,8 +69,7 @@ def export(
         progress: called with rows done and rows in all, while a run without scores is scored.
     """
     settings = ExportSettings.given(settings, options)
-    if to not in TOOLS:
-        raise InputError(f"to must be one of {', '.join(TOOLS)}, got {to!r}.{did_you_mean(to, TOOLS)}")
+    check_choice(to, TOOLS, "to")
     if settings.push is not None and to != "hub":
         raise InputError(f"--push uploads a dataset of the Hugging Face Hub: it goes with --to hub, got --to {to}.")
     path = Path(x) if isinstance(x, (str, os.PathLike)) else None

@@ -24,7 +24,7 @@ from hardsight.errors import FileError, InputError
 from hardsight.explorer.display import Display
 from hardsight.explorer.thumbnails import Pictures
 from hardsight.files.reading import read_json
-from hardsight.files.writing import TEMPORARY, why, write_json
+from hardsight.files.writing import TEMPORARY, write_json, writing
 from hardsight.labels import distinct_names
 from hardsight.table import HARDNESS
 from hardsight.version import VERSION
@@ -87,13 +87,11 @@ def check_folder(folder: Path, tool: str, run: Path | None) -> None:
     """Refuse a folder that contains the run, or anything but an earlier export to the same tool. Nothing is created."""
     if run is not None and Path(os.path.realpath(run)).is_relative_to(os.path.realpath(folder)):
         raise FileError(f"{folder} holds {run}, the input of this command; give another -o.")
-    try:
+    with writing(folder, "could not be read"):
         if os.path.lexists(folder) and not folder.is_dir():
             what = "a file; an export is a folder" if folder.exists() else "a link to nothing"
             raise FileError(f"{folder} is {what}. Give another -o.")
         names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-    except OSError as error:
-        raise FileError(f"{folder} could not be read: {why(error)}") from error
     names = [name for name in names if not TEMPORARY.fullmatch(name)]  # of a killed export: removed by the next write
     if not names:
         return
@@ -114,10 +112,8 @@ def claim_folder(folder: Path, tool: str, name: str, hardness: bool = False) -> 
 
 def make_folder(folder: Path) -> Path:
     """Create a folder, unless it is there already."""
-    try:
+    with writing(folder, "could not be created"):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"{folder} could not be created: {why(error)}") from error
     return folder
 
 
@@ -207,14 +203,12 @@ def _common_root(material: Material, files: list[Path | None]) -> Path:
 
 def _clear(folder: Path) -> None:
     """Remove the images of an earlier export: tools open whatever is in the folder."""
-    try:
+    with writing(folder):
         for file in folder.glob("*.png") if folder.is_dir() else ():
             if WRITTEN.fullmatch(file.name):
                 file.unlink()
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
-    except OSError as error:
-        raise FileError(f"{folder} could not be written: {why(error)}") from error
 
 
 def _written(material: Material, name: str) -> SampleImages:
@@ -222,13 +216,12 @@ def _written(material: Material, name: str) -> SampleImages:
     files: list[Path | None] = []
     for index, row in enumerate(material.rows):
         file = folder / f"{index:06d}.png"
-        try:  # many small files that the same command writes again: no need to flush each
-            file.write_bytes(png(material.pictures.image(int(row))))
+        try:
+            with writing(folder):  # many small files that the same command writes again: no need to flush each
+                file.write_bytes(png(material.pictures.image(int(row))))
             files.append(file)
         except BrokenImage:
             files.append(None)
-        except OSError as error:
-            raise FileError(f"{folder} could not be written: {why(error)}") from error
     return SampleImages(material.folder, files, True)
 
 

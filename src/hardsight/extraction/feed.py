@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
-from hardsight.checks import check_labels, counted_from_one
+from hardsight.checks import check_labels, check_unique, counted_from_one
 from hardsight.data import BrokenImage, Degradation, ImageData, degrade, degraded_id
 from hardsight.errors import FileError, InputError
 from hardsight.files.samples import is_free
@@ -27,7 +27,6 @@ from hardsight.models.preprocessing import Preprocessing
 from hardsight.pandas_index import align, index_ids
 from hardsight.table import write_table
 from hardsight.threads import ahead
-from hardsight.unique_ids import check_unique
 
 KEEP_BYTES = 2**30  # pixels of one set held in memory, so that later epochs need no decoding
 AHEAD = 256  # images decoded ahead of the network

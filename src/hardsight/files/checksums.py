@@ -39,6 +39,7 @@ SETTLED = 2 * 10**9  # nanoseconds: a newer file could change again within one t
 LEVELS = 6  # directories between a file and its run.json
 NOT_AS_LISTED = "damaged, or changed since it was written: it does not match the checksum in its run.json"
 NOT_AS_SEALED = "damaged, or changed since it was written: it does not match its own checksum"
+NO_CHECKSUM = "run.json does not list it, and it has no checksum"
 
 
 class Entry(NamedTuple):
@@ -46,10 +47,6 @@ class Entry(NamedTuple):
 
     sha256: str
     part: bool
-
-
-class NoChecksum(Exception):
-    """A file has no checksum to compare with."""
 
 
 def check(path: Place) -> None:
@@ -63,8 +60,8 @@ def check(path: Place) -> None:
         stamp = _stamp(path)
         if stamp in _sound:
             return
-        fault = _fault_if_any(path)
-        if fault is not None:
+        fault = fault_in(path, find_entry(path))
+        if fault not in (None, NO_CHECKSUM):
             raise FileError(f"{path}: {fault}.")
         if _stamp(path) == stamp and _settled(path):
             _sound.add(stamp)
@@ -72,18 +69,10 @@ def check(path: Place) -> None:
         raise FileError(f"{path} could not be read: {error.strerror or error}.") from error
 
 
-def _fault_if_any(path: Path) -> str | None:
-    try:
-        return fault_in(path, find_entry(path))
-    except NoChecksum:
-        return None
-
-
 def fault_in(path: Path, entry: Entry | None) -> str | None:
     """What is wrong with a file, by its entry in a run.json or else by its embedded checksum; None if nothing is.
 
-    Raises:
-        NoChecksum: it has neither.
+    NO_CHECKSUM if it has neither.
     """
     if entry is not None and sha256(path) == entry.sha256:
         return None
@@ -91,14 +80,14 @@ def fault_in(path: Path, entry: Entry | None) -> str | None:
         return NOT_AS_LISTED
     matches = own_checksum(path)
     if matches is None and entry is None:
-        raise NoChecksum
+        return NO_CHECKSUM
     return None if matches else NOT_AS_SEALED if entry is None else NOT_AS_LISTED
 
 
 def sha256(path: Path) -> str:
     """Hex digest of a file."""
     with path.open("rb") as file:
-        return _digest(file, None)
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def own_checksum(path: Path) -> bool | None:
@@ -231,13 +220,12 @@ def _read(file: IO[bytes], start: int, length: int) -> bytes:
     return file.read(length)
 
 
-def _digest(file: IO[bytes], digits: int | None) -> str:
+def _digest(file: Any, digits: int) -> str:
     """sha256 of a file; the digits of its seal, at that offset, are read as zeros."""
-    digest, position = hashlib.sha256(), 0
+    digest = hashlib.sha256()
     file.seek(0)
-    while block := file.read(BLOCK if digits is None or digits <= position else min(BLOCK, digits - position)):
-        if digits == position:
-            block = ZEROS + block[len(ZEROS) :]
-        digest.update(block)
-        position += len(block)
-    return digest.hexdigest()
+    while file.tell() < digits:
+        digest.update(file.read(min(BLOCK, digits - file.tell())))
+    digest.update(ZEROS)
+    file.seek(digits + len(ZEROS))
+    return hashlib.file_digest(file, lambda: digest).hexdigest()

@@ -17,7 +17,7 @@ from hardsight.files.npy import open_npy, open_npz
 from hardsight.files.places import Place, on_disk, place
 from hardsight.files.reading import existing_file, naming, reading
 from hardsight.files.writing import replacing
-from hardsight.head import Head
+from hardsight.head import ARRAYS, Head
 
 NAMES = {
     "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16",
@@ -30,11 +30,12 @@ def write_safetensors(path: str | os.PathLike[str], tensors: Mapping[str, Any], 
     """Write NumPy arrays or torch tensors by name, with a checksum; the same tensors give the same bytes."""
     header: dict[str, Any] = {"__metadata__": {**(metadata or {}), "checksum": UNSEALED.decode()}}
     start = 0
-    ordered = sorted(tensors, key=lambda name: (-_item_size(tensors[name]), name))  # keeps each array aligned
+    ordered = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))  # keeps each array aligned
     for name in ordered:
         tensor = tensors[name]
-        end = start + _item_size(tensor) * int(np.prod(tensor.shape, dtype=np.int64))
-        header[name] = {"dtype": NAMES[_type_name(tensor)], "shape": list(tensor.shape), "data_offsets": [start, end]}
+        kind = str(getattr(tensor.dtype, "name", tensor.dtype)).removeprefix("torch.")
+        end = start + tensor.dtype.itemsize * int(np.prod(tensor.shape, dtype=np.int64))
+        header[name] = {"dtype": NAMES[kind], "shape": list(tensor.shape), "data_offsets": [start, end]}
         start = end
     text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
@@ -42,14 +43,6 @@ def write_safetensors(path: str | os.PathLike[str], tensors: Mapping[str, Any], 
         file.write(len(text).to_bytes(8, "little") + text)
         for name in ordered:
             file.write(_bytes(tensors[name]))
-
-
-def _item_size(tensor: Any) -> int:
-    return int(tensor.dtype.itemsize)
-
-
-def _type_name(tensor: Any) -> str:
-    return str(getattr(tensor.dtype, "name", tensor.dtype)).removeprefix("torch.")
 
 
 def _bytes(tensor: Any) -> Any:
@@ -60,9 +53,6 @@ def _bytes(tensor: Any) -> Any:
     import torch
 
     return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
-
-
-ARRAYS = ("weight", "bias", "log_variance", "log_prior")
 
 
 def save_head(path: str | os.PathLike[str], head: Head, class_names: list[str] | None = None) -> None:
@@ -105,11 +95,8 @@ def head_from_arrays(path: Place, arrays: dict[str, Any]) -> tuple[Head | None, 
 
 def _load_safetensors(path: Place) -> tuple[Head, list[str] | None]:
     check(existing_file(path))
-    with (
-        reading(path, "not a readable safetensors file"),
-        on_disk(path) as local,
-        safe_open(local, framework="numpy") as file,
-    ):
+    fault = "not a readable safetensors file"
+    with reading(path, fault), on_disk(path) as local, safe_open(local, framework="numpy") as file:
         metadata = file.metadata() or {}
         arrays = {name: file.get_tensor(name) for name in file.keys() if name in ARRAYS}
     if "weight" not in arrays:

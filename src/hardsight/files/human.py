@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.checks import MOST_CLASSES, check_ids, is_tensor, to_numpy
+from hardsight.checks import MOST_CLASSES, check_ids, check_unique, is_tensor, to_numpy
 from hardsight.errors import FileError, InputError, did_you_mean, first_line
 from hardsight.files.epochs import rows_named
 from hardsight.files.human_studies import (
@@ -35,7 +35,6 @@ from hardsight.files.table_files import read_columns
 from hardsight.files.wide_tables import as_arrow, is_pandas, is_table
 from hardsight.pandas_index import index_ids, index_of
 from hardsight.stats.answers import check_counts, selection_frequency
-from hardsight.unique_ids import check_unique
 
 FORMS = (
     "(n, c) counts, an (n,) selection frequency, or a table with `id` and one of: `frequency` (and `answers`, how many "

@@ -7,7 +7,6 @@ memory-mapped.
 
 from __future__ import annotations
 
-import io
 import os
 import zipfile
 from dataclasses import dataclass
@@ -23,7 +22,6 @@ from hardsight.files.reading import FileState, check_unchanged, existing_file, f
 
 SUSPICIOUS_SIZE, SUSPICIOUS_RATIO = 256 * 2**20, 200  # a member this large that is compressed this much is a zip bomb
 MOST_UNPACKED = 8 * 2**30  # limit on the bytes of a compressed member read into memory
-SKIP = 2**20
 LAST_CHARACTER = 0x10FFFF
 
 
@@ -72,16 +70,13 @@ class RowsOnDisk:
             self._start = stream.tell()
         if self.dtype.hasobject:
             raise FileError(f"{name}: holds Python objects, which could run code when loaded. Save plain numbers or text.")
-        if any(extent < 0 for extent in self.shape):
-            raise FileError(f"{name}: the header claims a negative shape, {self.shape}.")
         claimed = self.dtype.itemsize * int(np.prod([int(extent) for extent in self.shape], dtype=object))
-        if claimed != stored.size - self._start:
+        if claimed != stored.size - self._start or min(self.shape, default=0) < 0:
             raise FileError(
                 f"{name}: truncated or damaged: the header claims shape {self.shape} of {self.dtype}, "
                 f"{claimed} bytes, but the file holds {stored.size - self._start}."
             )
         self._stream: IO[bytes] | None = None
-        self._row = 0
 
     def __len__(self) -> int:
         return int(self.shape[0]) if self.shape else 1
@@ -102,7 +97,6 @@ class RowsOnDisk:
         check_unchanged(self._stored.path, self._stored.state)
         if len(data) != (stop - start) * width:
             raise FileError(f"{self.name}: truncated: rows {start} to {stop} are not all there.")
-        self._row = stop
         if stop == len(self):
             self.close()
         return self._array(data, (stop - start, *self.shape[1:]))
@@ -150,18 +144,11 @@ class RowsOnDisk:
         return array
 
     def _seek(self, row: int, width: int) -> IO[bytes]:
-        """The stream at the start of a row; seeking back means starting over."""
-        if self._stream is None or row < self._row:
-            self.close()
+        """The stream at the start of a row; in an archive, seeking back means starting over."""
+        if self._stream is None:
             self._stream = self._stored.open()
             self._stream.read(self._start)
-            self._row = 0
-        ahead = (row - self._row) * width
-        if ahead > 0 and isinstance(self._stream, io.BufferedReader):  # a plain file; archive members are read sequentially
-            self._stream.seek(ahead, os.SEEK_CUR)
-            return self._stream
-        while ahead > 0:
-            ahead -= len(self._stream.read(min(ahead, SKIP))) or ahead
+        self._stream.seek(self._start + row * width)
         return self._stream
 
 
@@ -181,10 +168,8 @@ def open_npz(path: str | os.PathLike[str]) -> dict[str, RowsOnDisk]:
     arrays: dict[str, RowsOnDisk] = {}
     for member in members:
         name = member.filename.removesuffix(".npy")
-        if name == member.filename or "/" in name or "\\" in name or ".." in name:
-            raise FileError(f"{file}: unexpected member {member.filename!r}; a .npz holds only NAME.npy members.")
-        if name in arrays:
-            raise FileError(f"{file}: the array {name!r} appears twice.")
+        if name == member.filename or "/" in name or "\\" in name or ".." in name or name in arrays:
+            raise FileError(f"{file}: unexpected member {member.filename!r}; a .npz holds only NAME.npy members, each once.")
         if member.file_size > SUSPICIOUS_SIZE and member.file_size > SUSPICIOUS_RATIO * max(1, member.compress_size):
             raise FileError(
                 f"{file}: {member.filename} would expand {member.compress_size} bytes to {member.file_size}; "

@@ -48,6 +48,14 @@ def read_json(path: Place, fault: str = "damaged") -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
 
 
+def read_object(path: Place, fault: str = "damaged") -> dict[str, Any]:
+    """A JSON document that must be an object."""
+    content = read_json(path, fault)
+    if not isinstance(content, dict):
+        raise FileError(f"{path}: {fault}: it does not hold a JSON object.")
+    return content
+
+
 def existing_file(path: Any) -> Place:
     """The path of an existing regular file."""
     path = place(path)

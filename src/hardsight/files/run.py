@@ -26,11 +26,12 @@ from hardsight.errors import FileError, OtherRun, RunError
 from hardsight.files.checksums import UNSEALED, sha256
 from hardsight.files.locking import holder, lock_file
 from hardsight.files.places import Place, missing, place_on_disk
-from hardsight.files.reading import read_json
-from hardsight.files.writing import discards, owning, remove_abandoned, why, write_json
+from hardsight.files.reading import read_json, read_object
+from hardsight.files.writing import discards, owning, remove_abandoned, write_json, writing
 from hardsight.version import VERSION
 
 IMAGE_ENDINGS, SOME = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"), 50  # to detect a folder of images
+NOT_CREATED = "could not be created"
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pillow", "pyarrow", "torch", "onnxruntime")
 
 
@@ -65,10 +66,8 @@ class Run:
             "versions": {"hardsight": VERSION, "python": platform.python_version(), **_installed()},
             **({} if sources is None else {"sources": sources}),
         }
-        try:
+        with writing(self.directory, NOT_CREATED, RunError):
             self.directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise RunError(f"{self.directory} could not be created: {why(error)}") from error
         before = _read_start(self.directory)
         if before is None:
             write_json(self.directory / "start.json", self.start)
@@ -91,10 +90,8 @@ class Run:
             return
         with contextlib.ExitStack() as stack:
             lock = self.directory / ".lock"
-            try:
+            with writing(self.directory, kind=RunError):
                 ours = stack.enter_context(lock_file(lock, wait=False))
-            except OSError as error:
-                raise RunError(f"{self.directory} could not be written: {why(error)}") from error
             if not ours:
                 raise RunError(f"{self.directory} is being written by {holder(lock)}; wait for it, or use another -o.")
             for directory in (self.directory, *(path for path in self.directory.rglob("*") if path.is_dir())):
@@ -111,10 +108,8 @@ class Run:
     def folder(self, name: str) -> Path:
         """A directory inside the run, created if it does not exist."""
         path = self.directory / name
-        try:
+        with writing(path, NOT_CREATED, RunError):
             path.mkdir(exist_ok=True)
-        except OSError as error:
-            raise RunError(f"{path} could not be created: {why(error)}") from error
         return path
 
     def finish(self, parts: list[Path], counts: dict[str, Any], rows: dict[str, int] | None = None) -> None:
@@ -181,15 +176,12 @@ def check_run_directory(directory: str | os.PathLike[str], command: str, argumen
 
 def _nearest_directory(path: Path) -> tuple[Path, list[str]]:
     """The directory, or the nearest one above it that exists; and the names of the visible files in the directory itself."""
-    try:
+    with writing(path, NOT_CREATED, RunError):
         nearest = next(each for each in (path, *path.parents) if os.path.lexists(each))
         if not nearest.is_dir():
             what = "a file; a run needs a directory" if nearest.exists() else "a link to nothing"
             raise RunError(f"{nearest} is {what}. Use another -o.")
-        names = [name for name in os.listdir(path) if not name.startswith(".")] if nearest == path else []
-    except OSError as error:
-        raise RunError(f"{path} could not be created: {why(error)}") from error
-    return nearest, names
+        return nearest, [name for name in os.listdir(path) if not name.startswith(".")] if nearest == path else []
 
 
 def _read_start(directory: Path) -> dict[str, Any] | None:
@@ -198,12 +190,9 @@ def _read_start(directory: Path) -> dict[str, Any] | None:
     if not start_file.exists():
         return None
     try:
-        start = json.loads(start_file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise RunError(f"{start_file} is damaged: {error}. Remove the directory to start over.") from error
-    if not isinstance(start, dict):
-        raise RunError(f"{start_file} is damaged: it does not hold a JSON object. Remove the directory to start over.")
-    return start
+        return read_object(start_file)
+    except FileError as error:
+        raise RunError(f"{error} Remove the directory to start over.") from error
 
 
 def _mismatch(directory: Path, what: str, before: Any, current: Any) -> str:
@@ -228,10 +217,7 @@ def read_manifest(run: Place) -> dict[str, Any]:
     manifest = run / "run.json"
     if not manifest.is_file():
         raise FileError(not_a_run(run))
-    content = read_json(manifest)
-    if not isinstance(content, dict):
-        raise FileError(f"{manifest}: damaged: it does not hold a JSON object.")
-    return content
+    return read_object(manifest)
 
 
 def not_a_run(path: Place) -> str:

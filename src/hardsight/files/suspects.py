@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hardsight.checks import check_unique
 from hardsight.errors import FileError, first_line
 from hardsight.files.parquet import open_parquet, read_parquet, table_notes
 from hardsight.files.places import Place, Remote
-from hardsight.unique_ids import check_unique
 
 MISLABELED, AMBIGUOUS, HARD = "likely mislabeled", "ambiguous", "hard but right"
 OUTLIER, DUPLICATE = "outlier", "near duplicate"

@@ -80,10 +80,8 @@ def _read_parquet(path: Path) -> Columns:
 
 def _read_csv(path: Path) -> Columns:
     existing_file(path)
-    with (
-        reading(path, "not a readable CSV file"),
-        open(path, encoding="utf-8-sig", errors="surrogateescape", newline="") as file,
-    ):
+    fault = "not a readable CSV file"
+    with reading(path, fault), open(path, encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
         rows = list(csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True))
     rows = [row for row in rows if row]
     if not rows:

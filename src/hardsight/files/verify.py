@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
-import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from PIL import Image
 
 from hardsight.errors import FileError, first_line
-from hardsight.files.checksums import NOT_AS_SEALED, Entry, NoChecksum, entries, fault_in, find_entry, own_checksum
+from hardsight.files.checksums import NO_CHECKSUM, NOT_AS_SEALED, Entry, entries, fault_in, find_entry, own_checksum
 from hardsight.files.places import kind_by_name, place_on_disk
 from hardsight.files.reading import existing_file
 from hardsight.files.run import not_a_run
 from hardsight.screen import Progress
+
+LAST_CHUNK = b"\0\0\0\0IEND\xaeB`\x82"  # of every PNG
 
 
 @dataclass(frozen=True)
@@ -55,14 +58,13 @@ def _verify_run(directory: Path, progress: Progress | None) -> Verification:
     manifest = directory / "run.json"
     if not manifest.is_file():
         raise FileError(not_a_run(directory))
-    files = {path.relative_to(directory).as_posix(): path for path in sorted(_visible_files(directory)) if path != manifest}
+    visible = [path for path in sorted(directory.rglob("*")) if not path.name.startswith(".")]  # no locks and temporary files
+    files = {path.relative_to(directory).as_posix(): path for path in visible if path.is_file() and path != manifest}
     listed, fault = _read_manifest(manifest)
-    if fault is not None:
-        result = _compare(files, {}, progress)
-        return Verification(result.sound, {"run.json": fault, **result.damaged}, result.unchecked)
     result = _compare(files, listed, progress)
-    missing = dict.fromkeys(sorted(listed.keys() - files), "missing")
-    damaged = {**result.damaged, **missing}
+    if fault is not None:
+        return Verification(result.sound, {"run.json": fault, **result.damaged}, result.unchecked)
+    damaged = {**result.damaged, **dict.fromkeys(sorted(listed.keys() - files), "missing")}
     if own_checksum(manifest) is None:
         return Verification(result.sound, damaged, {"run.json": "it has no checksum", **result.unchecked})
     return Verification(["run.json", *result.sound], damaged, result.unchecked)
@@ -73,38 +75,24 @@ def _compare(files: Mapping[str, Path], listed: Mapping[str, Entry], progress: P
     result = Verification()
     done, total = 0, sum(path.stat().st_size for path in files.values())
     for name, path in files.items():
-        try:
-            fault = _fault(path, listed.get(name))
-        except _Unchecked as reason:
-            result.unchecked[name] = str(reason)
+        fault = _fault(path, listed.get(name))
+        if fault is None:
+            result.sound.append(name)
         else:
-            if fault is None:
-                result.sound.append(name)
-            else:
-                result.damaged[name] = fault
+            (result.unchecked if fault == NO_CHECKSUM else result.damaged)[name] = fault
         done += path.stat().st_size
         if progress is not None:
             progress(done, total)
     return result
 
 
-class _Unchecked(Exception):
-    """A file could not be verified."""
-
-
 def _fault(path: Path, entry: Entry | None) -> str | None:
     """What is wrong with a file, or None."""
     try:
-        return fault_in(path, entry)
-    except NoChecksum:
-        return _fault_in_format(path)
+        fault = fault_in(path, entry)
+        return _fault_in_format(path) if fault == NO_CHECKSUM else fault
     except OSError as error:
         return f"it could not be read: {error.strerror or error}"
-
-
-def _visible_files(directory: Path) -> Iterator[Path]:
-    """All files except those whose names start with a dot: locks and temporary files."""
-    return (path for path in directory.rglob("*") if path.is_file() and not path.name.startswith("."))
 
 
 def _read_manifest(path: Path) -> tuple[dict[str, Entry], str | None]:
@@ -132,17 +120,15 @@ def _fault_in_format(path: Path) -> str | None:
                     pass
         except (pa.ArrowException, OSError, ValueError) as error:
             return f"damaged: {first_line(error)}"
-    raise _Unchecked("run.json does not list it, and it has no checksum")
+    return NO_CHECKSUM
 
 
 def _png_is_sound(path: Path) -> bool:
-    """Each chunk of a PNG image ends with the CRC of its type and data; the last chunk is IEND."""
+    """Whether each chunk of a PNG image has the CRC that it says, by Pillow, and nothing follows the last one."""
     content = path.read_bytes()
-    chunk, kind = 8, b""
-    while chunk + 12 <= len(content):
-        length = int.from_bytes(content[chunk : chunk + 4], "big")
-        kind, end = content[chunk + 4 : chunk + 8], chunk + 8 + length
-        if int.from_bytes(content[end : end + 4], "big") != zlib.crc32(content[chunk + 4 : end]) or end + 4 > len(content):
-            return False
-        chunk = end + 4
-    return content[:8] == b"\x89PNG\r\n\x1a\n" and kind == b"IEND" and chunk == len(content)
+    try:
+        with Image.open(io.BytesIO(content), formats=["PNG"]) as image:
+            image.verify()
+    except Exception:  # a plugin may raise anything on damaged bytes
+        return False
+    return content.find(LAST_CHUNK) == len(content) - len(LAST_CHUNK)

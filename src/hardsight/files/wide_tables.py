@@ -106,12 +106,7 @@ def check_columns(table: Any) -> list[str]:
     """The names of a table's columns, all of them features: refused if one does not hold numbers."""
     held = as_frame(table)
     names = held.columns
-    wrong = [name for name in names if not _holds_numbers(held, name)]
-    if wrong and len(names) > 1:
-        raise InputError(
-            f"all columns of this table are features, but {wrong[0]!r} does not hold numbers"
-            f"{_first_word(held, wrong[0])}: drop it, or say which columns are what: labels='y', features='f*'."
-        )
+    _refuse_words(held, names, "all columns of this table are features", "say which are what: labels='y', features='f*'")
     return names
 
 
@@ -187,10 +182,9 @@ def _usual_features(table: nw.DataFrame[Any], taken: set[str | None]) -> list[st
     if not numeric:
         raise InputError(f"no column of the table holds numbers for features: {_there(names)}")
     series = _series(numeric)
-    odd = [name for name in free if name not in numeric and len(series) >= SERIES and _numbered(name) == _numbered(series[0])]
-    if odd:
-        word = _first_word(table, odd[0])
-        raise InputError(f"{series[0]}, {series[1]}, ... are the features, but {odd[0]!r} is not numeric{word}: mend or drop it.")
+    if len(series) >= SERIES:
+        alike = [name for name in free if _numbered(name) == _numbered(series[0])]
+        _refuse_words(table, alike, f"{series[0]}, {series[1]}, ... are the features", "mend it")
     return series
 
 
@@ -205,10 +199,7 @@ def _requested_features(table: nw.DataFrame[Any], asked: Any, taken: set[str | N
             raise InputError(f"features {pattern!r} matches no column of the table: {_there(names, pattern)}")
         picked |= dict.fromkeys(sorted(matched, key=list(names).index))
     chosen = [name for name in names if name in picked] if isinstance(asked, str) else list(picked)
-    wrong = [name for name in chosen if not _holds_numbers(table, name)]
-    if wrong and len(chosen) > 1:
-        word = _first_word(table, wrong[0])
-        raise InputError(f"features must be numeric columns, but {wrong[0]!r} is not{word}: change {', '.join(patterns)}.")
+    _refuse_words(table, chosen, "features must be numeric columns", f"change {', '.join(patterns)}")
     return chosen
 
 
@@ -264,6 +255,14 @@ def _there(names: Sequence[str], asked: str | None = None) -> str:
     if len(names) == 1 and ";" in names[0]:
         hint = " It is separated by semicolons: save it with commas."
     return f"it has {', '.join(names[:20])}{more}.{hint}"
+
+
+def _refuse_words(table: nw.DataFrame[Any], names: Sequence[str], which: str, remedy: str) -> None:
+    """Refuse features of which one does not hold numbers; a single column may be one of lists."""
+    wrong = [name for name in names if not _holds_numbers(table, name)]
+    if wrong and len(names) > 1:
+        word = _first_word(table, wrong[0])
+        raise InputError(f"{which}, but {wrong[0]!r} is not numeric{word}: drop it, or {remedy}.")
 
 
 def _first_word(table: nw.DataFrame[Any], name: str) -> str:

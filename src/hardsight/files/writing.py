@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from hardsight.errors import FileError, first_line
+from hardsight.errors import FileError, HardsightError, first_line
 from hardsight.files import checksums
 from hardsight.files.locking import new_locked_file, remove_if_abandoned
 from hardsight.files.places import WORDS, Place, Remote, kind_by_name, place
@@ -121,10 +121,8 @@ def check_output(path: Place, kind: str | None = None, table: str | None = None,
         raise FileError(f"{path} is an input of this command; use another name.")
     if _is_being_written(path):
         return
-    try:
+    with writing(path, "exists and could not be read"):
         right_kind = not path.is_file() or holds(path, kind)
-    except OSError as error:
-        raise FileError(f"{path} exists and could not be read: {why(error)}") from error
     if not right_kind:
         raise FileError(f"{path} exists and is not {WORDS[kind]}; use another name.")
     if isinstance(path, Path) and is_part_of_run(path):
@@ -204,31 +202,22 @@ def remove_abandoned(directory: Path) -> None:
 
 def check_place_for(path: Path) -> None:
     """Check that the directory of the file is writable and that only a file would be replaced. Links are followed."""
-    try:
+    with writing(path):
         folder = Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent
-        if not stat.S_ISDIR(folder.stat().st_mode):
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-        mode = _mode(path)
-    except FileNotFoundError as error:
-        raise FileError(f"{path}: the directory {folder} does not exist; create it first.") from error
-    except NotADirectoryError as error:
-        raise FileError(f"{path}: {folder} is a file, not a directory; use another name.") from error
-    except (OSError, ValueError) as error:
-        raise FileError(f"{path} could not be written: {why(error)}") from error
-    if mode is not None and stat.S_ISDIR(mode):
-        raise FileError(f"{path} is a directory; name a file in it.")
-    if mode is not None and not stat.S_ISREG(mode):
-        raise FileError(f"{path} is a pipe or a device, not a file; use another name.")
+        if not folder.is_dir():
+            file = next((parent for parent in (folder, *folder.parents) if parent.is_file()), None)
+            if file is not None:
+                raise FileError(f"{path}: {file} is a file, not a directory; use another name.")
+            raise FileError(f"{path}: the directory {folder} does not exist; create it first.")
+        with contextlib.suppress(FileNotFoundError):
+            mode = path.stat().st_mode
+            if not stat.S_ISREG(mode):
+                what = (
+                    "a directory; name a file in it" if stat.S_ISDIR(mode) else "a pipe or a device, not a file; use another name"
+                )
+                raise FileError(f"{path} is {what}.")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise FileError(f"{path} could not be written: no write permission for {folder}, or its disk is read-only.")
-
-
-def _mode(path: Path) -> int | None:
-    """What is under that name now; None if nothing is."""
-    try:
-        return path.stat().st_mode
-    except FileNotFoundError:
-        return None
 
 
 REMEDIES = {
@@ -240,6 +229,15 @@ REMEDIES = {
     errno.EROFS: "that disk is read-only; write to another one",
     errno.ENAMETOOLONG: "use a shorter name",
 }
+
+
+@contextlib.contextmanager
+def writing(path: object, fault: str = "could not be written", kind: type[HardsightError] = FileError) -> Iterator[None]:
+    """The system's errors inside become one that names the path and says what to change."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise kind(f"{path} {fault}: {why(error)}") from error
 
 
 def why(error: OSError | ValueError) -> str:

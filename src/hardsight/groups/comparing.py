@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hardsight.checks import check_labels
+from hardsight.checks import check_labels, check_unique
 from hardsight.errors import InputError
 from hardsight.scores import SCORES
 from hardsight.scoring.job import FoldHeads, Job
@@ -30,7 +30,6 @@ from hardsight.snapshot.sources import SCORES_ALONE
 from hardsight.stats.calibration import ece_by_chance, reliability
 from hardsight.stats.coefficients import holm
 from hardsight.stats.small_samples import design_effect, fisher_exact, mean_interval, share_difference, welch, wilson
-from hardsight.unique_ids import check_unique
 
 NORM, CONFIDENCE, OVERCONFIDENCE = "norm", "predicted_confidence", "overconfidence"
 

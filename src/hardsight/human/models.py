@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.special import softmax
 
-from hardsight.checks import to_numpy
+from hardsight.checks import check_unique, to_numpy
 from hardsight.errors import FileError, InputError, did_you_mean, first_line
 from hardsight.files.epochs import moments, read_moment, rows_named
 from hardsight.files.npy import open_npy
@@ -22,7 +22,6 @@ from hardsight.scores.probabilities import probs_to_logits
 from hardsight.snapshot import Snapshot
 from hardsight.snapshot.sources import SCORES_ALONE
 from hardsight.stats.uncertainty import Passes, pass_scores
-from hardsight.unique_ids import check_unique
 
 DEFAULT_SCORES = ("avh", "angular_gap", "confidence", "loss", "entropy", "norm_in_class", "norm")
 COMPUTED = tuple(name for name in DEFAULT_SCORES if name != "norm_in_class")  # which follows from the norm

@@ -9,7 +9,7 @@
     linear_estimator.py     a fitted scikit-learn classifier or pipeline
     matching.py             which head turns these features into these outputs: the check they share
 
-    libraries.py (timm, torchvision, the hub), transformers_models.py, trained.py    where networks come from
+    libraries.py (timm, torchvision, transformers, the hub), trained.py    where networks come from
     weights.py              a file of weights into a network, executing nothing
     head_layer.py           a head of any kind as a network's last layer
     trainable.py            any of these with its last layer cut off, to be trained

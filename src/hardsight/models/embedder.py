@@ -21,7 +21,7 @@ from torch import Tensor
 
 from hardsight.errors import InputError, first_line
 from hardsight.head import Head
-from hardsight.models.libraries import check_hub, import_with_torchvision
+from hardsight.models.libraries import open_timm, opening_transformers, processor_of, processor_preprocessing
 from hardsight.models.model import BuiltNetwork, Model
 from hardsight.models.network import state_sha256, torch_device
 from hardsight.models.network_names import hub_id
@@ -122,7 +122,6 @@ def open_embedder(
 
 
 def _timm_embedder(name: str, weights: Path | None, device: str) -> Embedder:
-    from hardsight.models.libraries import open_timm
     from hardsight.models.weights import load_weights
 
     built = open_timm(name, pretrained=weights is None, num_classes=None)
@@ -136,18 +135,9 @@ def _timm_embedder(name: str, weights: Path | None, device: str) -> Embedder:
 
 def _transformers_embedder(name: str, class_names: Sequence[str] | None, device: str) -> Embedder:
     """A transformers backbone; no code that comes with it is run."""
-    from hardsight.models.transformers_models import processor_of, processor_preprocessing
-
-    transformers = import_with_torchvision("transformers", "hf:NAME")
-    local = Path(name).is_dir()
-    if not local:
-        check_hub(f"hf:{name}", name, f"give hf:DIRECTORY ({name} is none here)")
-    options = {"local_files_only": local, "trust_remote_code": False}
-    try:
+    with opening_transformers(name) as (transformers, options):
         config = transformers.AutoConfig.from_pretrained(name, **options)
         module, loading = transformers.AutoModel.from_pretrained(name, output_loading_info=True, **options)
-    except (OSError, ValueError) as error:
-        raise InputError(f"hf:{name} could not be opened: {first_line(error)}") from error
     vision = getattr(config, "vision_config", config)
     if "pixel_values" not in (getattr(module, "main_input_name", ""), getattr(module, "input_modalities", "")) and not hasattr(
         module, "get_image_features"

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from itertools import combinations
 from typing import Any, Literal
 
@@ -25,6 +26,7 @@ from hardsight.head import Head
 from hardsight.models.head_layer import HeadLayer
 from hardsight.models.matching import READINGS, Match, Matrix, best_match, read_positions, way_forward
 
+Side = Literal["input", "output"]
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
 
@@ -33,7 +35,7 @@ class Tap:
     """Where the features are read: the input or output of a layer, and which of its positions."""
 
     layer: str
-    side: Literal["input", "output"]
+    side: Side
     reading: str
     channels_first: bool
 
@@ -115,38 +117,43 @@ class _Watch:
     def __enter__(self) -> None:
         for name, layer in self.module.named_modules():
             if any(True for _ in _own_tensors(layer)) or isinstance(getattr(layer, "weight", None), Tensor):
-                self._hooks.callback(layer.register_forward_pre_hook(self._before(name, layer), with_kwargs=True).remove)
+                self._hooks.callback(hooked(layer, "input", partial(self._see_input, name, layer)))
             if name:
-                self._hooks.callback(layer.register_forward_hook(self._after(name)).remove)
+                self._hooks.callback(hooked(layer, "output", partial(self._see_output, name)))
 
     def __exit__(self, *_: object) -> None:
         self._hooks.close()
 
-    def _before(self, name: str, layer: nn.Module) -> Callable[..., None]:
-        def hook(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            x = first_tensor(args, kwargs)
-            if x is not None:
-                last_axis = isinstance(layer, nn.Linear) or x.ndim < 4
-                channels_first = isinstance(layer, CONVOLUTIONS) or not last_axis
-                self.inputs[name] = list(self._readings(name, "input", x, channels_first))
+    def _see_input(self, name: str, layer: nn.Module, x: Tensor) -> None:
+        last_axis = isinstance(layer, nn.Linear) or x.ndim < 4
+        self.inputs[name] = list(self._readings(name, "input", x, isinstance(layer, CONVOLUTIONS) or not last_axis))
 
-        return hook
+    def _see_output(self, name: str, x: Tensor) -> None:
+        self.outputs.extend(self._readings(name, "output", x, x.ndim >= 4))
 
-    def _after(self, name: str) -> Callable[..., None]:
-        def hook(_: nn.Module, __: Any, output: Any) -> None:
-            if isinstance(output, Tensor):
-                self.outputs.extend(self._readings(name, "output", output, output.ndim >= 4))
-
-        return hook
-
-    def _readings(
-        self, name: str, side: Literal["input", "output"], x: Tensor, channels_first: bool
-    ) -> Iterator[tuple[Tap, Tensor]]:
+    def _readings(self, name: str, side: Side, x: Tensor, channels_first: bool) -> Iterator[tuple[Tap, Tensor]]:
         if x.ndim < 2 or len(x) != self.batch_size or not x.is_floating_point():
             return
         for reading in READINGS[:1] if x.ndim == 2 or channels_first else READINGS:
             tap = Tap(name, side, reading, channels_first)
             yield tap, tap.features(x)
+
+
+def hooked(layer: nn.Module, side: Side, see: Callable[[Tensor], None]) -> Callable[[], None]:
+    """Call `see` with what goes into a layer, or comes out of it, until the function that is returned is called."""
+
+    def before(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        x = first_tensor(args, kwargs)
+        if x is not None:
+            see(x)
+
+    def after(_: nn.Module, __: Any, output: Any) -> None:
+        if isinstance(output, Tensor):
+            see(output)
+
+    if side == "input":
+        return layer.register_forward_pre_hook(before, with_kwargs=True).remove
+    return layer.register_forward_hook(after).remove
 
 
 def first_tensor(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor | None:

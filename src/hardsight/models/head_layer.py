@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hardsight.errors import InputError
-from hardsight.head import Head, Kind
+from hardsight.head import ARRAYS, Head, Kind
 from hardsight.losses.avh import avh_logits
 from hardsight.losses.cosine_softmax import cosines
 from hardsight.losses.gaussian_logits import gaussian_logits
@@ -61,7 +61,7 @@ class HeadLayer(nn.Module):
         """The layer that computes what this head computes."""
         layer = cls(HeadShape(**shape_of(head)))
         with torch.no_grad():
-            for name in ("weight", "bias", "log_variance", "log_prior"):
+            for name in ARRAYS:
                 value = getattr(head, name)
                 if value is not None:
                     getattr(layer, name).copy_(torch.as_tensor(value))
@@ -70,7 +70,7 @@ class HeadLayer(nn.Module):
     @property
     def head(self) -> Head:
         """The head that computes what this layer computes."""
-        arrays = {name: getattr(self, name) for name in ("weight", "bias", "log_variance", "log_prior")}
+        arrays = {name: getattr(self, name) for name in ARRAYS}
         return Head(self.kind, scale=self.scale, **{name: x if x is None else x.detach() for name, x in arrays.items()})
 
     def forward(self, features: Tensor) -> Tensor:

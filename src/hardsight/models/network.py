@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
 from hardsight.cores import warn_of_quota
-from hardsight.errors import InputError
+from hardsight.errors import InputError, check_choice
 from hardsight.head import Head
-from hardsight.models.find_head import LastLayer, Tap, find_last_layer, first_tensor, logit_tensors
+from hardsight.models.find_head import LastLayer, Tap, find_last_layer, first_tensor, hooked, logit_tensors
 from hardsight.models.model import BuiltNetwork, Model, ModelOptions
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.weights import file_sha256
@@ -41,8 +41,7 @@ class Network(Model):
     def __init__(
         self, built: BuiltNetwork, name: str, options: ModelOptions = ModelOptions(), weights_file: Path | None = None
     ) -> None:
-        if options.precision not in PRECISIONS:
-            raise InputError(f"precision must be one of {', '.join(PRECISIONS)}, got {options.precision!r}.")
+        check_choice(options.precision, PRECISIONS, "precision")
         self.module = unwrapped(built.module)
         super().__init__(name, built.preprocessing or declared_preprocessing(self.module), built.class_names)
         first = next((p for p in self.module.parameters() if p.is_floating_point()), torch.empty(0))
@@ -152,27 +151,12 @@ def _caught(module: nn.Module, last: LastLayer) -> Iterator[dict[Tap, Tensor]]:
     """The features of whatever runs inside, the last that passed each tap."""
     caught: dict[Tap, Tensor] = {}
 
-    def before(tap: Tap) -> Callable[..., None]:
-        def hook(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            x = first_tensor(args, kwargs)
-            if x is not None:
-                caught[tap] = tap.features(x)
-
-        return hook
-
-    def after(tap: Tap) -> Callable[..., None]:
-        def hook(_: nn.Module, __: Any, output: Tensor) -> None:
-            caught[tap] = tap.features(output)
-
-        return hook
+    def catch(tap: Tap, x: Tensor) -> None:
+        caught[tap] = tap.features(x)
 
     with ExitStack() as hooks:
         for tap in last.taps:
-            layer = module.get_submodule(tap.layer)
-            if tap.side == "input":
-                hooks.callback(layer.register_forward_pre_hook(before(tap), with_kwargs=True).remove)
-            else:
-                hooks.callback(layer.register_forward_hook(after(tap)).remove)
+            hooks.callback(hooked(module.get_submodule(tap.layer), tap.side, functools.partial(catch, tap)))
         yield caught
 
 

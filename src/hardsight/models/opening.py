@@ -111,9 +111,8 @@ def _own_network(text: str) -> str | None:
 
 
 def _open_library(library: str, name: str, weights: Path | None, options: ModelOptions, pretrained: str | None = None) -> Model:
-    _require_torch(f"{library}:{name}")
-    from hardsight.models.libraries import open_timm, open_torchvision
-    from hardsight.models.transformers_models import open_transformers
+    require("torch", extra="torch", purpose=f"{library}:{name}")
+    from hardsight.models.libraries import open_timm, open_torchvision, open_transformers
     from hardsight.models.weights import tensors_only
 
     opener: Any = {"timm": open_timm, "torchvision": open_torchvision, "hf": open_transformers}[library]
@@ -130,7 +129,7 @@ def _open_directory(path: Path, weights: Path | None, options: ModelOptions) -> 
         raise InputError(f"{path} is a directory without model/config.json, so not one that hardsight trained.")
     if "factory" not in read_config(directory):  # written by transformers
         return _open_library("hf", str(directory), weights, options)
-    _require_torch(str(path))
+    require("torch", extra="torch", purpose=str(path))
     weights = weights or directory / "model.safetensors"
     return _network(open_trained(directory, weights), path.name, weights, _on_fastest(options), load=False)
 
@@ -274,10 +273,6 @@ def call_factory(module_name: str, function: str, num_classes: int | None, **opt
         raise InputError(f"{module_name}:{function} must make a model without further arguments: {error}.") from error
     with _users_own(f"{module_name}:{function}"):
         return factory(**options)
-
-
-def _require_torch(what: str) -> None:
-    require("torch", extra="torch", purpose=what)
 
 
 def _refuse_torch_options(name: str, options: ModelOptions, **more: Any) -> None:

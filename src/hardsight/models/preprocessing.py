@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from PIL import Image
 
-from hardsight.errors import InputError
+from hardsight.errors import InputError, check_choice
 
 Resize = Literal["shortest", "squash", "longest"]
 Interpolation = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
@@ -62,8 +62,7 @@ class Preprocessing:
     def __post_init__(self) -> None:
         put = object.__setattr__
         for name, allowed in (("resize", Resize), ("interpolation", Interpolation), ("channels", Channels)):
-            if getattr(self, name) not in get_args(allowed):
-                raise InputError(f"{name} must be one of {', '.join(get_args(allowed))}, got {getattr(self, name)!r}.")
+            check_choice(getattr(self, name), get_args(allowed), name)
         if self.size is not None:
             put(self, "size", tuple(int(side) for side in self.size))
             if len(self.size) != 2 or min(self.size) < 1:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from hardsight.errors import FileError, InputError, first_line
 from hardsight.models.find_head import LastLayer, find_last_layer
 from hardsight.models.head_layer import HiddenLayer
+from hardsight.models.model import refuse
 from hardsight.models.network import declared_preprocessing, unwrapped
 from hardsight.models.network_names import LIBRARIES, OWN_NETWORKS, check_network_name
 from hardsight.models.opening import call_factory
@@ -66,7 +67,7 @@ def open_trainable(
     """
     options = dict(options or {})
     if isinstance(spec, nn.Module):
-        _refuse_options(options, pretrained, "a module that exists already")
+        refuse("a module that exists already", pretrained=pretrained or None, **options)
         module = copy.deepcopy(unwrapped(spec))  # the caller's own stays as it is
         name = f"{type(module).__module__}:{type(module).__qualname__}"
         trainable = Trainable(module, name, {}, declared_preprocessing(module), learned=True)
@@ -91,7 +92,7 @@ def _named(text: str, num_classes: int, options: dict[str, Any], pretrained: boo
     if pretrained:
         raise InputError("pretrained is for timm:NAME and torchvision:NAME; other networks start from weights=FILE.")
     if Path(text).is_dir():
-        _refuse_options(options, False, "a trained run")
+        refuse("a trained run", **options)
         return _from_run(Path(text))
     spec = OWN_NETWORKS.get(text, text)
     module_name, _, function = spec.partition(":")
@@ -105,7 +106,7 @@ def _named(text: str, num_classes: int, options: dict[str, Any], pretrained: boo
 def _from_library(library: str, name: str, options: dict[str, Any], pretrained: bool | str) -> Trainable:
     from hardsight.models.libraries import open_timm, open_torchvision
 
-    _refuse_options(options, False, f"{library}:{name}")
+    refuse(f"{library}:{name}", **options)
     opener = open_timm if library == "timm" else open_torchvision
     with tensors_only(f"{library}:{name}"):
         module, preprocessing, *_ = opener(name, pretrained=pretrained, num_classes=None)
@@ -177,8 +178,3 @@ def cut_off(module: nn.Module, sample: Tensor) -> tuple[LastLayer, Cut, nn.Modul
         raise InputError(f"the last layer of {type(module).__name__} must see one feature per image, (b, d).")
     cut.features = None
     return last, cut, layer
-
-
-def _refuse_options(options: dict[str, Any], pretrained: bool | str, what: str) -> None:
-    if options or pretrained:
-        raise InputError(f"{'pretrained' if pretrained else next(iter(options))} does not apply to {what}.")

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hardsight.errors import FileError, InputError
-from hardsight.files.reading import read_json
+from hardsight.files.reading import read_object
 from hardsight.models.model import BuiltNetwork
 from hardsight.models.network_names import LIBRARIES, OWN_NETWORKS, ROW_LENGTHS
 from hardsight.models.preprocessing import Preprocessing
@@ -40,11 +40,7 @@ def trained_directory(path: Path) -> Path | None:
 
 def read_config(directory: Path) -> dict[str, Any]:
     """What config.json says, compared with the run that lists it."""
-    path = directory / "config.json"
-    config = read_json(path, "not JSON")
-    if not isinstance(config, dict):
-        raise FileError(f"{path} must hold an object with factory and arguments.")
-    return config
+    return read_object(directory / "config.json", "not JSON with factory and arguments")
 
 
 def takes_features(model: Any) -> bool:

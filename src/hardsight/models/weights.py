@@ -176,6 +176,5 @@ def file_sha256(*paths: Path) -> str:
     digest = hashlib.sha256()
     for path in paths:
         with path.open("rb") as file:
-            while block := file.read(2**20):
-                digest.update(block)
+            hashlib.file_digest(file, lambda: digest)
     return digest.hexdigest()

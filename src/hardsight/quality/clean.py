@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hardsight.checks import check_unique
 from hardsight.data.run_images import pictures_of
 from hardsight.errors import InputError
 from hardsight.files.epochs import has_dynamics
@@ -40,7 +41,6 @@ from hardsight.scoring.fitted_head import fewest_of_class, usable_rows
 from hardsight.screen import Progress, warn_in_python
 from hardsight.snapshot import Snapshot
 from hardsight.snapshot.sources import SCORES_ALONE
-from hardsight.unique_ids import check_unique
 
 if TYPE_CHECKING:
     from hardsight.option_types import CleanOptions

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from hardsight.checks import check_unique
 from hardsight.data.decoding import BrokenImage
 from hardsight.data.run_images import RunImages
 from hardsight.errors import FileError, InputError, did_you_mean, first_line
@@ -43,7 +44,6 @@ from hardsight.result import Result
 from hardsight.screen import Sentence, ShownTable, line, printable
 from hardsight.snapshot import Snapshot
 from hardsight.table import write_table
-from hardsight.unique_ids import check_unique
 
 Mark = tuple[str, str, int | None]  # id, mark, class of a wrong label
 

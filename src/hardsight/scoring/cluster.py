@@ -21,6 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from hardsight.checks import SeenIds
 from hardsight.errors import FileError, HardsightError, InputError, RunError, first_line, require
 from hardsight.files.kinds import check_table_output
 from hardsight.files.parquet import read_parquet
@@ -32,7 +33,6 @@ from hardsight.scoring.job import Job
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
 from hardsight.table import write_table
-from hardsight.unique_ids import SeenIds
 from hardsight.version import VERSION
 
 RETRIES = 2  # for a part that fails; if its worker dies, Dask retries

@@ -13,8 +13,7 @@ import numpy as np
 
 from hardsight.checks import to_numpy
 from hardsight.errors import InputError
-from hardsight.files.heads import ARRAYS
-from hardsight.head import Head
+from hardsight.head import ARRAYS, Head
 from hardsight.scores import SCORES
 from hardsight.scores.terms import INPUT, SOFTMAX, TOP
 from hardsight.snapshot import Snapshot

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hardsight.checks import check_count, to_numpy, widened
+from hardsight.checks import SeenIds, check_count, to_numpy, widened
 from hardsight.errors import InputError, did_you_mean
 from hardsight.files.samples import Batch
 from hardsight.head import Head
@@ -33,7 +33,6 @@ from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
 from hardsight.snapshot.sources import TableSource
 from hardsight.table import read_scores
-from hardsight.unique_ids import SeenIds
 from hardsight.version import VERSION
 
 MISSING, NO_LABEL, ALL_ZERO, ALL_PI = "missing_feature", "unlabeled", "all_angles_zero", "all_angles_pi"

@@ -9,10 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hardsight.checks import UNLABELED
+from hardsight.checks import UNLABELED, check_unique
 from hardsight.errors import InputError
 from hardsight.snapshot.sources import ArraySource
-from hardsight.unique_ids import check_unique
 
 if TYPE_CHECKING:
     from hardsight.snapshot.snapshot import Snapshot

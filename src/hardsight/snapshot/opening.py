@@ -14,7 +14,7 @@ from hardsight.checks import as_array, as_matrix, check_ids, from_stream, given_
 from hardsight.errors import FileError, InputError
 from hardsight.files.class_names import given_class_names
 from hardsight.files.epochs import epoch_means, has_dynamics
-from hardsight.files.heads import ARRAYS, head_from_arrays, load_head
+from hardsight.files.heads import head_from_arrays, load_head
 from hardsight.files.kinds import LIST_COLUMNS
 from hardsight.files.npy import RowsOnDisk, open_npy, open_npz
 from hardsight.files.places import Place, missing, place
@@ -24,7 +24,7 @@ from hardsight.files.samples import SampleFiles, evidence_among, evidence_of
 from hardsight.files.table_files import read_table
 from hardsight.files.wide_tables import Parts, check_columns, is_table, names_columns, take_apart, warn_of_scales
 from hardsight.fitted_estimator import FittedEstimator, fitted_columns
-from hardsight.head import Head, as_head, is_estimator
+from hardsight.head import ARRAYS, Head, as_head, is_estimator
 from hardsight.labels import Classes, Written, check_agree
 from hardsight.pandas_index import align, classes_in, in_class_order, index_ids, same_columns
 from hardsight.screen import print_in_command
@@ -158,10 +158,8 @@ def _check_columns(columns: Any, num_samples: int) -> dict[str, Any]:
     if not isinstance(columns, dict):
         raise InputError(f"columns must be a dict of names and (n,) arrays, got {type(columns).__name__}.")
     for name, column in columns.items():
-        if not is_text(name) or not name or set(name) & set("/\\"):
-            raise InputError(f"columns need names of text without slashes, got {name!r}.")
-        if name in (*OWN_NAMES, *LIST_COLUMNS):
-            raise InputError(f"{name} is a reserved name in a snapshot and cannot be a further column.")
+        if not is_text(name) or not name or set(name) & set("/\\") or name in (*OWN_NAMES, *LIST_COLUMNS):
+            raise InputError(f"columns need names of text without slashes that are not reserved, got {name!r}.")
         shape = as_array(column, f"column {name}").shape
         if shape != (num_samples,):
             raise InputError(f"column {name} must have one entry per sample, got shape {shape} for {num_samples} samples.")
@@ -257,10 +255,9 @@ def relabeled(source: ArraySource | SampleFiles, labels: Any) -> ArraySource:
 
 
 def _matrix_on_disk(rows: RowsOnDisk) -> RowsOnDisk:
-    if rows.dtype.kind not in "fiu":
-        raise FileError(f"{rows.name}: must hold numbers, got {'text' if rows.dtype.kind in 'SU' else rows.dtype}.")
-    if rows.ndim != 2:
-        raise FileError(f"{rows.name}: must be two-dimensional, one row per sample, got shape {rows.shape}.")
+    if rows.dtype.kind not in "fiu" or rows.ndim != 2:
+        kind = "text" if rows.dtype.kind in "SU" else rows.dtype
+        raise FileError(f"{rows.name}: must hold numbers in two dimensions, one row per sample, got {kind} of {rows.shape}.")
     return rows
 
 

@@ -23,19 +23,21 @@ from hardsight.checks import (
     check_count,
     check_same_space,
     check_some_columns,
+    check_unique,
     given_probs,
+    id_array,
     is_text,
     to_numpy,
 )
 from hardsight.errors import FileError, InputError, did_you_mean
 from hardsight.files.class_names import check_class_names, given_class_names
-from hardsight.files.heads import ARRAYS
 from hardsight.files.kinds import SAMPLES, holds_scores
 from hardsight.files.places import Place, missing, place
 from hardsight.files.reading import naming
 from hardsight.files.samples import Batch, SampleFiles
 from hardsight.files.wide_tables import is_table
 from hardsight.files.writing import check_output, replacing
+from hardsight.head import ARRAYS
 from hardsight.labels import Classes
 from hardsight.pandas_index import align, in_class_order
 from hardsight.screen import Progress, printable, warn, wrapped
@@ -45,7 +47,6 @@ from hardsight.snapshot.opening import Arrays, Opened, open_arrays, open_path
 from hardsight.snapshot.sources import SCORES_ALONE, ArraySource, SelectedRows, TableSource, selected
 from hardsight.table import is_scores, noted_class_names, plain, read_scores, scores_given
 from hardsight.threads import blocks, even_rows
-from hardsight.unique_ids import check_unique, id_array
 
 if TYPE_CHECKING:
     from hardsight.option_types import ArrayOptions, LoadOptions

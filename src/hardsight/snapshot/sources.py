@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hardsight.checks import arrow_numbers, as_array, as_matrix, check_ids, check_labels
+from hardsight.checks import arrow_numbers, as_array, as_matrix, check_ids, check_labels, id_array
 from hardsight.errors import InputError, first_line
 from hardsight.files.reading import naming
 from hardsight.files.samples import Batch, SampleFiles
@@ -20,7 +20,6 @@ from hardsight.head import Head
 from hardsight.labels import Classes, read_labels
 from hardsight.table import renumbered
 from hardsight.threads import blocks
-from hardsight.unique_ids import id_array
 
 SCORES_ALONE = "scores"  # in the place of features, logits or probs where there is nothing but a table of scores
 

@@ -219,9 +219,9 @@ def _triplets(samples: Classed, searched: _Search) -> tuple[np.ndarray, ...]:
     anchor, column = np.nonzero((others.at >= 0) & (own.at >= 0)[:, None])
     order = np.argsort(samples.order[anchor], kind="stable")
     anchor, column = anchor[order], column[order]
-    to_own = pair_angles(own.sign * own.cosine.astype(np.float64), samples.x, np.arange(len(samples)), own.at)  # (n,)
+    to_own = pair_angles(own.sign * own.cosine.astype(np.float64), samples.x, samples.x, np.arange(len(samples)), own.at)  # (n,)
     negative = others.at[anchor, column]
-    to_other = pair_angles(others.cosine[anchor, column], samples.x, anchor, negative)
+    to_other = pair_angles(others.cosine[anchor, column], samples.x, samples.x, anchor, negative)
     rows = samples.order
     return rows[anchor], rows[own.at[anchor]], rows[negative], to_own[anchor], to_other
 
