@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from hardsight.data import ImageData
-from hardsight.render import embedding_figure
 from hardsight_papers.arrays import as_pixels
 from hardsight_papers.avh.embeddings import in_two_features
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import Figure, panels
+from hardsight_papers.plane import embedding_figure
 from hardsight_papers.recipe import Claim, Outcome, Table, Value, claim, recipe
 
 STEPS, STEP, ATTACKED = 40, 0.02, 200  # of pixels in 0..1
@@ -100,6 +100,7 @@ def path_in_the_plane(context: Context) -> Figure:
             if int(network.head(plane(at)).argmax()) != labels[start]:
                 break
         at = fgsm(lambda x: network.head(plane(x)), at, own[start : start + 1], STEP)
+    assert snapshot.head is not None
     figure = embedding_figure(np.asarray(rows.values), rows.labels, head=snapshot.head, title=f"A {labels[start]} under attack")
     figure.axes[0].plot(*np.array(path).T, color="#222222", marker=".", markersize=4, linewidth=1.5, zorder=5)
     return figure

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from hardsight import Snapshot
-from hardsight.render import embedding_figure
 from hardsight.training import Trained
 from hardsight_papers.context import Context, Handwriting
+from hardsight_papers.plane import embedding_figure
 from hardsight_papers.recipe import Outcome, Table, claim, recipe
 
 MOST = 20000  # training images of MNIST

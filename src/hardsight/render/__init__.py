@@ -2,7 +2,6 @@
 
 style.py          the palette and markers that figures share
 saving.py         figures as files: PNG, and PDF or SVG on request
-embedding.py      2-D features, colored by class
 dynamics.py       curves and neural collapse over the epochs
 agreement.py      scores against people
 intervals.py      groups of samples, and subsets by their size, with intervals

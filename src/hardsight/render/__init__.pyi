@@ -1,7 +1,6 @@
 from .agreement import score_histograms
 from .attacks import error_curves, histograms, roc_curves
 from .dynamics import curves_figure
-from .embedding import embedding_figure
 from .html_page import captioned, escaped, page, paragraph, table
 from .saving import save_figure
 from .style import COLORS, MARKERS
@@ -11,7 +10,6 @@ __all__ = [
     "MARKERS",
     "captioned",
     "curves_figure",
-    "embedding_figure",
     "error_curves",
     "escaped",
     "histograms",
