@@ -80,7 +80,7 @@ if TYPE_CHECKING:
 COMMAND = "hardsight extract"
 FEW = 4  # images to check a model with
 AHEAD_BATCHES, AHEAD_BYTES = 4, 2**28  # to decode ahead of the model: maximum batches, approximate bytes
-NEAR_TIE = 0.035  # difference of the two largest logits below which a picture that came smaller is decoded again, whole
+NEAR_TIE = 0.05  # of two logits, the largest: below, the second class is at least 95 % as likely as the first
 TAKEN = {"id", "label", "features", *OWN_COLUMNS} - {"split", "path"}  # reserved names that a column of the data cannot have
 
 
@@ -255,6 +255,7 @@ class _Job:
         return (lambda row: decoder(row, self.versions)), (lambda pixels: prepare.normalized(stack(pixels)))
 
     def _see(self, row: int, picture: Image.Image | BrokenImage) -> None:
+        """Remember which pictures came smaller than they are."""
         self.came_smaller[row] = not isinstance(picture, BrokenImage) and WHOLE in picture.info
         if self.seen is not None:
             self.seen(row, picture)
