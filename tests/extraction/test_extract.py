@@ -8,6 +8,7 @@ import json
 import sys
 import tarfile
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -144,7 +145,7 @@ def test_what_was_done_is_written_down(here: Path, cli: Cli) -> None:
     assert start["arguments"]["preprocessing"] == {**given, "std": [0.25] * 3, "channels": "RGB", "exact_decode": False}
     assert {key: end[key] for key in start} == start
     assert start["arguments"]["layer"] == "head" and start["words"].startswith("hardsight extract tiny_nets:two photos")
-    assert end["counts"] == {"images": 8, "rows": 8, "broken": 0}
+    assert end["counts"] == {"images": 8, "rows": 8, "broken": 0, "decoded_again": 0}
     assert [part["name"] for part in end["parts"]] == ["samples/part-00000.parquet", "head.safetensors"]
 
 
@@ -322,7 +323,7 @@ def test_broken_images_are_listed(here: Path, cli: Cli) -> None:
     ]
     assert "ends before the picture does" in errors[0]["message"]
     assert [row["id"] for row in rows(here / "run")] == ["cat/0.png", "cat/2.png", "cat/3.png", "dog/1.png", "dog/2.png"]
-    assert told(here / "run")["counts"] == {"images": 8, "rows": 5, "broken": 3}
+    assert told(here / "run")["counts"] == {"images": 8, "rows": 5, "broken": 3, "decoded_again": 0}
     expected = by_hand("two", [Image.open(here / "photos" / row["id"]) for row in rows(here / "run")])
     np.testing.assert_allclose([row["features"] for row in rows(here / "run")], expected, atol=1e-6)
 
@@ -530,3 +531,97 @@ def test_exact_decoding_gives_the_bytes_of_whole_pictures(here: Path) -> None:
     np.testing.assert_array_equal(features[True][jpeg], features[True][whole])
     np.testing.assert_array_equal(features[False][png], features[True][png])
     assert 0 < np.abs(features[False][jpeg] - features[True][jpeg]).max() < 0.1 * np.abs(features[True][jpeg]).max()
+
+
+# ---- near ties ----
+
+TIED = 2  # the row of the picture that nearly has another prediction
+
+
+@pytest.fixture
+def large(here: Path) -> Path:
+    """Five JPEGs, each brighter than the one before, and larger than a network of 16 px needs."""
+    for k in range(5):
+        (here / "data" / "ab"[k % 2]).mkdir(parents=True, exist_ok=True)
+        shown = picture(k, 40).resize((400, 300)).point([round(0.2 * (k + 1) * value) for value in range(256)] * 3)
+        shown.save(here / "data" / "ab"[k % 2] / f"{k}.jpg")
+    return here / "data"
+
+
+def tied(data: Path, run: Path, gap: float | None, **options: Any) -> list[np.ndarray]:
+    """The features of all that a run stores; the logits of one scaled picture differ by the gap, of all others by more."""
+    import tiny_nets
+
+    net = tiny_nets.two()
+    net.head.weight.data *= 30
+    net.head.bias.data = torch.tensor([1000.0, 0.0])
+    if gap is not None:
+        seen = hardsight.extract(net, data, run.with_name(f"{run.name}-before"))  # of the pictures as they are
+        logits = torch.tensor(np.asarray(seen.features)) @ net.head.weight.detach().T  # (5, 2)
+        net.head.bias.data = torch.tensor([0.0, float(logits[TIED, 0] - logits[TIED, 1]) - gap])
+    hardsight.extract(net, data, run, **{"batch_size": 4, **options})
+    return [
+        np.array(sum((pq.read_table(part)["features"].to_pylist() for part in sorted(folder.glob("*.parquet"))), []))
+        for folder in (run / "samples", run / "passes/flip/samples", run / "layers/00-body.0")
+        if folder.exists()
+    ]
+
+
+@pytest.mark.parametrize("options", [{}, {"passes": "flip", "layers": "body.0"}, {"fit_head": True}, {"batch_size": 1}])
+def test_a_near_tie_takes_the_features_of_the_whole_picture(here: Path, large: Path, options: dict[str, Any]) -> None:
+    """In every pass and layer, and also where the head is left out; the others keep those of the scaled picture."""
+    scaled, whole = (tied(large, here / f"exact-{exact}", None, exact_decode=exact, **options) for exact in (False, True))
+    near, far = tied(large, here / "near", 0.01, **options), tied(large, here / "far", 0.1, **options)
+    assert len(scaled) == (3 if "passes" in options else 1)
+    for values, of_scaled, of_whole, as_before in zip(near, scaled, whole, far, strict=True):
+        assert np.abs(of_scaled - of_whole).max(axis=1).min() > 1e-4
+        expected = np.where(np.arange(5)[:, None] == TIED, of_whole, of_scaled)
+        np.testing.assert_allclose(values, expected, atol=1e-6)
+        np.testing.assert_allclose(as_before, of_scaled, atol=1e-6)
+    again = [told(here / run)["counts"]["decoded_again"] for run in ("near", "far", "exact-False", "exact-True")]
+    assert again == [1, 0, 0, 0]
+
+
+def test_degraded_copies_that_nearly_tie_take_those_of_the_whole_picture(here: Path, large: Path) -> None:
+    """Each copy for itself: the second copy of a picture does here, the first does not."""
+    options: dict[str, Any] = {"degradations": ["contrast=0.5,1.0"], "batch_size": 3}
+    scaled, whole = (tied(large, here / f"exact-{exact}", None, exact_decode=exact, **options)[0] for exact in (False, True))
+    near = tied(large, here / "near", 0.01, **options)[0]
+    expected = np.where(np.arange(10)[:, None] == 2 * TIED + 1, whole, scaled)
+    np.testing.assert_allclose(near, expected, atol=1e-6)
+    assert told(here / "near")["counts"]["decoded_again"] == 1
+
+
+def test_without_a_head_there_are_no_ties(here: Path, large: Path) -> None:
+    import tiny_nets
+
+    from hardsight.models.embedder import Embedder
+    from hardsight.models.model import BuiltNetwork
+    from hardsight.models.preprocessing import Preprocessing
+
+    net = tiny_nets.fresh()
+    built = BuiltNetwork(net, Preprocessing(**net.preprocessing))
+    pooled = lambda images: net.body(images).flatten(1)
+    plain = hardsight.extract(Embedder(built, pooled, "tiny"), large, here / "plain")
+    told_apart = hardsight.extract(
+        Embedder(built, pooled, "tiny", head=hardsight.Head("linear", np.ones((2, 20)))), large, here / "b"
+    )
+    assert told(here / "plain")["counts"]["decoded_again"] == 0 and told(here / "b")["counts"]["decoded_again"] == 5
+    assert np.abs(np.asarray(plain.features) - np.asarray(told_apart.features)).max(axis=1).min() > 1e-4
+
+
+def test_a_run_with_near_ties_resumes_with_the_same_bytes(here: Path, large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import tiny_nets
+
+    def stop(done: int, total: int) -> None:
+        if done == 4:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(samples, "PART_NUMBERS", 2 * 20)
+    for run, progress in ((here / "run", stop), (here / "run", None), (here / "again", None)):
+        with pytest.raises(KeyboardInterrupt) if progress else nullcontext():
+            hardsight.extract(tiny_nets.fresh(), large, run, batch_size=2, progress=progress)
+    parts = [sorted((here / run / "samples").glob("*.parquet")) for run in ("run", "again")]
+    assert len(parts[0]) == 3 and [part.read_bytes() for part in parts[0]] == [part.read_bytes() for part in parts[1]]
+    assert told(here / "run")["counts"] == told(here / "again")["counts"]
+    assert told(here / "run")["counts"]["decoded_again"] == 5

@@ -219,7 +219,7 @@ class _Job:
 
     def _finish(self, run: Run, parts: list[Path]) -> None:
         """The head, the tables, the figures, and run.json last."""
-        rows, broken = read_back(parts)
+        rows, broken, _ = read_back(parts)
         samples, features = _read_parts(parts)
         if len(features) == 0:
             raise FileError(f"none of the {len(self.inputs)} images can be read.")

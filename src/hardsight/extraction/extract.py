@@ -2,11 +2,14 @@
 
 Threads decode images ahead of the model. Rows are split into parts of a fixed size, and each part is written as soon as its
 features are computed: a killed run resumes with the missing parts, and gives the same bytes.
+
+Where a large JPEG was decoded smaller than it is, and its two most likely classes are nearly equal, it is decoded again, whole.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import warnings
@@ -14,14 +17,16 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 import pyarrow as pa
+from PIL import Image
 
 from hardsight.checks import check_labels
 from hardsight.data import BrokenImage, Degradation, ImageData, degraded_id, parse_degradations
 from hardsight.data.dataset import num_classes
+from hardsight.data.decoding import WHOLE
 from hardsight.data.encoded import is_dataset
 from hardsight.data.labels import renumbered
 from hardsight.errors import InputError, RunError
@@ -39,6 +44,7 @@ from hardsight.extraction.inputs import (
 from hardsight.extraction.loader import COMMAND as LOADER_COMMAND
 from hardsight.extraction.loader import extract_loader
 from hardsight.extraction.parts import (
+    AGAIN,
     BROKEN,
     PASSES,
     Part,
@@ -74,6 +80,7 @@ if TYPE_CHECKING:
 COMMAND = "hardsight extract"
 FEW = 4  # images to check a model with
 AHEAD_BATCHES, AHEAD_BYTES = 4, 2**28  # to decode ahead of the model: maximum batches, approximate bytes
+NEAR_TIE = 0.05  # of two logits, the largest: below, the second class is at least 95 % as likely as the first
 TAKEN = {"id", "label", "features", *OWN_COLUMNS} - {"split", "path"}  # reserved names that a column of the data cannot have
 
 
@@ -161,6 +168,14 @@ def _silent(sentence: str) -> None:
     pass
 
 
+class _Image(NamedTuple):
+    """An image on its way to the model, or one of its degraded copies; or a row of features."""
+
+    row: int
+    version: Degradation | None
+    pixels: np.ndarray
+
+
 @dataclass
 class _Job:
     """An extraction: n images, each once, or once per degradation; or n rows of features."""
@@ -179,6 +194,8 @@ class _Job:
         self.workers = settings.workers or num_threads()
         self.copies = max(1, len(self.degradations))
         self.noun = "images" if isinstance(self.data, ImageData) else "features"
+        self.versions: Sequence[Degradation | None] = self.degradations or [None]
+        self.came_smaller = np.zeros(len(self.data), bool)
         self.decode, self.batch = self._reading()
         self.ids, self.columns = ids_of(self.data), columns_of(self.data)
         sample = self._first_images()  # (b, C, H, W), or (b, d) features
@@ -233,9 +250,15 @@ class _Job:
             features = finite_features(self.data)  # (n, d)
             return (lambda row: [features[row]]), stack
         prepare = self.model.preprocessing
-        decoder = Decoder(self.data, prepare, self.settings.strict, self.seen)
-        versions: Sequence[Degradation | None] = self.degradations or [None]
-        return (lambda row: decoder(row, versions)), (lambda pixels: prepare.normalized(stack(pixels)))
+        decoder = Decoder(self.data, prepare, self.settings.strict, self._see)
+        self.decode_whole = Decoder(self.data, replace(prepare, exact_decode=True))
+        return (lambda row: decoder(row, self.versions)), (lambda pixels: prepare.normalized(stack(pixels)))
+
+    def _see(self, row: int, picture: Image.Image | BrokenImage) -> None:
+        """Remember which pictures came smaller than they are."""
+        self.came_smaller[row] = not isinstance(picture, BrokenImage) and WHOLE in picture.info
+        if self.seen is not None:
+            self.seen(row, picture)
 
     def _first_images(self) -> np.ndarray:
         """A few readable images, to check the model with."""
@@ -345,28 +368,47 @@ class _Job:
             contextlib.closing(ahead(pool, self.decode, order, self.images_ahead)) as decoded,
         ):
             for part in missing:
-                waiting: list[np.ndarray] = []
+                waiting: list[_Image] = []
                 for row, result in zip(part.rows, decoded, strict=False):
                     done += 1
                     if isinstance(result, BrokenImage):
                         part.broken.append({"id": self.ids[row], "reason": result.reason, "message": str(result)})
                     else:
                         part.kept.append(row)
-                        waiting += result
+                        waiting += map(_Image, itertools.repeat(row), self.versions, result)
                     while len(waiting) >= self.batch_size or (waiting and row == part.rows[-1]):
-                        self._run_model(part, self.batch(waiting[: self.batch_size]))
+                        self._run_model(part, waiting[: self.batch_size])
                         del waiting[: self.batch_size]
                         if progress is not None:
                             progress(done, len(self.data))
                 self._write_part(part)
 
-    def _run_model(self, part: Part, batch: np.ndarray) -> None:
-        """Add the features of (b, C, H, W) images to a part."""
-        part.features.append(self.model(batch)[0])
-        part.layers.append(self.model.watched)
+    def _run_model(self, part: Part, images: list[_Image]) -> None:
+        """Add the features of a batch to a part; those of near ties, in every layer and pass, are of the whole pictures."""
+        batch = self.batch([image.pixels for image in images])
+        features, logits = self.model(batch)
+        layers = self.model.watched
+        if again := self._near_ties(images, logits):
+            rows = list(again)
+            batch[rows] = self.batch(list(again.values()))
+            features[rows] = self.model(batch[rows])[0]
+            for name, values in self.model.watched.items():
+                layers[name][rows] = values
+            part.again += len(rows)
+        part.features.append(features)
+        part.layers.append(layers)
         for each in self.passes:
             seed = part.rows[0], len(part.features)
             part.passes.setdefault(each, []).append(each.features(self.model, batch, seed))
+
+    def _near_ties(self, images: list[_Image], logits: np.ndarray) -> dict[int, np.ndarray]:
+        """Pixels from the whole picture, by place in the batch, of those that came smaller and nearly have another prediction."""
+        if logits.shape[1] < 2:
+            return {}
+        second, first = np.partition(logits, -2, axis=1)[:, -2:].T  # (b,) each
+        near = [k for k in np.flatnonzero(first - second < NEAR_TIE).tolist() if self.came_smaller[images[k].row]]
+        decoded = {k: self.decode_whole(images[k].row, [images[k].version]) for k in near}
+        return {k: pixels[0] for k, pixels in decoded.items() if not isinstance(pixels, BrokenImage)}
 
     # ---- files ----
 
@@ -382,7 +424,7 @@ class _Job:
             each.part(part.file).parent.mkdir(exist_ok=True)
             write_samples(each.part(part.file), _joined(part.passes.get(each, []), d), columns, {BROKEN: b"[]", **metadata})
         broken = json.dumps(part.broken).encode()
-        write_samples(part.file, _joined(part.features, d), columns, {BROKEN: broken, **metadata})
+        write_samples(part.file, _joined(part.features, d), columns, {BROKEN: broken, AGAIN: b"%d" % part.again, **metadata})
         part.forget()
 
     def _columns(self, kept: list[int]) -> dict[str, Any]:
@@ -405,7 +447,7 @@ class _Job:
 
     def _finish(self, run: Run, parts: list[Path], pass_runs: Sequence[Run]) -> None:
         """Write errors.parquet, the head, the run.json of every pass, and run.json last."""
-        rows, broken = read_back(parts)
+        rows, broken, again = read_back(parts)
         written = list(parts)
         layers = self.settings.layers
         written += [layer_parts(part, layers)[layer] for layer in layers for part in parts]
@@ -413,7 +455,7 @@ class _Job:
         if broken:
             self.say(f"{len(broken)} of {len(self.data)} images could not be read: see {run.directory / 'errors.parquet'}")
         written += self._write_head(run.directory)
-        counts = {"images": len(self.data), "rows": sum(rows.values()), "broken": len(broken)}
+        counts = {"images": len(self.data), "rows": sum(rows.values()), "broken": len(broken), "decoded_again": again}
         for pass_run in pass_runs:
             copies = [pass_run.directory / "samples" / part.name for part in parts]
             pass_run.finish([*copies, *self._write_head(pass_run.directory)], counts, rows)

@@ -27,6 +27,7 @@ from hardsight.screen import Say
 PART_ROWS, MOST_PARTS = 256, 1000  # only complete parts are kept, so they are small, but not so small that there are many more
 PASSES = "passes"  # folder of the snapshots of extra passes
 BROKEN = b"hardsight.errors"  # metadata key for a part's list of broken images
+AGAIN = b"hardsight.decoded_again"  # and for how many of its pictures were decoded again, whole
 
 
 @dataclass
@@ -37,6 +38,7 @@ class Part:
     rows: range
     kept: list[int] = field(default_factory=list)  # rows that could be read
     broken: list[dict[str, str]] = field(default_factory=list)
+    again: int = 0  # pictures that were decoded a second time, whole
     features: list[np.ndarray] = field(default_factory=list)  # (b, d) of each batch
     layers: list[dict[str, np.ndarray]] = field(default_factory=list)  # the same of further layers
     passes: dict[ImagePass, list[np.ndarray]] = field(default_factory=dict)  # the same of further passes
@@ -57,18 +59,20 @@ def class_names_metadata(names: Sequence[str] | None) -> dict[bytes, bytes]:
     return {} if names is None else {b"hardsight": json.dumps({"class_names": list(names)}).encode()}
 
 
-def read_back(parts: Sequence[Path]) -> tuple[dict[str, int], list[dict[str, str]]]:
-    """The rows of each part by name, and the broken images of all: some parts may predate an interrupt."""
-    rows, broken = {}, []
+def read_back(parts: Sequence[Path]) -> tuple[dict[str, int], list[dict[str, str]], int]:
+    """The rows of each part by name; the broken images of all, and how many were decoded again. Some may predate an interrupt."""
+    rows, broken, again = {}, [], 0
     for part in parts:
         try:
             check(part)
             with reading(part), open_parquet(part) as file:
                 rows[part.name] = file.metadata.num_rows
-                broken += json.loads((file.schema_arrow.metadata or {}).get(BROKEN, b"[]"))
+                metadata = file.schema_arrow.metadata or {}
+                broken += json.loads(metadata.get(BROKEN, b"[]"))
+                again += int(metadata.get(AGAIN, 0))
         except FileError as error:
             raise RunError(f"{error} Remove it, and run the same command again.") from error
-    return rows, broken
+    return rows, broken, again
 
 
 @dataclass(frozen=True)
