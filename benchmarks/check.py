@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import json
 import os
 import resource
 import subprocess
@@ -34,10 +35,7 @@ from benchmarks.timing import Measurement
 from hardsight import Head, Snapshot, check, clean, extract, score
 from hardsight.data import Quality
 from hardsight.errors import InputError
-from hardsight.files.reading import read_json
 from hardsight.models import open_embedder
-from hardsight.models.embedder import Embedder
-from hardsight.models.model import BuiltNetwork
 
 PARTS = ("labels", "draws", "decoding", "quality")
 DRAWN, WRONG, DRAWS = 800, 0.06, 12
@@ -192,11 +190,11 @@ def _extracted(model: Any, data: Path, output: Path, **options: Any) -> tuple[An
     return snapshot, time.perf_counter() - began, time.process_time() - busy
 
 
-def _classifier() -> Embedder:
+def _classifier() -> Any:
     """The default embedder with the head of its network, so that its predictions can nearly tie."""
-    plain = open_embedder()
-    network, head = plain.module, Head("linear", plain.module.head.weight, plain.module.head.bias)
-    return Embedder(BuiltNetwork(network, plain.preprocessing), network.features, plain.name, head=head)
+    model = open_embedder()
+    model.head, model.classifies = Head("linear", model.module.head.weight, model.module.head.bias), True
+    return model
 
 
 def _decoding(data: Path, root: Path) -> list[Measurement]:
@@ -211,7 +209,7 @@ def _decoding(data: Path, root: Path) -> list[Measurement]:
         lines.append(Measurement(case, f"{what} decoding", seconds, "s", seconds / held[True][1], limit))
         lines.append(Measurement(case, f"{what} decoding, processor", busy, "s", busy / held[True][2], limit))
         lines.append(Measurement(case, what, count / seconds, "images/s"))
-    again = read_json(runs[False] / "run.json")["counts"]["decoded_again"]
+    again = json.loads((runs[False] / "run.json").read_text())["counts"]["decoded_again"]
     lines.append(Measurement(case, "near ties decoded again", again / count, "share"))
     features = {exact: np.asarray(snapshot.features) for exact, (snapshot, _, _) in held.items()}
     logits = {exact: np.asarray(model.head.logits(values)) for exact, values in features.items()}

@@ -80,7 +80,7 @@ def test_color_images_are_flattened_as_numpy_would() -> None:
 
 
 REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
-    "curved": (SVC(kernel="rbf"), {}, "no coef_|not linear"),
+    "curved": (SVC(kernel="rbf"), {}, "coef_|not linear"),
     "one against one": (SVC(kernel="linear"), {}, "45 rows for 10 classes"),
     "forest": (RandomForestClassifier(2), {}, "not a linear classifier"),
     "last step": (make_pipeline(StandardScaler(), KNeighborsClassifier()), {}, "not a linear classifier"),

@@ -161,8 +161,10 @@ def _opened_reference(samples: Snapshot, settings: CleanSettings) -> Snapshot | 
     """Another snapshot of the same model."""
     if settings.reference is None:
         return None
-    if not settings.neighbors or samples.source.evidence != "features":
-        raise InputError("a reference is searched for neighbors by features: give features, and leave out --no-neighbors.")
+    if not settings.neighbors:
+        raise InputError("a reference is searched for neighbors: leave out --no-neighbors, or the reference.")
+    if samples.source.evidence != "features":
+        raise InputError("a reference is compared by features, and there are only probabilities here.")
     reference = Snapshot.open(settings.reference)
     check_reference(samples, reference)
     features = reference.features
