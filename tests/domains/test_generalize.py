@@ -282,7 +282,7 @@ def test_options_of_images_are_named(option: str, value: Any, tmp_path: Path, mo
         (["three.npz", "--method-options", "drm:gamma=0"], "drm, which is not among the methods used"),
         (["three.npz", "--losses", "drm", "--method-options", "drm:gama=0"], "drm has no option 'gama'; it has: gamma"),
         (["three.npz", "--method-options", "drm_tta:gamma=0"], "no method 'drm_tta'"),
-        (["three.npz", "--scales", "a"], "scales must be numbers"),
+        (["three.npz", "--scales", "a"], "scales must be comma-separated numbers"),
         (["three.npz", "--scales", "5,10"], "softmax has none to choose"),
         (["missing.npz"], "missing.npz"),
     ],
