@@ -74,6 +74,15 @@ def _device(value: Any) -> str:
     raise InputError(f"device must be auto, cpu, cuda, cuda:1 or mps, got {name!r}.{hint}")
 
 
+def read_numbers(value: Any, name: str) -> tuple[float, ...]:
+    """Numbers from a text with commas, or from a sequence."""
+    parts = [part for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+    try:
+        return tuple(float(part) for part in parts)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be comma-separated numbers, got {value!r}.") from error
+
+
 DEVICES = ("cpu", "cuda", "mps", "xpu", "hpu", "xla", "mtia", "meta", "privateuseone")
 COMMON: dict[str, tuple[Any, str, dict[str, Any]]] = {  # the same meaning and spelling in every command
     "limit": (None, "Use only N samples, spread evenly over the data.", {"least": 1}),

@@ -109,7 +109,7 @@ def test_a_fold_keeps_the_unseen_domain_out() -> None:
 def test_features_are_standardized_by_the_training_domains_alone() -> None:
     data = features()
     work = GeneralizeWork(GeneralizeSettings(), OpenedDomains(data, ["sun", "rain", "snow"]), torch.device("cpu"), print)
-    seen = work._prepared([0, 2])[0].inputs[np.isin(work.number, [0, 2])]  # type: ignore[attr-defined]
+    seen = work._prepared([0, 2])[0].inputs[np.isin(work.number, [0, 2])]  # type: ignore[union-attr]
     assert seen.mean(0) == pytest.approx(np.zeros(6), abs=1e-5) and seen.std(0) == pytest.approx(np.ones(6), abs=1e-5)
 
 
@@ -282,7 +282,7 @@ def test_options_of_images_are_named(option: str, value: Any, tmp_path: Path, mo
         (["three.npz", "--method-options", "drm:gamma=0"], "drm, which is not among the methods used"),
         (["three.npz", "--losses", "drm", "--method-options", "drm:gama=0"], "drm has no option 'gama'; it has: gamma"),
         (["three.npz", "--method-options", "drm_tta:gamma=0"], "no method 'drm_tta'"),
-        (["three.npz", "--scales", "a"], "scales must be numbers"),
+        (["three.npz", "--scales", "a"], "scales must be comma-separated numbers"),
         (["three.npz", "--scales", "5,10"], "softmax has none to choose"),
         (["missing.npz"], "missing.npz"),
     ],

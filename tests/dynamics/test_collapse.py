@@ -63,10 +63,10 @@ def test_against_the_formulas() -> None:
     assert tolerance(features=x, labels=y) == pytest.approx(np.mean(same))
     uniform = np.log(np.mean([np.exp(-2 * (2 - 2 * cosine[i, j])) for i, j in pairs]))
     assert uniformity(Snapshot(x)) == pytest.approx(uniform)  # labels are not needed
-    _, counted = measured_cosines(Labeled(x, y), 60)
-    assert counted.positive.tolist() == np.histogram(same, 40, (-1, 1))[0].tolist()
-    assert counted.negative.tolist() == np.histogram(other, 40, (-1, 1))[0].tolist()
-    assert (counted.positive_mean, counted.negative_mean) == pytest.approx((np.mean(same), np.mean(other)))
+    measured, histograms = measured_cosines(Labeled(x, y), 60)
+    assert histograms["positive_cosines"] == np.histogram(same, 40, (-1, 1))[0].tolist()
+    assert histograms["negative_cosines"] == np.histogram(other, 40, (-1, 1))[0].tolist()
+    assert (measured["positive_cosine"], measured["negative_cosine"]) == pytest.approx((np.mean(same), np.mean(other)))
 
 
 def test_only_what_should_count_counts() -> None:
@@ -94,7 +94,7 @@ def test_odd_cases() -> None:
             function(Snapshot(np.eye(3)))
         with pytest.raises(InputError, match="there are only logits"):
             function(Snapshot(logits=np.eye(3), labels=[0, 1, 2]))
-        with pytest.raises(InputError, match="pass a snapshot, or features"):
+        with pytest.raises(InputError, match="a snapshot holds features, .* got none of them"):
             function()
 
 

@@ -104,7 +104,7 @@ def test_words_few_numbers_and_many_numbers(run: Path) -> None:
 
 
 REFUSED: dict[str, Callable[[Path], Any]] = {  # what it says -> what is asked of a run
-    "no dynamics column 'hardness'": lambda run: read_curves(run, columns=["hardness"]),
+    "a dynamics column must be one of .*, got 'hardness'": lambda run: read_curves(run, columns=["hardness"]),
     "one size per id, got 2": lambda run: by_values("size", IDS, [1, 2]),
     "ids must be unique": lambda run: by_values("size", ["a", "a"], [1, 2]),
     "human has 7 rows, but no row for 23 ids such as 10": lambda run: by_human(run, np.ones(7), "test"),

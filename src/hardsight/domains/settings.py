@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from hardsight.errors import InputError, did_you_mean, require_installed
-from hardsight.options import Options, option
+from hardsight.options import Options, option, read_numbers
 from hardsight.training.loss_names import loss_name
 from hardsight.training.settings import (
     LearningOptions,
@@ -24,7 +24,6 @@ from hardsight.training.settings import (
     ResourceOptions,
     group,
     read_augment,
-    read_numbers,
     read_options,
 )
 

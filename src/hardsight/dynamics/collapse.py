@@ -56,11 +56,6 @@ class Labeled:
         x = x[rows] / largest[rows, None]  # only directions count: rescaled so that 1e300 does not overflow
         return Labeled(x / np.linalg.norm(x, axis=1)[:, None], self.labels[rows], self.head)
 
-    def subsample(self, limit: int | None) -> Labeled:
-        """An even subsample."""
-        rows = even_rows(len(self.labels), limit)
-        return Labeled(self.features[rows], self.labels[rows], self.head)
-
 
 def labeled_features(
     source: Any = None, *, features: Any = None, labels: Any = None, head: Any = None, all_samples: bool = False
@@ -69,8 +64,6 @@ def labeled_features(
 
     Samples that are not finite are left out, and unlabeled ones too, unless `all_samples` is set.
     """
-    if source is None and features is None:
-        raise InputError("pass a snapshot, or features and labels.")
     snapshot = Snapshot.open(source, head, labels, features=features)
     where = f"{snapshot.name}: " if snapshot.name else ""
     if snapshot.source.evidence != "features":
@@ -159,17 +152,6 @@ LIMIT = 5000  # samples to form pairs from
 PAIR_ROWS = 512  # whose pairs are formed at a time
 
 
-@dataclass(frozen=True)
-class CosineHistograms:
-    """Cosine histograms of same-class pairs and of different-class pairs."""
-
-    edges: np.ndarray  # (bins + 1,) from -1 to 1
-    positive: np.ndarray  # (bins,) number of same-class pairs
-    negative: np.ndarray  # (bins,) number of different-class pairs
-    positive_mean: float  # NaN without a pair
-    negative_mean: float
-
-
 def uniformity(source: Any = None, *, features: Any = None, labels: Any = None, t: float = T, limit: int | None = LIMIT) -> float:
     """How evenly the features of a snapshot, or (n, d) features, spread over the sphere: at most 0, lower is more even.
 
@@ -186,8 +168,8 @@ def uniformity(source: Any = None, *, features: Any = None, labels: Any = None, 
     if not t > 0:
         raise InputError(f"t must be a number above 0, got {t}.")
     samples = labeled_features(source, features=features, labels=labels, all_samples=True)
-    most = None if limit is None else check_count(limit, "limit", least=2)
-    return _uniformity(_pairs(samples.subsample(most).unit()), t)
+    rows = even_rows(len(samples.labels), None if limit is None else check_count(limit, "limit", least=2))
+    return _uniformity(_pairs(Labeled(samples.features[rows], samples.labels[rows]).unit()), t)
 
 
 def tolerance(source: Any = None, *, features: Any = None, labels: Any = None) -> float:
@@ -200,14 +182,13 @@ def tolerance(source: Any = None, *, features: Any = None, labels: Any = None) -
     return _tolerance(labeled_features(source, features=features, labels=labels).unit())
 
 
-def measured_cosines(samples: Labeled, pairs_of: int) -> tuple[dict[str, float], CosineHistograms]:
-    """All metrics above by name: pairs of the first `pairs_of` samples, and the tolerance of all."""
+def measured_cosines(samples: Labeled, pairs_of: int) -> tuple[dict[str, float], dict[str, list[int]]]:
+    """All metrics above by name: pairs of the first `pairs_of` samples, and the tolerance of all; and histograms of cosines."""
     unit = samples.unit()
     first_ones = Labeled(unit.features[:pairs_of], unit.labels[:pairs_of])
     pairs = list(_pairs(first_ones))  # iterated twice
-    counted = _histograms(pairs)
-    measures = {"uniformity": _uniformity(pairs, T), "tolerance": _tolerance(unit)}
-    return measures | {"positive_cosine": counted.positive_mean, "negative_cosine": counted.negative_mean}, counted
+    means, histograms = _histograms(pairs)
+    return {"uniformity": _uniformity(pairs, T), "tolerance": _tolerance(unit), **means}, histograms
 
 
 class _Pairs(NamedTuple):
@@ -244,14 +225,15 @@ def _tolerance(samples: Labeled) -> float:
     return float((np.vecdot(total, total) - count).sum() / pairs) if pairs else float("nan")
 
 
-def _histograms(pairs: Iterable[_Pairs]) -> CosineHistograms:
+def _histograms(pairs: Iterable[_Pairs]) -> tuple[dict[str, float], dict[str, list[int]]]:
+    """Of pairs of one class and of two: the mean cosine, NaN without a pair, and how many there are from a cosine of -1 to 1."""
     bins, counts, sums = BINS, np.zeros(2 * BINS, np.int64), np.zeros(2)
     for cosine, different in pairs:
         bin_index = np.minimum(((cosine + 1) * (bins / 2)).astype(np.int64), bins - 1)
         counts += np.bincount(bin_index + bins * different, minlength=2 * bins)
         sums += cosine.sum(where=~different), cosine.sum(where=different)
-    positive, negative = counts.reshape(2, bins)
-    means = [
-        float(total / many) if many else float("nan") for total, many in zip(sums, counts.reshape(2, -1).sum(1), strict=True)
-    ]
-    return CosineHistograms(np.linspace(-1, 1, bins + 1), positive, negative, means[0], means[1])
+    means, histograms = {}, {}
+    for kind, total, histogram in zip(("positive", "negative"), sums.tolist(), counts.reshape(2, bins), strict=True):
+        means[f"{kind}_cosine"] = total / int(histogram.sum()) if histogram.any() else float("nan")
+        histograms[f"{kind}_cosines"] = histogram.tolist()
+    return means, histograms

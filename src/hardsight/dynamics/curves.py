@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from hardsight.dynamics.groups import Groups, everyone
-from hardsight.errors import InputError, did_you_mean
+from hardsight.errors import check_choice
 from hardsight.files.epochs import NUMBERS, Moment, moments, number_column, read_moment
 
 TOLERANCE = 0.1  # share of a curve's total range: within this distance of its final level, it has settled
@@ -61,12 +61,8 @@ def read_curves(
         columns: columns of the dynamics files; the mean of `correct` is the accuracy.
         steps: use the recorded steps within epochs instead of the epochs.
     """
-    unknown = [name for name in columns if name not in NUMBERS]
-    if unknown:
-        raise InputError(
-            f"there is no dynamics column {unknown[0]!r} to plot; choose from {', '.join(NUMBERS)}."
-            + did_you_mean(unknown[0], NUMBERS)
-        )
+    for name in columns:
+        check_choice(name, NUMBERS, "a dynamics column")
     groups = groups or everyone()
     seen: list[Moment] = []
     counts: list[np.ndarray] = []

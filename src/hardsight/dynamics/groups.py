@@ -18,7 +18,7 @@ from hardsight.errors import FileError, InputError, did_you_mean
 from hardsight.files.epochs import NUMBERS, KnownIds, Stories, moments, number_column, read_moment, rows_named
 from hardsight.files.heads import load_head
 from hardsight.files.human import Answers, match_bases, read_people
-from hardsight.files.parquet import open_parquet, read_parquet
+from hardsight.files.parquet import parquet_columns, read_parquet
 from hardsight.scores import SCORES
 from hardsight.table import as_measured
 
@@ -87,9 +87,7 @@ def _class_names(run: str | Path) -> list[str] | None:
 
 def by_degradation(run: str | Path) -> Groups:
     """Samples grouped by degradation, taken from ids such as `base#contrast=0.3`; other samples are "original"."""
-    names_seen = set()
-    for _, path in moments(run)[-1:] or moments(run, steps=True)[-1:]:
-        names_seen |= {_degradation(id) for id in read_moment(path, ["id"]).column("id").to_pylist()}
+    names_seen = {_degradation(id) for id in _last_seen(run)[0].to_pylist()}
     if names_seen <= {"original"}:
         raise InputError(f"{run}: no sample in its dynamics is degraded (ids would end in #contrast=0.3 or similar).")
     names = sorted(names_seen, key=lambda name: (name != "original", _by_level(name)))
@@ -151,7 +149,7 @@ def by_column(run: str | Path, column: str, split: str | None = None) -> Groups:
         ids, _ = _last_seen(run, split)
         return by_values(column, ids, Stories(run, [SCORES[column]], split=split).of(SCORES[column], ids))
     for path in [Path(run) / "scores.parquet", *sorted((Path(run) / "samples").glob("*.parquet"))[:1]]:
-        if path.is_file() and column in _schema(path).names:
+        if path.is_file() and column in parquet_columns(path):
             files = [path] if path.name == "scores.parquet" else sorted(path.parent.glob("*.parquet"))
             tables = [as_measured(read_parquet(file, ["id", column])) for file in files]
             table = pa.concat_tables(tables).combine_chunks()
@@ -160,7 +158,7 @@ def by_column(run: str | Path, column: str, split: str | None = None) -> Groups:
         table = read_moment((moments(run) or moments(run, steps=True))[-1][1], ["id", column], split)
         return by_values(column, table.column("id").combine_chunks(), table.column(column))
     tables = [*Path(run).glob("*.parquet"), *Path(run).glob("*/*.parquet")]
-    there = sorted({name for file in tables for name in _schema(file).names} - {"id", "features", "split"})
+    there = sorted({name for file in tables for name in parquet_columns(file)} - {"id", "features", "split"})
     raise InputError(f"{run} has no column {column!r} to group by; it has {', '.join(there)}.{did_you_mean(column, there)}")
 
 
@@ -216,8 +214,3 @@ def _coded(column: Any, edges: Sequence[float] | None) -> tuple[list[str], np.nd
     ends = [0.0, *cuts, 1.0] if edges is not None else [distinct[0], *cuts, distinct[-1]]
     names = [f"{low:.3g} to {high:.3g}" for low, high in zip(ends[:-1], ends[1:], strict=True)]
     return names, codes.astype(np.int64), True
-
-
-def _schema(path: Path) -> pa.Schema:
-    with open_parquet(path) as file:
-        return file.schema_arrow

@@ -84,9 +84,8 @@ class KeptFeatures:
         if len(samples.labels) < 2:
             return {}
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            cosines, counted = measured_cosines(samples, PAIRS_OF)
+            cosines, histograms = measured_cosines(samples, PAIRS_OF)
             numbers = {**measured_collapse(samples), **cosines}
-        histograms = {"positive_cosines": counted.positive.tolist(), "negative_cosines": counted.negative.tolist()}
         return {"measured": len(samples.labels), **{name: _short(value) for name, value in numbers.items()}, **histograms}
 
 

@@ -63,21 +63,18 @@ class DynamicsCallback(Callback):  # type: ignore[misc]
 
     def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
         """Remove the hook."""
-        self._stop()
+        if self.watch is not None:
+            self.watch.remove()
+            self.watch = None
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         """Remove the hook after an error."""
-        self._stop()
+        self.on_fit_end(trainer, pl_module)
 
     def _expect(self, trainer: Any, batch: Any, split: str, step: int | None) -> None:
         if self.watch is not None:  # None outside `fit`
             labels, ids = self.labels_and_ids(batch)
             self.watch.expect(trainer.current_epoch + 1, labels, ids, split=split, step=step)
-
-    def _stop(self) -> None:
-        if self.watch is not None:
-            self.watch.remove()
-            self.watch = None
 
 
 def _step(trainer: Any) -> int | None:

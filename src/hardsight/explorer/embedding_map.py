@@ -135,12 +135,11 @@ class Maps:
     def ready_for_report(self) -> dict[str, Column]:
         """The maps that are saved, and PCA if it is cheap."""
         for method in self.methods:
-            source = self._snapshot.source
-            if self._file(method).is_file() or (method == "pca" and source.num_samples * source.width <= CHEAP):
-                with contextlib.suppress(HardsightError):  # a report can do without a map
-                    places, about = self._kept(method) or (self._pca() if method == "pca" else (None, ""))
-                    if places is not None:
-                        self._made[method] = Making("ready", columns=self._as_columns(method, places, about))
+            cheap = method == "pca" and self._snapshot.source.num_samples * self._snapshot.source.width <= CHEAP
+            with contextlib.suppress(HardsightError):  # a report can do without a map
+                made = self._kept(method) or (self._pca() if cheap else None)
+                if made is not None:
+                    self._made[method] = Making("ready", columns=self._as_columns(method, *made))
         return self.columns()
 
     # In the background

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hardsight.errors import InputError
+from hardsight.errors import check_choice
 from hardsight.explorer.columns import is_angle, rows_of
 from hardsight.files.epochs import NUMBERS, moments, number_column, read_moment
 from hardsight.files.parquet import parquet_columns
@@ -62,8 +62,7 @@ class Epochs:
 
     def values(self, index: int, measure: str) -> np.ndarray:
         """(n,) float32 of one epoch, as the page shows them: angles in degrees; NaN for samples without a value."""
-        if measure not in self.measures:
-            raise InputError(f"there is no dynamics column {measure!r}; there are {', '.join(self.measures)}.")
+        check_choice(measure, self.measures, "a dynamics column")
         return self._cached(index, measure)
 
     def _read(self, index: int, measure: str) -> np.ndarray:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from hardsight.errors import FileError, InputError, first_line
+from hardsight.errors import FileError, InputError, check_choice, first_line
 from hardsight.files.locking import lock_file
 from hardsight.files.parquet import read_parquet, write_parquet
 from hardsight.files.writing import REVIEW_ENDING, owning
@@ -41,7 +41,7 @@ class Mark:
 
     mark: str
     suggestion: int | None
-    at: int  # milliseconds since 1970
+    marked_at: int  # milliseconds since 1970
 
 
 @dataclass(frozen=True)
@@ -130,24 +130,16 @@ class Review:
 
     def table(self) -> pa.Table:
         """All marks as rows, in the order of the ids' first marks."""
-        rows = [
-            {
-                "id": id,
-                "mark": mark.mark,
-                "suggestion": mark.suggestion,
-                "suggestion_name": None if mark.suggestion is None else self._name(mark.suggestion),
-                "marked_at": mark.at,
-            }
-            for id, mark in self.marks.items()
-        ]
+        rows = [{"id": id, **vars(mark), "suggestion_name": self._name(mark.suggestion)} for id, mark in self.marks.items()]
         return pa.Table.from_pylist(rows, SCHEMA)
 
-    def _name(self, index: int) -> str:
+    def _name(self, index: int | None) -> str | None:
+        if index is None:
+            return None
         return self.class_names[index] if index < len(self.class_names) else str(index)
 
     def _checked(self, mark: str, suggestion: int | None) -> Mark:
-        if mark not in MARKS:
-            raise InputError(f"a mark must be one of {', '.join(MARKS)}, got {mark!r}.")
+        check_choice(mark, MARKS, "a mark")
         if suggestion is not None and (mark != "wrong label" or not 0 <= suggestion < max(1, len(self.class_names))):
             most = len(self.class_names) - 1
             raise InputError(f"a suggestion is a class from 0 to {most} for a wrong label, got {suggestion}.")
@@ -187,7 +179,7 @@ class Review:
         try:
             rows = read_parquet(self.path, _READ.names)
             read = rows.cast(_READ).to_pylist()
-            marks = {row["id"]: Mark(row["mark"], row["suggestion"], row["marked_at"]) for row in read}
+            marks = {row.pop("id"): Mark(**row) for row in read}
         except (pa.ArrowException, OSError, ValueError) as error:
             raise FileError(f"{self.path}: not a readable review: {first_line(error)}") from error
         self.marks, self._seen = marks, stamp

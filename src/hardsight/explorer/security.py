@@ -125,11 +125,8 @@ def _headers(scope: Scope) -> dict[bytes, bytes]:
 
 
 def _cookie(headers: dict[bytes, bytes], name: str) -> str:
-    for part in headers.get(b"cookie", b"").decode("latin-1").split(";"):
-        key, _, value = part.strip().partition("=")
-        if key == name:
-            return value
-    return ""
+    cookies = headers.get(b"cookie", b"").decode("latin-1").split(";")
+    return dict(cookie.strip().partition("=")[::2] for cookie in cookies).get(name, "")
 
 
 async def _body(receive: Receive) -> bytes | int:
@@ -183,13 +180,11 @@ async def _refuse(receive: Receive, send: Send, status: int, words: str) -> None
             message: Message = {"type": "http.request", "more_body": True}
             while message["type"] == "http.request" and message.get("more_body"):
                 message = await receive()
-    await _answer(send, status, words)
+    await _answer(send, status, words, {"connection": "close"})
 
 
-async def _answer(send: Send, status: int, words: str, headers: dict[str, str] | None = None) -> None:
-    values = {"content-type": "text/plain; charset=utf-8", "cache-control": "no-store", "connection": "close", **(headers or {})}
-    if status < 400:
-        del values["connection"]
+async def _answer(send: Send, status: int, words: str, headers: dict[str, str]) -> None:
+    values = {"content-type": "text/plain; charset=utf-8", "cache-control": "no-store", **headers}
     start = {"type": "http.response.start", "status": status, "headers": [(k.encode(), v.encode()) for k, v in values.items()]}
     await _with_headers(send)(start)
     await send({"type": "http.response.body", "body": (words + "\n").encode() if words else b""})

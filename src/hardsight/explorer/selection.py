@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from hardsight.errors import InputError
+from hardsight.errors import InputError, check_choice
 from hardsight.explorer.columns import Column, rows_of, signed, words
 from hardsight.explorer.display import Display
 from hardsight.explorer.epochs import Epochs
@@ -153,8 +153,7 @@ def review_table(display: Display, review: Review) -> pa.Table:
 
 def as_file(table: pa.Table, form: str, roots: list[str]) -> bytes:
     """The bytes of a file: csv, parquet, or txt with one path per line."""
-    if form not in FORMATS:
-        raise InputError(f"format must be one of {', '.join(FORMATS)}, got {form!r}.")
+    check_choice(form, FORMATS, "format")
     stream = io.BytesIO()
     if form == "parquet":
         pq.write_table(table, stream, compression="zstd", write_page_checksum=True)

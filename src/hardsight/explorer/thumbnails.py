@@ -144,10 +144,15 @@ class Pictures:
             self.room.release(sum(held))
 
     def _image(self, row: int, side: int | None = None) -> Image.Image:
-        needed = None if side is None or self._degradation(row) is not None else within(side)
+        degradation = self._degradation(row)
+        needed = None if side is None or degradation is not None else within(side)
         image = self.source.find(self.display.image_path(row), self._base(row), needed)
         before_pixels.get()(image.width * image.height)  # an image from an array was not decoded
-        return self._degraded(row, image)
+        if degradation is None:
+            return image
+        if self._preprocessing is not None:
+            image = self._preprocessing.fitted(image)  # images are degraded at the size that the model sees
+        return degrade(image, degradation, self._base(row))
 
     def _safe(self, row: int, side: int) -> Image.Image:
         try:
@@ -160,14 +165,6 @@ class Pictures:
     def _base(self, row: int) -> str:
         base = None if self.display.base_ids is None else self.display.base_ids[row].as_py()
         return str(base if base is not None else self.display.ids[row].as_py())
-
-    def _degraded(self, row: int, image: Image.Image) -> Image.Image:
-        degradation = self._degradation(row)
-        if degradation is None:
-            return image
-        if self._preprocessing is not None:
-            image = self._preprocessing.fitted(image)  # images are degraded at the size that the model sees
-        return degrade(image, degradation, self._base(row))
 
     def _degradation(self, row: int) -> Degradation | None:
         how, level = self.display.columns.get("degradation"), self.display.columns.get("level")

@@ -17,15 +17,7 @@ from hardsight.explorer.review import Review
 from hardsight.explorer.selection import selection_table
 from hardsight.explorer.settings import ReportSettings
 from hardsight.explorer.thumbnails import Pictures
-from hardsight.exporting.material import (
-    Material,
-    check_folder,
-    check_samples,
-    claim_folder,
-    default_folder,
-    located,
-    refuse_inside,
-)
+from hardsight.exporting.material import Material, check_folder, check_samples, claim_folder, default_folder, located
 from hardsight.exporting.settings import TOOLS, ExportSettings
 from hardsight.files.kinds import kind_of
 from hardsight.options import takes
@@ -93,8 +85,6 @@ def export(
     )
     tool = importlib.import_module(f"hardsight.exporting.{to}")
     check_samples(material, to, TOOLS[to])
-    if "images" in TOOLS[to]:
-        refuse_inside(material, [Path(root) for root in located(material.pictures).roots])
     claim_folder(folder, to, display.name, bool(settings.hardness))
     tool.write(material)
     return Exported(folder, len(rows), tool.OPENS.format(folder=folder), material.notes)

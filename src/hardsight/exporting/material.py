@@ -118,7 +118,7 @@ def make_folder(folder: Path) -> Path:
 
 
 def check_samples(material: Material, tool: str, needs: tuple[str, ...]) -> None:
-    """The samples have the probabilities and labels that a tool needs."""
+    """The samples have the probabilities, the labels and the images that a tool needs; images come from another folder."""
     where = material.display.where
     if "probabilities" in needs and material.display.snapshot is None:
         raise InputError(
@@ -127,6 +127,8 @@ def check_samples(material: Material, tool: str, needs: tuple[str, ...]) -> None
         )
     if "labels" in needs and not (material.labels() >= 0).any():
         raise InputError(f"{where}: an export to {tool} needs labels, and no sample has one.")
+    if "images" in needs:
+        refuse_inside(material, [Path(root) for root in located(material.pictures).roots])
 
 
 # Images

@@ -31,16 +31,7 @@ from hardsight.data.encoded import is_dataset
 from hardsight.data.labels import renumbered
 from hardsight.errors import InputError, RunError
 from hardsight.extraction.feed import Decoder, Seen, none_readable, stack, write_errors
-from hardsight.extraction.inputs import (
-    Data,
-    columns_of,
-    fingerprint,
-    finite_features,
-    ids_of,
-    open_inputs,
-    with_class_names,
-    with_labels,
-)
+from hardsight.extraction.inputs import Data, columns_of, fingerprint, finite_features, ids_of, open_inputs, with_labels
 from hardsight.extraction.loader import COMMAND as LOADER_COMMAND
 from hardsight.extraction.loader import extract_loader
 from hardsight.extraction.parts import (
@@ -59,7 +50,6 @@ from hardsight.extraction.parts import (
     size_begun_with,
 )
 from hardsight.extraction.settings import ExtractSettings
-from hardsight.files.class_names import given_class_names
 from hardsight.files.heads import save_head
 from hardsight.files.places import place_on_disk
 from hardsight.files.run import Run, check_run_directory
@@ -134,12 +124,10 @@ def extract(
         return extract_loader(_open_model(model, settings, overrides), data, output, settings)
     if output is None:
         raise InputError("extract needs an output directory, except for loaders: output='run'.")
-    say = say or _silent
-    names = given_class_names(settings.class_names)
+    say = say or (lambda sentence: None)
     inputs, sources = open_inputs(data, model, settings, overrides)
     for note in inputs.notes if isinstance(inputs, ImageData) else ():
         say(note)
-    inputs = inputs if names is None else with_class_names(inputs, names)
     opened = _open_model(model, settings, overrides)
     if isinstance(inputs, Snapshot):
         _check_width(opened, inputs.source.width)
@@ -162,10 +150,6 @@ def _check_width(model: Any, features: int) -> None:
     width = next(weight.shape[1] for weight in model.module.parameters() if weight.ndim == 2)
     if width != features:
         raise InputError(f"{model.name} takes {width} features per sample, the data has {features}.")
-
-
-def _silent(sentence: str) -> None:
-    pass
 
 
 class _Image(NamedTuple):
@@ -262,17 +246,10 @@ class _Job:
 
     def _first_images(self) -> np.ndarray:
         """A few readable images, to check the model with."""
-        first, broken = [], []
-        for row in range(len(self.data)):
-            images = self.decode(row)
-            if isinstance(images, BrokenImage):
-                broken.append(images)
-            else:
-                first.append(images[0])
-            if len(first) == FEW:
-                break
+        decoded = map(self.decode, range(len(self.data)))
+        first = list(itertools.islice((images[0] for images in decoded if not isinstance(images, BrokenImage)), FEW))
         if not first:
-            raise none_readable(len(self.data), broken[0])
+            raise none_readable(len(self.data), self.decode(0))
         return self.batch(first)
 
     def _match_classes(self) -> list[str] | None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -81,7 +81,7 @@ def stack(images: list[np.ndarray]) -> np.ndarray:
     return np.stack(images)
 
 
-def none_readable(count: int, first: BrokenImage) -> FileError:
+def none_readable(count: int, first: object) -> FileError:
     """What to say where not one image can be read: why not, of the first."""
     return FileError(f"none of the {count} images can be read. The first is {first}")
 
@@ -102,39 +102,21 @@ class InputBatch:
     inputs: np.ndarray  # (b, ...) float32; with several views of each sample (b * views, ...)
 
 
-class Inputs(Protocol):
-    """A set of labeled samples.
-
-    Attributes:
-        ids: n unique strings.
-        labels: (n,) class of each, -1 unlabeled.
-        class_names: one per class, if known.
-        columns: further columns for the snapshot, n entries each.
-        broken: id -> (reason, message) of the samples that could not be read so far.
-    """
-
-    ids: list[str]
-    labels: np.ndarray
-    class_names: list[str] | None
-    columns: dict[str, list[Any]]
-    broken: dict[str, tuple[str, str]]
-
-    def __len__(self) -> int: ...
-
-    def batches(self, rows: Sequence[np.ndarray]) -> Iterator[InputBatch]:
-        """These rows, batch by batch."""
-
-    def fingerprint(self) -> dict[str, Any]:
-        """What a resumed run must find again."""
-
-
 def even_batches(rows: np.ndarray, size: int) -> list[np.ndarray]:
     """Rows in batches of at most `size` that differ by one at most, so that none is too small for batch normalization."""
     return np.array_split(rows, max(1, -(-len(rows) // size)))
 
 
 class ArrayInputs:
-    """Numbers that go into the network as they are: (n, ...) float32."""
+    """Numbers that go into the network as they are: (n, ...) float32.
+
+    Attributes:
+        ids: n unique strings.
+        labels: (n,) class of each, -1 unlabeled.
+        class_names: one per class, if known.
+        columns: further columns for the snapshot, n entries each.
+        broken: id -> (reason, message) of the samples that could not be read so far: none.
+    """
 
     def __init__(self, inputs: Any, labels: Any, ids: Any = None, class_names: Sequence[str] | None = None) -> None:
         ids = index_ids(inputs) if ids is None else align(ids, "ids", inputs, "inputs")
@@ -178,7 +160,7 @@ class ArrayInputs:
 
 
 class ImageInputs:
-    """The images of some data as a network takes them: each once, and once more per degradation.
+    """The images of some data as a network takes them: each once, and once more per degradation; otherwise as `ArrayInputs`.
 
     Args:
         data: the images.
@@ -273,6 +255,9 @@ class ImageInputs:
         return self.data.fingerprint()
 
 
+Inputs = ArrayInputs | ImageInputs  # a set of labeled samples
+
+
 def sized(preprocessing: Preprocessing, data: ImageData, chosen: Mapping[str, Any]) -> Preprocessing:
     """A network's preprocessing with what was chosen instead; without a size of either, with that of the first image."""
     preprocessing = replace(preprocessing, **chosen)
@@ -282,8 +267,7 @@ def sized(preprocessing: Preprocessing, data: ImageData, chosen: Mapping[str, An
     for row in range(len(data)):
         try:
             width, height = data.image(row).size
+            return replace(preprocessing, size=(height, width))
         except BrokenImage as error:
             broken.append(error)
-            continue
-        return replace(preprocessing, size=(height, width))
     raise none_readable(len(data), broken[0])

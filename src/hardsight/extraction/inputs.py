@@ -28,11 +28,11 @@ from hardsight.data.opening import check_files
 from hardsight.errors import InputError, did_you_mean
 from hardsight.extraction.settings import ExtractSettings
 from hardsight.files import kinds
+from hardsight.files.class_names import given_class_names
 from hardsight.files.npy import open_npz
 from hardsight.files.places import Remote, place, shown_address
 from hardsight.models.model import refuse
 from hardsight.models.trained import takes_features
-from hardsight.options import SampleOptions
 from hardsight.snapshot import Snapshot
 from hardsight.threads import sample_rows
 
@@ -44,19 +44,20 @@ Data = ImageData | Snapshot
 
 def open_inputs(data: Any, model: Any, settings: ExtractSettings, preprocessing: dict[str, Any]) -> tuple[Data, dict[str, Any]]:
     """The inputs of a model, and where its images are, so that the explorer can find them."""
+    names = given_class_names(settings.class_names)
     name, features = model if isinstance(model, (str, os.PathLike)) else type(model).__name__, holds_features(data)
     shown = data if isinstance(data, (str, os.PathLike)) else "the data"
     if takes_features(model):
         if not (features or isinstance(data, str) and "://" in data):
             _open_images(data, settings)  # says what is wrong with a path that holds neither
             raise InputError(f"{name} was trained on features, but {shown} holds images: pass features like those.")
-        return _open_features(data, settings, preprocessing), {"data": None, "roots": []}
+        return _named(_open_features(data, settings, preprocessing), names), {"data": None, "roots": []}
     if features:
         raise InputError(
             f"{name} is run on images, but {shown} holds features: pass the images, or score the features as they are."
         )
     images = _open_images(data, settings)
-    return images, {"data": _address(data, images), "roots": [str(root.resolve()) for root in images.roots]}
+    return _named(images, names), {"data": _address(data, images), "roots": [str(root.resolve()) for root in images.roots]}
 
 
 def _open_features(data: Any, settings: ExtractSettings, preprocessing: dict[str, Any]) -> Snapshot:
@@ -72,7 +73,7 @@ def _open_features(data: Any, settings: ExtractSettings, preprocessing: dict[str
         data = Snapshot.load(path, labels=settings.labels_from)
     features = in_memory(data).of_split(settings.split)
     features = features if domain is None else of_domain(features, domain, features.where)
-    features = features.take(_chosen_rows(settings, len(features)))
+    features = features.take(sample_rows(settings, len(features)))
     if len(features) == 0:
         raise InputError("there are no features to run the model on.")
     if settings.fit_head and not (features.labels >= 0).any():
@@ -87,7 +88,7 @@ def _open_images(data: Any, settings: ExtractSettings) -> ImageData:
         images = data
     else:
         images = open_data(Path(data) if isinstance(data, os.PathLike) else data, split=split, labels_from=labels_from)
-        rows = _chosen_rows(settings, len(images))
+        rows = sample_rows(settings, len(images))
         images = images if len(rows) == len(images) else images.take(rows)
     if len(images) == 0:
         raise InputError("there are no images to extract.")
@@ -98,10 +99,6 @@ def _open_images(data: Any, settings: ExtractSettings) -> ImageData:
     if settings.fit_head and images.labels is None:
         raise InputError("fit_head needs labels to fit a head to, but the images have none: use --labels.")
     return images
-
-
-def _chosen_rows(settings: ExtractSettings, count: int) -> np.ndarray:
-    return sample_rows(SampleOptions(limit=settings.limit, first=settings.first), count)
 
 
 def _address(data: Any, images: ImageData) -> str | None:
@@ -185,8 +182,10 @@ def labels_among(data: Any, names: list[str] | None, count: int, whose: str, oth
     return labels
 
 
-def with_class_names(data: Data, names: list[str]) -> Data:
+def _named(data: Data, names: list[str] | None) -> Data:
     """The data with these class names: its own are found among them, unless they are other words for as many classes."""
+    if names is None:
+        return data
     ours, labels = data.class_names, data.labels
     renamed = ours is not None and len(ours) == len(names) and not set(ours) & set(names)
     if labels is not None:

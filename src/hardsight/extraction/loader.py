@@ -39,10 +39,7 @@ def extract_loader(
     rows = _rows(model, loader, settings, names)
     if output is not None:
         return _written(model, rows, place_on_disk(output), settings, names)
-    batches = list(rows)
-    if not batches:
-        raise InputError("the loader returned no images.")
-    features, labels = (np.concatenate(each) for each in zip(*batches, strict=True))
+    features, labels = (np.concatenate(each) for each in zip(*rows, strict=True))
     columns = {} if split is None else {"split": np.full(len(features), split)}
     if settings.fit_head:
         return Snapshot(features, labels=labels, class_names=names, columns=columns)
@@ -66,6 +63,8 @@ def _rows(model: Model, loader: Iterable[Any], settings: ExtractSettings, names:
         seen += len(images)
         if first is not None and seen >= first:
             return
+    if not seen:
+        raise InputError("the loader returned no images.")
 
 
 def _written(model: Model, rows: Iterator[Rows], output: Path, settings: ExtractSettings, names: list[str] | None) -> Snapshot:
@@ -86,8 +85,6 @@ def _written(model: Model, rows: Iterator[Rows], output: Path, settings: Extract
             columns = {"id": np.arange(written_rows, written_rows + len(labels)), "label": labels, "split": [split] * len(labels)}
             counts[part.name] = write_samples(part, features, columns, class_names_metadata(names))
             written_rows += len(labels)
-        if not counts:
-            raise InputError("the loader returned no images.")
         written = [folder / name for name in counts]
         if not settings.fit_head:
             written.append(run.directory / "head.safetensors")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from hardsight.errors import InputError
-from hardsight.options import Options, common, option
+from hardsight.options import Options, SampleOptions, common, option, read_numbers
 
 
 def _batch_size(value: Any) -> int | str:
@@ -18,16 +19,6 @@ def _batch_size(value: Any) -> int | str:
     if isinstance(number, bool) or not isinstance(number, int) or number < 1:
         raise InputError(f"batch_size must be a positive number or auto, got {value!r}.")
     return number
-
-
-def _per_channel(name: str) -> Any:
-    def read(value: Any) -> tuple[float, ...]:
-        try:
-            return tuple(float(part) for part in (value.split(",") if isinstance(value, str) else value))
-        except (TypeError, ValueError) as error:
-            raise InputError(f"{name} must be comma-separated numbers, got {value!r}.") from error
-
-    return read
 
 
 def _layers(value: Any) -> tuple[str, ...]:
@@ -53,10 +44,6 @@ def _passes(value: Any) -> tuple[str, ...]:
     return names
 
 
-def _degradations(value: Any) -> tuple[Any, ...]:
-    return (value,) if isinstance(value, str) else tuple(value)
-
-
 @dataclass(frozen=True)
 class PreprocessingOptions(Options):
     """Overrides of the model's own preprocessing, shared by the commands that read images."""
@@ -77,10 +64,12 @@ class PreprocessingOptions(Options):
         choices=("unit", "imagenet", "centered"),
     )
     mean: tuple[float, ...] | None = option(
-        None, "Comma-separated channel means, for pixels in 0..1. Default: the model's own.", read=_per_channel("mean")
+        None,
+        "Comma-separated channel means, for pixels in 0..1. Default: the model's own.",
+        read=partial(read_numbers, name="mean"),
     )
     std: tuple[float, ...] | None = option(
-        None, "Comma-separated channel standard deviations. Default: the model's own.", read=_per_channel("std")
+        None, "Comma-separated channel standard deviations. Default: the model's own.", read=partial(read_numbers, name="std")
     )
     interpolation: str | None = option(
         None,
@@ -112,7 +101,7 @@ class PreprocessingOptions(Options):
 
 
 @dataclass(frozen=True)
-class ExtractSettings(PreprocessingOptions):
+class ExtractSettings(PreprocessingOptions, SampleOptions):
     """Options of an extraction: model, images and preprocessing.
 
     Model and data are recorded by their fingerprints, so the options that only select them are not compared again on resume.
@@ -149,7 +138,7 @@ class ExtractSettings(PreprocessingOptions):
     )  # fmt: skip
     degradations: Any = option(
         (), "Degradation, such as contrast=0.1,0.3,1.0 or noise=0.0,0.2: each image once per level, instead of the "
-        "original; repeatable.", flag="--degrade", read=_degradations, repeat=True,
+        "original; repeatable.", flag="--degrade", repeat=True,
     )  # fmt: skip
     layers: Any = option(
         (), "Comma-separated layers whose features to store as well, first layer first; the score prediction_depth needs them.",

@@ -6,10 +6,11 @@ import itertools
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from hardsight.errors import InputError
-from hardsight.options import OpeningOptions, Options, SampleOptions, common, option
+from hardsight.options import OpeningOptions, Options, SampleOptions, common, option, read_numbers
 
 Raters = Literal["equal", "dawid-skene"]
 
@@ -17,13 +18,6 @@ Raters = Literal["equal", "dawid-skene"]
 def _names(value: str | Iterable[str]) -> tuple[str, ...]:
     names = value.split(",") if isinstance(value, str) else value
     return tuple(name.strip() for name in names)
-
-
-def _edges(value: str | Iterable[float]) -> tuple[float, ...]:
-    try:
-        return tuple(float(edge) for edge in (value.split(",") if isinstance(value, str) else value))
-    except (TypeError, ValueError) as error:
-        raise InputError(f"bins must be comma-separated numbers, got {value!r}.") from error
 
 
 def _class_names(value: str | os.PathLike[str] | Iterable[str]) -> tuple[str, ...]:
@@ -83,7 +77,7 @@ class CorrelateSettings(OpeningOptions, SampleOptions, VoteOptions):
         None, "Comma-separated score names. Default: avh, angular_gap, confidence, loss, entropy and the norm.", read=_names
     )
     bins: tuple[float, ...] | None = option(
-        None, "Comma-separated bin edges. Default for a frequency: 0,0.2,0.4,0.6,0.8,1.", read=_edges
+        None, "Comma-separated bin edges. Default for a frequency: 0,0.2,0.4,0.6,0.8,1.", read=partial(read_numbers, name="bins")
     )
     level: float = common("level")
     replicates: int = option(1000, "Replicates of the paired bootstrap over images.", least=20)

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hardsight.checks import counted_from_one
-from hardsight.errors import InputError
+from hardsight.errors import InputError, check_choice
 from hardsight.head import Head
 
 Family = Literal["head", "logits", "pairs", "inputs"]
@@ -263,8 +263,7 @@ def as_class_weight(class_weight: Tensor | Sequence[float] | None, num_classes: 
 
 def check_reduction(reduction: Reduction) -> Reduction:
     """The reduction, if it is valid."""
-    if reduction not in get_args(Reduction):
-        raise InputError(f"reduction must be one of {', '.join(get_args(Reduction))}, got {reduction!r}.")
+    check_choice(reduction, get_args(Reduction), "reduction")
     return reduction
 
 

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from hardsight.errors import InputError
+from hardsight.errors import InputError, check_choice
 from hardsight.losses.contract import LogitLoss, Reduction, check_not_negative, check_positive, checked_logits, reduce_plain
 
 Normalize = Literal["none", "softplus", "l1"]
@@ -48,8 +48,7 @@ def margin_gaps(logits: Tensor, labels: Tensor, margin: float) -> Tensor:
 
 def normalized(logits: Tensor, how: Normalize) -> Tensor:
     """Normalized logits: "softplus" divides by its mean, "l1" by the mean absolute value; otherwise unchanged."""
-    if how not in get_args(Normalize):
-        raise InputError(f"normalize must be one of {', '.join(get_args(Normalize))}, got {how!r}.")
+    check_choice(how, get_args(Normalize), "normalize")
     if how == "none":
         return logits
     size = F.softplus(logits) if how == "softplus" else logits

@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hardsight.errors import InputError
+from hardsight.errors import InputError, check_choice
 from hardsight.head import Head
 from hardsight.losses.contract import HeadLoss, Reducing, check_batch, check_not_negative, reduce
 from hardsight.losses.gaussian_logits import Bounds, gaussian_logits
@@ -103,8 +103,7 @@ class LGMLoss(HeadLoss):
         **common: Any,
     ) -> None:
         super().__init__(num_features, num_classes, **common)
-        if covariance not in get_args(Covariance):
-            raise InputError(f"covariance must be one of {', '.join(get_args(Covariance))}, got {covariance!r}.")
+        check_choice(covariance, get_args(Covariance), "covariance")
         if not bounds[0] < bounds[1]:
             raise InputError(f"bounds must be two numbers, the lower one first, got {bounds}.")
         self.alpha, self.likelihood = check_not_negative("alpha", alpha), check_not_negative("likelihood", likelihood)

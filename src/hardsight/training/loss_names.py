@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 
-from hardsight.errors import InputError, did_you_mean
+from hardsight.errors import InputError, check_choice, did_you_mean
 
 if TYPE_CHECKING:
     from hardsight.losses.contract import Loss
@@ -87,9 +87,8 @@ def check_loss_options(name: str, options: Mapping[str, Any]) -> None:
         hint = option_types[option]
         kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
         words = [word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)]
-        if words and not callable(value) and value not in words:
-            near = did_you_mean(str(value), words)
-            raise InputError(f"{option} must be one of {', '.join(words)}, got {value!r}.{near}")
+        if words and not callable(value):
+            check_choice(value, words, option)
         if {int, float} & set(kinds) and not (value is None and type(None) in kinds):
             _check_number(option, value, whole=float not in kinds)
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from hardsight.errors import InputError
 from hardsight.extraction.settings import PreprocessingOptions
-from hardsight.options import Options, common, option
+from hardsight.options import Options, common, option, read_numbers
 
 COMMAND = "hardsight train"  # what a run says it was made by
 
@@ -97,19 +98,6 @@ def key_values(help: str, options: type[Options] | None = None) -> Any:
     """An option of `key=value` texts: any keys, or those of a group."""
     default, read = ({}, read_options) if options is None else (options(), group(options))
     return option(default, help, repeat=True, read=read, metavar="KEY=VALUE")
-
-
-def read_numbers(value: Any, name: str, what: str = "numbers") -> tuple[float, ...]:
-    """Numbers from a text with commas, or from a sequence."""
-    parts = [part for part in value.split(",") if part.strip()] if isinstance(value, str) else value
-    try:
-        return tuple(float(part) for part in parts)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must be {what}, with commas on the command line, got {value!r}.") from error
-
-
-def _milestones(value: Any) -> tuple[float, ...]:
-    return read_numbers(value, "milestones", "epochs")
 
 
 def read_augment(value: Any) -> str:
@@ -231,7 +219,7 @@ class ScheduleOptions(Options):
         (),
         "Comma-separated epochs at which the step schedule multiplies the learning rate by gamma. Default: 1/2 and 3/4 of the "
         "epochs.",
-        read=_milestones,
+        read=partial(read_numbers, name="milestones"),
     )
     step_size: float | None = option(None, "Epochs between milestones of the step schedule, instead of milestones.", above=0)
     gamma: float = option(0.1, "Factor by which the step schedule multiplies the learning rate.", above=0)

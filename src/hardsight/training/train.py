@@ -14,7 +14,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from hardsight.errors import InputError, MissingExtra, did_you_mean, require_installed
+from hardsight.errors import InputError, MissingExtra, check_choice, require_installed
 from hardsight.files.run import check_run_directory
 from hardsight.models.network_names import check_network_name
 from hardsight.models.opening import check_model_name
@@ -98,8 +98,7 @@ def _check_teacher(spec: Any, loss: str, *, needed: bool) -> None:
 def _check_tracker(tracker: str | None) -> None:
     if tracker is None:
         return
-    if tracker not in TRACKERS:
-        raise InputError(f"tracker must be one of {', '.join(TRACKERS)}, got {tracker!r}.{did_you_mean(tracker, TRACKERS)}")
+    check_choice(tracker, TRACKERS, "tracker")
     if not any(_installed(module) for module in TRACKERS[tracker]):
         raise MissingExtra(f"the tracker {tracker} needs {tracker}: pip install {tracker}")
 
