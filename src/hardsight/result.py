@@ -1,7 +1,7 @@
 """`Result`: what a verb found. A main table, the numbers of its headline, notes, named tables and figures.
 
 A verb's result is a small class of its own: it says what its lines and figures are, and everything else is rendered from these:
-terminal text, a page, LaTeX and the document of `--json` in `hardsight.render`.
+terminal text, a page and LaTeX in `hardsight.render`, the document of `--json` in `screen.py`.
 """
 
 from __future__ import annotations

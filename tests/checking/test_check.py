@@ -309,8 +309,9 @@ def test_groups_that_do_worse_are_named(here: Path) -> None:
     features, labels = blobs(400, 2)
     rng, site = np.random.default_rng(1), np.array(["north", "south"])[(np.arange(400) // 2) % 2]
     features[site == "south"] = rng.normal(size=((site == "south").sum(), 6))
-    found = hardsight.check(features, labels, columns={"site": site}, output=here / "run")
-    assert any("site south: less accurate" in note for note in found.notes)
+    for output in (here / "run", None):
+        found = hardsight.check(features, labels, columns={"site": site}, output=output)
+        assert any("site south: less accurate" in note for note in found.notes)
 
 
 # ---- bad input, one line or a note each ----

@@ -30,6 +30,11 @@ def test_a_rule_by_hand(text: str, value: float, failed: bool) -> None:
     assert rule.text in outcome.sentence and outcome.sentence.startswith("failed" if failed else "passed")
 
 
+def test_the_share_of_unreadable_images_is_of_all_files() -> None:
+    outcome = Rule.parse("unreadable > 60%").outcome({"unreadable": 18}, 18)  # 18 others were read
+    assert outcome.failed is False and outcome.share == 0.5
+
+
 def test_what_was_not_counted_fails_no_rule_and_is_said() -> None:
     for figure in FIGURES:
         outcome = Rule.parse(f"{figure} > 0").outcome({figure: None}, 10)
@@ -45,6 +50,8 @@ def test_what_was_not_counted_fails_no_rule_and_is_said() -> None:
         ("leaks > 1e3", "'leaks > 1e3'"),
         ("label_error > 2", "Did you mean label_errors?"),
         ("speed > 2", "'speed'"),
+        ("accuracy < 80", "Add the %"),
+        ("label_errors > 200%", "got 200%"),
         ("", "''"),
     ],
 )

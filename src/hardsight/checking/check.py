@@ -345,7 +345,7 @@ class _Check:
         }
         if folder is not None:
             self._write(samples, table, looks)
-            self._compare_groups(folder, samples, judged)
+        self._compare_groups(samples, judged)
         outcomes = [rule.outcome(figures, len(samples)) for rule in settings.rules]
         said = [*self.notes, *(note for note in notes.get("warnings", ()))]
         checked = Checked(table, figures, outcomes, noun=noun, notes=said, run=folder)
@@ -412,7 +412,7 @@ class _Check:
                 columns[f"image_{name}"] = pa.array(_of_ids(samples.ids, looks, name), pa.float64())
             write_table(pa.table(columns), scores)
 
-    def _compare_groups(self, folder: Path, samples: Snapshot, judged: bool) -> None:
+    def _compare_groups(self, samples: Snapshot, judged: bool) -> None:
         """Where the data has columns, for which of their values the model is less accurate."""
         columns = [
             name for name in samples.column_names if name not in (*OWN, self.settings.group) and _makes_groups(samples, name)
@@ -421,7 +421,8 @@ class _Check:
             return
         self.progress(0, None, "comparing groups")
         try:
-            groups = audit(samples, columns[:MOST_COLUMNS], output=folder / "audit.parquet").table
+            output = None if self.folder is None else self.folder / "audit.parquet"
+            groups = audit(samples, columns[:MOST_COLUMNS], output=output).table
         except HardsightError as error:
             self.notes.append(f"groups were not compared: {error}")
             return

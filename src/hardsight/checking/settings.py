@@ -56,13 +56,19 @@ class Rule:
         if figure not in FIGURES:
             raise InputError(f"{text!r}: a rule is about {', '.join(FIGURES)}, got {figure!r}.{did_you_mean(figure, FIGURES)}")
         share = bool(percent) or figure == "accuracy"  # accuracy < 0.9 and accuracy < 90% mean the same
-        return cls(text.strip(), figure, compare, float(number) / 100 if percent else float(number), share)
+        limit = float(number) / 100 if percent else float(number)
+        if share and limit > 1:
+            raise InputError(
+                f"{text!r}: a share is at most 100%, or 1; got {number}{percent}." + (" Add the %." if not percent else "")
+            )
+        return cls(text.strip(), figure, compare, limit, share)
 
     def outcome(self, figures: Mapping[str, float | None], samples: int) -> RuleOutcome:
         """What the rule makes of the figures; accuracy is a share already."""
         value = figures.get(self.figure)
         if value is None:
             return RuleOutcome(self, None, None)
+        samples += int(figures["unreadable"] or 0) if self.figure == "unreadable" else 0  # of all files
         compared = value / max(1, samples) if self.share and self.figure != "accuracy" else value
         failed = bool(COMPARE[self.compare](compared, self.limit))
         return RuleOutcome(self, value, failed, compared if self.share and self.figure != "accuracy" else None)

@@ -41,7 +41,7 @@ def train(
         trained = run_train(data, output, model=model, settings=settings, progress=progress, say=print_line)
     from hardsight.dynamics.description import describe_and_draw
     from hardsight.render.showing import show_lines
-    from hardsight.training import processes  # torch, which `run` loads when the input has been checked
+    from hardsight.training import processes  # torch, which `run_train` loads when the input has been checked
 
     if processes.leave():
         described = describe_and_draw(output)  # writes the run's figures/dynamics-*.png too

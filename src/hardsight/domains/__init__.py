@@ -1,8 +1,8 @@
 """Domains: `adapt` to one without labels, `generalize` to an unseen one. Control flows one way in both:
 
                 open              prepare, train                                    compare, render
-    adapt       adapt.py          adapt_models.py, adapt_training.py, methods.py    adapt_result.py
-    generalize  generalize.py     generalize_models.py, fold_training.py, drm.py    generalize_result.py
+    adapt       adapt.py          adapt_models.py, adapt_training.py, methods.py    adapt_result.py, then run_directory.py
+    generalize  generalize.py     generalize_models.py, fold_training.py, drm.py    generalize_result.py, then run_directory.py
 
 settings.py         the options of both, each defined once
 opening.py          features and images with a domain, and the network for them, preprocessed images, standardized features

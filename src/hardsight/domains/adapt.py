@@ -1,7 +1,7 @@
 """`adapt`: adapt a classifier to a domain without labels, by one or several methods from the same source model.
 
 From top to bottom: the pairs of domains are opened and checked, here; prepared for a network and trained by every method
-(adapt_models.py, adapt_training.py, methods.py); compared and shown (adapt_result.py).
+(adapt_models.py, adapt_training.py, methods.py); compared and shown (adapt_result.py), and written to the run (run_directory.py).
 """
 
 from __future__ import annotations

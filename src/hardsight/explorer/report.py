@@ -256,7 +256,7 @@ def _facts(display: Display) -> list[list[str]]:
     facts = [["samples", f"{len(display):,}"], ["classes", f"{len(display.class_names):,}"]]
     labels, predicted = display.labels, display.predicted
     judged = (labels >= 0) & (predicted >= 0)
-    if judged.any():
+    if judged.any() and not display.found:  # check says its own above
         wrong = int((labels != predicted)[judged].sum())
         name = "accuracy of the source model" if display.adapted else "accuracy"
         facts += [[name, f"{100 * (1 - wrong / judged.sum()):.2f} %"], ["wrong", f"{wrong:,}"]]

@@ -25,6 +25,7 @@ from hardsight.models import Model
 from hardsight.screen import Say
 
 PART_ROWS, MOST_PARTS = 256, 1000  # only complete parts are kept, so they are small, but not so small that there are many more
+IN_CACHE = 4 * 3 * 224 * 224  # numbers of a batch: with more, a CPU takes up to half as long again
 PASSES = "passes"  # folder of the snapshots of extra passes
 BROKEN = b"hardsight.errors"  # metadata key for a part's list of broken images
 AGAIN = b"hardsight.decoded_again"  # and for how many of its pictures were decoded again, whole
@@ -124,10 +125,10 @@ def size_begun_with(output: Path, name: str) -> int | None:
 
 
 def fitting_batch_size(model: Model, sample: np.ndarray) -> int:
-    """32 on a CPU; on a GPU the largest power of two up to 512 that the memory holds."""
+    """On a CPU 4 to 32, the fewer the larger an image is; on a GPU the largest power of two up to 512 that the memory holds."""
     device = getattr(getattr(model, "device", None), "type", "cpu")
     if device == "cpu":
-        return 32
+        return max(4, min(32, IN_CACHE // sample[0].size))
     return largest_that_fits(lambda size: model(np.repeat(sample[:1], size, axis=0)))
 
 

@@ -121,7 +121,9 @@ class ExtractSettings(PreprocessingOptions, SampleOptions):
         "float32", "Precision of the forward pass: float32, bfloat16 or float16.", choices=("float32", "bfloat16", "float16")
     )
     batch_size: Any = option(
-        "auto", "Images per forward pass; auto is 32 on a CPU and the largest that fits on a GPU.", read=_batch_size
+        "auto",
+        "Images per forward pass; auto is 4 to 32 on a CPU, by the size of an image, and the largest that fits on a GPU.",
+        read=_batch_size,
     )
     workers: int | None = option(None, "Decoding threads. Default: one per core.", least=1, decides=False)
     limit: int | None = common("limit", decides=False)

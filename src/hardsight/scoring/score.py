@@ -7,7 +7,7 @@
     the table, in memory or in a file       here
     what is printed of it                   `ScoresTable` in result.py
 
-Next: job.py, scopes.py, in this order.
+Next: job.py, scopes.py, then below: parts are scored while they are written, by `TableWriter` of table.py.
 """
 
 from __future__ import annotations
