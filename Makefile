@@ -10,7 +10,9 @@ BIOME_VERSION := 2.6.6
 # A file's tests stay in one process, for their fixtures; the longest files come first (conftest.py), so that the cores end together.
 # A lost process ends the run, which names its test: one that replaced it would run the same test (tests/ending.py).
 # Threads that wait for work sleep, as under `hardsight` itself: those that spin take the cores from the other tests.
-PYTEST := OMP_WAIT_POLICY=PASSIVE OPENBLAS_THREAD_TIMEOUT=14 $(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+# Tests write tens of thousands of small files: in memory where there is room, since a disk takes milliseconds for each.
+IN_MEMORY := $(shell [ "$$(df -kP /dev/shm 2>/dev/null | awk 'END {print $$4}')" -gt 4000000 ] 2>/dev/null && echo TMPDIR=/dev/shm)
+PYTEST := $(IN_MEMORY) OMP_WAIT_POLICY=PASSIVE OPENBLAS_THREAD_TIMEOUT=14 $(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 MYPY := $(BIN)/mypy src/hardsight papers/hardsight_papers conftest.py $(shell find benchmarks tests papers/tests -name "*.py") $(wildcard docs/make_*.py papers/docs/make_*.py)
 # The tests start hundreds of Pythons: each would compile all of hardsight again.
 unexport PYTHONDONTWRITEBYTECODE
