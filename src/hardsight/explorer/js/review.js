@@ -196,6 +196,15 @@ export class Review {
     return about.suspects && code < about.classes.length && code !== columns.get("label")?.[row] ? code : null;
   }
 
+  // The name of the class that an arrow points to: what `y` accepts; without a label, or before `hardsight clean`, the prediction.
+  instead(row) {
+    const { columns, about } = this.page,
+      given = columns.word("label", row),
+      predicted = columns.word("predicted", row);
+    if (about.suspects && given !== null) return about.classes[this.suggested(row)] ?? null;
+    return predicted === given ? null : predicted;
+  }
+
   // Accept the suggestion: a wrong label, and the class that it should be.
   accept(row, next) {
     const suggestion = this.suggested(row);
