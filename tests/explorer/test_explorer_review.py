@@ -358,7 +358,9 @@ def test_an_arrow_points_to_what_y_accepts(watched: Watched, tmp_path: Path) -> 
         expect(page.locator("#grid .tile").nth(1)).to_be_focused()
         page.keyboard.press("y")
         expect(page.locator("#message")).to_have_text("No other class is suggested for this sample")
-    assert list(rows(run / "review.parquet")) == [wrong[0]]
+        assert list(rows(run / "review.parquet")) == [wrong[0]]
+        page.keyboard.press("u")
+        expect(page.locator("#message")).to_have_text(f"Undone: mark of {wrong[0]}")  # not of the one that had no suggestion
 
 
 def test_all_of_a_filtered_group_in_one_action(watched: Watched, run: Path) -> None:
@@ -377,6 +379,7 @@ def test_all_of_a_filtered_group_in_one_action(watched: Watched, run: Path) -> N
         settled(page, "^6 of 6 reviewed", "#review-progress strong")
         assert rows(run / "review.parquet") == {id: ("wrong label", code) for id, code in suggested.items()}
         page.keyboard.press("u")
+        expect(page.locator("#message")).to_have_text("Undone: 6 marks: accepted suggestions")
         settled(page, "^0 of 6 reviewed", "#review-progress strong")
         assert rows(run / "review.parquet") == {}
         page.locator("#view-suspects .fact", has_text="likely mislabeled").click()

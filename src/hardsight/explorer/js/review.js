@@ -100,7 +100,9 @@ export class Review {
     return this.save(async () => {
       const answer = await this.page.source.undo(this.tab);
       this.take(answer);
-      this.page.say(answer.undone ? `Undone: ${counted(answer.undone, "mark")}` : "Nothing to undo in this tab");
+      const { undone, id, mark } = answer;
+      const all = `${counted(undone, "mark")}: ${mark === "wrong label" ? "accepted suggestions" : mark}`; // of one action
+      this.page.say(undone ? `Undone: ${undone > 1 ? all : "mark of " + short(id, 60)}` : "Nothing to undo in this tab");
     }, "Not undone");
   }
 
