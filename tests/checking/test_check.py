@@ -112,6 +112,23 @@ def test_photographs_end_to_end(here: Path, embedder: str, cli: Cli) -> None:
     )
 
 
+def test_corrected_photographs_are_checked_again_by_the_line_that_is_said(here: Path, embedder: str, cli: Cli) -> None:
+    photographs(here / "photos", 12)
+    assert cli("check", "photos", "--embedder", embedder).code == 0
+    marks = here / "hardsight-photos" / "review.parquet"
+    review = open_page(here / "hardsight-photos", None, ExploreSettings()).review
+    review.put("here", "green/00.png", "wrong label", 0)
+    review.put("here", "green/01.png", "drop")
+    first = (here / "hardsight-photos" / "suspects.parquet").read_bytes()
+    written = ("corrected", "hardsight-corrected", 35), ("my labels.csv", "corrected-check", 36)  # what was dropped has no label
+    for output, folder, n in written:
+        done = cli("clean", "hardsight-photos", "--apply", marks, "-o", output)
+        (line,) = [line for line in done.out.splitlines() if line.startswith("check again: hardsight check ")]
+        again = cli(*shlex.split(line.removeprefix("check again: hardsight ")), "--embedder", embedder)
+        assert again.code == 0 and f"{n} images of 3" in again.out and (here / folder / "report.html").is_file(), again.err
+    assert (here / "hardsight-photos" / "suspects.parquet").read_bytes() == first  # what was marked is still there
+
+
 def test_data_that_changed_is_checked_anew_and_marks_stay(here: Path, embedder: str, cli: Cli) -> None:
     root, run = photographs(here / "photos", 12), here / "hardsight-photos"
     assert cli("check", "photos", "--embedder", embedder).code == 0

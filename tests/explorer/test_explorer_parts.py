@@ -423,6 +423,19 @@ def test_how_to_do_it_again_repeats_the_options(run: Path, tmp_path: Path, monke
     assert f'["mean confidence","{mean:.4g}"]' in text
 
 
+def test_an_array_of_images_is_refused_and_what_is_said_instead_works(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(run.parent)
+    array = np.zeros((len(open_display(run)), 8, 8), np.uint8)
+    array[7] = 200
+    for shown in (hardsight.explore, hardsight.report):
+        with pytest.raises(InputError, match="images must be a folder .* got ndarray") as error:
+            shown("run", images=array)
+        assert "np.save('images.npy', array)" in str(error.value) and "\n" not in str(error.value)
+    np.save("images.npy", array)
+    for named in ("images.npy", Path("images.npy")):
+        assert opened(run, images=named).pictures.source.find(None, "7").getpixel((0, 0)) == 200
+
+
 # Whatever a snapshot opens
 
 

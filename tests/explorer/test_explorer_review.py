@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -340,6 +341,28 @@ def test_suspects_are_reviewed_by_verdict_with_one_key(watched: Watched, run: Pa
     expect(page.locator("#detail .note")).to_have_text("likely mislabeled: why likely mislabeled <b>")
 
 
+def test_an_arrow_points_to_what_y_accepts(watched: Watched, tmp_path: Path) -> None:
+    """Not to the prediction of a sample that is ambiguous, or hard but right, for which nothing is suggested."""
+    run = digits_run(tmp_path / "run", n=120, noise=9.0)
+    suspects = write_suspects(run, likely=1).to_pandas().set_index("id")
+    scores = ranked(run).sort_values("loss", ascending=False).set_index("id")
+    wrong = scores.index[scores.predicted != scores.label]
+    assert len(wrong) > 5 and suspects.verdict[wrong[0]] == "likely mislabeled" and suspects.verdict[wrong[1]] == "ambiguous"
+    names = [f"digit {label}" for label in scores.label[wrong]]
+    with browsing(watched, run, view='sort=loss&f=["in","correct",["wrong"]]') as page:
+        first_tile(page, wrong[0])
+        captions = [f"^{name}→ digit" if at == 0 else f"^{name}[^→]*$" for at, name in enumerate(names)]
+        expect(page.locator("#grid .tile .caption")).to_have_text([re.compile(words) for words in captions])
+        page.keyboard.type("sy")
+        settled(page, "wrong label", "#grid .tile:nth-child(1) .badge")
+        expect(page.locator("#grid .tile").nth(1)).to_be_focused()
+        page.keyboard.press("y")
+        expect(page.locator("#message")).to_have_text("No other class is suggested for this sample")
+        assert list(rows(run / "review.parquet")) == [wrong[0]]
+        page.keyboard.press("u")
+        expect(page.locator("#message")).to_have_text(f"Undone: mark of {wrong[0]}")  # not of the one that had no suggestion
+
+
 def test_all_of_a_filtered_group_in_one_action(watched: Watched, run: Path) -> None:
     table = write_suspects(run)
     notes = json.dumps({"warnings": ["the model is weak <b>"]})
@@ -356,6 +379,7 @@ def test_all_of_a_filtered_group_in_one_action(watched: Watched, run: Path) -> N
         settled(page, "^6 of 6 reviewed", "#review-progress strong")
         assert rows(run / "review.parquet") == {id: ("wrong label", code) for id, code in suggested.items()}
         page.keyboard.press("u")
+        expect(page.locator("#message")).to_have_text("Undone: 6 marks: accepted suggestions")
         settled(page, "^0 of 6 reviewed", "#review-progress strong")
         assert rows(run / "review.parquet") == {}
         page.locator("#view-suspects .fact", has_text="likely mislabeled").click()

@@ -114,6 +114,7 @@ def test_a_wide_table_is_explored_reported_and_exported_as_it_was_cleaned(cli: C
     Review(tmp_path / "df.review.parquet", ["cat", "dog"]).put("tab", "3", "wrong label", 0)
     applied = cli("clean", file, "--apply", tmp_path / "df.review.parquet", "-o", tmp_path / "labels.csv")
     assert applied.code == 0 and f"next: hardsight report {file}" in applied.out, applied.err
+    assert "check again" not in applied.out  # the labels alone hold no features, and the table its old labels
     assert (tmp_path / "labels.csv").read_text().splitlines()[4] == '3,0,1,true,"cat"'
 
 

@@ -416,10 +416,11 @@ def test_explanations_are_sentences_with_the_numbers() -> None:
     labels = np.arange(60) % 10
     probs = 0.99 * np.eye(10)[labels] + 0.001
     labels[8] = 3  # it is an 8
-    probs[1, [1, 7]] = 0.48, 0.512
+    probs[1, [1, 7]], probs[12, [2, 5]] = (0.48, 0.512), (0.64, 0.352)
     said = hardsight.clean(probs=probs, labels=labels).column("explanation").to_pylist()
     assert said[8] == "labeled 3, but the model gives 8 with probability 0.99 (own class 0.00)"
-    assert said[1] == "labeled 1, and 7 is about as likely (0.48 against 0.51)" and said[0] is None
+    assert said[1] == "labeled 1 (0.48), and 7 is likely, too (0.51)" and said[0] is None
+    assert said[12] == "labeled 2 (0.64), and 5 is likely, too (0.35)"
 
 
 def test_duplicates_and_outliers_of_features() -> None:

@@ -5,6 +5,7 @@ Next: quality/clean.py (with --apply, quality/review.py).
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import typer
@@ -90,9 +91,9 @@ def _correct(source: str, output: str | None, review: str, settings: CleanSettin
 
 
 def _print_after_review(source: Path, written: str, images: bool) -> None:
-    """What follows a review: train again where there are images, else keep what was found and marked."""
+    """What follows a review: check and train again where there are images, else keep what was found and marked."""
     from hardsight.files.run import read_start
-    from hardsight.screen import print_next
+    from hardsight.screen import print_line, print_next
 
     sources = read_start(source).get("sources") or {}
     data = written if images else sources.get("data") or sources.get("train")
@@ -100,4 +101,7 @@ def _print_after_review(source: Path, written: str, images: bool) -> None:
         print_next("hardsight", "report", source)
     else:
         labels = [] if images else ["--labels", written]
+        if images or "data" in sources:
+            again = [] if images else ["-o", "corrected-check"]  # not in place of the check that the marks are of
+            print_line(f"check again: {shlex.join(['hardsight', 'check', str(data), *labels, *again])}")
         print_next("hardsight", "train", data, "--model", "MODEL", *labels, "-o", "corrected-run")

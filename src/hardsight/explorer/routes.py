@@ -326,9 +326,13 @@ def _mark(query: Query) -> Any:
 
 @_route("/api/undo", "POST")
 def _undo(query: Query) -> Any:
+    """Take back the tab's last change; the answer says of which sample it was, or of how many and with which mark."""
     query.check_markable()
-    undone = query.page.review.undo(_tab(query.fields()))
-    return _marks(query.page) | {"undone": len(undone)}
+    review = query.page.review
+    _, marks = review.current()
+    undone = review.undo(_tab(query.fields()))
+    mark = marks.get(undone[0]) if undone else None
+    return _marks(query.page) | {"undone": len(undone), "id": undone[0] if undone else None, "mark": mark and mark.mark}
 
 
 def _tab(fields: dict[str, Any]) -> str:

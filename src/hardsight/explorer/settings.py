@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hardsight.errors import InputError
 from hardsight.options import OpeningOptions, common, option
@@ -21,12 +23,25 @@ def _names(texts: Iterable[str]) -> tuple[str, ...]:
     return names
 
 
+def _data(images: Any) -> str:
+    """What leads to images is named: it is written into the commands that show the same page again."""
+    if isinstance(images, (str, os.PathLike)):
+        return os.fspath(images)
+    raise InputError(
+        f"images must be a folder or any data that extract takes, by its path or name, got {type(images).__name__}. An array of "
+        "uint8 goes in a file, one image per row: np.save('images.npy', array), then images='images.npy'."
+    )
+
+
 @dataclass(frozen=True)
 class ReportSettings(OpeningOptions):
     """What to show of samples."""
 
     images: str | None = option(
-        None, "Images, if the run does not record where they are: a folder, or any DATA that extract takes.", metavar="DATA"
+        None,
+        "Images, if the run does not record where they are: a folder, or any DATA that extract takes.",
+        metavar="DATA",
+        read=_data,
     )
     human: Path | None = common("human", read=Path)
     allow_missing: bool = common("allow_missing")

@@ -235,7 +235,8 @@ def images_hint(path: Place) -> str:
     """A hint for a folder of images, or of folders of them; empty for others."""
     some = [each for depth in ("*", "*/*") for each in itertools.islice(path.glob(depth), SOME)] if isinstance(path, Path) else []
     if any(each.suffix.lower() in IMAGE_ENDINGS for each in some):
-        return f" It holds images: hardsight extract MODEL {path} -o run makes a run of them."
+        quoted = shlex.quote(str(path))
+        return f" It holds images: hardsight check {quoted} needs no model; hardsight extract MODEL {quoted} -o run makes a run."
     return ""
 
 

@@ -3,7 +3,7 @@
 likely mislabeled   the label is more likely wrong than right
 near duplicate      nearly the same as a sample before it, or as one of the reference
 outlier             far from all other samples
-ambiguous           its class and another are about as likely: within a factor of two; or the model went back and forth:
+ambiguous           its class and another are both likely: within a factor of two; or the model went back and forth:
                     right in more than a quarter of the epochs, but in less than three quarters of those since it first was
 hard but right      the model gives it less than one half, or had it wrong in most epochs; still it is more likely right
 """
@@ -22,12 +22,12 @@ from hardsight.scores.duplicates import Repeats
 from hardsight.snapshot import Snapshot
 
 VERDICTS = (MISLABELED, DUPLICATE, OUTLIER, AMBIGUOUS, HARD)  # the first that applies is given
-FACTOR = 2.0  # between two classes that are about as likely
+FACTOR = 2.0  # at most, between two classes that are both likely
 EVEN = 0.5  # a probability below it is less than even odds
 OFTEN = 0.75  # share of epochs: wrong in fewer, and right in fewer once it was right, is back and forth
 WORDS_BY_PROBS = {
     MISLABELED: "labeled {given}, but the model gives {rival} with probability {other:.2f} (own class {own:.2f})",
-    AMBIGUOUS: "labeled {given}, and {rival} is about as likely ({own:.2f} against {other:.2f})",
+    AMBIGUOUS: "labeled {given} ({own:.2f}), and {rival} is likely, too ({other:.2f})",
     HARD: "labeled {given} and probably right, though the model gives it only {own:.2f} ({rival}: {other:.2f})",
 }
 WORDS_BY_EPOCHS = {
@@ -53,7 +53,7 @@ class Judged:
 
     @property
     def ambiguous(self) -> np.ndarray:
-        """(n,) whether the given class and another are about as likely."""
+        """(n,) whether the given class and another are both likely."""
         if self.right is not None and self.since is not None:  # epochs before it was learned are no back and forth
             return (self.right > 1 - OFTEN) & (self.since < OFTEN)
         return (self.own <= FACTOR * self.rival_probability) & (self.rival_probability <= FACTOR * self.own)

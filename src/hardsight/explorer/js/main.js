@@ -444,7 +444,7 @@ class Page {
     if (row < 0) return;
     const { view, columns, about, source } = this;
     const given = columns.word("label", row),
-      predicted = columns.word("predicted", row);
+      other = this.review.instead(row);
     const lines = [...new Set([view.x, view.y, view.color, view.sort])].filter(
       (column) => columns.has(column) && !["label", "predicted", "correct"].includes(column),
     );
@@ -454,7 +454,7 @@ class Page {
         "div",
         {},
         el("strong", {}, given === null ? "no label" : name(given, 24)),
-        predicted !== null && predicted !== given ? el("span", { class: "wrong" }, " → ", name(predicted, 24)) : null,
+        other === null ? null : el("span", { class: "wrong" }, " → ", name(other, 24)),
         ...lines.map((column) => el("div", { class: "quiet" }, `${spoken(column)} ${short(columns.text(column, row), 30)}`)),
       ),
     );

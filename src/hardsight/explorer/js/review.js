@@ -100,7 +100,9 @@ export class Review {
     return this.save(async () => {
       const answer = await this.page.source.undo(this.tab);
       this.take(answer);
-      this.page.say(answer.undone ? `Undone: ${counted(answer.undone, "mark")}` : "Nothing to undo in this tab");
+      const { undone, id, mark } = answer;
+      const all = `${counted(undone, "mark")}: ${mark === "wrong label" ? "accepted suggestions" : mark}`; // of one action
+      this.page.say(undone ? `Undone: ${undone > 1 ? all : "mark of " + short(id, 60)}` : "Nothing to undo in this tab");
     }, "Not undone");
   }
 
@@ -194,6 +196,15 @@ export class Review {
     const { columns, about } = this.page;
     const code = columns.get("suggested_label")?.[row];
     return about.suspects && code < about.classes.length && code !== columns.get("label")?.[row] ? code : null;
+  }
+
+  // The name of the class that an arrow points to: what `y` accepts; without a label, or before `hardsight clean`, the prediction.
+  instead(row) {
+    const { columns, about } = this.page,
+      given = columns.word("label", row),
+      predicted = columns.word("predicted", row);
+    if (about.suspects && given !== null) return about.classes[this.suggested(row)] ?? null;
+    return predicted === given ? null : predicted;
   }
 
   // Accept the suggestion: a wrong label, and the class that it should be.

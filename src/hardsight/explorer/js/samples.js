@@ -79,10 +79,8 @@ export class Samples {
   tile(row, at) {
     const { columns, view, source, about } = this.page;
     const given = columns.word("label", row),
-      predicted = columns.word("predicted", row);
-    const value = columns.text(view.sort, row, 3);
-    const suggested = this.page.review.suggested(row);
-    const other = suggested !== null ? about.classes[suggested] : predicted !== given ? predicted : null; // the class that it may be instead
+      value = columns.text(view.sort, row, 3);
+    const other = this.page.review.instead(row);
     const picture = about.pictures
       ? this.page.picture(source.thumb(row))
       : el("span", { class: "nopicture" }, ending(this.known.get(row)?.id ?? "sample " + row));
