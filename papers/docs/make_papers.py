@@ -32,6 +32,7 @@ FIGURES = DOCS / "images"
 PHOTOGRAPHS = ("avh/fig1", "avh/fig21", "slides/disagreement")  # images of the data sets themselves: they stay out of the docs
 SIGNS: dict[str, str] = dict(zip(VERDICTS, ("✓", "✗", "?", "–"), strict=True))
 LONG = 10  # seconds: recipes below that share a row
+SMALL = "small"  # the scale of what does not say another one
 Outcome = dict[str, Any]
 
 
@@ -42,6 +43,7 @@ class Run:
     directory: Path
     outcomes: list[Outcome]
     with_data: bool
+    scale: str = SMALL
 
     @classmethod
     def read(cls, directory: Path) -> Run:
@@ -50,7 +52,7 @@ class Run:
         files = {path.stem: path for path in (directory / "outcomes").glob("*.json")}
         names = [id.replace("/", "-") for id in start["arguments"]["ids"]]
         outcomes = [json.loads(files[name].read_text("utf-8")) for name in names if name in files]
-        return cls(directory, outcomes, bool(start["inputs"]["data"]))
+        return cls(directory, outcomes, bool(start["inputs"]["data"]), start["arguments"]["scale"])
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,8 @@ def update(kept: Sequence[Outcome], runs: Sequence[Run]) -> list[Outcome]:
     """What is kept, with the outcomes of `runs` in place of older ones of the same recipe."""
     latest = {(outcome["with_data"], outcome["id"]): outcome for outcome in kept}
     for run in runs:
-        latest |= {(run.with_data, outcome["id"]): {"with_data": run.with_data, **outcome} for outcome in run.outcomes}
+        about = {"with_data": run.with_data} | ({} if run.scale == SMALL else {"scale": run.scale})
+        latest |= {(run.with_data, outcome["id"]): {**about, **outcome} for outcome in run.outcomes}
     return [latest[kind, id] for kind in (True, False) for id in recipes() if (kind, id) in latest]
 
 
@@ -147,10 +150,16 @@ def claim_rows_of(outcome: Outcome) -> list[dict[str, Any]]:
                 "data": outcome["about"],
                 "seeds": max((n for n in seeds if n), default=None),
                 "seconds": spent(outcome),
-                "command": f"hardsight reproduce {recipe.id}{' --data DIR' if outcome['with_data'] else ''}",
+                "command": command(outcome),
             }
         )  # fmt: skip
     return rows
+
+
+def command(outcome: Outcome) -> str:
+    """What runs the recipe as it was run."""
+    scale = f" --scale {outcome['scale']}" if "scale" in outcome else ""
+    return f"hardsight reproduce {outcome['id']}{scale}{' --data DIR' if outcome['with_data'] else ''}"
 
 
 def stored_claim(row: dict[str, Any]) -> dict[str, Any]:
@@ -197,10 +206,9 @@ def page(kept: Sequence[Outcome]) -> str:
 def section(reproduced: Reproduced, shown: dict[str, str]) -> str:
     """One recipe: what was run, claims, figures, and the tables of a table."""
     outcome = reproduced.best
-    data = " --data DIR" if reproduced.real else ""
     parts = [
         f"### {reproduced.id}",
-        f"**{recipes()[reproduced.id].title}** `hardsight reproduce {reproduced.id}{data}`",
+        f"**{recipes()[reproduced.id].title}** `{command(outcome)}`",
         outcome["about"],
     ]
     parts += ["\n".join(bullet(finding, reproduced.id, shown) for finding in reproduced.findings)] if reproduced.findings else []
@@ -321,8 +329,9 @@ def cost(kept: Sequence[Outcome]) -> str:
 
 
 def times(kept: Sequence[Outcome]) -> str:
-    """Seconds of CPU of the recipes that take long, of all others together, and in all; a star: measured on the clock."""
-    columns = [{outcome["id"]: outcome for outcome in kept if outcome["with_data"] == kind} for kind in (True, False)]
+    """Seconds of CPU at scale small: of recipes that take long, of all others together, in all; a star: on the clock."""
+    small = [outcome for outcome in kept if "scale" not in outcome]
+    columns = [{outcome["id"]: outcome for outcome in small if outcome["with_data"] == kind} for kind in (True, False)]
     long = [id for id in recipes() if any(id in column and spent(column[id]) >= LONG for column in columns)]
     rows = [[f"`{id}`", *(seconds([column[id]]) if id in column else "" for column in columns)] for id in long]
     rows.append(["all others", *(seconds([each for id, each in column.items() if id not in long]) for column in columns)])

@@ -268,7 +268,10 @@ def test_the_docs_are_written_from_runs(tmp_path: Path) -> None:
     assert f"{row[:-2]} † | inconclusive | holds |" in short and "| 1 / 0 / 1 / 0 | 2 / 0 / 0 / 0 |" in short
     assert "Not run on real data: `avh/table1`, " in short
     assert "hardsight reproduce slides/theory`" in papers.page(papers.update([], [run]))  # without --data
+    longer = papers.update([], [papers.Run(run.directory, run.outcomes, True, "cpu")])
+    assert "`hardsight reproduce slides/theory --scale cpu --data DIR`" in papers.page(longer)
     times = [
+        {"id": "avh/fig2", "with_data": True, "scale": "cpu", "seconds": 2000.0},
         {"id": "lgm/fig1", "with_data": False, "seconds": 99.0, "cpu_seconds": 40.0},
         {"id": "avh/fig3", "with_data": True, "seconds": 3},
     ]
