@@ -425,7 +425,7 @@ def test_how_to_do_it_again_repeats_the_options(run: Path, tmp_path: Path, monke
 
 def test_an_array_of_images_is_refused_and_what_is_said_instead_works(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(run.parent)
-    array = np.zeros((len(open_display(run)), 8, 8), np.uint8)
+    array: Any = np.zeros((len(open_display(run)), 8, 8), np.uint8)
     array[7] = 200
     for shown in (hardsight.explore, hardsight.report):
         with pytest.raises(InputError, match="images must be a folder .* got ndarray") as error:
