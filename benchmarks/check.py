@@ -32,10 +32,10 @@ from PIL import Image
 
 from benchmarks.pictures import check_words
 from benchmarks.timing import Measurement
-from hardsight import Head, Snapshot, check, clean, extract, score
+from hardsight import Snapshot, check, clean, extract, score
 from hardsight.data import Quality
 from hardsight.errors import InputError
-from hardsight.models import open_embedder
+from hardsight.models import open_embedder, open_model
 
 PARTS = ("labels", "draws", "decoding", "quality")
 DRAWN, WRONG, DRAWS = 800, 0.06, 12
@@ -191,10 +191,8 @@ def _extracted(model: Any, data: Path, output: Path, **options: Any) -> tuple[An
 
 
 def _classifier() -> Any:
-    """The default embedder with the head of its network, so that its predictions can nearly tie."""
-    model = open_embedder()
-    model.head, model.classifies = Head("linear", model.module.head.weight, model.module.head.bias), True
-    return model
+    """The network of the default embedder as a classifier, whose predictions can nearly tie."""
+    return open_model(open_embedder().module, device="cpu")
 
 
 def _decoding(data: Path, root: Path) -> list[Measurement]:

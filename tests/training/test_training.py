@@ -459,7 +459,7 @@ def test_the_command_watches_what_it_is_told(tmp_path: Path, cli: Callable[..., 
     [
         (("--watch", "test"), "--watch is written name=DATA"),
         (("--watch", "a=digits", "--watch", "a=digits"), "--watch a is given twice"),
-        (("--schedule-options", "milestones=x"), "milestones must be epochs"),
+        (("--schedule-options", "milestones=x"), "milestones must be comma-separated numbers, got 'x'"),
         (("--momentum", "0.8"), "--optimizer-options momentum=VALUE"),
         (("--loss", "nothing"), "loss must be one of"),
         (("--loss-options", "scale"), "key=value"),
