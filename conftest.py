@@ -42,7 +42,7 @@ def pytest_collection_finish() -> None:
 
 
 LONGEST = """
-    demo docs explorer_page training_resume training bad_output score_laws cluster explorer_review extract_real
+    check demo docs every_door explorer_page training_resume training bad_output score_laws cluster explorer_review extract_real
     places explorer_filters cli_correlate extract_resume generalize adapt_run verify models_onnx explorer_adapt
     agreement_tables agreement_targets damaged agreement_joins refused_early stats_coefficients tutorials bad_arrays
     dynamics_curves explorer_security cifar docstrings training_teacher models_cifar models_opening protocols bad_files
