@@ -67,7 +67,7 @@ def share(work: Callable[[Block], None], blocks: Iterable[Block], xp: ModuleType
                 return
             work(block)
 
-    with _one_core_products(), ThreadPoolExecutor(max(1, helpers)) as pool:
+    with one_core_products(), ThreadPoolExecutor(max(1, helpers)) as pool:
         shared = [pool.submit(work_through) for _ in range(helpers)]
         try:
             work_through()
@@ -80,7 +80,7 @@ def share(work: Callable[[Block], None], blocks: Iterable[Block], xp: ModuleType
 @contextmanager
 def thread_pool() -> Iterator[ThreadPoolExecutor]:
     """A pool with one thread per core, with BLAS limited to one core per thread while it is open."""
-    with _one_core_products(), ThreadPoolExecutor(num_threads()) as pool:
+    with one_core_products(), ThreadPoolExecutor(num_threads()) as pool:
         yield pool
 
 
@@ -99,7 +99,8 @@ def ahead(pool: ThreadPoolExecutor, work: Callable[[int], Any], order: Iterable[
             future.cancel()
 
 
-def _one_core_products() -> Any:
+def one_core_products() -> Any:
+    """NumPy's matrix products on one core: more BLAS threads would wait for work on the cores that networks and decoders need."""
     return _blas().limit(limits=1, user_api="blas")
 
 
