@@ -22,7 +22,7 @@ from torch import Tensor
 
 from hardsight.domains.auto import BEST, CANDIDATES, best_round
 from hardsight.domains.comparison import class_accuracies, known_mean
-from hardsight.domains.methods import Method, RoundStage, stage_of
+from hardsight.domains.methods import AnyRoundStage, Method, stage_of
 from hardsight.domains.paired_steps import PairedMethod, Step
 from hardsight.domains.pseudo_labels import PseudoLabels
 from hardsight.domains.self_training import SelfTraining, self_training_loss
@@ -96,7 +96,7 @@ class Epoch:
     stream: tuple[int, ...]
     number: int
     total: int
-    stage: RoundStage | None = None
+    stage: AnyRoundStage | None = None
     chosen: PseudoLabels | None = None
 
 
@@ -206,7 +206,7 @@ class PairTraining:
         """
         s, checkpoints = self.settings, Checkpoints(folder / "checkpoints")
         stage = stage_of(method.stages[-1], s.method_options)
-        assert isinstance(stage, RoundStage)
+        assert isinstance(stage, AnyRoundStage)
         learning = self._begin(checkpoints, start, stage)
         view = view if learning.state.epoch == 0 else None
         for number in range(learning.state.epoch + 1, s.rounds + 1):
@@ -223,7 +223,7 @@ class PairTraining:
         return RoundsResult(learner, learning.state.history, view or self.view(learner))
 
     def _round(
-        self, learning: Learning, number: int, named: tuple[str, RoundStage], view: TargetView, folder: Path
+        self, learning: Learning, number: int, named: tuple[str, AnyRoundStage], view: TargetView, folder: Path
     ) -> tuple[dict[str, Any], TargetView]:
         """Select, train, evaluate: the entry of the round, and the view that the next one selects from."""
         s, (name, stage) = self.settings, named
@@ -347,7 +347,7 @@ class PairTraining:
         return {"accuracy": known_mean(accuracies), "class_accuracy": accuracies}
 
     def _begin(
-        self, checkpoints: Checkpoints, start: dict[str, Tensor] | None = None, stage: RoundStage | None = None
+        self, checkpoints: Checkpoints, start: dict[str, Tensor] | None = None, stage: AnyRoundStage | None = None
     ) -> Learning:
         """A training at its beginning, or at the newest checkpoint of a killed run."""
         with torch.random.fork_rng(devices=[]):

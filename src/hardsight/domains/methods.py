@@ -8,9 +8,10 @@
 
 `coral+cbst+avh` is CBST+AVH from the model that CORAL gives, `entropy+cbst` CBST after entropy minimization.
 
-A stage is a class whose fields are its options (`--method-options coral:reg=10`). An alignment has `maps`. A stage that is
-trained in rounds has `choose`, for the pseudo-labels of a round, `target`, for the target samples to train on, and `loss`; or it
-is a `PairedMethod`, which has a `step` on a batch of each domain. A new one is a file with such a class, and a line in STAGES.
+A stage is a class whose fields are its options (`--method-options coral:reg=10`). An alignment has `maps`. All others are trained
+in rounds: they derive from `RoundStage` (paired_steps.py). Such a stage has `choose`, for the pseudo-labels of a round, `target`,
+for the target samples to train on, and `loss`; or it is a `PairedMethod`, which has a `step` on a batch of each domain. A new one
+is a file with such a class, and a line in STAGES.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from hardsight.domains.self_training import CRST, LRENT, MRKLD, OneThreshold, Se
 from hardsight.domains.settings import AUTO, SOURCE_ONLY
 from hardsight.errors import InputError
 
-RoundStage = PairedMethod | Entropy | SelfTraining
-Stage = Coral | Subspace | RoundStage
+AnyRoundStage = PairedMethod | Entropy | SelfTraining
+Stage = Coral | Subspace | AnyRoundStage
 STAGES: dict[str, type[Stage]] = {
     "coral": Coral,
     "subspace": Subspace,

@@ -1,6 +1,7 @@
 """Self-training, a stage of a method: pseudo-labels are selected in each round (pseudo_labels.py) and trained on.
 
-In a round of adapt_training.py: `choose`, `described`, `target`, then the `loss` of every batch.
+In a round of adapt_training.py: `choose`, `described`, `target`, then the `loss` of every batch. The base class is `RoundStage`
+of paired_steps.py, which holds that of every stage trained in rounds.
 
     loss = 1/m sum_i [ - sum_k y_ik log p_ik  +  w t_i ( - 1/c sum_k log p_ik ) ]
 
