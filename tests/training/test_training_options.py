@@ -78,14 +78,14 @@ def test_adapt_and_generalize_learn_as_they_are_told(tmp_path: Path, monkeypatch
     options: dict[str, Any] = {"schedule": "step", "hidden": 4, "batch_size": 64, "precision": "bfloat16"}
     lengths: dict[str, Any] = {"source_epochs": 3, "rounds": 2, "epochs": 2, "schedule_options": {"step_size": 2, "gamma": 0.5}}
     settings = with_defaults(AdaptSettings(methods=("cbst",), **lengths, **options), "features", trained=False, smallest=48)
-    AdaptWork.of(settings, {"pair": (in_domains(), in_domains())}, print).all(tmp_path / "run", None)
+    AdaptWork.of(settings, {"pair": (in_domains(), in_domains())}, print).trained_tables(tmp_path / "run", None)
     assert factors == [1, 1, 0.5] + [1, 1, 0.5, 0.5] and types == {(torch.float32, torch.bfloat16)}
     factors.clear()
     types.clear()
     domains = OpenedDomains(in_domains(), ["a", "b", "c"])
     GeneralizeWork.of(
         GeneralizeSettings(epochs=3, schedule_options=ScheduleOptions(milestones=(1, 2), gamma=0.5), **options), domains, print
-    ).all(tmp_path / "folds", None)
+    ).trained_tables(tmp_path / "folds", None)
     assert factors == [1, 0.5, 0.25] * 3  # one step an epoch, three domains left out in turn
     assert types == {(torch.float32, torch.bfloat16)}
 

@@ -89,11 +89,11 @@ class AdaptWork:
         return [method.name for method in self.settings.all_methods()]
 
     @torch.random.fork_rng(devices=[])
-    def all(self, folder: Path, progress: Progress | None) -> dict[str, pa.Table]:
+    def trained_tables(self, folder: Path, progress: Progress | None) -> dict[str, pa.Table]:
         """The tables of every pair, seed and method; complete ones are read. torch's global random state is left unchanged."""
         rounds: Rounds = {}
         starts: Starts = {}
-        lengths = [self._length(pair, model) for pair in self.pairs.values() for model in models_for(self.methods)]
+        lengths = [self._length(pair, method) for pair in self.pairs.values() for method in models_for(self.methods)]
         steps = Steps(progress if is_first() else None, len(self.settings.seeds) * sum(lengths))
         for name, pair in self.pairs.items():
             for seed in self.settings.seeds:
@@ -105,30 +105,30 @@ class AdaptWork:
         names = next(iter(self.pairs.values())).class_names
         return tables_of({key: rounds[key] for key in by_method}, names, starts)
 
-    def _length(self, pair: DomainPair, model: Method) -> int:
-        """Epochs or rounds of a model."""
+    def _length(self, pair: DomainPair, method: Method) -> int:
+        """Epochs or rounds of a method."""
         on_source = self.settings.source_length(len(pair.source)).passes
-        return on_source if model.is_source_model else self.settings.rounds
+        return on_source if method.is_source_model else self.settings.rounds
 
     def _fill(self, rounds: Rounds, pair: str, models: Models, steps: Steps) -> Starts:
         """The rounds of every method of one pair and one seed; returns what each method started from."""
         seed, last = models.seed, {}
-        for model in models_for(self.methods):
-            report = steps.next(f"{pair}  seed {seed}  {model.name}", self._length(models.pair, model))
-            history = models.history(model, report)
-            last[model] = history[-1]
-            if model == Method():
+        for method in models_for(self.methods):
+            report = steps.next(f"{pair}  seed {seed}  {method.name}", self._length(models.pair, method))
+            history = models.read_or_trained(method, report)
+            last[method] = history[-1]
+            if method == Method():
                 rounds[pair, SOURCE_ONLY, seed] = history
                 self._say_if_not_learned(pair, models, history)
                 rounds[pair, BASELINE, seed] = self._baseline(rounds, models, pair)
-            elif model.name in self.methods:
-                rounds[pair, model.name, seed] = history
-                self._say_how_it_went(rounds, pair, model.name, seed)
+            elif method.name in self.methods:
+                rounds[pair, method.name, seed] = history
+                self._say_how_it_went(rounds, pair, method.name, seed)
         if AUTO in self.settings.methods:
             histories = {name: rounds[pair, name, seed] for name in (SOURCE_ONLY, *CANDIDATES)}
             rounds[pair, AUTO, seed] = models.chosen(histories)
             self._say_how_it_went(rounds, pair, AUTO, seed)
-        return {(pair, model.name, seed): last[model.before] for model in last if not model.is_source_model}
+        return {(pair, method.name, seed): last[method.before] for method in last if not method.is_source_model}
 
     def _baseline(self, rounds: Rounds, models: Models, pair: str) -> History:
         """On features it is the same for every seed."""
@@ -240,7 +240,7 @@ class Models:
     trainings: dict[str | None, PairTraining] = field(default_factory=dict)  # by alignment
     pairs: dict[str, DomainPair] = field(default_factory=dict)  # by alignment
 
-    def history(self, method: Method, report: Report) -> History:
+    def read_or_trained(self, method: Method, report: Report) -> History:
         """The rounds of a method, which is trained unless it is complete."""
         place = self.folder / method.name
         history = finished(place / "rounds.json")

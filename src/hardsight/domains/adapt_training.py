@@ -43,7 +43,7 @@ from hardsight.training.trainee import Trainee
 
 SOURCE, ROUNDS, DRAW, HELD_OUT, PARTS, TARGET = 1, 2, 3, 4, 5, 6  # independent streams of random numbers
 TRIED = 2000  # source samples, at most, to test whether they were learned
-Pair = tuple[InputBatch, InputBatch]  # of the source and of the target
+BatchPair = tuple[InputBatch, InputBatch]  # of the source and of the target
 LossOf = Callable[[Tensor, Tensor, Tensor], Tensor]  # (b, c) logits, (b, c) labels, (b,) whether of the target -> the loss
 Report = Callable[[int], None]  # called with the epochs or rounds that are done
 
@@ -249,7 +249,7 @@ class PairTraining:
         stage, shape = epoch.stage, (len(self.target), self.num_classes)
         if isinstance(stage, PairedMethod):
             ours, theirs = self._paired(epoch)
-            step: Callable[[Pair, float], None] = partial(self._paired_step, learning, stage)
+            step: Callable[[BatchPair, float], None] = partial(self._paired_step, learning, stage)
         else:
             rows, labels = np.zeros(0, np.int64), np.zeros(shape, np.float32)
             if stage is not None:
@@ -270,7 +270,7 @@ class PairTraining:
         batches = even_batches(order, self.settings.batch_size)
         return [rows[some[some < count]] for some in batches], [target_rows[some[some >= count] - count] for some in batches]
 
-    def _mixed_step(self, learning: Learning, loss_of: LossOf, labels: np.ndarray, pair: Pair, progress: float) -> None:
+    def _mixed_step(self, learning: Learning, loss_of: LossOf, labels: np.ndarray, pair: BatchPair, progress: float) -> None:
         """Down the loss of a batch; `labels` (n, c) are those of the target, a row of zeros for none."""
         source, target = pair
         inputs = np.concatenate([source.inputs, target.inputs])  # (b, ...), of several processes this one's share
@@ -290,7 +290,7 @@ class PairTraining:
         shuffled = epoch.source_rows[ours.permutation(count)]
         return even_batches(shuffled, size), even_batches(np.concatenate(passes)[:count], size)
 
-    def _paired_step(self, learning: Learning, method: PairedMethod, pair: Pair, progress: float) -> None:
+    def _paired_step(self, learning: Learning, method: PairedMethod, pair: BatchPair, progress: float) -> None:
         """The method's own step; none where no image of a domain could be read."""
         source, target = pair
         if min(len(source.rows), len(target.rows)) == 0 and num_processes() == 1:

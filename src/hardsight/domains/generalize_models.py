@@ -141,7 +141,7 @@ class GeneralizeWork:
         return len(self.settings.scales) * sum(self._length(inner).epochs for _, inner in self._folds(left))
 
     @torch.random.fork_rng(devices=[])
-    def all(self, folder: Path, progress: Progress | None) -> dict[str, pa.Table]:
+    def trained_tables(self, folder: Path, progress: Progress | None) -> dict[str, pa.Table]:
         """The tables of every domain, loss and seed; complete ones are read. torch's global random state is left unchanged."""
         s, scales = self.settings, {}
         histories: dict[tuple[str, str, int], History] = {}

@@ -32,7 +32,7 @@ def run_comparison(
             work.say(f"{output} is complete already")
             return result(output)
         with run.only_writer():
-            tables = work.all(run.directory, progress)
+            tables = work.trained_tables(run.directory, progress)
             if is_first():
                 paths = {run.directory / f"{name}.parquet": table for name, table in tables.items()}
                 for path, table in paths.items():
