@@ -139,9 +139,9 @@ class _Job:
         with run.only_writer():
             n = len(self.inputs)
             parts = {part.file: part.rows for part in parts_of(run.folder("samples"), n, per_part)}
-            run.kept = lambda: f"{sum(len(rows) for name, rows in parts.items() if name.exists()):,} of {n:,} images"
+            run.kept_in_words = lambda: f"{sum(len(rows) for name, rows in parts.items() if name.exists()):,} of {n:,} images"
             if any(name.exists() for name in parts):
-                self.say(f"resuming: {run.kept()} are attacked")
+                self.say(f"resuming: {run.kept_in_words()} are attacked")
             for name, rows in parts.items():
                 if not name.exists():
                     self._write_part(name, rows)

@@ -1,4 +1,15 @@
-"""`extract`: images (or features, for a model trained on them) and a model in, a snapshot out, part by part.
+"""`extract`: images (or features, for a model trained on them) and a model in, a snapshot out, part by part. In order:
+
+    the images, or the features           inputs.py
+    the model, opened                     models/opening.py
+    the model, checked on a few images    `_Job.prepare`, here
+    the run directory                     files/run.py; from here on `_Job.run`
+    which rows are in which part          parts.py
+    images decoded and prepared           `Decoder` in feed.py
+    features and logits of a batch        models/network.py, or another `Model`
+    each part as a file                   files/samples.py
+
+Data loaders go another way (loader.py).
 
 Threads decode images ahead of the model. Rows are split into parts of a fixed size, and each part is written as soon as its
 features are computed: a killed run resumes with the missing parts, and gives the same bytes.
@@ -180,7 +191,7 @@ class _Job:
         self.noun = "images" if isinstance(self.data, ImageData) else "features"
         self.versions: Sequence[Degradation | None] = self.degradations or [None]
         self.came_smaller = np.zeros(len(self.data), bool)
-        self.decode, self.batch = self._reading()
+        self.decode, self.batch = self._reading()  # a row -> its images; some images -> a batch for the model
         self.ids, self.columns = ids_of(self.data), columns_of(self.data)
         sample = self._first_images()  # (b, C, H, W), or (b, d) features
         with warnings.catch_warnings():
@@ -213,11 +224,11 @@ class _Job:
             pass_runs = self._pass_runs(run)
             parts = parts_of(run.folder("samples"), len(self.data), self.images_per_part)
             missing = [part for part in parts if not self._is_written(part)]
-            run.kept = lambda: (
+            run.kept_in_words = lambda: (
                 f"{sum(len(part.rows) for part in parts if self._is_written(part)):,} of {len(self.data):,} {self.noun}"
             )
             if len(missing) < len(parts):
-                self.say(f"resuming: {len(parts) - len(missing)} of {len(parts)} parts are complete, {run.kept()}")
+                self.say(f"resuming: {len(parts) - len(missing)} of {len(parts)} parts are complete, {run.kept_in_words()}")
             numbers = self.copies * (1 + len(self.passes)) * self.model.num_features  # per image
             check_space(output, 4 * numbers * sum(len(part.rows) for part in missing), self.say)
             self._write_parts(missing, progress)

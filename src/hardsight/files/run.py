@@ -56,7 +56,7 @@ class Run:
     ) -> None:
         self.directory = check_run_directory(directory, command)
         self.started = time.time()
-        self.kept: Callable[[], str] = lambda: "what is complete"  # for the message after an interrupt
+        self.kept_in_words: Callable[[], str] = lambda: "what is complete"  # for the message after an interrupt
         self.start: dict[str, Any] = {
             "schema": 1,
             "command": command,
@@ -102,7 +102,7 @@ class Run:
             except BaseException as error:
                 if not isinstance(error, Exception):  # Ctrl-C or SIGTERM
                     # A nested run may have added its own note; the outer command is the one to repeat.
-                    error.__notes__ = [f"{self.directory} keeps {self.kept()}: run the same command again to resume."]
+                    error.__notes__ = [f"{self.directory} keeps {self.kept_in_words()}: run the same command again to resume."]
                 raise
 
     def folder(self, name: str) -> Path:
