@@ -18,7 +18,7 @@ from hardsight import Snapshot
 from hardsight.data.run_images import RunImages
 from hardsight.errors import FileError, InputError
 from hardsight.training.pacing import Curriculum, Pacing, ordered
-from hardsight.training.sets import check_choice, open_curriculum, subset_rows
+from hardsight.training.sets import check_subset_and_curriculum, open_curriculum, subset_rows
 from hardsight.training.settings import TrainSettings
 
 Cli = Callable[..., Any]
@@ -120,7 +120,7 @@ def test_a_curriculum_is_joined_by_id(tmp_path: Path) -> None:
             open_curriculum(TrainSettings(curriculum=f"{tmp_path / source}"), ["a", "b"], labels)
     for text in ("run", ":avh", "run:"):
         with pytest.raises(InputError, match=f"RUN:SCORE.*{text!r}"):
-            check_choice(TrainSettings(curriculum=text))
+            check_subset_and_curriculum(TrainSettings(curriculum=text))
     assert open_curriculum(TrainSettings(), ["a", "b"], labels) is None
 
 
@@ -270,7 +270,9 @@ def test_bad_input() -> None:
         "there is no option 'pase'": lambda: CurriculumSampler(np.arange(3.0), 2, pase=1),
         "holds no ids": lambda: subset_rows([], ["a"]),
         "needs a column id, and it has name": lambda: subset_rows(pa.table({"name": ["a"]}), ["a"]),
-        "self-paced .* uses no score": lambda: check_choice(TrainSettings(order="self-paced", curriculum="run:avh")),
+        "self-paced .* uses no score": lambda: check_subset_and_curriculum(
+            TrainSettings(order="self-paced", curriculum="run:avh")
+        ),
         "--pace-start goes with a curriculum: give --curriculum RUN:SCORE": lambda: TrainSettings(pace_start=0.5),
         "subset and limit both choose": lambda: TrainSettings(subset="s.parquet", limit=3),
     }.items():

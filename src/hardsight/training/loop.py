@@ -1,4 +1,8 @@
-"""The training loop: the network and the data are prepared, then epochs, steps, evaluation, checkpoints; results.py writes."""
+"""The training loop: the network and the data are prepared, then epochs, steps, evaluation, checkpoints.
+
+`Trainee` (trainee.py) is the network with its loss; `Updater` (optimization.py) takes the steps; `Checkpoints` (checkpoint.py)
+keeps the state after each epoch; results.py writes what the run holds at the end.
+"""
 
 from __future__ import annotations
 
@@ -104,6 +108,10 @@ class Training:
         teacher: for dual_head.
         state: how far it has come.
         fingerprints: of all inputs.
+        trainee: the network with its loss, made of `source` by `_build`.
+        updater: takes the steps down the loss.
+        model: the trainee as it is called in training, shared by all processes.
+        dynamics: records how every sample does.
     """
 
     accelerator: Accelerator
@@ -234,7 +242,7 @@ class Training:
     def _losses(self) -> np.ndarray:
         """(n,) the loss of every training sample by the network as it is, NaN where it cannot be read."""
         self.trainee.eval()
-        inputs, head = self.inputs["train"], self.trainee.objective.classes
+        inputs, head = self.inputs["train"], self.trainee.objective.classes  # the objective owns the class vectors
         losses = np.full(len(inputs), np.nan)
         for rows, features in self._features(inputs, np.arange(len(inputs))):
             labels = torch.from_numpy(inputs.labels[rows]).to(self.device)

@@ -50,7 +50,7 @@ class Sets:
 
 def open_sets(data: Any, settings: TrainSettings) -> Sets:
     """The training data, and the sets to watch: those of `watch`, or the data's other splits."""
-    check_choice(settings)
+    check_subset_and_curriculum(settings)
     notes: list[str] = []
     train, watched = _train_and_watched(data, settings, notes)
     for data_set in (train, *watched.values()):
@@ -231,7 +231,7 @@ def _same_classes(name: str, data: AnySet, c: int, names: list[str] | None) -> A
     return same
 
 
-def check_choice(settings: TrainSettings) -> None:
+def check_subset_and_curriculum(settings: TrainSettings) -> None:
     """Check --subset and --curriculum before the data is opened."""
     if isinstance(settings.subset, (str, os.PathLike)):
         _wanted(settings.subset)

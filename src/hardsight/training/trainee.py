@@ -181,6 +181,7 @@ class Trainee(nn.Module):
     def features(self, inputs: Tensor, parameters: Mapping[str, Tensor] | None = None) -> Tensor:
         """(b, ...) inputs -> (b, d) features; by these parameters in the place of the network's own, if there are any."""
         with contextlib.nullcontext() if self.autocast is None else torch.autocast(inputs.device.type, self.autocast):
+            # `self.cut`, a `Cut` (models/trainable.py), stands for the last layer and keeps its input: the features.
             if parameters is None:
                 self.network(inputs)
             else:
