@@ -1,4 +1,8 @@
-"""The contract every opened model keeps, whatever library runs it."""
+"""The contract every opened model keeps, whatever library runs it.
+
+Its implementations: `Network` (network.py, torch), `OnnxModel` (onnx_model.py), `LinearEstimator` (linear_estimator.py,
+scikit-learn) and `Embedder` (embedder.py, a backbone for its features).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""`SCORES`: every score by name, with what a user needs to know about it."""
+"""`SCORES`: every score by name, with what a user needs to know about it.
+
+A formula under `@row_score` (angular.py, confidences.py) registers itself when its file is imported; `values` runs it on a
+`Sweep` (sweep.py). Others do likewise: `@dataset_score` and `@reference_score` for scores that are fitted to samples first
+(`Fitted`), `@plain_score` for a function of arrays, `@dynamics_score` (dynamics.py) for one of a training's epochs.
+"""
 
 from __future__ import annotations
 
