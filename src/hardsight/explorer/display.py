@@ -2,11 +2,11 @@
 
 Its fields are filled by opening.py, in this order:
 
-    _shown             samples, name, path, start, class_names, columns of the scores, epochs
-    _of_samples        snapshot, snapshot_rows, and further columns with paths and base_ids
-    _of_path           adapted, of a run of hardsight adapt; _of_memory: images, clean_table
-    open_display       what people said
-    open_shown         suspects or the second run (two_runs.py), then quick_filters (other_results.py)
+    _shown                     samples, name, path, start, class_names, columns of the scores, epochs
+    _of_samples                snapshot, snapshot_rows, and further columns with paths and base_ids
+    _of_path                   adapted, of a run of hardsight adapt; _of_memory: images, clean_table
+    open_display               what people said
+    open_with_other_results    suspects or the second run (two_runs.py), then quick_filters (other_results.py)
 
 Whoever fills something adds to the notes.
 """

@@ -1,6 +1,15 @@
 """`Page`: what the browser shows and must know first, opened from a run, a file, or anything else that `Snapshot.open` opens.
 
-server.py serves it, and routes.py answers from it.
+Start at `open_page`, which the command and `explore` call; `report` and `export` begin further down:
+
+    open_page                  a `Page`, last in this file, of what the next gives
+    open_with_other_results    suspects or the comparison with a second run, then quick filters
+    open_display               what people said
+    _of_path, _of_memory       which of the next two, by what is there
+    _of_samples                scores, computed where there are none (`_scores_of`), and features
+    _of_scores, _shown         a table of scores as a `Display` (display.py)
+
+server.py serves the page, and routes.py answers from it.
 
 A run directory has scores, features with their columns, and dynamics; a run of `hardsight adapt` has target samples and what was
 kept of them. What has no scores yet is scored first.
@@ -55,95 +64,9 @@ OF_SUSPECTS = {"id": "id", "given_label": "label", "predicted_label": "predicted
 OF_FIRST = ("human", "labels", "logits", "probs", "pred_probs", "ids", "columns")  # options that a second run does not share
 
 
-@dataclass
-class Page:
-    """Everything that the routes answer from."""
-
-    display: Display
-    pictures: Pictures
-    review: Review
-    unmarked: str | None = None  # why samples cannot be marked
-    comparison: ScoreChanges | None = None  # with a second run
-    write_token: str = ""  # that a POST must bring, where a server guards the page
-    reports: bool = False  # whether the browser reports what is selected, for `View.selection`
-    selection: np.ndarray | None = None  # (n,) bool, as the browser last reported it; None for all
-    again: list[str] = field(default_factory=list)  # commands that show the same page
-    apply: list[str] = field(default_factory=list)  # words of the command that applies the marks, where there is one
-
-    def __post_init__(self) -> None:
-        self.notes = list(self.display.notes)  # for the user, one sentence each
-        self.maps = Maps(self.display, keep=self.unmarked is None)
-        self.columns = {name: on_screen(column) for name, column in self.display.columns.items()}  # angles in degrees
-        self.axes = self._first_axes()
-
-    def _first_axes(self) -> dict[str, str | None]:
-        """What the scatter first shows: of two runs, the first against the second; refused where there are no numbers."""
-        by, (x, y, color) = self.display.by, default_axes(self.display)
-        if self.comparison is not None and by in self.comparison.changes:
-            x, y, color = by, by + SECOND, "outcome" if "outcome" in self.display.columns else color
-        return {"x": x, "y": y, "color": color}
-
-    def about(self) -> dict[str, Any]:
-        """What the browser must know before it first draws."""
-        display, snapshot = self.display, self.display.snapshot
-        measures = [] if display.epochs is None else display.epochs.measures
-        return {
-            "version": VERSION,
-            "name": display.name,
-            "place": display.where,
-            "comparison": None if self.comparison is None else asdict(self.comparison),
-            "n": len(display),
-            "classes": display.class_names,
-            "columns": [column.described() for column in self.columns.values()] + self.maps.described_columns(),
-            "maps": self.maps.described(),
-            "axes": self.axes,
-            "by": display.by,
-            "pictures": self.pictures.any,
-            "closeups": snapshot is not None and snapshot.source.evidence == "features",
-            "cosines": snapshot is not None and snapshot.head is not None,
-            "epochs": [] if display.epochs is None else display.epochs.numbers,
-            "measures": measures,
-            "degrees": [name for name in measures if is_angle(name)],
-            "moving": measures,  # those with a value for each sample
-            "human": HUMAN if HUMAN in display.columns else None,
-            "suspects": None if display.suspects is None else display.suspects.described(),
-            "quick_filters": [asdict(quick) for quick in display.quick_filters],
-            "marks": list(MARKS),
-            "unmarked": self.unmarked,
-            "review": self.marks_in,
-            "apply": shlex.join(self.apply),
-            "write_token": self.write_token,
-            "reports": self.reports,
-            "start": {name: display.start.get(name) for name in OF_RUN},
-            "again": self.how_again(),
-            "notes": display.notes,
-        }
-
-    @property
-    def marks_in(self) -> str:
-        """Where marks are saved."""
-        return "View.marks alone" if self.review.path is None else str(self.review.path)
-
-    def how_again(self) -> list[str]:
-        """The command that made the run, then those that show it."""
-        words, command = (str(self.display.start.get(name) or "") for name in ("words", "command"))
-        made = command if words.startswith(NO_COMMANDS) else words or command
-        return [made or f"hardsight score {shlex.quote(self.display.name)}", *self.again]
-
-    def marks(self) -> list[dict[str, Any]]:
-        """All marks on samples of the page, by row."""
-        _, marks = self.review.current()
-        rows = rows_of(pa.array(list(marks), pa.string()), self.display.ids).tolist()
-        return [
-            {"row": row, "mark": mark.mark, "suggestion": mark.suggestion}
-            for row, mark in zip(rows, marks.values(), strict=True)
-            if row >= 0
-        ]
-
-
 def open_page(x: Any, second: Any, settings: ExploreSettings, progress: Progress | None = None) -> Page:
     """Open samples, or two runs to compare; the page's `notes` say where marks are saved, or why not."""
-    display, comparison = open_shown(x, settings, second, keep=not settings.read_only, progress=progress)
+    display, comparison = open_with_other_results(x, settings, second, keep=not settings.read_only, progress=progress)
     review = Review.of(display)
     why_not = "this page was opened with --read-only." if settings.read_only else review.why_not_saved()
     page = Page(display, Pictures(display, settings.images), review, why_not, comparison)
@@ -172,10 +95,10 @@ def _can_be_applied(display: Display) -> bool:
     return "label" in display.columns and readable
 
 
-def open_shown(
+def open_with_other_results(
     x: Any, settings: ReportSettings, second: Any = None, *, keep: bool = True, progress: Progress | None = None
 ) -> tuple[Display, ScoreChanges | None]:
-    """All that a page or a report shows: with suspects and quick filters, or compared with a second run."""
+    """All that a page or a report shows: `open_display`, then suspects or the comparison with a second run, and quick filters."""
     display, comparison = open_display(x, settings, keep=keep, progress=progress), None
     if second is None:
         add_suspects(display, settings.split)
@@ -317,3 +240,89 @@ def _noted_names(path: Path | None) -> list[str] | None:
         return None
     head = path / "head.safetensors"
     return load_head(head)[1] if head.is_file() else clean_class_names(path)
+
+
+@dataclass
+class Page:
+    """Everything that the routes answer from."""
+
+    display: Display
+    pictures: Pictures
+    review: Review
+    unmarked: str | None = None  # why samples cannot be marked
+    comparison: ScoreChanges | None = None  # with a second run
+    write_token: str = ""  # that a POST must bring, where a server guards the page
+    reports: bool = False  # whether the browser reports what is selected, for `View.selection`
+    selection: np.ndarray | None = None  # (n,) bool, as the browser last reported it; None for all
+    again: list[str] = field(default_factory=list)  # commands that show the same page
+    apply: list[str] = field(default_factory=list)  # words of the command that applies the marks, where there is one
+
+    def __post_init__(self) -> None:
+        self.notes = list(self.display.notes)  # for the user, one sentence each
+        self.maps = Maps(self.display, keep=self.unmarked is None)
+        self.columns = {name: on_screen(column) for name, column in self.display.columns.items()}  # angles in degrees
+        self.axes = self._first_axes()
+
+    def _first_axes(self) -> dict[str, str | None]:
+        """What the scatter first shows: of two runs, the first against the second; refused where there are no numbers."""
+        by, (x, y, color) = self.display.by, default_axes(self.display)
+        if self.comparison is not None and by in self.comparison.changes:
+            x, y, color = by, by + SECOND, "outcome" if "outcome" in self.display.columns else color
+        return {"x": x, "y": y, "color": color}
+
+    def about(self) -> dict[str, Any]:
+        """What the browser must know before it first draws."""
+        display, snapshot = self.display, self.display.snapshot
+        measures = [] if display.epochs is None else display.epochs.measures
+        return {
+            "version": VERSION,
+            "name": display.name,
+            "place": display.where,
+            "comparison": None if self.comparison is None else asdict(self.comparison),
+            "n": len(display),
+            "classes": display.class_names,
+            "columns": [column.described() for column in self.columns.values()] + self.maps.described_columns(),
+            "maps": self.maps.described(),
+            "axes": self.axes,
+            "by": display.by,
+            "pictures": self.pictures.any,
+            "closeups": snapshot is not None and snapshot.source.evidence == "features",
+            "cosines": snapshot is not None and snapshot.head is not None,
+            "epochs": [] if display.epochs is None else display.epochs.numbers,
+            "measures": measures,
+            "degrees": [name for name in measures if is_angle(name)],
+            "moving": measures,  # those with a value for each sample
+            "human": HUMAN if HUMAN in display.columns else None,
+            "suspects": None if display.suspects is None else display.suspects.described(),
+            "quick_filters": [asdict(quick) for quick in display.quick_filters],
+            "marks": list(MARKS),
+            "unmarked": self.unmarked,
+            "review": self.marks_in,
+            "apply": shlex.join(self.apply),
+            "write_token": self.write_token,
+            "reports": self.reports,
+            "start": {name: display.start.get(name) for name in OF_RUN},
+            "again": self.how_again(),
+            "notes": display.notes,
+        }
+
+    @property
+    def marks_in(self) -> str:
+        """Where marks are saved."""
+        return "View.marks alone" if self.review.path is None else str(self.review.path)
+
+    def how_again(self) -> list[str]:
+        """The command that made the run, then those that show it."""
+        words, command = (str(self.display.start.get(name) or "") for name in ("words", "command"))
+        made = command if words.startswith(NO_COMMANDS) else words or command
+        return [made or f"hardsight score {shlex.quote(self.display.name)}", *self.again]
+
+    def marks(self) -> list[dict[str, Any]]:
+        """All marks on samples of the page, by row."""
+        _, marks = self.review.current()
+        rows = rows_of(pa.array(list(marks), pa.string()), self.display.ids).tolist()
+        return [
+            {"row": row, "mark": mark.mark, "suggestion": mark.suggestion}
+            for row, mark in zip(rows, marks.values(), strict=True)
+            if row >= 0
+        ]

@@ -21,7 +21,7 @@ from hardsight.explorer import sample_detail
 from hardsight.explorer.columns import Column, numbers, words
 from hardsight.explorer.display import Display
 from hardsight.explorer.one_file import base64_text, one_file, packed, packed_column
-from hardsight.explorer.opening import Page, open_shown
+from hardsight.explorer.opening import Page, open_with_other_results
 from hardsight.explorer.other_results import PREDICTED
 from hardsight.explorer.review import MARKS, Review
 from hardsight.explorer.selection import HUMAN, agreement, curves_of_groups, groups_of
@@ -74,7 +74,7 @@ def report(
     settings = ReportSettings.given(settings, options)
     if output is not None:
         check_page_output(Path(output))
-    display, _ = open_shown(x, settings, progress=progress)
+    display, _ = open_with_other_results(x, settings, progress=progress)
     page = Page(display, Pictures(display, settings.images), Review.of(display), "a report is not written to.")
     if isinstance(x, (str, Path)):
         page.again = _commands(x, output, settings)

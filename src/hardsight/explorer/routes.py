@@ -1,7 +1,7 @@
 """What the browser asks for, and the answers: over HTTP (server.py) or a notebook's own channel (widget.py).
 
 The browser gets columns as bytes, and filters, sorts and draws them itself. It asks for what only Python has: pictures,
-features, dynamics, and the review, which is written here.
+features, dynamics, and the review, which is written here. Its side is page.html and, first of the scripts, js/main.js.
 
     /, /page.css, /js/...                             the page itself, as files
     /api/run, /api/column, /api/rows, /api/find       opening.py, display.py and columns.py: the table
