@@ -38,7 +38,7 @@ from hardsight.quality.flagged_labels import flagged
 from hardsight.quality.neighbors import Nearby, Neighborhood, far_out, mixed, votes_by_probs
 from hardsight.quality.ranking import by_epochs, confidence, confident_counts, margin, noise_factors, posterior
 from hardsight.quality.review import apply_review
-from hardsight.quality.verdicts import VERDICTS, Judged, judged, verdict_codes
+from hardsight.quality.verdicts import VERDICTS, Facts, facts_of, verdict_codes
 from hardsight.scores.duplicates import Repeats
 from hardsight.scoring.fitted_head import fold_rows
 from hardsight.stats import pass_scores
@@ -370,7 +370,7 @@ def test_whole_networks_by_folds(tmp_path: Path) -> None:
 
 # ---- verdicts ----
 
-FACTS = Judged(
+FACTS = Facts(
     known=np.ones(6, dtype=bool),
     issue=np.array([True, False, False, False, False, False]),
     own=np.array([0.01, 0.98, 0.95, 0.45, 0.4, 0.9]),
@@ -408,7 +408,7 @@ def test_a_sample_that_was_learned_late_is_not_ambiguous() -> None:
     epochs["right_since_learned"] = right_since(right, first, np.array([5, 6, 7]))
     half = np.full((2, 2), 0.5)
     evidence = Evidence("epochs", "epochs", np.arange(2), np.array([0, 1]), half, half, None, True, epochs)
-    facts = judged(evidence, np.zeros(2, dtype=bool))
+    facts = facts_of(evidence, np.zeros(2, dtype=bool))
     np.testing.assert_array_equal(facts.ambiguous, [False, True])
 
 

@@ -33,7 +33,7 @@ from hardsight.quality.flagged_labels import judge
 from hardsight.quality.neighbors import Neighborhood, find_nearby, find_neighborhood
 from hardsight.quality.settings import CleanSettings
 from hardsight.quality.suspects import Suspects, suspects_table
-from hardsight.quality.verdicts import explained_verdicts, judged
+from hardsight.quality.verdicts import explained_verdicts, facts_of
 from hardsight.scores.duplicates import find_repeats
 from hardsight.scores.probabilities import check_distributions
 from hardsight.scoring.comparable import check_reference
@@ -97,7 +97,7 @@ def clean(
     back = np.argsort(order)
     near = None if near is None else _put_back(near, order, samples, reference)
     evidence, judgment = evidence.take(back), judgment.take(back)
-    verdicts = explained_verdicts(samples, evidence, judged(evidence, judgment.flagged), near)
+    verdicts = explained_verdicts(samples, evidence, facts_of(evidence, judgment.flagged), near)
     table = suspects_table(samples, evidence, judgment, verdicts, near, settings.named_columns)
     suspects = Suspects(table, settings.top, unscored)
     warnings = list(suspects.notes)  # those of the samples were given when they were opened

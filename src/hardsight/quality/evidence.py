@@ -20,9 +20,7 @@ import pyarrow as pa
 from hardsight.checks import check_labels, widened
 from hardsight.errors import InputError
 from hardsight.files.epochs import Stories, moments, recorded
-from hardsight.files.suspects import CANNOT_TELL
 from hardsight.head import Head
-from hardsight.quality.error_model import ErrorCount
 from hardsight.quality.folds import numbered, predict_by_heads
 from hardsight.quality.neighbors import Neighborhood, enough_voters, mixed, neighbor_probs, votes_by_probs
 from hardsight.quality.settings import CleanSettings
@@ -61,16 +59,6 @@ WEAK = {  # what agrees with few labels, and what to give instead, by kind of ev
     "probs": ("these probabilities", "Give those of a better model, with one column per class in the order of the labels."),
     "out-of-sample": ("heads fitted to these features", "Give features of a better model, or probabilities (--probs)."),
 }
-JUDGES = {  # by kind of evidence: what the count rests on
-    "out-of-sample": "Linear heads that were fitted without each sample agree with {share} of the labels",
-    "probs": "The given probabilities agree with {share} of the labels and are taken for out-of-sample ones",
-    "head": "The model agrees with {share} of the labels and is taken not to have seen them",
-    "epochs": "What the network said in training agrees with {share} of the labels",
-}
-BY_NEIGHBORS = "since the model may know these labels, those of similar samples decide"
-ENDS = "The low end counts errors spread evenly over the samples, the high end also some that look like mistakes of the model."
-UNSURE = "The model is unsure of too many samples to tell wrong labels from its own mistakes: give a better model."
-TOO_FEW = "There are too few samples to tell how many labels are wrong."
 NONE_FINITE = "no sample can be scored: every row is all zeros, or holds a value that is not finite."
 MANY = 100  # samples from which agreement says something
 
@@ -107,14 +95,6 @@ class Evidence:
         known = self.known
         return float((self.heads[known].argmax(axis=1) == self.labels[known]).mean()) if known.any() else 0.0
 
-    def rests_on(self, count: ErrorCount) -> str:
-        """What the expected number of errors rests on, and what its ends mean."""
-        judge = JUDGES[self.kind].format(share=f"{100 * self.agreement:.0f} %")
-        if self.seen and self.votes is not None:
-            judge = f"{judge}; {BY_NEIGHBORS}"
-        unsure = UNSURE if count.num_samples >= MANY else TOO_FEW
-        return f"{judge}. {unsure if count.certainty == CANNOT_TELL else ENDS}"
-
 
 def best_evidence(
     samples: Snapshot, run: Path | None, settings: CleanSettings, near: Neighborhood | None, progress: Progress
@@ -127,10 +107,12 @@ def best_evidence(
         raise InputError(f"--by {settings.by} needs training dynamics, but there are none: clean a run of hardsight train.")
     evidence = _predicted(samples, settings, near, progress)
     if near is not None:
+        # votes of the nearest by features, for the mixture, however few samples a class has
         votes = neighbor_probs(near.nearby.rows, evidence.labels, len(evidence.classes))
         probs = mixed(evidence.heads, votes, evidence.labels) if evidence.kind == "out-of-sample" else evidence.probs
         evidence = replace(evidence, probs=probs, votes=votes)
     _check_informative(evidence.probs, samples.where)
+    # the votes to judge by: the same, or those of the nearest by predictions; None for too few samples per class
     evidence = replace(evidence, votes=_votes(evidence, near) if settings.neighbors else None)
     if run is not None and settings.by in (None, *RANKINGS_OF_EPOCHS):
         columns = _epoch_columns(run, pa.array(samples.ids, samples.source.id_type), settings.by)

@@ -86,8 +86,9 @@ def numbered(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def predict_by_heads(
     features: np.ndarray, labels: np.ndarray, originals: np.ndarray | None, groups: np.ndarray | None = None, **fitting: Any
 ) -> np.ndarray:
-    """The same of checked arrays, by logistic regression on standardized features. Rows that are not usable get NaN.
+    """(n, d), (n,) -> (n, c) probabilities of each sample by heads that were fitted without its fold, NaN where not usable.
 
+    The arrays are checked already; c is the largest label and one. A head is logistic regression on standardized features.
     Samples that share a number of the (n,) `originals` are copies, and in one fold; so are those that share one of the `groups`.
     `fitting` are folds, seed and progress of `unseen_heads`.
     """

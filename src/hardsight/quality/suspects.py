@@ -28,15 +28,26 @@ import pyarrow.compute as pc
 from hardsight.errors import InputError
 from hardsight.files.suspects import CANNOT_TELL, DUPLICATE_OF, SUSPECTS, noted_warnings, precision_in_words, suspects_notes
 from hardsight.quality.error_model import ErrorCount
-from hardsight.quality.evidence import Evidence
+from hardsight.quality.evidence import MANY, Evidence
 from hardsight.quality.flagged_labels import Judgment
 from hardsight.quality.neighbors import Neighborhood, find_neighborhood
-from hardsight.quality.verdicts import VERDICTS, Verdicts, class_name, explained_verdicts, judged
+from hardsight.quality.verdicts import VERDICTS, Verdicts, class_name, explained_verdicts, facts_of
 from hardsight.result import Result
 from hardsight.scores.duplicates import first_rows
 from hardsight.screen import Sentence, ShownTable, line, number
 from hardsight.snapshot import Snapshot
 from hardsight.version import VERSION
+
+JUDGES = {  # by kind of evidence: what the count rests on
+    "out-of-sample": "Linear heads that were fitted without each sample agree with {share} of the labels",
+    "probs": "The given probabilities agree with {share} of the labels and are taken for out-of-sample ones",
+    "head": "The model agrees with {share} of the labels and is taken not to have seen them",
+    "epochs": "What the network said in training agrees with {share} of the labels",
+}
+BY_NEIGHBORS = "since the model may know these labels, those of similar samples decide"
+ENDS = "The low end counts errors spread evenly over the samples, the high end also some that look like mistakes of the model."
+UNSURE = "The model is unsure of too many samples to tell wrong labels from its own mistakes: give a better model."
+TOO_FEW = "There are too few samples to tell how many labels are wrong."
 
 
 class Suspects(Result):
@@ -154,9 +165,18 @@ def _notes(evidence: Evidence, judgment: Judgment) -> dict[str, Any]:
         "flagged": len(wrong),
         "precision": float(wrong.mean()) if len(wrong) and count.certainty == "estimated" else None,
         "agreement": evidence.agreement,
-        "rests_on": evidence.rests_on(count),
+        "rests_on": _rests_on(evidence, count),
         "warnings": list(evidence.warnings),
     }
+
+
+def _rests_on(evidence: Evidence, count: ErrorCount) -> str:
+    """What the expected number of errors rests on, and what its ends mean."""
+    judge = JUDGES[evidence.kind].format(share=f"{100 * evidence.agreement:.0f} %")
+    if evidence.seen and evidence.votes is not None:
+        judge = f"{judge}; {BY_NEIGHBORS}"
+    unsure = UNSURE if count.num_samples >= MANY else TOO_FEW
+    return f"{judge}. {unsure if count.certainty == CANNOT_TELL else ENDS}"
 
 
 def unlabeled_suspects(samples: Snapshot) -> pa.Table:
@@ -168,5 +188,5 @@ def unlabeled_suspects(samples: Snapshot) -> pa.Table:
     near = find_neighborhood(features, nobody, 2, lambda done, words: None)
     evidence = Evidence("none", "none", np.arange(1), nobody, unknown, unknown)
     judgment = Judgment(unknown[:, 0], unknown[:, 0], no, ErrorCount(0.0, 0.0, 0.0, 0))
-    verdicts = explained_verdicts(samples, evidence, judged(evidence, no), near)
+    verdicts = explained_verdicts(samples, evidence, facts_of(evidence, no), near)
     return suspects_table(samples, evidence, judgment, verdicts, near)

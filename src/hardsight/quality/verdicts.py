@@ -40,7 +40,7 @@ WORDS_BY_EPOCHS = {
 
 
 @dataclass(frozen=True)
-class Judged:
+class Facts:
     """What is known of each of n samples when verdicts are given; rows that could not be scored are not `known`."""
 
     known: np.ndarray  # (n,) bool
@@ -65,7 +65,7 @@ class Judged:
         return missed if self.right is None else missed | (self.right <= 1 - OFTEN)
 
 
-def judged(evidence: Evidence, issue: np.ndarray) -> Judged:
+def facts_of(evidence: Evidence, issue: np.ndarray) -> Facts:
     """From the probabilities and the epochs, if any; `issue` (n,) says whether a label is more likely wrong than right."""
     labels = evidence.labels
     probs = np.where(np.isfinite(evidence.probs), evidence.probs, 0.0)  # (n, c)
@@ -80,10 +80,10 @@ def judged(evidence: Evidence, issue: np.ndarray) -> Judged:
         since = evidence.epochs[RIGHT_SINCE]
         known = known & np.isfinite(own)
     other = probs[rows, rival].astype(np.float64)
-    return Judged(known, issue, own, rival, other, right, since)
+    return Facts(known, issue, own, rival, other, right, since)
 
 
-def verdict_codes(facts: Judged, near: Neighborhood | None) -> np.ndarray:
+def verdict_codes(facts: Facts, near: Neighborhood | None) -> np.ndarray:
     """(n,) index into VERDICTS, -1 for an ordinary sample."""
     with np.errstate(invalid="ignore"):
         rules = {AMBIGUOUS: facts.known & facts.ambiguous, HARD: facts.known & facts.hard, MISLABELED: facts.issue}
@@ -105,12 +105,12 @@ def class_name(label: int, names: Sequence[str] | None) -> str:
 class Verdicts:
     """What is said of n samples in the end."""
 
-    facts: Judged
+    facts: Facts
     names: np.ndarray  # (n,) one of VERDICTS, None for an ordinary sample
     explanations: np.ndarray  # (n,) why, None for an ordinary sample
 
 
-def explained_verdicts(samples: Snapshot, evidence: Evidence, facts: Judged, near: Neighborhood | None) -> Verdicts:
+def explained_verdicts(samples: Snapshot, evidence: Evidence, facts: Facts, near: Neighborhood | None) -> Verdicts:
     """The verdict of every sample, and why it has it."""
     codes = verdict_codes(facts, near)
     names = np.array([*VERDICTS, None], dtype=object)[codes]  # -1 is the last
@@ -124,7 +124,7 @@ def explained_verdicts(samples: Snapshot, evidence: Evidence, facts: Judged, nea
 class Explainer:
     """Sentences for verdicts."""
 
-    def __init__(self, samples: Snapshot, evidence: Evidence, facts: Judged, near: Neighborhood | None) -> None:
+    def __init__(self, samples: Snapshot, evidence: Evidence, facts: Facts, near: Neighborhood | None) -> None:
         self.labels, self.facts, self.near = evidence.labels, facts, near
         self.ids, self.splits = samples.ids, samples.splits
         self.names = [class_name(label, samples.class_names) for label in evidence.classes.tolist()]
