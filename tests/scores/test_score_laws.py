@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 import hardsight
 from hardsight import SCORES, Head, score
-from hardsight.scores.registry import Scope
+from hardsight.scores.registry import ScopeName
 from hardsight.scores.sweep import ARRAY_ROWS
 from oracles import angle_table, generalized_entropy, plain_logits, row_scores
 from properties import examples
@@ -459,7 +459,7 @@ def test_a_tensor_of_many_rows_gives_the_bits_of_its_array() -> None:
 def test_every_score_describes_itself(name: str) -> None:
     one = SCORES[name]
     assert one.name == name == one.function.__name__
-    assert one.hard in ("high", "low") and one.scope in get_args(Scope)
+    assert one.hard in ("high", "low") and one.scope in get_args(ScopeName)
     assert one.range and one.formula and one.source and one.summary.endswith((".", ":")) is True
     assert getattr(hardsight.scores, name) is one.function
 

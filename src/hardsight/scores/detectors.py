@@ -17,7 +17,7 @@ from hardsight.checks import check_count, to_numpy, widened
 from hardsight.errors import InputError
 from hardsight.head import Head, as_head
 from hardsight.scores.neighbors import unit_rows
-from hardsight.scores.registry import Fitted, FittedTo, FittedToReference, ScoreInputs, dataset_score, not_linear, reference_score
+from hardsight.scores.registry import Fitted, FittedTo, FittedToReference, GivenArrays, dataset_score, not_linear, reference_score
 from hardsight.scores.search import QUERIES, Candidates
 from hardsight.scores.sweep import Sweep
 from hardsight.scores.terms import SOFTMAX
@@ -114,7 +114,7 @@ def mahalanobis_relative(features: Any, reference: Any, reference_labels: Any) -
     What is far from every class and just as far from the whole is unusual in a way that has nothing to do with the
     classes; the difference leaves that out. Directions in which the reference does not vary are left out, too.
     """
-    return ScoreInputs(features), RelativeMahalanobis(), ScoreInputs(reference, labels=reference_labels)
+    return GivenArrays(features), RelativeMahalanobis(), GivenArrays(reference, labels=reference_labels)
 
 
 class NearestReference(Fitted):
@@ -161,7 +161,7 @@ def knn_distance(features: Any, reference: Any, *, k: int | None = None) -> Fitt
     By default, k is 1 % of the reference's samples. Of a reference with fewer than k, the farthest counts. The paper takes
     k = 50 of CIFAR's 50,000 samples and 1,000 of ImageNet's: `knn_distance:1000`.
     """
-    return ScoreInputs(features), NearestReference(k), ScoreInputs(reference)
+    return GivenArrays(features), NearestReference(k), GivenArrays(reference)
 
 
 class VirtualLogit(Fitted):
@@ -245,7 +245,7 @@ def vim(features: Any, head: Any, reference: Any, *, bias: Any = None, dimension
     own = as_head(head, bias)
     if dimensions is not None:
         check_count(dimensions, "dimensions")
-    return ScoreInputs(features, own), VirtualLogit(own, dimensions), ScoreInputs(reference, own)
+    return GivenArrays(features, own), VirtualLogit(own, dimensions), GivenArrays(reference, own)
 
 
 class MeanShift(Fitted):
@@ -309,4 +309,4 @@ def mean_shift(features: Any, *, k: int = 30) -> FittedTo:
 
     Samples in a crowd hardly move; what lies apart is drawn into it. No reference and no label is needed.
     """
-    return ScoreInputs(features), MeanShift(k)
+    return GivenArrays(features), MeanShift(k)

@@ -10,7 +10,7 @@ from hardsight.checks import check_count, to_numpy
 from hardsight.errors import InputError
 from hardsight.head import Head, as_head
 from hardsight.scores.neighbors import unit_rows
-from hardsight.scores.registry import Fitted, FittedToReference, ScoreInputs, reference_score
+from hardsight.scores.registry import Fitted, FittedToReference, GivenArrays, reference_score
 from hardsight.scores.search import QUERIES, Candidates
 from hardsight.scores.sweep import Sweep
 from hardsight.scores.terms import ANGLES
@@ -188,7 +188,7 @@ def qda_confidence(features: Any, labels: Any, reference: Any, reference_labels:
 
     The Gaussians are of the first 2 sqrt(d) principal directions, each class's covariance shrunk toward the common one.
     """
-    return ScoreInputs(features, labels=labels), GaussianConfidence(), ScoreInputs(reference, labels=reference_labels)
+    return GivenArrays(features, labels=labels), GaussianConfidence(), GivenArrays(reference, labels=reference_labels)
 
 
 # ---- angles ----
@@ -253,7 +253,7 @@ def neighbor_ratio(features: Any, labels: Any, reference: Any, reference_labels:
         >>> neighbor_ratio([[1.0, 1.0], [1.0, 0.0]], [0, 0], [[1.0, 0.0], [0.0, 1.0]], [0, 1], k=1).round(4)
         array([0.5, 0. ])
     """
-    return ScoreInputs(features, labels=labels), NeighborRatio(k), ScoreInputs(reference, labels=reference_labels)
+    return GivenArrays(features, labels=labels), NeighborRatio(k), GivenArrays(reference, labels=reference_labels)
 
 
 class AngularConfidence(LabeledReference):
@@ -289,7 +289,7 @@ def angular_confidence(
 ) -> FittedToReference:
     """Probability of the given class by angles alone, tempered by how much they vary in the reference."""
     own = as_head(head, bias)
-    return ScoreInputs(features, own, labels), AngularConfidence(own), ScoreInputs(reference, own, reference_labels)
+    return GivenArrays(features, own, labels), AngularConfidence(own), GivenArrays(reference, own, reference_labels)
 
 
 # ---- what people find hard ----
@@ -340,4 +340,4 @@ def human_hardness(
     at which a sure model is less sure.
     """
     own = as_head(head, bias)
-    return ScoreInputs(features, own, labels), HumanHardness(own), ScoreInputs(reference, own, reference_labels)
+    return GivenArrays(features, own, labels), HumanHardness(own), GivenArrays(reference, own, reference_labels)

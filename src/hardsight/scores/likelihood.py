@@ -9,7 +9,7 @@ import numpy as np
 
 from hardsight.checks import to_numpy
 from hardsight.head import Head, as_head
-from hardsight.scores.registry import Fitted, FittedTo, ScoreInputs, dataset_score
+from hardsight.scores.registry import Fitted, FittedTo, GivenArrays, dataset_score
 from hardsight.scores.sweep import Sweep
 from hardsight.scores.terms import LOGITS
 from hardsight.threads import blocks
@@ -124,5 +124,5 @@ def gm_likelihood(features: Any, head: Any, labels: Any = None, *, bias: Any = N
     """
     own = None if head is None else as_head(head, bias)
     if own is None or own.kind != "gaussian":
-        return ScoreInputs(features, head, labels, bias), ClassGaussians()
-    return ScoreInputs(features, own, labels), HeadGaussians(own)
+        return GivenArrays(features, head, labels, bias), ClassGaussians()
+    return GivenArrays(features, own, labels), HeadGaussians(own)

@@ -9,7 +9,7 @@ import numpy as np
 
 from hardsight.checks import as_matrix, check_count, check_labels, to_numpy, widened
 from hardsight.errors import InputError
-from hardsight.scores.registry import Fitted, FittedTo, ScoreInputs, dataset_score, plain_score
+from hardsight.scores.registry import Fitted, FittedTo, GivenArrays, dataset_score, plain_score
 from hardsight.scores.search import QUERIES, Candidates
 from hardsight.scores.sweep import Sweep
 from hardsight.threads import blocks, share
@@ -140,4 +140,4 @@ def unit_rows(x: Any, rows: np.ndarray, norm: np.ndarray) -> np.ndarray:
 )
 def knn_agreement(features: Any, labels: Any, *, k: int = 10) -> FittedTo:
     """Share of a sample's k nearest neighbors (cosine, itself left out) that carry its label."""
-    return ScoreInputs(features, labels=labels), Neighbors(k)
+    return GivenArrays(features, labels=labels), Neighbors(k)

@@ -27,7 +27,7 @@ from hardsight.scores.terms import ANGLES, INPUT, NEAREST, NOBIAS
 
 Formula = Callable[[Sweep], np.ndarray]
 Hard = Literal["high", "low"]
-Scope = Literal["row", "dataset", "dynamics", "reference", "models", "layers", "checkpoints"]
+ScopeName = Literal["row", "dataset", "dynamics", "reference", "models", "layers", "checkpoints"]
 
 OF_FEATURES = frozenset({ANGLES, NEAREST, NOBIAS, INPUT})  # terms that logits cannot give
 
@@ -44,7 +44,7 @@ class RowScore(Protocol):
 
 
 @dataclass(frozen=True)
-class ScoreInputs:
+class GivenArrays:
     """What a score function was called with."""
 
     features: Any = None
@@ -67,7 +67,7 @@ class Score:
 
     name: str
     hard: Hard
-    scope: Scope
+    scope: ScopeName
     labels: bool
     range: str
     formula: str
@@ -140,7 +140,7 @@ SCORES = Scores()
 
 
 def plain_score(
-    scope: Scope, *, hard: Hard, range: str, formula: str, source: str, labels: bool = True
+    scope: ScopeName, *, hard: Hard, range: str, formula: str, source: str, labels: bool = True
 ) -> Callable[[Callable[..., np.ndarray]], Callable[..., np.ndarray]]:
     """Register a function of arrays as a score; `scoring` gathers the arrays for it. A number k is a keyword of its own."""
 
@@ -169,7 +169,7 @@ def row_score(
             features: Any = None, head: Any = None, labels: Any = None, *,
             bias: Any = None, logits: Any = None, probs: Any = None, pred_probs: Any = None,
         ) -> np.ndarray:  # fmt: skip
-            inputs = ScoreInputs(features, head, labels, bias, logits, given_probs(probs, pred_probs))
+            inputs = GivenArrays(features, head, labels, bias, logits, given_probs(probs, pred_probs))
             return values(SCORES[name], swept(inputs, frozenset(terms), name))
 
         _own_signature(function)
@@ -196,7 +196,7 @@ def row_score_at(
         @functools.wraps(of)
         def function(features: Any, head: Any, labels: Any, *, bias: Any = None, k: int = k) -> np.ndarray:
             score = _carrying(name, check_count(k, "k", least=1), **of_k(k))
-            return values(score, swept(ScoreInputs(features, head, labels, bias), score.terms, name))
+            return values(score, swept(GivenArrays(features, head, labels, bias), score.terms, name))
 
         _own_signature(function)
         SCORES[name] = Score(
@@ -241,8 +241,8 @@ class Fitted:
         raise NotImplementedError
 
 
-FittedTo = tuple[ScoreInputs, Fitted]  # arrays in memory, and the score to fit to them
-FittedToReference = tuple[ScoreInputs, Fitted, ScoreInputs]  # arrays to score, the score, and the reference to fit it to
+FittedTo = tuple[GivenArrays, Fitted]  # arrays in memory, and the score to fit to them
+FittedToReference = tuple[GivenArrays, Fitted, GivenArrays]  # arrays to score, the score, and the reference to fit it to
 
 
 def dataset_score(
@@ -321,7 +321,7 @@ def values(score: Score, rows: Sweep) -> np.ndarray:
     return np.where(np.isfinite(result), result, np.nan)
 
 
-def swept(inputs: ScoreInputs, terms: frozenset[str], name: str) -> Sweep:
+def swept(inputs: GivenArrays, terms: frozenset[str], name: str) -> Sweep:
     """Check what a caller passed to the score `name`, and make the one pass over it."""
     passed = [key for key in ("features", "logits", "probs") if getattr(inputs, key) is not None]
     if len(passed) != 1:

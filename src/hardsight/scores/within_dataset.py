@@ -8,7 +8,7 @@ import numpy as np
 
 from hardsight.checks import to_numpy
 from hardsight.geometry import SAME_DIRECTION, safe_row_norms
-from hardsight.scores.registry import Fitted, FittedTo, ScoreInputs, dataset_score
+from hardsight.scores.registry import Fitted, FittedTo, GivenArrays, dataset_score
 from hardsight.scores.sweep import Sweep
 from hardsight.scores.terms import ANGLES
 
@@ -63,7 +63,7 @@ def prototypicality(features: Any, labels: Any) -> FittedTo:
         >>> prototypicality([[1.0, 0.0], [0.0, 1.0], [2.0, 2.0]], [0, 0, 0]).round(4)
         array([0.7854, 0.7854, 0.    ])
     """
-    return ScoreInputs(features, labels=labels), Centroids()
+    return GivenArrays(features, labels=labels), Centroids()
 
 
 class AvhScaled(Fitted):
@@ -132,7 +132,7 @@ def _between(values: np.ndarray, low: Any, high: Any) -> np.ndarray:
 )
 def avh_scaled(features: Any, head: Any, labels: Any, *, bias: Any = None) -> FittedTo:
     """AVH scaled linearly to [0, 1] over the dataset, as the paper's tables show it; ranks do not change."""
-    return ScoreInputs(features, head, labels, bias), AvhScaled()
+    return GivenArrays(features, head, labels, bias), AvhScaled()
 
 
 @dataset_score(
@@ -144,4 +144,4 @@ def avh_scaled(features: Any, head: Any, labels: Any, *, bias: Any = None) -> Fi
 )
 def norm_in_class(features: Any, labels: Any) -> FittedTo:
     """Norm scaled to [0, 1] within the given class: the norm the paper correlates with people's answers."""
-    return ScoreInputs(features, labels=labels), NormInClass()
+    return GivenArrays(features, labels=labels), NormInClass()

@@ -51,7 +51,10 @@ class FoldHeads:
 
 @dataclass(frozen=True)
 class Job(ScoringInputs):
-    """A scoring job: its inputs, which rows, which scores, how strict. `parts` computes the table, `schema` has its columns."""
+    """A scoring job: which rows, which scores, how strict. `parts` computes the table, `schema` has its columns.
+
+    Its inputs: `ScoringInputs`, top of scopes.py.
+    """
 
     scores: str | Sequence[str] | None = None
     first: int | None = None
