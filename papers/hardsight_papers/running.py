@@ -82,7 +82,7 @@ def reproduce_all(
     run = Run(os.fspath(output), COMMAND, arguments, {"data": context.data.present()})
     outcomes: dict[str, Outcome] = {}
     skipped: dict[str, str] = {}
-    run.kept = lambda: f"{len(outcomes)} of {len(recipes)} recipes"
+    run.kept_in_words = lambda: f"{len(outcomes)} of {len(recipes)} recipes"
     with run.only_writer():
         for recipe in recipes:
             try:
@@ -92,7 +92,9 @@ def reproduce_all(
                     raise
                 skipped[recipe.id] = str(error)
             except Exception as error:  # a mistake of ours: the traceback, and what is not lost
-                error.add_note(f"{recipe.id} failed. {run.directory} keeps {run.kept()}: run the same command again to resume.")
+                error.add_note(
+                    f"{recipe.id} failed. {run.directory} keeps {run.kept_in_words()}: run the same command again to resume."
+                )
                 raise
             if say is not None:
                 say(recipe, outcomes.get(recipe.id) or skipped[recipe.id])
