@@ -136,6 +136,8 @@ class Network(Model):
 
     def _forward(self, batch: np.ndarray, dtype: torch.dtype | None) -> Any:
         images = torch.from_numpy(np.ascontiguousarray(batch)).to(self.device, self._dtype, non_blocking=True)
+        if images.ndim == 4 and self.device.type == "cpu":  # convolutions of a processor then take a tenth to a half less time
+            images = images.contiguous(memory_format=torch.channels_last)
         autocast = torch.autocast(self.device.type, dtype) if dtype is not None else nullcontext()
         with torch.no_grad(), _evaluating(self.module), _not_compiled(self.module), autocast:
             try:
