@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import random
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import typer.main
 from hypothesis import settings
 
 import properties  # noqa: F401  (registers the profiles)
@@ -29,6 +31,9 @@ avoid_amx()  # as the command does, before a test loads torch
 # No file of a test must outlive a power cut, and waiting for the disk takes some milliseconds each time, twice for every file.
 # That files are flushed before they get their name, test_bad_output.py sees: what a flush refuses, the command refuses.
 os.fsync = lambda fd: None
+
+# The tests run hundreds of commands in a process, and each time all of them would be built from their functions' signatures.
+typer.main.get_command = functools.cache(typer.main.get_command)
 
 # What the imports of all tests make stays to the end: looking for garbage among it took a sixteenth of the run's time.
 gc.disable()
@@ -62,7 +67,7 @@ def fixed_seeds() -> None:
     random.seed(0)
     np.random.seed(0)
     if torch := sys.modules.get("torch"):
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(0)  # torch.manual_seed also prepares for GPUs, which takes longer than many a test
 
 
 @dataclass(frozen=True)

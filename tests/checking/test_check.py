@@ -9,7 +9,8 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -24,12 +25,20 @@ import hardsight
 from hardsight.errors import InputError
 from hardsight.explorer.opening import open_page
 from hardsight.explorer.settings import ExploreSettings
+from undrawn import undrawn
 
 torch = pytest.importorskip("torch")
 
 Cli = Callable[..., Any]
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # the notes of a check
+
+
+@pytest.fixture(autouse=True)
+def reports_without_figures(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The figures of a report are looked at once, and drawn by the tests of the explorer."""
+    with nullcontext() if request.node.name == "test_photographs_end_to_end" else undrawn(in_pages=False):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -90,8 +90,8 @@ def test_classes_are_alike_as_their_vectors() -> None:
 
 def test_whom_to_ask_next_is_drawn_from_the_samples_without_answers() -> None:
     """At random: another seed draws others, and what is printed does not say that they were chosen."""
-    first, same, other = (people(SNAPSHOT, answers(800), ask=5, seed=seed) for seed in (0, 0, 1))
-    assert first.ask_next == same.ask_next != other.ask_next and not set(other.ask_next) & set(answers(800)["id"])
+    first, same, other = (people(SNAPSHOT, answers(150), ask=5, seed=seed) for seed in (0, 0, 1))
+    assert first.ask_next == same.ask_next != other.ask_next and not set(other.ask_next) & set(answers(150)["id"])
     assert any("drawn at random" in line.text for line in first.lines() if isinstance(line, Sentence))
 
 
@@ -123,14 +123,14 @@ def test_an_answered_sample_is_predicted_by_the_others() -> None:
 
 
 def test_curve_shares_and_what_to_ask() -> None:
-    found = people(SNAPSHOT, answers(800), ask=5)
+    found = people(SNAPSHOT, answers(400), ask=5)
     sizes, values = zip(*found.curve, strict=True)
-    assert sizes == (100, 200, 400, 800) and values[-1] > values[0]
+    assert sizes == (100, 200, 400) and values[-1] > values[0]
     assert sum(found.shares.values()) == pytest.approx(1, abs=1e-9)
     noise = np.mean(COUNTS / 20 * (1 - COUNTS / 20) / 19) / np.var(COUNTS / 20)
     assert found.shares["noise"] == pytest.approx(noise, rel=0.15)
-    assert len(found.ask_next) == 5 and not set(found.ask_next) & set(answers(800)["id"])
-    assert found.summary["answered"] == 800
+    assert len(found.ask_next) == 5 and not set(found.ask_next) & set(answers(400)["id"])
+    assert found.summary["answered"] == 400
 
 
 def test_counts_and_frequencies_say_the_same() -> None:
