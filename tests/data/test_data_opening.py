@@ -114,6 +114,15 @@ def test_labels_from_files(folder: Path, tmp_path: Path) -> None:
     assert joined.labels is not None and joined.labels[[0, 6]].tolist() == [4, 0]
 
 
+def test_the_order_of_classes_is_noted_once(tmp_path: Path) -> None:
+    for name in ("2", "10"):
+        (tmp_path / f"n{name}").mkdir()
+        Image.new("RGB", (2, 2)).save(tmp_path / f"n{name}" / "a.png")
+    (tmp_path / "x.csv").write_text("id,label\nn2/a.png,n10\nn10/a.png,n2\n")
+    data = open_data(tmp_path, labels_from=tmp_path / "x.csv")
+    assert data.class_names == ["n2", "n10"] and sum("natural order" in note for note in data.notes) == 1
+
+
 def test_fingerprint(folder: Path) -> None:
     before = open_data(folder).fingerprint()
     assert open_data(folder).take(range(11, -1, -1)).fingerprint()["sha256"] == before["sha256"]  # in any order

@@ -14,7 +14,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -177,11 +176,13 @@ def shards_in(folder: Place) -> list[Place]:
         with reading(folder / "state.json"):
             names = [str(entry["filename"]) for entry in read_json(folder / "state.json")["_data_files"]]
         return [folder / name for name in names if "/" not in name and (folder / name).is_file()]
-    inside = sorted((sub for sub in folder.iterdir() if sub.name == "data" or split_name(sub.name)), key=attrgetter("name"))
+    inside = sorted((sub for sub in folder.iterdir() if sub.name == "data" or split_name(sub.name)), key=_name)
     folders = [folder, *(sub for sub in inside if sub.is_dir())]
-    return [
-        file for sub in folders for file in sorted(sub.iterdir(), key=attrgetter("name")) if file.suffix.lower() == ".parquet"
-    ]
+    return [file for sub in folders for file in sorted(sub.iterdir(), key=_name) if file.suffix.lower() == ".parquet"]
+
+
+def _name(path: Place) -> str:
+    return path.name
 
 
 def holds_encoded(file: Place) -> bool:

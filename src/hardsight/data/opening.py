@@ -242,8 +242,7 @@ def _relabel(data: ImageData, file: Path) -> ImageData:
     values, notes = _labels_by_id(data, file) if file.suffix.lower() in SHEETS else _labels_by_position(data, file)
     labels = read_labels(values, lambda row: f"{file}, label of {data.ids[row]!r}", class_names=_known(values, data))
     keep = data.class_names if labels.class_names is None and data.labels is None else None
-    said = tuple(dict.fromkeys(data.notes + notes + labels.notes))
-    return replace(data, labels=labels.numbers, class_names=labels.class_names or keep, notes=said)
+    return replace(data, labels=labels.numbers, class_names=labels.class_names or keep, notes=data.notes + notes + labels.notes)
 
 
 def _known(values: Iterable[Any], data: ImageData) -> list[str] | None:
