@@ -139,9 +139,8 @@ class CorrectedLabels(Result):
 
 
 def apply_review(
-    x: Any, review: Any, class_names: Any = None, *,
-    output: str | os.PathLike[str] | None = None, **opening: Any,
-) -> CorrectedLabels:  # fmt: skip
+    x: Any, review: Any, class_names: Any = None, *, output: str | os.PathLike[str] | None = None, **opening: Any
+) -> CorrectedLabels:
     """The labels of anything a snapshot opens after a review: the marks of a `review.parquet`, or those of another tool.
 
     The classes are those of the head, else those of the class names, else those up to the highest label.
