@@ -121,7 +121,7 @@ def test_a_weak_classifier_says_how_many_samples_it_leaves_out() -> None:
     X = np.eye(3)[labels] * 1.2 + rng.normal(size=(180, 3))
     with pytest.warns(UserWarning, match=r"of 180 samples are left out; out of fold, the classifier is right on \d+% of"):
         kept = CleanClassifier(DecisionTreeClassifier(random_state=0)).fit(X, labels).kept_
-    assert kept.mean() < 0.8
+    assert kept.mean() < 0.75
 
 
 def test_a_class_of_one_sample_is_kept_and_nothing_is_judged() -> None:

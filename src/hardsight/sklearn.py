@@ -34,7 +34,7 @@ from hardsight.screen import warn_in_python
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-MANY_LEFT_OUT = 0.2  # share of the samples from which that is worth a warning
+MANY_LEFT_OUT = 0.25  # share of the samples from which that is worth a warning
 MASKED = -1  # the label of a target sample, whose class must not be seen
 
 
