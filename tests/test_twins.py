@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from unittest import SkipTest
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import hardsight
@@ -103,13 +105,23 @@ def test_a_clean_classifier_learns_from_the_labels_that_are_not_flagged() -> Non
     y = truth.copy()
     y[wrong] = (truth[wrong] + 1) % 3
     names = np.array(["ant", "bee", "cat"])
-    model = CleanClassifier(RandomForestClassifier(50, random_state=0)).fit(X, names[y])
+    with warnings.catch_warnings(action="error"):  # a tenth is left out
+        model = CleanClassifier(RandomForestClassifier(50, random_state=0)).fit(X, names[y])
     dropped = np.flatnonzero(~model.kept_)
     assert np.isin(dropped, wrong).mean() > 0.9 and np.isin(wrong, dropped).mean() > 0.8
     assert model.suspects_ is not None and np.array_equal(dropped, np.flatnonzero(model.suspects_["is_label_issue"]))
     noisy = RandomForestClassifier(50, random_state=0).fit(X, names[y])
     assert model.score(X, names[truth]) > noisy.score(X, names[truth]) + 0.05
     assert model.predict_proba(X[:2]).shape == (2, 3) and not hasattr(model, "decision_function")
+
+
+def test_a_weak_classifier_says_how_many_samples_it_leaves_out() -> None:
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1, 2], 60)
+    X = np.eye(3)[labels] * 1.2 + rng.normal(size=(180, 3))
+    with pytest.warns(UserWarning, match=r"of 180 samples are left out; out of fold, the classifier is right on \d+% of"):
+        kept = CleanClassifier(DecisionTreeClassifier(random_state=0)).fit(X, labels).kept_
+    assert kept.mean() < 0.75
 
 
 def test_a_class_of_one_sample_is_kept_and_nothing_is_judged() -> None:

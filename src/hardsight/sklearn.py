@@ -29,10 +29,12 @@ from hardsight.quality.clean import clean
 from hardsight.scores import SCORES
 from hardsight.scoring.fitted_head import check_told_apart, fit_head, inverse_shrinkage_of, unconverged
 from hardsight.scoring.score import score
+from hardsight.screen import warn_in_python
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+MANY_LEFT_OUT = 0.25  # share of the samples from which that is worth a warning
 MASKED = -1  # the label of a target sample, whose class must not be seen
 
 
@@ -156,6 +158,10 @@ class CleanClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             flagged = np.asarray(self.suspects_["is_label_issue"].to_numpy(zero_copy_only=False), bool)
             remaining = np.bincount(labels[~flagged], minlength=len(self.classes_))
             self.kept_ = ~flagged | (remaining == 0)[labels]  # no class is emptied
+            if np.mean(self.kept_) < 1 - MANY_LEFT_OUT:
+                accuracy = f"out of fold, the classifier is right on {np.mean(probs.argmax(axis=1) == labels):.0%} of the labels"
+                left_out = f"{np.count_nonzero(~self.kept_)} of {len(y)} samples are left out"
+                warn_in_python([f"{left_out}; {accuracy}. A weak classifier leaves out right labels as well."])
         rows = np.flatnonzero(self.kept_)
         self.estimator_ = clone(self._base()).fit(_safe_indexing(X, rows), y[rows])
         for name in ("n_features_in_", "feature_names_in_"):  # what X may be is for the classifier to say

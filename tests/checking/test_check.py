@@ -135,6 +135,7 @@ def test_corrected_photographs_are_checked_again_by_the_line_that_is_said(here: 
         (line,) = [line for line in done.out.splitlines() if line.startswith("check again: hardsight check ")]
         again = cli(*shlex.split(line.removeprefix("check again: hardsight ")), "--embedder", embedder)
         assert again.code == 0 and f"{n} images of 3" in again.out and (here / folder / "report.html").is_file(), again.err
+        assert hardsight.Snapshot.open(here / folder).class_names == ["Blue sky", "green", "red, dark"]  # also by the table
     assert (here / "hardsight-photos" / "suspects.parquet").read_bytes() == first  # what was marked is still there
 
 
@@ -272,10 +273,15 @@ def test_leaks_between_splits_by_copies_and_by_groups() -> None:
     found = hardsight.check(features, labels, columns=columns)
     assert found.counts["leaks"] == 1 and found["leak"].to_numpy().nonzero()[0].tolist() == [70]
     assert found.counts["duplicates"] == 1
+    assert str(found["explanation"][70]).endswith("; leak: it repeats 5 in split train")
     patient[80] = "p0"  # a patient of the training split
     found = hardsight.check(features, labels, columns=columns, group="patient", fail_on="leaks > 0")
     leaking = set(found["leak"].to_numpy().nonzero()[0].tolist())
     assert {69, 70, 71, 80} == leaking  # row 70 links its patient to that of row 5
+    said = {row: str(found["explanation"][row]).rpartition("leak: ")[2] for row in leaking}
+    assert said[70] == "it repeats 5 in split train" and said[71] == "its patient p23 is also that of 3 in split train"
+    assert said[80] == "its patient p0 is also that of 0 in split train"
+    assert found.why(found.table.slice(80, 1).to_pylist()[0]).endswith(f"leak: {said[80]}")
     assert [outcome.value for outcome in found.failed] == [4]
     with pytest.raises(InputError, match="'?nobody'?.*patient"):
         hardsight.check(features, labels, columns=columns, group="nobody")

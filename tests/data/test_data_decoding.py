@@ -246,7 +246,7 @@ def test_pipe_does_not_hang(tmp_path: Path) -> None:
 def test_missing_and_folder_named_like_an_image(tmp_path: Path) -> None:
     (tmp_path / "folder.png").mkdir()
     save(tmp_path / "file.png")
-    images = ImageFiles.below(tmp_path, ["gone.png", "folder.png", "file.png/x.png", "x" * 300 + ".png"])
+    images = ImageFiles(os.path.realpath(tmp_path), ["gone.png", "folder.png", "file.png/x.png", "x" * 300 + ".png"])
     assert [reason_of(images, row) for row in range(4)] == ["missing", "not_a_file", "missing", "unreadable"]
 
 

@@ -97,12 +97,30 @@ def test_labels_from_files(folder: Path, tmp_path: Path) -> None:
     data = open_data(folder, labels_from=tmp_path / "x.csv")
     assert data.class_names == ["lynx", "wolf"] and data.labels is not None
     assert data.labels.tolist() == [0] + [-1] * 5 + [1] + [-1] * 5
+    (tmp_path / "x.csv").write_text("id,label\ndog/06.png,dog\ncat/00.png,dog\n")  # no cat is left, and classes stay
+    same = open_data(folder, labels_from=tmp_path / "x.csv")
+    assert same.class_names == ["cat", "dog"] and same.labels is not None and same.labels[[0, 6]].tolist() == [1, 1]
+    (tmp_path / "x.csv").write_text("id,label,label_name\ndog/06.png,7,cat\ncat/00.png,0,dog\n")  # as clean --apply writes it
+    same = open_data(folder, labels_from=tmp_path / "x.csv")
+    assert same.class_names == ["cat", "dog"] and same.labels is not None and same.labels[[0, 6]].tolist() == [1, 0]
+    (tmp_path / "x.csv").write_text("id,label,label_name\ndog/06.png,7,wolf\ncat/00.png,0,dog\n")  # of other classes
+    other = open_data(folder, labels_from=tmp_path / "x.csv")
+    assert other.class_names is None and other.labels is not None and other.labels[[0, 6]].tolist() == [0, 7]
     (tmp_path / "x.txt").write_text("\n".join(str(k) for k in range(12)))
     numbered = open_data(folder, labels_from=str(tmp_path / "x.txt"))
     assert numbered.labels is not None and numbered.labels.tolist() == list(range(12)) and numbered.class_names is None
     (tmp_path / "y.txt").write_text("cat/00.png 4\ndog/06.png 0\n")
     joined = open_data(folder, labels_from=tmp_path / "y.txt")
     assert joined.labels is not None and joined.labels[[0, 6]].tolist() == [4, 0]
+
+
+def test_the_order_of_classes_is_noted_once(tmp_path: Path) -> None:
+    for name in ("2", "10"):
+        (tmp_path / f"n{name}").mkdir()
+        Image.new("RGB", (2, 2)).save(tmp_path / f"n{name}" / "a.png")
+    (tmp_path / "x.csv").write_text("id,label\nn2/a.png,n10\nn10/a.png,n2\n")
+    data = open_data(tmp_path, labels_from=tmp_path / "x.csv")
+    assert data.class_names == ["n2", "n10"] and sum("natural order" in note for note in data.notes) == 1
 
 
 def test_fingerprint(folder: Path) -> None:

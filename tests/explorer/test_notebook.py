@@ -22,6 +22,7 @@ from explorer_runs import digits_run
 from hardsight.errors import MissingExtra
 from hardsight.explorer import explore
 from hardsight.explorer.explore import ServedView
+from hardsight.quality.review import apply_review
 from hardsight.table import write_table
 from jupyter_lab import PATIENCE, free_port, jupyter_lab, open_notebook, run_cell, wait_for, write_notebook
 
@@ -149,6 +150,7 @@ def test_what_is_selected_and_marked_in_a_widget_comes_back(widget: Any) -> None
     mark = json.dumps({"tab": "t", "row": 7, "mark": "drop", "suggestion": None}).encode()
     assert channel.ask("api/mark", "POST", mark)[0]["status"] == 200
     assert widget.marks["id"].to_pylist() == ["7"] and "3 of 40 samples selected, 1 marked" in repr(widget)
+    assert apply_review(widget.page.display.path, widget).dropped == 1  # and labels are corrected by it
     channel.ask("api/undo", "POST", b'{"tab": "t"}')
     assert len(widget.marks) == 0
 

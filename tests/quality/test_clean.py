@@ -682,6 +682,13 @@ def test_ids_that_are_numbers_join_the_text_of_a_review(tmp_path: Path) -> None:
     assert applied.table.to_pydict() == {
         "id": [0, 1, 2, 3], "label": [0, 1, 1, None], "given_label": [0, 1, 0, None], "changed": [False, False, True, False],
     }  # fmt: skip
+    marks = review.table()
+    for table in (marks, marks.to_pandas(), marks.to_pydict(), hardsight.result.Result(marks)):
+        assert apply_review(Snapshot(np.eye(4), labels=[0, 1, 0, -1]), table).equals(applied)
+    with pytest.raises(FileError, match="the table of marks: not a review: it has no column 'mark'"):
+        apply_review(Snapshot(np.eye(4)), {"id": [0]})
+    with pytest.raises(InputError, match="the table of marks is of other samples: 1 of its 1 ids"):
+        apply_review(Snapshot(np.eye(1), labels=[0]), marks)
 
 
 def test_a_review_of_classes_or_ids_that_are_not_there_is_refused(tmp_path: Path) -> None:

@@ -155,7 +155,8 @@ class _Check:
         if self.folder is None:
             raise InputError("images are extracted into a run directory: give output='run'.")
         check_run_directory(self.folder, "hardsight extract")
-        data = open_data(x, labels_from=settings.labels or settings.label) if not isinstance(x, ImageData) else x
+        labels_from = None if isinstance(x, ImageData) else settings.labels or settings.label
+        data = x if isinstance(x, ImageData) else open_data(x, labels_from=labels_from)
         self._check_installed()
         if settings.group is not None and settings.group not in data.columns:
             known = did_you_mean(settings.group, data.columns) or f" It has {', '.join(data.columns) or 'none'}."
@@ -168,7 +169,6 @@ class _Check:
 
         from hardsight.extraction.extract import extract
 
-        labels_from = None if isinstance(x, ImageData) else settings.labels or settings.label
         run = partial(
             extract, model, x, self.folder, progress=lambda done, total: self.progress(done, total, "extracting features"),
             say=self._say_resumed, seen=quality.see, class_names=settings.class_names, labels_from=labels_from,
@@ -200,12 +200,7 @@ class _Check:
             if self.folder is None or not (self.folder / "check.json").is_file():  # another command's run is left alone
                 raise
             self.say(f"the data or the options have changed, so everything is checked anew ({error.args[0].partition(': ')[2]})")
-            return self._beside_marks(make)
-
-    def _beside_marks(self, make: Callable[[], T]) -> T:
-        """What is made in the run directory once it holds nothing but the marks of a review, under a hidden name until then."""
-        assert self.folder is not None
-        marks, hidden = self.folder / "review.parquet", self.folder / ".review.parquet"
+        marks, hidden = self.folder / "review.parquet", self.folder / ".review.parquet"  # with the latter it counts as empty
         if marks.is_file():
             marks.replace(hidden)
         for path in [path for path in self.folder.iterdir() if path != hidden]:
@@ -308,8 +303,7 @@ class _Check:
         parts, rows = [], {}
         if samples.features is not None:
             parts = [run.folder("samples") / "part-00000.parquet"]
-            further = [name for name in samples.column_names if name not in ("id", "label")]
-            columns = {name: samples.columns([name]).column(0) for name in ("id", *further)}
+            columns = {name: samples.columns([name]).column(0) for name in samples.column_names if name != "label"}
             metadata = class_names_metadata(samples.class_names)
             rows[parts[0].name] = write_samples(parts[0], samples.features, {**columns, "label": samples.labels}, metadata)
             if samples.head is not None:
@@ -325,11 +319,10 @@ class _Check:
             group_numbers(samples, settings.group)  # refused before anything slow
         table = self._suspects(samples)
         table = table.append_column("image_issues", pa.array(_of_ids(samples.ids, looks, "issues"), pa.string()))
-        twins = _of_ids(samples.ids, looks, "copy_of")
-        together = _together(samples, table, twins)
+        together = _together(samples, table, _of_ids(samples.ids, looks, "copy_of"))
         table = _with_originals(table, samples, together)
         leaks = self._leaks(samples, together)
-        table = table.append_column("leak", pa.array(np.zeros(len(samples), bool) if leaks is None else leaks))
+        table = _with_leaks(table, leaks or [None] * len(samples))
         notes = suspects_notes(table)
         judged = "agreement" in notes
         sure = judged and notes["certainty"] != CANNOT_TELL
@@ -338,7 +331,7 @@ class _Check:
             "label_errors": notes["flagged"] if judged else None,
             "expected_errors_low": notes["expected_errors_low"] if sure else None,
             "duplicates": len(samples) - len(np.unique(together)),
-            "leaks": None if leaks is None else int(leaks.sum()),
+            "leaks": None if leaks is None else len(leaks) - leaks.count(None),
             "outliers": verdicts.count(OUTLIER) if samples.features is not None else None,
             "accuracy": notes["agreement"] if judged else None,
             **counts,
@@ -378,20 +371,25 @@ class _Check:
             column = table.column_names.index("given_label")
             return table.set_column(column, "given_label", given.cast(table.schema.field(column).type))
 
-    def _leaks(self, samples: Snapshot, together: np.ndarray) -> np.ndarray | None:
-        """(n,) whether a sample repeats one of another split, or is of the same group; None without splits.
+    def _leaks(self, samples: Snapshot, together: np.ndarray) -> list[str | None] | None:
+        """(n,) which sample of another split each one repeats, or is of the same group as; None without splits.
 
         Of what train and another split share, the samples of the other split leak; else all but those of the first split.
         """
-        splits = samples.splits
+        splits, group = samples.splits, self.settings.group
         if splits is None or len({split for split in splits.tolist() if split is not None}) < 2:
             return None
-        if self.settings.group is not None:
-            together = joined_groups(together, group_numbers(samples, self.settings.group))
-        order = _split_order(splits)
-        first = np.full(int(together.max()) + 1, len(samples))
-        np.minimum.at(first, together, order)
-        return np.asarray(order > first[together])
+        order, leaks = _split_order(splits), list[str | None]([None] * len(samples))
+        copied = joined = _originals(samples, together)
+        if group is not None:
+            values = samples.columns([group]).column(0).to_pylist()
+            joined = _originals(samples, joined_groups(together, group_numbers(samples, group)))
+        for row in np.flatnonzero(order > order[joined]).tolist():
+            what, first = "it repeats", copied[row]
+            if order[first] == order[row]:  # no copy of it is in the other split
+                what, first = f"its {group} {values[row]} is also that of", joined[row]
+            leaks[row] = f"leak: {what} {samples.ids[first]} in split {splits[first]}"
+        return leaks
 
     def _write(self, samples: Snapshot, table: pa.Table, looks: pa.Table | None) -> None:
         """suspects.parquet and scores.parquet, where explore and report look for them."""
@@ -414,9 +412,8 @@ class _Check:
 
     def _compare_groups(self, samples: Snapshot, judged: bool) -> None:
         """Where the data has columns, for which of their values the model is less accurate."""
-        columns = [
-            name for name in samples.column_names if name not in (*OWN, self.settings.group) and _makes_groups(samples, name)
-        ]
+        own = (*OWN, self.settings.group)
+        columns = [name for name in samples.column_names if name not in own and _makes_groups(samples, name)]
         if not columns or not judged:
             return
         self.progress(0, None, "comparing groups")
@@ -428,9 +425,8 @@ class _Check:
             return
         for row in groups.to_pylist():
             if (row["verdict"] or "").startswith("less accurate"):
-                self.notes.append(
-                    f"{row['by']} {row['group']}: {row['verdict']} ({100 * row['accuracy']:.0f} % of {row['n']:,})."
-                )
+                right = f"{100 * row['accuracy']:.0f} % of {row['n']:,}"
+                self.notes.append(f"{row['by']} {row['group']}: {row['verdict']} ({right}).")
 
 
 def _look(data: ImageData, quality: Quality, row: int, needed: Any) -> None:
@@ -468,22 +464,30 @@ def _split_order(splits: np.ndarray) -> np.ndarray:
     return np.array([names.index(str(split)) for split in splits.tolist()])
 
 
-def _with_originals(table: pa.Table, samples: Snapshot, together: np.ndarray) -> pa.Table:
-    """The table with one original for each group of copies: in train before other splits, then the shortest id, then the first.
+def _originals(samples: Snapshot, together: np.ndarray) -> np.ndarray:
+    """(n,) row of the original in each group: in train before other splits, then the shortest id, then the first.
 
-    A copy mostly has the longer name: `cat (1).jpg`, `Copy of cat.jpg`. What was said of the original as a copy moves to the
-    sample that was taken for the original.
+    A copy mostly has the longer name: `cat (1).jpg`, `Copy of cat.jpg`.
     """
     n, splits = len(samples), samples.splits
     lengths = np.array([len(str(id)) for id in samples.ids.tolist()])
     order = np.lexsort((lengths, np.zeros(n) if splits is None else _split_order(splits)))  # stable: then the first
-    originals, before = np.empty(n, np.int64), first_rows(together)
+    originals = np.empty(n, np.int64)
     originals[order] = order[first_rows(together[order])]
+    return originals
+
+
+def _with_originals(table: pa.Table, samples: Snapshot, together: np.ndarray) -> pa.Table:
+    """The table with one original for each group of copies.
+
+    What was said of the original as a copy moves to the sample that was taken for the original.
+    """
+    originals, before = _originals(samples, together), first_rows(together)
     said = {name: table.column(name).to_pylist() for name in (DUPLICATE_OF, "verdict", "explanation", "image_issues")}
     for row in np.flatnonzero(originals != before).tolist():
         if row == before[row]:
             _exchange(said, row, originals[row], str(samples.ids[originals[row]]))
-    for row in np.flatnonzero((originals != before) | (before != np.arange(n))).tolist():
+    for row in np.flatnonzero((originals != before) | (before != np.arange(len(before)))).tolist():
         said[DUPLICATE_OF][row] = None if row == originals[row] else str(samples.ids[originals[row]])
     for name, values in said.items():
         table = table.set_column(table.column_names.index(name), name, pa.array(values, pa.string()))
@@ -500,6 +504,14 @@ def _exchange(said: dict[str, list[Any]], copy: int, original: int, id: str) -> 
     ours, theirs = ((issues[row] or "").split(", ") for row in (original, copy))
     issues[original] = ", ".join(word for word in ours if word not in COPIES) or None
     issues[copy] = ", ".join(filter(None, [*theirs, *(word for word in ours if word in COPIES)])) or None
+
+
+def _with_leaks(table: pa.Table, leaks: list[str | None]) -> pa.Table:
+    """The table with a column of what leaks, and with the reason at the end of the explanation."""
+    column = table.column_names.index("explanation")
+    said = ["; ".join(filter(None, both)) or None for both in zip(table.column(column).to_pylist(), leaks, strict=True)]
+    table = table.set_column(column, "explanation", pa.array(said, pa.string()))
+    return table.append_column("leak", pa.array([leak is not None for leak in leaks]))
 
 
 def _makes_groups(samples: Snapshot, column: str) -> bool:

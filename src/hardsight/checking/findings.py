@@ -22,14 +22,14 @@ from hardsight.screen import Sentence, ShownTable, line, printable
 WORST = 5  # samples that are printed with why
 SHOWN = 10  # samples in a notebook
 COPIES = ("copy", "near copy")
-ONE = {"duplicates": "duplicate", "leaks between splits": "leak between splits", "outliers": "outlier"}
+COUNTED = {"duplicates": "duplicate{s}", "leaks": "leak{s} between splits", "outliers": "outlier{s}", "unreadable": "unreadable"}
 
 
 class Checked(Result):
     """One row per sample: what is wrong with it, and why.
 
     Args:
-        table: as `clean` gives it, with further columns `image_issues` and `leak`.
+        table: as `clean` gives it, with further columns `image_issues` and `leak`; how it leaks is in the explanation.
         figures: the counts that rules are about, None where they cannot be told.
         outcomes: of the rules.
         noun: what a sample is called.
@@ -86,34 +86,26 @@ class Checked(Result):
         return f"{words}: {flags} ({expected} in all); {agreement}"
 
     def _of_samples(self) -> str:
-        counts = {"duplicates": "duplicates", "leaks": "leaks between splits", "outliers": "outliers", "unreadable": "unreadable"}
-        known = {words: self.counts[name] for name, words in counts.items()}
-        said = [
-            f"{value:,.0f} {words if value != 1 else ONE.get(words, words)}"
-            for words, value in known.items()
-            if value is not None
-        ]
+        known = {name: self.counts[name] for name in COUNTED if self.counts[name] is not None}
+        said = [f"{value:,.0f} {COUNTED[name].format(s='s' * (value != 1))}" for name, value in known.items()]
         quality = Counter(word for words in self.table.column("image_issues").to_pylist() for word in (words or "").split(", "))
         odd = [f"{quality[name]:,} {name}" for name in ISSUES if quality[name] and name not in (*COPIES, "unreadable")]
         return ", ".join(said) + (f"; images: {', '.join(odd)}" if odd else "")
 
     def worst(self, count: int) -> list[dict[str, Any]]:
         """The rows to look at first: wrong labels, then leaks, outliers, odd images and duplicates."""
-        rows = self.table.to_pylist()
 
         def rank(row: Mapping[str, Any]) -> tuple[int, float]:
-            odd = [issue for issue in (row["image_issues"] or "").split(", ") if issue]
-            kinds = (row["is_label_issue"], row["leak"], row["verdict"] == OUTLIER, bool(odd), row[DUPLICATE_OF], row["verdict"])
+            odd, copied = row["image_issues"], row[DUPLICATE_OF]
+            kinds = (row["is_label_issue"], row["leak"], row["verdict"] == OUTLIER, odd, copied, row["verdict"])
             return next((place for place, kind in enumerate(kinds) if kind), len(kinds)), -(row["error_score"] or 0.0)
 
-        ranked = sorted((rank(row), number) for number, row in enumerate(rows))
-        return [rows[number] for (kind, _), number in ranked[:count] if kind < 6]
+        first = sorted(self.table.to_pylist(), key=rank)[:count]
+        return [row for row in first if rank(row)[0] < 6]
 
     def why(self, row: Mapping[str, Any]) -> str:
         """Why a sample is among the worst."""
-        leak = "it is also in another split, or of the same group as a sample there" if row["leak"] else None
-        said = [row["explanation"], row["image_issues"], leak]
-        return "; ".join(words for words in said if words) or f"a copy of {row[DUPLICATE_OF]}"
+        return "; ".join(filter(None, (row["explanation"], row["image_issues"]))) or f"a copy of {row[DUPLICATE_OF]}"
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """As a `Result`; the rules as JUnit (.xml), the figures and rules as Markdown (.md)."""

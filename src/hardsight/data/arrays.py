@@ -131,11 +131,10 @@ def read_npz(path: Path, label_key: str | None = None) -> ImageData:
     if labels and len(labels) != len(parts):
         raise InputError(f"{path}: either every split has labels or none, got {', '.join(arrays)}.")
     class_names = _class_names(arrays)
-    joined = _joined(labels, parts, class_names) if labels else None
-    if joined is None:
-        data = array_data("npz", parts, [path], None, class_names)
-    else:
-        data = replace(array_data("npz", parts, [path], joined.numbers, joined.class_names), notes=joined.notes)
+    data = array_data("npz", parts, [path], None, class_names)
+    if labels:
+        joined = _joined(labels, parts, class_names)
+        data = replace(data, labels=joined.numbers, class_names=joined.class_names, notes=joined.notes)
     return _with_columns(data, arrays, label_key) if parts[0].split is None else data
 
 

@@ -89,11 +89,6 @@ class ImageFiles:
     root: str
     paths: list[str]
 
-    @classmethod
-    def below(cls, root: Path, paths: Iterable[str]) -> ImageFiles:
-        """Files at posix paths relative to root, whose links are resolved once."""
-        return cls(os.path.realpath(root), list(paths))
-
     def __len__(self) -> int:
         return len(self.paths)
 
@@ -143,7 +138,7 @@ def read_folder(root: Place, level: int | None = None) -> ImageData:
     if not found:
         what = "" if isinstance(root, Remote) else f" It holds: {_holds(root)}."
         raise InputError(f"{root}: a data folder must hold images (.jpg, .png, .webp, ...) at some depth, found none.{what}")
-    images: Any = RemoteImages(root.uri, found) if isinstance(root, Remote) else ImageFiles.below(root, paths)
+    images: Any = RemoteImages(root.uri, found) if isinstance(root, Remote) else ImageFiles(os.path.realpath(root), paths)
     layout = read_layout(paths, level)
     names = [utf8_name(path) for path in paths]
     return ImageData(

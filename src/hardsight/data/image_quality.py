@@ -121,7 +121,7 @@ class Quality:
         """Rows that were not decoded, as those of a part that an interrupted run had written."""
         return [row for row, look in enumerate(self.looks) if look is None]
 
-    def table(self, ids: Sequence[str], labels: np.ndarray | None = None) -> pa.Table:
+    def table(self, ids: Sequence[str]) -> pa.Table:
         """One row per picture that was seen: id, what was measured, and `issues`; see `read_issues`."""
         seen = [row for row, look in enumerate(self.looks) if look is not None]
         looks = [look if isinstance(look, Look) else None for look in (self.looks[row] for row in seen)]

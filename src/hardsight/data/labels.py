@@ -72,7 +72,8 @@ def read_labels(
     except LabelError as error:
         raise InputError(f"{where(error.row)}: {error}") from error
     hint = "" if read.class_names is not None else counted_from_one(read.numbers).strip()
-    return replace(read, notes=(*read.notes, *order_note(read.class_names or ()), *([hint] if hint else [])))
+    ordered = order_note(read.class_names or ()) if class_names is None else []  # given names are in their own order
+    return replace(read, notes=(*read.notes, *ordered, *([hint] if hint else [])))
 
 
 def names_by_label(numbers: np.ndarray, words: Sequence[str | None]) -> list[str] | None:

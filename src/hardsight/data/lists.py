@@ -103,7 +103,7 @@ def _from_lines(
     data = ImageData(
         kind="list",
         ids=names,
-        images=ImageFiles.below(root, paths),
+        images=ImageFiles(os.path.realpath(root), paths),
         columns={"path": names, **columns},
         roots=[Path(os.path.realpath(root))],
     )
@@ -152,7 +152,7 @@ def read_sheet(path: Path, level: int | None = None, label_column: str | None = 
     data = ImageData(
         kind=kind,
         ids=ids,
-        images=ImageFiles.below(path.parent, paths),
+        images=ImageFiles(root, paths),
         columns={"path": names, **{k: v for k, v in columns.items() if k not in ("path", "id", "label", label_column)}},
         roots=[Path(root)],
     )

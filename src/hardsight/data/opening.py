@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -239,9 +240,15 @@ def _spread(data: ImageData, limit: int) -> ImageData:
 def _relabel(data: ImageData, file: Path) -> ImageData:
     """The data with labels from a file, by position or by id."""
     values, notes = _labels_by_id(data, file) if file.suffix.lower() in SHEETS else _labels_by_position(data, file)
-    labels = read_labels(values, lambda row: f"{file}, label of {data.ids[row]!r}")
+    labels = read_labels(values, lambda row: f"{file}, label of {data.ids[row]!r}", class_names=_known(values, data))
     keep = data.class_names if labels.class_names is None and data.labels is None else None
     return replace(data, labels=labels.numbers, class_names=labels.class_names or keep, notes=data.notes + notes + labels.notes)
+
+
+def _known(values: Iterable[Any], data: ImageData) -> list[str] | None:
+    """The class names of the data, if all labels are among them: they stay, also those that no image has now."""
+    held, names = [value for value in values if value is not None], set(data.class_names or ())
+    return data.class_names if held and all(isinstance(value, str) and value in names for value in held) else None
 
 
 def _labels_by_id(data: ImageData, file: Path) -> tuple[list[Any], tuple[str, ...]]:
@@ -249,7 +256,8 @@ def _labels_by_id(data: ImageData, file: Path) -> tuple[list[Any], tuple[str, ..
     key = "id" if "id" in columns else "path"
     if key not in columns or "label" not in columns:
         raise InputError(f"{file}: labels need columns `label` and `id` (or `path`), got {', '.join(columns)}.")
-    values, notes = _joined(data, file, list(zip(map(str, columns[key]), columns["label"], strict=True)))
+    label = "label_name" if _known(columns.get("label_name", ()), data) else "label"  # `clean --apply` writes both
+    values, notes = _joined(data, file, list(zip(map(str, columns[key]), columns[label], strict=True)))
     return values if file.suffix.lower() == ".parquet" else Written(values), notes
 
 

@@ -141,12 +141,8 @@ def from_arrow(name: str, column: Any) -> Column | None:
         return numbers(name, floats(column))
     if pa.types.is_dictionary(kind):
         column = column.cast(kind.value_type)
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        return _words(name, column)
-    return None
-
-
-def _words(name: str, column: Any) -> Column | None:
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return None
     if len(pc.unique(column[:50_000])) > MOST_NAMES:  # paths and the like: the first rows tell
         return None
     texts = pc.unique(column).drop_null().sort()

@@ -189,11 +189,8 @@ class _Fit:
     def _deviation(self) -> float:
         """Standard error of the log-odds of the rate."""
         last = len(self.parameters) - 1
-        columns = []
-        for i in range(last + 1):
-            step = np.zeros(last + 1)
-            step[i] = 0.05
-            columns.append((self.surprise(self.parameters + step)[1] - self.surprise(self.parameters - step)[1]) / 0.1)
+        steps = 0.05 * np.eye(last + 1)  # of one parameter each
+        columns = [(self.surprise(self.parameters + step)[1] - self.surprise(self.parameters - step)[1]) / 0.1 for step in steps]
         curvature = (np.array(columns) + np.array(columns).T) / 2
         # A weight at its bound, or one that makes no difference, as where all samples are sure, is no source of error.
         free = [i for i in range(last) if 0.01 < self.parameters[i] < SHARPEST - 0.01 and curvature[i, i] > 1e-3]

@@ -139,27 +139,23 @@ class CorrectedLabels(Result):
 
 
 def apply_review(
-    x: Any, review: str | os.PathLike[str], class_names: Any = None, *,
-    output: str | os.PathLike[str] | None = None, **opening: Any,
-) -> CorrectedLabels:  # fmt: skip
+    x: Any, review: Any, class_names: Any = None, *, output: str | os.PathLike[str] | None = None, **opening: Any
+) -> CorrectedLabels:
     """The labels of anything a snapshot opens after a review: the marks of a `review.parquet`, or those of another tool.
 
     The classes are those of the head, else those of the class names, else those up to the highest label.
 
     Args:
         x: a run, a file, a `Snapshot`, a table. A wide table is read with the columns that `hardsight clean` was told to take.
-        review: the marks, as the explorer saves them; or the JSON that Label Studio or FiftyOne exports.
+        review: the marks, as the explorer saves them; or the JSON that Label Studio or FiftyOne exports; or the page that
+            `hardsight.explore` gave, its `marks`, or any table with their columns id, mark and suggestion.
         class_names: (c,) names, or a file of them.
         output: .parquet, .csv or .json to write; or a new folder, for the images by class.
         **opening: further keywords of `Snapshot.open`, such as features and labels.
 
     Example:
-        >>> import pyarrow.parquet as pq, tempfile
-        >>> marks = pa.table({"id": ["1", "2"], "mark": ["wrong label", "drop"], "suggestion": pa.array([0, None], pa.int64())})
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     pq.write_table(marks, f"{folder}/review.parquet")
-        ...     done = apply_review(Snapshot(np.eye(3), labels=[0, 1, 2]), f"{folder}/review.parquet")
-        >>> done.table.to_pydict()
+        >>> marks = {"id": [1, 2], "mark": ["wrong label", "drop"], "suggestion": [0, None]}
+        >>> apply_review(Snapshot(np.eye(3), labels=[0, 1, 2]), marks).table.to_pydict()
         {'id': [0, 1], 'label': [0, 0], 'given_label': [0, 1], 'changed': [False, True]}
     """
     folder, path = _image_folder(output), Path(x) if isinstance(x, (str, os.PathLike)) else None
@@ -186,21 +182,25 @@ def _image_folder(output: str | os.PathLike[str] | None) -> Path | None:
     return target if isinstance(target, Path) and (target.suffix == "" or target.is_dir()) else None
 
 
-def _corrected(samples: Snapshot, review: str | os.PathLike[str], names: list[str] | None) -> CorrectedLabels:
+def _corrected(samples: Snapshot, review: Any, names: list[str] | None) -> CorrectedLabels:
     """Marks by id applied to the labels."""
-    path = place(review)
-    labels, marks = samples.labels, tool_marks(path, samples, names) if path.suffix == ".json" else _read_marks(path)  # (n,)
-    rows = _join(samples, marks, review)
+    if isinstance(review, (str, os.PathLike)):
+        where = str(path := place(review))
+        marks = tool_marks(path, samples, names) if path.suffix == ".json" else _read_marks(read_parquet(path), where)
+    else:
+        where = "the table of marks"
+        marks = _read_marks(pa.table(getattr(review, "marks", review)), where)
+    labels, rows = samples.labels, _join(samples, marks, where)  # (n,)
     after, kept, dropped = labels.copy(), np.ones(len(labels), dtype=bool), 0
     c = samples.num_classes or (int(labels.max(initial=-1)) + 1 or None if names is None else len(names))
     for row, (id, mark, suggestion) in zip(rows, marks, strict=True):
         if mark == WRONG and suggestion is not None:
-            _check_class(suggestion, c, f"{review}: {id!r} is marked as")
+            _check_class(suggestion, c, f"{where}: {id!r} is marked as")
             after[row] = suggestion
         elif mark in (WRONG, DROPPED):
             kept[row], dropped = False, dropped + (mark == DROPPED)
         elif mark not in KEPT:
-            raise InputError(f"{review}: {id!r} has the mark {mark!r}; marks are {', '.join([*KEPT, WRONG, DROPPED])}.")
+            raise InputError(f"{where}: {id!r} has the mark {mark!r}; marks are {', '.join([*KEPT, WRONG, DROPPED])}.")
     columns = {
         "id": samples.columns(["id"]).column(0),
         "label": pa.array(after, mask=after < 0),
@@ -223,21 +223,20 @@ def _check_class(suggestion: int, c: int | None, start: str) -> None:
         raise InputError(f"{start} class {suggestion}, and classes are {'0 and up' if c is None else f'0 to {c - 1}'}.")
 
 
-def _read_marks(path: Place) -> list[Mark]:
-    table = read_parquet(path)
+def _read_marks(table: pa.Table, where: str) -> list[Mark]:
     missing = [name for name in COLUMNS if name not in table.column_names]
     if missing:
-        raise FileError(f"{path}: not a review: it has no column {missing[0]!r}. The explorer saves one as review.parquet.")
+        raise FileError(f"{where}: not a review: it has no column {missing[0]!r}. The explorer saves one as review.parquet.")
     try:
         suggested = table.column("suggestion").cast(pa.int64())
     except pa.ArrowException as error:
-        raise FileError(f"{path}: not a review: suggestions must be class indices: {first_line(error)}.") from error
-    ids, marks, suggestions = table.column("id").to_pylist(), table.column("mark").to_pylist(), suggested.to_pylist()
-    check_unique(table.column("id").cast(pa.string()), str(path), "Keep one mark of each sample.")
-    return [(str(id), mark, suggestion) for id, mark, suggestion in zip(ids, marks, suggestions, strict=True)]
+        raise FileError(f"{where}: not a review: suggestions must be class indices: {first_line(error)}.") from error
+    ids = table.column("id").cast(pa.string())
+    check_unique(ids, where, "Keep one mark of each sample.")
+    return list(zip(ids.to_pylist(), table.column("mark").to_pylist(), suggested.to_pylist(), strict=True))
 
 
-def _join(samples: Snapshot, marks: list[Mark], review: str | os.PathLike[str]) -> list[int]:
+def _join(samples: Snapshot, marks: list[Mark], where: str) -> list[int]:
     """The row of each mark, by its id as text."""
     ids = samples.ids
     check_unique(ids, samples.where)  # also where a snapshot allows duplicates
@@ -246,7 +245,7 @@ def _join(samples: Snapshot, marks: list[Mark], review: str | os.PathLike[str]) 
     if missing:
         like = f"; its ids look like {next(iter(row_of))!r}" if row_of else ""
         raise InputError(
-            f"{review} is of other samples: {len(missing)} of its {len(marks)} ids are not in {samples.where}, "
+            f"{where} is of other samples: {len(missing)} of its {len(marks)} ids are not in {samples.where}, "
             f"such as {missing[0]!r:.80}{like}."
         )
     return [row_of[id] for id, _, _ in marks]

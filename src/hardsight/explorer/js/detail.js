@@ -85,15 +85,11 @@ export class Detail {
         ...this.twin(sample),
       ),
     );
-    if (about.suspects && sample.values.verdict)
-      parts.push(
-        el(
-          "p",
-          { class: "note" },
-          el("strong", {}, sample.values.verdict),
-          sample.explanation ? `: ${harmless(sample.explanation)}` : null,
-        ),
-      );
+    if (about.suspects && (sample.values.verdict || sample.explanation)) {
+      const verdict = sample.values.verdict ? el("strong", {}, sample.values.verdict) : null; // a leak may have none
+      const why = sample.explanation ? harmless(sample.explanation) : null;
+      parts.push(el("p", { class: "note" }, verdict, verdict && why ? `: ${why}` : why));
+    }
     this.marks = el("div", { class: "marks", role: "group", "aria-label": "Mark this sample" });
     parts.push(this.marks);
     this.drawMarks();
