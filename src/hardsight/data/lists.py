@@ -169,16 +169,13 @@ def read_sheet(path: Path, level: int | None = None, label_column: str | None = 
     return replace(data, labels=labels.numbers, class_names=labels.class_names, notes=labels.notes)
 
 
-def _path_column(lowered: dict[str, str]) -> str | None:
-    """The column that seems to hold the paths, by its name in lower case."""
-    return next((lowered[word] for word in PATH_WORDS if word in lowered), None) or nearest("path", lowered.values())
-
-
 def _check_names(path: Path, columns: Columns, label: str, *, required: bool) -> None:
     lowered = {name.lower(): name for name in columns}
     for name in ["path", *([label] if required else [])]:
         if name not in columns:
-            near = lowered.get(name.lower()) or (_path_column(lowered) if name == "path" else None)
+            near = lowered.get(name.lower())
+            if near is None and name == "path":
+                near = next((lowered[word] for word in PATH_WORDS if word in lowered), None) or nearest("path", lowered.values())
             hint = f" Rename {near!r} to {name!r}." if near else did_you_mean(name, columns)
             raise InputError(f"{path}: a column {name!r} is needed, got {', '.join(map(repr, columns))}.{hint}")
     for name in ("label", "id", "split"):

@@ -35,17 +35,16 @@ class SameConv(nn.Conv2d):
     def forward(self, x: Tensor) -> Tensor:
         """(b, C, H, W) -> (b, C', ceil(H / stride), ceil(W / stride))."""
         (kernel, _), (stride, _) = self.kernel_size, self.stride
-        if stride == 1:  # the sides are the same
-            return F.conv2d(x, self.weight, self.bias, padding=kernel // 2, groups=self.groups)
-        down, right = (max((-(-side // stride) - 1) * stride + kernel - side, 0) for side in x.shape[2:])
-        x = F.pad(x, (right // 2, right - right // 2, down // 2, down - down // 2))
-        return F.conv2d(x, self.weight, self.bias, self.stride, groups=self.groups)
+        if stride > 1:
+            down, right = (max((-(-side // stride) - 1) * stride + kernel - side, 0) for side in x.shape[2:])
+            x = F.pad(x, (right // 2, right - right // 2, down // 2, down - down // 2))
+        return super().forward(x)
 
 
 def _convolution(channels_in: int, channels: int, kernel: int = 1, stride: int = 1, *, each: bool = False) -> list[nn.Module]:
     """A convolution and its batch normalization; `each` channel by itself if asked for."""
-    groups = channels if each else 1
-    convolution = SameConv(channels_in, channels, kernel, stride, groups=groups, bias=False)
+    groups, padding = channels if each else 1, kernel // 2 if stride == 1 else 0
+    convolution = SameConv(channels_in, channels, kernel, stride, padding, groups=groups, bias=False)
     return [convolution, nn.BatchNorm2d(channels, eps=1e-3)]
 
 
@@ -115,6 +114,7 @@ def efficientnet_lite0() -> EfficientNetLite0:
 def _fold(layers: nn.Sequential) -> None:
     """Make one convolution of each and of the fixed batch normalization after it: a pass then takes two thirds of the time."""
     for k in range(len(layers) - 1, 0, -1):
-        if isinstance(norm := layers[k], nn.BatchNorm2d):
-            layers[k - 1] = fuse_conv_bn_eval(layers[k - 1], norm)
+        convolution, norm = layers[k - 1], layers[k]
+        if isinstance(convolution, SameConv) and isinstance(norm, nn.BatchNorm2d):
+            layers[k - 1] = fuse_conv_bn_eval(convolution, norm)
             del layers[k]

@@ -135,9 +135,10 @@ class Network(Model):
         return features.cpu().numpy(), logits.cpu().numpy()
 
     def _forward(self, batch: np.ndarray, dtype: torch.dtype | None) -> Any:
-        images = torch.from_numpy(np.ascontiguousarray(batch)).to(self.device, self._dtype, non_blocking=True)
-        if images.ndim == 4 and self.device.type == "cpu":  # convolutions of a processor then take a tenth to a half less time
-            images = images.contiguous(memory_format=torch.channels_last)
+        # With channels last, convolutions of a processor take a tenth to a half less time.
+        layout = torch.channels_last if batch.ndim == 4 and self.device.type == "cpu" else torch.contiguous_format
+        inputs = torch.from_numpy(np.ascontiguousarray(batch))
+        images = inputs.to(self.device, self._dtype, non_blocking=True, memory_format=layout)
         autocast = torch.autocast(self.device.type, dtype) if dtype is not None else nullcontext()
         with torch.no_grad(), _evaluating(self.module), _not_compiled(self.module), autocast:
             try:

@@ -24,7 +24,6 @@ class Joined:
     first: Snapshot
     second: Snapshot
     only_first: int  # samples of the first that the second does not have
-    only_second: int
     note: str | None  # what does not match, with an example of each side
 
 
@@ -68,7 +67,7 @@ def joined(first: Snapshot, second: Snapshot) -> Joined:
         if len(left)
     ]
     note = f"{len(rows):,} samples are in both; {'; '.join(apart)}." if apart else None
-    return Joined(_picked(first, rows), _picked(second, other_rows), len(alone), len(alone_second), note)
+    return Joined(_picked(first, rows), _picked(second, other_rows), len(alone), note)
 
 
 def _picked(snapshot: Snapshot, rows: np.ndarray) -> Snapshot:
