@@ -40,7 +40,7 @@ from hardsight.models import open_embedder, open_model
 PARTS = ("labels", "draws", "decoding", "quality")
 DRAWN, WRONG, DRAWS = 800, 0.06, 12
 FIRST, ALL, PRECISION, RECALL, FALSE = 10.0, 90.0, 0.9, 0.8, 0.01
-LARGE, SIDE = 60, 3000  # images, and their shortest side
+LARGE, SIDE = 150, 3000  # images, and their shortest side
 FASTER, CHANGED, ADDED = 1 / 3, 0.005, 1.1  # times of the whole decoding; share of predictions; times of extraction alone
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -82,6 +83,12 @@ def thread_pool() -> Iterator[ThreadPoolExecutor]:
     """A pool with one thread per core, with BLAS limited to one core per thread while it is open."""
     with one_core_products(), ThreadPoolExecutor(num_threads()) as pool:
         yield pool
+
+
+def decoders(workers: int) -> ThreadPoolExecutor:
+    """Threads that decode images ahead of a network, which goes first where the cores are scarce: it waits for all of its own."""
+    give_way = functools.partial(os.nice, 10) if sys.platform == "linux" else None  # there it is of the thread, not the process
+    return ThreadPoolExecutor(workers, thread_name_prefix="decode", initializer=give_way)
 
 
 def ahead(pool: ThreadPoolExecutor, work: Callable[[int], Any], order: Iterable[int], depth: int) -> Generator[Any, None, None]:

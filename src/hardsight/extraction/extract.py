@@ -25,7 +25,6 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
@@ -72,7 +71,7 @@ from hardsight.models.weights import check_weights_file
 from hardsight.options import takes
 from hardsight.screen import Progress, Say
 from hardsight.snapshot import Snapshot
-from hardsight.threads import ahead, num_threads
+from hardsight.threads import ahead, decoders, num_threads
 
 if TYPE_CHECKING:
     from hardsight.option_types import ExtractOptions
@@ -352,7 +351,7 @@ class _Job:
         done = len(self.data) - sum(len(part.rows) for part in missing)
         order = (row for part in missing for row in part.rows)
         with (
-            ThreadPoolExecutor(self.workers, thread_name_prefix="decode") as pool,
+            decoders(self.workers) as pool,
             contextlib.closing(ahead(pool, self.decode, order, self.images_ahead)) as decoded,
         ):
             for part in missing:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from hardsight.labels import Classes, read_labels
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.pandas_index import align, index_ids
 from hardsight.table import write_table
-from hardsight.threads import ahead
+from hardsight.threads import ahead, decoders
 
 KEEP_BYTES = 2**30  # pixels of one set held in memory, so that later epochs need no decoding
 AHEAD = 256  # images decoded ahead of the network
@@ -217,7 +216,7 @@ class ImageInputs:
         # A copy: a row that comes up twice is decoded twice, and both are taken from `decoded`.
         decoded_before = self._known.copy() if fit is None else np.zeros(len(self), bool)
         order = [int(row) for batch_rows in rows for row in batch_rows if not decoded_before[row]]
-        with ThreadPoolExecutor(self.workers, thread_name_prefix="decode") as pool:
+        with decoders(self.workers) as pool:
             decoded = ahead(pool, lambda row: self._pixels(row, fit), order, AHEAD)
             for batch_rows in rows:
                 new_pixels = {int(row): next(decoded) for row in batch_rows if not decoded_before[row]}

@@ -27,6 +27,7 @@ from hardsight.fitted_estimator import FittedEstimator, fitted_columns
 from hardsight.head import ARRAYS, Head, as_head, is_estimator
 from hardsight.labels import Classes, Written, check_agree
 from hardsight.pandas_index import align, classes_in, in_class_order, index_ids, same_columns
+from hardsight.scores.registry import GivenArrays
 from hardsight.screen import print_in_command
 from hardsight.snapshot.sources import ArraySource
 
@@ -45,15 +46,9 @@ class Opened:
 
 
 @dataclass(frozen=True)
-class Arrays:
-    """The arguments of `Snapshot`."""
+class Arrays(GivenArrays):
+    """The arguments of `Snapshot`: those of a score, and what is known of the samples."""
 
-    features: Any = None
-    head: Any = None
-    labels: Any = None
-    bias: Any = None
-    logits: Any = None
-    probs: Any = None
     pred_probs: Any = None
     ids: Any = None
     class_names: Any = None
