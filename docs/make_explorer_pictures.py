@@ -1,17 +1,19 @@
-"""Take the pictures of clean.md and explore.md, of real photographs: python docs/make_explorer_pictures.py DATA
+"""Take the pictures of clean.md, explore.md and tutorial-clean.md: python docs/make_explorer_pictures.py [DATA]
 
 DATA is a folder with cifar10_test.npz and cifar10_resnet20.safetensors. A ResNet-20 looks at the 10,000 test images, 300 of which
 get another label, and `clean` finds suspects. Chromium, driven by Playwright, takes pictures of the report and of the explorer.
+Without DATA, only the digits of the tutorial are looked at.
 """
 
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,25 +29,33 @@ from benchmarks.explore import find_browser
 IMAGES = Path(__file__).parent / "images"
 
 
-def main(data: Path) -> None:
+def main(data: Path | None) -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as play:
-        run = cleaned_run(data, Path(folder))
-        report = hardsight.report(run, f"{folder}/report.html")
         browser = play.chromium.launch(executable_path=find_browser(), args=["--no-sandbox"])
-        window = browser.new_page(viewport={"width": 1280, "height": 760}, color_scheme="light")
-        window.goto(Path(report).resolve().as_uri())
-        shot(window, "suspects-photos")
-        with explorer(run) as address:
-            window.set_viewport_size({"width": 1280, "height": 860})
-            window.goto(address)
-            shot(window, "explore")
+        window = browser.new_page(viewport={"width": 1280, "height": 860}, color_scheme="light")
+        pictures(window, tutorial_digits(Path(folder)), "suspects", "tutorial-explore", "--images", "digits")
+        if data is not None:
+            pictures(window, cleaned_run(data, Path(folder)), "suspects-photos", "explore")
         browser.close()
 
 
+def pictures(window: Any, cleaned: Path, report: str, explore: str, *images: str) -> None:
+    """Two pictures of a run or a file with its suspects: of its report, and of the explorer."""
+    page = cleaned.parent / "report.html"
+    subprocess.run([sys.executable, "-m", "hardsight", "report", str(cleaned), *images, "-q", "-o", str(page)], check=True)
+    window.set_viewport_size({"width": 1280, "height": 760})
+    window.goto(page.resolve().as_uri())
+    shot(window, report)
+    with explorer(cleaned, *images) as address:
+        window.set_viewport_size({"width": 1280, "height": 860})
+        window.goto(address)
+        shot(window, explore)
+
+
 @contextmanager
-def explorer(run: Path) -> Iterator[str]:
+def explorer(run: Path, *images: str) -> Iterator[str]:
     """The address of a running explorer."""
-    command = [sys.executable, "-m", "hardsight", "explore", str(run), "--no-browser", "--port", "0"]
+    command = [sys.executable, "-m", "hardsight", "explore", str(run), *images, "--no-browser", "--port", "0"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
     try:
@@ -53,6 +63,15 @@ def explorer(run: Path) -> Iterator[str]:
     finally:
         server.terminate()
         server.wait()
+
+
+def tutorial_digits(folder: Path) -> Path:
+    """The file of tutorial-clean.md and its suspects, by the first blocks of that page."""
+    page = Path(__file__).with_name("tutorial-clean.md").read_text("utf-8")
+    with chdir(folder):
+        exec(re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0], {})
+        subprocess.run([sys.executable, "-m", "hardsight", "clean", "digits.npz", "-q"], check=True)
+    return folder / "digits.npz"
 
 
 def cleaned_run(data: Path, folder: Path) -> Path:
@@ -78,4 +97,4 @@ def shot(window: Any, name: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else None)
