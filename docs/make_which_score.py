@@ -426,7 +426,7 @@ def draw() -> None:
     axes.set_xlabel("average precision")
     axes.grid(axis="both", color="#e5e5e5")
     axes.set_axisbelow(True)
-    axes.legend(frameon=False, fontsize=9, loc="lower left", bbox_to_anchor=(0, 0.12))
+    axes.legend(frameon=False, fontsize=9, loc="lower center", bbox_to_anchor=(0.35, 1.0), ncols=3, columnspacing=1.0)
     figure.savefig(MEASURED.with_name("images") / "which-score.png", dpi=100, metadata={"Software": None})
 
 
