@@ -329,7 +329,7 @@ class _Check:
         verdicts = table.column("verdict").to_pylist()
         figures: dict[str, float | None] = {
             "label_errors": notes["flagged"] if judged else None,
-            "expected_errors_low": notes["expected_errors_low"] if sure else None,
+            "expected_errors_low": round(notes["expected_errors_low"], 3) if sure else None,
             "duplicates": len(samples) - len(np.unique(together)),
             "leaks": None if leaks is None else len(leaks) - leaks.count(None),
             "outliers": verdicts.count(OUTLIER) if samples.features is not None else None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -21,6 +22,7 @@ from hardsight.screen import Sentence, ShownTable, line, printable
 
 WORST = 5  # samples that are printed with why
 SHOWN = 10  # samples in a notebook
+KINDS = ("label_errors", "leaks", "outliers", "odd", "duplicates", "")  # of samples to look at, the last with another verdict
 COPIES = ("copy", "near copy")
 COUNTED = {"duplicates": "duplicate{s}", "leaks": "leak{s} between splits", "outliers": "outlier{s}", "unreadable": "unreadable"}
 
@@ -93,15 +95,16 @@ class Checked(Result):
         return ", ".join(said) + (f"; images: {', '.join(odd)}" if odd else "")
 
     def worst(self, count: int) -> list[dict[str, Any]]:
-        """The rows to look at first: wrong labels, then leaks, outliers, odd images and duplicates."""
-
-        def rank(row: Mapping[str, Any]) -> tuple[int, float]:
-            odd, copied = row["image_issues"], row[DUPLICATE_OF]
-            kinds = (row["is_label_issue"], row["leak"], row["verdict"] == OUTLIER, odd, copied, row["verdict"])
-            return next((place for place, kind in enumerate(kinds) if kind), len(kinds)), -(row["error_score"] or 0.0)
-
-        first = sorted(self.table.to_pylist(), key=rank)[:count]
-        return [row for row in first if rank(row)[0] < 6]
+        """The rows to look at first: those of the failed rules in turn, wrong labels, leaks, outliers, odd images, duplicates."""
+        rows = sorted(self.table.to_pylist(), key=lambda row: -(row["error_score"] or 0.0))
+        kinds: dict[str, list[dict[str, Any]]] = {name: [] for name in KINDS}
+        for row in rows:
+            why = (row["is_label_issue"], row["leak"], row["verdict"] == OUTLIER, row["image_issues"], row[DUPLICATE_OF])
+            if any(why) or row["verdict"]:
+                kinds[next((kind for kind, holds in zip(kinds, why, strict=False) if holds), "")].append(row)
+        failed = [kinds.pop(name) for name in {o.rule.figure: None for o in self.failed} if name in kinds]
+        in_turn = [row for turn in zip_longest(*failed) for row in turn if row is not None]
+        return [*in_turn, *chain(*kinds.values())][:count]
 
     def why(self, row: Mapping[str, Any]) -> str:
         """Why a sample is among the worst."""

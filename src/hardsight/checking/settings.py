@@ -61,6 +61,8 @@ class Rule:
             raise InputError(
                 f"{text!r}: a share is at most 100%, or 1; got {number}{percent}." + (" Add the %." if not percent else "")
             )
+        if not share and limit % 1 and figure != "expected_errors_low":
+            raise InputError(f"{text!r}: {figure} is a number of samples, got {number}; for a share of them write {limit:.0%}.")
         return cls(text.strip(), figure, compare, limit, share)
 
     def outcome(self, figures: Mapping[str, float | None], samples: int) -> RuleOutcome:
@@ -98,7 +100,7 @@ class RuleOutcome:
         """What to say of it."""
         if self.failed is None:
             return f"cannot tell: {self.rule.text} ({self.rule.figure} was not counted, so the rule does not fail)"
-        shown = f"{100 * (self.value or 0):.1f}%" if self.rule.figure == "accuracy" else f"{self.value:.0f}"
+        shown = f"{100 * (self.value or 0):.1f}%" if self.rule.figure == "accuracy" else f"{self.value:.1f}".removesuffix(".0")
         shown += "" if self.share is None else f", {100 * self.share:.1f}%"
         return f"{self.result}: {self.rule.figure} is {shown} (fails if {self.rule.text})"
 

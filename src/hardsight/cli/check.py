@@ -39,12 +39,14 @@ def check(
     from hardsight.checking.check import check, default_output
     from hardsight.checking.findings import WORST
     from hardsight.errors import InputError
+    from hardsight.files.writing import check_place_for
     from hardsight.render.showing import show
     from hardsight.screen import keep_table, print_line, print_next, print_wrote, progress_bar
 
     for file in summary:
         if not file.lower().endswith((".xml", ".md")):
             raise InputError(f"--summary writes .xml (JUnit) or .md (Markdown), got {file!r}.")
+        check_place_for(Path(file))
     folder = output or default_output(x)
     with progress_bar("checking") as progress:
         checked = check(x, output=folder, settings=settings, progress=progress, say=print_line)
