@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import fields
 from typing import Any, Literal, get_args, get_origin
 
 import hardsight
@@ -49,12 +50,12 @@ def typed_dict(name: str, verb: Any) -> str:
 
 def snapshot_options() -> str:
     """The keywords of `Snapshot` besides features, head and labels, and those of `Snapshot.load` besides the path."""
-    hints = {name: hint for name, hint in Arrays.__annotations__.items() if name not in ("features", "head", "labels")}
+    hints = {field.name: str(field.type) for field in fields(Arrays) if field.name not in ("features", "head", "labels")}
     loading = [name for name in open_path.__annotations__ if name not in ("path", "return")]
     classes = {"ArrayOptions": hints, "LoadOptions": {name: open_path.__annotations__[name] for name in loading}}
     return "\n".join(
-        f"class {name}(TypedDict, total=False):\n" + "".join(f"    {key}: {hint}\n" for key, hint in fields.items())
-        for name, fields in classes.items()
+        f"class {name}(TypedDict, total=False):\n" + "".join(f"    {key}: {hint}\n" for key, hint in options.items())
+        for name, options in classes.items()
     )
 
 
