@@ -4,7 +4,8 @@ Every score comes in two forms: against all classes (or none), and against the n
 at hand, ten to a thousand classes, the same images and answers: what the competitor adds, and what the angle adds, side by side.
 ImageNet's classes are also joined into WordNet's coarser ones, as for Figure 19, and so are people's votes on them.
 Names in h3_models.txt in --data, one a line (timm:resnet50.a1_in1k, a run, ...), are compared on the ImageNet images as well.
-With CIFAR-10's training images, ResNet-20 also gets heads fitted by three losses, two of which know directions alone.
+With CIFAR-10's training images, ResNet-20 also gets heads fitted by three losses, two of which know directions alone; at scale cpu
+it is trained whole with each of them.
 """
 
 from __future__ import annotations
@@ -12,16 +13,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from hardsight import Head, Snapshot
 from hardsight.render import COLORS
 from hardsight.stats import bootstrap, noise_ceiling, selection_frequency, spearman
+from hardsight_papers.arrays import open_labeled
 from hardsight_papers.avh import imagenet
 from hardsight_papers.avh.class_tables import ClassTables, margins_without_norms
 from hardsight_papers.avh.granularity import COARSE, NO_WORDNET, coarse_frequency, imagenet_coarser
 from hardsight_papers.avh.panels import CONTRAST, cifar_snapshot, cifar_with_people, digits_snapshot
+from hardsight_papers.avh.trainings import ON_CIFAR, STAGES
 from hardsight_papers.avh.wordnet import find_wordnet
 from hardsight_papers.context import Context
 from hardsight_papers.drawing import Figure, panels
@@ -46,6 +50,7 @@ REPLICATES = 300
 MODELS = "h3_models.txt"
 LOSSES = {"softmax loss": "SoftmaxLoss", "cosine loss": "NormFaceLoss", "AVH loss": "AVHLoss"}
 FITTED_ON, STEPS = 10_000, 400  # training images and steps of each loss
+TRAINED: dict[str, Any] = {**ON_CIFAR, **{name: STAGES[name] for name in ("epochs", "schedule_options")}, "lr": 0.1, "size": 16}
 Interval = tuple[float, float, float]  # value, low, high
 
 
@@ -181,7 +186,7 @@ def _cifar(context: Context) -> Iterator[Judged]:
     if not context.data.has("cifar10", "cifar10_people", "cifar10_resnet20", "cifar10_resnet32"):
         return
     networks = {f"ResNet-{depth}": cifar_snapshot(context, depth) for depth in (20, 32)}
-    networks |= _other_heads(context, networks["ResNet-20"])
+    networks |= _other_heads(context, networks["ResNet-20"]) | _trained_whole(context)
     first, (_, counts) = networks["ResNet-20"], cifar_with_people(context)
     counts = counts[[int(id) for id in first.ids]]
     ceiling, frequency = noise_ceiling(counts, first.labels, seed=0).ceiling, selection_frequency(counts, first.labels)
@@ -197,6 +202,19 @@ def _other_heads(context: Context, test: Snapshot) -> dict[str, Snapshot]:
     return {
         f"ResNet-20, {name}": Snapshot(test.features, _fitted(loss, train), test.labels, ids=test.ids)
         for name, loss in LOSSES.items()
+    }
+
+
+def _trained_whole(context: Context) -> dict[str, Snapshot]:
+    """ResNet-20 at 16 pixels, features and all trained with each of these losses."""
+    if context.scale != "cpu":
+        return {}
+    train, (test, _) = open_labeled(context.data.require("cifar10_train", "scale cpu")), cifar_with_people(context)
+    return {
+        f"ResNet-20 at 16 pixels, {name}": context.extract(
+            context.train(train, "cifar_resnet20", loss=loss_class.removesuffix("Loss").lower(), **TRAINED).run, test
+        )
+        for name, loss_class in LOSSES.items()
     }
 
 
