@@ -4,8 +4,8 @@ Every score comes in two forms: against all classes (or none), and against the n
 at hand, ten to a thousand classes, the same images and answers: what the competitor adds, and what the angle adds, side by side.
 ImageNet's classes are also joined into WordNet's coarser ones, as for Figure 19, and so are people's votes on them.
 Names in h3_models.txt in --data, one a line (timm:resnet50.a1_in1k, a run, ...), are compared on the ImageNet images as well.
-With CIFAR-10's training images, ResNet-20 also gets heads fitted by three losses, two of which know directions alone; at scale cpu
-it is trained whole with each of them.
+With CIFAR-10's training images, ResNet-20 also gets heads fitted by three losses, two of which know directions alone; at scale
+cpu it is trained whole with each of them.
 """
 
 from __future__ import annotations
