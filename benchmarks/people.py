@@ -46,7 +46,7 @@ CORRELATE_SECONDS, PEOPLE_SECONDS = 60.0, 30.0
 BESIDE = 1.3  # times the command without it, which does not read the reference
 DEFAULT = [name for name, of in SCORES.items() if of.default]
 
-DRAWS, DRAWN_AGAIN = 6, 300  # of the answered images; of the images, for intervals
+DRAWS, DRAWN_AGAIN = 4, 300  # of the answered images; of the images, for intervals
 CIFAR_SIZES, IMAGENET_SIZES = (100, 500, 2000, 5000), (100, 300, 1000, 1900)
 GAIN = {"one pass": 0.010, "with a flip pass": 0.022}  # of human_hardness over angular_gap, at least
 VOTERS = 5  # of an ImageNet image
@@ -62,7 +62,7 @@ def run(
     """Some parts, or all.
 
     --data names the directory of CIFAR-10's images and CIFAR-10H, the weights of the ResNets, and ImageNet's images and votes;
-    --keep one for what networks see of them, and for each draw of answers: a repeated run continues. The others are sizes of speed.
+    --keep one for what networks see of them, and for each draw of answers: a repeated run continues. The others: sizes of speed.
     """
     check_words("parts", parts, PARTS)
     if data is None and set(parts) != {"speed"}:
