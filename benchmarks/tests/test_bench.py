@@ -5,9 +5,14 @@ from __future__ import annotations
 import importlib
 import json
 import pkgutil
+import re
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -15,8 +20,9 @@ import benchmarks
 from benchmarks import adapt, dynamics, explore, extract, hardness, people, timing
 from benchmarks.__main__ import BENCHMARKS, main, parser_of
 from benchmarks.timing import Measurement, compared, in_fresh_process, report
-from hardsight import Dynamics
+from hardsight import Dynamics, Snapshot, score
 from hardsight.cores import POLICIES
+from hardsight.stats import pearson, spearman
 
 
 def test_every_benchmark_has_a_name() -> None:
@@ -176,3 +182,82 @@ def test_people_are_measured_against_their_limits() -> None:
     lines = people.run(images=60, samples=400, width=8, classes=4, rounds=1)
     limits = {line.case.partition(",")[0]: line.limit for line in lines if line.limit is not None}
     assert limits == {"correlate": 60.0, "people": 30.0, "human_hardness": 1.3}
+
+
+def study(tmp_path: Path, references: list[Snapshot], networks: int = 2) -> people.Study:
+    """Made-up networks of 300 images, of which people find those hard that lie between classes."""
+    seen = [people._network(300, 8, 4, seed) for seed in range(networks)]
+    gap = np.mean([network.scores(["angular_gap"]).column("angular_gap").to_numpy() for network in seen], axis=0)
+    frequency = np.random.default_rng(0).binomial(20, (300 - gap.argsort().argsort()) / 301) / 20
+    return people.Study("made up", seen, references, frequency, np.full(300, 20), (100, 200), tmp_path)
+
+
+def test_intervals_hold_what_draws_and_images_leave_open() -> None:
+    of = people.Agreement.over_draws
+    images = of([0.4, 0.4], [0.1, 0.1])  # draws agree, and share their images: two say no more than one
+    assert (images.value, images.low, images.high) == pytest.approx((0.4, 0.4 - 0.196, 0.4 + 0.196))
+    draws = of([1.0, 2.0, 3.0], [0.0, 0.0, 0.0])  # Student's interval
+    assert (draws.value, draws.low, draws.high) == pytest.approx((2.0, -0.484, 4.484), abs=1e-3)
+    assert of([1.0, 2.0, 3.0], [1.0, 1.0, 1.0]).low == pytest.approx(2 - (2.484**2 + 1.96**2) ** 0.5, abs=1e-3)
+
+
+def test_people_are_scored_on_the_images_without_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who knows the others' frequencies has 1, whatever is said of the answered images; the ridge has less."""
+    monkeypatch.setattr(people, "DRAWS", 2)
+    made_up, asked = study(tmp_path, []), []
+
+    def knowing(networks: list[Snapshot], said: dict[str, Any]) -> Any:
+        asked.append(said["id"])
+        frequency = np.where(np.isin(np.arange(300), said["id"]), 0.0, made_up.frequency)
+        return SimpleNamespace(table=pa.table({"predicted_frequency": frequency}))
+
+    monkeypatch.setattr(people, "people", knowing)
+    lines = {(line.case, line.what, line.unit): line for line in made_up.learning_curve()}
+    draws = [np.random.default_rng(seed).permutation(300)[:size] for size in (100, 200) for seed in (0, 1)]
+    np.testing.assert_equal([set(rows) for rows in asked], [set(rows) for rows in draws])
+    for size in (100, 200):
+        for unit in ("Spearman", "Pearson"):
+            ours, ridge, less = (
+                lines[f"made up, {size} answers", what, unit] for what in ("people", "ridge", "ridge less people")
+            )
+            assert ours.value == pytest.approx(1) and 0.3 < ridge.value < 1
+            assert less.value == pytest.approx(ridge.value - 1) and less.within
+    best = [line for line in lines.values() if line.what.startswith("best score")]
+    assert {line.unit for line in best} == {"Spearman", "Pearson"} and all(0.8 < line.value < 1 for line in best)
+    monkeypatch.setattr(people, "people", None)
+    assert made_up.learning_curve() == list(lines.values())  # finished draws are kept
+
+
+def test_a_draw_learns_from_its_answers_alone(tmp_path: Path) -> None:
+    made_up = study(tmp_path, [])
+    rest = np.random.default_rng(0).permutation(300)[100:]
+    other = made_up.frequency.copy()
+    other[rest] = 1 - other[rest]
+    turned = replace(made_up, frequency=other)
+    for what in ("people", "ridge"):
+        values = [each._drawn(100, 0)["Spearman"][what][0] for each in (made_up, turned)]
+        assert values[0] > 0.3 and values[1] == pytest.approx(-values[0])
+
+
+def test_human_hardness_is_compared_on_the_half_that_was_held_out(tmp_path: Path) -> None:
+    made_up = study(tmp_path, [people._network(400, 8, 4, seed) for seed in range(2)])
+    lines = {(line.what, line.unit): line for line in made_up.against_the_gap()}
+    names = ["angular_gap", "human_hardness"]
+    tables = [score(of, scores=names, reference=by).table for of, by in zip(made_up.networks, made_up.references, strict=True)]
+    gap, hardness = (np.mean([table.column(name).to_numpy() for table in tables], axis=0) for name in names)
+    half = np.random.default_rng(0).permutation(300)[150:]
+    less = spearman(-gap[half], made_up.frequency[half]) - spearman(-hardness[half], made_up.frequency[half])
+    line = lines["angular_gap less human_hardness, held-out half, one pass", "Spearman"]
+    assert line.value == pytest.approx(less) and line.limit == -0.010
+    whole = lines["human_hardness, all images, one pass", "Pearson"].value
+    assert whole == pytest.approx(pearson(-hardness, made_up.frequency))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [(["--parts", "answers"], "--data must name"), (["--parts", "all"], "parts must be of speed, .*, got 'all'")],
+)
+def test_people_need_data_and_known_parts(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["people", *words])
+    assert re.search(message, capsys.readouterr().err)
