@@ -7,10 +7,10 @@ answers    `people`, a plain ridge and the best score without answers, by the nu
            ImageNet images that people voted on
 
 The rule of `answers` was fixed before its run: in draw number k, for k below DRAWS, the first images of
-`np.random.default_rng(k).permutation(n)` are answered, and the others are scored. `people` gets no reference. The ridge gets the
-default scores but `avh_relative`, which is AVH times a constant; features, or 64 principal components of each network's if there
-are more than 100; and the class, unless there are more than 100. Both learn the arcsine of the root of the frequency, and a
-flip pass is averaged in.
+`np.random.default_rng(k).permutation(n)` are answered, and the others are scored. Nothing reads the training images. The ridge
+gets the default scores but `avh_relative`, which is AVH times a constant; features, or 64 principal components of each network's if
+there are more than 100; and the class, unless there are more than 100. It learns the arcsine of the root of the frequency, and a
+flip pass is averaged in, as `people` does.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ def run(
     with tempfile.TemporaryDirectory() as folder:
         root = keep or Path(folder)
         if "reference" in parts:
-            for study in _cifar(data, root):
+            for study in _cifar(data, root, training=True):
                 lines += study.against_the_gap()
         if "answers" in parts:
-            for study in [*_cifar(data, root), *_imagenet(data, root)]:
+            for study in [*_cifar(data, root, training=False), *_imagenet(data, root)]:
                 lines += study.learning_curve()
     return lines
 
@@ -168,7 +168,7 @@ class Study:
 
     name: str
     networks: list[Snapshot]
-    references: list[Snapshot]  # their training images, if there are any
+    references: list[Snapshot]  # their training images, where they are used
     frequency: np.ndarray  # (n,) how often people choose the given class
     answers: np.ndarray  # (n,) how many people were asked
     sizes: tuple[int, ...]  # of the answered images
@@ -209,7 +209,7 @@ class Study:
     @cached_property
     def best_score(self) -> tuple[str, dict[str, float]]:
         """The score with the best Spearman on all images, averaged over passes and networks, and its coefficients."""
-        names = [*DEFAULT, "avh_nearest", *(["human_hardness"] if self.references else [])]
+        names = [*DEFAULT, "avh_nearest"]
         tables = self.scores(names)
         means = {name: -np.mean([table[name] for table in tables], axis=0) for name in names}
         best = max(names, key=lambda name: spearman(means[name], self.frequency))
@@ -284,7 +284,7 @@ def _hard(table: Any, name: str) -> np.ndarray:
     return np.asarray(SCORES.harder(name, table.column(name).to_numpy().astype(np.float64)))
 
 
-def _cifar(data: Path | None, keep: Path) -> list[Study]:
+def _cifar(data: Path | None, keep: Path, training: bool) -> list[Study]:
     """ResNet-20, ResNet-32 and both, on the images of CIFAR-10H."""
     assert data is not None
     tests, trains = [], []
@@ -292,7 +292,7 @@ def _cifar(data: Path | None, keep: Path) -> list[Study]:
         weights = data / f"cifar10_resnet{depth}.safetensors"
         seen = partial(extract, f"cifar_resnet{depth}", weights=weights)
         tests.append(seen(data / "cifar10_test.npz", keep / f"resnet{depth}-test", passes="flip"))
-        trains.append(seen(data / "cifar10_train.npz", keep / f"resnet{depth}-train"))
+        trains += [seen(data / "cifar10_train.npz", keep / f"resnet{depth}-train")] if training else []
     counts = np.load(data / "cifar10h_counts.npy", allow_pickle=False)[np.asarray(tests[0].ids).astype(int)]
     known = (selection_frequency(counts, tests[0].labels), counts.sum(1), CIFAR_SIZES, keep / "draws")
     some = {"ResNet-20": slice(0, 1), "ResNet-32": slice(1, 2), "both": slice(2)}

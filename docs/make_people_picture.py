@@ -17,7 +17,7 @@ import json
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -220,5 +220,5 @@ def signed(interval: list[float]) -> str:
 
 
 if __name__ == "__main__":
-    picture, *paths = sys.argv[1:]
-    {"disagreement": disagreement, "h3": h3, "people": people}[picture](*map(Path, paths))
+    pictures: dict[str, Callable[..., None]] = {"disagreement": disagreement, "h3": h3, "people": people}
+    pictures[sys.argv[1]](*map(Path, sys.argv[2:]))
