@@ -8,9 +8,9 @@ answers    `people`, a plain ridge and the best score without answers, by the nu
 
 The rule of `answers` was fixed before its run: in draw number k, for k below DRAWS, the first images of
 `np.random.default_rng(k).permutation(n)` are answered, and the others are scored. Nothing reads the training images. The ridge
-gets the default scores but `avh_relative`, which is AVH times a constant; features, or 64 principal components of each network's if
-there are more than 100; and the class, unless there are more than 100. It learns the arcsine of the root of the frequency, and a
-flip pass is averaged in, as `people` does.
+gets the default scores but `avh_relative`, which is AVH times a constant; features, or 64 principal components of each network's
+if there are more than 100; and the class, unless there are more than 100. It learns the arcsine of the root of the frequency, and
+a flip pass is averaged in, as `people` does.
 """
 
 from __future__ import annotations
