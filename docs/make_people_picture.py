@@ -120,9 +120,11 @@ def h3() -> None:
 def people(run: Path | None = None) -> None:
     """The learning curves and the tables."""
     stored = DOCS / "people.json"
-    if run is not None:
-        stored.write_text(json.dumps(taken_over(json.loads(run.read_text(encoding="utf-8"))), indent=1) + "\n", encoding="utf-8")
     found = json.loads(stored.read_text(encoding="utf-8"))
+    if run is not None:  # perhaps of one part
+        for case, numbers in taken_over(json.loads(run.read_text(encoding="utf-8"))).items():
+            found.setdefault(case, {}).update(numbers)
+        stored.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     curves(found)
     print("\n".join([*answers_table(found), "", *reference_table(found)]))
 
@@ -162,16 +164,16 @@ def curves(found: Found) -> None:
         axes.axhline(best["Spearman"], color="#777777", linewidth=1)
         axes.text(max(sizes), best["Spearman"], score, color=GRAY, fontsize=7.5, ha="right", va="bottom")
         axes.set_xscale("log")
-        axes.set_xticks(list(sizes), [f"{size:,}" for size in sizes], fontsize=7.5)
+        axes.set_xticks(list(sizes), [f"{size / 1000:g}k" if size >= 1000 else str(size) for size in sizes], fontsize=8)
         axes.minorticks_off()
         axes.tick_params(axis="y", labelsize=8)
-        axes.set_ylim(*((0.26, 0.52) if case.startswith("CIFAR") else (0.18, 0.62)))
+        axes.set_ylim(*((0.26, 0.52) if case.startswith("CIFAR") else (0.18, 0.65)))
         axes.set_title(case.replace(", ", "\n", 1), fontsize=9.5)
         axes.spines[["top", "right"]].set_visible(False)
     plots[0].legend(frameon=False, fontsize=8, loc="lower right")
     plots[0].set_ylabel("Spearman with people", fontsize=9.5)
     figure.supxlabel("answered images; scored on the others", fontsize=9.5)
-    figure.subplots_adjust(left=0.065, right=0.995, top=0.86, bottom=0.17, wspace=0.28)
+    figure.subplots_adjust(left=0.065, right=0.985, top=0.86, bottom=0.17, wspace=0.28)
     save(figure, IMAGES / "people-curve.png")
 
 

@@ -71,7 +71,7 @@ HEAD = """\
 | wrong labels | `hardsight clean` | picks the evidence for you, and finds duplicates and outliers in the same pass |
 | wrong labels, by one score | `probability_margin`, `loss`; `aum` with epochs | of a model that has not seen the sample; AVH is not the best here |
 | samples that people find hard, too | `angular_gap`, `avh_nearest`, `logit_margin` | with ten classes `avh` and `confidence` are close; with many, `avh` is far behind: [human-agreement.md](human-agreement.md) |
-| the same, with answers about 100 samples | `hardsight people` | better than any score: [people.md](people.md) |
+| the same, with answers about some hundred samples | `hardsight people` | better than any score: [people.md](people.md) |
 | hard samples, whatever their contrast | `avh`, `avh_relative`, `angular_gap` | contrast and training time change the norm more than the angle |
 | uncertain predictions, without labels | `entropy`, `predicted_confidence`, `avc_predicted` | a model can be confident and wrong |
 | inputs of other classes, or of none | `gen`, `avc_predicted` | no label needed |

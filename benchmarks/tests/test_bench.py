@@ -6,7 +6,7 @@ import importlib
 import json
 import pkgutil
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +20,7 @@ import benchmarks
 from benchmarks import adapt, dynamics, explore, extract, hardness, people, timing
 from benchmarks.__main__ import BENCHMARKS, main, parser_of
 from benchmarks.timing import Measurement, compared, in_fresh_process, report
+from doc_blocks import ROOT, doc_script
 from hardsight import Dynamics, Snapshot, score
 from hardsight.cores import POLICIES
 from hardsight.stats import pearson, spearman
@@ -261,3 +262,32 @@ def test_people_need_data_and_known_parts(words: list[str], message: str, capsys
     with pytest.raises(SystemExit, match="2"):
         main(["people", *words])
     assert re.search(message, capsys.readouterr().err)
+
+
+@pytest.fixture
+def picture(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(ROOT / "docs")  # it draws like the picture of the README
+    return doc_script("make_people_picture")
+
+
+def test_the_tables_of_the_page_are_those_of_the_run(picture: Any) -> None:
+    found = json.loads((ROOT / "docs" / "people.json").read_text(encoding="utf-8"))
+    page = (ROOT / "docs" / "people.md").read_text(encoding="utf-8")
+    assert "\n".join(picture.answers_table(found)) in page
+    assert set(picture.reference_table(found)) <= set(page.splitlines())
+
+
+def test_the_tables_turn_differences_around(picture: Any) -> None:
+    by_size = {
+        "people": people.Agreement(0.42, 0.40, 0.44),
+        "ridge": people.Agreement(0.41, 0.39, 0.43),
+        "ridge less people": people.Agreement(-0.0123, -0.03, 0.0054),
+    }
+    lines = [Measurement("x", "best score without answers: avh", 0.379, unit) for unit in ("Spearman", "Pearson")]
+    for what, agreement in by_size.items():
+        lines += [line for unit in ("Spearman", "Pearson") for line in agreement.lines("x, 500 answers", what, unit)]
+    found = picture.taken_over({"measurements": [asdict(line) for line in lines]})
+    assert found["x, 500 answers"]["ridge less people, Spearman"] == [-0.0123, -0.03, 0.0054]
+    *_, best, row = picture.answers_table(found)
+    assert best == "| x | none: `avh` | | .379 | | | .379 | |"
+    assert row == f"| | 500 {2 * '| .410 | .420 | +.012 [-.005, .030] '}|"
