@@ -194,19 +194,21 @@ def answers_table(found: Found) -> Iterator[str]:
 
 def reference_table(found: Found) -> Iterator[str]:
     """What `human_hardness` adds to `angular_gap`, and its coefficients."""
-    yield "| | gain, one pass | gain, with a flip pass | all images, one pass | with a flip pass |"
-    yield "|---|---|---|---|---|"
+    yield "| | one pass each | flip pass, over one of the gap | flip pass each | all images, one pass | with a flip pass |"
+    yield "|---|---|---|---|---|---|"
+    one, flip = "one pass", "with a flip pass"
     for case, numbers in found.items():
         if not any(what.startswith("human_hardness") for what in numbers):
             continue
-        passes, cells = ("one pass", "with a flip pass"), []
-        for each in passes:
-            value, low, high = (-end for end in numbers[f"angular_gap less human_hardness, held-out half, {each}, Spearman"])
-            cells.append(signed([value, high, low]))
-        for each in passes:
-            cells.append(
-                " / ".join(short(numbers[f"human_hardness, all images, {each}, {unit}"][0]) for unit in ("Spearman", "Pearson"))
+        cells = []
+        for ours, gap in ((one, one), (flip, one), (flip, flip)):
+            value, low, high = (
+                -end for end in numbers[f"angular_gap, {gap}, less human_hardness, {ours}, held-out half, Spearman"]
             )
+            cells.append(signed([value, high, low]))
+        for passes in (one, flip):
+            of = (numbers[f"human_hardness, all images, {passes}, {unit}"][0] for unit in ("Spearman", "Pearson"))
+            cells.append(" / ".join(map(short, of)))
         yield f"| {case.removeprefix('CIFAR-10H, ')} | {' | '.join(cells)} |"
 
 

@@ -248,7 +248,7 @@ def test_human_hardness_is_compared_on_the_half_that_was_held_out(tmp_path: Path
     gap, hardness = (np.mean([table.column(name).to_numpy() for table in tables], axis=0) for name in names)
     half = np.random.default_rng(0).permutation(300)[150:]
     less = spearman(-gap[half], made_up.frequency[half]) - spearman(-hardness[half], made_up.frequency[half])
-    line = lines["angular_gap less human_hardness, held-out half, one pass", "Spearman"]
+    line = lines["angular_gap, one pass, less human_hardness, one pass, held-out half", "Spearman"]
     assert line.value == pytest.approx(less) and line.limit == -0.010
     whole = lines["human_hardness, all images, one pass", "Pearson"].value
     assert whole == pytest.approx(pearson(-hardness, made_up.frequency))
