@@ -14,7 +14,6 @@ import yaml
 from test_rooms import ROOMS
 
 from benchmarks.__main__ import BENCHMARKS
-
 from hardsight.version import VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
