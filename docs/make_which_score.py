@@ -401,28 +401,31 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def draw() -> None:
     """The overview as a picture: for each job AVH (or AVC), the best of our scores, and the best of other libraries."""
+    import numpy as np
     from matplotlib.figure import Figure
 
     from hardsight.render.style import COLORS
 
     measured = json.loads(MEASURED.read_text(encoding="utf-8"))["results"]
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    figure = Figure(figsize=(9, 4.4), layout="constrained")
     axes = figure.subplots()
     for row, job in enumerate(reversed(JOBS)):
         lines = lines_of(measured, job)
         angle = first(lines, "avh") or first(lines, "avc_predicted")
         ours, theirs = (next(line for line in lines if line.ours is own) for own in (True, False))
-        shown = [(angle, "o", COLORS[1], "AVH (AVC without labels)"), (theirs, "s", "#7f7f7f", "best of other libraries")]
-        for line, marker, color, words in [*shown, (ours, "D", COLORS[0], "best of ours")]:
+        shown = [(ours, "D", COLORS[0], "best of ours"), (theirs, "s", "#7f7f7f", "best of other libraries")]
+        for place, (line, marker, color, words) in enumerate([*shown, (angle, "o", COLORS[1], "AVH (AVC without labels)")]):
             if line is not None:
-                label = words if row == 0 else None
-                axes.plot(line.average_precision, row, marker, color=color, markersize=7, label=label)
-        axes.text(1.015, row, ours.score, va="center", fontsize=9, color=COLORS[0])
+                height = row + 0.27 * (1 - place)  # a line for each, since many are as good
+                axes.plot(line.average_precision, height, marker, color=color, markersize=5, label=words if row == 0 else None)
+        axes.text(1.04, row, ours.score, va="center", fontsize=9, color=COLORS[0])
     axes.set_yticks(range(len(JOBS)), [job.name for job in reversed(JOBS)])
     axes.set_xlim(0, 1.38)
     axes.set_xticks([0, 0.2, 0.4, 0.6, 0.8, 1])
     axes.set_xlabel("average precision")
-    axes.grid(axis="both", color="#e5e5e5")
+    axes.grid(axis="x", color="#e5e5e5")
+    axes.hlines(np.arange(len(JOBS) - 1) + 0.5, 0, 1.38, color="#e5e5e5", linewidth=0.8)
+    axes.set_ylim(-0.5, len(JOBS) - 0.5)
     axes.set_axisbelow(True)
     axes.legend(frameon=False, fontsize=9, loc="lower center", bbox_to_anchor=(0.35, 1.0), ncols=3, columnspacing=1.0)
     figure.savefig(MEASURED.with_name("images") / "which-score.png", dpi=100, metadata={"Software": None})
