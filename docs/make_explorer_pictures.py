@@ -1,7 +1,8 @@
-"""Take the pictures of clean.md, explore.md and tutorial-clean.md: python docs/make_explorer_pictures.py [DATA]
+"""Take the pictures of check.md, clean.md, explore.md and tutorial-clean.md: python docs/make_explorer_pictures.py [DATA]
 
 DATA is a folder with cifar10_test.npz and cifar10_resnet20.safetensors. A ResNet-20 looks at the 10,000 test images, 300 of which
-get another label, and `clean` finds suspects. Chromium, driven by Playwright, takes pictures of the report and of the explorer.
+get another label, and `clean` finds suspects; `check` looks at 600 of the images in folders, 30 of which are in a wrong one.
+Chromium, driven by Playwright, takes pictures of the reports and of the explorer.
 Without DATA, only the digits of the tutorial are looked at.
 """
 
@@ -36,6 +37,7 @@ def main(data: Path | None) -> None:
         pictures(window, tutorial_digits(Path(folder)), "suspects", "tutorial-explore", "--images", "digits")
         if data is not None:
             pictures(window, cleaned_run(data, Path(folder)), "suspects-photos", "explore")
+            checked(window, data, Path(folder))
         browser.close()
 
 
@@ -83,9 +85,24 @@ def cleaned_run(data: Path, folder: Path) -> Path:
     given[changed] = (given[changed] + rng.integers(1, 10, 300)) % 10
     csv.write_csv(pa.table({"id": np.arange(len(given)), "label": arrays["class_names"][given]}), labels)
     weights = data / "cifar10_resnet20.safetensors"
-    hardsight.extract("cifar_resnet20", photos, folder / "photos", weights=weights, labels_from=labels)
-    hardsight.clean(folder / "photos", output=folder / "photos" / "suspects.parquet")
-    return folder / "photos"
+    hardsight.extract("cifar_resnet20", photos, folder / "cifar", weights=weights, labels_from=labels)
+    hardsight.clean(folder / "cifar", output=folder / "cifar" / "suspects.parquet")
+    return folder / "cifar"
+
+
+def checked(window: Any, data: Path, folder: Path) -> None:
+    """A picture of the report of `hardsight check`, without a model."""
+    arrays, rng = np.load(data / "cifar10_test.npz"), np.random.default_rng(0)
+    given = arrays["labels"][:600].astype(int)
+    given[::20] = (given[::20] + rng.integers(1, 10, 30)) % 10
+    for number, (image, label) in enumerate(zip(arrays["images"], given, strict=False)):
+        place = folder / "photos" / str(arrays["class_names"][label])
+        place.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(place / f"{number:03d}.png")
+    subprocess.run([sys.executable, "-m", "hardsight", "check", "photos"], cwd=folder, check=True)
+    window.set_viewport_size({"width": 1280, "height": 760})
+    window.goto((folder / "hardsight-photos" / "report.html").resolve().as_uri())
+    shot(window, "check")
 
 
 def shot(window: Any, name: str) -> None:

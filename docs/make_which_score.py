@@ -22,14 +22,12 @@ LABEL_KINDS = ("uniform", "pair", "adjacent", "instance")
 MEASURED = Path(__file__).with_name("which-score.json")
 NUMBERS = ("auroc", "average_precision", "missed")
 ALIKE = 0.02  # average precisions that differ by less are called as good
-SHOWN = 5  # scores of each table, besides AVH and the best of each other library
 PEERS = ("cleanlab", "aum package", "datagnosis")
 EVIDENCE = {  # in words; the order is that of the explanation
     "epochs": "means over the epochs of the training; the run has them",
     "final model": "the trained network alone",
     "out-of-sample heads": "heads on its features that were fitted without the sample",
     "reference": "fitted to the training set",
-    "own training": "the library trains a network of its own",
 }
 
 
@@ -81,9 +79,8 @@ HEAD = """\
 
 ## Measured
 
-No score is best at everything. We injected hardness of a known kind into images, and every score had to find it; numbers, and the
-sentences about them, are generated from the measured table. **Average precision** is 1 for a perfect ranking, and the share
-of hard samples for guessing. **Missed** is the share of hard samples you miss if you review as many samples as there are hard ones.
+No score is best at everything. We injected hardness of a known kind into images, and every score had to find it.
+**Average precision** is 1 for a perfect ranking, and the share of hard samples for guessing. **Missed** is the share of hard samples you miss if you review as many samples as there are hard ones.
 """  # noqa: E501
 
 PICTURE = """\
@@ -120,6 +117,12 @@ as many epochs. {partial}These are small images and small networks. If much depe
 ```bash
 python -m benchmarks hardness --data DIR --seeds 5 --json > bench.json
 ```
+"""
+
+NEXT = """\
+## Next
+
+Wrong labels: [clean.md](clean.md). What each score means: [scores.md](scores.md). What to train on: [select.md](select.md).
 """
 
 WAYS = {  # that `clean` is called, as in the measured table, and in words
@@ -176,9 +179,11 @@ def page() -> str:
     ]
     parts += [
         evidence(),
-        *(section(job, lines) + partly(measured["results"], job) for job, lines in ranked.items()),
+        every_job(ranked),
+        *filter(None, (partly(measured["results"], job) for job in ranked)),
         *beside_cleanlab(measured["clean"]),
         how(measured),
+        NEXT,
     ]
     return "\n".join(parts)
 
@@ -247,15 +252,12 @@ def about_avh(ranked: dict[Job, list[Line]]) -> list[str]:
             rank = f" ({angle.average_precision:.3f}, {lines.index(angle) + 1} of {len(lines)})" if angle else ""
             without.append(f"{job.name}{rank}")
         elif best.average_precision - avh.average_precision > ALIKE:
-            behind.append(
-                f"- **{job.name}**: {best.title} reaches {best.average_precision:.3f}, AVH at best "
-                f"{avh.average_precision:.3f} ({avh.evidence})."
-            )
+            behind.append(f"- {job.name}: {best.title} {best.average_precision:.3f}, AVH {avh.average_precision:.3f}")
         else:
             level.append(f"{job.name} ({avh.average_precision:.3f}, best {best.average_precision:.3f})")
     sentences = []
     if behind:
-        sentences.append("Use another score, clearly better by average precision, for:\n\n" + "\n".join(behind) + "\n")
+        sentences.append("Another score is clearly better, by average precision, for:\n\n" + "\n".join(behind) + "\n")
     if level:
         sentences.append(f"It is as good as the best, within {ALIKE}, for: {'; '.join(level)}.\n")
     if without:
@@ -271,14 +273,14 @@ def evidence() -> str:
     return f"## Job by job\n\nThe same score can be computed from different evidence, named in brackets:\n\n{words}\n"
 
 
-def section(job: Job, lines: list[Line]) -> str:
-    """The best scores of a job, and wherever they stand AVH and the best of each other library."""
-    always = [line for line in [first(lines, "avh"), *best_of_peers(lines)] if line is not None]
-    kept = [line for place, line in enumerate(lines) if place < SHOWN or line in always]
-    rows = [[str(lines.index(line) + 1), line.title, f"{line.average_precision:.3f}", f"{line.missed:.3f}"] for line in kept]
-    title = f"### {job.name[0].upper()}{job.name[1:]}"
-    intro = f"Injected: {job.about}. {len(lines)} scores were measured.\n"
-    return f"{title}\n\n{intro}\n{table(['rank', 'score', 'average precision', 'missed'], rows)}"
+def every_job(ranked: dict[Job, list[Line]]) -> str:
+    """What was injected for each job, and what a review by the best score and by AVH would miss."""
+    rows = []
+    for job, lines in ranked.items():
+        avh = first(lines, "avh")
+        best = f"{lines[0].missed:.3f}, {lines[0].title}"
+        rows.append([job.name, job.about, best, "–" if avh is None else f"{avh.missed:.3f}"])
+    return table(["to find", "injected", "missed by the best", "by AVH"], rows)
 
 
 def partly(results: dict[str, Any], job: Job) -> str:
@@ -294,15 +296,11 @@ def partly(results: dict[str, Any], job: Job) -> str:
     for (data, kind, rate), cell in cells.items():
         found = sorted(((cell[name][1], name.partition(": ")[2]) for name in partial & set(cell)), reverse=True)
         if found:
-            words = ", ".join(f"{name} {precision:.3f}" for precision, name in found)
+            useful = [f"{name} {precision:.3f}" for precision, name in found if 2 * precision >= found[0][0]]
+            rest = [precision for precision, _ in found[len(useful) :]]
+            words = ", ".join(useful) + (f"; {len(rest)} others at most {max(rest):.3f}" if rest else "")
             sentences.append(f"Measured on {data}, {kind}, {100 * float(rate):g} % alone, average precision: {words}.")
-    return "".join(f"\n{sentence}\n" for sentence in sentences)
-
-
-def best_of_peers(lines: Sequence[Line]) -> list[Line]:
-    """The best score of each other library."""
-    bests = (next((line for line in lines if line.score.startswith(peer)), None) for peer in PEERS)
-    return [line for line in bests if line is not None]
+    return "".join(f"{sentence}\n" for sentence in sentences)
 
 
 def beside_cleanlab(lines: list[dict[str, Any]]) -> list[str]:
@@ -403,28 +401,31 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def draw() -> None:
     """The overview as a picture: for each job AVH (or AVC), the best of our scores, and the best of other libraries."""
+    import numpy as np
     from matplotlib.figure import Figure
 
     from hardsight.render.style import COLORS
 
     measured = json.loads(MEASURED.read_text(encoding="utf-8"))["results"]
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    figure = Figure(figsize=(9, 4.4), layout="constrained")
     axes = figure.subplots()
     for row, job in enumerate(reversed(JOBS)):
         lines = lines_of(measured, job)
         angle = first(lines, "avh") or first(lines, "avc_predicted")
         ours, theirs = (next(line for line in lines if line.ours is own) for own in (True, False))
-        shown = [(angle, "o", COLORS[1], "AVH (AVC without labels)"), (theirs, "s", "#7f7f7f", "best of other libraries")]
-        for line, marker, color, words in [*shown, (ours, "D", COLORS[0], "best of ours")]:
+        shown = [(ours, "D", COLORS[0], "best of ours"), (theirs, "s", "#7f7f7f", "best of other libraries")]
+        for place, (line, marker, color, words) in enumerate([*shown, (angle, "o", COLORS[1], "AVH (AVC without labels)")]):
             if line is not None:
-                label = words if row == 0 else None
-                axes.plot(line.average_precision, row, marker, color=color, markersize=7, label=label)
-        axes.text(1.015, row, ours.score, va="center", fontsize=9, color=COLORS[0])
+                height = row + 0.27 * (1 - place)  # a line for each, since many are as good
+                axes.plot(line.average_precision, height, marker, color=color, markersize=5, label=words if row == 0 else None)
+        axes.text(1.04, row, ours.score, va="center", fontsize=9, color=COLORS[0])
     axes.set_yticks(range(len(JOBS)), [job.name for job in reversed(JOBS)])
     axes.set_xlim(0, 1.38)
     axes.set_xticks([0, 0.2, 0.4, 0.6, 0.8, 1])
     axes.set_xlabel("average precision")
-    axes.grid(axis="both", color="#e5e5e5")
+    axes.grid(axis="x", color="#e5e5e5")
+    axes.hlines(np.arange(len(JOBS) - 1) + 0.5, 0, 1.38, color="#e5e5e5", linewidth=0.8)
+    axes.set_ylim(-0.5, len(JOBS) - 0.5)
     axes.set_axisbelow(True)
     axes.legend(frameon=False, fontsize=9, loc="lower center", bbox_to_anchor=(0.35, 1.0), ncols=3, columnspacing=1.0)
     figure.savefig(MEASURED.with_name("images") / "which-score.png", dpi=100, metadata={"Software": None})

@@ -306,7 +306,7 @@ def test_the_page_takes_means_over_sets_and_rates(which_score: Any) -> None:
     lines = which_score.lines_of(results, job)
     assert [(line.score, line.average_precision) for line in lines] == [("aum", pytest.approx(0.7)), ("avh", pytest.approx(0.6))]
     (sentence,) = which_score.about_avh({job: lines})
-    assert "`aum` (epochs) reaches 0.700, AVH at best 0.600 (final model)." in sentence
+    assert "`aum` (epochs) 0.700, AVH 0.600" in sentence
     lines[1] = which_score.Line("avh", "final model", 0.9, 0.69, 0.3)
     (sentence,) = which_score.about_avh({job: lines})
     assert sentence.startswith("It is as good as the best")

@@ -53,6 +53,17 @@ def printable(text: str, longest: int | None = None) -> str:
     return shown if longest is None or len(shown) <= longest else shown[: longest - 1] + "…"
 
 
+def first_few(names: Sequence[object], most: int = 5) -> str:
+    """The first names, those with a comma in quotes, and how many more there are.
+
+    Example:
+        >>> first_few(["cat", "bee, large", "ant"], most=2)
+        "cat, 'bee, large' and 1 more"
+    """
+    shown = ", ".join(repr(str(name)) if "," in str(name) else str(name) for name in names[:most])
+    return shown + (f" and {len(names) - most:,} more" if len(names) > most else "")
+
+
 class Cell(str):
     """Text in a table together with its value, which is what JSON and CSV tables hold.
 

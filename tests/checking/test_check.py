@@ -283,6 +283,9 @@ def test_leaks_between_splits_by_copies_and_by_groups() -> None:
     assert said[80] == "its patient p0 is also that of 0 in split train"
     assert found.why(found.table.slice(80, 1).to_pylist()[0]).endswith(f"leak: {said[80]}")
     assert [outcome.value for outcome in found.failed] == [4]
+    found = hardsight.check(features, labels, fail_on=["leaks > 0"])
+    assert not found.failed and any("leaks are not checked" in note and "column split" in note for note in found.notes)
+    assert not any("leaks" in note for note in hardsight.check(features, labels).notes)
     with pytest.raises(InputError, match="'?nobody'?.*patient"):
         hardsight.check(features, labels, columns=columns, group="nobody")
 
@@ -359,7 +362,11 @@ def test_groups_that_do_worse_are_named(here: Path) -> None:
         (("photos", "--summary", "out.txt"), "out.txt"),
         (("photos", "--embedder", "resnet18"), "resnet18"),
         (("photos", "--embedder", "hf:nowhere/at-all"), "hf:nowhere/at-all"),
+        (("photos", "--embedder", "timm:"), "'timm:'"),
         (("photos", "--weights", "w.pt"), "w.pt"),
+        (("photos", "--weights", "given.pt"), "given.pt with efficientnet_lite0"),
+        (("photos", "--embedder", "timm:resnet18", "--weights", "mistyped.pt"), "mistyped.pt"),
+        (("photos", "--embedder", "timm:resnet18", "--model", "timm:resnet34"), "'timm:resnet18'"),
         (("photos", "--group", "patient"), "--group patient"),
         (("table.npz", "--embedder", "timm:resnet18"), "--embedder"),
     ],
@@ -369,8 +376,10 @@ def test_refused_in_one_line(words: tuple[str, ...], quoted: str, here: Path, cl
     (here / "empty").mkdir()
     photographs(here / "photos", 3)
     np.savez(here / "table.npz", features=np.eye(4), labels=[0, 0, 1, 1])
+    (here / "given.pt").touch()
     done = cli("check", *words)
     assert done.code == 2 and quoted in done.err and done.err.count("\n") == 1, done.err
+    assert "first look" not in done.out or "hf:nowhere/at-all" in words  # a name that may be right is tried
     assert not (here / "hardsight-photos" / "run.json").exists()
 
 
@@ -393,6 +402,7 @@ def test_odd_folders_are_checked_as_far_as_possible(here: Path, embedder: str) -
         photograph(number, COLORS["green"]).save(single / f"class {number}" / "a.png")
     found, notes = noted(single, embedder)
     assert "labels were not checked" in notes and found.counts["label_errors"] is None
+    assert "but class 'class 0' has one." in notes and "class 'class 0' of 6 has 1" in notes
     (one / "cat").mkdir(parents=True)
     for number in range(6):
         photograph(number, COLORS["green"]).save(one / "cat" / f"{number}.png")
@@ -401,10 +411,12 @@ def test_odd_folders_are_checked_as_far_as_possible(here: Path, embedder: str) -
     photographs(few, 10)
     for number in range(4):
         (few / "green" / f"0{number}.png").write_bytes(b"")
-    (few / "lone").mkdir()
-    photograph(9, COLORS["green"]).save(few / "lone" / "only.png")
+    os.rename(few / "green" / "00.png", few / "green" / "0,0.png")
+    (few / "lone, only").mkdir()
+    photograph(9, COLORS["green"]).save(few / "lone, only" / "only.png")
     found, notes = noted(few, embedder)
-    assert "4 of 31 images cannot be read" in notes and "one sample are not checked" in notes and "lone" in notes
+    assert "4 of 31 images cannot be read" in notes and "labels: 'lone, only'." in notes
+    assert "cannot be read: 'green/0,0.png', green/01.png, green/02.png, green/03.png: " in notes
     assert found.counts["unreadable"] == 4 and found.counts["label_errors"] is not None
     photographs(cases, 4)
     os.rename(cases / "green", cases / "Cat")

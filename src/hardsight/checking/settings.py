@@ -58,9 +58,8 @@ class Rule:
         share = bool(percent) or figure == "accuracy"  # accuracy < 0.9 and accuracy < 90% mean the same
         limit = float(number) / 100 if percent else float(number)
         if share and limit > 1:
-            raise InputError(
-                f"{text!r}: a share is at most 100%, or 1; got {number}{percent}." + (" Add the %." if not percent else "")
-            )
+            hint = "" if percent else " Add the %."
+            raise InputError(f"{text!r}: a share is at most 100%, or 1; got {number}{percent}.{hint}")
         if not share and limit % 1 and figure != "expected_errors_low":
             raise InputError(f"{text!r}: {figure} is a number of samples, got {number}; for a share of them write {limit:.0%}.")
         return cls(text.strip(), figure, compare, limit, share)
@@ -120,11 +119,9 @@ class CheckSettings(OpeningOptions):
         metavar="MODEL",
     )  # fmt: skip
     weights: Path | None = option(
-        None,
-        "Weights of the model or of the embedder timm:NAME: .safetensors, or .pt with tensors only.",
-        metavar="FILE",
+        None, "Weights of the model or of the embedder timm:NAME: .safetensors, or .pt with tensors only.", metavar="FILE",
         read=Path,
-    )
+    )  # fmt: skip
     embedder: str | None = option(
         None, "Backbone for features, where there is no model: timm:NAME or hf:DIR_OR_NAME. Default: EfficientNet-Lite0.",
         metavar="NAME",
@@ -142,12 +139,6 @@ class CheckSettings(OpeningOptions):
         (), "Rule that fails the check, such as 'label_errors > 2%' or 'leaks > 0'; repeatable.", metavar="RULE", repeat=True,
         read=_rules, decides=False,
     )  # fmt: skip
-
-    def check(self) -> None:
-        """One of a model and an embedder."""
-        super().check()
-        if self.model is not None and self.embedder is not None:
-            raise InputError(f"give a model or an embedder, not both: got {self.model!r} and {self.embedder!r}.")
 
     @property
     def rules(self) -> list[Rule]:

@@ -24,6 +24,7 @@ from hardsight.data.decoding import SUFFIXES, BrokenImage, Needed, decode
 from hardsight.data.layout import read_layout
 from hardsight.errors import FileError, InputError
 from hardsight.files.places import Place, Remote, place, utf8_name
+from hardsight.screen import first_few
 
 UNREAD = (".heic", ".heif", ".avif", ".raw", ".cr2", ".nef", ".dng", ".dcm", ".svg")  # pictures that are not opened
 
@@ -213,6 +214,6 @@ def _check_link(link: str, root: str) -> None:
 
 def _holds(root: Path) -> str:
     names = sorted(utf8_name(name) for name in os.listdir(root))
-    listed = (", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")) or "nothing"
+    listed = first_few(names) or "nothing"
     unread = next((name for _, _, files in os.walk(root) for name in files if name.lower().endswith(UNREAD)), None)
     return listed if unread is None else f"{listed}. Files such as {utf8_name(unread)} are not read: convert them to JPEG or PNG"

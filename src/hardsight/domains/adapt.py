@@ -24,7 +24,7 @@ from hardsight.domains.settings import RECIPES, SOURCE_EPOCHS, AdaptSettings
 from hardsight.errors import InputError
 from hardsight.extraction.inputs import Data, labels_of, of_domain
 from hardsight.options import takes
-from hardsight.screen import Progress, Say
+from hardsight.screen import Progress, Say, first_few
 from hardsight.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _checked(pair: str, source: Data, target: Data) -> tuple[Data, Data]:
     if source.class_names is None or target.class_names is None:  # classes are compared by number then
         ours, theirs = (np.unique(known[known >= 0]).tolist() for known in (labels_of(source), labels_of(target)))
     if theirs and not set(ours) & set(theirs):
-        words = f"the source has {opening.first_few(ours)}, the target {opening.first_few(theirs)}"
+        words = f"the source has {first_few(ours)}, the target {first_few(theirs)}"
         raise InputError(f"{pair}: the domains share no class: {words}.")
     if len(theirs) == 1 and (labels_of(target) >= 0).all():
         raise InputError(

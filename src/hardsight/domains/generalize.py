@@ -20,7 +20,7 @@ from hardsight.domains.settings import GeneralizeSettings
 from hardsight.errors import InputError
 from hardsight.extraction.inputs import Data, domains_of, ids_of, labels_of
 from hardsight.options import takes
-from hardsight.screen import Progress, Say
+from hardsight.screen import Progress, Say, first_few
 from hardsight.snapshot import Snapshot
 from hardsight.threads import even_rows
 
@@ -140,11 +140,11 @@ def _checked_classes(data: Data, domains: list[str], lists: OfficialLists | None
         alone = [k for k in classes[name] if k not in elsewhere]
         if alone == classes[name]:
             raise InputError(
-                f"no class of the domain {name} ({opening.first_few(alone)}) is in any other domain: "
+                f"no class of the domain {name} ({first_few(alone)}) is in any other domain: "
                 "what is learned from the others cannot be tested on it."
             )
         if alone:
-            notes.append(f"only {name} has {opening.first_few(alone)}: a model that has not seen {name} cannot predict that")
+            notes.append(f"only {name} has {first_few(alone)}: a model that has not seen {name} cannot predict that")
     return notes
 
 

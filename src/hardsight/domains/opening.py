@@ -92,11 +92,6 @@ def class_names_of(data: Data) -> list[str]:
     return list(data.class_names or map(str, range(num_classes(data))))
 
 
-def first_few(names: Sequence[Any], most: int = 5) -> str:
-    """Some names, and how many more there are."""
-    return ", ".join(map(str, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
 def as_target(target: Data, source: Data) -> Data:
     """The target with its labels counted as the source counts them, and as many features."""
     if isinstance(target, Snapshot) != isinstance(source, Snapshot):

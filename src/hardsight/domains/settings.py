@@ -373,7 +373,7 @@ class GeneralizeSettings(DomainOptions):
         "Option of a loss, such as avh:scale=20; repeatable.", "loss_options", "avh:scale=20", "LOSS:KEY=VALUE"
     )
     method_options: Mapping[str, Mapping[str, Any]] = named_option(
-        "Option of a method, such as drm:gamma=0 or mldg:inner_rate=2; repeatable. docs/adapt.md lists them.",
+        "Option of a method, such as drm:gamma=0 or mldg:inner_rate=2; repeatable. docs/generalize.md lists them.",
         "method_options",
         "drm:gamma=0",
         "METHOD:KEY=VALUE",

@@ -119,7 +119,8 @@ def open_display(
     """
     settings = settings or ReportSettings.given(None, options)
     x = _with_samples(x)
-    display = _of_path(_existing(x), settings, keep, progress) if _is_path(x) else _of_memory(x, settings, keep, progress)
+    named = isinstance(x, (str, os.PathLike))
+    display = _of_path(_existing(x), settings, keep, progress) if named else _of_memory(x, settings, keep, progress)
     display.describe(FAR, "Distance to the tenth nearest of the other samples: what is far from all is odd.", "high")
     if settings.human is None:
         display.describe("human", BY_PEOPLE, "low")
@@ -138,10 +139,6 @@ def _with_samples(x: Any) -> Any:
     if x.run is None:
         raise InputError(f"a {type(x).__name__} has no samples to show: give what it was made from.")
     return x.run
-
-
-def _is_path(x: Any) -> bool:
-    return isinstance(x, (str, os.PathLike))
 
 
 def _existing(path: str | os.PathLike[str]) -> Path:

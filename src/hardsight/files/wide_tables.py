@@ -26,7 +26,7 @@ from hardsight.files.kinds import LIST_COLUMNS
 from hardsight.files.samples import evidence_of
 from hardsight.files.table_files import check_once
 from hardsight.pandas_index import column_names
-from hardsight.screen import warn
+from hardsight.screen import first_few, warn
 
 SERIES = 8  # columns that are numbered alike, as few as make a series
 OUTWEIGHS = 100  # times the median spread of the columns: such a column decides distances alone
@@ -120,20 +120,18 @@ def warn_of_scales(values: Any, names: Sequence[str]) -> None:
     large = [name for name, one in zip(names, spread.tolist(), strict=True) if one > OUTWEIGHS * np.median(spread) > 0]
     if not large:
         return
-    few = ", ".join(large[:3]) + (f" and {len(large) - 3} more" if len(large) > 3 else "")
     verb = "has" if len(large) == 1 else "have"
     warn(
-        f"the feature column{'s' * (len(large) > 1)} {few} {verb} more than {OUTWEIGHS} times the spread of the others and "
-        "will outweigh them: leave out what is no feature (features=, --features 'f*'), or scale the columns alike."
+        f"the feature column{'s' * (len(large) > 1)} {first_few(large, 3)} {verb} more than {OUTWEIGHS} times the spread of the "
+        "others and will outweigh them: leave out what is no feature (features=, --features 'f*'), or scale the columns alike."
     )
 
 
 def _described(chosen: Sequence[str], left_out: Sequence[str]) -> str:
     """Which columns are the features, and which numbers are not."""
     shown = ", ".join(chosen) if len(chosen) < 5 else f"{chosen[0]}, {chosen[1]}, ..., {chosen[-1]}"
-    more = ", ".join(left_out[:5]) + (f" and {len(left_out) - 5} more" if len(left_out) > 5 else "")
     said = f"features: {shown} ({len(chosen):,} column{'s' * (len(chosen) != 1)})"
-    return f"{said}; numbers that are not used: {more}" if left_out else said
+    return f"{said}; numbers that are not used: {first_few(left_out)}" if left_out else said
 
 
 def as_frame(table: Any) -> nw.DataFrame[Any]:

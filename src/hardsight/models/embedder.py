@@ -24,10 +24,9 @@ from hardsight.head import Head
 from hardsight.models.libraries import open_timm, opening_transformers, processor_of, processor_preprocessing
 from hardsight.models.model import BuiltNetwork, Model
 from hardsight.models.network import state_sha256, torch_device
-from hardsight.models.network_names import hub_id
+from hardsight.models.network_names import EMBEDDER, embedder_name
 
 PROMPT = "a photo of a {}."
-DEFAULT = "efficientnet_lite0"
 
 
 class Embedder(Model):
@@ -102,21 +101,16 @@ def open_embedder(
         class_names: what the classes are called, for a head of words where the backbone has them.
         device: "cpu", "cuda", "mps", ...; "auto" takes the fastest.
     """
-    spec = spec and (hub_id(spec) or spec)
-    library, _, name = (spec or DEFAULT).partition(":")
-    if weights is not None and library != "timm":
-        raise InputError(f"--weights are for a model or for an embedder timm:NAME, got {weights} with {spec or DEFAULT}.")
-    if spec is None or spec == DEFAULT:
+    library, name = embedder_name(spec, weights)
+    if library == EMBEDDER:
         from hardsight.models.efficientnet_lite import efficientnet_lite0
 
         network = efficientnet_lite0()
         whole = replace(network.preprocessing, crop_pct=1.0)  # what is at the edge of a picture counts, too
-        return Embedder(BuiltNetwork(network, whole), network.features, DEFAULT, device)
-    if library == "timm" and name:
+        return Embedder(BuiltNetwork(network, whole), network.features, EMBEDDER, device)
+    if library == "timm":
         return _timm_embedder(name, weights, device)
-    if library == "hf" and name:
-        return _transformers_embedder(name, class_names, device)
-    raise InputError(f"an embedder is timm:NAME or hf:DIR_OR_NAME, got {spec!r}. A classifier of any other kind is a --model.")
+    return _transformers_embedder(name, class_names, device)
 
 
 def _timm_embedder(name: str, weights: Path | None, device: str) -> Embedder:

@@ -19,6 +19,7 @@ OWN = ("lenet", "mnist_cnn", "DigitsCNN", "cnn10", *(f"cifar_resnet{n}" for n in
 OWN_NETWORKS = {name: f"hardsight.models.networks:{name}" for name in OWN}
 ROW_LENGTHS: dict[str, int | None] = {"feature_head": None}  # networks of rows of numbers: num_inputs where no option says it
 LIBRARIES = {"timm": "libraries:timm_network", "torchvision": "libraries:torchvision_network"}
+EMBEDDER = "efficientnet_lite0"  # where none is named
 
 
 def hub_id(text: str) -> str | None:
@@ -35,6 +36,24 @@ def hub_id(text: str) -> str | None:
         if bare and not re.search(r"\.(onnx|skops|pth?|safetensors|bin|ckpt|h5|keras|pb|tflite|pkl|joblib|py)$", name)
         else None
     )
+
+
+def embedder_name(spec: str | None, weights: Path | None = None) -> tuple[str, str]:
+    """Library and name of a backbone for features; refuses what none can be called, and weights that it does not take.
+
+    Example:
+        >>> embedder_name("timm:resnet18"), embedder_name("facebook/dinov2-small"), embedder_name(None)
+        (('timm', 'resnet18'), ('hf', 'facebook/dinov2-small'), ('efficientnet_lite0', ''))
+    """
+    spec = EMBEDDER if spec is None else hub_id(spec) or spec
+    library, _, name = spec.partition(":")
+    if weights is not None and library != "timm":
+        raise InputError(f"--weights are for a model or for an embedder timm:NAME, got {weights} with {spec}.")
+    if spec != EMBEDDER and not (library in ("timm", "hf") and name):
+        raise InputError(
+            f"an embedder is timm:NAME or hf:DIR_OR_NAME, got {spec!r}. A classifier of any other kind is a --model."
+        )
+    return library, name
 
 
 def check_network_name(model: Any) -> None:
