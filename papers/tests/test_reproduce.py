@@ -489,6 +489,27 @@ def test_printed_averages_and_z_values_have_the_same_tolerance() -> None:
     assert wrong_averages({"MLDG": [66.23, 66.88, 88.00, 58.96, 70.03]}) == {"MLDG": pytest.approx(70.0175)}
 
 
+def test_table_5_has_the_interval_of_every_method(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Softmax is 50 % with each of three seeds; MLDG lies 1, 2 and 3 points above, drm was run once."""
+    ends = 2 - 4.302653 / 3**0.5, 2 + 4.302653 / 3**0.5  # Student's, two degrees of freedom
+    rows: list[dict[str, Any]] = []
+    for loss, low, high, count in (("mldg", *ends, 3), ("drm", None, None, 1), ("avh", *ends, 3)):
+        for place in ("photo", "average"):
+            scaled = [None if end is None else end / 100 for end in (low, high)]
+            row = {"loss": loss, "against": "softmax", "domain": place, "difference": 0.02, "low": scaled[0], "high": scaled[1]}
+            rows += [{**row, "count": count}, {**row, "against": "other", "difference": 0.5}]
+    accuracy = [{"loss": "softmax", "photo": 0.5, "photo std": 0.01, "average": 0.5, "average std": 0.01}]
+    made = SimpleNamespace(accuracy=pa.Table.from_pylist(accuracy), differences=pa.Table.from_pylist(rows), scales={})
+    monkeypatch.setattr(generalization, "generalized", lambda context: ("made up", made))
+    outcome = generalization.table_5(Context())
+    gaps = outcome.tables[2]
+    assert gaps.header == ("loss", "photo", "average")
+    assert gaps.rows[0] == ["mldg", "+2.0 [-0.5, +4.5]", "+2.0 [-0.5, +4.5]"]
+    assert gaps.rows[1][0] == "drm" and str(gaps.rows[1][2]).startswith("+2.0 ") and "nan" not in str(gaps.rows[1][2])
+    assert "leaves a single one" in gaps.note
+    assert outcome.claims[0].found == "+2.0 [-0.5, +4.5] points; by domain photo +2.0."
+
+
 @pytest.mark.parametrize(
     ("bins", "verdict"), [([0.1, 0.2, 0.3], "holds"), ([0.2, 0.1, 0.3], "inconclusive"), ([None, 0.2], "not comparable")]
 )
