@@ -119,9 +119,7 @@ def _outcome(context: Context, printed: dict[str, list[float]], title: str) -> O
         rows += [{**row, "loss": "AlexNet"} for row in plain.accuracy.to_pylist()]
     places = [name.removesuffix(" std") for name in rows[0] if name.endswith(" std")]
     cells: list[list[Value]] = [[row["loss"], *(percent(row[place], row[f"{place} std"], 1) for place in places)] for row in rows]
-    differences = {
-        (row["loss"], row["domain"]): row for row in result.differences.to_pylist() if row["against"] == "softmax"
-    }
+    differences = {(row["loss"], row["domain"]): row for row in result.differences.to_pylist() if row["against"] == "softmax"}
     average, wrong = differences["avh", "average"], wrong_averages(printed)
     scales = ", ".join(f"{domain} {scale:g}" for (loss, domain), scale in result.scales.items() if loss == "avh")
     return Outcome(

@@ -179,7 +179,7 @@ def _added(context: Context) -> dict[str, Snapshot]:
         return {}
     names = [line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
     images = context.data.require("imagenet5k", "this recipe")
-    return {name: context.extract(name, images, pretrained=True) for name in names}
+    return {name: context.extract(name, images) for name in names}
 
 
 def _cifar(context: Context) -> Iterator[Judged]:
