@@ -53,6 +53,7 @@ from hardsight_papers.data_folder import DataFolder
 from hardsight_papers.outcome_files import read_outcome
 from hardsight_papers.page import write_page
 from hardsight_papers.recipe import Claim, Outcome, Recipe, Table, claim
+from hardsight_papers.verdicts import Effect
 
 QUICK = ("avh/fig23", "slides/theory")
 
@@ -266,6 +267,7 @@ def test_the_docs_are_written_from_runs(tmp_path: Path) -> None:
     assert "*Rule: Over the second half" in page
     row = "| [slides/theory](papers.md#slidestheory) | The direction approaches that of the hard-margin SVM. |"
     assert f"{row[:-2]} † | inconclusive | holds |" in short and "| 1 / 0 / 1 / 0 | 2 / 0 / 0 / 0 |" in short
+    assert "on real data 1 of the 1 that hold and 1 of the 1 that are inconclusive; on built-in data 2 of the 2 that" in short
     assert "Not run on real data: `avh/table1`, " in short
     assert "hardsight reproduce slides/theory`" in papers.page(papers.update([], [run]))  # without --data
     longer = papers.update([], [papers.Run(run.directory, run.outcomes, True, "cpu")])
@@ -319,6 +321,16 @@ def test_a_claim_of_several_recipes_counts_once() -> None:
     recipes = [Recipe(id, id, lambda context: Outcome("fine"), {}, "") for id in ("avh/a", "avh/b", "avh/c")]
     found = {"avh/a": Outcome("a", claims=[same]), "avh/b": Outcome("b", claims=[same]), "avh/c": Outcome("c", claims=[other])}
     assert "Of 2 claims, each counted once (3 with repetitions), 0 hold, 2 do not hold" in write_page(recipes, found, {}, "small")
+
+
+def test_claims_without_an_interval_are_counted() -> None:
+    papers = doc_script("make_papers")
+    known, unknown = Effect(1.0, 0.5, 1.5, 0.5), Effect(0.1, float("nan"), float("nan"), 0.5)
+    claims = [
+        Claim("a", "", "", "holds", (known,)), Claim("b", "", "", "holds"), Claim("c", "", "", "inconclusive", (unknown,)),
+        Claim("d", "", "", "inconclusive", (Effect(0.1, -1.0, 1.2, 0.5),)), Claim("e", "", "", "not comparable"),
+    ]  # fmt: skip
+    assert papers.without_interval(claims) == "1 of the 2 that hold and 1 of the 2 that are inconclusive"
 
 
 def test_the_pages_say_what_is_kept() -> None:
