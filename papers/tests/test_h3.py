@@ -98,6 +98,7 @@ def test_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
     verdicts = {claim.text: claim.verdict for claim in outcome.claims}
     assert verdicts["The nearest competitor adds to the angle."] == "holds"
     assert verdicts["AVH agrees with people more than confidence (hypothesis 3)."] == "does not hold"
+    assert "With 1,000 classes the nearest competitor adds to the angle." not in verdicts  # there are 40
     titles = [table.title for table in outcome.tables]
     assert titles[-2:] == ["With fewer classes, drawn at random", "From the logit margin to the angular gap"]
     assert len(outcome.figures) == 1 and "made up" in outcome.about

@@ -337,6 +337,8 @@ def _claims(judged: list[Judged], why_not: str) -> list[Claim]:
     }
     claims = []
     for text, found in effects.items():
+        if not found:  # no network of so many classes
+            continue
         rows = [Effect(*interval, DIFFERENCE, key) for key, interval in found.items()]
         words = "; ".join(f"{key} {_text(interval)}" for key, interval in found.items())
         ahead, behind = sum(row.low > 0 for row in rows), sum(row.high < 0 for row in rows)
