@@ -17,6 +17,7 @@ import shutil
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -270,6 +271,12 @@ def summary(kept: Sequence[Outcome]) -> str:
         "Claims that hold / do not hold / are inconclusive / are not comparable; one that several recipes share, with the same "
         "rule and finding, counts once:",
         table(["paper", "recipes", *kinds], counts),
+        "A claim without an interval is arithmetic, or was seen once. Such are "
+        + "; ".join(
+            f"on {name} {without_interval([claim for claims in counted(papers, kind).values() for claim in claims])}"
+            for name, kind in kinds.items()
+        )
+        + ".",
     ]
     real = {each.id for group in papers.values() for each in group if each.real}
     missing = [f"`{id}`" for id in recipes() if id not in real]
@@ -281,16 +288,39 @@ def summary(kept: Sequence[Outcome]) -> str:
 
 
 def tally(papers: dict[str, list[Reproduced]], kind: str) -> dict[str, str]:
-    """How many claims of each paper have each verdict; what several recipes found by the same computation counts once."""
-    seen: set[Claim] = set()
+    """How many claims of each paper have each verdict."""
     cells = {}
+    for title, claims in counted(papers, kind).items():
+        verdicts = [claim.verdict for claim in claims]
+        known = any(getattr(each, kind) for each in papers[title])
+        cells[title] = " / ".join(str(verdicts.count(verdict)) for verdict in VERDICTS) if known else ""
+    return cells
+
+
+def counted(papers: dict[str, list[Reproduced]], kind: str) -> dict[str, set[Claim]]:
+    """The claims of each paper; what several recipes found by the same computation counts once."""
+    seen: set[Claim] = set()
+    claims_of = {}
     for title, reproduced in papers.items():
         outcomes = [outcome for each in reproduced if (outcome := getattr(each, kind))]
         claims = {claim for outcome in outcomes for claim in claims_by_text(outcome).values()}
-        verdicts = [claim.verdict for claim in claims - seen]
+        claims_of[title] = claims - seen
         seen |= claims
-        cells[title] = " / ".join(str(verdicts.count(verdict)) for verdict in VERDICTS) if claims else ""
-    return cells
+    return claims_of
+
+
+def without_interval(claims: Collection[Claim]) -> str:
+    """How many of those that hold, and of the inconclusive ones, have no interval.
+
+    Example:
+        >>> without_interval([Claim("It is.", "", "", "holds"), Claim("It may.", "", "", "inconclusive")])
+        '1 of the 1 that hold and 1 of the 1 that are inconclusive'
+    """
+    parts = []
+    for verdict, words in (("holds", "hold"), ("inconclusive", "are inconclusive")):
+        bare = [claim.deciding is None or not isfinite(claim.deciding.low) for claim in claims if claim.verdict == verdict]
+        parts.append(f"{sum(bare)} of the {len(bare)} that {words}")
+    return " and ".join(parts)
 
 
 def total(cells: Iterable[str]) -> str:

@@ -101,6 +101,7 @@ def votes(folder: Path) -> MADE:
 
 
 CIFAR, VALIDATION = "https://www.cs.toronto.edu/~kriz/cifar.html (binary version)", "https://image-net.org and its Kaggle contest"
+RESNETS = "https://github.com/akamaster/pytorch_resnet_cifar10"
 IMAGENET = ("ILSVRC2012_img_val.tar", "LOC_val_solution.csv")
 SOURCES: dict[str, Source] = {
     "mnist": Source(("train-images-idx3-ubyte.gz", "t10k-images-idx3-ubyte.gz"), "http://yann.lecun.com/exdb/mnist", mnist),
@@ -116,10 +117,10 @@ SOURCES: dict[str, Source] = {
         ("imagenet_frequency.json",), "https://github.com/modestyachts/ImageNetV2; papers/docs/data.md says how to write it"
     ),
     "pacs": Source(("PACS/kfold",), "https://github.com/facebookresearch/DomainBed, in DIR as PACS/kfold and PACS/splits"),
-    "pacs_features": Source((), "papers/docs/data.md: hardsight extract PACS/kfold"),
+    "pacs_features": Source((), "papers/docs/data.md says how to extract them from PACS/kfold"),
     "cifar10_annotators": Source((), "https://github.com/UCSC-REAL/cifar-10-100n; papers/docs/data.md says how to convert it"),
-    "cifar10_resnet20": Source(("cifar10_resnet20.safetensors",), "https://github.com/akamaster/pytorch_resnet_cifar10"),
-    "cifar10_resnet32": Source(("cifar10_resnet32.safetensors",), "https://github.com/akamaster/pytorch_resnet_cifar10"),
+    "cifar10_resnet20": Source((), f"{RESNETS}; papers/docs/data.md says how to convert it"),
+    "cifar10_resnet32": Source((), f"{RESNETS}; papers/docs/data.md says how to convert it"),
 }
 
 

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import hardsight
+from doc_blocks import ROOT, blocks
 from hardsight.errors import FileError
 from hardsight_papers import data, data_folder
 from hardsight_papers.arrays import open_labeled
@@ -110,6 +112,78 @@ def test_arrays_have_one_checksum_however_they_are_packed(tmp_path: Path) -> Non
     np.savez_compressed(tmp_path / "b.npz", y=values, x=values)
     a, b, c = (digest(tmp_path / f"{name}.npy") for name in "abc")
     assert a == b != c and digest(tmp_path / "a.npz") == digest(tmp_path / "b.npz")
+
+
+def run_page(writes: str) -> None:
+    """The Python block of data.md that writes a file, here."""
+    page = ROOT / "papers" / "docs" / "data.md"
+    (text,) = [block.text for block in blocks(page) if block.language == "python" and writes in block.text]
+    exec(compile(text, str(page), "exec"), {})
+
+
+def test_the_page_turns_published_checkpoints_into_the_weights_that_recipes_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names with `module.` and counts of batches, as published; what comes out fills our network, whatever their order."""
+    torch = pytest.importorskip("torch")
+    from hardsight.models import networks, open_model
+
+    monkeypatch.chdir(tmp_path)
+    made = {20: networks.cifar_resnet20(), 32: networks.cifar_resnet32()}
+    for network, name in zip(made.values(), ("resnet20-12fca82f.th", "resnet32-d509ac18.th"), strict=True):
+        state = {f"module.{name}": values for name, values in reversed(network.state_dict().items())}
+        torch.save({"state_dict": state, "best_prec1": 91.7}, tmp_path / name)
+    run_page("cifar10_resnet")
+    images = RNG.random((2, 3, 32, 32), np.float32)
+    for depth, network in made.items():
+        name = f"hardsight.models.networks:cifar_resnet{depth}"
+        opened = open_model(name, weights=tmp_path / f"cifar10_resnet{depth}.safetensors", num_classes=10, device="cpu")
+        with torch.no_grad():
+            assert opened(images)[1] == pytest.approx(network.eval()(torch.as_tensor(images)).numpy(), abs=1e-4)
+
+
+def test_the_page_turns_a_run_into_the_features_that_recipes_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    for k in range(24):
+        folder = tmp_path / "PACS" / "kfold" / ("cartoon", "photo", "sketch")[k % 3] / ("dog", "horse")[k // 3 % 2]
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(RNG.integers(0, 255, (8, 8, 3), np.uint8)).save(folder / f"pic_{k:03d}.jpg")
+    (tmp_path / "their_own.py").write_text("from hardsight.models import DigitsCNN\nnetwork = lambda: DigitsCNN(2)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    run = hardsight.extract("their_own:network", tmp_path / "PACS" / "kfold", tmp_path / "pacs-features", device="cpu")
+    run_page("pacs_effnetlite0.npz")
+    with np.load("pacs_effnetlite0.npz") as made:
+        assert made["features"].dtype == np.float16 and made["domain_names"].tolist() == ["cartoon", "photo", "sketch"]
+        assert made["ids"][0] == "cartoon/dog/pic_000.jpg" and made["class_names"].tolist() == ["dog", "horse"]
+        assert [made["domain_names"][k] for k in made["domains"]] == [str(id).partition("/")[0] for id in run.ids]
+    options: dict[str, Any] = {"epochs": 1, "hidden": 4, "losses": "softmax", "seeds": 1}
+    done = hardsight.generalize(DataFolder(tmp_path).require("pacs_features", "Table 5"), tmp_path / "run", **options)
+    assert {"cartoon", "photo", "sketch"} <= set(done.accuracy.column_names)
+
+
+def test_the_page_turns_published_answers_into_what_correlate_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of five people k % 6 say yes to the given label of image k, and all say no to the other one of image 0."""
+    monkeypatch.chdir(tmp_path)
+    names = [f"ILSVRC2012_val_{k:08d}.JPEG" for k in range(30)]
+    labels, yes = np.arange(30) % 2, np.arange(30) % 6
+    info = [*zip(names, labels.astype(str), strict=True), (names[0], "1")]
+    answers = np.zeros((5, 31, 3))
+    for question, count in enumerate([*yes, 0]):
+        answers[count:, question, 0] = answers[:count, question, 2] = 1
+    np.savez("raters.npz", tensor=answers, info=np.array(info))
+    run_page("votes.parquet")
+    ids = [f"n0{label}/{name}" for name, label in zip(names, labels, strict=True)]
+    probs = np.eye(2)[labels] * RNG.uniform(0.1, 0.9, (30, 1)) + 0.05
+    seen = hardsight.Snapshot(probs=probs / probs.sum(1, keepdims=True), labels=labels, ids=ids)
+    found = hardsight.correlate(seen, "votes.parquet", replicates=20, permutations=20)
+    assert found.agreement().target.values.tolist() == (yes / 5).tolist()
+    torch = pytest.importorskip("torch")
+    published = {name: np.arange(3) for name in ("clean_label", "random_label1", "random_label2", "random_label3")}
+    torch.save(published, "CIFAR-10_human.pt")
+    run_page("cifar10n_train.npz")
+    with np.load("cifar10n_train.npz") as made:
+        assert set(made.files) == {"clean", "random1", "random2", "random3"} and made["random3"].tolist() == [0, 1, 2]
 
 
 def test_a_wrong_checksum_is_named_and_used_only_unchecked(tmp_path: Path, cli: Any) -> None:

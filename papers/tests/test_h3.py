@@ -8,12 +8,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
+import hardsight
 from hardsight import Head, Snapshot, score
 from hardsight.stats import spearman
 from hardsight_papers.avh import h3
 from hardsight_papers.avh.class_tables import ClassTables, margins_without_norms
 from hardsight_papers.avh.h3 import Judged
+from hardsight_papers.cache import Cache
+from hardsight_papers.context import Context
+from hardsight_papers.data_folder import DataFolder
 
 RNG = np.random.default_rng(0)
 N, C = 1000, 40
@@ -93,22 +98,43 @@ def test_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
     verdicts = {claim.text: claim.verdict for claim in outcome.claims}
     assert verdicts["The nearest competitor adds to the angle."] == "holds"
     assert verdicts["AVH agrees with people more than confidence (hypothesis 3)."] == "does not hold"
+    assert "With 1,000 classes the nearest competitor adds to the angle." not in verdicts  # there are 40
     titles = [table.title for table in outcome.tables]
     assert titles[-2:] == ["With fewer classes, drawn at random", "From the logit margin to the angular gap"]
     assert len(outcome.figures) == 1 and "made up" in outcome.about
 
 
-def test_networks_that_the_user_names(tmp_path: Path) -> None:
-    (tmp_path / h3.MODELS).write_text("timm:tiny_a\n\ntimm:tiny_b\n")
-    asked: list[Any] = []
+def test_networks_that_the_user_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run, a function that makes a network and released weights, on the images in --data."""
+    pytest.importorskip("torch")
+    images = tmp_path / "data" / "imagenet_val5k"
+    for k in range(12):
+        (images / str(k % 2)).mkdir(parents=True, exist_ok=True)
+        Image.fromarray(RNG.integers(0, 255, (8, 8, 3), np.uint8)).save(images / str(k % 2) / f"{k}.png")
+    run = tmp_path / "run"
+    hardsight.train(images, run, model="DigitsCNN", epochs=1, device="cpu", watch={})
+    (tmp_path / "their_own.py").write_text("from hardsight.models import DigitsCNN\nnetwork = lambda: DigitsCNN(2)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    names = [str(run), "their_own:network", released_mobilenet(tmp_path, monkeypatch)]
+    (tmp_path / "data" / h3.MODELS).write_text("\n\n".join(names))
+    context = Context(data=DataFolder(tmp_path / "data"), cache=Cache(tmp_path / "cache"))
+    added = h3._added(context)
+    assert list(added) == names and all(len(network.ids) == 12 for network in added.values())
+    again = hardsight.extract(run, images, tmp_path / "again", device="cpu")
+    assert np.asarray(added[names[0]].features) == pytest.approx(np.asarray(again.features))
+    assert [added[name].num_classes for name in names] == [2, 2, None]  # the last one knows ImageNet's classes, not these two
+    assert np.asarray(added[names[2]].features).shape == (12, 1280)
+    assert h3._added(Context()) == {}
 
-    def extract(name: str, images: Path, **settings: Any) -> str:
-        asked.append((name, images, settings))
-        return name
 
-    data = SimpleNamespace(directory=tmp_path, require=lambda *_: tmp_path / "images.tar")
-    context: Any = SimpleNamespace(data=data, extract=extract)
-    assert list(h3._added(context)) == ["timm:tiny_a", "timm:tiny_b"]
-    assert asked[0] == ("timm:tiny_a", tmp_path / "images.tar", {"pretrained": True})
-    context.data = SimpleNamespace(directory=None)
-    assert h3._added(context) == {}
+def released_mobilenet(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Random weights where torchvision keeps what it has downloaded."""
+    import torch
+
+    from hardsight.models import import_torchvision
+
+    models, checkpoints = import_torchvision().models, folder / "torch" / "hub" / "checkpoints"
+    checkpoints.mkdir(parents=True)
+    torch.save(models.mobilenet_v2().state_dict(), checkpoints / Path(models.MobileNet_V2_Weights.DEFAULT.url).name)
+    monkeypatch.setenv("TORCH_HOME", str(folder / "torch"))
+    return "torchvision:mobilenet_v2"

@@ -53,6 +53,7 @@ from hardsight_papers.data_folder import DataFolder
 from hardsight_papers.outcome_files import read_outcome
 from hardsight_papers.page import write_page
 from hardsight_papers.recipe import Claim, Outcome, Recipe, Table, claim
+from hardsight_papers.verdicts import Effect
 
 QUICK = ("avh/fig23", "slides/theory")
 
@@ -266,6 +267,7 @@ def test_the_docs_are_written_from_runs(tmp_path: Path) -> None:
     assert "*Rule: Over the second half" in page
     row = "| [slides/theory](papers.md#slidestheory) | The direction approaches that of the hard-margin SVM. |"
     assert f"{row[:-2]} † | inconclusive | holds |" in short and "| 1 / 0 / 1 / 0 | 2 / 0 / 0 / 0 |" in short
+    assert "on real data 1 of the 1 that hold and 1 of the 1 that are inconclusive; on built-in data 2 of the 2 that" in short
     assert "Not run on real data: `avh/table1`, " in short
     assert "hardsight reproduce slides/theory`" in papers.page(papers.update([], [run]))  # without --data
     longer = papers.update([], [papers.Run(run.directory, run.outcomes, True, "cpu")])
@@ -319,6 +321,16 @@ def test_a_claim_of_several_recipes_counts_once() -> None:
     recipes = [Recipe(id, id, lambda context: Outcome("fine"), {}, "") for id in ("avh/a", "avh/b", "avh/c")]
     found = {"avh/a": Outcome("a", claims=[same]), "avh/b": Outcome("b", claims=[same]), "avh/c": Outcome("c", claims=[other])}
     assert "Of 2 claims, each counted once (3 with repetitions), 0 hold, 2 do not hold" in write_page(recipes, found, {}, "small")
+
+
+def test_claims_without_an_interval_are_counted() -> None:
+    papers = doc_script("make_papers")
+    known, unknown = Effect(1.0, 0.5, 1.5, 0.5), Effect(0.1, float("nan"), float("nan"), 0.5)
+    claims = [
+        Claim("a", "", "", "holds", (known,)), Claim("b", "", "", "holds"), Claim("c", "", "", "inconclusive", (unknown,)),
+        Claim("d", "", "", "inconclusive", (Effect(0.1, -1.0, 1.2, 0.5),)), Claim("e", "", "", "not comparable"),
+    ]  # fmt: skip
+    assert papers.without_interval(claims) == "1 of the 2 that hold and 1 of the 2 that are inconclusive"
 
 
 def test_the_pages_say_what_is_kept() -> None:
@@ -487,6 +499,27 @@ def test_printed_fisher_scores_stand_beside_ours() -> None:
 def test_printed_averages_and_z_values_have_the_same_tolerance() -> None:
     assert not wrong_averages(generalization.PRINTED) and not wrong_averages(generalization.SLIDES)
     assert wrong_averages({"MLDG": [66.23, 66.88, 88.00, 58.96, 70.03]}) == {"MLDG": pytest.approx(70.0175)}
+
+
+def test_table_5_has_the_interval_of_every_method(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Softmax is 50 % with each of three seeds; MLDG lies 1, 2 and 3 points above, drm was run once."""
+    ends = 2 - 4.302653 / 3**0.5, 2 + 4.302653 / 3**0.5  # Student's, two degrees of freedom
+    rows: list[dict[str, Any]] = []
+    for loss, low, high, count in (("mldg", *ends, 3), ("drm", None, None, 1), ("avh", *ends, 3)):
+        for place in ("photo", "average"):
+            scaled = [None if end is None else end / 100 for end in (low, high)]
+            row = {"loss": loss, "against": "softmax", "domain": place, "difference": 0.02, "low": scaled[0], "high": scaled[1]}
+            rows += [{**row, "count": count}, {**row, "against": "other", "difference": 0.5}]
+    accuracy = [{"loss": "softmax", "photo": 0.5, "photo std": 0.01, "average": 0.5, "average std": 0.01}]
+    made = SimpleNamespace(accuracy=pa.Table.from_pylist(accuracy), differences=pa.Table.from_pylist(rows), scales={})
+    monkeypatch.setattr(generalization, "generalized", lambda context: ("made up", made))
+    outcome = generalization.table_5(Context())
+    gaps = outcome.tables[2]
+    assert gaps.header == ("loss", "photo", "average")
+    assert gaps.rows[0] == ["mldg", "+2.0 [-0.5, +4.5]", "+2.0 [-0.5, +4.5]"]
+    assert gaps.rows[1][0] == "drm" and str(gaps.rows[1][2]).startswith("+2.0 ") and "nan" not in str(gaps.rows[1][2])
+    assert "leaves a single one" in gaps.note
+    assert outcome.claims[0].found == "+2.0 [-0.5, +4.5] points; by domain photo +2.0."
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,6 @@ from agreement_data import (
     N,
     degraded,
     single,
-    verdicts,
 )
 from hardsight import Snapshot, correlate, stats
 from hardsight.errors import InputError
@@ -154,5 +153,3 @@ def test_epochs(correlations: hardsight.human.Correlations) -> None:
         avh[2]["agreement"] == pytest.approx(single(correlations, "avh")["agreement"])
         and avh[0]["agreement"] < avh[2]["agreement"]
     )
-    d5 = verdicts(correlate(SNAPSHOT, COUNTS, epoch_tables=tables, **FEW))["all", "D5"]
-    assert "over 4 models and epochs" in d5["note"]

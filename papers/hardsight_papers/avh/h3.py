@@ -179,7 +179,7 @@ def _added(context: Context) -> dict[str, Snapshot]:
         return {}
     names = [line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
     images = context.data.require("imagenet5k", "this recipe")
-    return {name: context.extract(name, images, pretrained=True) for name in names}
+    return {name: context.extract(name, images) for name in names}
 
 
 def _cifar(context: Context) -> Iterator[Judged]:
@@ -337,6 +337,8 @@ def _claims(judged: list[Judged], why_not: str) -> list[Claim]:
     }
     claims = []
     for text, found in effects.items():
+        if not found:  # no network of so many classes
+            continue
         rows = [Effect(*interval, DIFFERENCE, key) for key, interval in found.items()]
         words = "; ".join(f"{key} {_text(interval)}" for key, interval in found.items())
         ahead, behind = sum(row.low > 0 for row in rows), sum(row.high < 0 for row in rows)

@@ -186,8 +186,8 @@ class Correlations(Result):
 
     @functools.cached_property
     def verdict_rows(self) -> list[Row]:
-        """The paper's four hypotheses and the slides' Discovery 5, each with a verdict, effect and interval."""
-        return hypotheses(self.main, self.epochs)
+        """The paper's four hypotheses, each with a verdict, effect and interval."""
+        return hypotheses(self.main)
 
     @functools.cached_property
     def model_rows(self) -> list[Row]:

@@ -1,4 +1,4 @@
-"""The AVH paper's four hypotheses, and the slides' Discovery 5, with a verdict on this data."""
+"""The AVH paper's four hypotheses, with a verdict on this data."""
 
 from __future__ import annotations
 
@@ -11,18 +11,15 @@ STATEMENTS = {
     "H2": ("confidence", "model confidence correlates"),
     "H3": ("avh", "AVH correlates more than model confidence"),
     "H4": ("norm_in_class", "the norm within its class correlates"),
-    "D5": ("norm_in_class", "the norm's correlation is not consistent"),
 }
 
 
-def hypotheses(agreements: Sequence[Agreement], epochs: Sequence[Row]) -> list[Row]:
-    """One row per model and hypothesis, then Discovery 5 over all models and epochs."""
+def hypotheses(agreements: Sequence[Agreement]) -> list[Row]:
+    """One row per model and hypothesis."""
     tested = [agreement for agreement in agreements if "avh" in agreement.scores] or list(agreements)  # an ensemble has no angles
     rows = [_correlated(key, agreement) for agreement in tested for key in ("H1", "H2", "H4")]
     rows += [_stronger(agreement) for agreement in tested]
-    rows.sort(key=lambda row: (row["model"], row["target"], row["hypothesis"]))
-    targets = dict.fromkeys(agreement.target.key for agreement in tested)
-    return rows + [_consistent([agreement for agreement in tested if agreement.target.key == key], epochs) for key in targets]
+    return sorted(rows, key=lambda row: (row["model"], row["target"], row["hypothesis"]))
 
 
 def _start(key: str, agreement: Agreement) -> Row:
@@ -60,21 +57,3 @@ def _stronger(agreement: Agreement) -> Row:
     if ranks["low"] <= 0 <= ranks["high"]:
         return row | {"verdict": "null not rejected"}
     return row | {"verdict": "null rejected" if row["effect"] > 0 else "null rejected, the other way"}
-
-
-def _consistent(agreements: Sequence[Agreement], epochs: Sequence[Row]) -> Row:
-    """Whether the norm's correlation is the same for all models, and for all epochs if given."""
-    name = STATEMENTS["D5"][0]
-    row = _start("D5", agreements[0]) | {"model": "all"}
-    singles = [agreement.single(name) for agreement in agreements if name in agreement.scores]
-    known = [(single["agreement"], *ends_of(single)) for single in singles if single["agreement"] is not None]
-    known += [(at["agreement"], at["low"], at["high"]) for at in epochs if at["score"] == name and at["agreement"] is not None]
-    if len(known) < 2:
-        return row | {"verdict": "not tested", "note": "it needs several models, or epochs of one"}
-    values = [value for value, _, _ in known]
-    row |= {"effect": max(values) - min(values), "low": min(values), "high": max(values)}
-    note = f"Spearman from {min(values):+.3f} to {max(values):+.3f} over {len(values)} models and epochs"
-    largest_low, smallest_high = max(low for _, low, _ in known), min(high for _, _, high in known)
-    if largest_low <= smallest_high:  # all intervals share a value
-        return row | {"verdict": "does not hold here: no change beyond chance", "note": note}
-    return row | {"verdict": f"holds: the {'sign' if largest_low > 0 > smallest_high else 'size'} changes", "note": note}
