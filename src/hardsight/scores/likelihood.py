@@ -78,7 +78,7 @@ class ClassGaussians(Fitted):
             self.count += np.bincount(rows.labels[part], minlength=len(self.count))
             self.squares += np.einsum("bd,bd->d", z, z)
 
-    def of(self, x: Any, rows: Sweep) -> np.ndarray:
+    def values_of(self, x: Any, rows: Sweep) -> np.ndarray:
         """(b,) log-likelihood of a batch under the Gaussians of its predicted classes."""
         if self.count is None or self.count.sum() == 0:
             return np.full(len(rows.labels), np.nan)
@@ -99,7 +99,7 @@ class HeadGaussians(Fitted):
         # Around the origin of the head, far-off features keep their digits.
         self.gaussians = DiagonalGaussians(head.directions, head_variance(head), head.origin)
 
-    def of(self, x: Any, rows: Sweep) -> np.ndarray:
+    def values_of(self, x: Any, rows: Sweep) -> np.ndarray:
         """(b,) log-likelihood of a batch under the head's Gaussians of its predicted classes."""
         return self.gaussians.of_predicted(x, rows)
 
