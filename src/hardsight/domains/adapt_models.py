@@ -39,10 +39,11 @@ from hardsight.table import write_table
 from hardsight.threads import even_rows
 from hardsight.training.checkpoint import History, finish, finished, load_state, save_state
 from hardsight.training.forward_passes import all_features, first_sample
+from hardsight.training.opening import start_fingerprint
 from hardsight.training.optimization import MixedPrecision
 from hardsight.training.processes import by_first, is_first, join
 from hardsight.training.results import write_model
-from hardsight.training.trainee import LossChoice, TrainedNetwork, Trainee, start_fingerprint
+from hardsight.training.trainee import LossChoice, TrainedNetwork, Trainee
 
 BASELINE = "logistic regression"
 BASELINE_ROWS = 20_000  # source samples it is fitted on, at most

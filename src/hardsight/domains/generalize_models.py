@@ -35,10 +35,11 @@ from hardsight.training.checkpoint import Checkpoints, History, finish, finished
 from hardsight.training.forward_passes import FOUND_BY, first_sample
 from hardsight.training.loss_names import loss_options, with_defaults
 from hardsight.training.objective import Objective
+from hardsight.training.opening import start_fingerprint
 from hardsight.training.optimization import MixedPrecision, drawn_seed
 from hardsight.training.processes import by_first, is_first, join
 from hardsight.training.results import write_model
-from hardsight.training.trainee import LossChoice, start_fingerprint
+from hardsight.training.trainee import LossChoice
 
 # A new one is a file, a line here and its name in settings.py.
 METHODS: dict[str, type[DRM | MetaMethod]] = {

@@ -154,7 +154,7 @@ def _limited(data: Data, limit: int | None) -> Data:
 def network_for(data: Data, settings: DomainOptions, num_inputs: int = 0) -> Trainable:
     """The network to train on some data: that of `model` on images, a head of `hidden` units on features of this number."""
     from hardsight.models.trainable import open_trainable
-    from hardsight.training.trainee import open_network
+    from hardsight.training.opening import open_network
 
     if isinstance(data, Snapshot):
         options = {"num_inputs": num_inputs, "num_features": settings.hidden}
