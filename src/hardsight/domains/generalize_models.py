@@ -29,13 +29,13 @@ from hardsight.extraction.inputs import fingerprint, finite_features, ids_of, la
 from hardsight.files.heads import save_head
 from hardsight.files.reading import read_json, reading
 from hardsight.files.writing import write_json
+from hardsight.models.trainable import start_fingerprint
 from hardsight.screen import Progress, Say, percent
 from hardsight.snapshot import Snapshot
 from hardsight.training.checkpoint import Checkpoints, History, finish, finished
 from hardsight.training.forward_passes import FOUND_BY, first_sample
 from hardsight.training.loss_names import loss_options, with_defaults
 from hardsight.training.objective import Objective
-from hardsight.training.opening import start_fingerprint
 from hardsight.training.optimization import MixedPrecision, drawn_seed
 from hardsight.training.processes import by_first, is_first, join
 from hardsight.training.results import write_model
