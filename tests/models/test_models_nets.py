@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 from hardsight.errors import FileError, InputError
 from hardsight.head import Head
 from hardsight.models import open_model
-from hardsight.models.cut import cut_off
+from hardsight.models.find_head import cut_off
 from hardsight.models.head_layer import HeadLayer, HeadShape, shape_of
 from hardsight.models.trainable import open_trainable
 

@@ -1,19 +1,24 @@
-"""A network to be trained: any MODEL made of torch (network_names.py), opened before its last layer is cut off (cut.py)."""
+"""A network to be trained: any MODEL made of torch (network_names.py).
+
+`cut_off`, the end of find_head.py, then takes its last layer out.
+"""
 
 from __future__ import annotations
 
 import copy
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from hardsight.errors import FileError, InputError
 from hardsight.models.head_layer import HiddenLayer
 from hardsight.models.model import refuse
-from hardsight.models.network import declared_preprocessing, unwrapped
+from hardsight.models.network import declared_preprocessing, state_sha256, unwrapped
 from hardsight.models.network_names import LIBRARIES, OWN_NETWORKS, check_network_name
 from hardsight.models.opening import call_factory
 from hardsight.models.preprocessing import Preprocessing
@@ -126,3 +131,10 @@ def _from_run(path: Path) -> Trainable:
     preprocessing = preprocessing or declared_preprocessing(module)
     hidden = HiddenLayer(**config["hidden"]) if config.get("hidden") else None
     return Trainable(module, config["factory"], config.get("arguments", {}), preprocessing, learned=True, hidden=hidden)
+
+
+def start_fingerprint(make: Callable[[], Trainable]) -> str:
+    """Of the weights that a network starts from, drawn from seed 0 where they are random."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return state_sha256(make().module)

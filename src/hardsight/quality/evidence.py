@@ -180,7 +180,8 @@ def _votes(evidence: Evidence, near: Neighborhood | None) -> np.ndarray | None:
     """
     labels, labeled = evidence.labels, evidence.labels >= 0
     originals = None if near is None or near.originals is None else near.originals[labeled]
-    if not enough_voters(labels[labeled], originals):
+    voters = labeled.sum() if originals is None else len(np.unique(originals))  # copies count once
+    if min(SAMPLE, voters) < VOTERS * len(np.unique(labels[labeled])):
         return None
     if evidence.votes is not None:
         return evidence.votes
@@ -190,12 +191,6 @@ def _votes(evidence: Evidence, near: Neighborhood | None) -> np.ndarray | None:
     votes[known] = 0.0
     votes[np.ix_(known, classes)] = votes_by_probs(evidence.heads[np.ix_(known, classes)], own)
     return votes
-
-
-def enough_voters(labels: np.ndarray, originals: np.ndarray | None = None) -> bool:
-    """Whether there are enough samples per class for the labels of neighbors to say something; copies count once."""
-    distinct = len(labels) if originals is None else len(np.unique(originals))
-    return min(SAMPLE, distinct) >= VOTERS * len(np.unique(labels))
 
 
 def neighbor_probs(nearest: np.ndarray, labels: np.ndarray, num_classes: int) -> np.ndarray:

@@ -59,7 +59,7 @@ class ClassGaussians(Fitted):
     The variance is the pooled one: squared distances to the own class's mean, averaged over all labeled samples.
     """
 
-    terms, labels = frozenset({LOGITS}), True
+    terms, fits_labels = frozenset({LOGITS}), True
 
     count: np.ndarray | None = None  # (c,)
 
@@ -104,12 +104,9 @@ class HeadGaussians(Fitted):
         return self.gaussians.of_predicted(x, rows)
 
 
-def _gaussians(head: Head | None) -> ClassGaussians | HeadGaussians:
-    return HeadGaussians(head) if head is not None and head.kind == "gaussian" else ClassGaussians()
-
-
 @dataset_score(
-    _gaussians, hard="low", range="(-inf, inf)",
+    lambda head: HeadGaussians(head) if head is not None and head.kind == "gaussian" else ClassGaussians(),
+    hard="low", range="(-inf, inf)",
     formula="log N(x; mean_p, diag(v)), p the predicted class; mean and v of the head, or v pooled over classes",
     source="Wan et al., CVPR 2018 (likelihood of the L-GM loss)", labels=False,
 )  # fmt: skip

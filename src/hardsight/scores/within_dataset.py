@@ -69,7 +69,7 @@ def prototypicality(features: Any, labels: Any) -> FittedTo:
 class AvhScaled(Fitted):
     """AVH mapped linearly so that the dataset's smallest is 0 and its largest 1."""
 
-    terms, labels = frozenset({ANGLES}), True
+    terms, fits_labels = frozenset({ANGLES}), True
 
     def __init__(self) -> None:
         self.low, self.high = np.inf, -np.inf

@@ -12,7 +12,6 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,6 @@ import pyarrow.compute as pc
 
 from hardsight.checks import SeenIds, check_count, to_numpy, widened
 from hardsight.errors import InputError, did_you_mean
-from hardsight.files.epochs import has_dynamics
 from hardsight.files.samples import Batch
 from hardsight.head import Head
 from hardsight.scores import SCORES
@@ -71,11 +69,6 @@ class Job:
         return self.snapshot.head is None and self.snapshot.source.evidence == "features"
 
     @functools.cached_property
-    def run_with_dynamics(self) -> Path | None:
-        """The run directory, if it has dynamics of the samples."""
-        return self.snapshot.run if has_dynamics(self.snapshot.run) else None
-
-    @functools.cached_property
     def of_features_alone(self) -> bool:
         """Whether there are no labels to fit a head to, and no requested score needs one: nothing is predicted."""
         if not self.headless or self.snapshot.source.labeled or not self.chosen:
@@ -91,7 +84,7 @@ class Job:
     def chosen(self) -> list[Score]:
         """The requested scores, or the default row scores that the input allows."""
         if self.scores is None and not self.snapshot.source.of_epochs:
-            return [score for score in SCORES.values() if score.default and self._why_not(score) is None]
+            return [score for score in SCORES.values() if score.default and SCOPES[score.scope].why_not(score, self) is None]
         if self.scores is None or (isinstance(self.scores, str) and self.scores.strip() == "all"):
             chosen = [score for score in SCORES.values() if SCOPES[score.scope].in_all(score, self)]
         else:
@@ -100,16 +93,13 @@ class Job:
             raise InputError("dataset scores need all rows and are not available for a single shard.")
         return chosen
 
-    def _why_not(self, score: Score) -> str | None:
-        return SCOPES[score.scope].why_not(score, self)
-
     def _named(self, names: list[str]) -> list[Score]:
         """The scores of these names, all of which must be possible."""
         for name in names:
             if name not in SCORES:
                 raise InputError(SCORES.refusal(name))
         for name in names:
-            if obstacle := self._why_not(SCORES[name]):
+            if obstacle := SCOPES[SCORES[name].scope].why_not(SCORES[name], self):
                 raise InputError(obstacle)
         return [SCORES[name] for name in names]
 
@@ -147,9 +137,8 @@ class Job:
     def tables(self, progress: Progress | None = None) -> Iterator[pa.Table]:
         """The table, piece by piece, in row order. Fails at the end if an id is repeated."""
         rows, scopes, seen_ids = self.rows, scopes_of(self.chosen), SeenIds()
-        heads: FoldHeads | None = None  # with a head, or without rows to fit one to
-        if self.cross_validated and len(rows):
-            heads = self.fold_heads or self.fit_heads()
+        # Heads are fitted where there is none, but not to no rows at all.
+        heads = (self.fold_heads or self.fit_heads()) if self.cross_validated and len(rows) else None
         for scope in scopes:
             scope.prepare(self, rows, progress)
         first_pass = [scope for scope in scopes if scope.all_rows_first]

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from hardsight.checks import to_numpy
 from hardsight.errors import FileError, InputError
-from hardsight.files.epochs import Stories, recorded
+from hardsight.files.epochs import Stories, has_dynamics, recorded
 from hardsight.files.places import Place
 from hardsight.files.run import read_manifest
 from hardsight.files.samples import Batch, SampleFiles
@@ -195,20 +195,20 @@ class DynamicsScope(Scope):
     @classmethod
     def why_not(cls, score: Score, job: Job) -> str | None:
         """The run must have recorded epochs."""
-        if job.run_with_dynamics is None:
+        if not has_dynamics(job.snapshot.run):
             return f"{score.name} needs training dynamics, but {_has(job)} none: score a run of hardsight train."
         return None
 
     @classmethod
     def in_all(cls, score: Score, job: Job) -> bool:
         """Some columns are recorded for some losses only."""
-        run = job.run_with_dynamics
-        return run is not None and recorded(run, score)
+        run = job.snapshot.run
+        return run is not None and has_dynamics(run) and recorded(run, score)
 
     def prepare(self, job: Job, rows: range, progress: Progress | None) -> None:
         """Read the epochs."""
-        assert job.run_with_dynamics is not None
-        self.stories, self.id_type = Stories(job.run_with_dynamics, self.scores), job.snapshot.source.id_type
+        assert job.snapshot.run is not None
+        self.stories, self.id_type = Stories(job.snapshot.run, self.scores), job.snapshot.source.id_type
 
     def values(self, score: Score, batch: Batch, swept: Sweep) -> np.ndarray:
         """(b,) the story of each id."""

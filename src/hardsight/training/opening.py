@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
 
 from hardsight.errors import InputError
 from hardsight.models.model import Model
-from hardsight.models.network import state_sha256
 from hardsight.models.opening import open_model
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable, open_trainable
@@ -56,10 +54,3 @@ def check_teacher(teacher: Model, inputs: np.ndarray, num_classes: int) -> None:
 def taught_logits(teacher: Model, inputs: np.ndarray) -> np.ndarray:
     """(b, c) of a batch, which may be empty where its images cannot be read."""
     return teacher(inputs)[1] if len(inputs) else np.zeros((0, teacher.head.num_classes), np.float32)
-
-
-def start_fingerprint(make: Callable[[], Trainable]) -> str:
-    """Of the weights that a network starts from, drawn from seed 0 where they are random."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        return state_sha256(make().module)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from hardsight.head import Head
-from hardsight.models.cut import cut_off
+from hardsight.models.find_head import cut_off
 from hardsight.models.head_layer import HeadLayer, HiddenLayer, shape_of
 from hardsight.models.preprocessing import Preprocessing
 from hardsight.models.trainable import Trainable
@@ -128,7 +128,7 @@ class Trainee(nn.Module):
     def features(self, inputs: Tensor, parameters: Mapping[str, Tensor] | None = None) -> Tensor:
         """(b, ...) inputs -> (b, d) features; by these parameters in the place of the network's own, if there are any."""
         with contextlib.nullcontext() if self.autocast is None else torch.autocast(inputs.device.type, self.autocast):
-            # `self.cut`, a `Cut` (models/cut.py), stands for the last layer and keeps its input: the features.
+            # `self.cut`, a `Cut` (end of models/find_head.py), stands for the last layer and keeps its input: the features.
             if parameters is None:
                 self.network(inputs)
             else:
