@@ -6,6 +6,8 @@
 Features are a Snapshot in memory, images an ImageData; `hardsight.extraction.inputs` has what both are asked. The mean and spread
 of a feature differ from domain to domain more than its meaning does: after standardizing each domain by its own mean and
 deviation, they look alike, and no labels are needed.
+
+adapt_models.py and generalize_models.py call the second half, from `network_for` on.
 """
 
 from __future__ import annotations
