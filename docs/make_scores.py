@@ -169,7 +169,7 @@ def entry(score: Score) -> str:
 def label(score: Score) -> str:
     if score.labels:
         return "yes"
-    return "not its own" if score.scope == "layers" or (score.fit is not None and score.fit(None).labels) else "no"
+    return "not its own" if score.scope == "layers" or (score.fit is not None and score.fit(None).fits_labels) else "no"
 
 
 def enough(score: Score) -> str:

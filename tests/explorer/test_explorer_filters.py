@@ -28,7 +28,7 @@ from hardsight import clean, explore, export, score
 from hardsight.errors import FileError, InputError
 from hardsight.explorer import embedding_map
 from hardsight.explorer.columns import words
-from hardsight.explorer.display import Display, default_axes
+from hardsight.explorer.display import Display
 from hardsight.explorer.opening import open_display, open_page
 from hardsight.explorer.other_results import add_quick_filters, add_suspects
 from hardsight.explorer.report import report
@@ -275,7 +275,7 @@ def test_suspects_are_columns_joined_by_id(suspected: Path, tmp_path: Path) -> N
     table = pq.read_table(suspected / "suspects.parquet")
     display = with_suspects(suspected)
     assert display.suspects is not None and display.suspects.counts == {"likely mislabeled": 6, "ambiguous": 3}
-    assert (display.by, default_axes(display)[2], display.notes) == ("error_score", "verdict", [])
+    assert (display.by, display.first_axes()[2], display.notes) == ("error_score", "verdict", [])
     assert words(display.columns["verdict"]).to_pylist() == table.column("verdict").to_pylist()
     assert display.columns["error_score"].values.tolist() == pytest.approx(table.column("error_score").to_pylist())
     for row in selection_table(display, display.labels.argsort()[:5], Review(None, display.class_names)).to_pylist():
@@ -290,7 +290,7 @@ def test_suspects_are_columns_joined_by_id(suspected: Path, tmp_path: Path) -> N
 def test_a_run_without_suspects_is_as_before(suspected: Path, tmp_path: Path) -> None:
     plain = digits_run(tmp_path / "plain", n=30)
     display = with_suspects(plain)
-    assert display.suspects is None and (display.by, default_axes(display)[2]) == ("avh", "correct")
+    assert display.suspects is None and (display.by, display.first_axes()[2]) == ("avh", "correct")
     page = open_page(plain, None, ExploreSettings())
     assert page.about()["suspects"] is None and page.about()["by"] == "avh"
     both = open_page(suspected, plain, ExploreSettings())

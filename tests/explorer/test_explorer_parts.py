@@ -30,7 +30,8 @@ from hardsight.errors import InputError
 from hardsight.explorer import sample_detail
 from hardsight.explorer import thumbnails as pictures_module
 from hardsight.explorer.columns import codes, from_arrow, numbers, signed
-from hardsight.explorer.opening import Page, open_display, open_page
+from hardsight.explorer.opening import open_display, open_page
+from hardsight.explorer.page import Page
 from hardsight.explorer.report import report
 from hardsight.explorer.review import Review
 from hardsight.explorer.selection import agreement, as_file, curves_of_groups, groups_of, selection_table

@@ -116,7 +116,7 @@ def test_what_cannot_be_verified(cli: Cli, tmp_path: Path) -> None:
 
 def test_progress_counts_bytes_to_the_end(run: Path) -> None:
     seen: list[tuple[int, int]] = []
-    hardsight.verify(run, lambda done, total: seen.append((done, total)))
+    hardsight.verify(run, progress=lambda done, total: seen.append((done, total)))
     assert seen == sorted(seen) and seen[-1][0] == seen[-1][1] > 0
 
 

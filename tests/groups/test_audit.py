@@ -19,7 +19,7 @@ from hardsight import Snapshot, audit
 from hardsight.data import BrokenImage
 from hardsight.data.run_images import RunImages
 from hardsight.errors import FileError, InputError
-from hardsight.groups.comparing import corrected
+from hardsight.groups.comparing import Measures, corrected
 from hardsight.groups.latent import k_means, nearest
 from hardsight.stats import design_effect
 from hardsight.table import write_table
@@ -73,8 +73,18 @@ def test_p_values_are_exact_and_corrected_for_all_tests() -> None:
 def test_a_measure_that_is_also_the_hardness_is_tested_once() -> None:
     row = {"accuracy_p": 0.01, "norm_p": 0.02, "overconfidence_p": 0.5, "verdict": "no difference found"}
     differences = {"accuracy_difference": -0.1, "norm_difference": -1.0}
-    (judged,) = corrected([row | differences], "norm", 0.95)
+    (judged,), tests = corrected([row | differences], "norm", 0.95)
     assert [judged[name] for name in ("accuracy_p", "norm_p", "overconfidence_p")] == pytest.approx([0.03, 0.04, 0.5])
+    assert tests == 3
+
+
+def test_a_further_mean_is_corrected_and_counted_with_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = {"one": np.concatenate([np.arange(50.0), np.arange(50.0) + 20])}
+    monkeypatch.setattr(Measures, "means", values | {"loss": values["one"]})
+    table = audit(**two_sites(), group="site")
+    assert json.loads(table.schema.metadata[b"hardsight"])["tests"] == 6  # accuracy, one and loss of two groups
+    p = ttest_ind(np.arange(50.0), np.arange(50.0) + 20, equal_var=False).pvalue  # the four smallest of six
+    assert table["one_p"].to_pylist() == table["loss_p"].to_pylist() == pytest.approx([6 * p] * 2)
 
 
 def test_copies_of_one_image_are_one_image() -> None:

@@ -13,8 +13,9 @@ torch = pytest.importorskip("torch")
 from hardsight.errors import FileError, InputError
 from hardsight.head import Head
 from hardsight.models import open_model
+from hardsight.models.find_head import cut_off
 from hardsight.models.head_layer import HeadLayer, HeadShape, shape_of
-from hardsight.models.trainable import cut_off, open_trainable
+from hardsight.models.trainable import open_trainable
 
 # name: (features, millions of parameters for 10 classes as the papers or their ports count them)
 SIZES = {

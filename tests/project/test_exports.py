@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,25 @@ def test_the_options_of_verbs_are_those_of_their_settings() -> None:
         Path(hardsight.__file__).with_name("option_types.pyi").read_text(encoding="utf-8")
         == doc_script("make_option_types").text()
     )
+
+
+POSITIONAL = {
+    "adapt": "source target output", "attack": "run output", "audit": "x group", "avh": "features head labels",
+    "check": "x labels", "clean": "x labels", "correlate": "x human", "curriculum": "x", "drift": "a b", "explore": "x",
+    "export": "x to output", "extract": "model data output", "generalize": "domains output", "mine": "x",
+    "people": "x answers reference", "report": "x output", "score": "x head labels", "select": "x budget",
+    "train": "data output", "verify": "path",
+}  # fmt: skip
+
+
+def test_verbs_take_all_but_their_data_by_keyword() -> None:
+    verbs = {name: getattr(hardsight, name) for name in hardsight.__all__}
+    signatures = {name: inspect.signature(verb) for name, verb in verbs.items() if inspect.isfunction(verb)}
+    by_position = {
+        name: " ".join(each.name for each in signature.parameters.values() if each.kind is each.POSITIONAL_OR_KEYWORD)
+        for name, signature in signatures.items()
+    }
+    assert by_position == POSITIONAL
 
 
 def test_scoring_arrays_never_imports_torch(fresh_python: Callable[..., Any]) -> None:

@@ -33,12 +33,12 @@ from hardsight.quality.error_model import (
     fit_error_model,
     seen_in_training,
 )
-from hardsight.quality.evidence import Evidence, right_since
+from hardsight.quality.evidence import Evidence, mixed, right_since, votes_by_probs
 from hardsight.quality.flagged_labels import flagged
-from hardsight.quality.neighbors import Nearby, Neighborhood, far_out, mixed, votes_by_probs
+from hardsight.quality.neighbors import Nearby, Neighborhood, far_out
 from hardsight.quality.ranking import by_epochs, confidence, confident_counts, margin, noise_factors, posterior
 from hardsight.quality.review import apply_review
-from hardsight.quality.verdicts import VERDICTS, Facts, facts_of, verdict_codes
+from hardsight.quality.verdicts import PRECEDENCE, Facts, facts_of, verdict_codes
 from hardsight.scores.duplicates import Repeats
 from hardsight.scoring.fitted_head import fold_rows
 from hardsight.stats import pass_scores
@@ -385,7 +385,7 @@ NEAR = Neighborhood(
 
 
 def test_every_verdict_once_the_first_that_applies() -> None:
-    words = [*VERDICTS, None]
+    words = [*PRECEDENCE, None]
     assert [words[code] for code in verdict_codes(FACTS, NEAR)] == [
         "likely mislabeled", "near duplicate", "outlier", "ambiguous", "hard but right", None,
     ]  # fmt: skip
@@ -395,7 +395,7 @@ def test_every_verdict_once_the_first_that_applies() -> None:
 def test_back_and_forth_over_the_epochs_is_ambiguous() -> None:
     right, since = np.array([0.5, 1.0, 0.9, 0.75, 0.25, 0.1]), np.array([0.5, 1.0, 0.9, 0.75, 0.25, 0.5])
     facts = replace(FACTS, issue=np.zeros(6, dtype=bool), right=right, since=since)
-    words = [*VERDICTS, None]
+    words = [*PRECEDENCE, None]
     assert [words[code] for code in verdict_codes(facts, None)] == [
         "ambiguous", None, None, "hard but right", "hard but right", "hard but right",
     ]  # fmt: skip

@@ -153,6 +153,8 @@ REFUSED: list[tuple[str, Callable[[], Any]]] = [
     ("energy needs logits", lambda: hardsight.scores.energy(probs=PROBS)),
     ("energy cannot be computed from probs", lambda: score(probs=PROBS, scores="energy")),
     ("prototypicality is fitted to labeled samples, but there are", lambda: score(FEATURES, HEAD, scores="prototypicality")),
+    ("gm_likelihood is fitted to labeled samples, but there are", lambda: score(FEATURES, HEAD, scores="gm_likelihood")),
+    ("avh_scaled is fitted to labeled samples, but there are", lambda: score(FEATURES, HEAD, scores="avh_scaled")),
     ("at least one layer", lambda: hardsight.scores.prediction_depth([], [0], [0])),
     ("got 2 and 3 rows", lambda: hardsight.scores.prediction_depth([np.ones((2, 1)), np.ones((3, 1))], [0, 0], [0, 0])),
     ("at least two checkpoints", lambda: hardsight.scores.vog(np.ones((1, 3, 4)), [0, 0, 0])),

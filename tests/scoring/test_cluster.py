@@ -176,7 +176,7 @@ def test_started_again_only_missing_parts_are_computed(workers: Any, samples: Pa
         on_cluster(samples, NOBODY)
     job = Job(Snapshot.load(samples, head=samples.with_name("weight.npy")))
     for number in (0, 3, 4, 5):
-        write_table(job.part(job.pieces()[number]), parts / part_name(number))
+        write_table(job.table_of(job.pieces()[number]), parts / part_name(number))
     calls: list[int] = []
     on_cluster(samples, workers.scheduler_address, progress=lambda rows, total: calls.append(rows))
     assert calls == [4000, 5000, 6000]  # two of six parts
@@ -186,7 +186,7 @@ def test_started_again_only_missing_parts_are_computed(workers: Any, samples: Pa
 def test_a_damaged_part_is_named(samples: Path) -> None:
     """The column id is renamed in the footer, which page checksums do not cover."""
     part = samples.with_name(part_name(0))
-    write_table(Job(Snapshot.load(samples, head=samples.with_name("weight.npy"))).part(range(1000)), part)
+    write_table(Job(Snapshot.load(samples, head=samples.with_name("weight.npy"))).table_of(range(1000)), part)
     assert len(_read_part(part, 1000)) == 1000
     part.write_bytes(part.read_bytes().replace(b"predicted", b"predicteD"))
     with pytest.raises(RunError, match="part-00000.parquet: damaged.*Remove it, and run the same command again"):

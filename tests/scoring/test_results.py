@@ -69,7 +69,7 @@ def test_other_libraries_read_it_through_arrow(table: ScoresTable) -> None:
 
 
 def test_what_is_written_is_the_same_to_the_byte(table: ScoresTable, tmp_path: Path) -> None:
-    bare = pa.concat_tables(Job(Snapshot(FEATURES, np.eye(2), [0, 0, 0], ids=["easy", "between", "wrong"])).parts())
+    bare = pa.concat_tables(Job(Snapshot(FEATURES, np.eye(2), [0, 0, 0], ids=["easy", "between", "wrong"])).tables())
     assert bare.schema.metadata == table.table.schema.metadata
     for ending in (".parquet", ".csv", ".json"):
         write_table(table, tmp_path / f"shown{ending}")  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ def verify(run: str = argument("RUN", "A run directory; or a .parquet, .npz, .sa
     from hardsight.screen import keep_table, print_line, progress_bar
 
     with progress_bar("verifying") as progress:
-        result = read_again(run, progress)
+        result = read_again(run, progress=progress)
     for name, reason in result.damaged.items():
         print_line(f"{name}: {reason}")
     for name, reason in result.unchecked.items():

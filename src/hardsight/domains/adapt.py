@@ -1,7 +1,7 @@
 """`adapt`: adapt a classifier to a domain without labels, by one or several methods from the same source model.
 
 In order: the pairs of domains are opened and checked, here, and prepared for a network by `AdaptWork.of` (adapt_models.py).
-`run_comparison` (run_directory.py) opens the run and calls `AdaptWork.trained_tables` (adapt_models.py): every method is trained
+`run_comparison` (run_directory.py) opens the run and calls `AdaptWork.trained_tables`, the next there: every method is trained
 (methods.py, adapt_training.py), and tables say what each reached (adapt_result.py). These, figures and a page end the run.
 """
 

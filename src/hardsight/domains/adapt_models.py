@@ -1,7 +1,8 @@
 """The models of `adapt`: every pair of domains, seed and method, read where they are complete and trained where they are not.
 
-From top to bottom: all pairs (`AdaptWork`); one pair, prepared for a network (`DomainPair`); its models (`Models`), which
-adapt_training.py trains. adapt_result.py makes tables of what they reach.
+From top to bottom: all pairs (`AdaptWork`): `of` makes them ready, and run_directory.py, which opens and ends the run, calls
+`trained_tables`; one pair, prepared for a network (`DomainPair`; `network_for`, `standards` and `image_inputs` are the second
+half of opening.py); its models (`Models`), which adapt_training.py trains. adapt_result.py makes tables of what they reach.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from hardsight.errors import InputError
 from hardsight.extraction.feed import ArrayInputs, Inputs
 from hardsight.extraction.inputs import Data, finite_features, ids_of
 from hardsight.models.preprocessing import Preprocessing
-from hardsight.models.trainable import Trainable
+from hardsight.models.trainable import Trainable, start_fingerprint
 from hardsight.scoring.fitted_head import fit_head, unconverged
 from hardsight.screen import Progress, Say, percent
 from hardsight.snapshot import Snapshot
@@ -42,7 +43,7 @@ from hardsight.training.forward_passes import all_features, first_sample
 from hardsight.training.optimization import MixedPrecision
 from hardsight.training.processes import by_first, is_first, join
 from hardsight.training.results import write_model
-from hardsight.training.trainee import LossChoice, TrainedNetwork, Trainee, start_fingerprint
+from hardsight.training.trainee import LossChoice, TrainedNetwork, Trainee
 
 BASELINE = "logistic regression"
 BASELINE_ROWS = 20_000  # source samples it is fitted on, at most
@@ -117,7 +118,7 @@ class AdaptWork:
             report = steps.next(f"{pair}  seed {seed}  {method.name}", self._length(models.pair, method))
             history = models.read_or_trained(method, report)
             last[method] = history[-1]
-            if method == Method():
+            if method.is_unaligned_source:
                 rounds[pair, SOURCE_ONLY, seed] = history
                 self._say_if_not_learned(pair, models, history)
                 rounds[pair, BASELINE, seed] = self._baseline(rounds, models, pair)
@@ -176,7 +177,7 @@ class DomainPair:
         """Number of classes."""
         return len(self.class_names)
 
-    def learner(self) -> Trainee:
+    def make_learner(self) -> Trainee:
         """The network with a linear head: that of an earlier training, or one initialized as `nn.Linear` initializes itself."""
         softmax = LossChoice("softmax", {}, self.num_classes, len(self.source))
         learner = Trainee(self.network(int(self.sample[0].numel())), self.sample, softmax)
@@ -264,7 +265,7 @@ class Models:
     def _trained(self, method: Method, place: Path, report: Report) -> RoundsResult:
         training = self.training(method.alignment)
         # Neighbors by the given features; of images by the source model, whose own training sets them when it is evaluated.
-        if training.nearest is None and (method != Method() or isinstance(self.pair.target, ArrayInputs)):
+        if training.nearest is None and (not method.is_unaligned_source or isinstance(self.pair.target, ArrayInputs)):
             training.nearest = self._neighbors()
         if method.is_source_model:
             return training.train_source(place, report)
@@ -284,7 +285,7 @@ class Models:
         if alignment not in self.trainings:
             pair = self._aligned(alignment)
             self.trainings[alignment] = PairTraining(
-                pair.source, pair.target, pair.num_classes, self.settings, self.seed, pair.learner, self.device
+                pair.source, pair.target, pair.num_classes, self.settings, self.seed, pair.make_learner, self.device
             )
         return self.trainings[alignment]
 
@@ -336,7 +337,7 @@ class Models:
         return ours, source.labels[rows], self._source_view().features
 
     def _loaded(self, path: Path, alignment: str | None) -> Trainee:
-        learner = self._aligned(alignment).learner().to(self.device)
+        learner = self._aligned(alignment).make_learner().to(self.device)
         learner.load_state_dict(load_state(path))
         return learner
 

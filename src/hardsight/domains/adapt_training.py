@@ -77,6 +77,7 @@ class Learning:
     learner: Trainee
     updater: Updater
     state: TrainingState
+    share_done: float = 0.0  # of all steps, from 0 to 1, before the current one
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +117,7 @@ class PairTraining:
     Args:
         source: labeled samples.
         target: samples whose labels, if there are any, are used only for reporting.
-        make: creates a new learner.
+        make_learner: `DomainPair.make_learner` (adapt_models.py).
     """
 
     source: Inputs
@@ -124,7 +125,7 @@ class PairTraining:
     num_classes: int
     settings: AdaptSettings
     seed: int
-    make: Callable[[], Trainee]
+    make_learner: Callable[[], Trainee]
     device: torch.device
     nearest: np.ndarray | None = None  # (n, k) neighbors of target samples; where not set, by the first model evaluated
 
@@ -249,7 +250,7 @@ class PairTraining:
         stage, shape = epoch.stage, (len(self.target), self.num_classes)
         if isinstance(stage, PairedMethod):
             ours, theirs = self._paired(epoch)
-            step: Callable[[BatchPair, float], None] = partial(self._paired_step, learning, stage)
+            step: Callable[[BatchPair], None] = partial(self._paired_step, learning, stage)
         else:
             rows, labels = np.zeros(0, np.int64), np.zeros(shape, np.float32)
             if stage is not None:
@@ -261,7 +262,8 @@ class PairTraining:
         source, target = self.source_batches.batches(ours, epoch.number), self.target_batches.batches(theirs, epoch.number)
         for number, pair in enumerate(zip(source, target, strict=True), (epoch.number - 1) * len(ours)):
             learning.updater.set_rate(rate_factor(self.settings, number, len(ours), epoch.total))
-            step(pair, number / (epoch.total * len(ours)))
+            learning.share_done = number / (epoch.total * len(ours))
+            step(pair)
 
     def _mixed(self, epoch: Epoch, target_rows: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Rows of the source and of the target, step by step: batches of both together, shuffled."""
@@ -270,7 +272,7 @@ class PairTraining:
         batches = even_batches(order, self.settings.batch_size)
         return [rows[some[some < count]] for some in batches], [target_rows[some[some >= count] - count] for some in batches]
 
-    def _mixed_step(self, learning: Learning, loss_of: LossOf, labels: np.ndarray, pair: BatchPair, progress: float) -> None:
+    def _mixed_step(self, learning: Learning, loss_of: LossOf, labels: np.ndarray, pair: BatchPair) -> None:
         """Down the loss of a batch; `labels` (n, c) are those of the target, a row of zeros for none."""
         source, target = pair
         inputs = np.concatenate([source.inputs, target.inputs])  # (b, ...), of several processes this one's share
@@ -290,14 +292,14 @@ class PairTraining:
         shuffled = epoch.source_rows[ours.permutation(count)]
         return even_batches(shuffled, size), even_batches(np.concatenate(passes)[:count], size)
 
-    def _paired_step(self, learning: Learning, method: PairedMethod, pair: BatchPair, progress: float) -> None:
+    def _paired_step(self, learning: Learning, method: PairedMethod, pair: BatchPair) -> None:
         """The method's own step; none where no image of a domain could be read."""
         source, target = pair
         if min(len(source.rows), len(target.rows)) == 0 and num_processes() == 1:
             return
         labels = as_tensor(self.source.labels[source.rows], self.device)
         inputs = as_tensor(source.inputs, self.device), labels, as_tensor(target.inputs, self.device)
-        method.step(Step(learning.learner, learning.updater, *inputs, progress=progress))
+        method.step(Step(learning.learner, learning.updater, *inputs, progress=learning.share_done))
 
     def _source_rows(self, portion: float, stream: int, number: int, among: np.ndarray | None = None) -> np.ndarray:
         """Source samples of a round, drawn without replacement; where classes are to be balanced, as many of each."""
@@ -352,7 +354,7 @@ class PairTraining:
         """A training at its beginning, or at the newest checkpoint of a killed run."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            learner = self.make().to(self.device)
+            learner = self.make_learner().to(self.device)
             if start is not None:
                 learner.load_state_dict(start)
             if stage is not None:

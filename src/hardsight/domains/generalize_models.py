@@ -29,6 +29,7 @@ from hardsight.extraction.inputs import fingerprint, finite_features, ids_of, la
 from hardsight.files.heads import save_head
 from hardsight.files.reading import read_json, reading
 from hardsight.files.writing import write_json
+from hardsight.models.trainable import start_fingerprint
 from hardsight.screen import Progress, Say, percent
 from hardsight.snapshot import Snapshot
 from hardsight.training.checkpoint import Checkpoints, History, finish, finished
@@ -38,7 +39,7 @@ from hardsight.training.objective import Objective
 from hardsight.training.optimization import MixedPrecision, drawn_seed
 from hardsight.training.processes import by_first, is_first, join
 from hardsight.training.results import write_model
-from hardsight.training.trainee import LossChoice, start_fingerprint
+from hardsight.training.trainee import LossChoice
 
 # A new one is a file, a line here and its name in settings.py.
 METHODS: dict[str, type[DRM | MetaMethod]] = {

@@ -6,6 +6,8 @@
 Features are a Snapshot in memory, images an ImageData; `hardsight.extraction.inputs` has what both are asked. The mean and spread
 of a feature differ from domain to domain more than its meaning does: after standardizing each domain by its own mean and
 deviation, they look alike, and no labels are needed.
+
+adapt_models.py and generalize_models.py call the second half, from `network_for` on.
 """
 
 from __future__ import annotations
@@ -149,7 +151,7 @@ def _limited(data: Data, limit: int | None) -> Data:
 def network_for(data: Data, settings: DomainOptions, num_inputs: int = 0) -> Trainable:
     """The network to train on some data: that of `model` on images, a head of `hidden` units on features of this number."""
     from hardsight.models.trainable import open_trainable
-    from hardsight.training.trainee import open_network
+    from hardsight.training.opening import open_network
 
     if isinstance(data, Snapshot):
         options = {"num_inputs": num_inputs, "num_features": settings.hidden}

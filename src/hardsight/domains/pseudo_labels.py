@@ -37,7 +37,7 @@ from hardsight.head import Head, as_head
 from hardsight.options import Options, option, takes
 from hardsight.pandas_index import align
 from hardsight.scores import SCORES
-from hardsight.scores.registry import values
+from hardsight.scores.registry import row_values
 from hardsight.scores.sweep import sweep
 from hardsight.scores.terms import ANGLES, LOGITS, SOFTMAX
 from hardsight.threads import blocks, share, take
@@ -116,8 +116,8 @@ def sample_columns(features: np.ndarray, head: Head, proposed: np.ndarray) -> di
         confidence = rows.own_exp / rows.partition
     return {
         "confidence": confidence,
-        "avc": values(SCORES["avc_label"], rows),
-        "avh": values(SCORES["avh"], rows),
+        "avc": row_values(SCORES["avc_label"], rows),
+        "avh": row_values(SCORES["avh"], rows),
         "norm": rows.norm,
     }
 

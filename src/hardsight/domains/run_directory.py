@@ -1,4 +1,7 @@
-"""The run of `adapt` and `generalize`: one process writes it, and the tables, the figures and the page come last."""
+"""The run of `adapt` and `generalize`: one process writes it, and the tables, the figures and the page come last.
+
+The work between is `trained_tables` of adapt_models.py or generalize_models.py.
+"""
 
 from __future__ import annotations
 

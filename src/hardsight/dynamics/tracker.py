@@ -26,7 +26,7 @@ from hardsight.files.parquet import write_parquet
 from hardsight.head import Head
 from hardsight.pandas_index import align
 from hardsight.scores import SCORES
-from hardsight.scores.registry import norms_only, values
+from hardsight.scores.registry import norms_only, row_values
 from hardsight.scores.sweep import Sweep, sweep, sweep_logits
 from hardsight.scores.terms import ANGLES, LOGITS, NEAREST, SOFTMAX, SQUARES
 from hardsight.version import VERSION
@@ -252,7 +252,7 @@ class _Pool:
         }
         for name in COLUMNS:
             if name not in arrays:
-                column = values(SCORES[name], rows).astype(np.float32)
+                column = row_values(SCORES[name], rows).astype(np.float32)
                 arrays[name] = pa.array(column, mask=np.isnan(column))
         self.parts.append(pa.table({name: arrays[name] for name in WRITTEN}))
         self.waiting, self.rows_waiting = [], 0

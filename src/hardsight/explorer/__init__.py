@@ -5,6 +5,7 @@ From the command to the browser:
 settings.py           the options
 opening.py            `open_page`: a `Page`, with samples and their scores, from whatever `Snapshot.open` opens
 display.py            what is shown of samples: columns, and all that is known of them
+page.py               a `Page`: what the browser shows, and must know first
 server.py             a port of this machine, with the page on it
 security.py           who may connect, and what they may request
 routes.py             what the browser requests, and the answers

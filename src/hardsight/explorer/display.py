@@ -122,6 +122,18 @@ class Display:
         key = -column.values if column.hard == "high" else column.values
         return np.argsort(key, kind="stable")[: int(np.isfinite(column.values).sum())]
 
+    def first_axes(self) -> tuple[str, str, str | None]:
+        """The first x, y and color: angle to the given class, norm, and whether the prediction is right, or the verdict."""
+        names = [name for name, column in self.columns.items() if column.names is None]
+        if not names:
+            raise InputError(f"{self.where}: there is no column of numbers to draw; open the samples, such as their run.")
+        x = next((name for name in ("own_angle", "confidence", "loss") if name in names), names[0])
+        further = [name for name in ("norm", "entropy", "max_logit") if name in names and name != x]
+        y = further[0] if further else names[min(1, len(names) - 1)]
+        first = () if self.suspects is None else ("verdict",)
+        color = next((name for name in (*first, "correct", "label") if name in self.columns), None)
+        return x, y, color
+
     def image_path(self, row: int) -> str | None:
         """The path of a sample's image file, if it has one."""
         return None if self.paths is None else self.paths[row].as_py()
@@ -230,15 +242,3 @@ def text_column(table: pa.Table, name: str) -> Any:
     if name not in table.column_names or table.column(name).null_count == len(table):
         return None
     return _text(table.column(name))
-
-
-def default_axes(display: Display) -> tuple[str, str, str | None]:
-    """The first x, y and color: the angle to the given class, the norm, and whether the prediction is right, or the verdict."""
-    names = [name for name, column in display.columns.items() if column.names is None]
-    if not names:
-        raise InputError(f"{display.where}: there is no column of numbers to draw; open the samples, such as their run.")
-    x = next((name for name in ("own_angle", "confidence", "loss") if name in names), names[0])
-    y = next((name for name in ("norm", "entropy", "max_logit") if name in names and name != x), names[min(1, len(names) - 1)])
-    first = () if display.suspects is None else ("verdict",)
-    color = next((name for name in (*first, "correct", "label") if name in display.columns), None)
-    return x, y, color

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 import pyarrow as pa
 
-from hardsight.explorer.opening import Page, open_page
+from hardsight.explorer.opening import open_page
+from hardsight.explorer.page import Page
 from hardsight.explorer.selection import review_table, selection_table
 from hardsight.explorer.server import Server
 from hardsight.explorer.settings import ExploreSettings
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 @takes(ExploreSettings)
 def explore(
-    x: Any = None, second: Any = None, *, settings: ExploreSettings | None = None, **options: Unpack[ExploreOptions]
+    x: Any = None, *, second: Any = None, settings: ExploreSettings | None = None, **options: Unpack[ExploreOptions]
 ) -> View:
     """Explore samples: the page of `hardsight explore` as a widget of a notebook.
 

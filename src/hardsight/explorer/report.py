@@ -21,8 +21,9 @@ from hardsight.explorer import sample_detail
 from hardsight.explorer.columns import Column, numbers, words
 from hardsight.explorer.display import Display
 from hardsight.explorer.one_file import base64_text, one_file, packed, packed_column
-from hardsight.explorer.opening import Page, open_with_other_results
+from hardsight.explorer.opening import open_with_other_results
 from hardsight.explorer.other_results import PREDICTED
+from hardsight.explorer.page import Page
 from hardsight.explorer.review import MARKS, Review
 from hardsight.explorer.selection import HUMAN, agreement, curves_of_groups, groups_of
 from hardsight.explorer.settings import ReportSettings

@@ -34,7 +34,7 @@ from hardsight.explorer import sample_detail, selection
 from hardsight.explorer.columns import Column, signed
 from hardsight.explorer.display import Display
 from hardsight.explorer.epochs import Epochs
-from hardsight.explorer.opening import Page
+from hardsight.explorer.page import Page
 from hardsight.explorer.thumbnails import LARGE
 
 MOST_ROWS = 500  # in one request for ids and paths

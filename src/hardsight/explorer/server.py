@@ -10,7 +10,7 @@ from threading import Event, Thread
 from typing import Any
 
 from hardsight.errors import InputError, RunError
-from hardsight.explorer.opening import Page
+from hardsight.explorer.page import Page
 from hardsight.explorer.routes import respond
 from hardsight.explorer.security import Guard, Receive, Scope, Send
 from hardsight.explorer.settings import ExploreSettings

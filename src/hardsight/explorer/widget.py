@@ -14,7 +14,7 @@ from typing import Any
 from hardsight.errors import require
 from hardsight.explorer.explore import View
 from hardsight.explorer.one_file import one_file
-from hardsight.explorer.opening import Page
+from hardsight.explorer.page import Page
 from hardsight.explorer.routes import respond
 
 anywidget: Any = require("anywidget", extra="notebook", purpose="explore in a notebook")

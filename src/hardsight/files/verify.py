@@ -38,7 +38,7 @@ class Verification:
     unchecked: dict[str, str] = field(default_factory=dict)
 
 
-def verify(path: str | os.PathLike[str], progress: Progress | None = None) -> Verification:
+def verify(path: str | os.PathLike[str], *, progress: Progress | None = None) -> Verification:
     """Compare a complete run, or a single file, with its checksums.
 
     Args:

@@ -248,7 +248,7 @@ def hardest_rows(measures: Measures, rows: np.ndarray, most: int) -> np.ndarray:
 
 def _table(rows: list[Row], measures: Measures, settings: AuditSettings) -> pa.Table:
     """The rows as Arrow: NaN becomes null, and mean_avh is there even where only the loss is known."""
-    p_values = [value for row in rows for name, value in row.items() if name.endswith("_p")]
+    rows, tests = corrected(rows, measures.hardness, settings.level)
     notes = {
         "version": VERSION,
         "hardness": measures.hardness,
@@ -256,11 +256,10 @@ def _table(rows: list[Row], measures: Measures, settings: AuditSettings) -> pa.T
         "group": list(settings.group) or LATENT,
         "level": settings.level,
         "least": settings.least,
-        "tests": sum(value is not None and math.isfinite(value) for value in p_values),
+        "tests": tests,
         "correction": "Holm, over all tests of the table",
         "split": settings.split,
     }
-    rows = corrected(rows, measures.hardness, settings.level)
     last = ("hardest", "verdict")
     measured = [name for name in (rows[0] if rows else ()) if name not in (*FIRST, *last)]
     kinds = {name: pa.float64() for name in (*FIRST, *measured, *last)}

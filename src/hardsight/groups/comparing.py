@@ -53,7 +53,7 @@ class Measures:
         names = list(dict.fromkeys([hardness, *(name for name in (NORM, CONFIDENCE) if name in possible)]))
         if heads is None:
             return Measures(samples, hardness, samples.scores(names, progress), samples.where)
-        table = pa.concat_tables(Job(samples, names, fold_heads=heads).parts(progress))
+        table = pa.concat_tables(Job(samples, names, fold_heads=heads).tables(progress))
         return Measures(samples, hardness, table, samples.where)
 
     def __len__(self) -> int:
@@ -261,11 +261,12 @@ def _of_the_same_classes(measures: Measures, group: np.ndarray, rest: np.ndarray
     return row
 
 
-def corrected(rows: list[Row], hardness: str, level: float) -> list[Row]:
-    """The rows with p values after Holm's correction for all tests in them, a verdict in words, and null for NaN."""
-    tested = dict.fromkeys(("accuracy_p", f"{hardness}_p", "norm_p", f"{OVERCONFIDENCE}_p"))  # norm once, also as the hardness
-    judged = with_holm(rows, [name for name in tested if name in (rows[0] if rows else ())])
-    return [null_for_nan(row | {"verdict": _verdict(row, hardness, 1 - level)}) for row in judged]
+def corrected(rows: list[Row], hardness: str, level: float) -> tuple[list[Row], int]:
+    """The rows with p values after Holm's correction, a verdict in words, and null for NaN; and how many tests it is for."""
+    tested = [name for name in (rows[0] if rows else ()) if name.endswith("_p")]  # of the accuracy, and of each mean
+    tests = sum(row[name] is not None and math.isfinite(row[name]) for row in rows for name in tested)
+    judged = with_holm(rows, tested)
+    return [null_for_nan(row | {"verdict": _verdict(row, hardness, 1 - level)}) for row in judged], tests
 
 
 def with_holm(rows: list[Row], names: list[str]) -> list[Row]:

@@ -155,7 +155,8 @@ def drift(
         [{'id': 'a', 'harder': True, 'outcome': 'right, then wrong'}, {'id': 'b', 'harder': True, 'outcome': 'right in both'}]
     """
     settings = DriftSettings.given(settings, options)
-    _check_two(a, b)
+    if all(isinstance(x, (str, os.PathLike)) for x in (a, b)) and place(a).resolve() == place(b).resolve():
+        raise InputError(f"{a} is given twice: drift compares two runs or files.")
     target = checked_output(output, "what drifted", "classes", (a, b, settings.head, settings.class_names))
     first, second = (Snapshot.open(x, by=settings.by, **settings.keywords()) for x in (a, b))
     drifted = _compared((first, second.numbered_as(first)), settings, progress)
@@ -164,12 +165,6 @@ def drift(
     if target is not None:
         drifted.save(target)
     return drifted
-
-
-def _check_two(a: Any, b: Any) -> None:
-    """Refuse the same run or file twice."""
-    if all(isinstance(x, (str, os.PathLike)) for x in (a, b)) and place(a).resolve() == place(b).resolve():
-        raise InputError(f"{a} is given twice: drift compares two runs or files.")
 
 
 def _compared(sides: Sides, settings: DriftSettings, progress: Progress | None) -> Drift:
@@ -232,7 +227,7 @@ def _scored_by_own_head(samples: Snapshot) -> bool:
     """Whether the scores are by heads fitted to these very samples."""
     if isinstance(samples.source, TableSource):
         return bool(table_notes(samples.source.table.schema).get("head") == CROSS_VALIDATED)
-    return is_headless(samples)
+    return Job(samples).headless
 
 
 def _check_one_model(pair: Pair, own_heads: list[bool]) -> None:
@@ -271,18 +266,13 @@ def _before_and_after(before: float | None, after: float | None) -> Cell:
     return Cell(" → ".join(shares), {"before": before, "after": after})
 
 
-def is_headless(samples: Snapshot) -> bool:
-    """Whether there are features, but no head."""
-    return samples.head is None and samples.source.evidence == "features"
-
-
 def shared_heads(first: Snapshot, second: Snapshot, *, paired: bool) -> tuple[FoldHeads | None, FoldHeads | None]:
     """Heads fitted to the first snapshot, and which of them scores each sample of both; None where one has its own head.
 
     Paired, a sample is scored by the same head in both. Unpaired, every class of the second is spread evenly over the folds.
     """
     widths = first.source.width, second.source.width
-    if not (is_headless(first) and is_headless(second)) or (paired and widths[0] != widths[1]):
+    if not (Job(first).headless and Job(second).headless) or (paired and widths[0] != widths[1]):
         return None, None
     if widths[0] != widths[1]:
         raise InputError(

@@ -12,7 +12,7 @@
     libraries.py (timm, torchvision, transformers, the hub), trained.py    where networks come from
     weights.py              a file of weights into a network, executing nothing
     head_layer.py           a head of any kind as a network's last layer
-    trainable.py            any of these with its last layer cut off, to be trained
+    trainable.py            any of these, to be trained: `cut_off` of find_head.py takes its last layer out
     network_names.py        what a network to be trained may be called
 
     embedder.py             any backbone, with or without a classifier, for its features; efficientnet_lite.py is the default

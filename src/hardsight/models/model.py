@@ -1,7 +1,8 @@
 """The contract every opened model keeps, whatever library runs it.
 
 Its implementations: `Network` (network.py, torch), `OnnxModel` (onnx_model.py), `LinearEstimator` (linear_estimator.py,
-scikit-learn) and `Embedder` (embedder.py, a backbone for its features).
+scikit-learn) and `Embedder` (embedder.py, a backbone for its features). What all of them share is here: `check` calls their
+`_find_head`, and calling a model their `_run`.
 """
 
 from __future__ import annotations

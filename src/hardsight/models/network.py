@@ -1,4 +1,7 @@
-"""A torch module as a `Model`: one forward pass per batch, with a hook on the layer whose features are wanted."""
+"""A torch module as a `Model`: one forward pass per batch, with a hook on the layer whose features are wanted.
+
+`Model` (model.py) calls `_find_head` on the first few images, then `_run` for each batch.
+"""
 
 from __future__ import annotations
 

@@ -1,21 +1,24 @@
-"""A network to be trained: any MODEL made of torch (network_names.py), with the layer that a new head takes the place of."""
+"""A network to be trained: any MODEL made of torch (network_names.py).
+
+`cut_off`, the end of find_head.py, then takes its last layer out.
+"""
 
 from __future__ import annotations
 
 import copy
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from hardsight.errors import FileError, InputError, first_line
-from hardsight.models.find_head import LastLayer, find_last_layer
+from hardsight.errors import FileError, InputError
 from hardsight.models.head_layer import HiddenLayer
 from hardsight.models.model import refuse
-from hardsight.models.network import declared_preprocessing, unwrapped
+from hardsight.models.network import declared_preprocessing, state_sha256, unwrapped
 from hardsight.models.network_names import LIBRARIES, OWN_NETWORKS, check_network_name
 from hardsight.models.opening import call_factory
 from hardsight.models.preprocessing import Preprocessing
@@ -130,51 +133,8 @@ def _from_run(path: Path) -> Trainable:
     return Trainable(module, config["factory"], config.get("arguments", {}), preprocessing, learned=True, hidden=hidden)
 
 
-class Cut(nn.Module):
-    """What stands where the last layer was: keeps the features that reach it, and passes them on."""
-
-    features: Tensor | None = None
-
-    def forward(self, features: Tensor) -> Tensor:
-        """Keep the features and return them unchanged."""
-        self.features = features
-        return features
-
-
-@torch.no_grad()
-def cut_off(module: nn.Module, sample: Tensor) -> tuple[LastLayer, Cut, nn.Module]:
-    """Take the last layer out of a network, found by running a few images.
-
-    Returns:
-        Where it was and what it computed, the `Cut` in its place, and the layer itself.
-    """
-    was_training = module.training
-    module.eval()
-    try:
-        module(sample)
-    except (RuntimeError, ValueError, TypeError, AssertionError) as error:
-        shape = tuple(sample.shape[1:])
-        rows = f" For rows of numbers there is feature_head, with num_inputs={shape[0]}." if len(shape) == 1 else ""
-        reason = first_line(error).rstrip(".")
-        raise InputError(f"{type(module).__name__} could not run on inputs of shape {shape}: {reason}.{rows}") from error
-    last = find_last_layer(module, lambda: module(sample), len(sample), choice=None, num_classes=None)
-    module.train(was_training)
-    tap = last.taps[0]
-    if len(last.taps) > 1:
-        raise InputError(f"{type(module).__name__} averages two heads, {last.name}: train a version of it that has one.")
-    if tap.side != "input":
-        raise InputError(f"the head of {type(module).__name__} is a formula, not a layer: a new one cannot take its place.")
-    layer = module.get_submodule(tap.layer)
-    cut = Cut()
-    module.set_submodule(tap.layer, cut, strict=True)
-    try:
-        module.eval()
-        module(sample)
-    except (RuntimeError, ValueError, TypeError, IndexError) as error:
-        raise InputError(f"{type(module).__name__} cannot run without its last layer {last.name}: {error}") from error
-    finally:
-        module.train(was_training)
-    if cut.features is None or cut.features.ndim != 2:
-        raise InputError(f"the last layer of {type(module).__name__} must see one feature per image, (b, d).")
-    cut.features = None
-    return last, cut, layer
+def start_fingerprint(make: Callable[[], Trainable]) -> str:
+    """Of the weights that a network starts from, drawn from seed 0 where they are random."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return state_sha256(make().module)

@@ -1,8 +1,8 @@
 """`clean` finds what is wrong with the data: wrong labels, duplicates, outliers, and the labels after a review.
 
     clean.py            `clean`: from samples to suspects, step by step; settings.py has its options
-    neighbors.py        near duplicates, outliers and neighbors, from features alone; what the labels of the neighbors say
-    evidence.py         what labels are judged by: epochs of a training, out-of-sample probabilities, a head
+    neighbors.py        near duplicates, outliers and neighbors, from features alone
+    evidence.py         what labels are judged by: epochs, out-of-sample probabilities, a head, the labels of the neighbors
     flagged_labels.py   why a label is flagged; its parts are the next two
     ranking.py          `error_score`: the formulas that rank labels, and which class is labeled as which other
     error_model.py      the probability that a label is wrong, and how many are

@@ -22,7 +22,7 @@ from hardsight.errors import InputError
 from hardsight.files.epochs import Stories, moments, recorded
 from hardsight.head import Head
 from hardsight.quality.folds import numbered, predict_by_heads
-from hardsight.quality.neighbors import Neighborhood, enough_voters, mixed, neighbor_probs, votes_by_probs
+from hardsight.quality.neighbors import SAMPLE, Neighborhood, find_nearby
 from hardsight.quality.settings import CleanSettings
 from hardsight.scores import SCORES
 from hardsight.scoring.fitted_head import head_probs, usable_rows
@@ -61,6 +61,8 @@ WEAK = {  # what agrees with few labels, and what to give instead, by kind of ev
 }
 NONE_FINITE = "no sample can be scored: every row is all zeros, or holds a value that is not finite."
 MANY = 100  # samples from which agreement says something
+VOTERS = 20  # samples per class from which the labels of ten neighbors say something
+TINY = 1e-12  # what a probability of zero counts as in a logarithm
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class Evidence:
     heads: np.ndarray  # (n, c) probabilities without what the neighbors say, NaN in rows that could not be scored
     probs: np.ndarray  # (n, c) the same mixed with the votes, if out-of-sample; `judge` puts its own where neighbors decide
     votes: np.ndarray | None = None  # (n, c) what the labels of the ten nearest say; None for too few samples per class
-    seen: bool = False  # whether the model knows the labels, from its training or as `judge` finds: then neighbors decide
+    neighbors_decide: bool = False  # since the model knows the labels, from its training or as `judge` finds
     epochs: dict[str, np.ndarray] = field(default_factory=dict)  # (n,) EPOCH_SCORES and RIGHT_SINCE by name, if of epochs
     warnings: tuple[str, ...] = ()
 
@@ -120,9 +122,9 @@ def best_evidence(
             evidence = replace(evidence, kind="epochs", by=settings.by or "epochs", epochs=columns)
             if samples.features is None:  # means over the epochs, most of them before a label was memorized
                 return replace(evidence, votes=None)
-            return replace(evidence, seen=True)
-    seen = _trained_on(samples) and samples.head is not None and evidence.kind != "probs"
-    return replace(evidence, seen=seen, warnings=_warnings(evidence, samples))
+            return replace(evidence, neighbors_decide=True)
+    knows_labels = _trained_on(samples) and samples.head is not None and evidence.kind != "probs"
+    return replace(evidence, neighbors_decide=knows_labels, warnings=_warnings(evidence, samples))
 
 
 def _predicted(samples: Snapshot, settings: CleanSettings, near: Neighborhood | None, progress: Progress) -> Evidence:
@@ -178,7 +180,8 @@ def _votes(evidence: Evidence, near: Neighborhood | None) -> np.ndarray | None:
     """
     labels, labeled = evidence.labels, evidence.labels >= 0
     originals = None if near is None or near.originals is None else near.originals[labeled]
-    if not enough_voters(labels[labeled], originals):
+    voters = labeled.sum() if originals is None else len(np.unique(originals))  # copies count once
+    if min(SAMPLE, voters) < VOTERS * len(np.unique(labels[labeled])):
         return None
     if evidence.votes is not None:
         return evidence.votes
@@ -188,6 +191,46 @@ def _votes(evidence: Evidence, near: Neighborhood | None) -> np.ndarray | None:
     votes[known] = 0.0
     votes[np.ix_(known, classes)] = votes_by_probs(evidence.heads[np.ix_(known, classes)], own)
     return votes
+
+
+def neighbor_probs(nearest: np.ndarray, labels: np.ndarray, num_classes: int) -> np.ndarray:
+    """Shares of the classes among the labels of the neighbors, with the shares of all labels as one more: -> (n, c).
+
+    Example:
+        >>> nearest, labels = np.array([[1, 2], [0, -1], [0, 1]]), np.array([0, 0, 1])
+        >>> neighbor_probs(nearest, labels, 2).round(3)
+        array([[0.556, 0.444],
+               [0.833, 0.167],
+               [0.889, 0.111]])
+    """
+    known = labels >= 0
+    everyone = np.bincount(labels[known], minlength=num_classes) / max(1, known.sum())  # (c,)
+    votes = np.tile(everyone, (len(nearest), 1))  # (n, c)
+    of_neighbor = np.where(nearest >= 0, labels[nearest], -1)  # (n, k)
+    for column in of_neighbor.T:
+        has = np.flatnonzero(column >= 0)
+        votes[has, column[has]] += 1
+    return votes / votes.sum(axis=1, keepdims=True)
+
+
+def mixed(probs: np.ndarray, others: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """The mixture of two (n, c) predictions that gives the (n,) labels the highest likelihood, by shares of a tenth."""
+    rows = np.flatnonzero((labels >= 0) & np.isfinite(probs).all(axis=1))
+    first, second = probs[rows, labels[rows]], others[rows, labels[rows]]
+    shares = np.linspace(0, 1, 11)
+    likelihood = [np.log(np.maximum(share * first + (1 - share) * second, TINY)).mean() for share in shares]
+    best = shares[int(np.argmax(likelihood))]
+    return best * probs + (1 - best) * others
+
+
+def votes_by_probs(probs: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """What the labels of the ten samples that are predicted most alike say: (n, c), (n,) -> (n, c).
+
+    Alike are centered log-probabilities of nearly the same direction.
+    """
+    logs = np.log(np.maximum(probs, TINY))
+    nearby = find_nearby(logs - logs.mean(axis=1, keepdims=True))
+    return neighbor_probs(nearby.rows, labels, probs.shape[1])
 
 
 def _by_head(head: Head, features: np.ndarray, labels: np.ndarray, by: str) -> Evidence:

@@ -76,7 +76,7 @@ def judge(evidence: Evidence) -> tuple[Evidence, Judgment]:
     wrong[known] = model.wrong(predictions, own)
     by_neighbors = predictions[0] is votes
     if by_neighbors:
-        evidence = replace(evidence, seen=True)
+        evidence = replace(evidence, neighbors_decide=True)
         if evidence.kind not in ("probs", "head"):  # what was given is shown as it is
             beliefs = evidence.probs.copy()
             beliefs[known] = 0.0
@@ -111,7 +111,7 @@ def _fitted(
     evidence: Evidence, heads: np.ndarray, votes: np.ndarray | None, labels: np.ndarray
 ) -> tuple[ErrorModel, list[np.ndarray]]:
     """The model of errors by the heads and the neighbors, or by the neighbors alone where the heads know the labels."""
-    if votes is not None and evidence.seen:
+    if votes is not None and evidence.neighbors_decide:
         return fit_error_model([votes], labels), [votes]
     both = [heads] if votes is None or evidence.kind != "out-of-sample" else [heads, votes]
     if votes is None:

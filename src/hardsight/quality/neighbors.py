@@ -1,12 +1,12 @@
-"""Near duplicates and outliers, from features alone; and votes: what the labels of the neighbors say.
+"""Near duplicates and outliers, from features alone.
 
     near duplicate   the nearest other sample is at most 0.13 times as far as is usual (found in scores/duplicates.py)
     outlier          the tenth nearest of up to 2,000 samples is further away than the third quartile plus three times the
                      distance between the quartiles (Tukey's "far out")
 
 Distances are between unit vectors. Every pair is compared for duplicates. How far a sample is from the others is seen as well
-from an even subsample of them (Sugiyama & Borgwardt, NeurIPS 2013); the same search says which labels
-the ten have. Copies of one sample count once among them, and never for each other: a copy has the same wrong label.
+from an even subsample of them (Sugiyama & Borgwardt, NeurIPS 2013); the same search gives the ten whose labels evidence.py
+counts. Copies of one sample count once among them, and never for each other: a copy has the same wrong label.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ from hardsight.threads import blocks, even_rows, share
 K, SAMPLE = 10, 2000
 FAR_OUT = 3.0  # quartile distances beyond the third quartile
 QUERIES = 512
-VOTERS = 20  # samples per class from which the labels of ten neighbors say something
-TINY = 1e-12  # what a probability of zero counts as in a logarithm
 
 
 @dataclass(frozen=True)
@@ -107,49 +105,3 @@ def far_out(distance: np.ndarray) -> float:
         return float("inf")
     low, high = np.quantile(known, [0.25, 0.75])
     return float(high + FAR_OUT * max(high - low, 1e-6))  # the same features over and over have no spread
-
-
-def enough_voters(labels: np.ndarray, originals: np.ndarray | None = None) -> bool:
-    """Whether there are enough samples per class for the labels of neighbors to say something; copies count once."""
-    distinct = len(labels) if originals is None else len(np.unique(originals))
-    return min(SAMPLE, distinct) >= VOTERS * len(np.unique(labels))
-
-
-def neighbor_probs(nearest: np.ndarray, labels: np.ndarray, num_classes: int) -> np.ndarray:
-    """Shares of the classes among the labels of the neighbors, with the shares of all labels as one more: -> (n, c).
-
-    Example:
-        >>> nearest, labels = np.array([[1, 2], [0, -1], [0, 1]]), np.array([0, 0, 1])
-        >>> neighbor_probs(nearest, labels, 2).round(3)
-        array([[0.556, 0.444],
-               [0.833, 0.167],
-               [0.889, 0.111]])
-    """
-    known = labels >= 0
-    everyone = np.bincount(labels[known], minlength=num_classes) / max(1, known.sum())  # (c,)
-    votes = np.tile(everyone, (len(nearest), 1))  # (n, c)
-    of_neighbor = np.where(nearest >= 0, labels[nearest], -1)  # (n, k)
-    for column in of_neighbor.T:
-        has = np.flatnonzero(column >= 0)
-        votes[has, column[has]] += 1
-    return votes / votes.sum(axis=1, keepdims=True)
-
-
-def mixed(probs: np.ndarray, others: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """The mixture of two (n, c) predictions that gives the (n,) labels the highest likelihood, by shares of a tenth."""
-    rows = np.flatnonzero((labels >= 0) & np.isfinite(probs).all(axis=1))
-    first, second = probs[rows, labels[rows]], others[rows, labels[rows]]
-    shares = np.linspace(0, 1, 11)
-    likelihood = [np.log(np.maximum(share * first + (1 - share) * second, TINY)).mean() for share in shares]
-    best = shares[int(np.argmax(likelihood))]
-    return best * probs + (1 - best) * others
-
-
-def votes_by_probs(probs: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """What the labels of the ten samples that are predicted most alike say: (n, c), (n,) -> (n, c).
-
-    Alike are centered log-probabilities of nearly the same direction.
-    """
-    logs = np.log(np.maximum(probs, TINY))
-    nearby = find_nearby(logs - logs.mean(axis=1, keepdims=True))
-    return neighbor_probs(nearby.rows, labels, probs.shape[1])

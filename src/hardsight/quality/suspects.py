@@ -31,7 +31,7 @@ from hardsight.quality.error_model import ErrorCount
 from hardsight.quality.evidence import MANY, Evidence
 from hardsight.quality.flagged_labels import Judgment
 from hardsight.quality.neighbors import Neighborhood, find_neighborhood
-from hardsight.quality.verdicts import VERDICTS, Verdicts, class_name, explained_verdicts, facts_of
+from hardsight.quality.verdicts import PRECEDENCE, Verdicts, class_name, explained_verdicts, facts_of
 from hardsight.result import Result
 from hardsight.scores.duplicates import first_rows
 from hardsight.screen import Sentence, ShownTable, line, number
@@ -80,7 +80,7 @@ class Suspects(Result):
             counted = ", ".join(f"{count} {words}" for words, count in self.unscored.items())
             yield line(f"samples without an error score: {counted}", unscored=sum(self.unscored.values()))
         counts = {entry["values"]: entry["counts"] for entry in pc.value_counts(table.column("verdict")).to_pylist()}
-        yield ShownTable("verdicts", ("verdict", "samples"), [(name, number(counts.get(name, 0))) for name in VERDICTS])
+        yield ShownTable("verdicts", ("verdict", "samples"), [(name, number(counts.get(name, 0))) for name in PRECEDENCE])
         repeated = len(table) - table.column(DUPLICATE_OF).null_count
         yield line(f"duplicates, whatever their verdict: {repeated}", duplicates=repeated)
         issues = table.filter(table.column("is_label_issue")).sort_by([("error_score", "descending")])
@@ -173,7 +173,7 @@ def _notes(evidence: Evidence, judgment: Judgment) -> dict[str, Any]:
 def _rests_on(evidence: Evidence, count: ErrorCount) -> str:
     """What the expected number of errors rests on, and what its ends mean."""
     judge = JUDGES[evidence.kind].format(share=f"{100 * evidence.agreement:.0f} %")
-    if evidence.seen and evidence.votes is not None:
+    if evidence.neighbors_decide and evidence.votes is not None:
         judge = f"{judge}; {BY_NEIGHBORS}"
     unsure = UNSURE if count.num_samples >= MANY else TOO_FEW
     return f"{judge}. {unsure if count.certainty == CANNOT_TELL else ENDS}"

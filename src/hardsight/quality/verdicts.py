@@ -21,7 +21,7 @@ from hardsight.quality.neighbors import Neighborhood
 from hardsight.scores.duplicates import Repeats
 from hardsight.snapshot import Snapshot
 
-VERDICTS = (MISLABELED, DUPLICATE, OUTLIER, AMBIGUOUS, HARD)  # the first that applies is given
+PRECEDENCE = (MISLABELED, DUPLICATE, OUTLIER, AMBIGUOUS, HARD)  # the first that applies is given
 FACTOR = 2.0  # at most, between two classes that are both likely
 EVEN = 0.5  # a probability below it is less than even odds
 OFTEN = 0.75  # share of epochs: wrong in fewer, and right in fewer once it was right, is back and forth
@@ -84,15 +84,15 @@ def facts_of(evidence: Evidence, issue: np.ndarray) -> Facts:
 
 
 def verdict_codes(facts: Facts, near: Neighborhood | None) -> np.ndarray:
-    """(n,) index into VERDICTS, -1 for an ordinary sample."""
+    """(n,) index into PRECEDENCE, -1 for an ordinary sample."""
     with np.errstate(invalid="ignore"):
         rules = {AMBIGUOUS: facts.known & facts.ambiguous, HARD: facts.known & facts.hard, MISLABELED: facts.issue}
     if near is not None:
         rules |= {DUPLICATE: near.repeated, OUTLIER: near.nearby.far}
     codes = np.full(len(facts.issue), -1)
-    for code in reversed(range(len(VERDICTS))):
-        if VERDICTS[code] in rules:
-            codes[rules[VERDICTS[code]]] = code
+    for code in reversed(range(len(PRECEDENCE))):
+        if PRECEDENCE[code] in rules:
+            codes[rules[PRECEDENCE[code]]] = code
     return codes
 
 
@@ -106,14 +106,14 @@ class Verdicts:
     """What is said of n samples in the end."""
 
     facts: Facts
-    names: np.ndarray  # (n,) one of VERDICTS, None for an ordinary sample
+    names: np.ndarray  # (n,) one of PRECEDENCE, None for an ordinary sample
     explanations: np.ndarray  # (n,) why, None for an ordinary sample
 
 
 def explained_verdicts(samples: Snapshot, evidence: Evidence, facts: Facts, near: Neighborhood | None) -> Verdicts:
     """The verdict of every sample, and why it has it."""
     codes = verdict_codes(facts, near)
-    names = np.array([*VERDICTS, None], dtype=object)[codes]  # -1 is the last
+    names = np.array([*PRECEDENCE, None], dtype=object)[codes]  # -1 is the last
     explain = Explainer(samples, evidence, facts, near)
     explanations = np.full(len(codes), None, dtype=object)
     for row in np.flatnonzero(codes >= 0):

@@ -190,7 +190,7 @@ def _store_softmax(columns: dict[str, Any], at: Any, done: dict[str, np.ndarray]
     if "other_moment" in done:
         columns["other_moment"][at] = scale * (done["other_moment"] + shift * done["other_sum"])
     if "nobias" in done:
-        columns["nobias_confidence"][at] = scale * done["nobias"]  # not yet a confidence: the pass finishes it
+        columns["nobias_confidence"][at] = scale * done["nobias"]  # not yet a confidence: `_Pass._absorb` of sweep.py finishes it
 
 
 def _row_products(x: Any, y: Any) -> Any:

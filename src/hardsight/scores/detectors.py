@@ -52,7 +52,7 @@ class Spread:
 class RelativeMahalanobis(Fitted):
     """Class means and one covariance within classes, and the mean and covariance of all: Gaussians of the reference."""
 
-    labels = True
+    fits_labels = True
 
     def __init__(self) -> None:
         self.spread = Spread()
@@ -68,7 +68,7 @@ class RelativeMahalanobis(Fitted):
             np.add.at(self.totals, rows.labels[at], z)
             self.counts += np.bincount(rows.labels[at], minlength=len(self.counts))
 
-    def of(self, x: Any, rows: Sweep) -> np.ndarray:
+    def values_of(self, x: Any, rows: Sweep) -> np.ndarray:
         """(b,) squared distance to the nearest class less the one to all."""
         result = np.full(len(rows.labels), np.nan)
         if self.spread.count == 0:
@@ -129,7 +129,7 @@ class NearestReference(Fitted):
         known = np.flatnonzero(rows.ok & (rows.norm > 0))
         self.candidates.add(unit_rows(x, known, rows.norm), self.candidates.size + np.arange(len(known)))
 
-    def of(self, x: Any, rows: Sweep) -> np.ndarray:
+    def values_of(self, x: Any, rows: Sweep) -> np.ndarray:
         """(b,) distance to the k-th nearest."""
         result = np.full(len(rows.labels), np.nan)
         scored = np.flatnonzero(rows.ok & (rows.norm > 0))
@@ -194,7 +194,7 @@ class VirtualLogit(Fitted):
         for z in self._around_origin(self.parts[-1]):
             self.products = self.products + z.T @ z
 
-    def of(self, x: Any, rows: Sweep) -> np.ndarray:
+    def values_of(self, x: Any, rows: Sweep) -> np.ndarray:
         """(b,) virtual logit less the log of the sum of the others' exponentials."""
         result = np.full(len(rows.labels), np.nan)
         count = sum(map(len, self.parts))
@@ -263,7 +263,7 @@ class MeanShift(Fitted):
         self.known.append(rows.ok)
         self.parts.append(to_numpy(widened(x[np.flatnonzero(rows.ok)])))
 
-    def of(self, x: Any, rows: Sweep) -> np.ndarray:
+    def values_of(self, x: Any, rows: Sweep) -> np.ndarray:
         """(b,) distance from where a sample was to where it ends."""
         if self.moved is None:
             known = np.concatenate(self.known)

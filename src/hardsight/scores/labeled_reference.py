@@ -28,7 +28,7 @@ class LabeledReference(Fitted):
     """Features and labels of the reference's labeled samples, kept in memory: n x d x 4 bytes."""
 
     reference_terms: frozenset[str] = frozenset()
-    labels = True
+    fits_labels = True
     every_class = True  # whether the reference must have samples of each
 
     def __init__(self, head: Head | None = None) -> None:
@@ -42,7 +42,7 @@ class LabeledReference(Fitted):
         self.parts.append(to_numpy(x[known]).astype(np.float32))
         self.classes = np.append(self.classes, rows.labels[known])
 
-    def of(self, x: Any, rows: Sweep) -> np.ndarray:
+    def values_of(self, x: Any, rows: Sweep) -> np.ndarray:
         """(b,) values of the labeled rows; fitted to the reference before the first."""
         result, known = np.full(len(rows.labels), np.nan), np.flatnonzero(rows.labeled & rows.ok)
         if not len(known):
@@ -197,7 +197,7 @@ def qda_confidence(features: Any, labels: Any, reference: Any, reference_labels:
 class NeighborRatio(Fitted):
     """Unit features of the reference by class, in memory as float32: n x d x 4 bytes."""
 
-    labels = True
+    fits_labels = True
     every_class = True
 
     def __init__(self, k: int) -> None:
@@ -212,7 +212,7 @@ class NeighborRatio(Fitted):
             own = self.classes.setdefault(label, Candidates())
             own.add(unit_rows(x, members, rows.norm), own.size + np.arange(len(members)))
 
-    def of(self, x: Any, rows: Sweep) -> np.ndarray:
+    def values_of(self, x: Any, rows: Sweep) -> np.ndarray:
         """(b,) angle to the own class over that plus the angle to the nearest other one."""
         result = np.full(len(rows.labels), np.nan)
         names = np.array(sorted(self.classes))

@@ -59,7 +59,7 @@ class ClassGaussians(Fitted):
     The variance is the pooled one: squared distances to the own class's mean, averaged over all labeled samples.
     """
 
-    terms, labels = frozenset({LOGITS}), True
+    terms, fits_labels = frozenset({LOGITS}), True
 
     count: np.ndarray | None = None  # (c,)
 
@@ -78,7 +78,7 @@ class ClassGaussians(Fitted):
             self.count += np.bincount(rows.labels[part], minlength=len(self.count))
             self.squares += np.einsum("bd,bd->d", z, z)
 
-    def of(self, x: Any, rows: Sweep) -> np.ndarray:
+    def values_of(self, x: Any, rows: Sweep) -> np.ndarray:
         """(b,) log-likelihood of a batch under the Gaussians of its predicted classes."""
         if self.count is None or self.count.sum() == 0:
             return np.full(len(rows.labels), np.nan)
@@ -99,17 +99,14 @@ class HeadGaussians(Fitted):
         # Around the origin of the head, far-off features keep their digits.
         self.gaussians = DiagonalGaussians(head.directions, head_variance(head), head.origin)
 
-    def of(self, x: Any, rows: Sweep) -> np.ndarray:
+    def values_of(self, x: Any, rows: Sweep) -> np.ndarray:
         """(b,) log-likelihood of a batch under the head's Gaussians of its predicted classes."""
         return self.gaussians.of_predicted(x, rows)
 
 
-def _gaussians(head: Head | None) -> ClassGaussians | HeadGaussians:
-    return HeadGaussians(head) if head is not None and head.kind == "gaussian" else ClassGaussians()
-
-
 @dataset_score(
-    _gaussians, hard="low", range="(-inf, inf)",
+    lambda head: HeadGaussians(head) if head is not None and head.kind == "gaussian" else ClassGaussians(),
+    hard="low", range="(-inf, inf)",
     formula="log N(x; mean_p, diag(v)), p the predicted class; mean and v of the head, or v pooled over classes",
     source="Wan et al., CVPR 2018 (likelihood of the L-GM loss)", labels=False,
 )  # fmt: skip

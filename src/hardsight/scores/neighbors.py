@@ -89,7 +89,7 @@ def prediction_depth(layers: Sequence[Any], labels: Any, predicted: Any, *, k: i
 class Neighbors(Fitted):
     """Unit features of all labeled samples, kept in memory as float32: n x d x 4 bytes."""
 
-    labels = True
+    fits_labels = True
 
     def __init__(self, k: int = 10) -> None:
         self.k = check_count(k, "k", least=1)
@@ -103,7 +103,7 @@ class Neighbors(Fitted):
         self.candidates.add(unit_rows(x, known, rows.norm), len(self.classes) + known)
         self.classes = np.append(self.classes, rows.labels)
 
-    def of(self, x: Any, rows: Sweep) -> np.ndarray:
+    def values_of(self, x: Any, rows: Sweep) -> np.ndarray:
         """(b,) share of the k nearest that have the given class."""
         result = np.full(len(rows.labels), np.nan)
         scored = np.flatnonzero(_directed(rows))

@@ -1,7 +1,7 @@
 """`SCORES`: every score by name, with what a user needs to know about it.
 
-A formula under `@row_score` (angular.py, confidences.py) registers itself when its file is imported; `values` runs it on a
-`Sweep` (sweep.py). Others do likewise: `@dataset_score` and `@reference_score` for scores that are fitted to samples first
+A formula under `@row_score` (angular.py, confidences.py) registers itself when its file is imported; `row_values` runs it on
+a `Sweep` (sweep.py). Others do likewise: `@dataset_score` and `@reference_score` for scores that are fitted to samples first
 (`Fitted`), `@plain_score` for a function of arrays, `@dynamics_score` (dynamics.py) for one of a training's epochs.
 """
 
@@ -170,7 +170,7 @@ def row_score(
             bias: Any = None, logits: Any = None, probs: Any = None, pred_probs: Any = None,
         ) -> np.ndarray:  # fmt: skip
             inputs = GivenArrays(features, head, labels, bias, logits, given_probs(probs, pred_probs))
-            return values(SCORES[name], swept(inputs, frozenset(terms), name))
+            return row_values(SCORES[name], swept(inputs, frozenset(terms), name))
 
         _own_signature(function)
         SCORES[name] = Score(
@@ -196,7 +196,7 @@ def row_score_at(
         @functools.wraps(of)
         def function(features: Any, head: Any, labels: Any, *, bias: Any = None, k: int = k) -> np.ndarray:
             score = _carrying(name, check_count(k, "k", least=1), **of_k(k))
-            return values(score, swept(GivenArrays(features, head, labels, bias), score.terms, name))
+            return row_values(score, swept(GivenArrays(features, head, labels, bias), score.terms, name))
 
         _own_signature(function)
         SCORES[name] = Score(
@@ -225,18 +225,22 @@ def _carrying(name: str, k: int, **changes: Any) -> Score:
 class Fitted:
     """A dataset or reference score at work: it sees every batch it is fitted to once, then gives each batch its values.
 
-    It is made for a head, and once without one, to ask for its attributes. `reference_terms` are those that it takes of the
-    reference, if other than `terms`.
+    It is made for a head, and once without one, to ask for its attributes.
     """
 
     terms: frozenset[str] = frozenset()
-    labels: bool = False  # whether it is fitted to labeled samples
+    fits_labels: bool = False  # whether it is fitted to labeled samples
     every_class: bool = False  # whether a reference must have samples of each class
+
+    @property
+    def reference_terms(self) -> frozenset[str]:
+        """What it takes from the sweep of a reference: `terms`, unless a subclass needs fewer."""
+        return self.terms
 
     def see(self, x: Any, rows: Sweep) -> None:
         """Fit to one batch: x (b, d) and its sweep."""
 
-    def of(self, x: Any, rows: Sweep) -> np.ndarray:
+    def values_of(self, x: Any, rows: Sweep) -> np.ndarray:
         """(b,) values of one batch, once all have been seen."""
         raise NotImplementedError
 
@@ -260,7 +264,7 @@ def dataset_score(
             rows = swept(inputs, fitted.terms, ask.__name__)
             x = as_matrix(inputs.features, "features")
             fitted.see(x, rows)
-            return np.where(rows.ok, fitted.of(x, rows), np.nan)
+            return np.where(rows.ok, fitted.values_of(x, rows), np.nan)
 
         score = Score(ask.__name__, hard, "dataset", labels, range, formula, source, function)
         return _fitted_score(score, ask, fit)
@@ -282,9 +286,9 @@ def reference_score(
                 raise InputError(
                     f"features and reference must have the same number of columns, got {tuple(x.shape)} and {tuple(known.shape)}."
                 )
-            fitted.see(known, swept(reference, getattr(fitted, "reference_terms", fitted.terms), ask.__name__))
+            fitted.see(known, swept(reference, fitted.reference_terms, ask.__name__))
             rows = swept(inputs, fitted.terms, ask.__name__)
-            return np.where(rows.ok, fitted.of(x, rows), np.nan)
+            return np.where(rows.ok, fitted.values_of(x, rows), np.nan)
 
         score = Score(ask.__name__, hard, "reference", labels, range, formula, source, function, **about)
         return _fitted_score(score, ask, fit)
@@ -310,7 +314,7 @@ def _fitted_score(score: Score, ask: Any, fit: Callable[..., Fitted]) -> Callabl
     return score.function
 
 
-def values(score: Score, rows: Sweep) -> np.ndarray:
+def row_values(score: Score, rows: Sweep) -> np.ndarray:
     """A row score of a finished sweep: NaN where a row has no status "ok", or no label and the score needs one."""
     assert score.of is not None
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):

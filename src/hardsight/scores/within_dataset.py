@@ -18,7 +18,7 @@ ROWS = 4096  # whose angles are taken at a time
 class Centroids(Fitted):
     """Means of the features of each given class, from sums that are gathered batch by batch."""
 
-    labels = True
+    fits_labels = True
 
     def __init__(self) -> None:
         self.totals = np.zeros((0, 0))  # (classes seen so far, d): only their directions matter
@@ -31,7 +31,7 @@ class Centroids(Fitted):
         for part in np.array_split(known, max(1, len(known) // ROWS)):
             np.add.at(self.totals, rows.labels[part], to_numpy(x[part]).astype(np.float64))
 
-    def of(self, x: Any, rows: Sweep) -> np.ndarray:
+    def values_of(self, x: Any, rows: Sweep) -> np.ndarray:
         """(b,) angle to the mean of the given class; NaN where that mean is zero."""
         result = np.full(len(rows.labels), np.nan)
         length = safe_row_norms(self.totals, np)  # (c,)
@@ -69,7 +69,7 @@ def prototypicality(features: Any, labels: Any) -> FittedTo:
 class AvhScaled(Fitted):
     """AVH mapped linearly so that the dataset's smallest is 0 and its largest 1."""
 
-    terms, labels = frozenset({ANGLES}), True
+    terms, fits_labels = frozenset({ANGLES}), True
 
     def __init__(self) -> None:
         self.low, self.high = np.inf, -np.inf
@@ -80,7 +80,7 @@ class AvhScaled(Fitted):
         self.low = np.fmin(self.low, np.fmin.reduce(values, initial=np.inf))
         self.high = np.fmax(self.high, np.fmax.reduce(values, initial=-np.inf))
 
-    def of(self, x: Any, rows: Sweep) -> np.ndarray:
+    def values_of(self, x: Any, rows: Sweep) -> np.ndarray:
         """(b,) AVH of a batch within that range."""
         return _between(self._avh(rows), self.low, self.high)
 
@@ -93,7 +93,7 @@ class AvhScaled(Fitted):
 class NormInClass(Fitted):
     """Norm mapped linearly so that the smallest of each given class is 0 and its largest 1."""
 
-    labels = True
+    fits_labels = True
 
     def __init__(self) -> None:
         self.low, self.high = np.empty(0), np.empty(0)  # (classes seen so far,)
@@ -108,7 +108,7 @@ class NormInClass(Fitted):
         np.minimum.at(self.low, rows.labels[known], rows.norm[known])
         np.maximum.at(self.high, rows.labels[known], rows.norm[known])
 
-    def of(self, x: Any, rows: Sweep) -> np.ndarray:
+    def values_of(self, x: Any, rows: Sweep) -> np.ndarray:
         """(b,) norm of a batch within the range of its class."""
         own = np.maximum(rows.labels, 0)
         if len(self.low) == 0:

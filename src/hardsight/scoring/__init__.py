@@ -2,7 +2,7 @@
 
     score.py         `score`, the verb, step by step; settings.py has its options
     job.py           which scores, which rows, one or two passes; and `Snapshot.scores`, which reads what is stored
-    scopes.py        what is scored and what is beside it; what each scope of scores needs, and how it gets its values
+    scopes.py        what each scope of scores needs, and how it gets its values
     checkpoints.py   image gradients at the epochs that a run kept, for `vog`
     fitted_head.py   calibrated heads fitted by cross-validation if there is none
     cluster.py       the same on a Dask cluster

@@ -62,7 +62,7 @@ def score_part(number: int, piece: range, request: Request) -> int:
     """Score one piece on this worker and write it as a part; return its number of rows."""
     if request.version != VERSION:
         raise RunError(f"this worker has hardsight {VERSION}, you have {request.version}; install the same version on both.")
-    table = _opened(request).part(piece)
+    table = _opened(request).table_of(piece)
     write_table(table, place(request.parts) / part_name(number))
     return len(table)
 
@@ -86,7 +86,7 @@ def part_name(number: int) -> str:
 def parts_on_cluster(
     job: Job, output: str | os.PathLike[str], cluster: str, progress: Progress | None = None
 ) -> Iterator[Iterator[pa.Table]]:
-    """The table of a job, computed on a Dask cluster, piece by piece and in order: byte for byte that of `Job.parts`.
+    """The table of a job, computed on a Dask cluster, piece by piece and in order: byte for byte that of `Job.tables`.
 
     The parts stay next to the output until the block ends without an error; by then the output must be complete. After an
     interrupt, only the missing parts are computed.

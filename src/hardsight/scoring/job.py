@@ -1,6 +1,6 @@
 """A scoring job: which rows and which scores of a snapshot (first half), computed batch by batch (second half).
 
-`parts` is the computation. Row scores take one pass over the rows, a sweep. Scopes that must see all rows first take an extra
+`tables` is the computation. Row scores take one pass over the rows, a sweep. Scopes that must see all rows first take an extra
 pass; other inputs of a score (a reference, a run's epochs, other models, layers, checkpoints) are read beforehand and joined by
 id or row. Read before this: score.py. Next: scopes.py, what each scope of scores makes of a batch and its sweep.
 """
@@ -11,7 +11,7 @@ import functools
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from hardsight.scores.registry import Score, norms_only
 from hardsight.scores.sweep import Sweep, sweep, sweep_logits
 from hardsight.scores.terms import ANGLES, LOGITS, NEAREST, NONFINITE, NONFINITE_LOGIT, OK, ZERO
 from hardsight.scoring.fitted_head import heads_with_every_class
-from hardsight.scoring.scopes import SCOPES, Scope, ScoringInputs, scopes_of
+from hardsight.scoring.scopes import SCOPES, Scope, scopes_of
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
 from hardsight.snapshot.sources import TableSource
@@ -50,17 +50,23 @@ class FoldHeads:
 
 
 @dataclass(frozen=True)
-class Job(ScoringInputs):
-    """A scoring job: which rows, which scores, how strict. `parts` computes the table, `schema` has its columns.
+class Job:
+    """A scoring job: which rows, which scores, how strict. `tables` computes the table, `schema` has its columns."""
 
-    Its inputs: `ScoringInputs`, top of scopes.py.
-    """
-
+    snapshot: Snapshot
     scores: str | Sequence[str] | None = None
     first: int | None = None
     shard: tuple[int, int] | str | None = None
     strict: bool = False
     fold_heads: FoldHeads | None = None  # instead of fitting heads, if there is none
+    reference: Snapshot | None = field(default=None, kw_only=True)  # what some scores need beside the snapshot
+    models: tuple[Snapshot, ...] = field(default=(), kw_only=True)
+    images: Any = field(default=None, kw_only=True)
+
+    @property
+    def headless(self) -> bool:
+        """Whether there are features but no head."""
+        return self.snapshot.head is None and self.snapshot.source.evidence == "features"
 
     @functools.cached_property
     def of_features_alone(self) -> bool:
@@ -78,7 +84,7 @@ class Job(ScoringInputs):
     def chosen(self) -> list[Score]:
         """The requested scores, or the default row scores that the input allows."""
         if self.scores is None and not self.snapshot.source.of_epochs:
-            return [score for score in SCORES.values() if score.default and self._why_not(score) is None]
+            return [score for score in SCORES.values() if score.default and SCOPES[score.scope].why_not(score, self) is None]
         if self.scores is None or (isinstance(self.scores, str) and self.scores.strip() == "all"):
             chosen = [score for score in SCORES.values() if SCOPES[score.scope].in_all(score, self)]
         else:
@@ -87,16 +93,13 @@ class Job(ScoringInputs):
             raise InputError("dataset scores need all rows and are not available for a single shard.")
         return chosen
 
-    def _why_not(self, score: Score) -> str | None:
-        return SCOPES[score.scope].why_not(score, self)
-
     def _named(self, names: list[str]) -> list[Score]:
         """The scores of these names, all of which must be possible."""
         for name in names:
             if name not in SCORES:
                 raise InputError(SCORES.refusal(name))
         for name in names:
-            if obstacle := self._why_not(SCORES[name]):
+            if obstacle := SCOPES[SCORES[name].scope].why_not(SCORES[name], self):
                 raise InputError(obstacle)
         return [SCORES[name] for name in names]
 
@@ -131,10 +134,11 @@ class Job(ScoringInputs):
             return frozenset()
         return frozenset({LOGITS}).union(*(scope.terms for scope in scopes_of(self.chosen)))
 
-    def parts(self, progress: Progress | None = None) -> Iterator[pa.Table]:
+    def tables(self, progress: Progress | None = None) -> Iterator[pa.Table]:
         """The table, piece by piece, in row order. Fails at the end if an id is repeated."""
         rows, scopes, seen_ids = self.rows, scopes_of(self.chosen), SeenIds()
-        heads = self.fold_heads or self.fit_heads() if self.cross_validated and len(rows) else None
+        # Heads are fitted where there is none, but not to no rows at all.
+        heads = (self.fold_heads or self.fit_heads()) if self.cross_validated and len(rows) else None
         for scope in scopes:
             scope.prepare(self, rows, progress)
         first_pass = [scope for scope in scopes if scope.all_rows_first]
@@ -157,7 +161,7 @@ class Job(ScoringInputs):
             count(batch)
 
         for piece in self.pieces():
-            yield self.part(piece, scopes, heads, seen)
+            yield self.table_of(piece, scopes, heads, seen)
         if not self.snapshot.allow_duplicates:
             seen_ids.refuse_repeated(self.ids, self.snapshot.name or "ids", rows.start)
 
@@ -165,7 +169,7 @@ class Job(ScoringInputs):
         """(n,) ids of the rows of this job."""
         return np.concatenate([np.asarray(batch.ids) for batch in self.snapshot.batches(self.rows.start, self.rows.stop)])
 
-    def part(
+    def table_of(
         self,
         piece: range,
         scopes: Sequence[Scope] | None = None,
@@ -174,7 +178,8 @@ class Job(ScoringInputs):
     ) -> pa.Table:
         """One piece of the table. With a given head, row scores need only the piece, so it can be scored anywhere."""
         tables, scopes = [], scopes_of(self.chosen) if scopes is None else scopes
-        for batch in self.snapshot.batches(piece.start if heads else self._batch_start(piece.start), piece.stop):
+        start = piece.start if heads else self._batch_start(piece.start)  # no fold has a row before those of this job
+        for batch in self.snapshot.batches(start, piece.stop):
             swept = self._sweep(batch, heads)
             if (lead := piece.start - batch.start) > 0:
                 batch, swept = batch.since(lead), swept.since(lead)
@@ -345,8 +350,8 @@ def scores_of(snapshot: Snapshot, names: Sequence[str], progress: Progress | Non
     if unknown:
         raise InputError(SCORES.refusal(unknown[0]))
     job = Job(snapshot, names)
-    parts = list(job.parts(progress))
-    return pa.concat_tables(parts) if parts else job.schema.empty_table()
+    tables = list(job.tables(progress))
+    return pa.concat_tables(tables) if tables else job.schema.empty_table()
 
 
 def _stored_in_run(snapshot: Snapshot, names: Sequence[str]) -> pa.Table | None:

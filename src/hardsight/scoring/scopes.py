@@ -6,11 +6,9 @@ first, where a value depends on all rows; then `values` of each batch. The formu
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -24,35 +22,18 @@ from hardsight.files.run import read_manifest
 from hardsight.files.samples import Batch, SampleFiles
 from hardsight.scores.ensembles import model_agreement
 from hardsight.scores.neighbors import depth_of, neighbors_vote
-from hardsight.scores.registry import Fitted, Score, norms_only, not_linear, values
+from hardsight.scores.registry import Fitted, Score, norms_only, not_linear, row_values
 from hardsight.scores.sweep import Sweep, sweep
 from hardsight.scoring.checkpoints import gradient_variances, kept_epochs, trained_on
 from hardsight.screen import Progress
 from hardsight.snapshot import Snapshot
 from hardsight.threads import blocks
 
+if TYPE_CHECKING:
+    from hardsight.scoring.job import Job
+
 LAYERS = "layers"  # the folder of `hardsight extract --layers`: layers/00-NAME/part-00000.parquet, ...
 PROBABILITIES = 2**20  # per model in memory at a time
-
-
-@dataclass(frozen=True)
-class ScoringInputs:
-    """A snapshot to score, and the additional inputs of some scores."""
-
-    snapshot: Snapshot
-    reference: Snapshot | None = field(default=None, kw_only=True)
-    models: tuple[Snapshot, ...] = field(default=(), kw_only=True)
-    images: Any = field(default=None, kw_only=True)
-
-    @property
-    def headless(self) -> bool:
-        """Whether there are features but no head."""
-        return self.snapshot.head is None and self.snapshot.source.evidence == "features"
-
-    @functools.cached_property
-    def run_with_dynamics(self) -> Path | None:
-        """The run directory, if it has dynamics of the samples."""
-        return self.snapshot.run if has_dynamics(self.snapshot.run) else None
 
 
 class Scope:
@@ -70,16 +51,16 @@ class Scope:
         return frozenset[str]().union(*(score.terms for score in self.scores))
 
     @classmethod
-    def why_not(cls, score: Score, inputs: ScoringInputs) -> str | None:
+    def why_not(cls, score: Score, job: Job) -> str | None:
         """Why a score cannot be computed from these inputs, in one line; None if it can."""
         raise NotImplementedError
 
     @classmethod
-    def in_all(cls, score: Score, inputs: ScoringInputs) -> bool:
+    def in_all(cls, score: Score, job: Job) -> bool:
         """Whether the score is one of `all`."""
-        return cls.why_not(score, inputs) is None
+        return cls.why_not(score, job) is None
 
-    def prepare(self, inputs: ScoringInputs, rows: range, progress: Progress | None) -> None:
+    def prepare(self, job: Job, rows: range, progress: Progress | None) -> None:
         """Read or fit what the values of these rows are made of."""
 
     def see(self, batch: Batch, swept: Sweep) -> None:
@@ -90,15 +71,15 @@ class Scope:
         raise NotImplementedError
 
 
-def _why_not_one_model(score: Score, inputs: ScoringInputs) -> str | None:
-    if not inputs.snapshot.source.of_epochs:
+def _why_not_one_model(score: Score, job: Job) -> str | None:
+    if not job.snapshot.source.of_epochs:
         return None
-    return f"{score.name} is of one model, and {inputs.snapshot.name} holds the epochs of a training alone: score its features."
+    return f"{score.name} is of one model, and {job.snapshot.name} holds the epochs of a training alone: score its features."
 
 
-def _why_not_swept(score: Score, inputs: ScoringInputs) -> str | None:
+def _why_not_swept(score: Score, job: Job) -> str | None:
     """What the sweep cannot give a score of this evidence and head."""
-    evidence, head = inputs.snapshot.source.evidence, inputs.snapshot.head
+    evidence, head = job.snapshot.source.evidence, job.snapshot.head
     if evidence != "features" and not score.from_logits():
         return f"{score.name} cannot be computed from {evidence}: it needs features and a head."
     if evidence == "probs" and score.needs_logits:
@@ -110,13 +91,13 @@ class RowScope(Scope):
     """Scores of one sample and the head: formulas on the sweep."""
 
     @classmethod
-    def why_not(cls, score: Score, inputs: ScoringInputs) -> str | None:
+    def why_not(cls, score: Score, job: Job) -> str | None:
         """Logits and probabilities do not have everything."""
-        return _why_not_one_model(score, inputs) or _why_not_swept(score, inputs)
+        return _why_not_one_model(score, job) or _why_not_swept(score, job)
 
     def values(self, score: Score, batch: Batch, swept: Sweep) -> np.ndarray:
         """(b,) the formula."""
-        return values(score, swept)
+        return row_values(score, swept)
 
 
 class FittedScope(Scope):
@@ -124,9 +105,9 @@ class FittedScope(Scope):
 
     fitted: dict[str, Fitted]
 
-    def prepare(self, inputs: ScoringInputs, rows: range, progress: Progress | None) -> None:
+    def prepare(self, job: Job, rows: range, progress: Progress | None) -> None:
         """Start with nothing seen."""
-        self.fitted = {score.name: score.fit(inputs.snapshot.head) for score in self.scores if score.fit is not None}
+        self.fitted = {score.name: score.fit(job.snapshot.head) for score in self.scores if score.fit is not None}
 
     def see(self, batch: Batch, swept: Sweep) -> None:
         """Fit to one batch."""
@@ -135,13 +116,13 @@ class FittedScope(Scope):
 
     def values(self, score: Score, batch: Batch, swept: Sweep) -> np.ndarray:
         """(b,) values by what was fitted."""
-        of_batch = self.fitted[score.name].of(batch.values, swept)
+        of_batch = self.fitted[score.name].values_of(batch.values, swept)
         return np.where(swept.ok & np.isfinite(of_batch), of_batch, np.nan)
 
     @staticmethod
-    def fits_labels(score: Score, inputs: ScoringInputs) -> bool:
+    def fits_labels(score: Score, job: Job) -> bool:
         """Whether it is fitted to labeled samples."""
-        return score.fit is not None and score.fit(inputs.snapshot.head).labels
+        return score.fit is not None and score.fit(job.snapshot.head).fits_labels
 
 
 class DatasetScope(FittedScope):
@@ -151,10 +132,10 @@ class DatasetScope(FittedScope):
     all_rows_first = True
 
     @classmethod
-    def why_not(cls, score: Score, inputs: ScoringInputs) -> str | None:
+    def why_not(cls, score: Score, job: Job) -> str | None:
         """Some need labels."""
-        obstacle = _why_not_one_model(score, inputs) or _why_not_swept(score, inputs)
-        if obstacle is None and cls.fits_labels(score, inputs) and not inputs.snapshot.source.labeled:
+        obstacle = _why_not_one_model(score, job) or _why_not_swept(score, job)
+        if obstacle is None and cls.fits_labels(score, job) and not job.snapshot.source.labeled:
             return f"{score.name} is fitted to labeled samples, but there are no labels."
         return obstacle
 
@@ -163,38 +144,38 @@ class ReferenceScope(FittedScope):
     """Scores fitted to another snapshot: `hardsight score TEST --reference TRAIN`."""
 
     @classmethod
-    def why_not(cls, score: Score, inputs: ScoringInputs) -> str | None:
+    def why_not(cls, score: Score, job: Job) -> str | None:
         """There must be a reference, with labels for some."""
-        name, reference = score.name, inputs.reference
-        if obstacle := _why_not_one_model(score, inputs):
+        name, reference = score.name, job.reference
+        if obstacle := _why_not_one_model(score, job):
             return obstacle
         if reference is None:
             return f"{name} is fitted to another snapshot: pass the model's training data with --reference TRAIN."
-        if obstacle := _why_not_swept(score, inputs):
+        if obstacle := _why_not_swept(score, job):
             return obstacle
-        if score.terms and inputs.snapshot.head is None:
+        if score.terms and job.snapshot.head is None:
             return f"{name} needs a head, but there is none."
-        if cls.fits_labels(score, inputs) and not reference.source.labeled:
+        if cls.fits_labels(score, job) and not reference.source.labeled:
             return f"{name} is fitted to labeled samples, but the reference has no labels."
-        return cls._why_not_every_class(score, inputs)
+        return cls._why_not_every_class(score, job)
 
     @staticmethod
-    def _why_not_every_class(score: Score, inputs: ScoringInputs) -> str | None:
+    def _why_not_every_class(score: Score, job: Job) -> str | None:
         """Some need samples of every class: without one, the others would seem nearer than they are."""
-        reference, count = inputs.reference, inputs.snapshot.num_classes
+        reference, count = job.reference, job.snapshot.num_classes
         if score.fit is None or reference is None or count is None or not score.fit(None).every_class:
             return None
         missing = np.setdiff1d(np.arange(count), reference.labels)
         what = f"{score.name} needs a reference with samples of every class"
         return f"{what}; {len(missing)} of {count} are missing, such as {missing[0]}." if len(missing) else None
 
-    def prepare(self, inputs: ScoringInputs, rows: range, progress: Progress | None) -> None:
+    def prepare(self, job: Job, rows: range, progress: Progress | None) -> None:
         """Fit to every batch of the reference."""
-        super().prepare(inputs, rows, progress)
-        reference = inputs.reference
+        super().prepare(job, rows, progress)
+        reference = job.reference
         assert reference is not None
-        head = reference.head or inputs.snapshot.head
-        terms = frozenset[str]().union(*(getattr(fitted, "reference_terms", fitted.terms) for fitted in self.fitted.values()))
+        head = reference.head or job.snapshot.head
+        terms = frozenset[str]().union(*(fitted.reference_terms for fitted in self.fitted.values()))
         for batch in reference.batches():
             swept = norms_only(batch.values, batch.labels)
             if terms:
@@ -204,30 +185,30 @@ class ReferenceScope(FittedScope):
             self.see(batch, swept)
 
 
-def _has(inputs: ScoringInputs) -> str:
-    return f"{inputs.snapshot.name} has" if inputs.snapshot.name else "arrays have"
+def _has(job: Job) -> str:
+    return f"{job.snapshot.name} has" if job.snapshot.name else "arrays have"
 
 
 class DynamicsScope(Scope):
     """Scores of a sample over the epochs of a training."""
 
     @classmethod
-    def why_not(cls, score: Score, inputs: ScoringInputs) -> str | None:
+    def why_not(cls, score: Score, job: Job) -> str | None:
         """The run must have recorded epochs."""
-        if inputs.run_with_dynamics is None:
-            return f"{score.name} needs training dynamics, but {_has(inputs)} none: score a run of hardsight train."
+        if not has_dynamics(job.snapshot.run):
+            return f"{score.name} needs training dynamics, but {_has(job)} none: score a run of hardsight train."
         return None
 
     @classmethod
-    def in_all(cls, score: Score, inputs: ScoringInputs) -> bool:
+    def in_all(cls, score: Score, job: Job) -> bool:
         """Some columns are recorded for some losses only."""
-        run = inputs.run_with_dynamics
-        return run is not None and recorded(run, score)
+        run = job.snapshot.run
+        return run is not None and has_dynamics(run) and recorded(run, score)
 
-    def prepare(self, inputs: ScoringInputs, rows: range, progress: Progress | None) -> None:
+    def prepare(self, job: Job, rows: range, progress: Progress | None) -> None:
         """Read the epochs."""
-        assert inputs.run_with_dynamics is not None
-        self.stories, self.id_type = Stories(inputs.run_with_dynamics, self.scores), inputs.snapshot.source.id_type
+        assert job.snapshot.run is not None
+        self.stories, self.id_type = Stories(job.snapshot.run, self.scores), job.snapshot.source.id_type
 
     def values(self, score: Score, batch: Batch, swept: Sweep) -> np.ndarray:
         """(b,) the story of each id."""
@@ -238,17 +219,17 @@ class ModelsScope(Scope):
     """Agreement of several models, whose samples may be in different orders: `--models RUN2,RUN3`."""
 
     @classmethod
-    def why_not(cls, score: Score, inputs: ScoringInputs) -> str | None:
+    def why_not(cls, score: Score, job: Job) -> str | None:
         """There must be other models, and probabilities of this one."""
-        if obstacle := _why_not_one_model(score, inputs):
+        if obstacle := _why_not_one_model(score, job):
             return obstacle
-        if not inputs.models:
+        if not job.models:
             return f"{score.name} compares several models: pass the runs of the others with --models RUN2,RUN3."
-        return f"{score.name} needs the probabilities of a model: a head, logits or probs." if inputs.headless else None
+        return f"{score.name} needs the probabilities of a model: a head, logits or probs." if job.headless else None
 
-    def prepare(self, inputs: ScoringInputs, rows: range, progress: Progress | None) -> None:
+    def prepare(self, job: Job, rows: range, progress: Progress | None) -> None:
         """The ids of every model; each must have some of the rows."""
-        self.own, self.others = inputs.snapshot, inputs.models
+        self.own, self.others = job.snapshot, job.models
         self.ids = [other.columns(["id"]).column("id").combine_chunks() for other in self.others]
         wanted = self.own.columns(["id"]).column("id").slice(rows.start, len(rows)).combine_chunks()
         for number, other in enumerate(self.others):
@@ -306,25 +287,25 @@ class LayersScope(Scope):
     on_shard = False
 
     @classmethod
-    def why_not(cls, score: Score, inputs: ScoringInputs) -> str | None:
+    def why_not(cls, score: Score, job: Job) -> str | None:
         """The run must have layers, in the order of the samples, and predictions."""
-        if not layers_of(inputs.snapshot.run):
-            needs = f"{score.name} needs the features of several layers, but {_has(inputs)} none"
+        if not layers_of(job.snapshot.run):
+            needs = f"{score.name} needs the features of several layers, but {_has(job)} none"
             return f"{needs}: hardsight extract --layers a,b,c stores them."
-        if not inputs.snapshot.whole:
+        if not job.snapshot.whole:
             return f"{score.name} needs consecutive samples: use --first instead of --limit."
-        if inputs.headless:
-            return f"{score.name} needs the network's predictions, but {inputs.snapshot.name or 'this snapshot'} has no head."
+        if job.headless:
+            return f"{score.name} needs the network's predictions, but {job.snapshot.name or 'this snapshot'} has no head."
         return None
 
-    def prepare(self, inputs: ScoringInputs, rows: range, progress: Progress | None) -> None:
+    def prepare(self, job: Job, rows: range, progress: Progress | None) -> None:
         """The vote of the k nearest neighbors at each layer, (layers, n) for each score."""
         self.first_row = rows.start
         self.votes: dict[str, np.ndarray] = {}
-        labels = inputs.snapshot.labels[rows.start : rows.stop]
+        labels = job.snapshot.labels[rows.start : rows.stop]
         for score in self.scores:
             assert score.k is not None
-            layers = layers_of(inputs.snapshot.run).items()
+            layers = layers_of(job.snapshot.run).items()
             votes = [neighbors_vote(_layer(name, files, rows), labels, score.k) for name, files in layers]
             self.votes[score.name] = np.stack(votes)
 
@@ -359,26 +340,26 @@ class CheckpointsScope(Scope):
     on_shard = False
 
     @classmethod
-    def why_not(cls, score: Score, inputs: ScoringInputs) -> str | None:
+    def why_not(cls, score: Score, job: Job) -> str | None:
         """The run must have kept epochs, and its images must be there."""
-        if len(kept_epochs(inputs.snapshot.run)) < 2:
-            needs = f"{score.name} needs a model at several epochs, but {_has(inputs)} none"
+        if len(kept_epochs(job.snapshot.run)) < 2:
+            needs = f"{score.name} needs a model at several epochs, but {_has(job)} none"
             return f"{needs}: hardsight train --keep-epochs stores them."
-        if inputs.images is None and trained_on(inputs.snapshot.run) is None:
-            where = inputs.snapshot.name or "this snapshot"
+        if job.images is None and trained_on(job.snapshot.run) is None:
+            where = job.snapshot.name or "this snapshot"
             return f"{score.name} needs the images that {where} was trained on: pass them with --images DATA."
         return None
 
     @classmethod
-    def in_all(cls, score: Score, inputs: ScoringInputs) -> bool:
+    def in_all(cls, score: Score, job: Job) -> bool:
         """Gradients of all images take long: only if the images were named."""
-        return inputs.images is not None and super().in_all(score, inputs)
+        return job.images is not None and super().in_all(score, job)
 
-    def prepare(self, inputs: ScoringInputs, rows: range, progress: Progress | None) -> None:
+    def prepare(self, job: Job, rows: range, progress: Progress | None) -> None:
         """Compute the gradients of every image."""
-        assert inputs.snapshot.run is not None
-        samples = inputs.snapshot.columns(["id", "label"]).slice(rows.start, len(rows))
-        self.first_row, self.variance = rows.start, gradient_variances(inputs.snapshot.run, inputs.images, samples, progress)
+        assert job.snapshot.run is not None
+        samples = job.snapshot.columns(["id", "label"]).slice(rows.start, len(rows))
+        self.first_row, self.variance = rows.start, gradient_variances(job.snapshot.run, job.images, samples, progress)
 
     def values(self, score: Score, batch: Batch, swept: Sweep) -> np.ndarray:
         """(b,) variance of gradients of each row."""

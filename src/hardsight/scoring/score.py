@@ -175,7 +175,7 @@ def _computed(
 ) -> AbstractContextManager[Iterator[pa.Table]]:
     """The table, piece by piece: computed here, batch by batch (job.py), or on a cluster."""
     if settings.cluster is None or target is None:
-        return contextlib.nullcontext(job.parts(progress))
+        return contextlib.nullcontext(job.tables(progress))
     from hardsight.scoring.cluster import parts_on_cluster
 
     return parts_on_cluster(job, target, settings.cluster, progress)

@@ -3,7 +3,7 @@
     settings.py        the options, each defined once, including those that adapt and generalize share
     train.py           `train`: checks the options, those of a loss by loss_names.py; then, in this order:
     sets.py            opens training data and watched sets, a subset and a curriculum (pacing.py)
-    loop.py            `start_training` opens the network (trainee.py) and prepares the sets; then one plain loop
+    loop.py            `start_training` opens the network (opening.py) and prepares the sets; then one plain loop
     results.py         writes what a run holds at the end: model, head, snapshot; `Trained`, the result; figures are the command's
 
     augmentation.py    flips and crops of training images

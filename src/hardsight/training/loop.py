@@ -1,4 +1,4 @@
-"""The training loop: the network and the data are prepared, then epochs, steps, evaluation, checkpoints.
+"""The training loop: the network (opening.py) and the data are prepared, then epochs, steps, evaluation, checkpoints.
 
 `Trainee` (trainee.py) is the network with its loss; `Updater` (optimization.py) takes the steps; `Checkpoints` (checkpoint.py)
 keeps the state after each epoch; results.py writes what the run holds at the end.
@@ -39,10 +39,11 @@ from hardsight.training import forward_passes, processes, results
 from hardsight.training.augmentation import AugmentedInputs
 from hardsight.training.checkpoint import Checkpoints, TrainingState
 from hardsight.training.loss_names import loss_name, with_defaults
+from hardsight.training.opening import check_teacher, open_network, open_teacher, taught_logits
 from hardsight.training.optimization import MixedPrecision, Updater, drawn_seed, rate_factor
 from hardsight.training.sets import Sets
 from hardsight.training.settings import COMMAND, TrainSettings
-from hardsight.training.trainee import LossChoice, Trainee, check_teacher, open_network, open_teacher, taught_logits
+from hardsight.training.trainee import LossChoice, Trainee
 
 SUMS = ("n", "correct", "avh", "norm", "loss")
 
@@ -67,7 +68,7 @@ def start_training(
     device = accelerator.device if launched else device
     if say is None or not accelerator.is_main_process:
         say = lambda sentence: None
-    set_seed(s.seed)  # initial weights
+    set_seed(s.seed)  # initial weights of the network; `_build` draws those of the loss
     source = open_network(model, sets.num_classes, s)
     for note in (*sets.notes, *source.notes):
         say(note)
@@ -132,8 +133,7 @@ class Training:
         arguments, self.fingerprints = self._arguments(), self._fingerprints()
         self._build()
         main = self.accelerator.is_main_process
-        inputs = self.fingerprints, self.sets.sources
-        run = Run(output, COMMAND, arguments, *inputs) if main else None
+        run = Run(output, COMMAND, arguments, self.fingerprints, self.sets.sources) if main else None
         self.accelerator.wait_for_everyone()
         if (output / "run.json").exists():
             self.say(f"{output} is complete already")
@@ -169,7 +169,7 @@ class Training:
 
     def _build(self) -> None:
         """The network with its loss, and what updates it."""
-        set_seed(self.settings.seed)
+        set_seed(self.settings.seed)  # again: how much opening drew depends on the network
         train, s = self.inputs["train"], self.settings
         sample = forward_passes.first_sample(train)
         self.forward_size = forward_passes.forward_size(s.batch_size, sample)
@@ -282,6 +282,7 @@ class Training:
         images = forward_passes.as_tensor(batch.inputs, self.device)
         taught = [] if self.teacher is None else [taught_logits(self.teacher, batch.inputs)]
         teacher = [forward_passes.as_tensor(logits, self.device) for logits in taught]
+        # `Trainee.forward`, also where it is wrapped to be shared by processes
         loss, features = self.model(images, torch.from_numpy(labels).to(self.device), rows, *teacher)
         value = float(loss.detach())
         self._check_loss(value, features, epoch)

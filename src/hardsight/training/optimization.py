@@ -146,4 +146,5 @@ def make_optimizer(network: Trainee, settings: LearningOptions, lr: float | None
     if settings.optimizer == "adamw":
         return torch.optim.AdamW(groups)
     options = settings.optimizer_options
-    return torch.optim.SGD(groups, momentum=options.momentum, nesterov=options.uses_nesterov)
+    nesterov = options.momentum > 0 if options.nesterov is None else options.nesterov
+    return torch.optim.SGD(groups, momentum=options.momentum, nesterov=nesterov)

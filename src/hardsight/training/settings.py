@@ -205,11 +205,6 @@ class OptimizerOptions(Options):
         if self.nesterov and self.momentum == 0:
             raise InputError("nesterov needs a momentum above 0.")
 
-    @property
-    def uses_nesterov(self) -> bool:
-        """`nesterov`; where it is None, whether there is momentum."""
-        return self.momentum > 0 if self.nesterov is None else self.nesterov
-
 
 @dataclass(frozen=True)
 class ScheduleOptions(Options):

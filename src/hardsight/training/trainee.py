@@ -3,75 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from hardsight.errors import InputError
 from hardsight.head import Head
+from hardsight.models.find_head import cut_off
 from hardsight.models.head_layer import HeadLayer, HiddenLayer, shape_of
-from hardsight.models.model import Model
-from hardsight.models.network import state_sha256
-from hardsight.models.opening import open_model
 from hardsight.models.preprocessing import Preprocessing
-from hardsight.models.trainable import Trainable, cut_off, open_trainable
+from hardsight.models.trainable import Trainable
 from hardsight.training import processes
 from hardsight.training.loss_names import loss_class
 from hardsight.training.objective import Objective
-from hardsight.training.settings import NetworkOptions
-
-
-def open_network(model: Any, num_classes: int, settings: NetworkOptions) -> Trainable:
-    """The network that a MODEL names, as the options have it."""
-    s = settings
-    return open_trainable(
-        model, num_classes, options=dict(s.model_options), weights=s.weights, pretrained=s.pretrained, head_hidden=s.head_hidden
-    )
-
-
-def open_teacher(spec: Any, preprocessing: Preprocessing | None, class_names: Sequence[str] | None, device: str) -> Model | None:
-    """The teacher, a trained network with the same inputs and classes whose logits another one learns from, if there is one.
-
-    Args:
-        spec: a run of `hardsight train`, or anything else that `open_model` opens.
-        preprocessing: how the student's images are prepared; None for arrays.
-        class_names: of the training data, where they have names.
-    """
-    if spec is None:
-        return None
-    teacher = open_model(os.fspath(spec) if isinstance(spec, os.PathLike) else spec, device=device)
-    if preprocessing is not None and teacher.preprocessing.as_dict() != preprocessing.as_dict():
-        theirs, ours = teacher.preprocessing.as_dict(), preprocessing.as_dict()
-        other = next(key for key in ours if theirs[key] != ours[key])
-        raise InputError(f"teacher and student must see images alike: {other} is {theirs[other]} and {ours[other]}.")
-    if class_names is not None and teacher.class_names is not None and tuple(class_names) != tuple(teacher.class_names):
-        raise InputError("the teacher's classes are not those of the training data, or in another order.")
-    return teacher
-
-
-def check_teacher(teacher: Model, inputs: np.ndarray, num_classes: int) -> None:
-    """Run a teacher once to check its number of classes."""
-    teacher(inputs)
-    if teacher.head.num_classes != num_classes:
-        raise InputError(f"the teacher knows {teacher.head.num_classes} classes, and the training data has {num_classes}.")
-
-
-def taught_logits(teacher: Model, inputs: np.ndarray) -> np.ndarray:
-    """(b, c) of a batch, which may be empty where its images cannot be read."""
-    return teacher(inputs)[1] if len(inputs) else np.zeros((0, teacher.head.num_classes), np.float32)
-
-
-def start_fingerprint(make: Callable[[], Trainable]) -> str:
-    """Of the weights that a network starts from, drawn from seed 0 where they are random."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        return state_sha256(make().module)
 
 
 @dataclass(frozen=True)
@@ -181,7 +128,7 @@ class Trainee(nn.Module):
     def features(self, inputs: Tensor, parameters: Mapping[str, Tensor] | None = None) -> Tensor:
         """(b, ...) inputs -> (b, d) features; by these parameters in the place of the network's own, if there are any."""
         with contextlib.nullcontext() if self.autocast is None else torch.autocast(inputs.device.type, self.autocast):
-            # `self.cut`, a `Cut` (models/trainable.py), stands for the last layer and keeps its input: the features.
+            # `self.cut`, a `Cut` (end of models/find_head.py), stands for the last layer and keeps its input: the features.
             if parameters is None:
                 self.network(inputs)
             else:
