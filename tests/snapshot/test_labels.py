@@ -337,3 +337,66 @@ def test_names_in_a_table_of_scores(tmp_path: Path, ending: str) -> None:
     with pytest.warns(UserWarning, match="'NA'"):
         snapshot = Snapshot.open(path)
     assert snapshot.labels.tolist() == [1, -1, 0] and snapshot.class_names == ["cat", "dog"]
+
+
+SCORES_DOORS = ("csv", "json", "parquet", "pandas", "polars", "arrow")
+
+
+def table_of_scores(door: str, folder: Path, **columns: list[Any]) -> Any:
+    """A table of scores as each door takes it."""
+    n = len(columns["label"])
+    table = pa.table({"id": list("abcdef")[:n], **columns, "status": ["ok"] * n, "avh": [0.25] * n})
+    path = folder / f"s.{door}"
+    if door in ("pandas", "polars", "arrow"):
+        return pd.DataFrame(table.to_pydict()) if door == "pandas" else pl.from_arrow(table) if door == "polars" else table
+    if door == "parquet":
+        pq.write_table(table, path)
+    elif door == "csv":
+        pd.DataFrame(table.to_pydict()).to_csv(path, index=False)
+    else:
+        path.write_text(json.dumps(table.to_pylist()))
+    return path
+
+
+@pytest.mark.parametrize("door", SCORES_DOORS)
+def test_a_table_of_scores_is_joined_by_name(tmp_path: Path, door: str) -> None:
+    x = table_of_scores(door, tmp_path, label=["dog", "cat", None], predicted=["cat", "cat", "dog"])
+    for class_names, labels, predicted in (
+        (["dog", "cat"], [0, 1, -1], [1, 1, 0]),
+        (["cat", "cow", "dog"], [2, 0, -1], [0, 0, 2]),  # a class without samples keeps its number
+        (None, [1, 0, -1], [0, 0, 1]),
+    ):
+        snapshot = Snapshot.open(x, class_names=class_names)
+        assert snapshot.labels.tolist() == labels and snapshot.class_names == (class_names or ["cat", "dog"])
+        scores = snapshot.scores(["avh"])
+        assert (
+            scores["label"].to_pylist() == [None if k < 0 else k for k in labels] and scores["predicted"].to_pylist() == predicted
+        )
+    for class_names in (["dog", "cow"], ["cow", "dog"], ["dog"]):
+        with pytest.raises(InputError, match=r"column label, row 1: .*'cat'.* the classes are (dog|cow)"):
+            Snapshot.open(x, class_names=class_names)
+    if isinstance(x, Path):
+        assert read_scores(x, ["dog", "cat"])["predicted"].to_pylist() == [1, 1, 0]
+        with pytest.raises(InputError, match=f"{x}: column label, row 1: .*'cat'"):
+            read_scores(x, ["dog", "cow"])
+
+
+@pytest.mark.parametrize("door", SCORES_DOORS)
+def test_numbers_in_a_table_of_scores(tmp_path: Path, door: str) -> None:
+    x = table_of_scores(door, tmp_path, label=[2, 1], predicted=[1, 1])
+    with pytest.warns(UserWarning, match="1 was subtracted"):  # of both columns
+        scores = Snapshot.open(x, class_names=["dog", "cat"]).scores(["avh"])
+    assert (scores["label"].to_pylist(), scores["predicted"].to_pylist()) == ([1, 0], [0, 0])
+    x = table_of_scores(door, tmp_path, label=[0, 1], predicted=[1, 3])
+    with pytest.raises(InputError, match=r"column predicted: .* the first rows: 1 \(3\)"):
+        Snapshot.open(x, class_names=["dog", "cat"])
+
+
+def test_numbers_of_a_table_count_the_names_of_its_own(tmp_path: Path) -> None:
+    table = score(np.eye(2), np.eye(2), [0, 1], class_names=["cat", "dog"])
+    table.save(tmp_path / "s.parquet")
+    for x in (table, table.table, tmp_path / "s.parquet"):
+        snapshot = Snapshot.open(x, class_names=["dog", "cat"])
+        assert snapshot.labels.tolist() == [1, 0] and snapshot.columns(["predicted"])["predicted"].to_pylist() == [1, 0]
+        with pytest.raises(InputError, match="'dog' is class 1 of 2 of the labels and class 0 of 2"):
+            Snapshot.open(x, class_names=["dog", "cow"])

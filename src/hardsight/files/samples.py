@@ -12,7 +12,7 @@ import copy
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,14 +23,14 @@ import pyarrow.parquet as pq
 from hardsight.checks import check_ids, check_labels, list_matrix, to_numpy
 from hardsight.errors import FileError, InputError
 from hardsight.files.checksums import check
-from hardsight.files.class_names import as_text, class_label_names, holds_names, label_numbers, whole_numbers
+from hardsight.files.class_names import as_text, class_label_names, holds_names, label_numbers, rule_for_columns, whole_numbers
 from hardsight.files.kinds import LIST_COLUMNS, SAMPLES
 from hardsight.files.parquet import open_parquet, read_parquet
 from hardsight.files.places import Place
 from hardsight.files.reading import check_unchanged, existing_file, file_state, naming, reading
 from hardsight.files.table_files import check_once
 from hardsight.files.writing import replacing
-from hardsight.labels import Classes, LabelRule, UnknownName, is_missing, rule_for_names, rule_for_numbers
+from hardsight.labels import Classes, LabelRule, rule_for_numbers
 
 OWN_COLUMNS = {  # in every part that we write, after id and label
     "split": pa.string(),
@@ -247,18 +247,8 @@ class SampleFiles:
 
     def _rules_of_names(self, classes: Classes, files: list[Place], counted: list[str] | None) -> dict[str, LabelRule]:
         """One rule for all files, made from the distinct names in them."""
-        classes = classes.under(counted)
-        known = frozenset(classes.names or ())
-        columns = [(file, as_text(self._label_column(file))) for file in files]
-        words = {word for _, column in columns for word in column.unique().drop_null().to_pylist()}
-        try:
-            rule = rule_for_names({word for word in words if not is_missing(word, known)}, classes)
-        except UnknownName as error:
-            file, row = next((file, row) for file, column in columns if (row := pc.index(column, error.name).as_py()) >= 0)
-            raise InputError(f"{file}, column label, row {row}: {error}") from error
-        spelled = sorted(word for word in words if is_missing(word, known) and word.strip())
-        notes = (f"Labels such as {spelled[0]!r} mean that there is none: unlabeled.",) if spelled else ()
-        return {str(file): replace(rule, notes=rule.notes + notes) for file in files}
+        columns = {f"{file}, column label": as_text(self._label_column(file)) for file in files}
+        return dict.fromkeys(map(str, files), rule_for_columns(columns, classes.under(counted)))
 
     def _rules_of_numbers(self, classes: Classes, counted: list[tuple[Place, list[str] | None]]) -> dict[str, LabelRule]:
         """A rule for each file: numbers count the names in its own schema, which are joined to those of the first file."""

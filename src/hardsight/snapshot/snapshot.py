@@ -45,7 +45,7 @@ from hardsight.snapshot.joining import Joined, joined, numbered_as
 from hardsight.snapshot.opening import EVIDENCE as EVIDENCE
 from hardsight.snapshot.opening import Arrays, Opened, open_arrays, open_path
 from hardsight.snapshot.sources import SCORES_ALONE, ArraySource, SelectedRows, TableSource, selected
-from hardsight.table import is_scores, noted_class_names, plain, read_scores, scores_given
+from hardsight.table import is_scores, noted_class_names, plain, read_scores, scores_given, with_class_numbers
 from hardsight.threads import blocks, even_rows
 
 if TYPE_CHECKING:
@@ -121,7 +121,8 @@ class Snapshot:
         x = plain(x)
         named = features is not None or labels is not None  # a table of scores has its own labels
         if is_table(x) and not named and head is None and is_scores(x, by):
-            return cls.of_scores(scores_given(x), **options)
+            names = given_class_names(options.pop("class_names", None))
+            return cls.of_scores(scores_given(x, names), **options)
         arrays = Arrays(x, **options)
         snapshot = cls.__new__(cls)
         snapshot._set(open_arrays(arrays, features), None, arrays.allow_duplicates)
@@ -150,7 +151,9 @@ class Snapshot:
         extra = [name for name in options if name not in files]
         if extra:
             raise InputError(f"{extra[0]} can only be used with arrays; a snapshot has its own.")
-        table = _scores_at(place(path), by) if features is None and not set(options) & {"head", "labels"} else None
+        table = None
+        if features is None and not set(options) & {"head", "labels"}:
+            table = _scores_at(place(path), by, given_class_names(options.get("class_names")))
         if table is not None:
             snapshot = cls.of_scores(table, name=str(path), **options)
             snapshot.loaded_from, snapshot.read_from = {"path": place(path)}, (place(path),)
@@ -167,8 +170,8 @@ class Snapshot:
             raise InputError(f"{name or 'the table'}: {next(iter(given))} goes with features, and this is a table of scores.")
         snapshot = cls.__new__(cls)
         with naming(name):
-            names = given_class_names(class_names) or noted_class_names(table.schema)
-            snapshot._set(Opened(TableSource(table), None, Classes(names)), name, allow_duplicates)
+            table = with_class_numbers(table, given_class_names(class_names))
+            snapshot._set(Opened(TableSource(table), None, Classes(noted_class_names(table.schema))), name, allow_duplicates)
         return snapshot
 
     def _set(self, opened: Opened, name: str | None, allow_duplicates: bool = False) -> None:
@@ -527,13 +530,13 @@ class Snapshot:
         return snapshot
 
 
-def _scores_at(path: Place, by: str | None) -> pa.Table | None:
+def _scores_at(path: Place, by: str | None, class_names: Sequence[str] | None) -> pa.Table | None:
     """The table of scores at a path; None if there is something else."""
     if not path.exists():
         raise FileError(missing(path))
     if not isinstance(path, Path):
         return None
-    return read_scores(path) if holds_scores(path, by) else None
+    return read_scores(path, class_names) if holds_scores(path, by) else None
 
 
 def _check_rows(rows: Any, num_samples: int) -> np.ndarray:
