@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,6 +17,7 @@ from PIL import Image
 
 from hardsight.data import ImageData, open_any, open_data
 from hardsight.errors import HardsightError, InputError
+from hardsight.files.kinds import holds_scores, kind_of
 from hardsight.snapshot import Snapshot
 
 
@@ -169,6 +171,14 @@ def test_what_an_input_is(tmp_path: Path) -> None:
     pq.write_table(pa.table({"path": ["a.png"]}), tmp_path / "images.parquet")
     pq.write_table(pa.table({"id": [1], "avh": [0.5]}), tmp_path / "scores.parquet")
     (tmp_path / "scores.json").write_text('[{"id": 1, "avh": 0.5}]')
+    for name in ("wide.csv", "wide.parquet"):  # features, though not which
+        frame = pd.DataFrame({"id": ["a", "b"], "f0": [1.0, 2.0], "f1": [3.0, 4.0], "label": [0, 1]})
+        frame.to_csv(tmp_path / name, index=False) if name.endswith("csv") else frame.to_parquet(tmp_path / name)
+        assert kind_of(tmp_path / name) == "snapshot" and not holds_scores(tmp_path / name)
+        assert len(Snapshot.open(tmp_path / name, features="f*")) == 2
+        with pytest.raises(HardsightError, match="--features 'f\\*'"):
+            open_any(tmp_path / name)
+        (tmp_path / name).unlink()
     (tmp_path / "folder").mkdir()
     Image.new("RGB", (2, 2)).save(tmp_path / "folder" / "a.png")
     expected = {"features": Snapshot, "images": ImageData, "scores": pa.Table, "folder": ImageData}

@@ -30,7 +30,7 @@ from hardsight.checking.findings import COPIES, Checked
 from hardsight.checking.settings import CheckSettings
 from hardsight.data import BrokenImage, ImageData, open_data
 from hardsight.data.decoding import REASONS, within
-from hardsight.data.encoded import holds_encoded, image_column, is_dataset
+from hardsight.data.encoded import holds_encoded, is_image_dataset
 from hardsight.data.image_quality import MEASURES, SIDE, Quality, given_away
 from hardsight.data.opening import DIGITS
 from hardsight.data.run_images import pictures_of
@@ -124,10 +124,8 @@ def default_output(x: str) -> str:
 
 def _is_images(x: Any, settings: CheckSettings) -> bool:
     """Whether x is images, to be run through a network first."""
-    if isinstance(x, ImageData):
+    if isinstance(x, ImageData) or is_image_dataset(x):
         return True
-    if is_dataset(x):
-        return image_column(x.features.arrow_schema) is not None
     if not isinstance(x, (str, os.PathLike)) or settings.features is not None:
         return False
     path = place(x)

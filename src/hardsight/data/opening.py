@@ -19,7 +19,7 @@ from hardsight.data.arrays import read_npy, read_npz
 from hardsight.data.cifar import cifar100_files, cifar_batches, read_cifar, read_cifar100
 from hardsight.data.dataset import ImageData
 from hardsight.data.digits import read_digits
-from hardsight.data.encoded import holds_encoded, is_dataset, read_dataset, read_shards, shards_in
+from hardsight.data.encoded import holds_encoded, read_dataset, read_shards, shards_in
 from hardsight.data.files import is_image_name, read_folder
 from hardsight.data.idx import idx_files, is_idx, read_idx
 from hardsight.data.labels import Written, read_labels, split_name
@@ -30,6 +30,7 @@ from hardsight.files.npy import open_npy
 from hardsight.files.places import Place, Remote, near_name, place, utf8_name
 from hardsight.files.reading import reading
 from hardsight.files.table_files import read_columns
+from hardsight.files.wide_tables import is_dataset
 from hardsight.snapshot import Snapshot
 from hardsight.table import read_scores
 from hardsight.threads import even_rows

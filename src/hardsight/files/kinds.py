@@ -53,11 +53,11 @@ def _kind_of_directory(path: Path) -> Kind:
 
 
 def _kind_of_columns(names: Iterable[str]) -> Kind:
-    """A column of feature lists means a snapshot; paths or encoded images without predictions mean images."""
+    """Paths or encoded images, without features or predictions, mean images; `are_scores` decides of the rest."""
     held = set(names)
-    if held & set(LIST_COLUMNS):
-        return "snapshot"
-    return "images" if held & IMAGE_COLUMNS and not held & {"predicted", "status"} else "scores"
+    if held & IMAGE_COLUMNS and not held & {"predicted", "status", *LIST_COLUMNS}:
+        return "images"
+    return "scores" if are_scores(held) else "snapshot"
 
 
 def are_scores(names: Iterable[str], by: str | None = None) -> bool:
@@ -82,10 +82,11 @@ def holds_scores(path: Place, by: str | None = None) -> bool:
 
 
 def holds_features(path: Path) -> bool:
-    """Whether a run or a file is a snapshot of features rather than images, or a table that both could read."""
+    """Whether a run or a file is a snapshot of features rather than images, or a table of which it must be said."""
     if path.suffix.lower() in (".csv", ".tsv") or kind_of(path) != "snapshot":
         return False
-    return path.suffix.lower() not in (".parquet", ".pq") or not IMAGE_COLUMNS & set(parquet_columns(path))
+    names = parquet_columns(path) if path.suffix.lower() in (".parquet", ".pq") else LIST_COLUMNS
+    return bool(set(LIST_COLUMNS) & set(names)) and not IMAGE_COLUMNS & set(names)
 
 
 IMAGE_COLUMNS = {"path", "image", "img"}  # of a table of images, whatever else it holds

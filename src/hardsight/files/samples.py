@@ -163,7 +163,9 @@ class SampleFiles:
         schema = self._open(files[0]).schema_arrow
         self.schema_names = schema.names
         check_once(files[0], schema.names)
-        self.held_as = evidence_among(files[0], schema.names)  # the column of the values
+        self.held_as = evidence_among(
+            files[0], schema.names, " Of a wide table, name the features with --features 'f*'."
+        )  # the column of the values
         for name in schema.names:
             if name != name.lower() in ("label", "id"):
                 raise FileError(f"{files[0]}: the column {name!r} must be named {name.lower()!r}.")

@@ -282,8 +282,8 @@ def open_table(path: Place, features: Any, column: str | None) -> Opened:
     table = read_table(path, text=("label", column))
     if features is None and column is None and not set(LIST_COLUMNS) & set(table.column_names):
         raise InputError(
-            f"{path}: which columns are the features? Name them with --features 'f*' (features= in Python), and the labels with "
-            f"--label NAME; it has {', '.join(table.column_names[:20])}."
+            f"{path}: which columns are the features? Name them with --features 'f*' (in Python, features='f*', also of "
+            f"Snapshot.open), and the labels with --label NAME; it has {', '.join(table.column_names[:20])}."
         )
     with naming(path):
         parts = take_apart(table, features, column)

@@ -14,15 +14,16 @@ import pyarrow as pa
 
 from hardsight.data import ImageData, open_data
 from hardsight.data.dataset import num_classes
-from hardsight.data.encoded import is_dataset
+from hardsight.data.encoded import is_image_dataset
 from hardsight.data.opening import check_files
 from hardsight.errors import FileError, InputError, did_you_mean
 from hardsight.extraction.feed import ArrayInputs
-from hardsight.extraction.inputs import columns_of, finite_features, holds_features, labels_among
+from hardsight.extraction.inputs import columns_of, finite_features, holds_features, labels_among, of_frame
 from hardsight.files.places import place, shown_address
 from hardsight.files.reading import existing_file
 from hardsight.files.samples import is_free
 from hardsight.files.table_files import read_csv
+from hardsight.files.wide_tables import is_table
 from hardsight.scores import SCORES
 from hardsight.snapshot import Snapshot
 from hardsight.snapshot.sources import ArraySource
@@ -163,12 +164,14 @@ def _open(data: Any, **options: Any) -> AnySet:
         if not given_ids and options.get("name"):  # rows of another set are counted from 0 too
             given_ids = [[f"{options['name']}/{row}" for row in range(len(inputs))]]
         return ArrayInputs(inputs, labels, *given_ids)
-    if is_dataset(data):
+    if is_image_dataset(data):
         return open_data(data, labels_from=options.get("labels_from"))
-    if not isinstance(data, (str, os.PathLike)):
-        raise InputError(f"data must be a path, an ImageData or (inputs, labels) or (inputs, labels, ids), got {data!r:.80}.")
+    if is_table(data):
+        return _features(of_frame(data, options.get("labels_from")), options.get("limit"))
     if holds_features(data):
-        return _features(Snapshot.load(data, labels=options.get("labels_from")), options.get("limit"))
+        return _features(Snapshot.open(data, labels=options.get("labels_from")), options.get("limit"))
+    if not isinstance(data, (str, os.PathLike)):
+        raise InputError(f"data must be a path, a Snapshot, a frame, an ImageData or (inputs, labels[, ids]), got {data!r:.80}.")
     images = open_data(Path(data) if isinstance(data, os.PathLike) else data, labels_from=options.get("labels_from"))
     check_files(images)
     return images
