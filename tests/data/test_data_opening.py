@@ -44,7 +44,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "limit True": ("root", {"limit": True}, "limit must be 1 or more"),
     "limit 2.5": ("root", {"limit": 2.5}, "limit must be 1 or more"),
     "split": ("root", {"split": "gold"}, "'gold'.* train, val or test"),
-    "too few labels": ("root", {"labels_from": "short.txt"}, "12 here, got 2"),
+    "too few labels": ("root", {"labels_from": "short.txt"}, "got 2 labels for 12 samples"),
     "other labels": ("root", {"labels_from": "other.csv"}, "none of its rows"),
     "no label file": ("root", {"labels_from": "coarse"}, "neither an existing file"),
     "no folders": ("digits", {"labels_from": "folder:1"}, "needs images in folders"),

@@ -292,6 +292,79 @@ def test_a_file_of_labels(tmp_path: Path) -> None:
         open_data(tmp_path, labels_from=tmp_path / "labels.csv")
 
 
+LABEL_FILES = ("csv", "tsv", "parquet", "npy", "txt", "pairs.txt")
+
+
+def label_file(folder: Path, kind: str, labels: list[Any], ids: list[Any]) -> Path:
+    """Labels in a file: in another order where they are joined by id."""
+    path, frame = folder / f"y.{kind}", pd.DataFrame({"id": ids, "label": labels})[::-1]
+    if kind in ("csv", "tsv"):
+        frame.to_csv(path, index=False, sep="\t" if kind == "tsv" else ",")
+    elif kind == "parquet":
+        pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), path)
+    elif kind == "npy":
+        np.save(path, np.array(labels))
+    else:
+        rows = frame.values.tolist()
+        path.write_text("\n".join(map(str, labels) if kind == "txt" else (f"{id} {label}" for id, label in rows)) + "\n")
+    return path
+
+
+def snapshot_file(folder: Path, kind: str, ids: list[Any]) -> Path:
+    """Two features of each sample, with other labels beside them."""
+    features, wrong = FEATURES[: len(ids)], np.zeros(len(ids), int)
+    if kind == "npz":
+        np.savez(folder / "s.npz", features=features, ids=ids, labels=wrong)
+    elif kind == "csv":
+        pd.DataFrame(features, columns=["f0", "f1"]).assign(id=ids, label=wrong).to_csv(folder / "s.csv", index=False)
+    elif kind == "parquet":
+        pq.write_table(
+            pa.table({"features": features.tolist(), "id": ids, "label": wrong}), folder / "s.parquet", row_group_size=2
+        )
+    else:
+        (folder / "s.run").mkdir()
+        for number, rows in enumerate((slice(0, 1), slice(1, None))):
+            part = pa.table({"features": features[rows].tolist(), "id": ids[rows], "label": wrong[rows]})
+            pq.write_table(part, folder / "s.run" / f"{number}.parquet")
+    return folder / f"s.{kind}"
+
+
+@pytest.mark.parametrize("of", ["npz", "csv", "parquet", "run"])
+@pytest.mark.parametrize("kind", LABEL_FILES)
+def test_labels_of_a_snapshot_in_a_file(tmp_path: Path, kind: str, of: str) -> None:
+    ids: list[Any] = ["b", "a", "d"] if of != "parquet" else [5, 3, 10]
+    x, features = snapshot_file(tmp_path, of, ids), {"features": "f*"} if of == "csv" else {}
+    for labels in (["dog", "cat", "dog"], [1, 0, 1]):
+        y = label_file(tmp_path, kind, labels, ids)
+        snapshot = Snapshot.open(x, labels=str(y), class_names=["cat", "dog", "cow"], **features)
+        assert snapshot.labels.tolist() == [1, 0, 1] == [int(k) for batch in snapshot.batches(rows=1) for k in batch.labels]
+        assert snapshot.take([2, 1]).labels.tolist() == [1, 0]
+        other = Snapshot(FEATURES, class_names=["dog", "cow", "cat"])
+        assert snapshot.numbered_as(other).labels.tolist() == [0, 2, 0]
+        with pytest.raises(InputError, match="'dog'|1"):
+            Snapshot.open(x, labels=y, class_names=["cat"], **features)
+    if kind in ("npy", "txt"):
+        with pytest.raises(InputError, match="y.* got 2 labels for 3 samples"):
+            Snapshot.open(x, labels=label_file(tmp_path, kind, [0, 1], ids[:2]), **features)
+        return
+    with pytest.warns(UserWarning, match=f"no label for 1 of 3 samples, such as '{ids[2]}'"):
+        snapshot = Snapshot.open(x, labels=label_file(tmp_path, kind, ["dog", "cat"], ids[:2]), **features)
+    assert snapshot.labels.tolist() == [1, 0, -1]
+    with pytest.raises(InputError, match=f"'{ids[0]}' has 'cat' and 'dog'"):
+        Snapshot.open(x, labels=label_file(tmp_path, kind, ["dog", "cat"], [ids[0], ids[0]]), **features)
+    with pytest.raises(InputError, match="own look like 'zebra'"):
+        Snapshot.open(x, labels=label_file(tmp_path, kind, ["dog"], ["zebra"]), **features)
+
+
+def test_a_run_is_scored_with_the_labels_of_a_file(tmp_path: Path, cli: Any) -> None:
+    ids = ["b", "a", "d"]
+    x, y = snapshot_file(tmp_path, "run", ids), label_file(tmp_path, "csv", [0, 0, 1], ids)
+    np.save(tmp_path / "w.npy", np.eye(2))
+    done = cli("score", x, "--labels", y, "--head", tmp_path / "w.npy", "--scores", "avh", "-o", tmp_path / "s.parquet")
+    assert done.code == 0, done.err
+    assert pq.read_table(tmp_path / "s.parquet").column("avh").to_pylist() == pytest.approx([0, 0.5, 0])
+
+
 @pytest.mark.parametrize("word", ["#N/A", "NaN", "nan", "NA", "None", "null", ""])
 def test_words_for_missing_labels(tmp_path: Path, word: str) -> None:
     for values in (["cat", word, "dog", "cat"], Written(["0", word, "1", "0"])):

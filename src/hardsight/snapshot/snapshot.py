@@ -512,7 +512,8 @@ class Snapshot:
                 of shards) with `features` (or `logits` or `probs`), `label` and `id` columns, a `.npy` with features alone, or
                 a wide `.csv`, `.tsv` or Parquet table.
             head: a Head, a weight array or a file, to add or override the head.
-            labels: an array or a `.npy` file, to add or override labels; for a table, the name of a column.
+            labels: an array, or a file (by id: .csv, .parquet; in the order of the samples: .npy, text), to add or override
+                labels; for a table, the name of a column.
             features: columns of a wide table, as names or patterns: "f*", or "width,height".
             class_names: (c,) class names, or a file of them, to add or override them.
             allow_duplicates: accept repeated ids.
