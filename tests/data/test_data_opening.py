@@ -15,9 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+from hardsight.attacks.settings import AttackSettings
+from hardsight.attacks.target import check_target
+from hardsight.checking.check import default_output
 from hardsight.data import ImageData, open_any, open_data
-from hardsight.errors import HardsightError, InputError
+from hardsight.errors import FileError, HardsightError, InputError
 from hardsight.files.kinds import holds_scores, kind_of
+from hardsight.files.places import SAMPLE_ENDINGS
+from hardsight.files.writing import check_output
 from hardsight.snapshot import Snapshot
 
 
@@ -189,3 +194,27 @@ def test_what_an_input_is(tmp_path: Path) -> None:
     assert scores.to_pydict() == {"id": [7], "path": ["a.png"], "status": ["ok"], "avh": [0.5]}  # type: ignore[union-attr]
     with pytest.raises(InputError, match="which does not exist"):
         open_any(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("ending", SAMPLE_ENDINGS)
+def test_a_format_of_samples_is_known_everywhere(tmp_path: Path, ending: str) -> None:
+    path, marks = tmp_path / f"photo{ending}", tmp_path / "photo.review.parquet"
+    assert default_output(f"photo{ending}") == "hardsight-photo"
+    with pytest.raises(InputError, match=f"photo{ending} gives no gradients"):
+        check_target(str(path), AttackSettings())
+    path.touch()
+    marks.touch()
+    with pytest.raises(FileError, match="holds review marks"):
+        check_output(marks)
+
+
+def test_scores_of_every_ending(tmp_path: Path) -> None:
+    table = pa.table({"id": ["a"], "label": [0], "predicted": [1], "status": ["ok"]})
+    for ending, separator in ((".csv", ","), (".tsv", "\t"), (".parquet", ""), (".pq", ""), (".json", "")):
+        path = tmp_path / f"s{ending}"
+        if separator:
+            table.to_pandas().to_csv(path, sep=separator, index=False)
+        else:
+            path.write_text('[{"id": "a", "predicted": 1, "status": "ok"}]') if ending == ".json" else pq.write_table(table, path)
+        assert kind_of(path) == "scores" and holds_scores(path)
+        assert Snapshot.open(path).columns(["predicted"]).to_pydict() == {"predicted": [1]}

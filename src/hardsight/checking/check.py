@@ -41,7 +41,7 @@ from hardsight.extraction.parts import class_names_metadata
 from hardsight.files.heads import save_head
 from hardsight.files.kinds import kind_of
 from hardsight.files.parquet import read_parquet
-from hardsight.files.places import Remote, place, place_on_disk
+from hardsight.files.places import SAMPLE_ENDINGS, Remote, place, place_on_disk
 from hardsight.files.run import Run, check_run_directory, read_start
 from hardsight.files.samples import write_samples
 from hardsight.files.suspects import CANNOT_TELL, DUPLICATE, DUPLICATE_OF, FAR, OUTLIER, suspects_notes
@@ -70,7 +70,7 @@ FIRST_LOOK = 3.0  # seconds that images are looked at before anything slow is lo
 OWN = ("id", "label", "split", "path", "base_id", "degradation", "level")  # columns that make no groups
 MOST_COLUMNS, MOST_GROUPS = 3, 30  # columns that are audited, and values of one
 MANY_BROKEN = 0.1  # share of unreadable images from which that is the first thing to say
-ENDINGS = (".csv", ".tsv", ".parquet", ".npz", ".npy", ".tar", ".txt")
+ENDINGS = (*SAMPLE_ENDINGS, ".tar", ".txt")
 
 
 @takes(CheckSettings)

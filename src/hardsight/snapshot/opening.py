@@ -18,7 +18,7 @@ from hardsight.files.heads import head_from_arrays, load_head
 from hardsight.files.kinds import LIST_COLUMNS
 from hardsight.files.label_files import labels_in, last_words
 from hardsight.files.npy import RowsOnDisk, open_npy, open_npz
-from hardsight.files.places import Place, missing, on_disk, place
+from hardsight.files.places import SAMPLE_ENDINGS, Place, missing, on_disk, place
 from hardsight.files.reading import existing_file, naming, reading
 from hardsight.files.run import read_manifest
 from hardsight.files.samples import SampleFiles, evidence_among, evidence_of
@@ -226,7 +226,7 @@ def open_files(path: Place) -> Opened:
     if not path.exists():
         raise FileError(missing(path))
     raise FileError(
-        f"{path}: a snapshot is a run directory, .npz, .npy, .parquet or .csv. Pickled files (.pt, .pkl) are not loaded; save a "
+        f"{path}: a snapshot is a run directory or a {', '.join(SAMPLE_ENDINGS)} file. Pickled files are not loaded; save a "
         "table as .csv, and arrays as .npz: np.savez('snapshot.npz', features=..., weight=..., bias=..., labels=...)"
     )
 

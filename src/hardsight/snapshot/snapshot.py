@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 
 BATCH_BYTES = 32 * 2**20  # features per batch when reading from files
 LEFT_IN_FILES = 2**28  # a larger part of files is not read into memory at once
-SNAPSHOTS = (".npz", ".npy", ".parquet", ".pq")  # extensions of snapshot files
 
 
 class Snapshot:
