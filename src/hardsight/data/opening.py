@@ -18,7 +18,7 @@ from hardsight.data.arrays import read_npy, read_npz
 from hardsight.data.cifar import cifar100_files, cifar_batches, read_cifar, read_cifar100
 from hardsight.data.dataset import ImageData
 from hardsight.data.digits import read_digits
-from hardsight.data.encoded import holds_encoded, read_dataset, read_shards, shards_in
+from hardsight.data.encoded import holds_encoded, is_image_dataset, read_dataset, read_shards, shards_in
 from hardsight.data.files import is_image_name, read_folder
 from hardsight.data.idx import idx_files, is_idx, read_idx
 from hardsight.data.labels import read_labels, split_name
@@ -28,8 +28,9 @@ from hardsight.files.kinds import kind_of
 from hardsight.files.label_files import labels_in, names_among
 from hardsight.files.places import Place, Remote, near_name, place, utf8_name
 from hardsight.files.wide_tables import is_dataset
+from hardsight.pandas_index import column_names
 from hardsight.snapshot import Snapshot
-from hardsight.table import read_scores
+from hardsight.table import is_scores, read_scores
 from hardsight.threads import even_rows
 
 DIGITS = ("digits", "digits:train", "digits:test")  # built in
@@ -81,6 +82,14 @@ def open_any(spec: str | os.PathLike[str]) -> Snapshot | pa.Table | ImageData:
     if kind == "snapshot":
         return Snapshot.load(path)
     return read_scores(path) if kind == "scores" else open_data(spec if isinstance(spec, (str, Path)) else text)
+
+
+def open_frame(x: Any, labels: Any = None) -> Snapshot | ImageData:
+    """A frame or a Hugging Face dataset, of features or images: labels are in the named column, or in `label`."""
+    if is_image_dataset(x):
+        return open_data(x, labels_from=labels)
+    usual = "label" in (column_names(x) or ()) and not is_scores(x)
+    return Snapshot.open(x, labels="label" if labels is None and usual else labels)
 
 
 def _read(spec: Any, labels_from: str | Path | None) -> ImageData:
@@ -238,10 +247,12 @@ def _spread(data: ImageData, limit: int) -> ImageData:
 def _relabel(data: ImageData, file: Path) -> ImageData:
     """The data with labels from a file, by position or by id."""
     paths = data.columns.get("path", data.ids)
-    values, notes = labels_in(file, data.ids, paths, data.class_names, lambda file: [
-        (utf8_name(line.path), line.label) for line in read_lines(file)
-    ])  # fmt: skip
+    values, notes = labels_in(file, data.ids, data.class_names, paths, _listed)
     names = names_among(values, data.class_names)
     labels = read_labels(values, lambda row: f"{file}, label of {data.ids[row]!r}", class_names=names)
     keep = data.class_names if labels.class_names is None and data.labels is None else None
     return replace(data, labels=labels.numbers, class_names=labels.class_names or keep, notes=data.notes + notes + labels.notes)
+
+
+def _listed(file: Path) -> list[tuple[str, Any]]:
+    return [(utf8_name(line.path), line.label) for line in read_lines(file)]

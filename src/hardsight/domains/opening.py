@@ -18,23 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardsight.data import ImageData, open_data
+from hardsight.data import ImageData
 from hardsight.data.dataset import num_classes
-from hardsight.data.encoded import is_image_dataset
-from hardsight.data.opening import open_any
+from hardsight.data.opening import open_any, open_frame
 from hardsight.domains.settings import DomainOptions, Standardize
 from hardsight.errors import InputError, require_installed
-from hardsight.extraction.inputs import (
-    Data,
-    domains_of,
-    in_memory,
-    labels_among,
-    labels_of,
-    of_domain,
-    of_frame,
-    split_domain,
-    with_labels,
-)
+from hardsight.extraction.inputs import Data, domains_of, in_memory, labels_among, labels_of, of_domain, split_domain, with_labels
 from hardsight.files.run import check_run_directory
 from hardsight.files.wide_tables import is_table
 from hardsight.models.network_names import check_network_name
@@ -63,10 +52,8 @@ def open_domain(spec: Any, *, limit: int | None = None) -> tuple[Data, str]:
     """Features or images from a path, a Snapshot, an ImageData or arrays; and a name for them."""
     if isinstance(spec, tuple) and len(spec) in (2, 3):
         spec = Snapshot(spec[0], None, spec[1], ids=spec[2] if len(spec) == 3 else None)
-    elif is_image_dataset(spec):
-        spec = open_data(spec)
     elif is_table(spec):
-        spec = of_frame(spec)
+        spec = open_frame(spec)
     if isinstance(spec, (Snapshot, ImageData)):
         return _limited(in_memory(spec) if isinstance(spec, Snapshot) else spec, limit), "data"
     if not isinstance(spec, (str, os.PathLike)):

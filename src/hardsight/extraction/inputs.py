@@ -33,9 +33,7 @@ from hardsight.files.npy import open_npz
 from hardsight.files.places import Remote, place, shown_address
 from hardsight.models.model import refuse
 from hardsight.models.trained import takes_features
-from hardsight.pandas_index import column_names
 from hardsight.snapshot import Snapshot
-from hardsight.table import is_scores
 from hardsight.threads import sample_rows
 
 Data = ImageData | Snapshot
@@ -219,12 +217,6 @@ def holds_features(data: Any) -> bool:
         return False  # no name: whoever reads images says so
     path = place(split_domain(os.fspath(data))[0])
     return not isinstance(path, Remote) and kinds.holds_features(path)
-
-
-def of_frame(x: Any, labels: Any = None) -> Snapshot:
-    """The samples of a frame, whose labels are in the named column, or in `label` where it has one."""
-    usual = "label" in (column_names(x) or ()) and not is_scores(x)
-    return Snapshot.open(x, labels="label" if labels is None and usual else labels)
 
 
 def split_domain(text: str) -> tuple[str, str | None]:

@@ -7,7 +7,6 @@ text                   one label per line, in their order; or `id label`: joined
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,15 +23,17 @@ Pairs = list[tuple[str, Any]]
 
 
 def labels_in(
-    file: Path, ids: Sequence[str], paths: Sequence[str], class_names: Sequence[str] | None, listed: Callable[[Path], Pairs]
-) -> tuple[Any, tuple[str, ...]]:
+    file: Path, ids: Sequence[str], class_names: Sequence[str] | None,
+    paths: Sequence[str] | None = None, listed: Callable[[Path], Pairs] | None = None,
+) -> tuple[Any, tuple[str, ...]]:  # fmt: skip
     """(n,) labels of all samples, None where the file has none of a sample, and a note of how many these are.
 
     Args:
         ids, paths: of the samples; either may stand in the file.
         class_names: the names of the classes, if they are known.
-        listed: reads the pairs of a text file with several words per line.
+        listed: reads a text file with several words in a line. Default: the last is the label.
     """
+    paths = ids if paths is None else paths
     if file.suffix.lower() in (".csv", ".tsv", ".parquet"):
         columns = read_columns(file)
         key = "id" if "id" in columns else "path"
@@ -49,8 +50,9 @@ def labels_in(
     else:
         with reading(file, "not a readable text file"):
             values = Written(line.strip() for line in file.read_text("utf-8-sig", "surrogateescape").splitlines() if line.strip())
-        if any(re.search(r"\s", line) for line in values):
-            labels, notes = _joined(file, listed(file), ids, paths)
+        pairs = [(*line.rsplit(None, 1), None)[:2] for line in values]
+        if any(label is not None for _, label in pairs):
+            labels, notes = _joined(file, pairs if listed is None else listed(file), ids, paths)
             return Written(labels), notes
     if len(values) != len(ids):
         raise InputError(f"{file}: labels are in the order of the samples, got {len(values)} labels for {len(ids)} samples.")
@@ -61,15 +63,6 @@ def names_among(values: Iterable[Any], class_names: Sequence[str] | None) -> Seq
     """The class names, if all values are among them: they stay, also those that no sample has now."""
     held, names = [value for value in values if value is not None], set(class_names or ())
     return class_names if held and all(isinstance(value, str) and value in names for value in held) else None
-
-
-def last_words(file: Path) -> Pairs:
-    """`id label`, line by line: the label is the last word."""
-    lines = file.read_text("utf-8-sig").splitlines()
-    short = next((line for line in lines if len(line.split()) == 1), None)
-    if short is not None:
-        raise InputError(f"{file}: expected `id label` in every line, as in others, got {short!r:.80}.")
-    return [(pair[0], pair[1]) for pair in (line.strip().rsplit(None, 1) for line in lines) if pair]
 
 
 def _joined(file: Path, pairs: Pairs, ids: Sequence[str], paths: Sequence[str]) -> tuple[list[Any], tuple[str, ...]]:

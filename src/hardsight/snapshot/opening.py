@@ -16,7 +16,7 @@ from hardsight.files.class_names import given_class_names
 from hardsight.files.epochs import epoch_means, has_dynamics
 from hardsight.files.heads import head_from_arrays, load_head
 from hardsight.files.kinds import LIST_COLUMNS
-from hardsight.files.label_files import labels_in, last_words
+from hardsight.files.label_files import labels_in
 from hardsight.files.npy import RowsOnDisk, open_npy, open_npz
 from hardsight.files.places import SAMPLE_ENDINGS, Place, missing, on_disk, place
 from hardsight.files.reading import existing_file, naming, reading
@@ -248,7 +248,7 @@ def relabeled(opened: Opened, labels: Any) -> Opened:
             )
         ids = [str(id) for id in source.columns(["id"], None).column(0).to_pylist()]
         with on_disk(existing_file(labels)) as file:
-            labels, notes = labels_in(file, ids, ids, opened.classes.names, last_words)
+            labels, notes = labels_in(file, ids, opened.classes.names)
         for note in notes:
             warn(note)
     labels = align(labels, "labels", source.values, source.evidence, source.ids) if isinstance(source, ArraySource) else labels

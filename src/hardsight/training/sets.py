@@ -14,11 +14,10 @@ import pyarrow as pa
 
 from hardsight.data import ImageData, open_data
 from hardsight.data.dataset import num_classes
-from hardsight.data.encoded import is_image_dataset
-from hardsight.data.opening import check_files
+from hardsight.data.opening import check_files, open_frame
 from hardsight.errors import FileError, InputError, did_you_mean
 from hardsight.extraction.feed import ArrayInputs
-from hardsight.extraction.inputs import columns_of, finite_features, holds_features, labels_among, of_frame
+from hardsight.extraction.inputs import columns_of, finite_features, holds_features, labels_among
 from hardsight.files.places import place, shown_address
 from hardsight.files.reading import existing_file
 from hardsight.files.samples import is_free
@@ -157,6 +156,9 @@ def _place(spec: Any) -> str | None:
 
 def _open(data: Any, **options: Any) -> AnySet:
     """Images or arrays, from whatever was given."""
+    labels = options.get("labels_from")
+    if is_table(data):
+        data, labels = open_frame(data, labels), None
     if isinstance(data, (ImageData, ArrayInputs)):
         return data
     if isinstance(data, tuple) and len(data) in (2, 3):
@@ -164,15 +166,11 @@ def _open(data: Any, **options: Any) -> AnySet:
         if not given_ids and options.get("name"):  # rows of another set are counted from 0 too
             given_ids = [[f"{options['name']}/{row}" for row in range(len(inputs))]]
         return ArrayInputs(inputs, labels, *given_ids)
-    if is_image_dataset(data):
-        return open_data(data, labels_from=options.get("labels_from"))
-    if is_table(data):
-        return _features(of_frame(data, options.get("labels_from")), options.get("limit"))
     if holds_features(data):
-        return _features(Snapshot.open(data, labels=options.get("labels_from")), options.get("limit"))
+        return _features(Snapshot.open(data, labels=labels), options.get("limit"))
     if not isinstance(data, (str, os.PathLike)):
         raise InputError(f"data must be a path, a Snapshot, a frame, an ImageData or (inputs, labels[, ids]), got {data!r:.80}.")
-    images = open_data(Path(data) if isinstance(data, os.PathLike) else data, labels_from=options.get("labels_from"))
+    images = open_data(Path(data) if isinstance(data, os.PathLike) else data, labels_from=labels)
     check_files(images)
     return images
 
