@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -370,10 +371,17 @@ def test_words_for_missing_labels(tmp_path: Path, word: str) -> None:
     for values in (["cat", word, "dog", "cat"], Written(["0", word, "1", "0"])):
         read = read_labels(values)
         assert read.numbers.tolist() == [0, -1, 1, 0] and word not in (read.class_names or [])
-    assert any("1 labels" in note for note in read_labels(["cat", word]).notes) == bool(word)
+    for cells in (["cat", word, None, ""], Written(["cat", word, "", "-1"]), Written(["0", word, None, ""])):
+        notes = read_labels(cells).notes
+        assert notes == ((f"3 of 4 labels are missing, such as {word!r}: unlabeled.",) if word else ())
+    pq.write_table(pa.table({"features": FEATURES.tolist(), "label": ["cat", word, None, ""]}), tmp_path / "n.parquet")
+    (tmp_path / "s.csv").write_text(f"id,f0,label\na,1,1\nb,2,{word}\nc,3,0\nd,4,\n")
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        assert Snapshot.load(tmp_path / "n.parquet").labels.tolist() == [0, -1, -1, -1]
+        assert Snapshot.load(tmp_path / "s.csv", features="f*").labels.tolist() == [1, -1, 0, -1]
+    assert [str(warning.message)[:6] for warning in warned] == (["3 of 4", "2 of 4"] if word else [])
     assert read_labels(["cat", word], Classes(["cat", word])).numbers.tolist() == [0, 1]  # unless a class has this name
-    (tmp_path / "s.csv").write_text(f"id,f0,label\na,1,1\nb,2,{word}\nc,3,0\n")
-    assert Snapshot.load(tmp_path / "s.csv", features="f*").labels.tolist() == [1, -1, 0]
 
 
 IDS = ["007", "", "=1+1", "a\0", "'=1", "-1"]

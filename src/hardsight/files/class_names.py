@@ -16,7 +16,7 @@ from hardsight.checks import UNLABELED, as_array, check_labels, is_text
 from hardsight.errors import FileError, InputError
 from hardsight.files.parquet import table_notes
 from hardsight.files.reading import existing_file, naming, reading
-from hardsight.labels import Classes, LabelRule, UnknownName, check_names, is_missing, rule_for_names
+from hardsight.labels import Classes, LabelRule, UnknownName, check_names, is_missing, missing_note, rule_for_names
 
 
 def read_class_names(path: str | os.PathLike[str], num_classes: int | None = None) -> list[str]:
@@ -84,9 +84,10 @@ def rule_for_columns(columns: dict[str, Any], classes: Classes) -> LabelRule:
         rows = {where: pc.index(column, error.name).as_py() for where, column in columns.items()}
         where = next(where for where, row in rows.items() if row >= 0)
         raise InputError(f"{where}, row {rows[where]}: {error}") from error
-    spelled = sorted(word for word in words if is_missing(word, known) and word.strip())
-    notes = (f"Labels such as {spelled[0]!r} mean that there is none: unlabeled.",) if spelled else ()
-    return replace(rule, notes=rule.notes + notes)
+    spelled = sorted(word for word in words if is_missing(word, known))
+    missing = [pc.is_in(column, value_set=pa.array([None, *spelled], pa.string())) for column in columns.values()]
+    note = missing_note(spelled, sum(pc.sum(gaps).as_py() or 0 for gaps in missing), sum(map(len, missing)))
+    return replace(rule, notes=rule.notes + note)
 
 
 def whole_numbers(column: Any, first_row: int = 0) -> np.ndarray:
