@@ -320,13 +320,8 @@ def _written_names(labels: Written, known: frozenset[str]) -> list[str | None] |
     texts = [None if is_null(cell) else str(cell) for cell in labels]
     names = [None if text is None or is_missing(text, known) or (text == "-1" and unlabeled) else text for text in texts]
     held = {name for name in names if name is not None}
-    if not all(NUMBER.fullmatch(name.strip()) for name in held) or held and held <= known:
-        return names
-    if held & known:
-        other = sorted(held - known, key=natural_key)[0]
-        row = names.index(other)
-        raise LabelError(f"labels are the names of classes, such as {min(held & known)!r}, but row {row} holds {other!r}.", row)
-    return None
+    numbers = all(NUMBER.fullmatch(name.strip()) for name in held) and known.isdisjoint(held)
+    return None if numbers else names
 
 
 def is_missing(text: str, known: frozenset[str] = frozenset()) -> bool:

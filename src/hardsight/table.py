@@ -239,13 +239,10 @@ def _read_csv(path: Place) -> pa.Table:
     kinds = {"id": pa.string(), "path": pa.string(), "split": pa.string(), "status": pa.string()}
     table = read_csv(path, "not a readable scores table", kinds)
     for name in CLASSES:
-        if name in table.column_names:
-            column = table.column(name)
-            kind = pa.string() if holds_names(column.type) else pa.int64()
-            with reading(path, "not a readable scores table"):
-                column = as_text(column) if kind == pa.string() else column.cast(kind)
-                column = pc.if_else(pc.equal(column, str(UNLABELED)), None, column) if kind == pa.string() else column
-            table = table.set_column(table.column_names.index(name), name, column)
+        if name in table.column_names and holds_names(table.schema.field(name).type):
+            text = as_text(table.column(name))
+            known = pc.if_else(pc.equal(text, str(UNLABELED)), None, text)
+            table = table.set_column(table.column_names.index(name), name, known)
     if "label" in table.column_names and holds_names(table.schema.field("label").type) and not are_scores(table.column_names):
         raise FileError(f"{path}: a table of scores has class numbers in label. Score a table of features first: {SCORE_IT}.")
     return table if "id" not in table.column_names else with_ids(path, table, with_formulas(table.column("id")))

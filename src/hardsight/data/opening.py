@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from hardsight.checks import UNLABELED
@@ -31,7 +30,6 @@ from hardsight.files.wide_tables import is_dataset
 from hardsight.pandas_index import column_names
 from hardsight.snapshot import Snapshot
 from hardsight.table import is_scores, read_scores
-from hardsight.threads import even_rows
 
 DIGITS = ("digits", "digits:train", "digits:test")  # built in
 SHEETS = (".csv", ".tsv", ".parquet")
@@ -67,9 +65,7 @@ def open_data(
             raise InputError(f"{spec} already names a split, but split is {split!r}: give only one.")
         split = name or split
     data = _settle(_read(spec, labels_from))
-    if split is not None:
-        data = _pick_split(data, split)
-    return data if limit is None else _spread(data, limit)
+    return (data if split is None else _pick_split(data, split)).spread(limit)
 
 
 def open_any(spec: str | os.PathLike[str]) -> Snapshot | pa.Table | ImageData:
@@ -235,13 +231,6 @@ def _pick_split(data: ImageData, split: str) -> ImageData:
             f"this data has no splits and no column {split!r}; to say which split all of it is, give train, val or test.{domain}"
         )
     return replace(data, columns={**data.columns, "split": [usual] * len(data)})
-
-
-def _spread(data: ImageData, limit: int) -> ImageData:
-    """`limit` rows at even distances, the first one included; all of them if there are no more."""
-    if isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1:
-        raise InputError(f"limit must be 1 or more images, got {limit!r}.")
-    return data if limit >= len(data) else data.take(even_rows(len(data), int(limit)))
 
 
 def _relabel(data: ImageData, file: Path) -> ImageData:

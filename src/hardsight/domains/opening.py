@@ -29,7 +29,7 @@ from hardsight.files.wide_tables import is_table
 from hardsight.models.network_names import check_network_name
 from hardsight.models.weights import check_weights_file
 from hardsight.snapshot import Snapshot
-from hardsight.threads import even_rows, num_threads
+from hardsight.threads import num_threads
 
 if TYPE_CHECKING:
     from hardsight.domains.alignment import Affine
@@ -55,7 +55,7 @@ def open_domain(spec: Any, *, limit: int | None = None) -> tuple[Data, str]:
     elif is_table(spec):
         spec = open_frame(spec)
     if isinstance(spec, (Snapshot, ImageData)):
-        return _limited(in_memory(spec) if isinstance(spec, Snapshot) else spec, limit), "data"
+        return (in_memory(spec) if isinstance(spec, Snapshot) else spec).spread(limit), "data"
     if not isinstance(spec, (str, os.PathLike)):
         raise InputError(f"a domain is a path, a Snapshot, a frame, an ImageData or (features, labels), got {spec!r:.80}.")
     text, domain = split_domain(os.fspath(spec))
@@ -64,7 +64,7 @@ def open_domain(spec: Any, *, limit: int | None = None) -> tuple[Data, str]:
         data = of_domain(data, domain, text)
         check_folder_names([domain])
     name = domain or Path(text.rstrip("/")).name.split(".")[0].replace(":", "-") or "data"  # it becomes a folder
-    return _limited(data, limit), name
+    return data.spread(limit), name
 
 
 def domain_names(data: Data) -> list[str]:
@@ -144,11 +144,6 @@ def _features_or_images(text: str) -> Data:
     if splits is not None and "train" in splits and set(splits) != {"train"} and not text.startswith("digits:"):
         return held.of_split("train")
     return held
-
-
-def _limited(data: Data, limit: int | None) -> Data:
-    """`limit` samples at even distances."""
-    return data if limit is None or limit >= len(data) else data.take(even_rows(len(data), limit))
 
 
 # ---- prepare ----

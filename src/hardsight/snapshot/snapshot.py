@@ -29,10 +29,10 @@ from hardsight.checks import (
     is_text,
     to_numpy,
 )
-from hardsight.errors import FileError, InputError, did_you_mean
+from hardsight.errors import InputError, did_you_mean
 from hardsight.files.class_names import check_class_names, given_class_names
 from hardsight.files.kinds import SAMPLES, holds_scores
-from hardsight.files.places import Place, missing, place
+from hardsight.files.places import place
 from hardsight.files.reading import naming
 from hardsight.files.samples import Batch, SampleFiles
 from hardsight.files.wide_tables import is_table
@@ -150,12 +150,11 @@ class Snapshot:
         extra = [name for name in options if name not in files]
         if extra:
             raise InputError(f"{extra[0]} can only be used with arrays; a snapshot has its own.")
-        table = None
-        if features is None and not set(options) & {"head", "labels"}:
-            table = _scores_at(place(path), by, given_class_names(options.get("class_names")))
-        if table is not None:
+        path, named = place(path), features is not None or set(options) & {"head", "labels"}
+        if not named and isinstance(path, Path) and holds_scores(path, by):
+            table = read_scores(path, given_class_names(options.get("class_names")))
             snapshot = cls.of_scores(table, name=str(path), **options)
-            snapshot.loaded_from, snapshot.read_from = {"path": place(path)}, (place(path),)
+            snapshot.loaded_from, snapshot.read_from = {"path": path}, (path,)
         else:
             snapshot = cls.load(path, features=features, **options)
         return snapshot._with_options(beside)
@@ -528,15 +527,6 @@ class Snapshot:
             snapshot.loaded_from = {"path": path, **beside}
         snapshot.read_from = (path, *beside.values())
         return snapshot
-
-
-def _scores_at(path: Place, by: str | None, class_names: Sequence[str] | None) -> pa.Table | None:
-    """The table of scores at a path; None if there is something else."""
-    if not path.exists():
-        raise FileError(missing(path))
-    if not isinstance(path, Path):
-        return None
-    return read_scores(path, class_names) if holds_scores(path, by) else None
 
 
 def _check_rows(rows: Any, num_samples: int) -> np.ndarray:

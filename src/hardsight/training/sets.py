@@ -27,7 +27,6 @@ from hardsight.scores import SCORES
 from hardsight.snapshot import Snapshot
 from hardsight.snapshot.sources import ArraySource
 from hardsight.table import plain, read_scores
-from hardsight.threads import even_rows
 from hardsight.training.pacing import Curriculum, Pacing
 from hardsight.training.settings import TrainSettings
 
@@ -193,7 +192,7 @@ def _own_splits(data: ImageData, spec: Any, settings: TrainSettings) -> tuple[Im
     if splits is None:
         if split is not None:
             raise InputError(f"the data has no splits, so there is no {split!r} to train on: leave split out.")
-        return _limited(data, limit), {}
+        return data.spread(limit), {}
     wanted = split or "train"
     if isinstance(spec, str) and spec.startswith("digits:"):
         wanted = spec.partition(":")[2]
@@ -202,11 +201,7 @@ def _own_splits(data: ImageData, spec: Any, settings: TrainSettings) -> tuple[Im
         near = did_you_mean(wanted, present)
         raise InputError(f"the data has no split {wanted!r} to train on; it has {', '.join(present) or 'none'}.{near}")
     others = [name for name in present if name != wanted] if settings.watch is None and split is None else []
-    return _limited(data.of_split(wanted), limit), {name: _limited(data.of_split(name), limit) for name in others}
-
-
-def _limited(data: ImageData, limit: int | None) -> ImageData:
-    return data if limit is None or limit >= len(data) else data.take(even_rows(len(data), limit))
+    return data.of_split(wanted).spread(limit), {name: data.of_split(name).spread(limit) for name in others}
 
 
 def _watched(name: str, spec: Any, limit: int | None) -> AnySet:
@@ -216,10 +211,10 @@ def _watched(name: str, spec: Any, limit: int | None) -> AnySet:
         return data
     splits = data.columns.get("split")
     if splits is not None and name in splits:
-        return _limited(data.of_split(name), limit)
+        return data.of_split(name).spread(limit)
     if splits is not None and "train" in splits and set(splits) != {"train"}:
-        return _limited(data.of_split(*(set(splits) - {"train"})), limit)
-    return _limited(data, limit)
+        return data.of_split(*(set(splits) - {"train"})).spread(limit)
+    return data.spread(limit)
 
 
 def _same_classes(name: str, data: AnySet, c: int, names: list[str] | None) -> AnySet:
